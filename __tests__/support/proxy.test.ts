@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { FaultyProxy } from './proxy';
+import { addressOf, createRealClient, describeReal, realRedis, type TestClient, uniqueKey } from './redis';
+import { until } from './until';
+
+describeReal('FaultyProxy', () => {
+  let proxy: FaultyProxy;
+  let client: TestClient;
+  let direct: TestClient;
+
+  beforeEach(async () => {
+    proxy = await FaultyProxy.start(addressOf(realRedis));
+    client = await createRealClient({ socket: { ...proxy.address, reconnectStrategy: () => 5 } });
+    direct = await createRealClient();
+  });
+
+  afterEach(() => {
+    client.destroy();
+    proxy.stop();
+  });
+
+  it('delays one direction and keeps the order', async () => {
+    const key = uniqueKey();
+    proxy.replies.delay = 200;
+    const sent = performance.now();
+    const first = client.incr(key);
+    await until(async () => (await direct.get(key)) === '1');
+    expect(performance.now() - sent).toBeLessThan(200);
+    proxy.replies.delay = 0;
+    const second = client.incr(key);
+    expect(await Promise.race([second.then(() => 'second'), first.then(() => 'first')])).toBe('first');
+    expect(performance.now() - sent).toBeGreaterThanOrEqual(199);
+    expect([await first, await second]).toEqual([1, 2]);
+  });
+
+  it('holds replies until it is told to deliver them', async () => {
+    const key = uniqueKey();
+    let settled = false;
+    proxy.replies.hold = true;
+    const reply = client.incr(key).finally(() => {
+      settled = true;
+    });
+    await until(async () => (await direct.get(key)) === '1');
+    expect(settled).toBe(false);
+    proxy.replies.hold = false;
+    expect(await reply).toBe(1);
+  });
+
+  it('loses a request: reset, not carried out', async () => {
+    const key = uniqueKey();
+    const lost = proxy.loseRequest(key);
+    await expect(client.incr(key)).rejects.toThrow();
+    await lost;
+    expect(await direct.get(key)).toBeNull();
+    expect(await client.incr(key)).toBe(1);
+    expect(proxy.connections).toBe(2);
+  });
+
+  it('loses a reply: carried out, then reset', async () => {
+    const key = uniqueKey();
+    const lost = proxy.loseReply(key);
+    await client.ping();
+    await expect(client.incr(key)).rejects.toThrow();
+    await lost;
+    expect(await direct.get(key)).toBe('1');
+  });
+
+  it('is a black hole, and ends by a reset', async () => {
+    const key = uniqueKey();
+    proxy.blackHole = true;
+    const before = proxy.requests.bytes;
+    const outcome = expect(client.incr(key)).rejects.toThrow();
+    await until(() => proxy.requests.bytes > before);
+    proxy.blackHole = false;
+    proxy.reset();
+    await outcome;
+    expect(await direct.exists(key)).toBe(0);
+  });
+
+  it('passes single bytes', async () => {
+    proxy.requests.bytewise = true;
+    proxy.replies.bytewise = true;
+    expect(await client.echo('a longer text with \u00e4\u00f6\u00fc')).toBe('a longer text with \u00e4\u00f6\u00fc');
+  });
+
+  it('refuses connections, and accepts them again on the same port', async () => {
+    const { port } = proxy.address;
+    proxy.refuse();
+    expect(await client.ping()).toBe('PONG');
+    proxy.reset();
+    await expect(createRealClient({ socket: { ...proxy.address, reconnectStrategy: false } })).rejects.toThrow(
+      'ECONNREFUSED',
+    );
+    await proxy.accept();
+    expect(proxy.address.port).toBe(port);
+    expect(await client.ping()).toBe('PONG');
+  });
+});

@@ -1,0 +1,170 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import type { RedisAddress } from '../../scripts/redis';
+
+/** What happens to the bytes that go one way. Changes apply to what arrives from then on. */
+export class Direction {
+  /** ms that every chunk is late; the order stays. */
+  delay = 0;
+  /** Nothing arrives any more, the end of the connection neither: a black hole. */
+  swallow = false;
+  /** Nothing arrives until this is false again; then all of it does. */
+  hold = false;
+  /** One byte per write. */
+  bytewise = false;
+  /** Bytes that came in, delivered or not. */
+  bytes = 0;
+}
+
+interface Loss {
+  readonly what: 'request' | 'reply';
+  readonly match: string;
+  readonly done: () => void;
+}
+
+interface Link {
+  readonly client: Socket;
+  readonly server: Socket;
+}
+
+/** A TCP proxy on loopback in front of a Redis, for making networks fail. Let clients connect to `address`. */
+export class FaultyProxy {
+  readonly requests = new Direction();
+  readonly replies = new Direction();
+  /** Connections accepted so far. */
+  connections = 0;
+  readonly #links = new Set<Link>();
+  readonly #target: RedisAddress;
+  readonly #listener: Server;
+  #losses: Loss[] = [];
+  #port = 0;
+
+  static async start(target: RedisAddress): Promise<FaultyProxy> {
+    const proxy = new FaultyProxy(target);
+    await proxy.accept();
+    return proxy;
+  }
+
+  private constructor(target: RedisAddress) {
+    this.#target = target;
+    this.#listener = createServer((client) => this.#link(client));
+  }
+
+  get address(): { host: string; port: number } {
+    return { host: '127.0.0.1', port: this.#port };
+  }
+
+  get open(): number {
+    return this.#links.size;
+  }
+
+  /** Swallows everything, both ways. */
+  set blackHole(on: boolean) {
+    this.requests.swallow = on;
+    this.replies.swallow = on;
+  }
+
+  /** Refuses new connections, as a closed port does. Those that are open stay. */
+  refuse(): void {
+    // `close` calls back only when the open connections are gone too; the port is closed at once.
+    if (this.#listener.listening) this.#listener.close();
+  }
+
+  /** Accepts connections again, on the same port. */
+  async accept(): Promise<void> {
+    this.#listener.listen(this.#port, '127.0.0.1');
+    await once(this.#listener, 'listening');
+    this.#port = (this.#listener.address() as AddressInfo).port;
+  }
+
+  /** Resets all connections that are open now. */
+  reset(): void {
+    for (const link of this.#links) this.#reset(link);
+  }
+
+  /** The next request with `match` in it does not reach the server; its connection is reset. Resolves when done. */
+  loseRequest(match = ''): Promise<void> {
+    return this.#lose('request', match);
+  }
+
+  /** The next request with `match` in it is carried out; in place of its reply comes a reset. Resolves when done. */
+  loseReply(match = ''): Promise<void> {
+    return this.#lose('reply', match);
+  }
+
+  stop(): void {
+    this.refuse();
+    this.reset();
+  }
+
+  #lose(what: Loss['what'], match: string): Promise<void> {
+    return new Promise((done) => this.#losses.push({ what, match, done }));
+  }
+
+  #link(client: Socket): void {
+    this.connections += 1;
+    const server = connect(this.#target);
+    const link = { client, server };
+    this.#links.add(link);
+    let losing: Loss | undefined;
+    this.#carry(client, server, this.requests, (chunk) => {
+      const loss = losing ? undefined : this.#losses.find(({ match }) => chunk.includes(match));
+      if (!loss) return true;
+      this.#losses = this.#losses.filter((other) => other !== loss);
+      losing = loss;
+      if (loss.what === 'reply') return true;
+      this.#reset(link);
+      loss.done();
+      return false;
+    });
+    this.#carry(server, client, this.replies, () => {
+      if (!losing) return true;
+      this.#reset(link);
+      losing.done();
+      return false;
+    });
+    for (const socket of [client, server]) {
+      socket.setNoDelay(true);
+      socket.on('error', () => {}); // 'close' follows
+      socket.on('close', () => {
+        if (client.destroyed && server.destroyed) this.#links.delete(link);
+      });
+    }
+  }
+
+  /** Chunks wait in one queue for each connection and way, so that no delay can change their order. */
+  #carry(from: Socket, to: Socket, direction: Direction, mayPass: (chunk: Buffer) => boolean): void {
+    let queue = Promise.resolve();
+    const enqueue = (deliver: () => Promise<void> | void) => {
+      const due = performance.now() + direction.delay;
+      queue = queue.then(async () => {
+        const early = due - performance.now();
+        if (early > 0) await sleep(early);
+        while (direction.hold && !to.destroyed) await sleep(1);
+        await deliver();
+      });
+    };
+    from.on('data', (chunk) => {
+      direction.bytes += chunk.length;
+      if (direction.swallow || !mayPass(chunk)) return;
+      enqueue(() => (direction.bytewise ? writeBytewise(to, chunk) : void to.write(chunk)));
+    });
+    from.on('close', () => {
+      if (!direction.swallow) enqueue(() => void to.destroy());
+    });
+  }
+
+  #reset({ client, server }: Link): void {
+    client.resetAndDestroy();
+    server.destroy();
+  }
+}
+
+async function writeBytewise(to: Socket, chunk: Buffer): Promise<void> {
+  for (const byte of chunk) {
+    if (to.destroyed) return;
+    to.write(Uint8Array.of(byte));
+    await nextTurn();
+  }
+}

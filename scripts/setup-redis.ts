@@ -1,0 +1,14 @@
+import { findRedisBinary, identifyRedis } from './redis-binary';
+import { installRedis } from './redis-install';
+
+async function setup(): Promise<void> {
+  const found = findRedisBinary();
+  const binary = found ?? (await installRedis({ mayChangeSystem: true }));
+  const { name, version } = identifyRedis(binary);
+  console.log(`${name} ${version} ${found ? 'is already there' : 'is ready'}: ${binary}`);
+}
+
+setup().catch((error: Error) => {
+  console.error(error.message);
+  process.exitCode = 1;
+});
