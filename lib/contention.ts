@@ -1,0 +1,106 @@
+import { clock } from './clock';
+import { CannotAcquireLockError } from './errors';
+import { doubt } from './orphans';
+import { isFinal, isServerAnswer } from './redis/failure';
+import type { Claim, Grant, LockStrategy, Refusal } from './strategies/strategy';
+import type { Wait } from './wait';
+
+/** ms; the first attempt of a wait has at least so long to be answered, however short the wait is. */
+const FIRST_ATTEMPT_AT_LEAST = 50;
+
+/** ms between two attempts that failed: doubled from the first to the longest. */
+const FIRST_PAUSE = 10;
+const LONGEST_PAUSE = 250;
+
+export interface ContentionSettings {
+  readonly commandTimeout: number;
+  readonly unavailableAfter: number;
+}
+
+/**
+ * How the callers of one lock fare with Redis: attempts, the waits between them, and what is made of failures.
+ * Contention is never an error, and silence is never taken for contention.
+ */
+export class Contention {
+  readonly #key: string;
+  readonly #strategy: LockStrategy;
+  readonly #settings: ContentionSettings;
+  /** The attempt in flight. */
+  #attempt: Promise<Grant | Refusal> | undefined;
+  /** Since when attempts have been sent that Redis did not answer with yes or no, and why the last of them failed. */
+  #unansweredSince: number | undefined;
+  #failure: unknown;
+
+  constructor(key: string, strategy: LockStrategy, settings: ContentionSettings) {
+    this.#key = key;
+    this.#strategy = strategy;
+    this.#settings = settings;
+  }
+
+  /** Contends until the claim has the lock, or the wait is over while somebody else holds it (`undefined`). */
+  async obtain(claim: Claim, wait: Wait): Promise<Grant | undefined> {
+    // A wait of 0 is one attempt, and not one that has no time to be answered.
+    const { commandTimeout } = this.#settings;
+    let timeout = wait.isSingleAttempt ? commandTimeout : Math.max(wait.remaining, FIRST_ATTEMPT_AT_LEAST);
+    for (let failures = 0; ; timeout = wait.remaining) {
+      const outcome = await this.#try(claim, wait, timeout);
+      if (outcome?.granted) return outcome;
+      wait.throwIfInterrupted();
+      if (outcome !== undefined) {
+        failures = 0;
+        if (wait.remaining > 0) await this.#strategy.wait(claim, outcome, wait);
+        if (wait.remaining === 0) return undefined;
+      } else {
+        if (wait.remaining > 0) await wait.sleep(Math.min(FIRST_PAUSE * 2 ** failures++, LONGEST_PAUSE));
+        if (wait.remaining === 0) throw this.#unanswered();
+      }
+    }
+  }
+
+  /** One attempt; `undefined` when it failed in a way that may pass. */
+  async #try(claim: Claim, wait: Wait, timeout: number): Promise<Grant | Refusal | undefined> {
+    const sentAt = clock.now();
+    this.#unansweredSince ??= sentAt;
+    // Silence counts for a caller from its own call on: the one before it in the queue may have waited for longer.
+    const patience = this.#settings.unavailableAfter - (sentAt - Math.max(this.#unansweredSince, wait.startedAt));
+    if (patience <= 0) throw this.#unanswered();
+    const attempt = this.#strategy.attempt(claim, Math.min(timeout, patience));
+    this.#attempt = attempt;
+    try {
+      const outcome = await wait.unlessAborted(attempt);
+      if (outcome.granted && outcome.until <= clock.now()) {
+        throw new Error(`Redis answered so late that nothing was left of the ttl of ${claim.ttl} ms`);
+      }
+      this.#unansweredSince = undefined;
+      return outcome;
+    } catch (error) {
+      if (!isServerAnswer(error)) doubt(claim, attempt);
+      wait.throwIfInterrupted();
+      if (isFinal(error)) throw this.#cannotAcquire(error instanceof Error ? error.message : String(error), error);
+      this.#failure = error;
+      return undefined;
+    } finally {
+      this.#attempt = undefined;
+    }
+  }
+
+  /**
+   * For a local caller whose wait ended in the local queue: throws unless Redis answered the caller in front of it.
+   * One that does not wait is told by the attempt in flight, as if it were its own.
+   */
+  async assertAnswered(wait: Wait): Promise<void> {
+    if (wait.isSingleAttempt && this.#attempt !== undefined)
+      await wait.unlessAborted(this.#attempt).catch(() => undefined);
+    wait.throwIfInterrupted();
+    if (this.#unansweredSince !== undefined && this.#unansweredSince <= wait.startedAt) throw this.#unanswered();
+  }
+
+  #unanswered(): CannotAcquireLockError {
+    const since = Math.round(clock.now() - (this.#unansweredSince ?? clock.now()));
+    return this.#cannotAcquire(`Redis has not said for ${since} ms whether it is free`, this.#failure);
+  }
+
+  #cannotAcquire(why: string, cause: unknown): CannotAcquireLockError {
+    return new CannotAcquireLockError(`Lock "${this.#key}" could not be acquired: ${why}`, this.#key, { cause });
+  }
+}

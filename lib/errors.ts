@@ -1,0 +1,68 @@
+import type { LockLostReason } from './lock-registry';
+
+/** What every error of this library has in common: a stable `code`, and the `key` as the application knows it. */
+export abstract class LockError extends Error {
+  abstract readonly code: string;
+  /** What the application locks; `undefined` where the error is not about one key. */
+  readonly key: string | undefined;
+
+  constructor(message: string, key: string | undefined, options?: ErrorOptions) {
+    super(message, options);
+    this.key = key;
+    // Also right in a subclass and after minification of the caller's bundle: the name is what logs show.
+    this.name = new.target.name;
+  }
+}
+
+/** The lock could not be had because of a failure: Redis failed or stayed silent (`cause`), or the cache is full of locks in use. */
+export class CannotAcquireLockError extends LockError {
+  readonly code = 'ERR_CANNOT_ACQUIRE_LOCK';
+}
+
+/** `waitTime` is over and somebody else still holds the lock. Contention, not a failure. */
+export class LockTimeoutError extends LockError {
+  readonly code = 'ERR_LOCK_TIMEOUT';
+  /** ms */
+  readonly waitTime: number;
+
+  constructor(key: string, waitTime: number) {
+    super(`Lock "${key}" was not free within ${waitTime} ms`, key);
+    this.waitTime = waitTime;
+  }
+}
+
+const lossInWords: Record<LockLostReason, string> = {
+  expired: 'its time to live ended and nobody holds it',
+  stolen: 'another owner holds it',
+  unconfirmed: 'Redis did not confirm it in time',
+  closed: 'its registry was closed',
+};
+
+/** The lease ended before `unlock()`: what it protected may be in use by another holder by now. */
+export class LockLostError extends LockError {
+  readonly code = 'ERR_LOCK_LOST';
+  readonly reason: LockLostReason;
+  /** From `run`: what the task had returned. The work is done, but it was not protected to its end. */
+  readonly result: unknown;
+
+  constructor(key: string, reason: LockLostReason, result?: unknown) {
+    super(`Lock "${key}" was lost (${reason}): ${lossInWords[reason]}`, key);
+    this.reason = reason;
+    this.result = result;
+  }
+}
+
+/** Redis did not confirm the release. It is followed up in the background; the key ends with its time to live at the latest. */
+export class LockReleaseError extends LockError {
+  readonly code = 'ERR_LOCK_RELEASE';
+}
+
+/** The caller does not hold this lock (any more): nothing was changed. */
+export class NotLockOwnerError extends LockError {
+  readonly code = 'ERR_NOT_LOCK_OWNER';
+}
+
+/** `close()` was called on the registry. */
+export class RegistryClosedError extends LockError {
+  readonly code = 'ERR_REGISTRY_CLOSED';
+}

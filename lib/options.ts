@@ -1,0 +1,193 @@
+import { inspect } from 'node:util';
+import { MAX_DELAY } from './clock';
+import { emitProcessWarning, type WarningListener } from './diagnostics';
+import type { LockOptions } from './lock-registry';
+import { isLockType, LOCK_TYPES, type LockType } from './strategies';
+
+export interface RedisLockRegistryOptions {
+  /** Prefix of every key in Redis: the lock's name there is `registryKey:key`. */
+  registryKey: string;
+  /** ms; the ttl of a lease that is taken without one. Default 60 000. */
+  expireAfter?: number | undefined;
+  /** Whether the watchdog renews leases that are taken without a ttl. Default `true`. */
+  renew?: boolean | undefined;
+  /** ms after its acquisition at which the watchdog stops renewing a lease, which then ends with its ttl. Default: no limit. */
+  maxHold?: number | undefined;
+  /** ms between two attempts while another process holds the key. Default 100. */
+  idleBetweenTries?: number | undefined;
+  /** How a lock is written in Redis, and how a waiter learns that it is free. Default `'spin'`. */
+  lockType?: LockType | undefined;
+  /** Whether leases carry a fencing token. Default `false`. */
+  fencing?: boolean | undefined;
+  /** How many locks are cached at most; beyond it, the least recently used one that is not in use is forgotten. Default 100 000. */
+  cacheCapacity?: number | undefined;
+  /** ms; the library's own deadline for one Redis command. Default 5 000. */
+  commandTimeout?: number | undefined;
+  /** ms; a wait during which Redis has not answered for so long rejects. Default 10 000. */
+  unavailableAfter?: number | undefined;
+  /** Told of what is nobody's error. Default: `process.emitWarning`. */
+  onWarning?: WarningListener | undefined;
+}
+
+/** The options with their defaults filled in. */
+export interface RegistrySettings {
+  readonly registryKey: string;
+  readonly expireAfter: number;
+  readonly renew: boolean;
+  readonly maxHold: number;
+  readonly idleBetweenTries: number;
+  readonly lockType: LockType;
+  readonly fencing: boolean;
+  readonly cacheCapacity: number;
+  readonly commandTimeout: number;
+  readonly unavailableAfter: number;
+  readonly onWarning: WarningListener;
+}
+
+/** What one call asks for, with the registry's defaults filled in. */
+export interface LockRequest {
+  readonly ttl: number;
+  /** The ttl was given by this call, it is not the registry's default. */
+  readonly explicitTtl: boolean;
+  readonly renew: boolean;
+  readonly waitTime: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+type Check<T> = (name: string, value: unknown) => T;
+
+const registryChecks: { [Name in keyof RegistrySettings]: Check<RegistrySettings[Name]> } = {
+  registryKey: nonEmptyString,
+  expireAfter: duration,
+  renew: boolean,
+  maxHold: duration,
+  idleBetweenTries: duration,
+  lockType,
+  fencing: boolean,
+  cacheCapacity: count,
+  commandTimeout: duration,
+  unavailableAfter: duration,
+  onWarning: warningListener,
+};
+
+const lockChecks: { [Name in keyof Required<LockOptions>]: Check<LockOptions[Name]> } = {
+  ttl: duration,
+  renew: boolean,
+  waitTime: notNegative,
+  signal: abortSignal,
+};
+
+export function registrySettings(options: RedisLockRegistryOptions): RegistrySettings {
+  checkOptions(registryChecks, options);
+  return {
+    registryKey: nonEmptyString('registryKey', options.registryKey),
+    expireAfter: options.expireAfter ?? 60_000,
+    renew: options.renew ?? true,
+    maxHold: options.maxHold ?? Number.POSITIVE_INFINITY,
+    idleBetweenTries: options.idleBetweenTries ?? 100,
+    lockType: options.lockType ?? 'spin',
+    fencing: options.fencing ?? false,
+    cacheCapacity: options.cacheCapacity ?? 100_000,
+    commandTimeout: options.commandTimeout ?? 5_000,
+    unavailableAfter: options.unavailableAfter ?? 10_000,
+    onWarning: options.onWarning ?? emitProcessWarning,
+  };
+}
+
+export function lockRequest(
+  options: LockOptions | undefined,
+  settings: RegistrySettings,
+  defaultWaitTime: number,
+): LockRequest {
+  if (options !== undefined) checkOptions(lockChecks, options);
+  const ttl = options?.ttl;
+  return {
+    ttl: ttl ?? settings.expireAfter,
+    explicitTtl: ttl !== undefined,
+    renew: options?.renew ?? (ttl === undefined && settings.renew),
+    waitTime: options?.waitTime ?? defaultWaitTime,
+    signal: options?.signal,
+  };
+}
+
+/** Checks that every option is known and, where it is given, good: a misspelt option must not silently do nothing. */
+function checkOptions(checks: Readonly<Record<string, Check<unknown>>>, options: object): void {
+  if (typeof options !== 'object' || options === null) throw new TypeError(expected('options', 'an object', options));
+  for (const [name, value] of Object.entries(options)) {
+    const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
+    if (check === undefined) {
+      throw new TypeError(
+        `Unknown option \`${name}\` (${inspect(value)}); known are ${Object.keys(checks).join(', ')}`,
+      );
+    }
+    if (value !== undefined) check(name, value);
+  }
+}
+
+export function nonEmptyString(name: string, value: unknown): string {
+  if (typeof value !== 'string' || value === '') throw new TypeError(expected(name, 'a non-empty string', value));
+  return value;
+}
+
+/** A positive number of ms that a timer and Redis can bear. */
+export function duration(name: string, value: unknown): number {
+  const ms = number(name, value);
+  if (!(ms > 0 && ms <= MAX_DELAY)) {
+    throw new RangeError(expected(name, `a positive number of milliseconds, at most ${MAX_DELAY}`, value));
+  }
+  return ms;
+}
+
+/** A number of ms from 0 up; `Infinity` is one. */
+export function notNegative(name: string, value: unknown): number {
+  const ms = number(name, value);
+  if (!(ms >= 0)) throw new RangeError(expected(name, 'a number of milliseconds from 0 up, Infinity included', value));
+  return ms;
+}
+
+function count(name: string, value: unknown): number {
+  const many = number(name, value);
+  if (!(Number.isInteger(many) && many > 0 && many <= MAX_DELAY)) {
+    throw new RangeError(expected(name, `a positive whole number, at most ${MAX_DELAY}`, value));
+  }
+  return many;
+}
+
+export function number(name: string, value: unknown): number {
+  if (typeof value !== 'number') throw new TypeError(expected(name, 'a number', value));
+  return value;
+}
+
+function boolean(name: string, value: unknown): boolean {
+  if (typeof value !== 'boolean') throw new TypeError(expected(name, 'a boolean', value));
+  return value;
+}
+
+function lockType(name: string, value: unknown): LockType {
+  if (typeof value !== 'string') throw new TypeError(expected(name, 'a string', value));
+  if (!isLockType(value)) throw new RangeError(expected(name, `one of ${LOCK_TYPES.join(', ')}`, value));
+  return value;
+}
+
+/** By structure: a signal may come from another realm, a test environment's for one. */
+function abortSignal(name: string, value: unknown): AbortSignal {
+  const signal = value as Partial<AbortSignal> | null;
+  if (typeof signal?.aborted !== 'boolean' || typeof signal.addEventListener !== 'function') {
+    throw new TypeError(expected(name, 'an AbortSignal', value));
+  }
+  return value as AbortSignal;
+}
+
+function warningListener(name: string, value: unknown): WarningListener {
+  callback(name, value);
+  return value as WarningListener;
+}
+
+export function callback(name: string, value: unknown): void {
+  if (typeof value !== 'function') throw new TypeError(expected(name, 'a function', value));
+}
+
+/** The one form of our complaints about arguments: what was expected, and the value that came instead. */
+export function expected(name: string, what: string, value: unknown): string {
+  return `Expected \`${name}\` to be ${what}, got ${inspect(value, { depth: 0, breakLength: Number.POSITIVE_INFINITY })} (${value === null ? 'null' : typeof value})`;
+}

@@ -1,0 +1,257 @@
+import { clock, pause } from './clock';
+import { warn } from './diagnostics';
+import { CannotAcquireLockError, LockLostError, LockReleaseError, NotLockOwnerError } from './errors';
+import type { Lease, LockLostReason } from './lock-registry';
+import { duration, type LockRequest, type RegistrySettings } from './options';
+import type { Orphans } from './orphans';
+import type { Redis } from './redis/client';
+import { isFinal, isServerAnswer } from './redis/failure';
+import type { Claim, Grant, LockStrategy, Ownership, Released } from './strategies/strategy';
+import type { Watchdog, WatchedLease } from './watchdog';
+
+/** Beyond so much between wall clock and monotonic clock, the machine was suspended (the monotonic one stands still then). */
+const SUSPENDED = 100;
+
+/** A release has at least so long, however little is left of its ttl: the answer decides whether it was a loss. */
+const RELEASE_AT_LEAST = 250;
+
+/** What the leases of a registry share. */
+export interface LeaseServices {
+  readonly settings: RegistrySettings;
+  readonly redis: Redis;
+  readonly strategy: LockStrategy;
+  readonly watchdog: Watchdog;
+  readonly orphans: Orphans;
+}
+
+/** Whoever has the local turn that goes with a lease. */
+export interface LeaseKeeper {
+  /** Called once, when the lease ended; `lossIsTold`: there is no loss of which its holder does not know yet. */
+  leaseOver(lease: RedisLease, lossIsTold: boolean): void;
+  /** The holder of a lease that was lost was told so by its own `unlock`. */
+  lossTold(lease: RedisLease): void;
+}
+
+/** The lease of one acquisition. It ends by `unlock`, or by loss: by its deadline, or as soon as Redis says "not yours". */
+export class RedisLease implements Lease, WatchedLease {
+  readonly key: string;
+  readonly claim: Claim;
+  readonly fencingToken: number | undefined;
+  readonly renewUntil: number;
+  renewAt = Number.POSITIVE_INFINITY;
+  renewing = false;
+
+  readonly #services: LeaseServices;
+  readonly #keeper: LeaseKeeper;
+  #until: number;
+  #drift: number;
+  #loss: LockLostReason | undefined;
+  #unlocking: Promise<void> | undefined;
+  #abort: AbortController | undefined;
+
+  constructor(
+    key: string,
+    claim: Claim,
+    grant: Grant,
+    request: LockRequest,
+    services: LeaseServices,
+    keeper: LeaseKeeper,
+  ) {
+    this.key = key;
+    this.claim = claim;
+    this.fencingToken = grant.fencingToken;
+    this.#services = services;
+    this.#keeper = keeper;
+    this.#until = grant.until;
+    const now = clock.now();
+    this.#drift = clock.wallNow() - now;
+    this.renewUntil = request.renew ? now + services.settings.maxHold : Number.NEGATIVE_INFINITY;
+    services.watchdog.add(this);
+  }
+
+  /** The end of the lease on the monotonic clock, unless it is renewed. */
+  get until(): number {
+    return this.#until;
+  }
+
+  get isHeld(): boolean {
+    return this.#loss === undefined && this.#unlocking === undefined;
+  }
+
+  get wasLost(): boolean {
+    return this.#loss !== undefined;
+  }
+
+  get remaining(): number {
+    // Asked of the clock at every read: after a pause of the process this runs before any timer does.
+    if (!this.isHeld || this.#isSuspect()) return 0;
+    return Math.max(0, this.#until - clock.now());
+  }
+
+  // Made when it is first asked for: most leases are given back before anybody looks.
+  get signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      this.#abort = new AbortController();
+      if (this.#loss !== undefined) this.#abort.abort(this.lossError());
+    }
+    return this.#abort.signal;
+  }
+
+  assertHeld(): void {
+    if (this.remaining > 0) return;
+    if (this.isHeld && clock.now() >= this.#until) this.loseByDeadline();
+    if (this.#loss !== undefined) throw this.lossError();
+    if (this.#unlocking !== undefined) throw this.#notOwner();
+    throw new LockLostError(this.key, 'unconfirmed');
+  }
+
+  /** A fresh error that says how this lease was lost. */
+  lossError(result?: unknown): LockLostError {
+    return new LockLostError(this.key, this.#loss ?? 'unconfirmed', result);
+  }
+
+  #notOwner(): NotLockOwnerError {
+    return new NotLockOwnerError(`Lock "${this.key}" is not held by this lease any more: it was unlocked`, this.key);
+  }
+
+  /**
+   * The wall clock went on while the monotonic one stood still: the machine was suspended, or somebody set the clock.
+   * Until Redis confirms it, the lease is not to be relied on.
+   */
+  #isSuspect(): boolean {
+    const suspect = this.isSuspectAt(clock.wallNow() - clock.now());
+    if (suspect) this.#services.watchdog.hurry();
+    return suspect;
+  }
+
+  /** As above, for a caller who has read the clocks already. A slow drift of the wall clock is harmless: renewals are frequent. */
+  isSuspectAt(drift: number): boolean {
+    return drift - this.#drift > SUSPENDED;
+  }
+
+  /** Takes over what Redis said of the claim, unless the lease has ended since it was asked. */
+  confirm(ownership: Ownership): void {
+    if (!this.isHeld) return;
+    if (ownership.state === 'held') {
+      // After a suspension the old deadline is worth nothing; else it holds, since no script shortens a key's life.
+      const drift = clock.wallNow() - clock.now();
+      this.#until = this.isSuspectAt(drift) ? ownership.until : Math.max(this.#until, ownership.until);
+      this.#drift = drift;
+    } else if (ownership.state !== 'unknown') {
+      this.lose(ownership.state);
+    }
+  }
+
+  loseByDeadline(): void {
+    this.lose(this.renewUntil > this.#until ? 'unconfirmed' : 'expired');
+  }
+
+  lose(reason: LockLostReason): void {
+    if (!this.isHeld) return;
+    this.#loss = reason;
+    this.#services.watchdog.remove(this);
+    this.#keeper.leaseOver(this, false);
+    this.#abort?.abort(this.lossError());
+  }
+
+  async renew(ttl?: number): Promise<void> {
+    const atLeast = ttl === undefined ? this.claim.ttl : Math.ceil(duration('ttl', ttl));
+    if (this.isHeld && clock.now() >= this.#until) this.loseByDeadline();
+    if (this.#loss !== undefined) throw this.lossError();
+    if (this.#unlocking !== undefined) throw this.#notOwner();
+    const { strategy, settings } = this.#services;
+    const timeout = Math.min(settings.commandTimeout, this.#until - clock.now());
+    const [ownership] = await strategy.renew([{ claim: this.claim, ttl: atLeast }], timeout);
+    if (ownership === undefined) return;
+    this.confirm(ownership);
+    if (this.#loss !== undefined) throw this.lossError();
+    if (ownership.state === 'unknown') {
+      throw new CannotAcquireLockError(`Lock "${this.key}" could not be renewed: Redis did not confirm it`, this.key, {
+        cause: ownership.cause,
+      });
+    }
+  }
+
+  unlock(): Promise<void> {
+    // The first call says how it ended; a second one only waits for it.
+    if (this.#unlocking !== undefined) return this.#unlocking.catch(() => undefined);
+    if (this.isHeld && clock.now() >= this.#until) this.loseByDeadline();
+    if (this.#loss !== undefined) {
+      this.#unlocking = Promise.reject(this.lossError());
+      this.#keeper.lossTold(this);
+      // Where Redis has not said that it is not ours, it may stand there for a moment yet.
+      this.#services.orphans.follow(this.claim);
+    } else {
+      // First of all: nobody may renew what is given back. The verdict of a renewal in flight no longer counts.
+      this.#services.watchdog.remove(this);
+      this.#unlocking = this.#release();
+    }
+    return this.#unlocking;
+  }
+
+  async #release(): Promise<void> {
+    const { orphans, settings } = this.#services;
+    try {
+      const outcome = await this.#releaseInTime();
+      if (outcome !== 'released') {
+        this.#loss = outcome;
+        this.#abort?.abort(this.lossError());
+        throw this.lossError();
+      }
+      if (!this.claim.isCertain) orphans.follow(this.claim);
+    } catch (error) {
+      if (error instanceof LockLostError) throw error;
+      orphans.follow(this.claim);
+      throw new LockReleaseError(
+        `Redis did not confirm the release of lock "${this.key}" within ${settings.commandTimeout} ms`,
+        this.key,
+        { cause: error },
+      );
+    } finally {
+      this.#keeper.leaseOver(this, true);
+    }
+  }
+
+  /** Releases, and tries again after a failure that passes, within the bound of one command and what is left of the ttl. */
+  async #releaseInTime(): Promise<Released> {
+    const { strategy, redis, settings } = this.#services;
+    const epoch = redis.connectionEpoch;
+    const endsAt =
+      clock.now() + Math.min(settings.commandTimeout, Math.max(this.#until - clock.now(), RELEASE_AT_LEAST));
+    let uncertain = false;
+    for (let interval = 10; ; interval *= 2) {
+      try {
+        const outcome = await strategy.release(this.claim, endsAt - clock.now());
+        if (outcome === 'released' || !(uncertain || epoch !== redis.connectionEpoch)) return outcome;
+        warn(settings.onWarning, {
+          code: 'RELEASE_UNCERTAIN',
+          message: `Lock "${this.key}" was not there when its release was repeated after a lost connection: it was released, or it had been lost`,
+          key: this.key,
+        });
+        return 'released';
+      } catch (error) {
+        if (isFinal(error) || clock.now() + interval >= endsAt) throw error;
+        if (!isServerAnswer(error)) uncertain = true;
+        await pause(interval);
+      }
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.unlock();
+    } catch (error) {
+      // A loss shows on the signal; of a release that failed nobody else would tell.
+      if (!(error instanceof LockLostError)) this.#warnOfRelease(error);
+    }
+  }
+
+  #warnOfRelease(error: unknown): void {
+    warn(this.#services.settings.onWarning, {
+      code: 'RELEASE_FAILED',
+      message: String(error),
+      key: this.key,
+      cause: error,
+    });
+  }
+}

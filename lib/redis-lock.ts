@@ -1,0 +1,197 @@
+import { Contention } from './contention';
+import { LockTimeoutError, NotLockOwnerError } from './errors';
+import { LocalQueue, type Turn } from './local-queue';
+import type { DistributedLock, Lease, LockOptions } from './lock-registry';
+import { callback, type LockRequest, lockRequest } from './options';
+import { LockNames } from './redis/names';
+import { type LeaseServices, RedisLease } from './redis-lease';
+import { Claim, type Grant } from './strategies/strategy';
+import { Wait } from './wait';
+
+/** What the locks of a registry share. */
+export interface LockServices extends LeaseServices {
+  /** An owner value that was never used before. */
+  nextOwner(): string;
+  /** From now on `close` interrupts the wait; throws when the registry is closed already. */
+  begin(wait: Wait, key: string): void;
+  end(wait: Wait): void;
+  /** The lock that is cached for the key, if there is one. */
+  cached(key: string): RedisLock | undefined;
+  /** Caches a lock again that was evicted, unless another has taken its place; returns the one that is cached. */
+  readmit(lock: RedisLock): RedisLock;
+}
+
+/**
+ * The lock of one key: first the local queue, so that only one caller of this process contends, then Redis.
+ * Made by `RedisLockRegistry.obtain`, one for each key.
+ */
+export class RedisLock implements DistributedLock {
+  readonly key: string;
+  /** @internal When it was last obtained or used, on the monotonic clock. */
+  usedAt = 0;
+  /** @internal The registry has forgotten this lock to make room. Whoever still has it uses the one that is cached. */
+  evicted = false;
+
+  readonly #services: LockServices;
+  readonly #names: LockNames;
+  readonly #queue = new LocalQueue();
+  readonly #contention: Contention;
+  /** Callers between their call and their lease. */
+  #callers = 0;
+  /** The lease that is held, and the local turn that goes with it. */
+  #held: { readonly lease: RedisLease; readonly turn: Turn } | undefined;
+  /** For `unlock`: the lease that was taken with `lock` or `tryLock`, and the losses of such leases that it has to tell. */
+  #taken: RedisLease | undefined;
+  #lossesToTell = 0;
+  #lastLoss: RedisLease | undefined;
+  #whenFree: (() => void)[] = [];
+
+  /** @internal */
+  constructor(key: string, services: LockServices) {
+    this.key = key;
+    this.#services = services;
+    this.#names = new LockNames(services.settings.registryKey, key);
+    this.#contention = new Contention(key, services.strategy, services.settings);
+  }
+
+  get isAcquiredInThisProcess(): boolean {
+    return (this.#cached().#held?.lease.remaining ?? 0) > 0;
+  }
+
+  async lock(options?: LockOptions): Promise<Lease> {
+    const lease = await this.#acquire(options, Number.POSITIVE_INFINITY);
+    if (lease === null) throw new LockTimeoutError(this.key, options?.waitTime ?? Number.POSITIVE_INFINITY);
+    this.#cached().#taken = lease;
+    return lease;
+  }
+
+  async tryLock(options?: LockOptions): Promise<Lease | null> {
+    const lease = await this.#acquire(options, 0);
+    if (lease !== null) this.#cached().#taken = lease;
+    return lease;
+  }
+
+  async run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
+    callback('task', task);
+    const lease = await this.#acquire(options, Number.POSITIVE_INFINITY);
+    if (lease === null) throw new LockTimeoutError(this.key, options?.waitTime ?? Number.POSITIVE_INFINITY);
+    return runUnder(lease, task);
+  }
+
+  async unlock(): Promise<void> {
+    const lock = this.#cached();
+    if (lock.#lossesToTell > 0 && lock.#lastLoss !== undefined) {
+      lock.#lossesToTell--;
+      throw lock.#lastLoss.lossError();
+    }
+    if (lock.#taken === undefined) {
+      throw new NotLockOwnerError(`Lock "${this.key}" is not held through lock() or tryLock() here`, this.key);
+    }
+    await lock.#taken.unlock();
+  }
+
+  /** @internal Makes the lease that is held last at least `ttl` ms from now. */
+  async renew(ttl?: number): Promise<void> {
+    if (this.#held === undefined) {
+      throw new NotLockOwnerError(`Lock "${this.key}" is not held in this process`, this.key);
+    }
+    await this.#held.lease.renew(ttl);
+  }
+
+  /** @internal Held, or waited for. */
+  get isInUse(): boolean {
+    return this.#callers > 0 || this.#held !== undefined;
+  }
+
+  /** @internal Resolves when it is not held. */
+  async free(): Promise<void> {
+    if (this.#held !== undefined) await new Promise<void>((resolve) => this.#whenFree.push(resolve));
+  }
+
+  /** @internal Ends the lease that is held, and leaves its key to expire. */
+  loseByClose(): void {
+    this.#held?.lease.lose('closed');
+  }
+
+  /** @internal As LeaseKeeper. */
+  leaseOver(lease: RedisLease, lossIsTold: boolean): void {
+    this.#held?.turn.release();
+    this.#held = undefined;
+    if (lease === this.#taken) {
+      this.#taken = undefined;
+      if (!lossIsTold) {
+        this.#lossesToTell++;
+        this.#lastLoss = lease;
+      }
+    }
+    for (const resolve of this.#whenFree.splice(0)) resolve();
+  }
+
+  /** @internal As LeaseKeeper. */
+  lossTold(): void {
+    if (this.#lossesToTell > 0) this.#lossesToTell--;
+  }
+
+  /** The lock that stands for the key now; another than this one when this one was evicted. */
+  #cached(): RedisLock {
+    return this.evicted ? (this.#services.cached(this.key) ?? this) : this;
+  }
+
+  async #acquire(options: LockOptions | undefined, defaultWaitTime: number): Promise<RedisLease | null> {
+    const request = lockRequest(options, this.#services.settings, defaultWaitTime);
+    if (request.signal?.aborted) throw request.signal.reason;
+    const lock = this.evicted ? this.#services.readmit(this) : this;
+    return lock.#queueAndContend(request);
+  }
+
+  /** `null` when somebody else held the lock until the wait was over. */
+  async #queueAndContend(request: LockRequest): Promise<RedisLease | null> {
+    const wait = new Wait(request.waitTime, request.signal);
+    this.#services.begin(wait, this.key);
+    this.#callers++;
+    this.usedAt = wait.startedAt;
+    try {
+      const turn = this.#queue.tryEnter() ?? (wait.isSingleAttempt ? undefined : await this.#queue.enter(wait));
+      if (turn !== undefined) return await this.#contend(request, wait, turn);
+      await this.#contention.assertAnswered(wait);
+      return null;
+    } finally {
+      this.#callers--;
+      this.#services.end(wait);
+      wait.end();
+    }
+  }
+
+  async #contend(request: LockRequest, wait: Wait, turn: Turn): Promise<RedisLease | null> {
+    const { nextOwner, orphans, redis } = this.#services;
+    const claim = new Claim(this.#names, nextOwner(), Math.ceil(request.ttl), redis.connectionEpoch);
+    let grant: Grant | undefined;
+    try {
+      grant = await this.#contention.obtain(claim, wait);
+      wait.throwIfInterrupted();
+      if (grant === undefined) return null;
+      const lease = new RedisLease(this.key, claim, grant, request, this.#services, this);
+      this.#held = { lease, turn };
+      return lease;
+    } finally {
+      if (this.#held?.turn !== turn) {
+        if (grant !== undefined || claim.settled !== undefined) orphans.follow(claim);
+        turn.release();
+      }
+    }
+  }
+}
+
+/** The task, and then the unlock: an error of the task wins, and so does its result, unless the lease was lost under it. */
+async function runUnder<T>(lease: RedisLease, task: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
+  let result: T;
+  try {
+    result = await task(lease);
+  } catch (error) {
+    await lease[Symbol.asyncDispose]();
+    throw error;
+  }
+  await lease[Symbol.asyncDispose]();
+  if (lease.wasLost) throw lease.lossError(result);
+  return result;
+}

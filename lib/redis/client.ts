@@ -1,0 +1,88 @@
+import { clock, Timer } from '../clock';
+import { CommandTimeoutError, isNoScript } from './failure';
+import type { Script } from './script';
+
+export interface EvalOptions {
+  keys?: string[];
+  arguments?: string[];
+}
+
+/** The two commands that the library sends. */
+export interface RedisCommands {
+  eval(script: string, options?: EvalOptions): Promise<unknown>;
+  evalSha(sha1: string, options?: EvalOptions): Promise<unknown>;
+}
+
+/**
+ * What the library needs of a Redis client, by structure: a client, a pool, a cluster and a sentinel of node-redis 5
+ * and 6 have it, and any other client has it with an adapter of a few lines.
+ */
+export interface RedisClient extends RedisCommands {
+  /** node-redis: the same client with other options for its commands. */
+  withCommandOptions?(options: { timeout?: number; typeMapping?: Record<never, never> }): RedisCommands;
+  /** node-redis' plain client: counts its connections, so that a reconnect can be noticed. */
+  readonly socketEpoch?: number;
+}
+
+export function isRedisClient(value: unknown): value is RedisClient {
+  const client = value as Partial<RedisClient> | null | undefined;
+  return typeof client?.eval === 'function' && typeof client.evalSha === 'function';
+}
+
+/**
+ * The caller's client, behind a deadline of our own. node-redis does not time out a command that was written to the
+ * socket, and its default timeout for those that were not costs several times the throughput: so it is switched off,
+ * and every command settles here. `typeMapping` is put back to its default, else a client that was made to answer with
+ * Buffers would change what the scripts return.
+ */
+export class Redis {
+  readonly #client: RedisClient;
+  readonly #commands: RedisCommands;
+  readonly #commandTimeout: number;
+
+  constructor(client: RedisClient, commandTimeout: number) {
+    this.#client = client;
+    this.#commands = client.withCommandOptions?.({ timeout: 0, typeMapping: {} }) ?? client;
+    this.#commandTimeout = commandTimeout;
+  }
+
+  /**
+   * Which connection commands go over now; `undefined` for a client that has several, or does not tell. Two commands
+   * with the same epoch before the first and after the last reached the server in the order they were sent.
+   */
+  get connectionEpoch(): number | undefined {
+    return this.#client.socketEpoch;
+  }
+
+  /**
+   * Runs a script: EVALSHA, and EVAL where the server does not know it (NOSCRIPT; also after a failover).
+   * Rejects with `CommandTimeoutError` after `timeout` ms, at most the `commandTimeout`; the outcome is unknown then.
+   */
+  run(script: Script, keys: string[], args: string[], timeout: number): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      let over = false;
+      const limit = Math.min(timeout, this.#commandTimeout);
+      const options = { keys, arguments: args };
+      const sentAt = clock.now();
+      const reply = this.#commands.evalSha(script.sha1, options).catch((error: unknown) => {
+        // Nobody waits for the answer of a command that is over: sending the script now would only do harm.
+        if (over || !isNoScript(error)) throw error;
+        return this.#commands.eval(script.source, options);
+      });
+      const timer = new Timer(limit, () => {
+        over = true;
+        reject(new CommandTimeoutError(clock.now() - sentAt, reply));
+      });
+      reply.then(
+        (value) => {
+          timer.cancel();
+          resolve(value);
+        },
+        (error: unknown) => {
+          timer.cancel();
+          reject(error);
+        },
+      );
+    });
+  }
+}

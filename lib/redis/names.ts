@@ -1,0 +1,31 @@
+/** What one lock is called in Redis. */
+export class LockNames {
+  /** The key of the lock. */
+  readonly lock: string;
+  /** The channel on which its release is told, as Spring Integration's RedisLockRegistry names it. */
+  readonly channel: string;
+
+  constructor(registryKey: string, key: string) {
+    this.lock = `${registryKey}:${key}`;
+    this.channel = `${registryKey}-channel:${this.lock}`;
+  }
+
+  /**
+   * A key that belongs to the lock and shares its hash slot: a name without braces is wrapped, one with a hash tag
+   * keeps it. Braces that make no hash tag leave no way to name a second key of the same slot.
+   */
+  companion(suffix: string): string {
+    if (hashTag(this.lock) !== undefined) return `${this.lock}:${suffix}`;
+    if (/[{}]/.test(this.lock)) {
+      throw new RangeError(`Expected the braces in "${this.lock}" to make a hash tag, as in "{tag}:rest"`);
+    }
+    return `{${this.lock}}:${suffix}`;
+  }
+}
+
+/** The part of a key that decides on its hash slot, where it is not the whole: between the first { and the next }. */
+export function hashTag(name: string): string | undefined {
+  const open = name.indexOf('{');
+  const close = open < 0 ? -1 : name.indexOf('}', open);
+  return close > open + 1 ? name.slice(open + 1, close) : undefined;
+}

@@ -1,0 +1,26 @@
+import type { Redis } from '../redis/client';
+import { SpinStrategy } from './spin';
+import type { LockStrategy } from './strategy';
+
+/** What a strategy may need to know of its registry. */
+export interface StrategySettings {
+  readonly idleBetweenTries: number;
+  readonly fencing: boolean;
+}
+
+/** The kinds of lock. A new one is a file in this folder and a line here. */
+const strategies = {
+  spin: SpinStrategy,
+} satisfies Record<string, new (redis: Redis, settings: StrategySettings) => LockStrategy>;
+
+export type LockType = keyof typeof strategies;
+
+export const LOCK_TYPES = Object.keys(strategies) as LockType[];
+
+export function isLockType(value: string): value is LockType {
+  return Object.hasOwn(strategies, value);
+}
+
+export function createStrategy(lockType: LockType, redis: Redis, settings: StrategySettings): LockStrategy {
+  return new strategies[lockType](redis, settings);
+}

@@ -1,0 +1,75 @@
+import type { LockNames } from '../redis/names';
+import type { Wait } from '../wait';
+
+/** One acquisition: who asks, for what, and for how long. Its owner value is never used again. */
+export class Claim {
+  /** Attempts whose outcome is not known yet, and when it will be known of all of them. */
+  pendingDoubts = 0;
+  settled: Promise<unknown> | undefined;
+  /** Of an attempt it will never be known: its connection was lost before Redis answered. */
+  lostTrack = false;
+
+  readonly names: LockNames;
+  readonly owner: string;
+  /** ms, whole: what Redis is told. */
+  readonly ttl: number;
+  /** The connection of the first attempt, where the client tells it. */
+  readonly epoch: number | undefined;
+
+  constructor(names: LockNames, owner: string, ttl: number, epoch: number | undefined) {
+    this.names = names;
+    this.owner = owner;
+    this.ttl = ttl;
+    this.epoch = epoch;
+  }
+
+  /** Every attempt was answered, so that what Redis says of this claim from now on is final. */
+  get isCertain(): boolean {
+    return this.pendingDoubts === 0 && !this.lostTrack;
+  }
+}
+
+/** The lock is the claim's. */
+export interface Grant {
+  readonly granted: true;
+  /** Until when it may be relied on, on the monotonic clock. */
+  readonly until: number;
+  readonly fencingToken: number | undefined;
+}
+
+/** Somebody else holds the lock. */
+export interface Refusal {
+  readonly granted: false;
+  /** ms that the holder's key still has to live; -1: it has no end. */
+  readonly remaining: number;
+  /** ms that the answer took. */
+  readonly roundTrip: number;
+}
+
+/** What Redis says of a claim: it is held until then; nobody or another owner has it; or there was no answer, and why. */
+export type Ownership =
+  | { readonly state: 'held'; readonly until: number }
+  | { readonly state: 'expired' | 'stolen' }
+  | { readonly state: 'unknown'; readonly cause: unknown };
+
+/** A claim, and how long from now it is to last at least. */
+export interface Renewal {
+  readonly claim: Claim;
+  /** ms, whole. */
+  readonly ttl: number;
+}
+
+/** What a release found: our key, nothing, or another owner's key. */
+export type Released = 'released' | 'expired' | 'stolen';
+
+/** How a lock is written in Redis, and how a waiter learns that it is free. Timeouts are in ms. */
+export interface LockStrategy {
+  /** One attempt, one script. Bears being executed twice: a key that holds the claim's own owner value is the claim's. */
+  attempt(claim: Claim, timeout: number): Promise<Grant | Refusal>;
+  /** After a refusal: returns when it is time for another attempt, or when the wait is over. */
+  wait(claim: Claim, last: Refusal, wait: Wait): Promise<void>;
+  /** Asks of each claim whether it is held, and makes it last at least `ttl` from now: one answer each, in order. Never rejects. */
+  renew(renewals: readonly Renewal[], timeout: number): Promise<readonly Ownership[]>;
+  /** Deletes what is the claim's own, and nothing else, and tells those who wait. */
+  release(claim: Claim, timeout: number): Promise<Released>;
+}
