@@ -1,7 +1,8 @@
 import { clock, pause } from './clock';
 import { warn } from './diagnostics';
 import { CannotAcquireLockError, LockLostError, LockReleaseError, NotLockOwnerError } from './errors';
-import type { Lease, LockLostReason } from './lock-registry';
+import type { HeldLease } from './holds';
+import type { LockLostReason } from './lock-registry';
 import { duration, type LockRequest, type RegistrySettings } from './options';
 import type { Orphans } from './orphans';
 import type { Redis } from './redis/client';
@@ -26,14 +27,12 @@ export interface LeaseServices {
 
 /** Whoever has the local turn that goes with a lease. */
 export interface LeaseKeeper {
-  /** Called once, when the lease ended; `lossIsTold`: there is no loss of which its holder does not know yet. */
-  leaseOver(lease: RedisLease, lossIsTold: boolean): void;
-  /** The holder of a lease that was lost was told so by its own `unlock`. */
-  lossTold(lease: RedisLease): void;
+  /** Called once, when the lease ended, by unlock or loss. */
+  leaseOver(lease: RedisLease): void;
 }
 
 /** The lease of one acquisition. It ends by `unlock`, or by loss: by its deadline, or as soon as Redis says "not yours". */
-export class RedisLease implements Lease, WatchedLease {
+export class RedisLease implements HeldLease, WatchedLease {
   readonly key: string;
   readonly claim: Claim;
   readonly fencingToken: number | undefined;
@@ -76,6 +75,10 @@ export class RedisLease implements Lease, WatchedLease {
 
   get isHeld(): boolean {
     return this.#loss === undefined && this.#unlocking === undefined;
+  }
+
+  get isUnlocked(): boolean {
+    return this.#unlocking !== undefined;
   }
 
   get wasLost(): boolean {
@@ -150,7 +153,7 @@ export class RedisLease implements Lease, WatchedLease {
     if (!this.isHeld) return;
     this.#loss = reason;
     this.#services.watchdog.remove(this);
-    this.#keeper.leaseOver(this, false);
+    this.#keeper.leaseOver(this);
     this.#abort?.abort(this.lossError());
   }
 
@@ -178,7 +181,6 @@ export class RedisLease implements Lease, WatchedLease {
     if (this.isHeld && clock.now() >= this.#until) this.loseByDeadline();
     if (this.#loss !== undefined) {
       this.#unlocking = Promise.reject(this.lossError());
-      this.#keeper.lossTold(this);
       // Where Redis has not said that it is not ours, it may stand there for a moment yet.
       this.#services.orphans.follow(this.claim);
     } else {
@@ -208,7 +210,7 @@ export class RedisLease implements Lease, WatchedLease {
         { cause: error },
       );
     } finally {
-      this.#keeper.leaseOver(this, true);
+      this.#keeper.leaseOver(this);
     }
   }
 

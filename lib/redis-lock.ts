@@ -1,10 +1,12 @@
 import { Contention } from './contention';
 import { LockTimeoutError, NotLockOwnerError } from './errors';
+import { type HeldLease, Holds } from './holds';
 import { LocalQueue, type Turn } from './local-queue';
 import type { DistributedLock, Lease, LockOptions } from './lock-registry';
 import { callback, type LockRequest, lockRequest } from './options';
 import { LockNames } from './redis/names';
 import { type LeaseServices, RedisLease } from './redis-lease';
+import { Scope } from './scope';
 import { Claim, type Grant } from './strategies/strategy';
 import { Wait } from './wait';
 
@@ -40,11 +42,9 @@ export class RedisLock implements DistributedLock {
   #callers = 0;
   /** The lease that is held, and the local turn that goes with it. */
   #held: { readonly lease: RedisLease; readonly turn: Turn } | undefined;
-  /** For `unlock`: the lease that was taken with `lock` or `tryLock`, and the losses of such leases that it has to tell. */
-  #taken: RedisLease | undefined;
-  #lossesToTell = 0;
-  #lastLoss: RedisLease | undefined;
-  #whenFree: (() => void)[] = [];
+  /** What was taken with `lock` and `tryLock` outside of any scope. */
+  readonly #holds = new Holds();
+  #whenFree: (() => void)[] | undefined;
 
   /** @internal */
   constructor(key: string, services: LockServices) {
@@ -61,33 +61,29 @@ export class RedisLock implements DistributedLock {
   async lock(options?: LockOptions): Promise<Lease> {
     const lease = await this.#acquire(options, Number.POSITIVE_INFINITY);
     if (lease === null) throw new LockTimeoutError(this.key, options?.waitTime ?? Number.POSITIVE_INFINITY);
-    this.#cached().#taken = lease;
+    this.#cached().#holdsHere().add(lease);
     return lease;
   }
 
   async tryLock(options?: LockOptions): Promise<Lease | null> {
     const lease = await this.#acquire(options, 0);
-    if (lease !== null) this.#cached().#taken = lease;
+    if (lease !== null) this.#cached().#holdsHere().add(lease);
     return lease;
   }
 
   async run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
     callback('task', task);
-    const lease = await this.#acquire(options, Number.POSITIVE_INFINITY);
+    const lease = await this.#acquire(options, Number.POSITIVE_INFINITY, true);
     if (lease === null) throw new LockTimeoutError(this.key, options?.waitTime ?? Number.POSITIVE_INFINITY);
-    return runUnder(lease, task);
+    return runUnder(lease, new Scope(this.#cached(), lease), task);
   }
 
   async unlock(): Promise<void> {
-    const lock = this.#cached();
-    if (lock.#lossesToTell > 0 && lock.#lastLoss !== undefined) {
-      lock.#lossesToTell--;
-      throw lock.#lastLoss.lossError();
+    const lease = this.#cached().#holdsHere().next;
+    if (lease === undefined) {
+      throw new NotLockOwnerError(`Lock "${this.key}" is not held here through lock() or tryLock()`, this.key);
     }
-    if (lock.#taken === undefined) {
-      throw new NotLockOwnerError(`Lock "${this.key}" is not held through lock() or tryLock() here`, this.key);
-    }
-    await lock.#taken.unlock();
+    await lease.unlock();
   }
 
   /** @internal Makes the lease that is held last at least `ttl` ms from now. */
@@ -105,7 +101,10 @@ export class RedisLock implements DistributedLock {
 
   /** @internal Resolves when it is not held. */
   async free(): Promise<void> {
-    if (this.#held !== undefined) await new Promise<void>((resolve) => this.#whenFree.push(resolve));
+    if (this.#held === undefined) return;
+    this.#whenFree ??= [];
+    const listeners = this.#whenFree;
+    await new Promise<void>((resolve) => listeners.push(resolve));
   }
 
   /** @internal Ends the lease that is held, and leaves its key to expire. */
@@ -114,22 +113,12 @@ export class RedisLock implements DistributedLock {
   }
 
   /** @internal As LeaseKeeper. */
-  leaseOver(lease: RedisLease, lossIsTold: boolean): void {
+  leaseOver(): void {
     this.#held?.turn.release();
     this.#held = undefined;
-    if (lease === this.#taken) {
-      this.#taken = undefined;
-      if (!lossIsTold) {
-        this.#lossesToTell++;
-        this.#lastLoss = lease;
-      }
-    }
-    for (const resolve of this.#whenFree.splice(0)) resolve();
-  }
-
-  /** @internal As LeaseKeeper. */
-  lossTold(): void {
-    if (this.#lossesToTell > 0) this.#lossesToTell--;
+    this.#holds.forgetUnlocked();
+    for (const resolve of this.#whenFree ?? []) resolve();
+    this.#whenFree = undefined;
   }
 
   /** The lock that stands for the key now; another than this one when this one was evicted. */
@@ -137,16 +126,29 @@ export class RedisLock implements DistributedLock {
     return this.evicted ? (this.#services.cached(this.key) ?? this) : this;
   }
 
-  async #acquire(options: LockOptions | undefined, defaultWaitTime: number): Promise<RedisLease | null> {
+  /** What `lock` and `tryLock` note, and `unlock` looks for: the holds of the caller's scope, or those outside of any. */
+  #holdsHere(): Holds {
+    return Scope.current()?.holdsOf(this) ?? this.#holds;
+  }
+
+  /** `null`: somebody else held the lock until the wait was over. */
+  async #acquire(options: LockOptions | undefined, defaultWaitTime: number, isRun = false): Promise<HeldLease | null> {
     const request = lockRequest(options, this.#services.settings, defaultWaitTime);
     if (request.signal?.aborted) throw request.signal.reason;
     const lock = this.evicted ? this.#services.readmit(this) : this;
-    return lock.#queueAndContend(request);
+    const wait = new Wait(request.waitTime, request.signal);
+    try {
+      for (let scope = Scope.holding(lock); scope !== undefined; scope = Scope.holding(lock)) {
+        const lease = await scope.reenter(request, wait, isRun);
+        if (lease !== undefined) return lease;
+      }
+      return await lock.#queueAndContend(request, wait);
+    } finally {
+      wait.end();
+    }
   }
 
-  /** `null` when somebody else held the lock until the wait was over. */
-  async #queueAndContend(request: LockRequest): Promise<RedisLease | null> {
-    const wait = new Wait(request.waitTime, request.signal);
+  async #queueAndContend(request: LockRequest, wait: Wait): Promise<RedisLease | null> {
     this.#services.begin(wait, this.key);
     this.#callers++;
     this.usedAt = wait.startedAt;
@@ -158,7 +160,6 @@ export class RedisLock implements DistributedLock {
     } finally {
       this.#callers--;
       this.#services.end(wait);
-      wait.end();
     }
   }
 
@@ -183,15 +184,13 @@ export class RedisLock implements DistributedLock {
 }
 
 /** The task, and then the unlock: an error of the task wins, and so does its result, unless the lease was lost under it. */
-async function runUnder<T>(lease: RedisLease, task: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
+async function runUnder<T>(lease: HeldLease, scope: Scope, task: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
   let result: T;
   try {
-    result = await task(lease);
-  } catch (error) {
+    result = await scope.run(() => task(lease));
+  } finally {
     await lease[Symbol.asyncDispose]();
-    throw error;
   }
-  await lease[Symbol.asyncDispose]();
   if (lease.wasLost) throw lease.lossError(result);
   return result;
 }

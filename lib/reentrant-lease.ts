@@ -1,0 +1,63 @@
+import { NotLockOwnerError } from './errors';
+import type { HeldLease } from './holds';
+
+/** A further hold inside of a scope: the outer lease, and the scope's turn. To unlock it gives back the turn, and sends nothing. */
+export class ReentrantLease implements HeldLease {
+  readonly #outer: HeldLease;
+  readonly #giveBack: () => void;
+  isUnlocked = false;
+
+  constructor(outer: HeldLease, giveBack: () => void) {
+    this.#outer = outer;
+    this.#giveBack = giveBack;
+  }
+
+  get key(): string {
+    return this.#outer.key;
+  }
+
+  get signal(): AbortSignal {
+    return this.#outer.signal;
+  }
+
+  get remaining(): number {
+    return this.isUnlocked ? 0 : this.#outer.remaining;
+  }
+
+  get fencingToken(): number | undefined {
+    return this.#outer.fencingToken;
+  }
+
+  get wasLost(): boolean {
+    return this.#outer.wasLost;
+  }
+
+  lossError(result?: unknown): Error {
+    return this.#outer.lossError(result);
+  }
+
+  assertHeld(): void {
+    if (this.isUnlocked) throw notHeld(this.key);
+    this.#outer.assertHeld();
+  }
+
+  async renew(ttl?: number): Promise<void> {
+    if (this.isUnlocked) throw notHeld(this.key);
+    await this.#outer.renew(ttl);
+  }
+
+  async unlock(): Promise<void> {
+    if (this.isUnlocked) return;
+    this.isUnlocked = true;
+    this.#giveBack();
+    if (this.#outer.wasLost) throw this.#outer.lossError();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.unlock().catch(() => undefined);
+  }
+}
+
+function notHeld(key: string): NotLockOwnerError {
+  return new NotLockOwnerError(`Lock "${key}" is not held by this lease any more: it was unlocked`, key);
+}
