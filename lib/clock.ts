@@ -6,7 +6,7 @@ export const clock = {
   wallNow: (): number => Date.now(),
   // The globals are looked up at each call, so that an application's fake timers hold for the library too.
   setTimeout: (callback: () => void, ms: number): NodeJS.Timeout => setTimeout(callback, ms),
-  clearTimeout: (handle: NodeJS.Timeout): void => clearTimeout(handle),
+  clearTimeout: (handle: NodeJS.Timeout | undefined): void => clearTimeout(handle),
 };
 
 /** The longest delay of a JavaScript timer: a longer one would fire at once. Also the longest ttl that is accepted. */
@@ -41,7 +41,7 @@ export class Timer {
   }
 
   cancel(): void {
-    if (this.#handle !== undefined) clock.clearTimeout(this.#handle);
+    clock.clearTimeout(this.#handle);
   }
 }
 

@@ -8,6 +8,8 @@ export interface Turn {
 }
 
 interface Waiter {
+  /** ms; what it will ask Redis for. */
+  readonly ttl: number;
   readonly grant: (turn: Turn) => void;
   previous: Waiter | undefined;
   next: Waiter | undefined;
@@ -31,6 +33,16 @@ export class LocalQueue {
     return this.#semaphore.isLocked();
   }
 
+  /** Who is next, if somebody waits. */
+  get next(): { readonly ttl: number } | undefined {
+    return this.#first;
+  }
+
+  /** Gives a turn that was not released directly to the one who is next. */
+  pass(turn: Turn): void {
+    this.#first?.grant(turn);
+  }
+
   /** Takes the turn if it is free, in this very tick, so that nobody can come between the question and the answer. */
   tryEnter(): Turn | undefined {
     if (this.isTaken || this.#first !== undefined) return undefined;
@@ -39,9 +51,9 @@ export class LocalQueue {
   }
 
   /** Waits for the turn; `undefined` when the caller's time is over before. */
-  enter(wait: Wait): Promise<Turn | undefined> {
+  enter(wait: Wait, ttl: number): Promise<Turn | undefined> {
     return wait.suspend<Turn>(wait.remaining, (grant) => {
-      const waiter = this.#append(grant);
+      const waiter = this.#append(ttl, grant);
       this.#ask();
       return () => this.#remove(waiter);
     });
@@ -60,8 +72,8 @@ export class LocalQueue {
     });
   }
 
-  #append(grant: (turn: Turn) => void): Waiter {
-    const waiter: Waiter = { grant, previous: this.#last, next: undefined };
+  #append(ttl: number, grant: (turn: Turn) => void): Waiter {
+    const waiter: Waiter = { ttl, grant, previous: this.#last, next: undefined };
     if (this.#last === undefined) this.#first = waiter;
     else this.#last.next = waiter;
     this.#last = waiter;

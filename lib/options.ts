@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import { MAX_DELAY } from './clock';
 import { emitProcessWarning, type WarningListener } from './diagnostics';
 import type { LockOptions } from './lock-registry';
+import { isSubscriber, type RedisSubscriber } from './redis/subscriber';
 import { isLockType, LOCK_TYPES, type LockType } from './strategies';
 
 export interface RedisLockRegistryOptions {
@@ -17,14 +18,29 @@ export interface RedisLockRegistryOptions {
   idleBetweenTries?: number | undefined;
   /** How a lock is written in Redis, and how a waiter learns that it is free. Default `'spin'`. */
   lockType?: LockType | undefined;
+  /**
+   * ms for which one process may pass a lock among its own callers before it gives other processes a chance; 0: never
+   * pass it on directly. Default 1 000 for `spin`, 50 for `pub-sub`.
+   */
+  handOver?: number | undefined;
   /** Whether leases carry a fencing token. Default `false`. */
   fencing?: boolean | undefined;
+  /**
+   * Whether releases are also told and heard on the channel of Spring Integration up to 6.4.7 and 6.5.2, which had one
+   * for all locks of a registry. Default `false`.
+   */
+  legacyChannel?: boolean | undefined;
   /** How many locks are cached at most; beyond it, the least recently used one that is not in use is forgotten. Default 100 000. */
   cacheCapacity?: number | undefined;
   /** ms; the library's own deadline for one Redis command. Default 5 000. */
   commandTimeout?: number | undefined;
   /** ms; a wait during which Redis has not answered for so long rejects. Default 10 000. */
   unavailableAfter?: number | undefined;
+  /**
+   * A pub/sub connection of the caller's, for lock types that wait for messages. Default: the client's `duplicate()`,
+   * made on the first contended wait; a cluster and a sentinel client listen themselves; a pool cannot.
+   */
+  subscriber?: RedisSubscriber | undefined;
   /** Told of what is nobody's error. Default: `process.emitWarning`. */
   onWarning?: WarningListener | undefined;
 }
@@ -37,10 +53,14 @@ export interface RegistrySettings {
   readonly maxHold: number;
   readonly idleBetweenTries: number;
   readonly lockType: LockType;
+  /** `undefined`: as the lock type has it. */
+  readonly handOver: number | undefined;
   readonly fencing: boolean;
+  readonly legacyChannel: boolean;
   readonly cacheCapacity: number;
   readonly commandTimeout: number;
   readonly unavailableAfter: number;
+  readonly subscriber: RedisSubscriber | undefined;
   readonly onWarning: WarningListener;
 }
 
@@ -63,10 +83,13 @@ const registryChecks: { [Name in keyof RegistrySettings]: Check<RegistrySettings
   maxHold: duration,
   idleBetweenTries: duration,
   lockType,
+  handOver: notNegative,
   fencing: boolean,
+  legacyChannel: boolean,
   cacheCapacity: count,
   commandTimeout: duration,
   unavailableAfter: duration,
+  subscriber,
   onWarning: warningListener,
 };
 
@@ -86,10 +109,13 @@ export function registrySettings(options: RedisLockRegistryOptions): RegistrySet
     maxHold: options.maxHold ?? Number.POSITIVE_INFINITY,
     idleBetweenTries: options.idleBetweenTries ?? 100,
     lockType: options.lockType ?? 'spin',
+    handOver: options.handOver,
     fencing: options.fencing ?? false,
+    legacyChannel: options.legacyChannel ?? false,
     cacheCapacity: options.cacheCapacity ?? 100_000,
     commandTimeout: options.commandTimeout ?? 5_000,
     unavailableAfter: options.unavailableAfter ?? 10_000,
+    subscriber: options.subscriber,
     onWarning: options.onWarning ?? emitProcessWarning,
   };
 }
@@ -176,6 +202,12 @@ function abortSignal(name: string, value: unknown): AbortSignal {
     throw new TypeError(expected(name, 'an AbortSignal', value));
   }
   return value as AbortSignal;
+}
+
+function subscriber(name: string, value: unknown): RedisSubscriber {
+  if (!isSubscriber(value))
+    throw new TypeError(expected(name, 'a client with the methods subscribe and unsubscribe', value));
+  return value;
 }
 
 function warningListener(name: string, value: unknown): WarningListener {

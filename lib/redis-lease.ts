@@ -27,6 +27,8 @@ export interface LeaseServices {
 
 /** Whoever has the local turn that goes with a lease. */
 export interface LeaseKeeper {
+  /** Hands the lock over to the next local caller; `undefined`: there is none, or it did not succeed, so it is to be released. */
+  handOver(lease: RedisLease, timeout: number): Promise<Released | undefined> | undefined;
   /** Called once, when the lease ended, by unlock or loss. */
   leaseOver(lease: RedisLease): void;
 }
@@ -193,8 +195,11 @@ export class RedisLease implements HeldLease, WatchedLease {
 
   async #release(): Promise<void> {
     const { orphans, settings } = this.#services;
+    const bound = Math.min(settings.commandTimeout, Math.max(this.#until - clock.now(), RELEASE_AT_LEAST));
+    const endsAt = clock.now() + bound;
     try {
-      const outcome = await this.#releaseInTime();
+      // Half of the time, so that there is some left for the release of what could not be handed over.
+      const outcome = (await this.#keeper.handOver(this, bound / 2)) ?? (await this.#releaseBy(endsAt));
       if (outcome !== 'released') {
         this.#loss = outcome;
         this.#abort?.abort(this.lossError());
@@ -205,7 +210,7 @@ export class RedisLease implements HeldLease, WatchedLease {
       if (error instanceof LockLostError) throw error;
       orphans.follow(this.claim);
       throw new LockReleaseError(
-        `Redis did not confirm the release of lock "${this.key}" within ${settings.commandTimeout} ms`,
+        `Redis did not confirm the release of lock "${this.key}" within ${Math.round(bound)} ms`,
         this.key,
         { cause: error },
       );
@@ -214,12 +219,10 @@ export class RedisLease implements HeldLease, WatchedLease {
     }
   }
 
-  /** Releases, and tries again after a failure that passes, within the bound of one command and what is left of the ttl. */
-  async #releaseInTime(): Promise<Released> {
+  /** Releases, and tries again after a failure that passes. */
+  async #releaseBy(endsAt: number): Promise<Released> {
     const { strategy, redis, settings } = this.#services;
     const epoch = redis.connectionEpoch;
-    const endsAt =
-      clock.now() + Math.min(settings.commandTimeout, Math.max(this.#until - clock.now(), RELEASE_AT_LEAST));
     let uncertain = false;
     for (let interval = 10; ; interval *= 2) {
       try {

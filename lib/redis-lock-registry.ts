@@ -122,6 +122,7 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
     });
     for (const lock of locks) lock.loseByClose();
     this.#services.watchdog.close();
+    await this.#services.strategy.close();
   }
 
   #begin(wait: Wait, key: string): void {

@@ -1,13 +1,16 @@
+import { clock } from './clock';
 import { Contention } from './contention';
 import { LockTimeoutError, NotLockOwnerError } from './errors';
 import { type HeldLease, Holds } from './holds';
 import { LocalQueue, type Turn } from './local-queue';
 import type { DistributedLock, Lease, LockOptions } from './lock-registry';
 import { callback, type LockRequest, lockRequest } from './options';
+import { doubt } from './orphans';
+import { isServerAnswer } from './redis/failure';
 import { LockNames } from './redis/names';
 import { type LeaseServices, RedisLease } from './redis-lease';
 import { Scope } from './scope';
-import { Claim, type Grant } from './strategies/strategy';
+import { Claim, type Grant, type Released, type Yielded } from './strategies/strategy';
 import { Wait } from './wait';
 
 /** What the locks of a registry share. */
@@ -45,12 +48,17 @@ export class RedisLock implements DistributedLock {
   /** What was taken with `lock` and `tryLock` outside of any scope. */
   readonly #holds = new Holds();
   #whenFree: (() => void)[] | undefined;
+  /** ms for which this process may pass the lock among its own callers, when that time is over, and what came of it. */
+  readonly #handOver: number;
+  #sliceEndsAt = 0;
+  #lastYield: Yielded | undefined;
 
   /** @internal */
   constructor(key: string, services: LockServices) {
     this.key = key;
     this.#services = services;
     this.#names = new LockNames(services.settings.registryKey, key);
+    this.#handOver = services.settings.handOver ?? services.strategy.handOver;
     this.#contention = new Contention(key, services.strategy, services.settings);
   }
 
@@ -113,9 +121,18 @@ export class RedisLock implements DistributedLock {
   }
 
   /** @internal As LeaseKeeper. */
-  leaseOver(): void {
-    this.#held?.turn.release();
-    this.#held = undefined;
+  handOver(lease: RedisLease, timeout: number): Promise<Released | undefined> | undefined {
+    const next = this.#queue.next;
+    if (next === undefined || this.#held?.lease !== lease || this.#handOver === 0) return undefined;
+    return this.#handOverTo(this.#claim(next.ttl), lease.claim, this.#held.turn, timeout);
+  }
+
+  /** @internal As LeaseKeeper. */
+  leaseOver(lease: RedisLease): void {
+    if (this.#held?.lease === lease) {
+      this.#held.turn.release();
+      this.#held = undefined;
+    }
     this.#holds.forgetUnlocked();
     for (const resolve of this.#whenFree ?? []) resolve();
     this.#whenFree = undefined;
@@ -153,7 +170,8 @@ export class RedisLock implements DistributedLock {
     this.#callers++;
     this.usedAt = wait.startedAt;
     try {
-      const turn = this.#queue.tryEnter() ?? (wait.isSingleAttempt ? undefined : await this.#queue.enter(wait));
+      const turn =
+        this.#queue.tryEnter() ?? (wait.isSingleAttempt ? undefined : await this.#queue.enter(wait, request.ttl));
       if (turn !== undefined) return await this.#contend(request, wait, turn);
       await this.#contention.assertAnswered(wait);
       return null;
@@ -163,23 +181,80 @@ export class RedisLock implements DistributedLock {
     }
   }
 
+  /** With the turn: takes the lock over, where it came with the turn, or contends for it. */
   async #contend(request: LockRequest, wait: Wait, turn: Turn): Promise<RedisLease | null> {
-    const { nextOwner, orphans, redis } = this.#services;
-    const claim = new Claim(this.#names, nextOwner(), Math.ceil(request.ttl), redis.connectionEpoch);
-    let grant: Grant | undefined;
+    const claim = turn instanceof InheritedTurn ? turn.claim : this.#claim(request.ttl);
+    let grant = turn instanceof InheritedTurn ? turn.grant : undefined;
     try {
-      grant = await this.#contention.obtain(claim, wait);
       wait.throwIfInterrupted();
+      if (grant === undefined || grant.until <= clock.now()) {
+        const standBack = (this.#lastYield?.standBackUntil ?? 0) - clock.now();
+        if (standBack > 0) await wait.sleep(Math.min(standBack, wait.remaining / 2));
+        grant = await this.#contention.obtain(claim, wait);
+        wait.throwIfInterrupted();
+        this.#sliceEndsAt = clock.now() + this.#handOver;
+      }
       if (grant === undefined) return null;
       const lease = new RedisLease(this.key, claim, grant, request, this.#services, this);
       this.#held = { lease, turn };
       return lease;
     } finally {
       if (this.#held?.turn !== turn) {
-        if (grant !== undefined || claim.settled !== undefined) orphans.follow(claim);
+        if (grant !== undefined || claim.settled !== undefined) this.#services.orphans.follow(claim);
         turn.release();
       }
     }
+  }
+
+  async #handOverTo(to: Claim, from: Claim, turn: Turn, timeout: number): Promise<Released | undefined> {
+    const { orphans, strategy } = this.#services;
+    const mayYield = clock.now() >= this.#sliceEndsAt;
+    const transfer = strategy.transfer(from, to, mayYield, timeout);
+    let outcome: Grant | Yielded | Released;
+    try {
+      outcome = await transfer;
+    } catch (error) {
+      // Whose it is now is not known: then both claims are cleaned up, and the next caller contends.
+      if (!isServerAnswer(error)) doubt(to, transfer);
+      if (to.settled !== undefined) orphans.follow(to);
+      return undefined;
+    }
+    if (typeof outcome === 'string') return outcome;
+    if (!outcome.granted) {
+      this.#lastYield = outcome;
+      return 'released';
+    }
+    if (mayYield) this.#sliceEndsAt = clock.now() + this.#handOver;
+    // Whoever it was meant for may have left meanwhile: then the lock is for the one behind, who asks for as much of it.
+    if (Math.ceil(this.#queue.next?.ttl ?? 0) === to.ttl) {
+      this.#held = undefined;
+      this.#queue.pass(new InheritedTurn(turn, to, outcome));
+    } else {
+      orphans.follow(to);
+    }
+    return 'released';
+  }
+
+  #claim(ttl: number): Claim {
+    const { nextOwner, redis } = this.#services;
+    return new Claim(this.#names, nextOwner(), Math.ceil(ttl), redis.connectionEpoch, this.#lastYield);
+  }
+}
+
+/** A turn with which the lock itself came, from the caller before. */
+class InheritedTurn implements Turn {
+  readonly claim: Claim;
+  readonly grant: Grant;
+  readonly #turn: Turn;
+
+  constructor(turn: Turn, claim: Claim, grant: Grant) {
+    this.#turn = turn;
+    this.claim = claim;
+    this.grant = grant;
+  }
+
+  release(): void {
+    this.#turn.release();
   }
 }
 

@@ -62,7 +62,8 @@ export class Scope {
    */
   async reenter(request: LockRequest, wait: Wait, isRun: boolean): Promise<ReentrantLease | null | undefined> {
     this.#lease.assertHeld();
-    const turn = this.#turns.tryEnter() ?? (wait.isSingleAttempt ? undefined : await this.#turns.enter(wait));
+    const turn =
+      this.#turns.tryEnter() ?? (wait.isSingleAttempt ? undefined : await this.#turns.enter(wait, request.ttl));
     if (turn === undefined) return null;
     try {
       wait.throwIfInterrupted();

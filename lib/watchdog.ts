@@ -55,7 +55,7 @@ export class Watchdog {
   /** Leaves no timer behind. */
   close(): void {
     this.#leases.clear();
-    if (this.#timer !== undefined) clock.clearTimeout(this.#timer);
+    clock.clearTimeout(this.#timer);
   }
 
   #schedule(lease: WatchedLease, renewAt: number): void {
@@ -65,7 +65,7 @@ export class Watchdog {
 
   #wakeBy(time: number): void {
     if (time >= this.#wakesAt) return;
-    if (this.#timer !== undefined) clock.clearTimeout(this.#timer);
+    clock.clearTimeout(this.#timer);
     this.#wakesAt = time;
     this.#timer = clock.setTimeout(() => this.#tick(), Math.max(1, Math.min(time - clock.now(), MAX_DELAY)));
     this.#timer.unref?.();

@@ -36,12 +36,12 @@ export function isRedisClient(value: unknown): value is RedisClient {
  * Buffers would change what the scripts return.
  */
 export class Redis {
-  readonly #client: RedisClient;
+  readonly client: RedisClient;
   readonly #commands: RedisCommands;
   readonly #commandTimeout: number;
 
   constructor(client: RedisClient, commandTimeout: number) {
-    this.#client = client;
+    this.client = client;
     this.#commands = client.withCommandOptions?.({ timeout: 0, typeMapping: {} }) ?? client;
     this.#commandTimeout = commandTimeout;
   }
@@ -51,7 +51,12 @@ export class Redis {
    * with the same epoch before the first and after the last reached the server in the order they were sent.
    */
   get connectionEpoch(): number | undefined {
-    return this.#client.socketEpoch;
+    return this.client.socketEpoch;
+  }
+
+  /** Whether what PUBLISH answers inside of a script leaves out those who listen on other nodes. */
+  get isCluster(): boolean {
+    return Array.isArray((this.client as { slots?: unknown }).slots);
   }
 
   /**

@@ -4,10 +4,13 @@ export class LockNames {
   readonly lock: string;
   /** The channel on which its release is told, as Spring Integration's RedisLockRegistry names it. */
   readonly channel: string;
+  /** The one channel that Spring Integration up to 6.4.7 and 6.5.2 has for all locks of a registry. */
+  readonly legacyChannel: string;
 
   constructor(registryKey: string, key: string) {
     this.lock = `${registryKey}:${key}`;
-    this.channel = `${registryKey}-channel:${this.lock}`;
+    this.legacyChannel = `${registryKey}-channel`;
+    this.channel = `${this.legacyChannel}:${this.lock}`;
   }
 
   /**

@@ -1,4 +1,7 @@
+import type { WarningListener } from '../diagnostics';
 import type { Redis } from '../redis/client';
+import type { RedisSubscriber } from '../redis/subscriber';
+import { PubSubStrategy } from './pub-sub';
 import { SpinStrategy } from './spin';
 import type { LockStrategy } from './strategy';
 
@@ -6,11 +9,15 @@ import type { LockStrategy } from './strategy';
 export interface StrategySettings {
   readonly idleBetweenTries: number;
   readonly fencing: boolean;
+  readonly legacyChannel: boolean;
+  readonly subscriber: RedisSubscriber | undefined;
+  readonly onWarning: WarningListener;
 }
 
 /** The kinds of lock. A new one is a file in this folder and a line here. */
 const strategies = {
   spin: SpinStrategy,
+  'pub-sub': PubSubStrategy,
 } satisfies Record<string, new (redis: Redis, settings: StrategySettings) => LockStrategy>;
 
 export type LockType = keyof typeof strategies;

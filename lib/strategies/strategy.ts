@@ -15,12 +15,15 @@ export class Claim {
   readonly ttl: number;
   /** The connection of the first attempt, where the client tells it. */
   readonly epoch: number | undefined;
+  /** When this process last gave up the lock to others, and left local callers waiting. */
+  readonly lastYield: Yielded | undefined;
 
-  constructor(names: LockNames, owner: string, ttl: number, epoch: number | undefined) {
+  constructor(names: LockNames, owner: string, ttl: number, epoch: number | undefined, lastYield?: Yielded) {
     this.names = names;
     this.owner = owner;
     this.ttl = ttl;
     this.epoch = epoch;
+    this.lastYield = lastYield;
   }
 
   /** Every attempt was answered, so that what Redis says of this claim from now on is final. */
@@ -59,11 +62,20 @@ export interface Renewal {
   readonly ttl: number;
 }
 
+/** The lock was given up to other processes, though a local caller was waiting for it. */
+export interface Yielded {
+  readonly granted: false;
+  /** Until when this process leaves the lock to them, on the monotonic clock. */
+  readonly standBackUntil: number;
+}
+
 /** What a release found: our key, nothing, or another owner's key. */
 export type Released = 'released' | 'expired' | 'stolen';
 
 /** How a lock is written in Redis, and how a waiter learns that it is free. Timeouts are in ms. */
 export interface LockStrategy {
+  /** Default of the option `handOver`: ms for which one process may pass a lock among its own callers. */
+  readonly handOver: number;
   /** One attempt, one script. Bears being executed twice: a key that holds the claim's own owner value is the claim's. */
   attempt(claim: Claim, timeout: number): Promise<Grant | Refusal>;
   /** After a refusal: returns when it is time for another attempt, or when the wait is over. */
@@ -72,4 +84,11 @@ export interface LockStrategy {
   renew(renewals: readonly Renewal[], timeout: number): Promise<readonly Ownership[]>;
   /** Deletes what is the claim's own, and nothing else, and tells those who wait. */
   release(claim: Claim, timeout: number): Promise<Released>;
+  /**
+   * Hands the lock over from one claim of this process to another, in place of a release and an attempt. When this
+   * process had the lock for its share of the time (`mayYield`), it is rather given up to others who wait for it.
+   */
+  transfer(from: Claim, to: Claim, mayYield: boolean, timeout: number): Promise<Grant | Yielded | Released>;
+  /** Leaves nothing open. */
+  close(): Promise<void>;
 }

@@ -1,11 +1,11 @@
 import { clock, reliableUntil } from '../clock';
 import type { Redis } from '../redis/client';
 import { serverErrorCode } from '../redis/failure';
-import { hashTag } from '../redis/names';
+import { hashTag, type LockNames } from '../redis/names';
 import { Script } from '../redis/script';
 import type { Wait } from '../wait';
 import type { StrategySettings } from './index';
-import type { Claim, Grant, LockStrategy, Ownership, Refusal, Released, Renewal } from './strategy';
+import type { Claim, Grant, LockStrategy, Ownership, Refusal, Released, Renewal, Yielded } from './strategy';
 
 /*
  * The lock as a string key, in the format of Spring Integration's RedisLockRegistry: the value is the owner, and the
@@ -16,13 +16,44 @@ import type { Claim, Grant, LockStrategy, Ownership, Refusal, Released, Renewal 
  */
 
 /**
- * KEYS lock [, fence]; ARGV owner, ttl in ms [, life of the fence in ms].
- * Returns 1 when the lock is the owner's, with a fence its token as text; else { life of the holder's key in ms }.
- *
- * Fencing token: max(last + 1, server time in microseconds). Minted only on a real acquisition, it rises even when the
- * counter was lost. 16 digits are beyond what Lua prints by itself, hence string.format.
+ * Mints the fencing token of an acquisition: max(last + 1, server time in microseconds). It rises with every
+ * acquisition, also after the counter was lost. 16 digits are beyond what Lua prints by itself, hence string.format.
  */
-const OBTAIN = new Script(`
+const MINT = `
+local function mint(last, life)
+  local now = redis.call('TIME')
+  local token = string.format('%.0f', math.max((tonumber(last) or 0) + 1, now[1] * 1000000 + now[2]))
+  redis.call('SET', KEYS[2], token, 'PX', life)
+  return token
+end`;
+
+/** Deletes the lock: 1, or 2 where the command is not to be had and DEL did it. */
+const DELETE = `
+local function delete(command)
+  if type(redis.pcall(command, KEYS[1])) ~= 'table' then return 1 end
+  redis.call('DEL', KEYS[1])
+  return 2
+end`;
+
+/**
+ * Tells those who wait, on the channels from ARGV[first] on, and returns how many listen. pcall: a user without rights
+ * on channels could not release otherwise, and who waits for a message looks again by itself.
+ */
+const TELL = `
+local function tell(name, first)
+  local heard = 0
+  for i = first, #ARGV do
+    local listening = redis.pcall('PUBLISH', ARGV[i], name)
+    if type(listening) == 'number' then heard = heard + listening end
+  end
+  return heard
+end`;
+
+/**
+ * KEYS lock [, fence]; ARGV owner, ttl in ms, life of the fence in ms.
+ * Returns 1 when the lock is the owner's, with a fence its token as text; else { life of the holder's key in ms }.
+ */
+const OBTAIN = new Script(`${MINT}
 local holder = redis.call('GET', KEYS[1])
 if not holder then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
@@ -33,13 +64,45 @@ else
   return { redis.call('PTTL', KEYS[1]) }
 end
 if not KEYS[2] then return 1 end
-local token = redis.call('GET', KEYS[2])
-if not (token and holder) then
-  local now = redis.call('TIME')
-  token = string.format('%.0f', math.max((tonumber(token) or 0) + 1, now[1] * 1000000 + now[2]))
-  redis.call('SET', KEYS[2], token, 'PX', ARGV[3])
+local last = redis.call('GET', KEYS[2])
+if last and holder then return last end
+return mint(last, ARGV[3])`);
+
+/**
+ * KEYS lock; ARGV owner, command that deletes, name of the lock, channels.
+ * Returns 1 or 2 deleted (2: by DEL, since the command is not to be had); 0 nobody's; -1 another owner's.
+ */
+const RELEASE = new Script(`${DELETE}${TELL}
+local holder = redis.call('GET', KEYS[1])
+if not holder then return 0 end
+if holder ~= ARGV[1] then return -1 end
+local deleted = delete(ARGV[2])
+tell(ARGV[3], 4)
+return deleted`);
+
+/**
+ * KEYS lock [, fence]; ARGV owner, next owner, ttl in ms, life of the fence in ms, listeners of our own or -1, command
+ * that deletes, name of the lock, channels. With -1 the lock is handed over in any case; else it is given up when
+ * others than ourselves listen.
+ * Returns 1 or the token when it is the next owner's; { 1 or 2 deleted, listeners of others }; { 0 } nobody's;
+ * { -1 } another owner's.
+ */
+const TRANSFER = new Script(`${MINT}${DELETE}${TELL}
+local holder = redis.call('GET', KEYS[1])
+if not holder then return { 0 } end
+local last = KEYS[2] and redis.call('GET', KEYS[2])
+if holder == ARGV[2] then return last or 1 end
+if holder ~= ARGV[1] then return { -1 } end
+local own = tonumber(ARGV[5])
+if own >= 0 then
+  local others = tell(ARGV[7], 8) - own
+  if others > 0 then return { delete(ARGV[6]), others } end
 end
-return token`);
+-- PEXPIRE first: when it is out of memory, Redis refuses SET to a script that has not written yet.
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+if not KEYS[2] then return 1 end
+return mint(last, ARGV[4])`);
 
 /**
  * KEYS locks; ARGV owner and ttl in ms of each.
@@ -70,51 +133,81 @@ for i, key in ipairs(KEYS) do
 end
 return answers`);
 
-/**
- * KEYS lock; ARGV owner, command that deletes, channel, name of the lock.
- * Returns 1 deleted; 2 deleted, but by DEL, since the command is not to be had; 0 nobody's; -1 another owner's.
- */
-const RELEASE = new Script(`
-local holder = redis.call('GET', KEYS[1])
-if not holder then return 0 end
-if holder ~= ARGV[1] then return -1 end
-local answer = 1
-if type(redis.pcall(ARGV[2], KEYS[1])) == 'table' then
-  redis.call('DEL', KEYS[1])
-  answer = 2
-end
--- pcall: a user without rights on channels could not release otherwise. Who waits for a message looks again by itself.
-redis.pcall('PUBLISH', ARGV[3], ARGV[4])
-return answer`);
-
 /** A fencing counter outlives its last use by a day; when it is gone, the server's time takes over. */
 const FENCE_LIFE = String(24 * 60 * 60 * 1000);
 
 /** So many keys are renewed by one script: it holds up the server for a fraction of a millisecond. */
 const RENEW_BATCH = 100;
 
+/** In place of the number of our own listeners: hand the lock over, whoever listens. */
+const NEVER_YIELD = -1;
+
 export abstract class StringKeyStrategy implements LockStrategy {
   readonly #redis: Redis;
   readonly #fencing: boolean;
+  readonly #legacyChannel: boolean;
   #deleteCommand: 'UNLINK' | 'DEL' = 'UNLINK';
   /** Learnt from a CROSSSLOT answer: this is a cluster, or a proxy that shards. */
   #oneSlotForEachScript = false;
 
-  constructor(redis: Redis, { fencing }: StrategySettings) {
+  constructor(redis: Redis, { fencing, legacyChannel }: StrategySettings) {
     this.#redis = redis;
     this.#fencing = fencing;
+    this.#legacyChannel = legacyChannel;
   }
 
+  abstract readonly handOver: number;
   abstract wait(claim: Claim, last: Refusal, wait: Wait): Promise<void>;
+  abstract transfer(from: Claim, to: Claim, mayYield: boolean, timeout: number): Promise<Grant | Yielded | Released>;
 
   async attempt({ names, owner, ttl }: Claim, timeout: number): Promise<Grant | Refusal> {
-    const keys = this.#fencing ? [names.lock, names.companion('fence')] : [names.lock];
     const args = this.#fencing ? [owner, String(ttl), FENCE_LIFE] : [owner, String(ttl)];
     const sentAt = clock.now();
-    const reply = await this.#redis.run(OBTAIN, keys, args, timeout);
+    const reply = await this.#redis.run(OBTAIN, this.#keys(names), args, timeout);
     if (Array.isArray(reply)) {
       return { granted: false, remaining: Number(reply[0]), roundTrip: clock.now() - sentAt };
     }
+    return this.#grant(reply, sentAt, ttl);
+  }
+
+  async release({ names, owner }: Claim, timeout: number): Promise<Released> {
+    const args = [owner, this.#deleteCommand, names.lock, ...this.channels(names)];
+    return this.#released(Number(await this.#redis.run(RELEASE, [names.lock], args, timeout)));
+  }
+
+  /** Hands over, or gives up to `others`: how many listen besides our own listeners. */
+  protected async handOn(
+    from: Claim,
+    to: Claim,
+    timeout: number,
+    ownListeners = NEVER_YIELD,
+  ): Promise<Grant | Released | { readonly others: number }> {
+    const { names } = from;
+    const args = [from.owner, to.owner, String(to.ttl), FENCE_LIFE, String(ownListeners), this.#deleteCommand];
+    const sentAt = clock.now();
+    const reply = await this.#redis.run(
+      TRANSFER,
+      this.#keys(names),
+      [...args, names.lock, ...this.channels(names)],
+      timeout,
+    );
+    if (!Array.isArray(reply)) return this.#grant(reply, sentAt, to.ttl);
+    const released = this.#released(Number(reply[0]));
+    return released === 'released' ? { others: Number(reply[1]) } : released;
+  }
+
+  /** The channels on which a release is told. */
+  protected channels(names: LockNames): readonly string[] {
+    return this.#legacyChannel ? [names.channel, names.legacyChannel] : [names.channel];
+  }
+
+  async close(): Promise<void> {}
+
+  #keys(names: LockNames): string[] {
+    return this.#fencing ? [names.lock, names.companion('fence')] : [names.lock];
+  }
+
+  #grant(reply: unknown, sentAt: number, ttl: number): Grant {
     return {
       granted: true,
       until: reliableUntil(sentAt, ttl),
@@ -122,9 +215,7 @@ export abstract class StringKeyStrategy implements LockStrategy {
     };
   }
 
-  async release({ names, owner }: Claim, timeout: number): Promise<Released> {
-    const args = [owner, this.#deleteCommand, names.channel, names.lock];
-    const reply = await this.#redis.run(RELEASE, [names.lock], args, timeout);
+  #released(reply: number): Released {
     if (reply === 2) this.#deleteCommand = 'DEL';
     return reply === 0 ? 'expired' : reply === -1 ? 'stolen' : 'released';
   }

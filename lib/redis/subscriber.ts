@@ -1,0 +1,213 @@
+import { clock } from '../clock';
+import { type WarningListener, warn } from '../diagnostics';
+import type { RedisClient } from './client';
+import { Subscription } from './subscription';
+
+type Listener = (message: string, channel: string) => unknown;
+
+/** A pub/sub connection, by structure: node-redis' client, cluster and sentinel have it. */
+export interface RedisSubscriber {
+  subscribe(channel: string, listener: Listener): Promise<unknown>;
+  unsubscribe(channel: string, listener?: (message: never, channel: never) => unknown): Promise<unknown>;
+  /** For the event `ready`: after a reconnect everybody who waits looks again. */
+  on?(event: string, listener: () => void): unknown;
+  off?(event: string, listener: () => void): unknown;
+}
+
+/** A connection of our own, made with the client's `duplicate()`. */
+interface OwnConnection extends RedisSubscriber {
+  on(event: string, listener: () => void): unknown;
+  connect(): Promise<unknown>;
+  destroy(): void;
+  unref?(): void;
+}
+
+interface Duplicable {
+  readonly options?: { readonly socket?: object };
+  duplicate(overrides: { socket: object }): OwnConnection;
+}
+
+/** ms that a channel stays subscribed when nobody listens any more: who waits again soon is spared two requests. */
+const LINGER = 1_000;
+
+/** ms until a connection that could not be had is tried again. */
+const RETRY_AFTER = 10_000;
+
+/** One channel, and who hears it. */
+class Channel {
+  readonly subscriptions = new Set<Subscription>();
+  isSubscribed = false;
+  /** The last command about it. */
+  traffic: Promise<void> = Promise.resolve();
+
+  readonly hear = (message: string): void => {
+    for (const subscription of [...this.subscriptions]) {
+      if (subscription.body === message) subscription.wake();
+    }
+  };
+}
+
+/**
+ * The pub/sub connection of a registry: made when somebody listens for the first time, its channels counted by
+ * reference. When it cannot be had, that is reported once, and whoever wanted to listen does without.
+ */
+export class Subscriber {
+  readonly #client: RedisClient;
+  readonly #given: RedisSubscriber | undefined;
+  readonly #onWarning: WarningListener;
+  readonly #subscriptions = new Map<string, Subscription>();
+  readonly #channels = new Map<string, Channel>();
+  #connection: Promise<RedisSubscriber> | undefined;
+  #own: OwnConnection | undefined;
+  #unavailableUntil = Number.NEGATIVE_INFINITY;
+  #hasWarned = false;
+  #isClosed = false;
+
+  constructor(client: RedisClient, given: RedisSubscriber | undefined, onWarning: WarningListener) {
+    this.#client = client;
+    this.#given = given;
+    this.#onWarning = onWarning;
+  }
+
+  /** The subscription for messages with this body, if it stands or is about to. */
+  peek(body: string): Subscription | undefined {
+    return this.#subscriptions.size === 0 ? undefined : this.#subscriptions.get(body);
+  }
+
+  /**
+   * Listens for messages with this body, or joins those who do; to be given back with `leave`. `undefined` when there is
+   * no connection to be had at present.
+   */
+  listen(body: string, channels: readonly string[]): Subscription | undefined {
+    if (this.#isClosed || clock.now() < this.#unavailableUntil) return undefined;
+    let subscription = this.#subscriptions.get(body);
+    if (subscription === undefined) {
+      subscription = new Subscription(body, channels);
+      this.#subscriptions.set(body, subscription);
+      void this.#open(subscription);
+    }
+    subscription.listeners++;
+    clock.clearTimeout(subscription.lingering);
+    return subscription;
+  }
+
+  leave(subscription: Subscription): void {
+    if (--subscription.listeners > 0) return;
+    subscription.lingering = clock.setTimeout(() => void this.#end(subscription), LINGER);
+    subscription.lingering.unref?.();
+  }
+
+  /** Leaves no channel subscribed, and closes the connection if it is our own. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all([...this.#subscriptions.values()].map((subscription) => this.#end(subscription)));
+    if (this.#own !== undefined) this.#own.destroy();
+    else (await this.#connection)?.off?.('ready', this.#wakeAll);
+  }
+
+  async #open(subscription: Subscription): Promise<void> {
+    try {
+      await Promise.all(subscription.channels.map((name) => this.#join(name, subscription)));
+      subscription.settle(true);
+    } catch (error) {
+      this.#giveUp(error);
+      await this.#end(subscription);
+      subscription.settle(false);
+    }
+  }
+
+  async #end(subscription: Subscription): Promise<void> {
+    clock.clearTimeout(subscription.lingering);
+    if (this.#subscriptions.get(subscription.body) === subscription) this.#subscriptions.delete(subscription.body);
+    await Promise.all(subscription.channels.map((name) => this.#part(name, subscription)));
+  }
+
+  #join(name: string, subscription: Subscription): Promise<void> {
+    let channel = this.#channels.get(name);
+    if (channel === undefined) {
+      channel = new Channel();
+      this.#channels.set(name, channel);
+    }
+    channel.subscriptions.add(subscription);
+    return this.#adjust(name, channel);
+  }
+
+  #part(name: string, subscription: Subscription): Promise<void> {
+    const channel = this.#channels.get(name);
+    channel?.subscriptions.delete(subscription);
+    return channel === undefined ? Promise.resolve() : this.#adjust(name, channel).catch(() => undefined);
+  }
+
+  /**
+   * Subscribes or unsubscribes the channel, as somebody wants it or not. One command at a time for each channel:
+   * node-redis lets a `subscribe` that meets the `unsubscribe` of the same channel resolve, and then delivers nothing.
+   */
+  #adjust(name: string, channel: Channel): Promise<void> {
+    const adjusted = channel.traffic.then(async () => {
+      const isWanted = channel.subscriptions.size > 0;
+      if (isWanted === channel.isSubscribed) return;
+      this.#connection ??= this.#connect();
+      const connection = await this.#connection;
+      if (isWanted) await connection.subscribe(name, channel.hear);
+      else await connection.unsubscribe(name, channel.hear);
+      channel.isSubscribed = isWanted;
+    });
+    channel.traffic = adjusted
+      .catch(() => undefined)
+      .then(() => {
+        const isIdle = channel.subscriptions.size === 0 && !channel.isSubscribed;
+        if (isIdle && this.#channels.get(name) === channel) this.#channels.delete(name);
+      });
+    return adjusted;
+  }
+
+  async #connect(): Promise<RedisSubscriber> {
+    const given = this.#given ?? this.#client;
+    // A plain client (it counts its connections) does not listen and send commands at once: it is duplicated.
+    if (this.#given === undefined && this.#client.socketEpoch !== undefined) return this.#duplicate();
+    if (!isSubscriber(given)) {
+      throw new Error('the client has no pub/sub connection (a pool has none): pass one as the option `subscriber`');
+    }
+    given.on?.('ready', this.#wakeAll);
+    return given;
+  }
+
+  async #duplicate(): Promise<RedisSubscriber> {
+    const client = this.#client as RedisClient & Partial<Duplicable>;
+    if (client.duplicate === undefined) throw new Error('the client has no `duplicate()`');
+    // Without socketTimeout: a connection that only listens is idle most of the time.
+    const own = client.duplicate({ socket: { ...client.options?.socket, socketTimeout: 0 } });
+    this.#own = own;
+    own.on('error', () => undefined); // it reconnects by itself; without a listener the process would crash
+    own.on('ready', this.#wakeAll);
+    await own.connect();
+    own.unref?.();
+    return own;
+  }
+
+  /** Between a lost connection and the resubscription messages are missed: everybody who waits looks again. */
+  readonly #wakeAll = (): void => {
+    for (const subscription of this.#subscriptions.values()) subscription.wake();
+  };
+
+  #giveUp(cause: unknown): void {
+    this.#unavailableUntil = clock.now() + RETRY_AFTER;
+    if (![...this.#channels.values()].some((channel) => channel.isSubscribed)) {
+      this.#own?.destroy();
+      this.#own = undefined;
+      this.#connection = undefined;
+    }
+    if (this.#hasWarned || this.#isClosed) return;
+    this.#hasWarned = true;
+    warn(this.#onWarning, {
+      code: 'SUBSCRIBER_UNAVAILABLE',
+      message: `Waiting for locks falls back to polling: ${cause instanceof Error ? cause.message : String(cause)}`,
+      cause,
+    });
+  }
+}
+
+export function isSubscriber(value: unknown): value is RedisSubscriber {
+  const subscriber = value as Partial<RedisSubscriber> | null | undefined;
+  return typeof subscriber?.subscribe === 'function' && typeof subscriber.unsubscribe === 'function';
+}
