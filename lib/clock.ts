@@ -4,6 +4,8 @@ export const clock = {
   now: (): number => performance.now(),
   /** Wall-clock ms. Only ever compared with itself, to notice that the machine was suspended. */
   wallNow: (): number => Date.now(),
+  /** After what was written to sockets in this turn of the event loop has gone out. */
+  immediate: (): Promise<void> => new Promise((resolve) => setImmediate(resolve)),
   // The globals are looked up at each call, so that an application's fake timers hold for the library too.
   setTimeout: (callback: () => void, ms: number): NodeJS.Timeout => setTimeout(callback, ms),
   clearTimeout: (handle: NodeJS.Timeout | undefined): void => clearTimeout(handle),

@@ -48,7 +48,8 @@ export class Contention {
       wait.throwIfInterrupted();
       if (outcome !== undefined) {
         failures = 0;
-        if (wait.remaining > 0) await this.#strategy.wait(claim, outcome, wait);
+        const grant = wait.remaining > 0 ? await this.#strategy.wait(claim, outcome, wait) : undefined;
+        if (grant !== undefined && grant.until > clock.now()) return grant;
         if (wait.remaining === 0) return undefined;
       } else {
         if (wait.remaining > 0) await wait.sleep(Math.min(FIRST_PAUSE * 2 ** failures++, LONGEST_PAUSE));

@@ -9,8 +9,19 @@ export {
   RegistryClosedError,
 } from './errors';
 export { type DistributedLock, type Lease, type LockLostReason, type LockOptions, LockRegistry } from './lock-registry';
-export type { RedisLockRegistryOptions } from './options';
+export type { RedisLockRegistryOptions, SegmentedLockOptions } from './options';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
 export type { RedisLock } from './redis-lock';
 export { RedisLockRegistry } from './redis-lock-registry';
+export {
+  type AcrossResult,
+  type AcrossTask,
+  type Exhausted,
+  type Part,
+  type Segment,
+  SegmentedLock,
+  type SegmentedResult,
+  type Share,
+} from './segmented-lock';
+export { split } from './split';
 export type { LockType } from './strategies';

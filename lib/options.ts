@@ -45,6 +45,13 @@ export interface RedisLockRegistryOptions {
   onWarning?: WarningListener | undefined;
 }
 
+export interface SegmentedLockOptions {
+  /** Into how many segments the resource is split, from 1 to 16 384: so many callers work at a time. */
+  segments: number;
+  /** Draws a number from 0 up to below 1: give it a seed to have the same segments drawn again. Default `Math.random`. */
+  random?: (() => number) | undefined;
+}
+
 /** The options with their defaults filled in. */
 export interface RegistrySettings {
   readonly registryKey: string;
@@ -100,6 +107,14 @@ const lockChecks: { [Name in keyof Required<LockOptions>]: Check<LockOptions[Nam
   signal: abortSignal,
 };
 
+const segmentedChecks: { [Name in keyof Required<SegmentedLockOptions>]: Check<unknown> } = {
+  segments: (name, value) => wholeNumber(name, value, 1, MOST_SEGMENTS),
+  random: callback,
+};
+
+/** As many as a Redis cluster has slots: more could not spread any further. */
+export const MOST_SEGMENTS = 16_384;
+
 export function registrySettings(options: RedisLockRegistryOptions): RegistrySettings {
   checkOptions(registryChecks, options);
   return {
@@ -125,7 +140,7 @@ export function lockRequest(
   settings: RegistrySettings,
   defaultWaitTime: number,
 ): LockRequest {
-  if (options !== undefined) checkOptions(lockChecks, options);
+  if (options !== undefined) checkLockOptions(options);
   const ttl = options?.ttl;
   return {
     ttl: ttl ?? settings.expireAfter,
@@ -134,6 +149,17 @@ export function lockRequest(
     waitTime: options?.waitTime ?? defaultWaitTime,
     signal: options?.signal,
   };
+}
+
+export function checkLockOptions(options: LockOptions): void {
+  checkOptions(lockChecks, options);
+}
+
+export function segmentedSettings(options: SegmentedLockOptions): { segments: number; random: () => number } {
+  checkOptions(segmentedChecks, options);
+  // Given or not: without a number there are no segments.
+  const segments = wholeNumber('segments', options.segments, 1, MOST_SEGMENTS);
+  return { segments, random: options.random ?? Math.random };
 }
 
 /** Checks that every option is known and, where it is given, good: a misspelt option must not silently do nothing. */
@@ -177,6 +203,14 @@ function count(name: string, value: unknown): number {
     throw new RangeError(expected(name, `a positive whole number, at most ${MAX_DELAY}`, value));
   }
   return many;
+}
+
+export function wholeNumber(name: string, value: unknown, least: number, most = Number.MAX_SAFE_INTEGER): number {
+  const whole = number(name, value);
+  if (!(Number.isInteger(whole) && whole >= least && whole <= most)) {
+    throw new RangeError(expected(name, `a whole number from ${least} to ${most}`, value));
+  }
+  return whole;
 }
 
 export function number(name: string, value: unknown): number {

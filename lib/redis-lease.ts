@@ -27,8 +27,8 @@ export interface LeaseServices {
 
 /** Whoever has the local turn that goes with a lease. */
 export interface LeaseKeeper {
-  /** Hands the lock over to the next local caller; `undefined`: there is none, or it did not succeed, so it is to be released. */
-  handOver(lease: RedisLease, timeout: number): Promise<Released | undefined> | undefined;
+  /** Hands the lock over to the next local caller; `undefined`: there is none; `unknown`: whose it is now is not known. */
+  handOver(lease: RedisLease, timeout: number): Promise<Released | 'unknown'> | undefined;
   /** Called once, when the lease ended, by unlock or loss. */
   leaseOver(lease: RedisLease): void;
 }
@@ -68,6 +68,7 @@ export class RedisLease implements HeldLease, WatchedLease {
     this.#drift = clock.wallNow() - now;
     this.renewUntil = request.renew ? now + services.settings.maxHold : Number.NEGATIVE_INFINITY;
     services.watchdog.add(this);
+    void grant.confirmation?.then((ownership) => this.confirm(ownership));
   }
 
   /** The end of the lease on the monotonic clock, unless it is renewed. */
@@ -198,8 +199,7 @@ export class RedisLease implements HeldLease, WatchedLease {
     const bound = Math.min(settings.commandTimeout, Math.max(this.#until - clock.now(), RELEASE_AT_LEAST));
     const endsAt = clock.now() + bound;
     try {
-      // Half of the time, so that there is some left for the release of what could not be handed over.
-      const outcome = (await this.#keeper.handOver(this, bound / 2)) ?? (await this.#releaseBy(endsAt));
+      const outcome = await this.#giveBack(endsAt);
       if (outcome !== 'released') {
         this.#loss = outcome;
         this.#abort?.abort(this.lossError());
@@ -219,27 +219,26 @@ export class RedisLease implements HeldLease, WatchedLease {
     }
   }
 
-  /** Releases, and tries again after a failure that passes. */
-  async #releaseBy(endsAt: number): Promise<Released> {
-    const { strategy, redis, settings } = this.#services;
-    const epoch = redis.connectionEpoch;
-    let uncertain = false;
-    for (let interval = 10; ; interval *= 2) {
+  /** Hands the lock over to the next local caller, or releases it, and tries that again after a failure that passes. */
+  async #giveBack(endsAt: number): Promise<Released> {
+    const { strategy, redis } = this.#services;
+    const disruptions = redis.disruptions;
+    // Half of the time, so that there is some left for the release of what could not be handed over.
+    let outcome = await this.#keeper.handOver(this, (endsAt - clock.now()) / 2);
+    let isRepeated = outcome === 'unknown';
+    for (let interval = 10; outcome === undefined || outcome === 'unknown'; interval *= 2) {
       try {
-        const outcome = await strategy.release(this.claim, endsAt - clock.now());
-        if (outcome === 'released' || !(uncertain || epoch !== redis.connectionEpoch)) return outcome;
-        warn(settings.onWarning, {
-          code: 'RELEASE_UNCERTAIN',
-          message: `Lock "${this.key}" was not there when its release was repeated after a lost connection: it was released, or it had been lost`,
-          key: this.key,
-        });
-        return 'released';
+        outcome = await strategy.release(this.claim, endsAt - clock.now());
       } catch (error) {
         if (isFinal(error) || clock.now() + interval >= endsAt) throw error;
-        if (!isServerAnswer(error)) uncertain = true;
+        if (!isServerAnswer(error)) isRepeated = true;
         await pause(interval);
       }
     }
+    if (outcome === 'released' || !(isRepeated || disruptions !== redis.disruptions)) return outcome;
+    // Not ours any more, after a first try that may have done it: no loss that could be told from a release.
+    this.#warn('RELEASE_UNCERTAIN', `Lock "${this.key}" was not ours any more when its release was repeated`);
+    return 'released';
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -247,16 +246,11 @@ export class RedisLease implements HeldLease, WatchedLease {
       await this.unlock();
     } catch (error) {
       // A loss shows on the signal; of a release that failed nobody else would tell.
-      if (!(error instanceof LockLostError)) this.#warnOfRelease(error);
+      if (!(error instanceof LockLostError)) this.#warn('RELEASE_FAILED', String(error), error);
     }
   }
 
-  #warnOfRelease(error: unknown): void {
-    warn(this.#services.settings.onWarning, {
-      code: 'RELEASE_FAILED',
-      message: String(error),
-      key: this.key,
-      cause: error,
-    });
+  #warn(code: string, message: string, cause?: unknown): void {
+    warn(this.#services.settings.onWarning, { code, message, key: this.key, cause });
   }
 }

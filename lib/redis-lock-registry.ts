@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { clock, Timer } from './clock';
+import { warn } from './diagnostics';
 import { CannotAcquireLockError, NotLockOwnerError, RegistryClosedError } from './errors';
 import { LockRegistry } from './lock-registry';
 import {
@@ -10,10 +11,13 @@ import {
   number,
   type RedisLockRegistryOptions,
   registrySettings,
+  type SegmentedLockOptions,
 } from './options';
 import { Orphans } from './orphans';
 import { isRedisClient, Redis, type RedisClient } from './redis/client';
+import { hashTag } from './redis/names';
 import { type LockServices, RedisLock } from './redis-lock';
+import { SegmentedLock } from './segmented-lock';
 import { createStrategy } from './strategies';
 import type { Wait } from './wait';
 import { Watchdog } from './watchdog';
@@ -67,6 +71,19 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
   obtain(key: string): RedisLock {
     const lock = this.#locks.get(nonEmptyString('key', key)) ?? new RedisLock(key, this.#services);
     return this.#cache(lock);
+  }
+
+  /**
+   * The lock of a resource that is split into segments, so that several callers work on it at a time.
+   * Throws `TypeError` or `RangeError` when the key or an option is bad.
+   */
+  segmented(key: string, options: SegmentedLockOptions): SegmentedLock {
+    const { registryKey, onWarning } = this.#services.settings;
+    if (hashTag(registryKey) !== undefined) {
+      const message = `The hash tag in registryKey "${registryKey}" puts all segments of "${key}" into one slot of a cluster`;
+      warn(onWarning, { code: 'SEGMENTS_SHARE_SLOT', message, key });
+    }
+    return new SegmentedLock(this, key, options);
   }
 
   /** The number of cached locks. */
@@ -123,6 +140,7 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
     for (const lock of locks) lock.loseByClose();
     this.#services.watchdog.close();
     await this.#services.strategy.close();
+    this.#services.redis.close();
   }
 
   #begin(wait: Wait, key: string): void {

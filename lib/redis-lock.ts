@@ -58,6 +58,7 @@ export class RedisLock implements DistributedLock {
     this.key = key;
     this.#services = services;
     this.#names = new LockNames(services.settings.registryKey, key);
+    services.strategy.assertNames(this.#names);
     this.#handOver = services.settings.handOver ?? services.strategy.handOver;
     this.#contention = new Contention(key, services.strategy, services.settings);
   }
@@ -121,10 +122,10 @@ export class RedisLock implements DistributedLock {
   }
 
   /** @internal As LeaseKeeper. */
-  handOver(lease: RedisLease, timeout: number): Promise<Released | undefined> | undefined {
+  handOver(lease: RedisLease, timeout: number): Promise<Released | 'unknown'> | undefined {
     const next = this.#queue.next;
     if (next === undefined || this.#held?.lease !== lease || this.#handOver === 0) return undefined;
-    return this.#handOverTo(this.#claim(next.ttl), lease.claim, this.#held.turn, timeout);
+    return this.#handOverTo(this.#claim({ ttl: next.ttl, waits: true }), lease.claim, this.#held.turn, timeout);
   }
 
   /** @internal As LeaseKeeper. */
@@ -183,7 +184,8 @@ export class RedisLock implements DistributedLock {
 
   /** With the turn: takes the lock over, where it came with the turn, or contends for it. */
   async #contend(request: LockRequest, wait: Wait, turn: Turn): Promise<RedisLease | null> {
-    const claim = turn instanceof InheritedTurn ? turn.claim : this.#claim(request.ttl);
+    const claim =
+      turn instanceof InheritedTurn ? turn.claim : this.#claim({ ttl: request.ttl, waits: !wait.isSingleAttempt });
     let grant = turn instanceof InheritedTurn ? turn.grant : undefined;
     try {
       wait.throwIfInterrupted();
@@ -200,13 +202,14 @@ export class RedisLock implements DistributedLock {
       return lease;
     } finally {
       if (this.#held?.turn !== turn) {
-        if (grant !== undefined || claim.settled !== undefined) this.#services.orphans.follow(claim);
+        const mayHaveTrace = grant !== undefined || claim.settled !== undefined || claim.isQueued;
+        if (mayHaveTrace) this.#services.orphans.follow(claim);
         turn.release();
       }
     }
   }
 
-  async #handOverTo(to: Claim, from: Claim, turn: Turn, timeout: number): Promise<Released | undefined> {
+  async #handOverTo(to: Claim, from: Claim, turn: Turn, timeout: number): Promise<Released | 'unknown'> {
     const { orphans, strategy } = this.#services;
     const mayYield = clock.now() >= this.#sliceEndsAt;
     const transfer = strategy.transfer(from, to, mayYield, timeout);
@@ -214,10 +217,12 @@ export class RedisLock implements DistributedLock {
     try {
       outcome = await transfer;
     } catch (error) {
-      // Whose it is now is not known: then both claims are cleaned up, and the next caller contends.
-      if (!isServerAnswer(error)) doubt(to, transfer);
-      if (to.settled !== undefined) orphans.follow(to);
-      return undefined;
+      // Then both claims are cleaned up, and the next caller contends.
+      if (!isServerAnswer(error)) {
+        doubt(to, transfer);
+        orphans.follow(to);
+      }
+      return 'unknown';
     }
     if (typeof outcome === 'string') return outcome;
     if (!outcome.granted) {
@@ -235,9 +240,9 @@ export class RedisLock implements DistributedLock {
     return 'released';
   }
 
-  #claim(ttl: number): Claim {
+  #claim(asked: { ttl: number; waits: boolean }): Claim {
     const { nextOwner, redis } = this.#services;
-    return new Claim(this.#names, nextOwner(), Math.ceil(ttl), redis.connectionEpoch, this.#lastYield);
+    return new Claim(this.#names, nextOwner(), asked, redis.connectionEpoch, this.#lastYield);
   }
 }
 

@@ -22,6 +22,9 @@ export interface RedisClient extends RedisCommands {
   withCommandOptions?(options: { timeout?: number; typeMapping?: Record<never, never> }): RedisCommands;
   /** node-redis' plain client: counts its connections, so that a reconnect can be noticed. */
   readonly socketEpoch?: number;
+  /** node-redis' sentinel client: tells with the event `client-error` that it lost a connection. */
+  on?(event: string, listener: () => void): unknown;
+  off?(event: string, listener: () => void): unknown;
 }
 
 export function isRedisClient(value: unknown): value is RedisClient {
@@ -39,11 +42,20 @@ export class Redis {
   readonly client: RedisClient;
   readonly #commands: RedisCommands;
   readonly #commandTimeout: number;
+  #clientErrors = 0;
+  readonly #onClientError = (): void => {
+    this.#clientErrors++;
+  };
 
   constructor(client: RedisClient, commandTimeout: number) {
     this.client = client;
     this.#commands = client.withCommandOptions?.({ timeout: 0, typeMapping: {} }) ?? client;
     this.#commandTimeout = commandTimeout;
+    if (client.socketEpoch === undefined) client.on?.('client-error', this.#onClientError);
+  }
+
+  close(): void {
+    this.client.off?.('client-error', this.#onClientError);
   }
 
   /**
@@ -52,6 +64,14 @@ export class Redis {
    */
   get connectionEpoch(): number | undefined {
     return this.client.socketEpoch;
+  }
+
+  /**
+   * Grows with every connection that was lost, as far as the client tells. A sentinel client repeats by itself a command
+   * whose reply was lost with its connection.
+   */
+  get disruptions(): number {
+    return this.client.socketEpoch ?? this.#clientErrors;
   }
 
   /** Whether what PUBLISH answers inside of a script leaves out those who listen on other nodes. */

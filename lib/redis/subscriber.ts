@@ -1,7 +1,7 @@
-import { clock } from '../clock';
+import { backgroundPause, clock } from '../clock';
 import { type WarningListener, warn } from '../diagnostics';
 import type { RedisClient } from './client';
-import { Subscription } from './subscription';
+import { type Hear, Subscription } from './subscription';
 
 type Listener = (message: string, channel: string) => unknown;
 
@@ -9,6 +9,9 @@ type Listener = (message: string, channel: string) => unknown;
 export interface RedisSubscriber {
   subscribe(channel: string, listener: Listener): Promise<unknown>;
   unsubscribe(channel: string, listener?: (message: never, channel: never) => unknown): Promise<unknown>;
+  /** Sharded channels, for the lock types that need them on a cluster. */
+  sSubscribe?(channel: string, listener: Listener): Promise<unknown>;
+  sUnsubscribe?(channel: string, listener?: (message: never, channel: never) => unknown): Promise<unknown>;
   /** For the event `ready`: after a reconnect everybody who waits looks again. */
   on?(event: string, listener: () => void): unknown;
   off?(event: string, listener: () => void): unknown;
@@ -41,9 +44,7 @@ class Channel {
   traffic: Promise<void> = Promise.resolve();
 
   readonly hear = (message: string): void => {
-    for (const subscription of [...this.subscriptions]) {
-      if (subscription.body === message) subscription.wake();
-    }
+    for (const subscription of [...this.subscriptions]) subscription.hear(message, subscription);
   };
 }
 
@@ -55,6 +56,8 @@ export class Subscriber {
   readonly #client: RedisClient;
   readonly #given: RedisSubscriber | undefined;
   readonly #onWarning: WarningListener;
+  /** Sharded channels, on a cluster: only there PUBLISH inside of a script can tell how many listen. */
+  readonly #isSharded: boolean;
   readonly #subscriptions = new Map<string, Subscription>();
   readonly #channels = new Map<string, Channel>();
   #connection: Promise<RedisSubscriber> | undefined;
@@ -63,27 +66,30 @@ export class Subscriber {
   #hasWarned = false;
   #isClosed = false;
 
-  constructor(client: RedisClient, given: RedisSubscriber | undefined, onWarning: WarningListener) {
+  constructor(
+    client: RedisClient,
+    given: RedisSubscriber | undefined,
+    onWarning: WarningListener,
+    { isSharded }: { readonly isSharded: boolean },
+  ) {
     this.#client = client;
     this.#given = given;
     this.#onWarning = onWarning;
+    this.#isSharded = isSharded;
   }
 
-  /** The subscription for messages with this body, if it stands or is about to. */
-  peek(body: string): Subscription | undefined {
-    return this.#subscriptions.size === 0 ? undefined : this.#subscriptions.get(body);
+  /** The subscription with this id, if it stands or is about to. */
+  peek(id: string): Subscription | undefined {
+    return this.#subscriptions.size === 0 ? undefined : this.#subscriptions.get(id);
   }
 
-  /**
-   * Listens for messages with this body, or joins those who do; to be given back with `leave`. `undefined` when there is
-   * no connection to be had at present.
-   */
-  listen(body: string, channels: readonly string[]): Subscription | undefined {
+  /** Listens, or joins those who do; to be given back with `leave`. `undefined`: there is no connection to be had now. */
+  listen(id: string, channels: readonly string[], hear: Hear): Subscription | undefined {
     if (this.#isClosed || clock.now() < this.#unavailableUntil) return undefined;
-    let subscription = this.#subscriptions.get(body);
+    let subscription = this.#subscriptions.get(id);
     if (subscription === undefined) {
-      subscription = new Subscription(body, channels);
-      this.#subscriptions.set(body, subscription);
+      subscription = new Subscription(id, channels, hear);
+      this.#subscriptions.set(id, subscription);
       void this.#open(subscription);
     }
     subscription.listeners++;
@@ -100,9 +106,14 @@ export class Subscriber {
   /** Leaves no channel subscribed, and closes the connection if it is our own. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([...this.#subscriptions.values()].map((subscription) => this.#end(subscription)));
-    if (this.#own !== undefined) this.#own.destroy();
-    else (await this.#connection)?.off?.('ready', this.#wakeAll);
+    for (const { lingering } of this.#subscriptions.values()) clock.clearTimeout(lingering);
+    if (this.#own !== undefined) {
+      this.#own.destroy(); // and with it whatever it is subscribed to
+      return;
+    }
+    const ended = Promise.all([...this.#subscriptions.values()].map((subscription) => this.#end(subscription)));
+    await Promise.race([ended, backgroundPause(LINGER)]);
+    (await this.#connection)?.off?.('ready', this.#wakeAll);
   }
 
   async #open(subscription: Subscription): Promise<void> {
@@ -118,7 +129,7 @@ export class Subscriber {
 
   async #end(subscription: Subscription): Promise<void> {
     clock.clearTimeout(subscription.lingering);
-    if (this.#subscriptions.get(subscription.body) === subscription) this.#subscriptions.delete(subscription.body);
+    if (this.#subscriptions.get(subscription.id) === subscription) this.#subscriptions.delete(subscription.id);
     await Promise.all(subscription.channels.map((name) => this.#part(name, subscription)));
   }
 
@@ -148,8 +159,7 @@ export class Subscriber {
       if (isWanted === channel.isSubscribed) return;
       this.#connection ??= this.#connect();
       const connection = await this.#connection;
-      if (isWanted) await connection.subscribe(name, channel.hear);
-      else await connection.unsubscribe(name, channel.hear);
+      await this.#command(connection, isWanted, name, channel);
       channel.isSubscribed = isWanted;
     });
     channel.traffic = adjusted
@@ -159,6 +169,13 @@ export class Subscriber {
         if (isIdle && this.#channels.get(name) === channel) this.#channels.delete(name);
       });
     return adjusted;
+  }
+
+  #command(connection: RedisSubscriber, isWanted: boolean, name: string, { hear }: Channel): Promise<unknown> {
+    if (!this.#isSharded) return isWanted ? connection.subscribe(name, hear) : connection.unsubscribe(name, hear);
+    const { sSubscribe, sUnsubscribe } = connection;
+    if (sSubscribe === undefined || sUnsubscribe === undefined) throw new Error('the client has no sharded pub/sub');
+    return (isWanted ? sSubscribe : sUnsubscribe).call(connection, name, hear);
   }
 
   async #connect(): Promise<RedisSubscriber> {
@@ -185,8 +202,12 @@ export class Subscriber {
     return own;
   }
 
+  /** Counts the times that a connection was made anew. */
+  reconnects = 0;
+
   /** Between a lost connection and the resubscription messages are missed: everybody who waits looks again. */
   readonly #wakeAll = (): void => {
+    this.reconnects++;
     for (const subscription of this.#subscriptions.values()) subscription.wake();
   };
 

@@ -1,6 +1,7 @@
 import type { WarningListener } from '../diagnostics';
 import type { Redis } from '../redis/client';
 import type { RedisSubscriber } from '../redis/subscriber';
+import { FairStrategy } from './fair';
 import { PubSubStrategy } from './pub-sub';
 import { SpinStrategy } from './spin';
 import type { LockStrategy } from './strategy';
@@ -8,6 +9,7 @@ import type { LockStrategy } from './strategy';
 /** What a strategy may need to know of its registry. */
 export interface StrategySettings {
   readonly idleBetweenTries: number;
+  readonly commandTimeout: number;
   readonly fencing: boolean;
   readonly legacyChannel: boolean;
   readonly subscriber: RedisSubscriber | undefined;
@@ -18,6 +20,7 @@ export interface StrategySettings {
 const strategies = {
   spin: SpinStrategy,
   'pub-sub': PubSubStrategy,
+  fair: FairStrategy,
 } satisfies Record<string, new (redis: Redis, settings: StrategySettings) => LockStrategy>;
 
 export type LockType = keyof typeof strategies;

@@ -46,7 +46,7 @@ export class PubSubStrategy extends StringKeyStrategy {
   constructor(redis: Redis, settings: StrategySettings) {
     super(redis, settings);
     this.#idleBetweenTries = settings.idleBetweenTries;
-    this.#subscriber = new Subscriber(redis.client, settings.subscriber, settings.onWarning);
+    this.#subscriber = new Subscriber(redis.client, settings.subscriber, settings.onWarning, { isSharded: false });
     this.#isCluster = redis.isCluster;
   }
 
@@ -61,10 +61,16 @@ export class PubSubStrategy extends StringKeyStrategy {
     return attempt.then((outcome): Grant | PubSubRefusal => (outcome.granted ? outcome : { ...outcome, messages }));
   }
 
-  async wait(claim: Claim, last: Refusal & Partial<PubSubRefusal>, wait: Wait): Promise<void> {
-    const subscription = this.#subscriber.listen(claim.names.lock, this.channels(claim.names));
+  async wait(claim: Claim, last: Refusal & Partial<PubSubRefusal>, wait: Wait): Promise<undefined> {
+    const { lock } = claim.names;
+    const subscription = this.#subscriber.listen(lock, this.channels(claim.names), (message, listening) => {
+      if (message === lock) listening.wake();
+    });
     const idle = this.#idleBetweenTries;
-    if (subscription === undefined) return wait.sleep(pollingInterval(idle, last, wait.remaining));
+    if (subscription === undefined) {
+      await wait.sleep(pollingInterval(idle, last, wait.remaining));
+      return;
+    }
     try {
       // Refused before it stood: what happened since went unheard, so look again as soon as it stands.
       const isHeard = last.messages !== undefined;

@@ -17,7 +17,7 @@ export class SpinStrategy extends StringKeyStrategy {
     this.#idleBetweenTries = settings.idleBetweenTries;
   }
 
-  async wait(_claim: Claim, last: Refusal, wait: Wait): Promise<void> {
+  async wait(_claim: Claim, last: Refusal, wait: Wait): Promise<undefined> {
     await wait.sleep(pollingInterval(this.#idleBetweenTries, last, wait.remaining));
   }
 

@@ -17,11 +17,22 @@ export class Claim {
   readonly epoch: number | undefined;
   /** When this process last gave up the lock to others, and left local callers waiting. */
   readonly lastYield: Yielded | undefined;
+  /** Whoever asks is ready to wait. */
+  readonly waits: boolean;
+  /** It stands in a queue in Redis: it has to be taken out again, unless it is granted. */
+  isQueued = false;
 
-  constructor(names: LockNames, owner: string, ttl: number, epoch: number | undefined, lastYield?: Yielded) {
+  constructor(
+    names: LockNames,
+    owner: string,
+    { ttl, waits }: { readonly ttl: number; readonly waits: boolean },
+    epoch: number | undefined,
+    lastYield?: Yielded,
+  ) {
     this.names = names;
     this.owner = owner;
-    this.ttl = ttl;
+    this.ttl = Math.ceil(ttl);
+    this.waits = waits;
     this.epoch = epoch;
     this.lastYield = lastYield;
   }
@@ -38,6 +49,11 @@ export interface Grant {
   /** Until when it may be relied on, on the monotonic clock. */
   readonly until: number;
   readonly fencingToken: number | undefined;
+  /**
+   * A grant that stands only for a moment, until it is claimed: the claim is under way, and this is what becomes of it.
+   * Never rejects.
+   */
+  readonly confirmation?: Promise<Ownership>;
 }
 
 /** Somebody else holds the lock. */
@@ -74,12 +90,14 @@ export type Released = 'released' | 'expired' | 'stolen';
 
 /** How a lock is written in Redis, and how a waiter learns that it is free. Timeouts are in ms. */
 export interface LockStrategy {
+  /** Where the callers of one process queue: each has to take the local turn first, or each for itself in Redis. */
+  readonly queue: 'local' | 'redis';
   /** Default of the option `handOver`: ms for which one process may pass a lock among its own callers. */
   readonly handOver: number;
   /** One attempt, one script. Bears being executed twice: a key that holds the claim's own owner value is the claim's. */
   attempt(claim: Claim, timeout: number): Promise<Grant | Refusal>;
-  /** After a refusal: returns when it is time for another attempt, or when the wait is over. */
-  wait(claim: Claim, last: Refusal, wait: Wait): Promise<void>;
+  /** After a refusal: returns when it is time for another attempt, or the wait is over; or with the lock itself. */
+  wait(claim: Claim, last: Refusal, wait: Wait): Promise<Grant | undefined>;
   /** Asks of each claim whether it is held, and makes it last at least `ttl` from now: one answer each, in order. Never rejects. */
   renew(renewals: readonly Renewal[], timeout: number): Promise<readonly Ownership[]>;
   /** Deletes what is the claim's own, and nothing else, and tells those who wait. */
@@ -89,6 +107,8 @@ export interface LockStrategy {
    * process had the lock for its share of the time (`mayYield`), it is rather given up to others who wait for it.
    */
   transfer(from: Claim, to: Claim, mayYield: boolean, timeout: number): Promise<Grant | Yielded | Released>;
+  /** Throws `RangeError` when there is no way to name in Redis what belongs to the lock. */
+  assertNames(names: LockNames): void;
   /** Leaves nothing open. */
   close(): Promise<void>;
 }

@@ -28,7 +28,7 @@ local function mint(last, life)
 end`;
 
 /** Deletes the lock: 1, or 2 where the command is not to be had and DEL did it. */
-const DELETE = `
+export const DELETE = `
 local function delete(command)
   if type(redis.pcall(command, KEYS[1])) ~= 'table' then return 1 end
   redis.call('DEL', KEYS[1])
@@ -134,7 +134,7 @@ end
 return answers`);
 
 /** A fencing counter outlives its last use by a day; when it is gone, the server's time takes over. */
-const FENCE_LIFE = String(24 * 60 * 60 * 1000);
+export const FENCE_LIFE = String(24 * 60 * 60 * 1000);
 
 /** So many keys are renewed by one script: it holds up the server for a fraction of a millisecond. */
 const RENEW_BATCH = 100;
@@ -143,27 +143,28 @@ const RENEW_BATCH = 100;
 const NEVER_YIELD = -1;
 
 export abstract class StringKeyStrategy implements LockStrategy {
-  readonly #redis: Redis;
-  readonly #fencing: boolean;
+  readonly queue: 'local' | 'redis' = 'local';
+  protected readonly redis: Redis;
+  protected readonly fencing: boolean;
   readonly #legacyChannel: boolean;
-  #deleteCommand: 'UNLINK' | 'DEL' = 'UNLINK';
+  protected deleteCommand: 'UNLINK' | 'DEL' = 'UNLINK';
   /** Learnt from a CROSSSLOT answer: this is a cluster, or a proxy that shards. */
   #oneSlotForEachScript = false;
 
   constructor(redis: Redis, { fencing, legacyChannel }: StrategySettings) {
-    this.#redis = redis;
-    this.#fencing = fencing;
+    this.redis = redis;
+    this.fencing = fencing;
     this.#legacyChannel = legacyChannel;
   }
 
   abstract readonly handOver: number;
-  abstract wait(claim: Claim, last: Refusal, wait: Wait): Promise<void>;
+  abstract wait(claim: Claim, last: Refusal, wait: Wait): Promise<Grant | undefined>;
   abstract transfer(from: Claim, to: Claim, mayYield: boolean, timeout: number): Promise<Grant | Yielded | Released>;
 
   async attempt({ names, owner, ttl }: Claim, timeout: number): Promise<Grant | Refusal> {
-    const args = this.#fencing ? [owner, String(ttl), FENCE_LIFE] : [owner, String(ttl)];
+    const args = this.fencing ? [owner, String(ttl), FENCE_LIFE] : [owner, String(ttl)];
     const sentAt = clock.now();
-    const reply = await this.#redis.run(OBTAIN, this.#keys(names), args, timeout);
+    const reply = await this.redis.run(OBTAIN, this.#keys(names), args, timeout);
     if (Array.isArray(reply)) {
       return { granted: false, remaining: Number(reply[0]), roundTrip: clock.now() - sentAt };
     }
@@ -171,8 +172,8 @@ export abstract class StringKeyStrategy implements LockStrategy {
   }
 
   async release({ names, owner }: Claim, timeout: number): Promise<Released> {
-    const args = [owner, this.#deleteCommand, names.lock, ...this.channels(names)];
-    return this.#released(Number(await this.#redis.run(RELEASE, [names.lock], args, timeout)));
+    const args = [owner, this.deleteCommand, names.lock, ...this.channels(names)];
+    return this.released(Number(await this.redis.run(RELEASE, [names.lock], args, timeout)));
   }
 
   /** Hands over, or gives up to `others`: how many listen besides our own listeners. */
@@ -183,16 +184,16 @@ export abstract class StringKeyStrategy implements LockStrategy {
     ownListeners = NEVER_YIELD,
   ): Promise<Grant | Released | { readonly others: number }> {
     const { names } = from;
-    const args = [from.owner, to.owner, String(to.ttl), FENCE_LIFE, String(ownListeners), this.#deleteCommand];
+    const args = [from.owner, to.owner, String(to.ttl), FENCE_LIFE, String(ownListeners), this.deleteCommand];
     const sentAt = clock.now();
-    const reply = await this.#redis.run(
+    const reply = await this.redis.run(
       TRANSFER,
       this.#keys(names),
       [...args, names.lock, ...this.channels(names)],
       timeout,
     );
     if (!Array.isArray(reply)) return this.#grant(reply, sentAt, to.ttl);
-    const released = this.#released(Number(reply[0]));
+    const released = this.released(Number(reply[0]));
     return released === 'released' ? { others: Number(reply[1]) } : released;
   }
 
@@ -201,22 +202,26 @@ export abstract class StringKeyStrategy implements LockStrategy {
     return this.#legacyChannel ? [names.channel, names.legacyChannel] : [names.channel];
   }
 
+  assertNames(names: LockNames): void {
+    if (this.fencing) names.companion('fence');
+  }
+
   async close(): Promise<void> {}
 
   #keys(names: LockNames): string[] {
-    return this.#fencing ? [names.lock, names.companion('fence')] : [names.lock];
+    return this.fencing ? [names.lock, names.companion('fence')] : [names.lock];
   }
 
   #grant(reply: unknown, sentAt: number, ttl: number): Grant {
     return {
       granted: true,
       until: reliableUntil(sentAt, ttl),
-      fencingToken: this.#fencing ? Number(reply) : undefined,
+      fencingToken: this.fencing ? Number(reply) : undefined,
     };
   }
 
-  #released(reply: number): Released {
-    if (reply === 2) this.#deleteCommand = 'DEL';
+  protected released(reply: number): Released {
+    if (reply === 2) this.deleteCommand = 'DEL';
     return reply === 0 ? 'expired' : reply === -1 ? 'stolen' : 'released';
   }
 
@@ -231,7 +236,7 @@ export abstract class StringKeyStrategy implements LockStrategy {
     try {
       const keys = batch.map(({ claim }) => claim.names.lock);
       const args = batch.flatMap(({ claim, ttl }) => [claim.owner, String(ttl)]);
-      const reply = (await this.#redis.run(RENEW, keys, args, timeout)) as unknown[];
+      const reply = (await this.redis.run(RENEW, keys, args, timeout)) as unknown[];
       batch.forEach((renewal, i) => {
         answers.set(renewal, ownership(Number(reply[i]), sentAt));
       });
@@ -263,7 +268,7 @@ export abstract class StringKeyStrategy implements LockStrategy {
   }
 }
 
-function ownership(answer: number, sentAt: number): Ownership {
+export function ownership(answer: number, sentAt: number): Ownership {
   if (answer >= 0) return { state: 'held', until: reliableUntil(sentAt, answer) };
   if (answer === -1 || answer === -2) return { state: answer === -1 ? 'expired' : 'stolen' };
   return { state: 'unknown', cause: undefined };

@@ -1,0 +1,208 @@
+import { Script } from '../redis/script';
+import { DELETE } from './string-key';
+
+/*
+ * The fair lock in Redis, all keys in one hash slot:
+ *
+ *   lock     string   the owner, as for spin and pub-sub: on one name the types exclude each other
+ *   queue    zset     ticket -> score, the order of arrival; a ticket is the owner value of who waits
+ *   tickets  hash     ticket -> "end of its life in ms : ttl it asks for : how it is told"; besides
+ *                     "granted" -> the ticket that was granted last and has not claimed it yet,
+ *                     "absent:<process>" -> let a grant run out: passed over until it is heard of again
+ *   fence    string   the last fencing token
+ *
+ * A ticket is "<process>:<number>". KEYS of every script: lock, queue, tickets [, fence]. ARGV of every script begins
+ * with: process that asks, prefix of the channels, PUBLISH or SPUBLISH, life of the fence in ms.
+ *
+ * Every script bears being executed twice. Times of the server are in microseconds.
+ */
+
+/** ms for which a grant stands until it is claimed: never longer than the ttl that was asked for. */
+export const CLAIM_WINDOW = 1_000;
+
+/** ms that a ticket outlives the moment at which its process is due to be heard of. */
+export const TICKET_GRACE = 10_000;
+
+/** How a ticket is told that the lock is its own. */
+export const TOLD = { byMessage: 'm', byPolling: 'p', never: 'n' } as const;
+
+/** Among so many tickets behind a grant, another process is looked for that is to see to it. */
+const DEPUTY_AMONG = 50;
+
+const PRELUDE = `
+local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local me, prefix, publish, fenceLife = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+
+-- Lua prints no more than 14 digits by itself.
+local function digits(number) return string.format('%.0f', number) end
+
+local function processOf(ticket) return string.match(ticket, '^(.*):') end
+
+local function forget(ticket)
+  redis.call('ZREM', queue, ticket)
+  redis.call('HDEL', tickets, ticket)
+end
+
+-- Who asks is alive.
+local function hear() redis.call('HDEL', tickets, 'absent:' .. me) end
+
+-- max(last + 1, server time in microseconds), as for the other types.
+local function mint()
+  if not fence then return '' end
+  local token = digits(math.max((tonumber(redis.call('GET', fence)) or 0) + 1, now))
+  redis.call('SET', fence, token, 'PX', fenceLife)
+  return token
+end
+
+local function lastToken() return fence and redis.call('GET', fence) or '' end
+
+-- PEXPIRE first: when it is out of memory, Redis refuses SET to a script that has not written yet.
+local function give(ticket, life)
+  redis.call('PEXPIRE', lock, life)
+  redis.call('SET', lock, ticket, 'PX', life)
+  forget(ticket)
+end
+
+-- Tells a process of a grant, or that it is to look again; how many of its connections heard it.
+local function tell(process, message)
+  local heard = redis.pcall(publish, prefix .. process, message)
+  return type(heard) == 'number' and heard or 0
+end
+
+-- Gives the lock, which is free or about to be, to the first ticket that is alive. Returns the ticket and its token when
+-- it is one of the process that asks, which learns it from the reply; true when it is another's; false when there is none.
+local function handOn()
+  local unclaimed = redis.call('HGET', tickets, 'granted')
+  if unclaimed then
+    -- A frozen host with a hundred tickets would cost a hundred windows.
+    redis.call('HDEL', tickets, 'granted')
+    redis.call('HSET', tickets, 'absent:' .. processOf(unclaimed), 1)
+  end
+  local deaf, kept, grantee, window, token = {}, 0, nil, nil, nil
+  while true do
+    local batch = redis.call('ZRANGE', queue, kept, kept + 9)
+    if #batch == 0 then return grantee ~= nil end
+    for _, ticket in ipairs(batch) do
+      local life, ttl, told = string.match(redis.call('HGET', tickets, ticket) or '', '^(%d+):(%d+):(%a)$')
+      local process = processOf(ticket)
+      if not life or tonumber(life) * 1000 < now then
+        forget(ticket)
+      elseif grantee then
+        -- Should the grant not be claimed, no script runs when it ends: then another process is to look.
+        kept = kept + 1
+        if process ~= grantee and not deaf[process] and told == '${TOLD.byMessage}' then
+          if tell(process, 'look:' .. window) > 0 then return true end
+          deaf[process] = true
+        end
+        if kept > ${DEPUTY_AMONG} then return true end
+      elseif process == me then
+        give(ticket, ttl)
+        return ticket, mint()
+      elseif deaf[process] or redis.call('HEXISTS', tickets, 'absent:' .. process) == 1 then
+        kept = kept + 1
+      else
+        window = math.min(${CLAIM_WINDOW}, tonumber(ttl))
+        token = token or mint()
+        -- Nobody listens: its process is dead, or only reconnecting. It is passed over, and keeps its place. One that
+        -- polls cannot be told, and finds out when it asks.
+        local message = 'grant:' .. ticket .. ':' .. digits(now) .. ':' .. window .. ':' .. token
+        if told == '${TOLD.byPolling}' or tell(process, message) > 0 then
+          give(ticket, window)
+          redis.call('HSET', tickets, 'granted', ticket)
+          grantee = process
+        else
+          deaf[process] = true
+          kept = kept + 1
+        end
+      end
+    end
+  end
+end
+
+-- The lock is the ticket's already: it was granted unheard, or the reply that said so was lost. Makes it last.
+local function claim(ticket, ttl)
+  if redis.call('PTTL', lock) < tonumber(ttl) then redis.call('PEXPIRE', lock, ttl) end
+  if redis.call('HGET', tickets, 'granted') == ticket then redis.call('HDEL', tickets, 'granted') end
+  forget(ticket)
+end
+`;
+
+/**
+ * ARGV ticket, ttl, score or 0, how it is told or "${TOLD.never}" (it does not wait), for each ticket that asks.
+ * A ticket that was dropped sends its first score again and has its old place.
+ * Returns { ticket of the process that has the lock now or "", its token, life of the lock's key in ms, server time,
+ * score of each ticket that asked }.
+ */
+export const ASK = new Script(`${PRELUDE}
+local holder = redis.call('GET', lock)
+local mine, token, scores = '', '', {}
+if not holder and #ARGV == 8 and redis.call('ZCARD', queue) == 0 then
+  redis.call('SET', lock, ARGV[5], 'PX', ARGV[6])
+  return { ARGV[5], mint(), tonumber(ARGV[6]), digits(now), ARGV[7] }
+end
+local life = math.max(0, redis.call('PTTL', lock)) + ${TICKET_GRACE}
+for i = 5, #ARGV, 4 do
+  local ticket, ttl, score, told = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
+  if ticket == holder then
+    claim(ticket, ttl)
+    mine, token = ticket, lastToken()
+  elseif told ~= '${TOLD.never}' then
+    if score == '0' then
+      local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
+      score = redis.call('ZSCORE', queue, ticket) or digits(math.max((tonumber(last) or 0) + 1, now))
+    end
+    redis.call('ZADD', queue, 'NX', score, ticket)
+    redis.call('HSET', tickets, ticket, digits(now / 1000 + life) .. ':' .. ttl .. ':' .. told)
+  end
+  scores[#scores + 1] = score
+end
+for _, key in ipairs({ queue, tickets }) do
+  if redis.call('PTTL', key) < life then redis.call('PEXPIRE', key, life) end
+end
+hear()
+if not holder then
+  local granted, minted = handOn()
+  if granted == false then
+    -- Nobody who waits is alive, and who asks does not wait.
+    give(ARGV[5], ARGV[6])
+    granted, minted = ARGV[5], mint()
+  end
+  if granted ~= true then mine, token = granted, minted end
+end
+return { mine, token, redis.call('PTTL', lock), digits(now), unpack(scores) }`);
+
+/**
+ * ARGV ticket, command that deletes, name of the lock, channels of spin and pub-sub. Takes the ticket out, and passes on
+ * the lock if it is the ticket's: the release of a holder, and of a grant that nobody waits for any more.
+ * Returns { 1 or 2 it was the ticket's (2: deleted by DEL), 0 nobody's, -1 another's; then as ASK, without scores }.
+ */
+export const LEAVE = new Script(`${PRELUDE}${DELETE}
+local ticket = ARGV[5]
+local holder = redis.call('GET', lock)
+if redis.call('HGET', tickets, 'granted') == ticket then redis.call('HDEL', tickets, 'granted') end
+forget(ticket)
+hear()
+local answer, mine, token = holder == ticket and 1 or holder and -1 or 0, '', ''
+if answer >= 0 then
+  local granted, minted = handOn()
+  if type(granted) == 'string' then
+    mine, token = granted, minted
+  elseif not granted and answer == 1 then
+    answer = delete(ARGV[6])
+    for i = 8, #ARGV do redis.pcall('PUBLISH', ARGV[i], ARGV[7]) end
+  end
+end
+return { answer, mine, token, redis.call('PTTL', lock), digits(now) }`);
+
+/**
+ * ARGV ticket, ttl. Makes a grant last as long as was asked for.
+ * Returns { life of the lock's key in ms, or -1 nobody's, -2 another's; server time }.
+ */
+export const CLAIM = new Script(`${PRELUDE}
+local holder = redis.call('GET', lock)
+if holder ~= ARGV[5] then return { holder and -2 or -1, digits(now) } end
+claim(ARGV[5], ARGV[6])
+hear()
+return { redis.call('PTTL', lock), digits(now) }`);
