@@ -149,15 +149,21 @@ export class FairStrategy extends StringKeyStrategy {
     tickets.forEach((ticket, i) => {
       ticket.score = String(scores[i] ?? ticket.score);
     });
-    return this.#take(names, [mine, token, life, time], sentAt);
+    return this.#take(names, [mine, token, life, time], sentAt, tickets);
   }
 
   /** Learns from a reply: what the server's clock shows, and whether the lock is one of our callers' now. */
-  #take(names: LockNames, [mine, token, life, time]: readonly unknown[], sentAt: number): Answer {
+  #take(
+    names: LockNames,
+    [mine, token, life, time]: readonly unknown[],
+    sentAt: number,
+    asked: readonly Ticket[] = [],
+  ): Answer {
     const answer = { mine: String(mine), token: String(token), life: Number(life), sentAt };
     this.#serverClock.note(sentAt, clock.now(), Number(time) / 1000, this.#connection);
     if (answer.mine !== '') {
-      const ticket = this.#rooms.get(names.lock)?.ticket(answer.mine);
+      const isMine = (ticket: Ticket): boolean => ticket.claim.owner === answer.mine;
+      const ticket = asked.find(isMine) ?? this.#rooms.get(names.lock)?.ticket(answer.mine);
       if (ticket !== undefined) ticket.deliver(this.#grant(answer));
       else this.#passOn(names, answer.mine);
     }

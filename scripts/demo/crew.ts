@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { on, once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { sum } from './report';
 import type { Job, Report } from './worker';
 
 const OVERTIME = 5_000; // ms that the orders under way at closing time may take
@@ -10,11 +11,14 @@ const OVERTIME = 5_000; // ms that the orders under way at closing time may take
 export class Crew {
   /** The orders of the current run, one number for each worker, while it runs too. */
   readonly soldByWorker: number[];
+  /** Those of them that were refused although a piece was left, likewise. */
+  readonly #refusedTooEarlyByWorker: number[];
   readonly #workers: readonly ChildProcess[];
   readonly #death: Promise<never>;
 
   constructor(size: number, url: string, registryKey: string) {
     this.soldByWorker = Array.from({ length: size }, () => 0);
+    this.#refusedTooEarlyByWorker = Array.from({ length: size }, () => 0);
     // In the environment, for the URL may hold a password and arguments are public. fork() hands on execArgv, and with
     // it the loader for TypeScript.
     const env = { ...process.env, DEMO_REDIS_URL: url, DEMO_REGISTRY_KEY: registryKey };
@@ -24,7 +28,11 @@ export class Crew {
   }
 
   get sold(): number {
-    return this.soldByWorker.reduce((sum, sold) => sum + sold, 0);
+    return sum(this.soldByWorker);
+  }
+
+  get refusedTooEarly(): number {
+    return sum(this.#refusedTooEarlyByWorker);
   }
 
   async ready(): Promise<void> {
@@ -34,6 +42,7 @@ export class Crew {
   /** Resolves when every worker has closed its shop. */
   async sell(job: Job): Promise<void> {
     this.soldByWorker.fill(0);
+    this.#refusedTooEarlyByWorker.fill(0);
     const late = sleep(job.closingTime + OVERTIME, undefined, { ref: false }).then(() => {
       throw new Error('The workers did not stop at closing time.');
     });
@@ -50,6 +59,7 @@ export class Crew {
     for await (const [message] of on(worker, 'message')) {
       const report = message as Report;
       this.soldByWorker[index] = report.sold;
+      this.#refusedTooEarlyByWorker[index] = report.refusedTooEarly;
       if (report.closed) return;
     }
   }

@@ -6,18 +6,43 @@ import { type ScenarioName, scenarios } from './scenarios';
 export interface Result {
   readonly name: ScenarioName;
   readonly pieces: number;
-  readonly left: number; // what Redis says at the end
+  readonly left: readonly number[]; // what Redis says at the end, of each part of the stock
   readonly soldByWorker: readonly number[];
+  readonly refusedTooEarly: number; // orders that were refused although a piece was left
   readonly ms: number;
 }
 
-export function sold({ soldByWorker }: Result): number {
-  return soldByWorker.reduce((sum, orders) => sum + orders, 0);
+export function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
 }
 
 /** Orders for which there was no piece. Negative: pieces that went without an order. */
-export function oversold(result: Result): number {
-  return sold(result) + result.left - result.pieces;
+export function oversold({ soldByWorker, left, pieces }: Result): number {
+  return sum(soldByWorker) + sum(left) - pieces;
+}
+
+/** Orders per second. */
+export function rate({ soldByWorker, ms }: Result): number {
+  return sum(soldByWorker) / (ms / 1000);
+}
+
+/** What is wrong with the books, in words: nothing when every order got its piece. */
+export function faults(result: Result): string[] {
+  const excess = oversold(result);
+  const below = result.left.filter((pieces) => pieces < 0).length;
+  return [
+    ...(excess > 0 ? [`${count(excess)} orders were sold for which there was no piece`] : []),
+    ...(excess < 0 ? [`${count(-excess)} pieces left the stock without an order`] : []),
+    ...(below > 0 ? [`${count(below)} part of the stock went below zero`] : []),
+    ...(result.refusedTooEarly > 0
+      ? [`${count(result.refusedTooEarly)} orders were refused while a piece was left`]
+      : []),
+  ];
+}
+
+export function verdict(result: Result): string {
+  const wrong = faults(result);
+  return `${scenarios[result.name].title}: ${wrong.length > 0 ? wrong.join('; ') : 'every order got its piece'}.`;
 }
 
 /** How far the stock is sold, as a bar; as a line every two seconds where the output is no terminal. */
@@ -65,15 +90,14 @@ export function resultTable(results: readonly Result[]): string {
     style: { head: [], border: [] },
   });
   for (const result of results) {
-    const seconds = result.ms / 1000;
     table.push([
       scenarios[result.name].title,
       count(result.pieces),
-      count(sold(result)),
+      count(sum(result.soldByWorker)),
       count(oversold(result)),
-      count(result.left),
-      `${seconds.toFixed(1)} s`,
-      count(Math.round(sold(result) / seconds)),
+      count(sum(result.left)),
+      `${(result.ms / 1000).toFixed(1)} s`,
+      count(Math.round(rate(result))),
       result.soldByWorker.map(count).join(' + '),
     ]);
   }

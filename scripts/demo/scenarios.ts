@@ -1,25 +1,57 @@
-import type { LockRegistry } from '../../lib';
-import type { Stock } from './stock';
+import type { RedisLockRegistry } from '../../lib';
+import type { Redis } from './connection';
+import { SegmentedStock } from './segmented-stock';
+import { SimpleStock, type Stock } from './stock';
 
-/** One way to place an order; the demo runs the same shop with each. */
+/** One way to place an order; a demo runs the same shop with each. */
 export interface Scenario {
   readonly title: string;
   /** Whether the books have to be right at the end. */
   readonly exact: boolean;
-  /** Resolves to false when there was nothing left to sell. */
-  order(stock: Stock, locks: LockRegistry): Promise<boolean>;
+  /** How many buyers each worker process serves at a time. */
+  readonly buyers: number;
+  open(redis: Redis, stockKey: string, locks: RedisLockRegistry): Stock;
+}
+
+const SEGMENTS = 20;
+
+const moment = () => 1 + Math.random() * 2;
+const twentyMs = () => 20;
+
+/** The stock with one lock over each order. */
+function locked(stock: Stock, locks: RedisLockRegistry): Stock {
+  return {
+    fill: (pieces) => stock.fill(pieces),
+    left: () => stock.left(),
+    sellOne: () => locks.run('stock', () => stock.sellOne()),
+  };
 }
 
 export const scenarios = {
   unlocked: {
     title: 'without lock',
     exact: false,
-    order: (stock) => stock.sellOne(),
+    buyers: 3,
+    open: (redis, key) => new SimpleStock(redis, key, moment),
   },
   locked: {
     title: 'with lock',
     exact: true,
-    order: (stock, locks) => locks.run('stock', () => stock.sellOne()),
+    buyers: 3,
+    open: (redis, key, locks) => locked(new SimpleStock(redis, key, moment), locks),
+  },
+  oneLock: {
+    title: 'one lock',
+    exact: true,
+    buyers: 6,
+    open: (redis, key, locks) => locked(new SimpleStock(redis, key, twentyMs), locks),
+  },
+  segmented: {
+    title: `${SEGMENTS} segments`,
+    exact: true,
+    buyers: 6,
+    open: (redis, key, locks) =>
+      new SegmentedStock(redis, key, locks.segmented('segmented-stock', { segments: SEGMENTS }), twentyMs),
   },
 } satisfies Record<string, Scenario>;
 

@@ -1,9 +1,9 @@
-/** A worker process of the demo: a few buyers at a time, each placing order after order. */
+/** A worker process of the demos: a few buyers at a time, each placing order after order. */
 
 import { RedisLockRegistry } from '../../lib';
 import { connect } from './connection';
 import { type Scenario, type ScenarioName, scenarios } from './scenarios';
-import { Stock } from './stock';
+import type { Stock } from './stock';
 
 /** What the demo sends. */
 export interface Job {
@@ -15,10 +15,10 @@ export interface Job {
 /** What a worker sends back: first when it is ready, then ten times a second, at last when the shop is closed. */
 export interface Report {
   readonly sold: number;
+  /** Orders that were refused although a piece was left. */
+  readonly refusedTooEarly: number;
   readonly closed: boolean;
 }
-
-const BUYERS = 3;
 
 async function main(): Promise<void> {
   const { DEMO_REDIS_URL: url = '', DEMO_REGISTRY_KEY: registryKey = '' } = process.env;
@@ -29,22 +29,30 @@ async function main(): Promise<void> {
     idleBetweenTries: 10, // an order takes 3 ms: at the default of 100, one worker would sell most of the stock
   });
 
-  process.on('message', (job: Job) => {
-    sell(scenarios[job.scenario], new Stock(redis, job.stockKey), locks, job.closingTime).catch(fail);
+  process.on('message', ({ scenario, stockKey, closingTime }: Job) => {
+    const { open, buyers }: Scenario = scenarios[scenario];
+    sell(open(redis, stockKey, locks), buyers, closingTime).catch(fail);
   });
-  report({ sold: 0, closed: true });
+  report({ sold: 0, refusedTooEarly: 0, closed: true });
 }
 
-async function sell(scenario: Scenario, stock: Stock, locks: RedisLockRegistry, closingTime: number): Promise<void> {
+async function sell(stock: Stock, buyers: number, closingTime: number): Promise<void> {
   const closing = performance.now() + closingTime;
   let sold = 0;
+  let refusedTooEarly = 0;
   const buyer = async () => {
-    while (performance.now() < closing && (await scenario.order(stock, locks))) sold += 1;
+    while (performance.now() < closing) {
+      if (!(await stock.sellOne())) {
+        if ((await stock.left()).some((pieces) => pieces > 0)) refusedTooEarly += 1;
+        return;
+      }
+      sold += 1;
+    }
   };
-  const timer = setInterval(() => report({ sold, closed: false }), 100);
-  await Promise.all(Array.from({ length: BUYERS }, buyer));
+  const timer = setInterval(() => report({ sold, refusedTooEarly, closed: false }), 100);
+  await Promise.all(Array.from({ length: buyers }, buyer));
   clearInterval(timer);
-  report({ sold, closed: true });
+  report({ sold, refusedTooEarly, closed: true });
 }
 
 function report(message: Report): void {
