@@ -202,7 +202,7 @@ export class RedisLock implements DistributedLock {
       return lease;
     } finally {
       if (this.#held?.turn !== turn) {
-        const mayHaveTrace = grant !== undefined || claim.settled !== undefined || claim.isQueued;
+        const mayHaveTrace = grant !== undefined || claim.settled !== undefined || claim.place !== undefined;
         if (mayHaveTrace) this.#services.orphans.follow(claim);
         turn.release();
       }

@@ -1,9 +1,21 @@
+import { Timer } from './clock';
 import { CannotAcquireLockError, LockTimeoutError } from './errors';
 import type { DistributedLock, Lease, LockOptions } from './lock-registry';
 import { Wait } from './wait';
 
 /** ms; an attempt has at least so long to be answered, however little is left of the wait. */
 const ATTEMPT_AT_LEAST = 50;
+
+/**
+ * Who waits contends for two segments: with the choice of two, queues stay nearly as even as with the choice of all
+ * (Mitzenmacher, "The Power of Two Choices"), and every further one costs Redis a command more for each order. For each
+ * 100 ms that this was not enough another one is added, so that nobody waits long for the segment of a dead process.
+ */
+const CHOICES = 2;
+const CHOICE_ADDED_AFTER = 100;
+
+/** Why a segment is contended for no longer. Made once: a new one for each order would cost a stack trace. */
+const LEFT = new Error('Another segment was entered, or the caller has left');
 
 /** What is done in a segment that was entered. */
 export type SegmentTask<T> = (lease: Lease, index: number) => T | PromiseLike<T>;
@@ -43,7 +55,7 @@ export class SegmentVisit {
     if (this.#isOver) throw this.#timeout();
     // An attempt without a wait has as long as any command of the lock: longer, perhaps, than this caller has.
     const patience = this.#waitTime === 0 ? Number.POSITIVE_INFINITY : Math.max(this.#wait.remaining, ATTEMPT_AT_LEAST);
-    const entry = await this.#contend([index], task, 0, patience);
+    const entry = await this.#contend([index], task, () => 0, patience);
     if (entry !== undefined) return entry;
     throw new CannotAcquireLockError(
       `Lock "${this.#key}" could not be acquired: Redis has not said for ${Math.round(patience)} ms whether segment ${index} is free`,
@@ -54,7 +66,7 @@ export class SegmentVisit {
   /** Waits for any of these segments, and enters the first that is to be had. `LockTimeoutError` when the time is over. */
   async enterAnyOf<T>(indices: readonly number[], task: SegmentTask<T>): Promise<Entry<T>> {
     if (this.#isOver) throw this.#timeout();
-    const entry = await this.#contend(indices, task, this.#wait.remaining);
+    const entry = await this.#contend(indices, task, () => this.#wait.remaining);
     if (entry === undefined || entry === 'busy') throw this.#timeout();
     return entry;
   }
@@ -70,21 +82,21 @@ export class SegmentVisit {
 
   /**
    * Contends for these segments and enters the first that is to be had; the others are left, and what is granted too
-   * late goes back unused. `'busy'`: others held all of them until `waitTime` was over; `undefined`: `patience` ms were
-   * over before that was known. Once a segment is entered nothing interrupts the task.
+   * late goes back unused. `'busy'`: others held them until `waitTime` was over; `undefined`: `patience` ms were over
+   * before that was known. Once a segment is entered nothing interrupts the task.
    */
   async #contend<T>(
     indices: readonly number[],
     task: SegmentTask<T>,
-    waitTime: number,
+    waitTime: () => number,
     patience = Number.POSITIVE_INFINITY,
   ): Promise<Entry<T> | 'busy' | undefined> {
     const leaving = new AbortController();
-    const options = { ...this.#leaseOptions, waitTime, signal: leaving.signal };
     const outcomes = new Map<number, Promise<T>>();
     const entered = await this.#wait.suspend<number | 'busy'>(patience, (resume, fail) => {
-      for (const index of indices) {
+      const contend = (index: number): void => {
         let isInside = false;
+        const options = { ...this.#leaseOptions, waitTime: waitTime(), signal: leaving.signal };
         const outcome = this.#lockOf(index).run((lease) => {
           leaving.signal.throwIfAborted();
           isInside = true;
@@ -98,8 +110,18 @@ export class SegmentVisit {
           if (!(error instanceof LockTimeoutError)) fail(error);
           else if (outcomes.delete(index) && outcomes.size === 0) resume('busy');
         });
-      }
-      return () => leaving.abort();
+      };
+      const others = [...indices];
+      let timer: Timer | undefined;
+      const contendFor = (many: number): void => {
+        for (const index of others.splice(0, many)) contend(index);
+        if (others.length > 0) timer = new Timer(CHOICE_ADDED_AFTER, () => contendFor(1));
+      };
+      contendFor(CHOICES);
+      return () => {
+        timer?.cancel();
+        leaving.abort(LEFT);
+      };
     });
     if (entered === undefined || entered === 'busy') return entered;
     return { index: entered, outcome: outcomes.get(entered) as Promise<T> };

@@ -9,7 +9,7 @@ import {
   wholeNumber,
 } from './options';
 import { hashTag } from './redis/names';
-import { type SegmentTask, SegmentVisit } from './segment-visit';
+import { type Entry, type SegmentTask, SegmentVisit } from './segment-visit';
 import { split } from './split';
 
 declare const brand: unique symbol;
@@ -74,6 +74,9 @@ export class SegmentedLock {
   readonly names: readonly string[];
   readonly #registry: LockRegistry;
   readonly #random: () => number;
+  /** By index: which refusal it was, of all, when this segment was last tried in vain; 0 when it served, or never was. */
+  readonly #refusals: number[];
+  #refused = 0;
 
   /** Throws `TypeError` or `RangeError` when the key or an option is bad. */
   constructor(registry: LockRegistry, key: string, options: SegmentedLockOptions) {
@@ -82,6 +85,7 @@ export class SegmentedLock {
     this.names = Array.from({ length: segments }, (_, index) => segmentName(key, index));
     this.#registry = registry;
     this.#random = random;
+    this.#refusals = this.names.map(() => 0);
   }
 
   /** Cuts a total into the shares of the segments: they differ by at most one, and add up to it exactly. See `split`. */
@@ -113,25 +117,40 @@ export class SegmentedLock {
     try {
       const work = (lease: Lease, index: number) => task(this.#segment(lease, index));
       const busy: number[] = [];
-      for (const index of this.#shuffled()) {
+      for (const index of this.#order()) {
         const entry = await visit.tryEnter(index, work);
         if (entry === 'busy') {
+          this.#noteRefusal(index);
           busy.push(index);
           continue;
         }
-        const value = await entry.outcome;
-        if (value !== EXHAUSTED) return { served: true, value: value as T, segment: index };
+        const result = await this.#resultOf(entry);
+        if (result.served) return result;
       }
       while (busy.length > 0) {
-        const { index, outcome } = await visit.enterAnyOf(busy, work);
-        const value = await outcome;
-        if (value !== EXHAUSTED) return { served: true, value: value as T, segment: index };
-        busy.splice(busy.indexOf(index), 1);
+        const entry = await visit.enterAnyOf(busy, work);
+        const result = await this.#resultOf(entry);
+        if (result.served) return result;
+        busy.splice(busy.indexOf(entry.index), 1);
       }
       return { served: false };
     } finally {
       visit.end();
     }
+  }
+
+  async #resultOf<T>({ index, outcome }: Entry<T | Exhausted>): Promise<SegmentedResult<T>> {
+    const value = await outcome;
+    if (value === EXHAUSTED) {
+      this.#noteRefusal(index);
+      return { served: false };
+    }
+    this.#refusals[index] = 0;
+    return { served: true, value: value as T, segment: index };
+  }
+
+  #noteRefusal(index: number): void {
+    this.#refusals[index] = ++this.#refused;
   }
 
   /**
@@ -217,9 +236,13 @@ export class SegmentedLock {
     return this.names[index] as string;
   }
 
-  /** The indices in random order (Fisher-Yates). Not just a random start: the neighbour of a busy one would get twice the load. */
-  #shuffled(): number[] {
+  /**
+   * In which order a caller tries the segments: at random; but those that were tried in vain come last, the latest of
+   * them at the very end, since they are likely to be busy or exhausted still. It is no more than an order: all are tried.
+   */
+  #order(): number[] {
     const indices = [...this.names.keys()];
+    // Fisher-Yates. A random start would not do: the neighbour of a busy segment would get twice the load.
     for (let left = indices.length; left > 1; left--) {
       const drawn = this.#random();
       if (!(drawn >= 0 && drawn < 1))
@@ -227,7 +250,7 @@ export class SegmentedLock {
       const from = Math.floor(drawn * left);
       [indices[left - 1], indices[from]] = [indices[from] as number, indices[left - 1] as number];
     }
-    return indices;
+    return indices.sort((a, b) => (this.#refusals[a] as number) - (this.#refusals[b] as number));
   }
 }
 

@@ -16,6 +16,9 @@ import { processOf, type RoomServices, Ticket, WaitingRoom } from './waiting-roo
 /** A grant is entered unclaimed only as long as so much of its window is left: the claim has to arrive within it. */
 const ENTER_WITHIN = CLAIM_WINDOW / 2;
 
+/** Of a ticket that Redis has not given a place yet. */
+const NO_RANK = '0';
+
 /** ms between two tries of a claim. */
 const LEAST_PAUSE = 10;
 
@@ -139,15 +142,15 @@ export class FairStrategy extends StringKeyStrategy {
   /** Sends tickets, for the first time or again. */
   async #ask(names: LockNames, tickets: readonly Ticket[], timeout = this.#commandTimeout): Promise<Answer> {
     const told = this.#rooms.get(names.lock)?.isListening ? TOLD.byMessage : TOLD.byPolling;
-    const args = tickets.flatMap(({ claim, score }) => {
-      claim.isQueued = claim.waits;
-      return [claim.owner, String(claim.ttl), score, claim.waits ? told : TOLD.never];
-    });
     const sentAt = clock.now();
+    const args = tickets.flatMap(({ claim }) => {
+      if (claim.waits) claim.place ??= { sentAt, rank: NO_RANK };
+      return [claim.owner, String(claim.ttl), claim.place?.rank ?? NO_RANK, claim.waits ? told : TOLD.never];
+    });
     const reply = await this.#run(ASK, names, args, timeout);
-    const [mine, token, life, time, ...scores] = reply;
-    tickets.forEach((ticket, i) => {
-      ticket.score = String(scores[i] ?? ticket.score);
+    const [mine, token, life, time, ...ranks] = reply;
+    tickets.forEach(({ claim: { place } }, i) => {
+      if (place !== undefined) place.rank = String(ranks[i]);
     });
     return this.#take(names, [mine, token, life, time], sentAt, tickets);
   }
@@ -206,7 +209,8 @@ export class FairStrategy extends StringKeyStrategy {
 
   async #claim(ticket: Ticket, stamp: number, window: number, token: string): Promise<void> {
     const receivedAt = clock.now();
-    const until = this.#serverClock.grantUntil(stamp, window, ticket.sentAt, receivedAt, this.#connection);
+    const sentAt = ticket.claim.place?.sentAt ?? receivedAt - window;
+    const until = this.#serverClock.grantUntil(stamp, window, sentAt, receivedAt, this.#connection);
     const confirmation = this.#confirm(ticket.claim, reliableUntil(receivedAt, window));
     const fencingToken = this.#fencingToken(token);
     if (until - receivedAt >= Math.min(ENTER_WITHIN, window / 2)) {

@@ -19,8 +19,11 @@ export class Claim {
   readonly lastYield: Yielded | undefined;
   /** Whoever asks is ready to wait. */
   readonly waits: boolean;
-  /** It stands in a queue in Redis: it has to be taken out again, unless it is granted. */
-  isQueued = false;
+  /**
+   * Its place in a queue in Redis, from which it has to be taken out again, unless it is granted: when it was first sent,
+   * on the monotonic clock, and its rank as Redis gave it.
+   */
+  place: { readonly sentAt: number; rank: string } | undefined;
 
   constructor(
     names: LockNames,

@@ -14,10 +14,6 @@ const BATCH = 500;
 /** One caller of this process that waits for a fair lock. */
 export class Ticket {
   readonly claim: Claim;
-  /** When it was first sent, on the monotonic clock: no grant of it is older. */
-  readonly sentAt = clock.now();
-  /** Its place in the queue, once Redis has given it one. It keeps it, also when Redis has forgotten the ticket. */
-  score = '0';
   #grant: Grant | undefined;
   #resume: ((grant: Grant | undefined) => void) | undefined;
 
