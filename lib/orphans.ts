@@ -6,6 +6,9 @@ import type { Claim, LockStrategy } from './strategies/strategy';
 /** ms in which a healthy Redis has answered what was still in flight; then one more command settles it. */
 const GRACE = 50;
 
+/** ms that `close` waits for a healthy Redis to have undone what waiters left. */
+const CLOSING = 500;
+
 /** Notes that the outcome of `attempt` is not known: it failed without an answer, or nobody waited for it. */
 export function doubt(claim: Claim, attempt: Promise<unknown>): void {
   claim.pendingDoubts++;
@@ -34,6 +37,7 @@ export class Orphans {
   readonly #strategy: LockStrategy;
   readonly #redis: Redis;
   readonly #commandTimeout: number;
+  readonly #followed = new Set<Promise<void>>();
 
   constructor(strategy: LockStrategy, redis: Redis, commandTimeout: number) {
     this.#strategy = strategy;
@@ -43,7 +47,13 @@ export class Orphans {
 
   /** Deletes in the background what is the claim's, as long as an attempt of it may still be executed. */
   follow(claim: Claim): void {
-    void this.#follow(claim);
+    const followed = this.#follow(claim).finally(() => this.#followed.delete(followed));
+    this.#followed.add(followed);
+  }
+
+  /** Gives what is being followed up a moment to come to its end. */
+  async settle(): Promise<void> {
+    await Promise.race([Promise.all(this.#followed), backgroundPause(CLOSING)]);
   }
 
   async #follow(claim: Claim): Promise<void> {

@@ -139,6 +139,7 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
     });
     for (const lock of locks) lock.loseByClose();
     this.#services.watchdog.close();
+    await this.#services.orphans.settle();
     await this.#services.strategy.close();
     this.#services.redis.close();
   }

@@ -76,9 +76,9 @@ end
 local function handOn()
   local unclaimed = redis.call('HGET', tickets, 'granted')
   if unclaimed then
-    -- A frozen host with a hundred tickets would cost a hundred windows.
     redis.call('HDEL', tickets, 'granted')
-    redis.call('HSET', tickets, 'absent:' .. processOf(unclaimed), 1)
+    -- A frozen host with a hundred tickets would cost a hundred windows.
+    if processOf(unclaimed) ~= me then redis.call('HSET', tickets, 'absent:' .. processOf(unclaimed), 1) end
   end
   local deaf, kept, grantee, window, token = {}, 0, nil, nil, nil
   while true do
@@ -87,32 +87,37 @@ local function handOn()
     for _, ticket in ipairs(batch) do
       local life, ttl, told = string.match(redis.call('HGET', tickets, ticket) or '', '^(%d+):(%d+):(%a)$')
       local process = processOf(ticket)
-      if not life or tonumber(life) * 1000 < now then
+      if not life then
         forget(ticket)
       elseif grantee then
         -- Should the grant not be claimed, no script runs when it ends: then another process is to look.
-        kept = kept + 1
         if process ~= grantee and not deaf[process] and told == '${TOLD.byMessage}' then
           if tell(process, 'look:' .. window) > 0 then return true end
           deaf[process] = true
         end
+        kept = kept + 1
         if kept > ${DEPUTY_AMONG} then return true end
       elseif process == me then
         give(ticket, ttl)
         return ticket, mint()
-      elseif deaf[process] or redis.call('HEXISTS', tickets, 'absent:' .. process) == 1 then
-        kept = kept + 1
       else
-        window = math.min(${CLAIM_WINDOW}, tonumber(ttl))
-        token = token or mint()
-        -- Nobody listens: its process is dead, or only reconnecting. It is passed over, and keeps its place. One that
-        -- polls cannot be told, and finds out when it asks.
-        local message = 'grant:' .. ticket .. ':' .. digits(now) .. ':' .. window .. ':' .. token
-        if told == '${TOLD.byPolling}' or tell(process, message) > 0 then
+        local isOver = tonumber(life) * 1000 < now
+        local isReached = false
+        if not deaf[process] and redis.call('HEXISTS', tickets, 'absent:' .. process) == 0 then
+          window = math.min(${CLAIM_WINDOW}, tonumber(ttl))
+          token = token or mint()
+          -- One that polls cannot be told, and finds out when it asks.
+          isReached = told == '${TOLD.byPolling}' and not isOver
+            or tell(process, 'grant:' .. ticket .. ':' .. digits(now) .. ':' .. window .. ':' .. token) > 0
+        end
+        if isReached then
           give(ticket, window)
           redis.call('HSET', tickets, 'granted', ticket)
           grantee = process
+        elseif isOver then
+          forget(ticket)
         else
+          -- Its process is dead, frozen, or only reconnecting: it is passed over, and keeps its place.
           deaf[process] = true
           kept = kept + 1
         end

@@ -190,7 +190,7 @@ export class FairStrategy extends StringKeyStrategy {
   #hear(names: LockNames, message: string): void {
     const [kind, ...parts] = message.split(':');
     if (kind === 'look') {
-      this.#rooms.get(names.lock)?.lookAfter(Number(parts[0]));
+      this.#rooms.get(names.lock)?.seeTo(Number(parts[0]));
     } else if (kind === 'grant') {
       const [process, number, stamp, window, token = ''] = parts;
       const owner = `${process}:${number}`;

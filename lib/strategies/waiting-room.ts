@@ -67,6 +67,7 @@ export class WaitingRoom {
   #unlisten: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isLooking = false;
+  #deputyAt = Number.POSITIVE_INFINITY;
 
   constructor(names: LockNames, services: RoomServices) {
     this.names = names;
@@ -121,14 +122,23 @@ export class WaitingRoom {
   lookAfter(life: number): void {
     const idle = this.#services.idleBetweenTries;
     const end = life >= 0 ? life : 10 * idle;
-    const delay = Math.max(1, this.isListening ? end : Math.min(end, idle));
+    const polling = this.isListening ? end : Math.min(end, idle);
+    const delay = Math.max(1, Math.min(polling, this.#deputyAt - clock.now()));
     clock.clearTimeout(this.#timer);
     this.#timer = clock.setTimeout(() => void this.look(), Math.min(delay, MAX_DELAY));
+  }
+
+  /** Another process was granted the lock for `window` ms: it is for us to look whether it took it. */
+  seeTo(window: number): void {
+    // Remembered, since the reply to what was sent before knows nothing of it.
+    this.#deputyAt = clock.now() + window;
+    this.lookAfter(window);
   }
 
   async look(): Promise<void> {
     if (this.#isLooking || this.#tickets.size === 0) return;
     this.#isLooking = true;
+    this.#deputyAt = Number.POSITIVE_INFINITY;
     this.listen();
     const wasListening = this.isListening;
     try {
