@@ -42,17 +42,21 @@ export class Contention {
     // A wait of 0 is one attempt, and not one that has no time to be answered.
     const { commandTimeout } = this.#settings;
     let timeout = wait.isSingleAttempt ? commandTimeout : Math.max(wait.remaining, FIRST_ATTEMPT_AT_LEAST);
+    let wasRefused = false;
     for (let failures = 0; ; timeout = wait.remaining) {
       const outcome = await this.#try(claim, wait, timeout);
       if (outcome?.granted) return outcome;
       wait.throwIfInterrupted();
       if (outcome !== undefined) {
         failures = 0;
+        wasRefused = true;
         const grant = wait.remaining > 0 ? await this.#strategy.wait(claim, outcome, wait) : undefined;
         if (grant !== undefined && grant.until > clock.now()) return grant;
         if (wait.remaining === 0) return undefined;
       } else {
         if (wait.remaining > 0) await wait.sleep(Math.min(FIRST_PAUSE * 2 ** failures++, LONGEST_PAUSE));
+        // A last attempt that had next to no time to be answered is no silence: Redis said "held" a moment ago.
+        if (wait.remaining === 0 && wasRefused && timeout < FIRST_ATTEMPT_AT_LEAST) return undefined;
         if (wait.remaining === 0) throw this.#unanswered();
       }
     }

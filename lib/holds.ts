@@ -5,6 +5,7 @@ export interface HeldLease extends Lease {
   /** `unlock` was called. */
   readonly isUnlocked: boolean;
   readonly wasLost: boolean;
+  renew(ttl?: number, timeout?: number): Promise<void>;
   /** A fresh `LockLostError` that says how it was lost; `result` is what the task under it returned. */
   lossError(result?: unknown): Error;
 }
@@ -18,20 +19,41 @@ const MOST_LOST = 16;
  * of each has yet to be told by an `unlock()`: so an earlier holder's `finally` never releases a later one's lease.
  */
 export class Holds {
-  readonly #leases: HeldLease[] = [];
+  #leases: HeldLease[] = [];
+
+  /** Lost leases that are only counted, and the last of them. */
+  #counted = 0;
+  #lastCounted: HeldLease | undefined;
 
   add(lease: HeldLease): void {
     this.forgetUnlocked();
-    if (this.#leases.length > MOST_LOST) this.#leases.shift();
+    if (this.#leases.length > MOST_LOST) {
+      this.#lastCounted = this.#leases.shift();
+      this.#counted++;
+    }
     this.#leases.push(lease);
   }
 
   forgetUnlocked(): void {
-    while (this.#leases[0]?.isUnlocked) this.#leases.shift();
+    this.#leases = this.#leases.filter((lease) => !lease.isUnlocked);
   }
 
-  /** The one that `unlock()` is about: the eldest that was not unlocked. */
-  get next(): HeldLease | undefined {
+  get isEmpty(): boolean {
+    return this.#counted === 0 && this.#next === undefined;
+  }
+
+  /** Unlocks the eldest that was not unlocked; false where there is none. */
+  async unlockNext(): Promise<boolean> {
+    if (this.#counted > 0 && this.#lastCounted !== undefined) {
+      this.#counted--;
+      throw this.#lastCounted.lossError();
+    }
+    const next = this.#next;
+    await next?.unlock();
+    return next !== undefined;
+  }
+
+  get #next(): HeldLease | undefined {
     return this.#leases.find((lease) => !lease.isUnlocked);
   }
 }

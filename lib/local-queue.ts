@@ -63,13 +63,21 @@ export class LocalQueue {
   #ask(): void {
     if (this.#asking) return;
     this.#asking = true;
-    void this.#semaphore.acquire().then(([, release]) => {
-      this.#asking = false;
-      // Everybody may have left since: then the turn goes back.
-      if (this.#first === undefined) release();
-      else this.#first.grant({ release });
-      if (this.#first !== undefined) this.#ask();
-    });
+    this.#semaphore.acquire().then(
+      ([, release]) => {
+        this.#asking = false;
+        // Everybody may have left since: then the turn goes back.
+        if (this.#first === undefined) release();
+        else this.#first.grant({ release });
+        if (this.#first !== undefined) this.#ask();
+      },
+      () => undefined, // cancelled by the last who left
+    );
+  }
+
+  /** Lets everybody who waits go, with a turn that is none. */
+  dismiss(): void {
+    while (this.#first !== undefined) this.#first.grant({ release: () => undefined });
   }
 
   #append(ttl: number, grant: (turn: Turn) => void): Waiter {
@@ -85,5 +93,9 @@ export class LocalQueue {
     else waiter.previous.next = waiter.next;
     if (waiter.next === undefined) this.#last = waiter.previous;
     else waiter.next.previous = waiter.previous;
+    if (this.#first !== undefined || !this.#asking) return;
+    // Nobody waits any more: else the turn would be taken for nobody, for a moment, when it is released.
+    this.#asking = false;
+    this.#semaphore.cancel();
   }
 }

@@ -85,6 +85,7 @@ export class RedisLease implements HeldLease, WatchedLease {
   }
 
   get wasLost(): boolean {
+    if (this.isHeld && clock.now() >= this.#until) this.loseByDeadline();
     return this.#loss !== undefined;
   }
 
@@ -160,13 +161,13 @@ export class RedisLease implements HeldLease, WatchedLease {
     this.#abort?.abort(this.lossError());
   }
 
-  async renew(ttl?: number): Promise<void> {
+  async renew(ttl?: number, limit = Number.POSITIVE_INFINITY): Promise<void> {
     const atLeast = ttl === undefined ? this.claim.ttl : Math.ceil(duration('ttl', ttl));
     if (this.isHeld && clock.now() >= this.#until) this.loseByDeadline();
     if (this.#loss !== undefined) throw this.lossError();
     if (this.#unlocking !== undefined) throw this.#notOwner();
     const { strategy, settings } = this.#services;
-    const timeout = Math.min(settings.commandTimeout, this.#until - clock.now());
+    const timeout = Math.min(settings.commandTimeout, this.#until - clock.now(), limit);
     const [ownership] = await strategy.renew([{ claim: this.claim, ttl: atLeast }], timeout);
     if (ownership === undefined) return;
     this.confirm(ownership);

@@ -43,6 +43,8 @@ export class RedisLock implements DistributedLock {
   readonly #contention: Contention;
   /** Callers between their call and their lease. */
   #callers = 0;
+  /** Runs under it, also those that lost their lease. */
+  #runs = 0;
   /** The lease that is held, and the local turn that goes with it. */
   #held: { readonly lease: RedisLease; readonly turn: Turn } | undefined;
   /** What was taken with `lock` and `tryLock` outside of any scope. */
@@ -84,15 +86,23 @@ export class RedisLock implements DistributedLock {
     callback('task', task);
     const lease = await this.#acquire(options, Number.POSITIVE_INFINITY, true);
     if (lease === null) throw new LockTimeoutError(this.key, options?.waitTime ?? Number.POSITIVE_INFINITY);
-    return runUnder(lease, new Scope(this.#cached(), lease), task);
+    const lock = this.#cached();
+    lock.#runs++;
+    try {
+      return await runUnder(lease, new Scope(lock, lease), task);
+    } finally {
+      lock.#runs--;
+    }
   }
 
   async unlock(): Promise<void> {
-    const lease = this.#cached().#holdsHere().next;
-    if (lease === undefined) {
+    const lock = this.#cached();
+    // One that was evicted has its own losses to tell yet.
+    const own = this.evicted && !this.#holds.isEmpty ? this.#holds : undefined;
+    const holds = own ?? Scope.holdsToUnlock(lock) ?? lock.#holds;
+    if (!(await holds.unlockNext())) {
       throw new NotLockOwnerError(`Lock "${this.key}" is not held here through lock() or tryLock()`, this.key);
     }
-    await lease.unlock();
   }
 
   /** @internal Makes the lease that is held last at least `ttl` ms from now. */
@@ -105,7 +115,7 @@ export class RedisLock implements DistributedLock {
 
   /** @internal Held, or waited for. */
   get isInUse(): boolean {
-    return this.#callers > 0 || this.#held !== undefined;
+    return this.#callers > 0 || this.#runs > 0 || this.#held !== undefined;
   }
 
   /** @internal Resolves when it is not held. */

@@ -41,9 +41,9 @@ export class ReentrantLease implements HeldLease {
     this.#outer.assertHeld();
   }
 
-  async renew(ttl?: number): Promise<void> {
+  async renew(ttl?: number, timeout?: number): Promise<void> {
     if (this.isUnlocked) throw notHeld(this.key);
-    await this.#outer.renew(ttl);
+    await this.#outer.renew(ttl, timeout);
   }
 
   async unlock(): Promise<void> {

@@ -18,7 +18,7 @@ export class Scope {
   readonly #lease: HeldLease;
   readonly #parent = storage?.getStore();
   readonly #turns = new LocalQueue();
-  readonly #holds = new Map<object, Holds>();
+  readonly #holds = new WeakMap<object, Holds>();
   #isOver = false;
   #nestedRun: Promise<void> | undefined;
 
@@ -52,6 +52,7 @@ export class Scope {
       return await storage.run(this, task);
     } finally {
       this.#isOver = true;
+      this.#turns.dismiss();
       await this.#nestedRun;
     }
   }
@@ -72,10 +73,25 @@ export class Scope {
         return undefined;
       }
       this.#lease.assertHeld();
-      if (request.explicitTtl && request.ttl > this.#lease.remaining) await this.#lease.renew(request.ttl);
-      return this.#enter(turn, isRun);
     } catch (error) {
       turn.release();
+      throw error;
+    }
+    // Before the extension, so that the scope waits for it.
+    const lease = this.#enter(turn, isRun);
+    try {
+      if (request.explicitTtl && request.ttl > lease.remaining) {
+        await wait.unlessAborted(
+          lease.renew(request.ttl, wait.isSingleAttempt ? undefined : Math.max(wait.remaining, 50)),
+        );
+        if (isRun ? this.#lease.isUnlocked : !this.#isOpen) {
+          await lease.unlock();
+          return undefined;
+        }
+      }
+      return lease;
+    } catch (error) {
+      await lease[Symbol.asyncDispose]();
       throw error;
     }
   }
@@ -90,6 +106,16 @@ export class Scope {
       turn.release();
       over();
     });
+  }
+
+  /** The holds that an `unlock` of the caller is about: those of its scope, also of one that it outlived. */
+  static holdsToUnlock(lock: object): Holds | undefined {
+    let scope = storage?.getStore();
+    for (; scope !== undefined && !scope.#isOpen; scope = scope.#parent) {
+      const holds = scope.#holds.get(lock);
+      if (holds !== undefined && !holds.isEmpty) return holds;
+    }
+    return scope?.holdsOf(lock);
   }
 
   /** What this scope took of `lock` with `lock` and `tryLock`. */

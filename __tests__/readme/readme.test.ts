@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { transform } from 'esbuild';
 import { type RedisServer, startRedis } from '../../scripts/redis';
 import { describeReal } from '../support/redis';

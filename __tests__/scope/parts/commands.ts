@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { Bench } from '../../contract/bench';
+import { type Monitor, startMonitor } from '../../support/monitor';
+
+export function commands(bench: Bench): void {
+  describe('what is sent', () => {
+    let monitor: Monitor;
+    beforeAll(async () => {
+      monitor = await startMonitor();
+    });
+    afterAll(() => monitor.stop());
+
+    /** The names of the commands of this test that the server carried out since the last look, those of scripts too. */
+    async function carriedOut(): Promise<string[]> {
+      await monitor.settle();
+      const ours = monitor.commands.filter(({ args }) => args.some((arg) => arg.includes(bench.registryKey)));
+      const names = ours.map(({ name, source }) => (source === 'lua' ? `${name} in a script` : name));
+      monitor.clear();
+      return names;
+    }
+
+    it('is nothing at all by a re-entry: run, lock, tryLock, unlock, siblings, a refusal, at any depth', async () => {
+      const lock = bench.registry().obtain('key');
+      await lock.run(async () => {
+        expect(await carriedOut()).not.toEqual([]);
+        await lock.run(() => lock.run(() => lock.run(() => undefined)));
+        await Promise.all([1, 2, 3].map(() => lock.run(() => undefined)));
+        const lease = await lock.lock();
+        expect(await lock.tryLock()).toBeNull();
+        expect(await lock.tryLock({ waitTime: 10 })).toBeNull();
+        await lease.unlock();
+        expect(await lock.tryLock()).not.toBeNull();
+        await lock.unlock();
+        await expect(lock.unlock()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
+        await lock.run(() => undefined, { ttl: 1_000 });
+        expect(await carriedOut()).toEqual([]);
+      });
+      expect(await carriedOut()).not.toEqual([]);
+    });
+
+    it('is by a run with ten nested levels and ten siblings what it is by a run with nothing inside', async () => {
+      const lock = bench.registry().obtain('key');
+      const descend = (levels: number): Promise<unknown> =>
+        lock.run(() => (levels > 0 ? descend(levels - 1) : undefined));
+      await lock.run(() => undefined); // the server knows the scripts from now on
+      await carriedOut();
+      await lock.run(() => undefined);
+      const ofPlainRun = await carriedOut();
+      await lock.run(async () => {
+        await descend(10);
+        await Promise.all(Array.from({ length: 10 }, () => descend(0)));
+      });
+      expect(await carriedOut()).toEqual(ofPlainRun);
+      expect(ofPlainRun).not.toEqual([]);
+    });
+
+    it('is one renewal by a re-entry that extends the lease', async () => {
+      const lock = bench.registry().obtain('key');
+      await lock.run(
+        async (lease) => {
+          await lease.renew(40_000);
+          await carriedOut();
+          await lease.renew(50_000);
+          const ofRenewal = await carriedOut();
+          await lock.run(() => undefined, { ttl: 60_000 });
+          expect(await carriedOut()).toEqual(ofRenewal);
+        },
+        { ttl: 30_000 },
+      );
+    });
+  });
+}

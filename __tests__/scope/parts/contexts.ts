@@ -1,0 +1,148 @@
+import { EventEmitter, once } from 'node:events';
+import { describe, expect, it } from '@jest/globals';
+import type { Bench } from '../../contract/bench';
+import { spyOn } from '../../support/spied-client';
+import { Gate } from '../gate';
+import { isExcluded } from '../probes';
+import { Sections } from '../sections';
+
+export function contexts(bench: Bench): void {
+  describe('asynchronous code', () => {
+    it('that is not called from the task is outside, however close in time it is', async () => {
+      const lock = bench.registry().obtain('key');
+      const oracle = bench.oracle();
+      const [inside, checked] = [new Gate(), new Gate()];
+      const holder = lock.run(() =>
+        oracle.section(() => {
+          inside.open();
+          return checked.opened;
+        }),
+      );
+      await inside.opened;
+      expect(await lock.tryLock()).toBeNull();
+      const outsider = lock.run(() => oracle.section(() => undefined));
+      checked.open();
+      await Promise.all([holder, outsider]);
+      expect(oracle).toMatchObject({ entered: 2, violations: [] });
+    });
+
+    it('that a task calls through many awaits, timers and microtasks is inside', async () => {
+      const spy = spyOn(bench.clients[0]);
+      const lock = bench.registryOn(spy).obtain('key');
+      const oracle = bench.oracle();
+      await lock.run(async () => {
+        const before = spy.sent;
+        const enter = () => lock.run(() => oracle.section(() => undefined));
+        await Promise.all([
+          Promise.resolve()
+            .then(() => null)
+            .then(enter),
+          new Promise((resolve) => setTimeout(() => resolve(enter()), 1)),
+          new Promise((resolve) => setImmediate(() => resolve(enter()))),
+          new Promise<void>((resolve) => process.nextTick(() => resolve(enter().then(() => undefined)))),
+          new Promise<void>((resolve) => queueMicrotask(() => resolve(enter().then(() => undefined)))),
+          bench.admin.exists('whatever').then(enter),
+        ]);
+        expect(spy.sent).toBe(before);
+      });
+      expect(oracle).toMatchObject({ entered: 6, violations: [] });
+    });
+
+    it('of a plain timer that was set in the task is inside as long as the task runs, and outside afterwards', async () => {
+      const spy = spyOn(bench.clients[0]);
+      const [lock, theirs] = [bench.registryOn(spy).obtain('key'), bench.otherRegistry().obtain('key')];
+      const sections = new Sections(bench.oracle());
+      const ticked = new EventEmitter();
+      let timer: NodeJS.Timeout | undefined;
+      await lock.run(async () => {
+        timer = setInterval(() => ticked.emit('tick', lock.tryLock()), 5);
+        const before = spy.sent;
+        const [attempt] = (await once(ticked, 'tick')) as [ReturnType<typeof lock.tryLock>];
+        const lease = await attempt;
+        expect(lease).not.toBeNull();
+        await sections.enter('inside');
+        await lease?.unlock();
+        expect(spy.sent).toBe(before);
+        clearInterval(timer);
+        timer = setTimeout(() => ticked.emit('late', lock.tryLock()), 20);
+      });
+      const held = await theirs.lock();
+      await sections.enter('theirs', async () => {
+        const [attempt] = (await once(ticked, 'late')) as [ReturnType<typeof lock.tryLock>];
+        expect(await attempt).toBeNull();
+      });
+      await held.unlock();
+      expect(sections.entered).toEqual(['inside', 'theirs']);
+      expect(sections.violations).toEqual([]);
+    });
+
+    it('of a listener runs where the event is emitted: inside from the task, outside from elsewhere', async () => {
+      const spy = spyOn(bench.clients[0]);
+      const lock = bench.registryOn(spy).obtain('key');
+      const oracle = bench.oracle();
+      const emitter = new EventEmitter();
+      const works: Promise<unknown>[] = [];
+      const listener = () => works.push(lock.run(() => oracle.section(() => undefined)));
+      emitter.on('order', listener);
+      const [inside, emitted] = [new Gate(), new Gate()];
+      const holder = lock.run(async () => {
+        const before = spy.sent;
+        emitter.emit('order');
+        await works.at(-1);
+        expect(spy.sent).toBe(before);
+        await oracle.section(() => {
+          // A listener that the task adds is not in its scope for that.
+          emitter.off('order', listener).on('order', listener);
+          inside.open();
+          return emitted.opened;
+        });
+      });
+      await inside.opened;
+      emitter.emit('order');
+      expect(works).toHaveLength(2);
+      emitted.open();
+      await Promise.all([holder, ...works]);
+      expect(oracle).toMatchObject({ entered: 3, violations: [] });
+    });
+
+    it('of an async generator runs where it is consumed: inside from the task, outside from elsewhere', async () => {
+      const spy = spyOn(bench.clients[0]);
+      const [lock, theirs] = [bench.registryOn(spy).obtain('key'), bench.otherRegistry().obtain('key')];
+      const oracle = bench.oracle();
+      async function* orders() {
+        for (let order = 0; ; order++) yield await lock.run(() => oracle.section(() => order), { waitTime: 50 });
+      }
+      const early = orders();
+      expect(await early.next()).toMatchObject({ value: 0 });
+      const late = await lock.run(async () => {
+        const before = spy.sent;
+        expect(await early.next()).toMatchObject({ value: 1 });
+        const generator = orders();
+        expect(await generator.next()).toMatchObject({ value: 0 });
+        expect(spy.sent).toBe(before);
+        return { generator };
+      });
+      expect(await late.generator.next()).toMatchObject({ value: 1 });
+      const held = await theirs.lock();
+      await oracle.section(() => expect(late.generator.next()).rejects.toMatchObject({ waitTime: 50 }));
+      await held.unlock();
+      expect(await isExcluded(theirs)).toBe(false);
+      expect(oracle).toMatchObject({ entered: 5, violations: [] });
+    });
+
+    it('that locks in a task of its own, as `Promise.all` of two runs does, is in two scopes that exclude each other', async () => {
+      const lock = bench.registry().obtain('key');
+      const sections = new Sections(bench.oracle());
+      await Promise.all(
+        ['a', 'b'].map((name) =>
+          lock.run(async () => {
+            await sections.enter(`${name}1`);
+            await lock.run(() => sections.enter(`${name}2`));
+          }),
+        ),
+      );
+      expect(sections.entered).toEqual(['a1', 'a2', 'b1', 'b2']);
+      expect(sections.violations).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,145 @@
+import { describe, expect, it } from '@jest/globals';
+import type { DistributedLock } from '../../../lib';
+import type { Bench } from '../../contract/bench';
+import { spyOn } from '../../support/spied-client';
+import { Gate } from '../gate';
+import { isExcluded } from '../probes';
+import { Sections } from '../sections';
+
+export function detached(bench: Bench): void {
+  describe('work that outlives its scope', () => {
+    it('acquires for itself, and is kept out while somebody else holds the lock', async () => {
+      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+      const sections = new Sections(bench.oracle());
+      const [scopeOver, refused] = [new Gate(), new Gate()];
+      const work = await inScope(lock, async () => {
+        await scopeOver.opened;
+        expect(await lock.tryLock()).toBeNull();
+        refused.open();
+        await lock.run(async () => {
+          expect(await isExcluded(theirs)).toBe(true);
+          await sections.enter('detached');
+        });
+      });
+      const held = await theirs.lock();
+      await sections.enter('theirs', async () => {
+        scopeOver.open();
+        await refused.opened;
+      });
+      await sections.enter('still theirs');
+      await held.unlock();
+      await work.done;
+      expect(sections.entered).toEqual(['theirs', 'still theirs', 'detached']);
+      expect(sections.violations).toEqual([]);
+      expect(await bench.isInRedis('key')).toBe(false);
+    });
+
+    it('is kept out by a caller of its own process as well', async () => {
+      const lock = bench.registry().obtain('key');
+      const sections = new Sections(bench.oracle());
+      const [scopeOver, refused] = [new Gate(), new Gate()];
+      const work = await inScope(lock, async () => {
+        await scopeOver.opened;
+        expect(await lock.tryLock()).toBeNull();
+        refused.open();
+        await lock.run(() => sections.enter('detached'));
+      });
+      await lock.run(() =>
+        sections.enter('another scope', () => {
+          scopeOver.open();
+          return refused.opened;
+        }),
+      );
+      await work.done;
+      expect(sections.entered).toEqual(['another scope', 'detached']);
+      expect(sections.violations).toEqual([]);
+    });
+
+    it('opens a scope of its own when it runs the lock again', async () => {
+      const lock = bench.registry().obtain('key');
+      const oracle = bench.oracle();
+      const scopeOver = new Gate();
+      const work = await inScope(lock, async () => {
+        await scopeOver.opened;
+        await lock.run(() => Promise.all([1, 2, 3].map(() => lock.run(() => oracle.section(() => undefined)))));
+      });
+      scopeOver.open();
+      await work.done;
+      expect(oracle).toMatchObject({ entered: 3, violations: [] });
+      expect(await bench.isInRedis('key')).toBe(false);
+    });
+
+    it('is in the scope around the one that ended, as long as that is open', async () => {
+      const spy = spyOn(bench.clients[0]);
+      const lock = bench.registryOn(spy).obtain('key');
+      const oracle = bench.oracle();
+      await lock.run(async () => {
+        const before = spy.sent;
+        const innerOver = new Gate();
+        const work = await inScope(lock, async () => {
+          await innerOver.opened;
+          await lock.run(() => oracle.section(() => undefined));
+        });
+        innerOver.open();
+        await Promise.all([work.done, lock.run(() => oracle.section(() => undefined))]);
+        expect(spy.sent).toBe(before);
+      });
+      expect(oracle).toMatchObject({ entered: 2, violations: [] });
+    });
+
+    it('that waited for its turn when the scope ended acquires for itself', async () => {
+      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+      const sections = new Sections(bench.oracle());
+      let second: Promise<unknown> = Promise.resolve();
+      let held: Promise<unknown> = Promise.resolve();
+      await lock.run(async () => {
+        void lock.run(() => sections.enter('first'));
+        second = lock.run(async () => {
+          expect(await isExcluded(theirs)).toBe(true);
+          await sections.enter('second');
+        });
+        held = theirs.run(() => sections.enter('theirs'));
+      });
+      await Promise.all([second, held]);
+      expect(sections.entered[0]).toBe('first');
+      expect([...sections.entered].sort()).toEqual(['first', 'second', 'theirs']);
+      expect(sections.violations).toEqual([]);
+      expect(await bench.isInRedis('key')).toBe(false);
+    });
+
+    it('does not wait for ever for a turn that nobody gave back in the scope that ended', async () => {
+      const lock = bench.registry().obtain('key');
+      const oracle = bench.oracle();
+      let waiting: Promise<unknown> = Promise.resolve();
+      await lock.run(async () => {
+        await lock.lock();
+        waiting = lock.run(() => oracle.section(() => undefined), { waitTime: 2_000 });
+        waiting.catch(() => undefined);
+      });
+      await waiting;
+      expect(oracle).toMatchObject({ entered: 1, violations: [] });
+    });
+
+    it('with a nested lease of the scope that ended does not hold the lock any more', async () => {
+      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+      const lease = await lock.run(() => lock.lock());
+      expect(lease.remaining).toBe(0);
+      expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ code: 'ERR_NOT_LOCK_OWNER' }));
+      await expect(lease.renew()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
+      const held = await theirs.lock();
+      await lease.unlock();
+      held.assertHeld();
+      expect(await bench.isInRedis('key')).toBe(true);
+      await held.unlock();
+    });
+  });
+}
+
+/** Starts work inside a run of the lock that does not wait for it, and returns when that run is over. */
+async function inScope(lock: DistributedLock, work: () => Promise<void>): Promise<{ readonly done: Promise<void> }> {
+  return lock.run(() => {
+    const done = work();
+    done.catch(() => undefined); // whoever awaits it sees it
+    return { done };
+  });
+}

@@ -1,0 +1,59 @@
+import { describe, expect, it } from '@jest/globals';
+import type { Bench } from '../../contract/bench';
+import { spyOn } from '../../support/spied-client';
+import { until } from '../../support/until';
+import { expectLost, freeze, isExcluded } from '../probes';
+
+export function expiring(bench: Bench): void {
+  describe('a lease that ends with its ttl', () => {
+    it('is noticed at once after a pause of the process, before any timer has run (P5)', async () => {
+      const spy = spyOn(bench.clients[0]);
+      const lock = bench.registryOn(spy).obtain('key');
+      const run = lock.run(
+        async () => {
+          const nested = await lock.lock();
+          const before = spy.sent;
+          freeze(250);
+          expect(nested.remaining).toBe(0);
+          await Promise.all([
+            expectLost(
+              lock.run(() => 'never'),
+              'expired',
+            ),
+            expectLost(lock.tryLock(), 'expired'),
+          ]);
+          expect(spy.sent).toBe(before);
+        },
+        { ttl: 200 },
+      );
+      await expectLost(run, 'expired');
+    });
+
+    it('tells the unlock of a nested lease that the lease is over after a pause of the process (P5)', async () => {
+      const lock = bench.registry().obtain('key');
+      const run = lock.run(
+        async () => {
+          const nested = await lock.lock();
+          freeze(250);
+          await expectLost(nested.unlock(), 'expired');
+        },
+        { ttl: 200 },
+      );
+      await expectLost(run, 'expired');
+    });
+
+    it('aborts the signal of a nested lease, by a local timer', async () => {
+      const lock = bench.registry().obtain('key');
+      const run = lock.run(
+        () =>
+          lock.run(async ({ signal }) => {
+            await until(() => signal.aborted);
+            expect(signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST', reason: 'expired' });
+          }),
+        { ttl: 60 },
+      );
+      await expectLost(run, 'expired');
+      expect(await isExcluded(bench.otherRegistry().obtain('key'))).toBe(false);
+    });
+  });
+}

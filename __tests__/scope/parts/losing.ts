@@ -1,0 +1,161 @@
+import { describe, expect, it } from '@jest/globals';
+import { type Lease, LockLostError } from '../../../lib';
+import type { Bench } from '../../contract/bench';
+import { spyOn } from '../../support/spied-client';
+import { Gate } from '../gate';
+import { expectLost, lose, steal } from '../probes';
+
+export function losing(bench: Bench): void {
+  describe('a lease that is lost', () => {
+    it('lets nobody in again: run, lock and tryLock reject, send nothing, and never acquire anew', async () => {
+      const spy = spyOn(bench.clients[0]);
+      const lock = bench.registryOn(spy).obtain('key');
+      const called: string[] = [];
+      await lock
+        .run(async (lease) => {
+          await lose(bench, lease);
+          const before = spy.sent;
+          await expectLost(
+            lock.run(() => called.push('run')),
+            'expired',
+          );
+          await expectLost(lock.lock(), 'expired');
+          await expectLost(lock.tryLock(), 'expired');
+          await expectLost(lock.lock({ ttl: 600_000, waitTime: 1_000 }), 'expired');
+          expect(spy.sent).toBe(before);
+          expect(lock.isAcquiredInThisProcess).toBe(false);
+          expect(await bench.isInRedis('key')).toBe(false);
+        })
+        .catch((error: unknown) => expect(error).toBeInstanceOf(LockLostError));
+      expect(called).toEqual([]);
+    });
+
+    it('makes the outer run reject with its result, when the task is over', async () => {
+      const lock = bench.registry().obtain('key');
+      const run = lock.run(async (lease) => {
+        await lose(bench, lease);
+        await expectLost(
+          lock.run(() => 'nested'),
+          'expired',
+        );
+        return { orders: 42 };
+      });
+      await expect(run).rejects.toMatchObject({ code: 'ERR_LOCK_LOST', reason: 'expired', result: { orders: 42 } });
+    });
+
+    it('makes every level that was inside reject with the result of its own task', async () => {
+      const lock = bench.registry().obtain('key');
+      const results: unknown[] = [];
+      const descend = async (level: number, lease: Lease): Promise<number> => {
+        if (level === 3) await lose(bench, lease);
+        else {
+          await lock
+            .run((nested) => descend(level + 1, nested))
+            .catch((error: LockLostError) => results.push(error.result));
+        }
+        return level;
+      };
+      await expect(lock.run((lease) => descend(0, lease))).rejects.toMatchObject({ result: 0, reason: 'expired' });
+      expect(results).toEqual([3, 2, 1]);
+    });
+
+    it('to another process is lost on every level, and the other is left alone', async () => {
+      const lock = bench.registry().obtain('key');
+      const theirs = await lock
+        .run((outer) =>
+          lock.run(async (middle) => {
+            const thief = await steal(bench, middle);
+            for (const lease of [outer, middle]) {
+              expect(lease.remaining).toBe(0);
+              expect(() => lease.assertHeld()).toThrow(LockLostError);
+            }
+            await expectLost(lock.lock(), 'stolen');
+            return thief;
+          }),
+        )
+        .then(
+          () => undefined,
+          (error: LockLostError) => {
+            expect(error.reason).toBe('stolen');
+            return error.result as Lease;
+          },
+        );
+      theirs?.assertHeld();
+      expect(await bench.isInRedis('key')).toBe(true);
+      await theirs?.unlock();
+      expect(await bench.isInRedis('key')).toBe(false);
+    });
+
+    it('is lost to the sibling who waits for its turn, too', async () => {
+      const spy = spyOn(bench.clients[0]);
+      const lock = bench.registryOn(spy).obtain('key');
+      const called: string[] = [];
+      const run = lock.run(async (lease) => {
+        const first = await lock.lock();
+        const waiting = [
+          expectLost(lock.lock(), 'expired'),
+          expectLost(
+            lock.run(() => called.push('run')),
+            'expired',
+          ),
+        ];
+        await lose(bench, lease);
+        const before = spy.sent;
+        await expectLost(first.unlock(), 'expired');
+        await Promise.all(waiting);
+        expect(spy.sent).toBe(before);
+      });
+      await expectLost(run, 'expired');
+      expect(called).toEqual([]);
+    });
+
+    it('by the close of its registry lets nobody in again either', async () => {
+      const registry = bench.registry();
+      const lock = registry.obtain('key');
+      const run = lock.run(async (lease) => {
+        await registry.close({ timeout: 0 });
+        expect(lease.signal.aborted).toBe(true);
+        await expectLost(lock.lock(), 'closed');
+        await expectLost(
+          lock.run(() => 'never'),
+          'closed',
+        );
+      });
+      await expectLost(run, 'closed');
+    });
+
+    it('is not taken anew by way of a fresh lock object, when the registry has forgotten the old one', async () => {
+      const spy = spyOn(bench.clients[0]);
+      const registry = bench.registryOn(spy);
+      const called: string[] = [];
+      const run = registry.run('key', async (lease) => {
+        await lose(bench, lease);
+        registry.expireUnusedOlderThan(-1);
+        const before = spy.sent;
+        await expectLost(
+          registry.run('key', () => called.push('run')),
+          'expired',
+        );
+        await expectLost(registry.obtain('key').tryLock(), 'expired');
+        expect(spy.sent).toBe(before);
+      });
+      await expectLost(run, 'expired');
+      expect(called).toEqual([]);
+    });
+
+    it('lets work that outlived its scope acquire for itself', async () => {
+      const lock = bench.registry().obtain('key');
+      const oracle = bench.oracle();
+      const scopeOver = new Gate();
+      let work: Promise<unknown> = Promise.resolve();
+      const run = lock.run(async (lease) => {
+        work = scopeOver.opened.then(() => lock.run(() => oracle.section(() => undefined)));
+        await lose(bench, lease);
+      });
+      await expectLost(run, 'expired');
+      scopeOver.open();
+      await work;
+      expect(oracle).toMatchObject({ entered: 1, violations: [] });
+    });
+  });
+}

@@ -1,0 +1,152 @@
+import { describe, expect, it } from '@jest/globals';
+import { NotLockOwnerError, RegistryClosedError } from '../../../lib';
+import type { Bench } from '../../contract/bench';
+import { spyOn } from '../../support/spied-client';
+import { Gate } from '../gate';
+import { isExcluded } from '../probes';
+import { Sections } from '../sections';
+
+export function neighbours(bench: Bench): void {
+  describe('what is and what is not the same lock', () => {
+    it('a second registry with the same registryKey is not: it is kept out by Redis, as another process is', async () => {
+      const [mine, second] = [bench.registry().obtain('key'), bench.registry().obtain('key')];
+      const sections = new Sections(bench.oracle());
+      let late: Promise<unknown> = Promise.resolve();
+      await mine.run(async () => {
+        expect(await second.tryLock()).toBeNull();
+        await expect(second.run(() => 'never', { waitTime: 50 })).rejects.toMatchObject({ waitTime: 50 });
+        await expect(second.unlock()).rejects.toThrow(NotLockOwnerError);
+        late = second.run(() => sections.enter('second registry'));
+        await sections.enter('first registry');
+      });
+      await late;
+      expect(sections.entered).toEqual(['first registry', 'second registry']);
+      expect(sections.violations).toEqual([]);
+    });
+
+    it('another key is not: it is taken in Redis, and given back by itself', async () => {
+      const registry = bench.registry();
+      const theirs = bench.otherRegistry().obtain('two');
+      const oracle = bench.oracle();
+      await registry.run('one', async () => {
+        const held = await theirs.lock();
+        expect(await registry.obtain('two').tryLock()).toBeNull();
+        const two = registry.run('two', () => oracle.section(() => bench.isInRedis('two')));
+        await oracle.section(() => held.assertHeld());
+        await held.unlock();
+        expect(await two).toBe(true);
+        expect([await bench.isInRedis('one'), await bench.isInRedis('two')]).toEqual([true, false]);
+      });
+      expect(oracle).toMatchObject({ entered: 2, violations: [] });
+    });
+
+    it('different keys do not wait for each other in one scope', async () => {
+      const registry = bench.registry();
+      const [one, two] = [new Gate(), new Gate()];
+      await registry.run('one', () =>
+        registry.run('two', () =>
+          Promise.all([
+            registry.run('one', async () => {
+              one.open();
+              await two.opened;
+            }),
+            registry.run('two', async () => {
+              two.open();
+              await one.opened;
+            }),
+          ]),
+        ),
+      );
+      expect([await bench.isInRedis('one'), await bench.isInRedis('two')]).toEqual([false, false]);
+    });
+
+    it('an equal key of another registryKey is not', async () => {
+      const registry = bench.registry();
+      const elsewhere = bench.registry({ registryKey: `${bench.registryKey}:other` });
+      await registry.run('key', async () => {
+        const lease = await elsewhere.obtain('key').lock();
+        expect(await bench.admin.exists(`${bench.registryKey}:other:key`)).toBe(1);
+        await lease.unlock();
+        expect(await bench.isInRedis('key')).toBe(true);
+      });
+    });
+
+    it('a lock object that the registry has forgotten is, inside the scope of the one that took its place', async () => {
+      const spy = spyOn(bench.clients[0]);
+      const registry = bench.registryOn(spy);
+      const theirs = bench.otherRegistry().obtain('key');
+      const forgotten = registry.obtain('key');
+      registry.expireUnusedOlderThan(-1);
+      const fresh = registry.obtain('key');
+      expect(fresh).not.toBe(forgotten);
+      const oracle = bench.oracle();
+      await fresh.run(async () => {
+        const before = spy.sent;
+        await Promise.all([
+          forgotten.run(() => oracle.section(() => undefined)),
+          fresh.run(() => oracle.section(() => undefined)),
+          forgotten.run(() => fresh.run(() => oracle.section(() => undefined))),
+        ]);
+        await forgotten.lock();
+        await fresh.unlock();
+        await fresh.lock();
+        await forgotten.unlock();
+        expect(forgotten.isAcquiredInThisProcess).toBe(true);
+        expect(spy.sent).toBe(before);
+        expect(await isExcluded(theirs)).toBe(true);
+      });
+      expect(oracle).toMatchObject({ entered: 3, violations: [] });
+      expect(await bench.isInRedis('key')).toBe(false);
+    });
+
+    it('a lock that was forgotten before is, when it is run and then obtained anew', async () => {
+      const spy = spyOn(bench.clients[0]);
+      const registry = bench.registryOn(spy);
+      const forgotten = registry.obtain('key');
+      registry.expireUnusedOlderThan(-1);
+      await forgotten.run(async () => {
+        registry.expireUnusedOlderThan(-1);
+        const before = spy.sent;
+        await registry.run('key', () => undefined);
+        await registry.obtain('key').lock();
+        await forgotten.unlock();
+        expect(spy.sent).toBe(before);
+      });
+      expect(await bench.isInRedis('key')).toBe(false);
+    });
+
+    it('a registry that is being closed lets the runs it waits for go on, nested runs included, and nobody else', async () => {
+      const spy = spyOn(bench.clients[0]);
+      const registry = bench.registryOn(spy);
+      const lock = registry.obtain('key');
+      const oracle = bench.oracle();
+      const [inside, closing] = [new Gate(), new Gate()];
+      const holder = lock.run(async () => {
+        inside.open();
+        await closing.opened;
+        const before = spy.sent;
+        await Promise.all([1, 2].map(() => lock.run(() => oracle.section(() => undefined))));
+        const lease = await lock.lock();
+        await lease.unlock();
+        const tried = await lock.tryLock();
+        await tried?.unlock();
+        expect(tried).not.toBeNull();
+        expect(spy.sent).toBe(before);
+        await expect(registry.run('another', () => 'never')).rejects.toThrow(RegistryClosedError);
+        return 'done';
+      });
+      await inside.opened;
+      let closed = false;
+      const close = registry.close().then(() => {
+        closed = true;
+      });
+      await expect(lock.run(() => 'never')).rejects.toThrow(RegistryClosedError);
+      closing.open();
+      expect(closed).toBe(false);
+      expect(await holder).toBe('done');
+      await close;
+      expect(oracle).toMatchObject({ entered: 2, violations: [] });
+      expect(await bench.isInRedis('key')).toBe(false);
+    });
+  });
+}

@@ -1,0 +1,180 @@
+import { describe, expect, it } from '@jest/globals';
+import type { DistributedLock, Lease } from '../../../lib';
+import type { Bench } from '../../contract/bench';
+import { Gate } from '../gate';
+import { isExcluded } from '../probes';
+import { Sections } from '../sections';
+
+export function nesting(bench: Bench): void {
+  describe('nesting', () => {
+    it('lets a run inside of a run in, ten levels deep, and only the outermost gives the lock back', async () => {
+      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+      const oracle = bench.oracle();
+      const descend = async (level: number): Promise<number> => {
+        const depth = level === 10 ? level : await lock.run(() => descend(level + 1));
+        // On the way up too: nothing was given back yet.
+        expect(await bench.isInRedis('key')).toBe(true);
+        expect(await isExcluded(theirs)).toBe(true);
+        await oracle.section(() => undefined);
+        return depth;
+      };
+      expect(await lock.run(() => descend(1))).toBe(10);
+      expect(oracle).toMatchObject({ entered: 10, violations: [] });
+      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await isExcluded(theirs)).toBe(false);
+    });
+
+    it('keeps every other process out from the first level to the last', async () => {
+      const registry = bench.registry();
+      const sections = new Sections(bench.oracle());
+      const gate = new Gate();
+      const rivals = [bench.otherRegistry(), bench.registry()].map(async (rival) => {
+        await gate.opened;
+        await rival.run('key', () => sections.enter('rival'));
+      });
+      await registry.run('key', async () => {
+        gate.open();
+        await sections.enter('1');
+        await registry.run('key', async () => {
+          await sections.enter('2');
+          await registry.run('key', () => sections.enter('3'));
+          await sections.enter('2 again');
+        });
+        await sections.enter('1 again');
+      });
+      await Promise.all(rivals);
+      expect(sections.entered).toEqual(['1', '2', '3', '2 again', '1 again', 'rival', 'rival']);
+      expect(sections.violations).toEqual([]);
+    });
+
+    it('lets lock and unlock inside of a run in, by the lease and by the lock, and holds on after the unlock', async () => {
+      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+      const oracle = bench.oracle();
+      await lock.run(async () => {
+        const locked = await lock.lock();
+        await oracle.section(() => locked.assertHeld());
+        await locked.unlock();
+        await lock.lock();
+        await oracle.section(() => undefined);
+        await lock.unlock();
+        const tried = await lock.tryLock();
+        await oracle.section(() => tried?.assertHeld());
+        expect(tried).not.toBeNull();
+        await tried?.unlock();
+        expect(await isExcluded(theirs)).toBe(true);
+      });
+      expect(oracle).toMatchObject({ entered: 3, violations: [] });
+      expect(await isExcluded(theirs)).toBe(false);
+    });
+
+    it('finds its scope again behind the run of another lock', async () => {
+      const registry = bench.registry();
+      const path: string[] = [];
+      await registry.run('one', () =>
+        registry.run('two', () =>
+          registry.run('one', () =>
+            registry.run('two', async () => {
+              path.push('inside');
+              expect([await bench.isInRedis('one'), await bench.isInRedis('two')]).toEqual([true, true]);
+            }),
+          ),
+        ),
+      );
+      expect(path).toEqual(['inside']);
+      expect([await bench.isInRedis('one'), await bench.isInRedis('two')]).toEqual([false, false]);
+    });
+
+    it('shows the nested holder the same lease: key, life, signal and fencing token', async () => {
+      const lock = bench.registry({ fencing: true }).obtain('key');
+      await lock.run(async (outer) => {
+        const nested = await lock.lock();
+        expect(nested.key).toBe('key');
+        expect(nested.fencingToken).toBe(outer.fencingToken);
+        expect(nested.fencingToken).toBeGreaterThan(0);
+        expect(nested.signal).toBe(outer.signal);
+        expect(nested.remaining).toBeGreaterThan(0);
+        expect(nested.remaining).toBeLessThanOrEqual(outer.remaining + 1);
+        await nested.renew(600_000);
+        expect(outer.remaining).toBeGreaterThan(500_000);
+        await nested.unlock();
+        expect(outer.signal.aborted).toBe(false);
+      });
+    });
+
+    it('gives the turn back once, however often a nested lease is unlocked', async () => {
+      const lock = bench.registry().obtain('key');
+      const sections = new Sections(bench.oracle());
+      await lock.run(async () => {
+        const first = await lock.lock();
+        const waiters = ['second', 'third'].map((name) =>
+          lock.run(() =>
+            sections.enter(name, async () => {
+              await Promise.all([first.unlock(), first.unlock()]);
+              await first[Symbol.asyncDispose]();
+              // Time enough for the third to come in, if it could.
+              expect(await bench.isInRedis('key')).toBe(true);
+            }),
+          ),
+        );
+        await first.unlock();
+        await first.unlock();
+        await Promise.all(waiters);
+      });
+      expect(sections.entered).toEqual(['second', 'third']);
+      expect(sections.violations).toEqual([]);
+    });
+
+    it('tells a nested holder that its lease was unlocked, while the outer lease is as it was', async () => {
+      const lock = bench.registry().obtain('key');
+      await lock.run(async (outer) => {
+        const nested = await lock.lock();
+        await nested.unlock();
+        expect(nested.remaining).toBe(0);
+        expect(() => nested.assertHeld()).toThrow(expect.objectContaining({ code: 'ERR_NOT_LOCK_OWNER', key: 'key' }));
+        await expect(nested.renew()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER', key: 'key' });
+        outer.assertHeld();
+      });
+    });
+
+    it('gives a nested lease back where `await using` ends its block', async () => {
+      const lock = bench.registry().obtain('key');
+      await lock.run(async () => {
+        await inBlock(lock, (lease) => lease.assertHeld());
+        await expect(inBlock(lock, () => Promise.reject(new Error('of the body')))).rejects.toThrow('of the body');
+        expect(await isExcluded(lock)).toBe(false);
+      });
+    });
+
+    it('knows in every level that this process holds the lock', async () => {
+      const lock = bench.registry().obtain('key');
+      const known = await lock.run(async () => [
+        lock.isAcquiredInThisProcess,
+        await lock.run(() => lock.isAcquiredInThisProcess),
+        lock.isAcquiredInThisProcess,
+      ]);
+      expect(known).toEqual([true, true, true]);
+      expect(lock.isAcquiredInThisProcess).toBe(false);
+    });
+
+    it('ends the scope with its lease: after an early unlock a nested run acquires for itself', async () => {
+      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+      const oracle = bench.oracle();
+      await lock.run(async (lease) => {
+        await lease.unlock();
+        const held = await theirs.lock();
+        expect(await lock.tryLock()).toBeNull();
+        const run = lock.run(() => oracle.section(() => undefined));
+        await oracle.section(() => held.assertHeld());
+        await held.unlock();
+        await run;
+      });
+      expect(oracle).toMatchObject({ entered: 2, violations: [] });
+      expect(await bench.isInRedis('key')).toBe(false);
+    });
+  });
+}
+
+async function inBlock(lock: DistributedLock, body: (lease: Lease) => void | Promise<void>): Promise<void> {
+  await using lease = await lock.lock();
+  await body(lease);
+}

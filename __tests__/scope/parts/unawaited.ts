@@ -1,0 +1,103 @@
+import { describe, expect, it } from '@jest/globals';
+import type { Bench } from '../../contract/bench';
+import { until } from '../../support/until';
+import { Gate } from '../gate';
+import { isExcluded } from '../probes';
+import { Sections } from '../sections';
+
+export function unawaited(bench: Bench): void {
+  describe('a nested run that nobody awaits', () => {
+    it('is under the lock to its end: the outermost run waits for it before it gives the lock back', async () => {
+      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+      const sections = new Sections(bench.oracle());
+      const [taskOver, gate] = [new Gate(), new Gate()];
+      const settled: string[] = [];
+      const outer = lock
+        .run(() => {
+          void lock.run(() => sections.enter('nested', () => gate.opened)).then(() => settled.push('nested'));
+          taskOver.open();
+          return 'result';
+        })
+        .finally(() => settled.push('outer'));
+      await taskOver.opened;
+      const rival = theirs.run(() => sections.enter('rival'));
+      await until(() => sections.entered.length > 0);
+      expect(await isExcluded(theirs)).toBe(true);
+      expect(settled).toEqual([]);
+      gate.open();
+      expect(await outer).toBe('result');
+      expect(settled).toEqual(['nested', 'outer']);
+      await rival;
+      expect(sections.entered).toEqual(['nested', 'rival']);
+      expect(sections.violations).toEqual([]);
+    });
+
+    it('is waited for on every level', async () => {
+      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+      const gate = new Gate();
+      const settled: string[] = [];
+      const level = (name: string, task: () => unknown) => lock.run(task).finally(() => settled.push(name));
+      const outer = level('1', () => {
+        void level('2', () => {
+          void level('3', () => gate.opened);
+        });
+      });
+      await until(() => lock.isAcquiredInThisProcess);
+      expect(await isExcluded(theirs)).toBe(true);
+      expect(settled).toEqual([]);
+      gate.open();
+      await outer;
+      expect(settled).toEqual(['3', '2', '1']);
+    });
+
+    it('is waited for too when the task of the outer run fails, and that error is the one that surfaces', async () => {
+      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+      const gate = new Gate();
+      const [ofTheTask, ofNested] = [new Error('of the task'), new Error('of the nested run')];
+      const settled: string[] = [];
+      let nested: Promise<void> = Promise.resolve();
+      const outer = lock.run(() => {
+        nested = expect(
+          lock.run(async () => {
+            await gate.opened;
+            throw ofNested;
+          }),
+        ).rejects.toBe(ofNested);
+        throw ofTheTask;
+      });
+      const rejected = expect(outer)
+        .rejects.toBe(ofTheTask)
+        .then(() => settled.push('outer'));
+      await until(() => lock.isAcquiredInThisProcess);
+      expect(await isExcluded(theirs)).toBe(true);
+      expect(settled).toEqual([]);
+      gate.open();
+      await Promise.all([nested, rejected]);
+      expect(await bench.isInRedis('key')).toBe(false);
+    });
+
+    it('that first extends the lease is under the lock as well', async () => {
+      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+      const sections = new Sections(bench.oracle());
+      let nested: Promise<unknown> = Promise.resolve();
+      await lock.run(
+        () => {
+          nested = lock.run(
+            async (lease) => {
+              lease.assertHeld();
+              expect(await isExcluded(theirs)).toBe(true);
+              await sections.enter('nested');
+              lease.assertHeld();
+            },
+            { ttl: 60_000 },
+          );
+          nested.catch(() => undefined); // looked at below
+        },
+        { ttl: 30_000 },
+      );
+      await nested;
+      expect(sections.entered).toEqual(['nested']);
+      expect(await bench.isInRedis('key')).toBe(false);
+    });
+  });
+}

@@ -1,0 +1,123 @@
+import { describe, expect, it } from '@jest/globals';
+import { LockTimeoutError } from '../../../lib';
+import type { Bench } from '../../contract/bench';
+import { SLACK } from '../../contract/timing';
+import { silenceable } from '../silenceable-client';
+
+export function waiting(bench: Bench): void {
+  describe('waiting for a sibling', () => {
+    it('ends with waitTime: lock and run reject, tryLock answers null, and the task is never called', async () => {
+      const lock = bench.registry().obtain('key');
+      await lock.run(async () => {
+        const sibling = await lock.lock();
+        const start = performance.now();
+        const timedOut = { code: 'ERR_LOCK_TIMEOUT', key: 'key', waitTime: 100 };
+        let called = false;
+        const task = () => {
+          called = true;
+        };
+        const [tried] = await Promise.all([
+          lock.tryLock({ waitTime: 100 }),
+          expect(lock.lock({ waitTime: 100 })).rejects.toMatchObject(timedOut),
+          expect(lock.run(task, { waitTime: 100 })).rejects.toMatchObject(timedOut),
+        ]);
+        const waited = performance.now() - start;
+        expect(tried).toBeNull();
+        expect(called).toBe(false);
+        expect(waited).toBeGreaterThanOrEqual(90); // a timer counts from the beginning of its turn of the event loop
+        expect(waited).toBeLessThan(100 + SLACK);
+        sibling.assertHeld();
+        await sibling.unlock();
+      });
+    });
+
+    it('ends at once when the signal aborts, with its reason, and the others keep their places', async () => {
+      const lock = bench.registry().obtain('key');
+      const order: string[] = [];
+      const controller = new AbortController();
+      const reason = new Error('changed my mind');
+      const { signal } = controller;
+      await lock.run(async () => {
+        const first = await lock.lock();
+        const enter = (name: string) => lock.run(() => void order.push(name));
+        const before = enter('before');
+        const rejected = Promise.all([
+          expect(lock.lock({ signal })).rejects.toBe(reason),
+          expect(lock.tryLock({ signal, waitTime: 60_000 })).rejects.toBe(reason),
+          expect(lock.run(() => order.push('never'), { signal })).rejects.toBe(reason),
+        ]);
+        const after = enter('after');
+        const aborted = performance.now();
+        controller.abort(reason);
+        await rejected;
+        expect(performance.now() - aborted).toBeLessThan(SLACK);
+        expect(order).toEqual([]);
+        await first.unlock();
+        await Promise.all([before, after]);
+      });
+      expect(order).toEqual(['before', 'after']);
+    });
+
+    it('does not begin for a signal that has aborted already', async () => {
+      const lock = bench.registry().obtain('key');
+      const reason = new Error('not interested');
+      const signal = AbortSignal.abort(reason);
+      await lock.run(async () => {
+        await expect(lock.run(() => 'never', { signal })).rejects.toBe(reason);
+        await expect(lock.lock({ signal })).rejects.toBe(reason);
+        await expect(lock.tryLock({ signal })).rejects.toBe(reason);
+        const lease = await lock.tryLock();
+        expect(lease).not.toBeNull();
+        await lease?.unlock();
+      });
+    });
+
+    it('leaves the turn free when the last who waited has left: the next tryLock has it', async () => {
+      const lock = bench.registry().obtain('key');
+      await lock.run(async () => {
+        const first = await lock.lock();
+        await expect(lock.lock({ waitTime: 10 })).rejects.toThrow(LockTimeoutError);
+        await first.unlock();
+        const next = await lock.tryLock();
+        expect(next).not.toBeNull();
+        await next?.unlock();
+      });
+    });
+
+    it('checks its options as every other call does', async () => {
+      const lock = bench.registry().obtain('key');
+      await lock.run(async () => {
+        await expect(lock.run(() => 'never', { ttl: 0 })).rejects.toThrow(RangeError);
+        await expect(lock.lock({ waitTime: -1 })).rejects.toThrow(RangeError);
+      });
+    });
+
+    it('keeps to waitTime and signal too while Redis does not answer the extension of the lease (P1)', async () => {
+      const client = silenceable(bench.clients[0]);
+      const lock = bench.registryOn(client, { commandTimeout: 2_000 }).obtain('key');
+      const controller = new AbortController();
+      const reason = new Error('changed my mind');
+      await lock.run(
+        async () => {
+          client.silent = true;
+          try {
+            const start = performance.now();
+            await expect(lock.run(() => 'never', { ttl: 60_000, waitTime: 50 })).rejects.toThrow();
+            expect(performance.now() - start).toBeLessThan(50 + SLACK);
+            const rejected = expect(lock.run(() => 'never', { ttl: 60_000, signal: controller.signal })).rejects.toBe(
+              reason,
+            );
+            const aborted = performance.now();
+            controller.abort(reason);
+            await rejected;
+            expect(performance.now() - aborted).toBeLessThan(SLACK);
+          } finally {
+            client.silent = false;
+          }
+        },
+        { ttl: 30_000 },
+      );
+      expect(await bench.isInRedis('key')).toBe(false);
+    });
+  });
+}

@@ -1,0 +1,52 @@
+import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
+import type { LockType } from '../../lib/strategies';
+import { Bench } from '../contract/bench';
+import { redis6Client } from '../support/client-kinds';
+import { describeReal } from '../support/redis';
+import { commands } from './parts/commands';
+import { contexts } from './parts/contexts';
+import { detached } from './parts/detached';
+import { errors } from './parts/errors';
+import { expiring } from './parts/expiring';
+import { losing } from './parts/losing';
+import { neighbours } from './parts/neighbours';
+import { nesting } from './parts/nesting';
+import { remembering } from './parts/remembering';
+import { siblings } from './parts/siblings';
+import { ttl } from './parts/ttl';
+import { unawaited } from './parts/unawaited';
+import { unlockingInside } from './parts/unlocking-inside';
+import { unlockingLost } from './parts/unlocking-lost';
+import { unlockingOutside } from './parts/unlocking-outside';
+import { waiting } from './parts/waiting';
+
+const parts = [
+  nesting,
+  siblings,
+  waiting,
+  detached,
+  unawaited,
+  contexts,
+  neighbours,
+  losing,
+  expiring,
+  errors,
+  ttl,
+  commands,
+  remembering,
+  unlockingInside,
+  unlockingOutside,
+  unlockingLost,
+] as const;
+
+/** What re-entrancy is, and is not, for every type of lock: the table of behaviours. */
+export function scopeContract(lockType: LockType): void {
+  describeReal(`A scope of a ${lockType} lock`, () => {
+    const bench = new Bench(lockType, redis6Client);
+    beforeAll(() => bench.open(), 20_000);
+    beforeEach(() => bench.beginTest());
+    afterEach(() => bench.endTest());
+    afterAll(() => bench.close());
+    for (const part of parts) part(bench);
+  });
+}

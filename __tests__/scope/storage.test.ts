@@ -1,0 +1,34 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { afterEach, expect, it } from '@jest/globals';
+import { LOCK_TYPES } from '../../lib/strategies';
+import { describeReal, realRedis, uniqueKey } from '../support/redis';
+import type { StorageQuestion, StorageReport } from './storage-use';
+
+describeReal('AsyncLocalStorage', () => {
+  let child: ChildProcess | undefined;
+  afterEach(() => {
+    child?.kill('SIGKILL');
+  });
+
+  it.each(LOCK_TYPES)(
+    'is not touched by a %s lock before the first run, and one serves all runs',
+    async (lockType) => {
+      // A process of its own, since what the first run does cannot be undone.
+      child = fork(join(__dirname, 'storage-use.ts'), {
+        cwd: join(__dirname, '..', '..'),
+        execArgv: ['-r', 'esbuild-register'],
+        stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      });
+      const question: StorageQuestion = { lockType, redis: realRedis, registryKey: uniqueKey('registry') };
+      child.send(question);
+      const [report] = (await Promise.race([once(child, 'message'), once(child, 'exit')])) as [StorageReport];
+      expect(report.afterLocks).toEqual({ made: 0, called: 0 });
+      expect(report.afterFirstRun.made).toBe(1);
+      expect(report.afterFirstRun.called).toBeGreaterThan(0);
+      expect(report.afterSecondRun.made).toBe(1);
+    },
+    20_000,
+  );
+});
