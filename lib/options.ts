@@ -3,12 +3,22 @@ import { MAX_DELAY } from './clock';
 import { emitProcessWarning, type WarningListener } from './diagnostics';
 import type { LockOptions } from './lock-registry';
 import { isSubscriber, type RedisSubscriber } from './redis/subscriber';
-import { isLockType, LOCK_TYPES, type LockType } from './strategies';
+import {
+  conventionsOf,
+  isLockType,
+  LOCK_TYPES,
+  type LockType,
+  SHARDED_SUBSCRIPTION_MODES,
+  type ShardedSubscriptionMode,
+} from './strategies';
 
 export interface RedisLockRegistryOptions {
-  /** Prefix of every key in Redis: the lock's name there is `registryKey:key`. */
+  /**
+   * Prefix of every key in Redis: the lock's name there is `registryKey:key`. May be empty for `redisson` and
+   * `redisson-fair`: then the name is the key, as in `redisson.getLock(key)`.
+   */
   registryKey: string;
-  /** ms; the ttl of a lease that is taken without one. Default 60 000. */
+  /** ms; the ttl of a lease that is taken without one. Default 60 000, for `redisson` and `redisson-fair` 30 000. */
   expireAfter?: number | undefined;
   /** Whether the watchdog renews leases that are taken without a ttl. Default `true`. */
   renew?: boolean | undefined;
@@ -20,7 +30,7 @@ export interface RedisLockRegistryOptions {
   lockType?: LockType | undefined;
   /**
    * ms for which one process may pass a lock among its own callers before it gives other processes a chance; 0: never
-   * pass it on directly. Default 1 000 for `spin`, 50 for `pub-sub`.
+   * pass it on directly. Default 1 000 for `spin`, 50 for `pub-sub` and `redisson`; the fair types have a queue in place of it.
    */
   handOver?: number | undefined;
   /** Whether leases carry a fencing token. Default `false`. */
@@ -30,6 +40,16 @@ export interface RedisLockRegistryOptions {
    * for all locks of a registry. Default `false`.
    */
   legacyChannel?: boolean | undefined;
+  /**
+   * Whether releases of `redisson` and `redisson-fair` locks go over sharded channels; to be as on the Java side.
+   * Default `auto`, as there: on a cluster, if the server has them.
+   */
+  shardedSubscriptionMode?: ShardedSubscriptionMode | undefined;
+  /**
+   * ms for which a waiter of a `redisson-fair` lock keeps the first place in the queue without taking the lock; to be as
+   * on the Java side. Default 300 000, as there.
+   */
+  fairLockWaitTimeout?: number | undefined;
   /** How many locks are cached at most; beyond it, the least recently used one that is not in use is forgotten. Default 100 000. */
   cacheCapacity?: number | undefined;
   /** ms; the library's own deadline for one Redis command. Default 5 000. */
@@ -64,6 +84,8 @@ export interface RegistrySettings {
   readonly handOver: number | undefined;
   readonly fencing: boolean;
   readonly legacyChannel: boolean;
+  readonly shardedSubscriptionMode: ShardedSubscriptionMode;
+  readonly fairLockWaitTimeout: number;
   readonly cacheCapacity: number;
   readonly commandTimeout: number;
   readonly unavailableAfter: number;
@@ -84,7 +106,7 @@ export interface LockRequest {
 type Check<T> = (name: string, value: unknown) => T;
 
 const registryChecks: { [Name in keyof RegistrySettings]: Check<RegistrySettings[Name]> } = {
-  registryKey: nonEmptyString,
+  registryKey: string,
   expireAfter: duration,
   renew: boolean,
   maxHold: duration,
@@ -93,6 +115,8 @@ const registryChecks: { [Name in keyof RegistrySettings]: Check<RegistrySettings
   handOver: notNegative,
   fencing: boolean,
   legacyChannel: boolean,
+  shardedSubscriptionMode: oneOf(SHARDED_SUBSCRIPTION_MODES),
+  fairLockWaitTimeout: duration,
   cacheCapacity: count,
   commandTimeout: duration,
   unavailableAfter: duration,
@@ -117,16 +141,20 @@ export const MOST_SEGMENTS = 16_384;
 
 export function registrySettings(options: RedisLockRegistryOptions): RegistrySettings {
   checkOptions(registryChecks, options);
+  const { lockType = 'spin' } = options;
+  const { expireAfter, needsRegistryKey } = conventionsOf(lockType);
   return {
-    registryKey: nonEmptyString('registryKey', options.registryKey),
-    expireAfter: options.expireAfter ?? 60_000,
+    registryKey: (needsRegistryKey ? nonEmptyString : string)('registryKey', options.registryKey),
+    expireAfter: options.expireAfter ?? expireAfter,
     renew: options.renew ?? true,
     maxHold: options.maxHold ?? Number.POSITIVE_INFINITY,
     idleBetweenTries: options.idleBetweenTries ?? 100,
-    lockType: options.lockType ?? 'spin',
+    lockType,
     handOver: options.handOver,
     fencing: options.fencing ?? false,
     legacyChannel: options.legacyChannel ?? false,
+    shardedSubscriptionMode: options.shardedSubscriptionMode ?? 'auto',
+    fairLockWaitTimeout: options.fairLockWaitTimeout ?? 300_000,
     cacheCapacity: options.cacheCapacity ?? 100_000,
     commandTimeout: options.commandTimeout ?? 5_000,
     unavailableAfter: options.unavailableAfter ?? 10_000,
@@ -181,6 +209,11 @@ export function nonEmptyString(name: string, value: unknown): string {
   return value;
 }
 
+function string(name: string, value: unknown): string {
+  if (typeof value !== 'string') throw new TypeError(expected(name, 'a string', value));
+  return value;
+}
+
 /** A positive number of ms that a timer and Redis can bear. */
 export function duration(name: string, value: unknown): number {
   const ms = number(name, value);
@@ -221,6 +254,14 @@ export function number(name: string, value: unknown): number {
 function boolean(name: string, value: unknown): boolean {
   if (typeof value !== 'boolean') throw new TypeError(expected(name, 'a boolean', value));
   return value;
+}
+
+function oneOf<T extends string>(values: readonly T[]): Check<T> {
+  return (name, value) => {
+    const known = values.find((one) => one === string(name, value));
+    if (known === undefined) throw new RangeError(expected(name, `one of ${values.join(', ')}`, value));
+    return known;
+  };
 }
 
 function lockType(name: string, value: unknown): LockType {

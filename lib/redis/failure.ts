@@ -43,6 +43,11 @@ export function isNoScript(error: unknown): boolean {
   return serverErrorCode(error) === 'NOSCRIPT';
 }
 
+/** The server does not have the command: it is too old for it, or it was renamed. */
+export function isUnknownCommand(error: unknown): boolean {
+  return (error instanceof Error || isErrorLike(error)) && /unknown command/i.test(error.message);
+}
+
 /** No retry can mend it: the server refused for good (no rights, wrong type, out of memory …), or the client is closed. */
 export function isFinal(error: unknown): boolean {
   const code = serverErrorCode(error);

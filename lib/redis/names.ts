@@ -7,8 +7,9 @@ export class LockNames {
   /** The one channel that Spring Integration up to 6.4.7 and 6.5.2 has for all locks of a registry. */
   readonly legacyChannel: string;
 
+  /** Without a registryKey, where the lock type allows that, the key is the lock's name. */
   constructor(registryKey: string, key: string) {
-    this.lock = `${registryKey}:${key}`;
+    this.lock = registryKey === '' ? key : `${registryKey}:${key}`;
     this.legacyChannel = `${registryKey}-channel`;
     this.channel = `${this.legacyChannel}:${this.lock}`;
   }
@@ -23,6 +24,18 @@ export class LockNames {
       throw new RangeError(`Expected the braces in "${this.lock}" to make a hash tag, as in "{tag}:rest"`);
     }
     return `{${this.lock}}:${suffix}`;
+  }
+
+  /** A key or channel that belongs to the lock, as Redisson names it: braces in the lock's name are taken for a hash tag. */
+  redisson(prefix: string): string {
+    return this.lock.includes('{') ? `${prefix}:${this.lock}` : `${prefix}:{${this.lock}}`;
+  }
+
+  /** As above; throws `RangeError` where the braces in the lock's name put the two into different hash slots. */
+  redissonKey(prefix: string): string {
+    const key = this.redisson(prefix);
+    if (hashTag(key) === (hashTag(this.lock) ?? this.lock)) return key;
+    throw new RangeError(`Expected the braces in "${this.lock}" to make a hash tag, as in "{tag}:rest"`);
   }
 }
 

@@ -1,6 +1,7 @@
 import { backgroundPause, clock } from '../clock';
 import { type WarningListener, warn } from '../diagnostics';
 import type { RedisClient } from './client';
+import { isUnknownCommand } from './failure';
 import { type Hear, Subscription } from './subscription';
 
 type Listener = (message: string, channel: string) => unknown;
@@ -57,7 +58,9 @@ export class Subscriber {
   readonly #given: RedisSubscriber | undefined;
   readonly #onWarning: WarningListener;
   /** Sharded channels, on a cluster: only there PUBLISH inside of a script can tell how many listen. */
-  readonly #isSharded: boolean;
+  #isSharded: boolean;
+  /** Where the server has no sharded channels, plain ones will do. */
+  readonly #orPlain: boolean;
   readonly #subscriptions = new Map<string, Subscription>();
   readonly #channels = new Map<string, Channel>();
   #connection: Promise<RedisSubscriber> | undefined;
@@ -70,12 +73,13 @@ export class Subscriber {
     client: RedisClient,
     given: RedisSubscriber | undefined,
     onWarning: WarningListener,
-    { isSharded }: { readonly isSharded: boolean },
+    { isSharded, orPlain = false }: { readonly isSharded: boolean; readonly orPlain?: boolean },
   ) {
     this.#client = client;
     this.#given = given;
     this.#onWarning = onWarning;
     this.#isSharded = isSharded;
+    this.#orPlain = orPlain;
   }
 
   /** The subscription with this id, if it stands or is about to. */
@@ -171,11 +175,18 @@ export class Subscriber {
     return adjusted;
   }
 
-  #command(connection: RedisSubscriber, isWanted: boolean, name: string, { hear }: Channel): Promise<unknown> {
+  async #command(connection: RedisSubscriber, isWanted: boolean, name: string, channel: Channel): Promise<unknown> {
+    const { hear } = channel;
     if (!this.#isSharded) return isWanted ? connection.subscribe(name, hear) : connection.unsubscribe(name, hear);
     const { sSubscribe, sUnsubscribe } = connection;
     if (sSubscribe === undefined || sUnsubscribe === undefined) throw new Error('the client has no sharded pub/sub');
-    return (isWanted ? sSubscribe : sUnsubscribe).call(connection, name, hear);
+    try {
+      return await (isWanted ? sSubscribe : sUnsubscribe).call(connection, name, hear);
+    } catch (error) {
+      if (!this.#orPlain || !isUnknownCommand(error)) throw error;
+      this.#isSharded = false; // the server is older than 7
+      return this.#command(connection, isWanted, name, channel);
+    }
   }
 
   async #connect(): Promise<RedisSubscriber> {

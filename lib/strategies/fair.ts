@@ -8,9 +8,10 @@ import type { Subscription } from '../redis/subscription';
 import type { Wait } from '../wait';
 import { ASK, CLAIM, CLAIM_WINDOW, LEAVE, TOLD } from './fair-scripts';
 import type { StrategySettings } from './index';
+import { ownership } from './renewals';
 import { ServerClock } from './server-clock';
 import { Claim, type Grant, type Ownership, type Refusal, type Released } from './strategy';
-import { FENCE_LIFE, ownership, StringKeyStrategy } from './string-key';
+import { FENCE_LIFE, StringKeyStrategy } from './string-key';
 import { processOf, type RoomServices, Ticket, WaitingRoom } from './waiting-room';
 
 /** A grant is entered unclaimed only as long as so much of its window is left: the claim has to arrive within it. */

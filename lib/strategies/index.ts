@@ -3,6 +3,8 @@ import type { Redis } from '../redis/client';
 import type { RedisSubscriber } from '../redis/subscriber';
 import { FairStrategy } from './fair';
 import { PubSubStrategy } from './pub-sub';
+import { RedissonStrategy } from './redisson';
+import { RedissonFairStrategy } from './redisson-fair';
 import { SpinStrategy } from './spin';
 import type { LockStrategy } from './strategy';
 
@@ -12,16 +14,36 @@ export interface StrategySettings {
   readonly commandTimeout: number;
   readonly fencing: boolean;
   readonly legacyChannel: boolean;
+  readonly shardedSubscriptionMode: ShardedSubscriptionMode;
+  readonly fairLockWaitTimeout: number;
   readonly subscriber: RedisSubscriber | undefined;
   readonly onWarning: WarningListener;
 }
+
+/** What has to be known of a kind of lock before there is one. */
+export interface Conventions {
+  /** ms; default of the option `expireAfter`. */
+  readonly expireAfter: number;
+  /** Whether a lock's name has to begin with a `registryKey`. */
+  readonly needsRegistryKey: boolean;
+}
+
+interface StrategyClass extends Conventions {
+  new (redis: Redis, settings: StrategySettings): LockStrategy;
+}
+
+export const SHARDED_SUBSCRIPTION_MODES = ['auto', 'on', 'off'] as const;
+
+export type ShardedSubscriptionMode = (typeof SHARDED_SUBSCRIPTION_MODES)[number];
 
 /** The kinds of lock. A new one is a file in this folder and a line here. */
 const strategies = {
   spin: SpinStrategy,
   'pub-sub': PubSubStrategy,
   fair: FairStrategy,
-} satisfies Record<string, new (redis: Redis, settings: StrategySettings) => LockStrategy>;
+  redisson: RedissonStrategy,
+  'redisson-fair': RedissonFairStrategy,
+} satisfies Record<string, StrategyClass>;
 
 export type LockType = keyof typeof strategies;
 
@@ -29,6 +51,10 @@ export const LOCK_TYPES = Object.keys(strategies) as LockType[];
 
 export function isLockType(value: string): value is LockType {
   return Object.hasOwn(strategies, value);
+}
+
+export function conventionsOf(lockType: LockType): Conventions {
+  return strategies[lockType];
 }
 
 export function createStrategy(lockType: LockType, redis: Redis, settings: StrategySettings): LockStrategy {

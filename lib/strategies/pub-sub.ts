@@ -7,7 +7,7 @@ import type { Wait } from '../wait';
 import type { StrategySettings } from './index';
 import { pollingInterval } from './polling';
 import type { Claim, Grant, Refusal, Released, Yielded } from './strategy';
-import { StringKeyStrategy } from './string-key';
+import { type KeyScripts, StringKeyStrategy } from './string-key';
 
 /** A waiter looks again after so many idle intervals at the latest: a peer that spins does not tell of its releases. */
 const LONGEST_SLEEP = 10;
@@ -41,13 +41,17 @@ export class PubSubStrategy extends StringKeyStrategy {
   readonly handOver = 50;
   readonly #idleBetweenTries: number;
   readonly #subscriber: Subscriber;
-  readonly #isCluster: boolean;
+  /** Whether a script can tell how many listen: on a cluster PUBLISH does not count who listens on other nodes. */
+  readonly #countsListeners: boolean;
 
-  constructor(redis: Redis, settings: StrategySettings) {
-    super(redis, settings);
+  constructor(redis: Redis, settings: StrategySettings, scripts?: KeyScripts, isSharded = false) {
+    super(redis, settings, scripts);
     this.#idleBetweenTries = settings.idleBetweenTries;
-    this.#subscriber = new Subscriber(redis.client, settings.subscriber, settings.onWarning, { isSharded: false });
-    this.#isCluster = redis.isCluster;
+    this.#subscriber = new Subscriber(redis.client, settings.subscriber, settings.onWarning, {
+      isSharded,
+      orPlain: true,
+    });
+    this.#countsListeners = isSharded || !redis.isCluster;
   }
 
   override async close(): Promise<void> {
@@ -64,7 +68,7 @@ export class PubSubStrategy extends StringKeyStrategy {
   async wait(claim: Claim, last: Refusal & Partial<PubSubRefusal>, wait: Wait): Promise<undefined> {
     const { lock } = claim.names;
     const subscription = this.#subscriber.listen(lock, this.channels(claim.names), (message, listening) => {
-      if (message === lock) listening.wake();
+      if (this.isNews(message, claim.names)) listening.wake();
     });
     const idle = this.#idleBetweenTries;
     if (subscription === undefined) {
@@ -103,13 +107,18 @@ export class PubSubStrategy extends StringKeyStrategy {
 
   async #handOn(from: Claim, to: Claim, mayYield: boolean, timeout: number): ReturnType<StringKeyStrategy['handOn']> {
     if (!mayYield) return this.handOn(from, to, timeout);
-    if (!this.#isCluster) {
+    if (this.#countsListeners) {
       const ownListeners = this.#standing(from.names)?.channels.length ?? 0;
       return this.handOn(from, to, timeout, ownListeners);
     }
-    // There PUBLISH does not count who listens on other nodes: somebody may.
+    // Somebody may listen.
     const released = await this.release(from, timeout);
     return released === 'released' ? { others: 1 } : released;
+  }
+
+  /** Whether a message is about this lock: it may share the channel with others. */
+  protected isNews(message: string, names: LockNames): boolean {
+    return message === names.lock;
   }
 
   #standing(names: LockNames): Subscription | undefined {

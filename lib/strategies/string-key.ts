@@ -1,10 +1,10 @@
 import { clock, reliableUntil } from '../clock';
 import type { Redis } from '../redis/client';
-import { serverErrorCode } from '../redis/failure';
-import { hashTag, type LockNames } from '../redis/names';
+import type { LockNames } from '../redis/names';
 import { Script } from '../redis/script';
 import type { Wait } from '../wait';
 import type { StrategySettings } from './index';
+import { Renewals } from './renewals';
 import type { Claim, Grant, LockStrategy, Ownership, Refusal, Released, Renewal, Yielded } from './strategy';
 
 /*
@@ -104,11 +104,7 @@ redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 if not KEYS[2] then return 1 end
 return mint(last, ARGV[4])`);
 
-/**
- * KEYS locks; ARGV owner and ttl in ms of each.
- * Returns for each the life of its key in ms, after it was extended where it was shorter than the ttl (and never
- * shortened); -1 nobody's; -2 another owner's; -3 the server could not say.
- */
+/** As `Renewals` has it. */
 const RENEW = new Script(`
 local answers = {}
 for i, key in ipairs(KEYS) do
@@ -136,24 +132,38 @@ return answers`);
 /** A fencing counter outlives its last use by a day; when it is gone, the server's time takes over. */
 export const FENCE_LIFE = String(24 * 60 * 60 * 1000);
 
-/** So many keys are renewed by one script: it holds up the server for a fraction of a millisecond. */
-const RENEW_BATCH = 100;
-
 /** In place of the number of our own listeners: hand the lock over, whoever listens. */
 const NEVER_YIELD = -1;
 
+/** The scripts that write a lock's key. Those of another format have the same KEYS, ARGV and answers. */
+export interface KeyScripts {
+  readonly obtain: Script;
+  readonly release: Script;
+  readonly transfer: Script;
+  readonly renew: Script;
+}
+
+const SPRING: KeyScripts = { obtain: OBTAIN, release: RELEASE, transfer: TRANSFER, renew: RENEW };
+
 export abstract class StringKeyStrategy implements LockStrategy {
+  /** ms; default of the option `expireAfter`. */
+  static readonly expireAfter: number = 60_000;
+  /** Whether a lock's name has to begin with a `registryKey`. */
+  static readonly needsRegistryKey: boolean = true;
+
   readonly queue: 'local' | 'redis' = 'local';
   protected readonly redis: Redis;
   protected readonly fencing: boolean;
+  readonly #scripts: KeyScripts;
+  readonly #renewals: Renewals;
   readonly #legacyChannel: boolean;
   protected deleteCommand: 'UNLINK' | 'DEL' = 'UNLINK';
-  /** Learnt from a CROSSSLOT answer: this is a cluster, or a proxy that shards. */
-  #oneSlotForEachScript = false;
 
-  constructor(redis: Redis, { fencing, legacyChannel }: StrategySettings) {
+  constructor(redis: Redis, { fencing, legacyChannel }: StrategySettings, scripts = SPRING) {
     this.redis = redis;
     this.fencing = fencing;
+    this.#scripts = scripts;
+    this.#renewals = new Renewals(redis, scripts.renew);
     this.#legacyChannel = legacyChannel;
   }
 
@@ -164,7 +174,7 @@ export abstract class StringKeyStrategy implements LockStrategy {
   async attempt({ names, owner, ttl }: Claim, timeout: number): Promise<Grant | Refusal> {
     const args = this.fencing ? [owner, String(ttl), FENCE_LIFE] : [owner, String(ttl)];
     const sentAt = clock.now();
-    const reply = await this.redis.run(OBTAIN, this.#keys(names), args, timeout);
+    const reply = await this.redis.run(this.#scripts.obtain, this.#keys(names), args, timeout);
     if (Array.isArray(reply)) {
       return { granted: false, remaining: Number(reply[0]), roundTrip: clock.now() - sentAt };
     }
@@ -172,8 +182,8 @@ export abstract class StringKeyStrategy implements LockStrategy {
   }
 
   async release({ names, owner }: Claim, timeout: number): Promise<Released> {
-    const args = [owner, this.deleteCommand, names.lock, ...this.channels(names)];
-    return this.released(Number(await this.redis.run(RELEASE, [names.lock], args, timeout)));
+    const args = [owner, this.deleteCommand, ...this.news(names)];
+    return this.released(Number(await this.redis.run(this.#scripts.release, [names.lock], args, timeout)));
   }
 
   /** Hands over, or gives up to `others`: how many listen besides our own listeners. */
@@ -186,12 +196,8 @@ export abstract class StringKeyStrategy implements LockStrategy {
     const { names } = from;
     const args = [from.owner, to.owner, String(to.ttl), FENCE_LIFE, String(ownListeners), this.deleteCommand];
     const sentAt = clock.now();
-    const reply = await this.redis.run(
-      TRANSFER,
-      this.#keys(names),
-      [...args, names.lock, ...this.channels(names)],
-      timeout,
-    );
+    const { transfer } = this.#scripts;
+    const reply = await this.redis.run(transfer, this.#keys(names), [...args, ...this.news(names)], timeout);
     if (!Array.isArray(reply)) return this.#grant(reply, sentAt, to.ttl);
     const released = this.released(Number(reply[0]));
     return released === 'released' ? { others: Number(reply[1]) } : released;
@@ -202,14 +208,24 @@ export abstract class StringKeyStrategy implements LockStrategy {
     return this.#legacyChannel ? [names.channel, names.legacyChannel] : [names.channel];
   }
 
+  /** How a release is told: the last of the scripts' ARGV. */
+  protected news(names: LockNames): readonly string[] {
+    return [names.lock, ...this.channels(names)];
+  }
+
+  /** The key of the fencing counter. Throws `RangeError` when it could not share the lock's hash slot. */
+  protected fence(names: LockNames): string {
+    return names.companion('fence');
+  }
+
   assertNames(names: LockNames): void {
-    if (this.fencing) names.companion('fence');
+    if (this.fencing) this.fence(names);
   }
 
   async close(): Promise<void> {}
 
   #keys(names: LockNames): string[] {
-    return this.fencing ? [names.lock, names.companion('fence')] : [names.lock];
+    return this.fencing ? [names.lock, this.fence(names)] : [names.lock];
   }
 
   #grant(reply: unknown, sentAt: number, ttl: number): Grant {
@@ -225,51 +241,7 @@ export abstract class StringKeyStrategy implements LockStrategy {
     return reply === 0 ? 'expired' : reply === -1 ? 'stolen' : 'released';
   }
 
-  async renew(renewals: readonly Renewal[], timeout: number): Promise<readonly Ownership[]> {
-    const answers = new Map<Renewal, Ownership>();
-    await Promise.all(this.#batches(renewals).map((batch) => this.#renewBatch(batch, timeout, answers)));
-    return renewals.map((renewal) => answers.get(renewal) ?? { state: 'unknown', cause: undefined });
+  renew(renewals: readonly Renewal[], timeout: number): Promise<readonly Ownership[]> {
+    return this.#renewals.run(renewals, timeout);
   }
-
-  async #renewBatch(batch: readonly Renewal[], timeout: number, answers: Map<Renewal, Ownership>): Promise<void> {
-    const sentAt = clock.now();
-    try {
-      const keys = batch.map(({ claim }) => claim.names.lock);
-      const args = batch.flatMap(({ claim, ttl }) => [claim.owner, String(ttl)]);
-      const reply = (await this.redis.run(RENEW, keys, args, timeout)) as unknown[];
-      batch.forEach((renewal, i) => {
-        answers.set(renewal, ownership(Number(reply[i]), sentAt));
-      });
-    } catch (error) {
-      if (serverErrorCode(error) !== 'CROSSSLOT' || batch.length === 1) {
-        for (const renewal of batch) answers.set(renewal, { state: 'unknown', cause: error });
-        return;
-      }
-      this.#oneSlotForEachScript = true;
-      await Promise.all(this.#batches(batch).map((part) => this.#renewBatch(part, timeout, answers)));
-    }
-  }
-
-  /** As few scripts as may be: at most RENEW_BATCH keys in each, and on a cluster only keys that surely share a slot. */
-  #batches(renewals: readonly Renewal[]): Renewal[][] {
-    const groups = new Map<string, Renewal[]>();
-    for (const renewal of renewals) {
-      const { lock } = renewal.claim.names;
-      const slot = this.#oneSlotForEachScript ? (hashTag(lock) ?? lock) : '';
-      const group = groups.get(slot);
-      if (group === undefined) groups.set(slot, [renewal]);
-      else group.push(renewal);
-    }
-    return [...groups.values()].flatMap((group) =>
-      Array.from({ length: Math.ceil(group.length / RENEW_BATCH) }, (_, i) =>
-        group.slice(i * RENEW_BATCH, (i + 1) * RENEW_BATCH),
-      ),
-    );
-  }
-}
-
-export function ownership(answer: number, sentAt: number): Ownership {
-  if (answer >= 0) return { state: 'held', until: reliableUntil(sentAt, answer) };
-  if (answer === -1 || answer === -2) return { state: answer === -1 ? 'expired' : 'stolen' };
-  return { state: 'unknown', cause: undefined };
 }

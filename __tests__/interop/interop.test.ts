@@ -1,0 +1,219 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { createClient } from 'redis';
+import { type RedisServer, startRedis } from '../../scripts/redis';
+import { freePort } from '../support/free-port';
+import { until } from '../support/until';
+import { KINDS, LOCK_KINDS, type LockKind } from './kinds';
+import { type Language, Peer } from './peer';
+
+/** ms; of leases that no test outlives: nobody gets these locks because one ended. */
+const LONG = 60_000;
+
+/** ms; of leases that are renewed, or end with their process. */
+const SHORT = 1_500;
+
+/** ms by which anything may be late: six processes share two cores, three of them a JVM that is warming up. */
+const SLACK = 2_000;
+
+/** ms from a release to the answer of the one it woke, at best: a few round trips, and two pipes. */
+const SOON = 100;
+
+/** Spring's owner is the UUID of a registry; ours has a number after it. To Redisson, that is part of the form. */
+const OWNER = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:\d+)?$/;
+const FIELD = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+$/;
+
+const INCREMENTS = 2_000;
+
+const BOTH: readonly (readonly [Language, Language])[] = [
+  ['Node', 'Java'],
+  ['Java', 'Node'],
+];
+
+type Peers = Readonly<Record<Language, Peer>>;
+
+let server: RedisServer;
+let admin: ReturnType<typeof createClient>;
+let port: number;
+
+beforeAll(async () => {
+  port = await freePort();
+  server = await startRedis({ port });
+  admin = createClient({ socket: { host: '127.0.0.1', port } });
+  await admin.connect();
+});
+
+afterAll(async () => {
+  admin.destroy();
+  await server.stop();
+});
+
+for (const kind of LOCK_KINDS) {
+  describe(KINDS[kind].title, () => shared(kind));
+}
+
+function shared(kind: LockKind): void {
+  const { isPrefixed, isWoken } = KINDS[kind];
+  const registryKey = `interop-${kind}`;
+  /** One process of each language that stays, and one that is killed in the end. */
+  let peers: Peers;
+  let others: Peers;
+  let key: string;
+
+  beforeAll(async () => {
+    const start = async (): Promise<Peers> => {
+      const [Java, Node] = (await Promise.all(
+        (['Java', 'Node'] as const).map(async (language) => {
+          const peer = await Peer.start(language, kind, port, registryKey);
+          // So that it is connected before times are taken.
+          await Promise.all([LONG, SHORT].map((ttl) => peer.ask('a', ttl, 'remaining', 'any')));
+          return peer;
+        }),
+      )) as [Peer, Peer];
+      return { Java, Node };
+    };
+    [peers, others] = await Promise.all([start(), start()]);
+  }, 60_000);
+
+  afterAll(() => Promise.all([peers, others].flatMap(({ Java, Node }) => [Java.kill(), Node.kill()])));
+
+  beforeEach(() => {
+    key = `key-${randomUUID()}`;
+  });
+
+  const nameInRedis = () => (isPrefixed ? `${registryKey}:${key}` : key);
+
+  it.each(BOTH)('%s holds, %s is refused', async (mine, theirs) => {
+    const [holder, other] = [peers[mine], peers[theirs]];
+    await holder.ask('a', LONG, 'lock', key);
+    if (isPrefixed) expect(await admin.get(nameInRedis())).toMatch(OWNER);
+    else expect(Object.entries(await admin.hGetAll(key))).toEqual([[expect.stringMatching(FIELD), '1']]);
+    expect(await other.ask('a', LONG, 'tryLock', key)).toBe('false');
+    expect(await other.ask('a', LONG, 'tryLock', key, 200)).toBe('false');
+    await expect(other.ask('a', LONG, 'unlock', key)).rejects.toThrow();
+    expect(Number(await other.ask('a', LONG, 'remaining', key))).toBeGreaterThan(LONG / 2);
+    await holder.ask('a', LONG, 'unlock', key);
+    expect(await other.ask('a', LONG, 'tryLock', key)).toBe('true');
+    expect(await holder.ask('a', LONG, 'tryLock', key)).toBe('false');
+    await other.ask('a', LONG, 'unlock', key);
+    expect(await admin.exists(nameInRedis())).toBe(0);
+  });
+
+  it('Java holds twice, Node is refused until the last unlock', async () => {
+    await peers.Java.ask('a', LONG, 'lock', key);
+    await peers.Java.ask('a', LONG, 'lock', key);
+    if (!isPrefixed) expect(await peers.Java.ask('a', LONG, 'holds', key)).toBe('2');
+    await peers.Java.ask('a', LONG, 'unlock', key);
+    expect(await peers.Node.ask('a', LONG, 'tryLock', key)).toBe('false');
+    await peers.Java.ask('a', LONG, 'unlock', key);
+    expect(await peers.Node.ask('a', LONG, 'tryLock', key)).toBe('true');
+    await peers.Node.ask('a', LONG, 'unlock', key);
+  });
+
+  if (isWoken) {
+    it.each(BOTH)('%s releases, %s is woken by it', async (mine, theirs) => {
+      const delays: number[] = [];
+      for (let round = 0; round < 5; round++) {
+        await peers[mine].ask('a', LONG, 'lock', key);
+        const woken = peers[theirs].ask('a', LONG, 'lock', key);
+        await sleep(150); // by then it waits
+        const released = performance.now();
+        await Promise.all([peers[mine].ask('a', LONG, 'unlock', key), woken]);
+        delays.push(performance.now() - released);
+        await peers[theirs].ask('a', LONG, 'unlock', key);
+      }
+      expect(Math.min(...delays)).toBeLessThan(SOON);
+      expect(Math.max(...delays)).toBeLessThan(SLACK);
+    });
+  }
+
+  it.each(BOTH)('%s renews, %s sees it', async (mine, theirs) => {
+    await peers[mine].ask('a', SHORT, 'lock', key);
+    const locked = performance.now();
+    const seen: number[] = [];
+    await until(
+      async () => {
+        seen.push(Number(await peers[theirs].ask('a', SHORT, 'remaining', key)));
+        return performance.now() - locked > 1.5 * SHORT;
+      },
+      { within: 3 * SHORT },
+    );
+    expect(Math.min(...seen)).toBeGreaterThan(0);
+    expect(Math.max(...seen)).toBeLessThanOrEqual(SHORT);
+    expect(seen.some((remaining, i) => remaining > (seen[i - 1] ?? SHORT))).toBe(true);
+    expect(await peers[theirs].ask('a', SHORT, 'tryLock', key)).toBe('false');
+    await peers[mine].ask('a', SHORT, 'unlock', key);
+  });
+
+  if (kind === 'redisson') {
+    it('fencing tokens rise from one to the other', async () => {
+      const tokens: string[] = [];
+      for (const language of ['Java', 'Node', 'Java', 'Node'] as const) {
+        tokens.push(await peers[language].ask('a', LONG, 'token', key));
+      }
+      expect(tokens).toEqual(['1', '2', '3', '4']);
+    });
+  }
+
+  if (kind === 'redisson-fair') {
+    it('waiters of both are served in order, without those who leave', async () => {
+      const queue = `redisson_lock_queue:{${key}}`;
+      const order: string[] = [];
+      let queued = 0;
+      const peerOf = (caller: string) => peers[caller.startsWith('Java') ? 'Java' : 'Node'];
+      /** Resolves when it stands in the queue. */
+      const enqueue = async (caller: string, verb: string, ...args: number[]): Promise<{ answer: Promise<string> }> => {
+        const answer = peerOf(caller).ask(caller, LONG, verb, key, ...args);
+        queued++;
+        await until(async () => (await admin.lLen(queue)) === queued, { within: SLACK });
+        return { answer };
+      };
+      await peers.Java.ask('holder', LONG, 'lock', key);
+      const inOrder = ['Java-1', 'Node-1', 'Java-2', 'Node-2', 'Java-3', 'Node-3'];
+      const served: Promise<unknown>[] = [];
+      const leaving: Promise<string>[] = [];
+      for (const caller of inOrder) {
+        const { answer } = await enqueue(caller, 'lock');
+        const serve = async () => {
+          await answer;
+          order.push(caller);
+          await peerOf(caller).ask(caller, LONG, 'unlock', key);
+        };
+        served.push(serve());
+        if (caller.endsWith('2')) leaving.push((await enqueue(`${caller}-leaves`, 'tryLock', 1_000)).answer);
+      }
+      expect(await Promise.all(leaving)).toEqual(['false', 'false']);
+      expect(await admin.lRange(queue, 0, -1)).toHaveLength(inOrder.length);
+      const released = performance.now();
+      await peers.Java.ask('holder', LONG, 'unlock', key);
+      await Promise.all(served);
+      expect(order).toEqual(inOrder);
+      expect(performance.now() - released).toBeLessThan(SLACK);
+      expect(await admin.exists([queue, `redisson_lock_timeout:{${key}}`])).toBe(0);
+    });
+  }
+
+  it(`2 Java and 2 Node processes count to ${INCREMENTS}`, async () => {
+    const counting = [peers.Java, peers.Node, others.Java, others.Node];
+    const [callers, times] = [2, INCREMENTS / 8];
+    const violations = await Promise.all(counting.map((peer) => peer.ask('a', 10_000, 'count', key, callers, times)));
+    expect(violations).toEqual(['0', '0', '0', '0']);
+    expect(await admin.get(`${key}:counter`)).toBe(String(INCREMENTS));
+    expect(await admin.exists(nameInRedis())).toBe(0);
+  }, 60_000);
+
+  it.each(BOTH)('%s is killed, %s takes over', async (mine, theirs) => {
+    await others[mine].ask('a', SHORT, 'lock', key);
+    const takenOver = peers[theirs].ask('a', SHORT, 'lock', key);
+    await sleep(SHORT / 2);
+    const killed = performance.now();
+    await others[mine].kill();
+    await takenOver;
+    // Spring's waiter for messages looks again after a whole expireAfter of its own.
+    const patience = kind === 'spring-pub-sub' && theirs === 'Java' ? 2 * SHORT : SHORT;
+    expect(performance.now() - killed).toBeLessThan(patience + SLACK);
+    expect(await peers[mine].ask('a', SHORT, 'tryLock', key)).toBe('false');
+    await peers[theirs].ask('a', SHORT, 'unlock', key);
+  });
+}

@@ -1,0 +1,127 @@
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.api.sync.RedisCommands;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.Lock;
+
+/**
+ * A Java process that takes locks as it is told. Arguments: kind of lock, port of Redis, registryKey.
+ *
+ * A line of stdin is "id caller ttl verb key argument...", its answer on stdout "id ok value" or "id error message". A
+ * caller is a thread, and does what it is told in order; callers do not wait for each other. The ttl, in ms, is that of
+ * locks that are renewed. Ends with its stdin. The Node process beside it, node-peer.ts, is told the same.
+ */
+public final class Peer {
+  private final Map<String, ExecutorService> callers = new ConcurrentHashMap<>();
+  private final Map<Long, Locks> locks = new ConcurrentHashMap<>();
+  private final RedisCommands<String, String> redis;
+  private final RedisCommands<String, String> oracle;
+  private final String kind;
+  private final int port;
+  private final String registryKey;
+
+  private Peer(String kind, int port, String registryKey) {
+    this.kind = kind;
+    this.port = port;
+    this.registryKey = registryKey;
+    RedisClient client = RedisClient.create("redis://127.0.0.1:" + port);
+    this.redis = client.connect().sync();
+    this.oracle = client.connect().sync();
+  }
+
+  public static void main(String[] args) throws Exception {
+    Peer peer = new Peer(args[0], Integer.parseInt(args[1]), args[2]);
+    BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    say("ready");
+    for (String line = input.readLine(); line != null; line = input.readLine()) {
+      peer.hear(line.split(" "));
+    }
+    Runtime.getRuntime().halt(0);
+  }
+
+  private void hear(String[] words) {
+    String caller = words[1];
+    callers.computeIfAbsent(caller, name -> Executors.newSingleThreadExecutor()).execute(() -> {
+      try {
+        long ttl = Long.parseLong(words[2]);
+        String[] rest = Arrays.copyOfRange(words, 5, words.length);
+        say(words[0] + " ok " + obey(locksWith(ttl), words[3], words[4], rest));
+      } catch (Throwable error) {
+        say(words[0] + " error " + error.toString().replace('\n', ' '));
+      }
+    });
+  }
+
+  private Locks locksWith(long ttl) {
+    return locks.computeIfAbsent(ttl, given -> kind.startsWith("spring")
+        ? new SpringLocks(kind, port, registryKey, given)
+        : new RedissonLocks(kind, port, given));
+  }
+
+  private Object obey(Locks locks, String verb, String key, String[] arguments) throws Exception {
+    Lock lock = locks.obtain(key);
+    switch (verb) {
+      case "lock":
+        lock.lock();
+        return true;
+      case "tryLock":
+        return arguments.length == 0
+            ? lock.tryLock()
+            : lock.tryLock(Long.parseLong(arguments[0]), TimeUnit.MILLISECONDS);
+      case "unlock":
+        lock.unlock();
+        return true;
+      case "holds":
+        return locks.holds(key);
+      case "remaining":
+        return redis.pttl(locks.nameOf(key));
+      case "token":
+        return locks.token(key);
+      case "count":
+        return count(lock, key, Integer.parseInt(arguments[0]), Integer.parseInt(arguments[1]));
+      default:
+        throw new IllegalArgumentException(verb);
+    }
+  }
+
+  /** Increments a counter by reading and writing it, and judges from outside who is inside. Returns the violations. */
+  private int count(Lock lock, String key, int threads, int times) throws Exception {
+    AtomicInteger violations = new AtomicInteger();
+    ExecutorService pool = Executors.newFixedThreadPool(threads);
+    List<Future<?>> workers = new ArrayList<>();
+    for (int i = 0; i < threads; i++) {
+      workers.add(pool.submit(() -> {
+        for (int round = 0; round < times; round++) {
+          lock.lock();
+          try {
+            if (oracle.incr(key + ":inside") != 1) violations.incrementAndGet();
+            String before = oracle.get(key + ":counter");
+            oracle.set(key + ":counter", String.valueOf((before == null ? 0 : Long.parseLong(before)) + 1));
+            if (oracle.decr(key + ":inside") != 0) violations.incrementAndGet();
+          } finally {
+            lock.unlock();
+          }
+        }
+      }));
+    }
+    for (Future<?> worker : workers) worker.get();
+    pool.shutdown();
+    return violations.get();
+  }
+
+  private static synchronized void say(String line) {
+    System.out.println(line);
+    System.out.flush();
+  }
+}

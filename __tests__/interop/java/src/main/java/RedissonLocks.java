@@ -1,0 +1,52 @@
+import java.util.concurrent.locks.Lock;
+import org.redisson.Redisson;
+import org.redisson.api.RFencedLock;
+import org.redisson.api.RLock;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.Config;
+
+/** Redisson's RLock and fair lock, renewed by its watchdog. */
+final class RedissonLocks implements Locks {
+  private final RedissonClient redisson;
+  private final boolean isFair;
+
+  RedissonLocks(String kind, int port, long ttl) {
+    isFair = kind.equals("redisson-fair");
+    Config config = new Config();
+    config.setLockWatchdogTimeout(ttl);
+    config.setThreads(4);
+    config.setNettyThreads(4);
+    config.useSingleServer()
+        .setAddress("redis://127.0.0.1:" + port)
+        .setConnectionMinimumIdleSize(2)
+        .setConnectionPoolSize(8);
+    redisson = Redisson.create(config);
+  }
+
+  @Override
+  public Lock obtain(String key) {
+    return lockOf(key);
+  }
+
+  @Override
+  public String nameOf(String key) {
+    return key;
+  }
+
+  @Override
+  public int holds(String key) {
+    return lockOf(key).getHoldCount();
+  }
+
+  @Override
+  public long token(String key) {
+    RFencedLock lock = redisson.getFencedLock(key);
+    long token = lock.lockAndGetToken();
+    lock.unlock();
+    return token;
+  }
+
+  private RLock lockOf(String key) {
+    return isFair ? redisson.getFairLock(key) : redisson.getLock(key);
+  }
+}

@@ -1,0 +1,22 @@
+/** @jest-config-loader esbuild-register */
+import { join } from 'node:path';
+import type { Config } from 'jest';
+import base from '../../jest.config';
+
+/** `npm run test:interop`: beside the real Java libraries. Apart from the other tests, which do without Java. */
+const { transform, testEnvironment, maxWorkers, waitForUnhandledRejections, testMatch } = base;
+
+const config: Config = {
+  rootDir: join(__dirname, '..', '..'),
+  roots: ['<rootDir>/__tests__/interop'],
+  transform: transform as NonNullable<Config['transform']>,
+  testEnvironment: testEnvironment as string,
+  maxWorkers: maxWorkers as number,
+  waitForUnhandledRejections: waitForUnhandledRejections as boolean,
+  testMatch: testMatch as string[],
+  testTimeout: 20_000,
+  globalSetup: '<rootDir>/__tests__/interop/build-peer.ts',
+  reporters: ['default', '<rootDir>/scripts/jest-table-reporter.cjs'],
+};
+
+export default config;

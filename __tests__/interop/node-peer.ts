@@ -1,0 +1,121 @@
+/**
+ * A Node process that takes locks as it is told, by the same lines as the Java process beside it: see java/.../Peer.java.
+ * A caller here has a registry of its own, as if each were a process.
+ */
+
+import { createInterface } from 'node:readline';
+import { createClient } from 'redis';
+import { type Lease, RedisLockRegistry } from '../../lib';
+import type { LockKind } from './kinds';
+import { KINDS } from './kinds';
+
+const [kindName = '', port, registryKey = ''] = process.argv.slice(2);
+const kind = KINDS[kindName as LockKind];
+const connect = () => createClient({ socket: { host: '127.0.0.1', port: Number(port) } }).connect();
+
+/** What one caller does, one after the other. */
+class Caller {
+  #last: Promise<unknown> = Promise.resolve();
+  readonly #registries = new Map<number, RedisLockRegistry>();
+  readonly #leases = new Map<string, Lease>();
+
+  do<T>(what: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(what);
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+
+  registry(client: Client, expireAfter: number): RedisLockRegistry {
+    let registry = this.#registries.get(expireAfter);
+    if (registry === undefined) {
+      const { lockType, idleBetweenTries } = kind;
+      registry = new RedisLockRegistry(client, {
+        registryKey: kind.isPrefixed ? registryKey : '',
+        lockType,
+        expireAfter,
+        idleBetweenTries,
+        fencing: true,
+      });
+      this.#registries.set(expireAfter, registry);
+    }
+    return registry;
+  }
+
+  keep(key: string, lease: Lease | null): boolean {
+    if (lease !== null) this.#leases.set(key, lease);
+    return lease !== null;
+  }
+
+  async unlock(key: string): Promise<true> {
+    const lease = this.#leases.get(key);
+    if (lease === undefined) throw new Error(`Lock "${key}" is not held`);
+    this.#leases.delete(key);
+    await lease.unlock();
+    return true;
+  }
+}
+
+type Client = Awaited<ReturnType<typeof connect>>;
+
+/** Increments a counter by reading and writing it, and judges from outside who is inside. Returns the violations. */
+async function count(registry: RedisLockRegistry, oracle: Client, key: string, callers: number, times: number) {
+  let violations = 0;
+  const section = async () => {
+    if ((await oracle.incr(`${key}:inside`)) !== 1) violations++;
+    await oracle.set(`${key}:counter`, Number(await oracle.get(`${key}:counter`)) + 1);
+    if ((await oracle.decr(`${key}:inside`)) !== 0) violations++;
+  };
+  await Promise.all(
+    Array.from({ length: callers }, async () => {
+      for (let round = 0; round < times; round++) await registry.run(key, section);
+    }),
+  );
+  return violations;
+}
+
+async function main(): Promise<void> {
+  const [client, oracle] = await Promise.all([connect(), connect()]);
+  const callers = new Map<string, Caller>();
+
+  const obey = async (caller: Caller, ttl: number, verb: string, key: string, args: readonly number[]) => {
+    const registry = caller.registry(client, ttl);
+    const lock = registry.obtain(key);
+    const [first, second] = args;
+    switch (verb) {
+      case 'lock':
+        return caller.keep(key, await lock.lock());
+      case 'tryLock':
+        return caller.keep(key, await lock.tryLock({ waitTime: first ?? 0 }));
+      case 'unlock':
+        return caller.unlock(key);
+      case 'remaining':
+        return client.pTTL(kind.isPrefixed ? `${registryKey}:${key}` : key);
+      case 'token':
+        return registry.run(key, ({ fencingToken }) => fencingToken);
+      case 'count':
+        return count(registry, oracle, key, first ?? 1, second ?? 1);
+      default:
+        throw new Error(verb);
+    }
+  };
+
+  const hear = async (line: string) => {
+    const [id, name = '', ttl, verb = '', key = '', ...args] = line.split(' ');
+    const caller = callers.get(name) ?? new Caller();
+    callers.set(name, caller);
+    const answer = await caller
+      .do(() => obey(caller, Number(ttl), verb, key, args.map(Number)))
+      .then(
+        (value) => `ok ${value}`,
+        (error: unknown) => `error ${String(error)}`,
+      );
+    process.stdout.write(`${id} ${answer}\n`);
+  };
+
+  createInterface({ input: process.stdin })
+    .on('line', (line) => void hear(line))
+    .on('close', () => process.exit(0));
+  process.stdout.write('ready\n');
+}
+
+void main();

@@ -1,0 +1,82 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { LockKind } from './kinds';
+
+/** Where build-peer.ts puts the Java side. */
+export const JAVA = join(__dirname, 'java');
+
+const CLASSPATH = [join(JAVA, 'target', 'classes'), join(JAVA, 'target', 'libraries', '*')].join(':');
+
+/** It is small and short-lived: quick to start, and content with one of few cores. */
+const JVM = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Xmx128m'];
+
+export type Language = 'Java' | 'Node';
+
+interface Answer {
+  readonly resolve: (value: string) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** A process that takes locks as it is told. It ends with the test, however that ends: with its stdin. */
+export class Peer {
+  readonly #child: ChildProcess;
+  readonly #ready: Promise<unknown>;
+  readonly #answers = new Map<string, Answer>();
+  #asked = 0;
+
+  static async start(language: Language, kind: LockKind, port: number, registryKey: string): Promise<Peer> {
+    const args = [kind, String(port), registryKey];
+    const peer =
+      language === 'Java'
+        ? new Peer('java', [...JVM, '-cp', CLASSPATH, 'Peer', ...args])
+        : new Peer(process.execPath, [
+            '-r',
+            require.resolve('esbuild-register'),
+            join(__dirname, 'node-peer.ts'),
+            ...args,
+          ]);
+    await peer.#ready;
+    return peer;
+  }
+
+  private constructor(command: string, args: readonly string[]) {
+    this.#child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+    const { stdout, stdin } = this.#child as { stdout: NodeJS.ReadableStream; stdin: NodeJS.WritableStream };
+    stdin.on('error', () => undefined); // 'exit' tells
+    const lines = createInterface({ input: stdout });
+    this.#ready = Promise.race([
+      once(lines, 'line'),
+      once(this.#child, 'exit').then(([code]) => Promise.reject(new Error(`${command} ended with ${code}`))),
+    ]);
+    lines.on('line', (line) => this.#hear(line));
+    this.#child.on('exit', () => {
+      for (const { reject } of this.#answers.values()) reject(new Error('The peer ended'));
+    });
+  }
+
+  /** Tells a caller of the peer what to do, and resolves with what came of it. */
+  ask(caller: string, ttl: number, verb: string, key: string, ...args: readonly number[]): Promise<string> {
+    const id = String(++this.#asked);
+    return new Promise((resolve, reject) => {
+      this.#answers.set(id, { resolve, reject });
+      this.#child.stdin?.write(`${[id, caller, ttl, verb, key, ...args].join(' ')}\n`);
+    });
+  }
+
+  /** SIGKILL; resolves when it is dead. */
+  async kill(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    this.#child.kill('SIGKILL');
+    await once(this.#child, 'exit');
+  }
+
+  #hear(line: string): void {
+    const [, id = '', outcome, value = ''] = /^(\d+) (ok|error) (.*)$/.exec(line) ?? [];
+    const answer = this.#answers.get(id);
+    this.#answers.delete(id);
+    if (outcome === 'ok') answer?.resolve(value);
+    else answer?.reject(new Error(value));
+  }
+}

@@ -1,0 +1,193 @@
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { SLACK } from '../contract/timing';
+import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+import { spyOn } from '../support/spied-client';
+import { until } from '../support/until';
+
+/** As threads of a Redisson client are called. */
+const [JAVA_1, JAVA_2] = ['5b1b0d4e-0a3c-4f5e-9d3a-3f9a6a3a1c11:1', '5b1b0d4e-0a3c-4f5e-9d3a-3f9a6a3a1c11:2'] as const;
+
+/** ms; Redisson's fairLockWaitTimeout. */
+const WAIT = 300_000;
+
+describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
+  let client: TestClient;
+  let java: TestClient;
+  let key: string;
+  let queue: string;
+  let timeouts: string;
+  let registries: RedisLockRegistry[] = [];
+
+  /** Each as of another process. */
+  const lock = (options: Partial<RedisLockRegistryOptions> = {}) => {
+    const made = new RedisLockRegistry(client, {
+      registryKey: '',
+      lockType: 'redisson-fair',
+      idleBetweenTries: 10,
+      ...options,
+    });
+    registries.push(made);
+    return made.obtain(key);
+  };
+  const queued = (many: number) => until(async () => (await java.lLen(queue)) === many);
+  const score = async (owner: string | undefined) => Number(await java.zScore(timeouts, owner as string));
+  /** Somebody of Java's stands in the queue, as a script there would write it. */
+  const enqueue = async (owner: string, timeout: number) => {
+    await java.zAdd(timeouts, { score: timeout, value: owner });
+    await java.rPush(queue, owner);
+  };
+
+  beforeEach(async () => {
+    [client, java] = await Promise.all([createRealClient(), createRealClient()]);
+    key = uniqueKey('fair');
+    queue = `redisson_lock_queue:{${key}}`;
+    timeouts = `redisson_lock_timeout:{${key}}`;
+  });
+
+  afterEach(async () => {
+    await Promise.all(registries.map((each) => each.close({ timeout: 0 })));
+    registries = [];
+  });
+
+  it('queues with the timeout of the one before, or the life of the key, and a wait on top', async () => {
+    const holder = await lock().lock({ ttl: 20_000 });
+    const first = lock().lock();
+    await queued(1);
+    const second = lock().lock();
+    await queued(2);
+    const owners = await java.lRange(queue, 0, -1);
+    const [one, two] = [await score(owners[0]), await score(owners[1])];
+    expect(Math.abs(one - (Date.now() + 20_000 + WAIT))).toBeLessThan(SLACK);
+    expect(Math.abs(two - (one + WAIT))).toBeLessThanOrEqual(2);
+    await holder.unlock();
+    const next = await first;
+    expect(await java.hGetAll(key)).toEqual({ [owners[0] as string]: '1' });
+    expect(await java.lRange(queue, 0, -1)).toEqual([owners[1]]);
+    expect(await java.zRange(timeouts, 0, -1)).toEqual([owners[1]]);
+    expect(await score(owners[1])).toBe(two - WAIT);
+    await next.unlock();
+    await (await second).unlock();
+    expect(await java.exists([key, queue, timeouts])).toBe(0);
+  });
+
+  it('has one place in the queue for each process, however many callers wait and however often they look', async () => {
+    const holder = await lock().lock();
+    const mine = lock({ idleBetweenTries: 1 });
+    const waiting = Array.from({ length: 10 }, () => mine.tryLock({ waitTime: 300 }));
+    await queued(1);
+    expect(await Promise.all(waiting)).toEqual(waiting.map(() => null));
+    await holder.unlock();
+    await until(async () => (await java.exists([key, queue, timeouts])) === 0);
+  });
+
+  it.each(['its time is over', 'its signal aborts', 'its registry is closed'])(
+    'takes a waiter out, and lets those behind move up, when %s',
+    async (how) => {
+      const holder = await lock().lock();
+      const controller = new AbortController();
+      const leaving = lock().lock({ waitTime: how === 'its time is over' ? 300 : 60_000, signal: controller.signal });
+      const left = expect(leaving).rejects.toThrow();
+      await queued(1);
+      const leaver = registries.at(-1);
+      const behind = Date.now() + 30_000 + 2 * WAIT;
+      await enqueue(JAVA_2, behind);
+      if (how === 'its signal aborts') controller.abort();
+      if (how === 'its registry is closed') await leaver?.close();
+      if (how === 'its registry is closed') expect(await java.lLen(queue)).toBe(1);
+      await left;
+      await until(async () => (await java.zScore(timeouts, JAVA_2)) === behind - WAIT);
+      expect(await java.lRange(queue, 0, -1)).toEqual([JAVA_2]);
+      expect(await java.zRange(timeouts, 0, -1)).toEqual([JAVA_2]);
+      await holder.unlock();
+    },
+  );
+
+  it('wakes only the first in the queue by "0" on its own channel, on release', async () => {
+    const heard: string[] = [];
+    const listener = await createRealClient();
+    await listener.pSubscribe(`redisson_lock__channel:*${key}*`, (message, channel) => {
+      heard.push(`${channel} ${message}`);
+    });
+    const holder = await lock().lock();
+    await enqueue(JAVA_1, Date.now() + WAIT);
+    await enqueue(JAVA_2, Date.now() + 2 * WAIT);
+    await holder.unlock();
+    await until(() => heard.length > 0);
+    expect(heard).toEqual([`redisson_lock__channel:{${key}}:${JAVA_1} 0`]);
+  });
+
+  it('wakes the next one when the first leaves a lock that is free', async () => {
+    await java.hSet(key, JAVA_1, '1');
+    const controller = new AbortController();
+    const left = expect(lock({ idleBetweenTries: 60_000 }).lock({ signal: controller.signal })).rejects.toThrow();
+    await queued(1);
+    await enqueue(JAVA_2, Date.now() + 2 * WAIT);
+    const heard: string[] = [];
+    const listener = await createRealClient();
+    await listener.subscribe(`redisson_lock__channel:{${key}}:${JAVA_2}`, (message) => void heard.push(message));
+    // As if its holder had released, and the message to the first were lost.
+    await java.del(key);
+    controller.abort();
+    await left;
+    await until(() => heard.length > 0);
+    expect(heard).toEqual(['0']);
+  });
+
+  it('waits for its own channel only, and is woken by it', async () => {
+    await java.hSet(key, JAVA_1, '1');
+    await java.pExpire(key, 60_000);
+    const waiting = lock({ idleBetweenTries: 60_000 }).lock();
+    await queued(1);
+    const channel = `redisson_lock__channel:{${key}}:${await java.lIndex(queue, 0)}`;
+    await until(async () => (await java.pubSubNumSub(channel))[channel]);
+    await java.del(key);
+    await java.publish(channel, '0');
+    await (await waiting).unlock();
+  });
+
+  it('never overtakes the queue, and does not stand in it for a tryLock', async () => {
+    await enqueue(JAVA_1, Date.now() + WAIT);
+    expect(await lock().tryLock()).toBeNull();
+    expect(await java.lRange(queue, 0, -1)).toEqual([JAVA_1]);
+    expect(await java.exists(key)).toBe(0);
+  });
+
+  it('does not ask without a pause while the lock is free and another has the first place', async () => {
+    await enqueue(JAVA_1, Date.now() + WAIT);
+    const spy = spyOn(client);
+    const registry = new RedisLockRegistry(spy, { registryKey: '', lockType: 'redisson-fair', idleBetweenTries: 50 });
+    expect(await registry.obtain(key).tryLock({ waitTime: 1_000 })).toBeNull();
+    expect(spy.sent).toBeLessThan(25);
+    await registry.close();
+  });
+
+  it('takes the lock when those in front have had the first place for too long', async () => {
+    await enqueue(JAVA_1, Date.now() - 1);
+    await enqueue(JAVA_2, Date.now() + 300);
+    const asked = Date.now();
+    const lease = await lock().lock();
+    expect(Date.now() - asked).toBeGreaterThan(250);
+    expect(Date.now() - asked).toBeLessThan(300 + SLACK);
+    expect(await java.exists([queue, timeouts])).toBe(0);
+    await lease.unlock();
+  });
+
+  it('is not blocked by a place without a timeout, which would block Java for ever', async () => {
+    await java.rPush(queue, JAVA_1);
+    const lease = await lock().tryLock();
+    expect(lease).not.toBeNull();
+    expect(await java.exists(queue)).toBe(0);
+    await lease?.unlock();
+  });
+
+  it('takes the wait that both sides agree on', async () => {
+    const holder = await lock().lock({ ttl: 20_000 });
+    const waiting = lock({ fairLockWaitTimeout: 5_000 }).lock();
+    await queued(1);
+    const [owner] = await java.lRange(queue, 0, -1);
+    expect(Math.abs((await score(owner)) - (Date.now() + 25_000))).toBeLessThan(SLACK);
+    await holder.unlock();
+    await (await waiting).unlock();
+  });
+});

@@ -1,0 +1,168 @@
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { SLACK } from '../contract/timing';
+import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+import { until } from '../support/until';
+
+/** As `UUID.randomUUID()` and a thread id of Redisson's. */
+const STRANGER = '5b1b0d4e-0a3c-4f5e-9d3a-3f9a6a3a1c11:42';
+
+describeReal('The redisson lock, as RLock sees it', () => {
+  let client: TestClient;
+  let java: TestClient;
+  let key: string;
+  let registries: RedisLockRegistry[] = [];
+
+  const registry = (options: Partial<RedisLockRegistryOptions> = {}, on: { eval: never } | TestClient = client) => {
+    const made = new RedisLockRegistry(on as TestClient, {
+      registryKey: '',
+      lockType: 'redisson',
+      idleBetweenTries: 10,
+      ...options,
+    });
+    registries.push(made);
+    return made;
+  };
+
+  beforeEach(async () => {
+    [client, java] = await Promise.all([createRealClient(), createRealClient()]);
+    key = uniqueKey('rlock');
+  });
+
+  afterEach(async () => {
+    await Promise.all(registries.map((each) => each.close({ timeout: 0 })));
+    registries = [];
+  });
+
+  it('is a hash with one field, "<uuid>:<number>", whose value is the hold count, and lives for 30 s', async () => {
+    const lease = await registry().obtain(key).lock();
+    const fields = await java.hGetAll(key);
+    expect(Object.keys(fields)).toHaveLength(1);
+    expect(Object.keys(fields)[0]).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+$/);
+    expect(Object.values(fields)).toEqual(['1']);
+    const life = await java.pTTL(key);
+    expect(life).toBeLessThanOrEqual(30_000);
+    expect(life).toBeGreaterThan(30_000 - SLACK);
+    await lease.unlock();
+    expect(await java.exists(key)).toBe(0);
+  });
+
+  it('is named by the key alone, or with the registryKey in front of it', async () => {
+    await registry({ registryKey: 'mapped' }).obtain(key).lock();
+    expect(await java.exists(`mapped:${key}`)).toBe(1);
+    expect(await java.exists(key)).toBe(0);
+    expect(() => new RedisLockRegistry(client, { registryKey: '', lockType: 'pub-sub' })).toThrow(TypeError);
+  });
+
+  it.each([
+    ['no braces', 'name', 'redisson_lock__channel:{name}'],
+    ['a hash tag', '{tag}name', 'redisson_lock__channel:{tag}name'],
+    ['a brace', 'na{me', 'redisson_lock__channel:na{me'],
+  ])('tells its release by "0" on the channel of a name with %s', async (_, name, channel) => {
+    const [ours, theirs] = [`${key}${name}`, channel.replace(/name|na\{me|\{tag\}name/, `${key}$&`)];
+    const heard: string[] = [];
+    const listener = await createRealClient();
+    await listener.subscribe(theirs, (message) => void heard.push(message));
+    await registry().run(ours, () => undefined);
+    await until(() => heard.length > 0);
+    expect(heard).toEqual(['0']);
+  });
+
+  it("waits for RLock's message", async () => {
+    await java.hSet(key, STRANGER, '1');
+    await java.pExpire(key, 60_000);
+    const waiting = registry({ idleBetweenTries: 60_000 }).obtain(key).lock();
+    const channel = `redisson_lock__channel:{${key}}`;
+    await until(async () => (await java.pubSubNumSub(channel))[channel]);
+    await java.del(key);
+    await java.publish(channel, '0');
+    await (await waiting).unlock();
+  });
+
+  it('looks again by itself where nobody tells, as RSpinLock does not, and where the key has no end', async () => {
+    await java.hSet(key, STRANGER, '1');
+    const waiting = registry()
+      .obtain(key)
+      .lock({ waitTime: 10 * SLACK });
+    await java.del(key);
+    await (await waiting).unlock();
+  });
+
+  it('leaves no trace of an attempt or a release that was executed twice (P11)', async () => {
+    let lost = 0;
+    // The reply of the first command of each acquisition and release is lost on its way.
+    const forgetful = {
+      eval: (source: string, options?: object) => client.eval(source, options),
+      evalSha: async (sha1: string, options?: object) => {
+        const reply = await client.evalSha(sha1, options);
+        if (lost++ % 2 === 0) throw new Error('Socket closed unexpectedly');
+        return reply;
+      },
+    };
+    await registry().run('warm up', () => undefined);
+    const made = registry({ fencing: true, onWarning: () => undefined }, forgetful as never);
+    for (let round = 1; round <= 3; round++) {
+      const lease = await made.obtain(key).lock();
+      expect(Object.values(await java.hGetAll(key))).toEqual(['1']);
+      expect(lease.fencingToken).toBe(round);
+      await lease.unlock();
+      expect(await java.exists(key)).toBe(0);
+    }
+  });
+
+  it('goes from caller to caller of one process without ever being free', async () => {
+    const lock = registry({ handOver: 60_000 }).obtain(key);
+    const owners = new Set<string>();
+    await Promise.all(
+      Array.from({ length: 20 }, () =>
+        lock.run(async () => {
+          const fields = await java.hGetAll(key);
+          expect(Object.values(fields)).toEqual(['1']);
+          owners.add(Object.keys(fields)[0] as string);
+        }),
+      ),
+    );
+    expect(owners.size).toBe(20);
+    expect(await java.exists(key)).toBe(0);
+  });
+
+  it('is refused as long as RLock holds it, and leaves its fields alone', async () => {
+    await java.hSet(key, STRANGER, '2');
+    await java.pExpire(key, 60_000);
+    expect(await registry().obtain(key).tryLock({ waitTime: 50 })).toBeNull();
+    expect(await java.hGetAll(key)).toEqual({ [STRANGER]: '2' });
+  });
+
+  it('finds out that RLock has it after a loss, by renewal and by unlock (P6)', async () => {
+    const [first, second] = ['renewed', 'unlocked'].map((name) => `${key}:${name}`) as [string, string];
+    const leases = await Promise.all([first, second].map((name) => registry().obtain(name).lock()));
+    for (const name of [first, second]) {
+      await java.del(name);
+      await java.hSet(name, STRANGER, '1');
+      await java.pExpire(name, 60_000);
+    }
+    await expect(leases[0]?.renew()).rejects.toMatchObject({ reason: 'stolen' });
+    await expect(leases[1]?.unlock()).rejects.toMatchObject({ reason: 'stolen' });
+    for (const name of [first, second]) expect(await java.hGetAll(name)).toEqual({ [STRANGER]: '1' });
+  });
+
+  it('and the string types fail on each other’s keys, at once and with the reason (P13)', async () => {
+    const spin = registry({ lockType: 'spin', registryKey: 'string' });
+    const redisson = registry({ registryKey: 'string' });
+    await spin.run(key, () => expect(redisson.obtain(key).lock()).rejects.toThrow(/WRONGTYPE/));
+    await redisson.run(key, () => expect(spin.obtain(key).lock()).rejects.toThrow(/WRONGTYPE/));
+  });
+
+  it("counts on in RFencedLock's tokens, and mints none for a refused attempt", async () => {
+    const token = `redisson_lock_token:{${key}}`;
+    await java.set(token, '41');
+    await registry({ fencing: true }).run(key, async ({ fencingToken }) => {
+      expect(fencingToken).toBe(42);
+      expect(await registry({ fencing: true }).obtain(key).tryLock({ waitTime: 30 })).toBeNull();
+    });
+    expect(await java.get(token)).toBe('42');
+    expect(await java.pTTL(token)).toBe(-1);
+    expect(() => registry({ fencing: true }).obtain('na{me')).toThrow(RangeError);
+    expect(() => registry().obtain('na{me')).not.toThrow();
+  });
+});

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { createClient, createCluster } from 'redis';
+import { type LockWarning, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { type RedisServer, startRedis } from '../../scripts/redis';
+import { SLACK } from '../contract/timing';
+import { freePort } from '../support/free-port';
+import { describePrivate } from '../support/private-redis';
+import { uniqueKey } from '../support/redis';
+import { until } from '../support/until';
+
+/** As before Redis 7. */
+const OLD = ['--rename-command', 'SPUBLISH', '', '--rename-command', 'SSUBSCRIBE', ''];
+
+describePrivate.each([
+  ['with sharded channels', []],
+  ['without sharded channels', OLD],
+])('Redisson locks on a cluster %s', (_, args) => {
+  const isOld = args.length > 0;
+  let server: RedisServer;
+  let cluster: ReturnType<typeof connect>;
+  let node: ReturnType<typeof createClient>;
+
+  const connect = (port: number) => createCluster({ rootNodes: [{ socket: { host: '127.0.0.1', port } }] });
+
+  beforeAll(async () => {
+    const port = await freePort();
+    server = await startRedis({ port, args: ['--cluster-enabled', 'yes', ...args] });
+    node = createClient({ socket: { host: '127.0.0.1', port } });
+    await node.connect();
+    await node.sendCommand(['CLUSTER', 'ADDSLOTSRANGE', '0', '16383']);
+    await until(async () => (await node.clusterInfo()).includes('cluster_state:ok'), { within: 10_000 });
+    cluster = connect(port);
+    await cluster.connect();
+  }, 20_000);
+
+  afterAll(async () => {
+    cluster.destroy();
+    node.destroy();
+    await server.stop();
+  });
+
+  const lockTypes = ['redisson', 'redisson-fair'] as const;
+  const modes = ['auto', 'off'] as const;
+
+  it.each(lockTypes.flatMap((lockType) => modes.map((mode) => [lockType, mode] as const)))(
+    'wake their waiters: %s, shardedSubscriptionMode %s',
+    async (lockType, shardedSubscriptionMode) => {
+      const warnings: LockWarning[] = [];
+      const options: RedisLockRegistryOptions = {
+        registryKey: '',
+        lockType,
+        shardedSubscriptionMode,
+        idleBetweenTries: 60_000, // nobody polls
+        onWarning: (warning) => warnings.push(warning),
+      };
+      const registries = [new RedisLockRegistry(cluster, options), new RedisLockRegistry(cluster, options)] as const;
+      const key = uniqueKey();
+      const lease = await registries[0].obtain(key).lock();
+      const waiting = registries[1].obtain(key).lock();
+      const listed = shardedSubscriptionMode === 'auto' && !isOld ? 'SHARDCHANNELS' : 'CHANNELS';
+      await until(async () => {
+        const channels = (await node.sendCommand(['PUBSUB', listed])) as unknown as string[];
+        return channels.some((channel) => channel.startsWith(`redisson_lock__channel:{${key}}`));
+      });
+      const released = performance.now();
+      await lease.unlock();
+      await (await waiting).unlock();
+      expect(performance.now() - released).toBeLessThan(SLACK);
+      expect(warnings).toEqual([]);
+      await Promise.all(registries.map((registry) => registry.close()));
+    },
+  );
+});
