@@ -4,6 +4,8 @@ import type { Config } from 'jest';
 const config: Config = {
   roots: ['<rootDir>/__tests__'],
   testMatch: ['**/*.test.ts'],
+  // They need Java: `npm run test:interop`.
+  testPathIgnorePatterns: ['/node_modules/', '<rootDir>/__tests__/interop/'],
   testEnvironment: '<rootDir>/scripts/jest-environment.ts',
   transform: {
     '^.+\\.ts$': [

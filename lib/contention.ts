@@ -65,6 +65,7 @@ export class Contention {
   /** One attempt; `undefined` when it failed in a way that may pass. */
   async #try(claim: Claim, wait: Wait, timeout: number): Promise<Grant | Refusal | undefined> {
     const sentAt = clock.now();
+    claim.drift = clock.wallNow() - sentAt;
     this.#unansweredSince ??= sentAt;
     // Silence counts for a caller from its own call on: the one before it in the queue may have waited for longer.
     const patience = this.#settings.unavailableAfter - (sentAt - Math.max(this.#unansweredSince, wait.startedAt));
@@ -91,11 +92,17 @@ export class Contention {
 
   /**
    * For a local caller whose wait ended in the local queue: throws unless Redis answered the caller in front of it.
-   * One that does not wait is told by the attempt in flight, as if it were its own.
+   * The attempt in flight tells, as if it were its own.
    */
   async assertAnswered(wait: Wait): Promise<void> {
-    if (wait.isSingleAttempt && this.#attempt !== undefined)
-      await wait.unlessAborted(this.#attempt).catch(() => undefined);
+    const attempt = this.#attempt;
+    const patience = wait.isSingleAttempt
+      ? Number.POSITIVE_INFINITY
+      : FIRST_ATTEMPT_AT_LEAST - (clock.now() - wait.startedAt);
+    if (attempt !== undefined && patience > 0) {
+      const settled = attempt.catch(() => undefined);
+      await wait.suspend<unknown>(patience, (resume) => void settled.then(resume));
+    }
     wait.throwIfInterrupted();
     if (this.#unansweredSince !== undefined && this.#unansweredSince <= wait.startedAt) throw this.#unanswered();
   }

@@ -49,6 +49,8 @@ export class RedisLease implements HeldLease, WatchedLease {
   #loss: LockLostReason | undefined;
   #unlocking: Promise<void> | undefined;
   #abort: AbortController | undefined;
+  /** A claim is under way, and nobody has looked yet whether its answer lies there. */
+  #isClaimed: boolean;
 
   constructor(
     key: string,
@@ -64,11 +66,14 @@ export class RedisLease implements HeldLease, WatchedLease {
     this.#services = services;
     this.#keeper = keeper;
     this.#until = grant.until;
-    const now = clock.now();
-    this.#drift = clock.wallNow() - now;
-    this.renewUntil = request.renew ? now + services.settings.maxHold : Number.NEGATIVE_INFINITY;
+    this.#drift = claim.drift;
+    this.renewUntil = request.renew ? clock.now() + services.settings.maxHold : Number.NEGATIVE_INFINITY;
     services.watchdog.add(this);
-    void grant.confirmation?.then((ownership) => this.confirm(ownership));
+    this.#isClaimed = grant.confirmation !== undefined;
+    void grant.confirmation?.then((ownership) => {
+      this.#isClaimed = false;
+      this.confirm(ownership, claim.drift);
+    });
   }
 
   /** The end of the lease on the monotonic clock, unless it is renewed. */
@@ -136,12 +141,14 @@ export class RedisLease implements HeldLease, WatchedLease {
     return drift - this.#drift > SUSPENDED;
   }
 
-  /** Takes over what Redis said of the claim, unless the lease has ended since it was asked. */
-  confirm(ownership: Ownership): void {
+  /**
+   * Takes over what Redis said of the claim, unless the lease has ended since it was asked. `drift` is the difference
+   * between wall clock and monotonic clock before it was asked.
+   */
+  confirm(ownership: Ownership, drift: number): void {
     if (!this.isHeld) return;
     if (ownership.state === 'held') {
       // After a suspension the old deadline is worth nothing; else it holds, since no script shortens a key's life.
-      const drift = clock.wallNow() - clock.now();
       this.#until = this.isSuspectAt(drift) ? ownership.until : Math.max(this.#until, ownership.until);
       this.#drift = drift;
     } else if (ownership.state !== 'unknown') {
@@ -150,7 +157,19 @@ export class RedisLease implements HeldLease, WatchedLease {
   }
 
   loseByDeadline(): void {
+    if (this.#isClaimed) {
+      // After a pause of the event loop the answer may lie there: it is read before the lease is called lost.
+      this.#isClaimed = false;
+      void this.#loseUnlessAnswered();
+      return;
+    }
     this.lose(this.renewUntil > this.#until ? 'unconfirmed' : 'expired');
+  }
+
+  async #loseUnlessAnswered(): Promise<void> {
+    await clock.immediate();
+    await clock.immediate();
+    if (this.isHeld && clock.now() >= this.#until) this.loseByDeadline();
   }
 
   lose(reason: LockLostReason): void {
@@ -168,9 +187,10 @@ export class RedisLease implements HeldLease, WatchedLease {
     if (this.#unlocking !== undefined) throw this.#notOwner();
     const { strategy, settings } = this.#services;
     const timeout = Math.min(settings.commandTimeout, this.#until - clock.now(), limit);
+    const drift = clock.wallNow() - clock.now();
     const [ownership] = await strategy.renew([{ claim: this.claim, ttl: atLeast }], timeout);
     if (ownership === undefined) return;
-    this.confirm(ownership);
+    this.confirm(ownership, drift);
     if (this.#loss !== undefined) throw this.lossError();
     if (ownership.state === 'unknown') {
       throw new CannotAcquireLockError(`Lock "${this.key}" could not be renewed: Redis did not confirm it`, this.key, {

@@ -181,8 +181,12 @@ export class RedisLock implements DistributedLock {
     this.#callers++;
     this.usedAt = wait.startedAt;
     try {
+      // Redis has said so to the holder.
+      if (wait.isSingleAttempt && this.isAcquiredInThisProcess) return null;
       const turn =
-        this.#queue.tryEnter() ?? (wait.isSingleAttempt ? undefined : await this.#queue.enter(wait, request.ttl));
+        this.#services.strategy.queue === 'redis'
+          ? new NoTurn()
+          : (this.#queue.tryEnter() ?? (wait.isSingleAttempt ? undefined : await this.#queue.enter(wait, request.ttl)));
       if (turn !== undefined) return await this.#contend(request, wait, turn);
       await this.#contention.assertAnswered(wait);
       return null;
@@ -254,6 +258,11 @@ export class RedisLock implements DistributedLock {
     const { nextOwner, redis } = this.#services;
     return new Claim(this.#names, nextOwner(), asked, redis.connectionEpoch, this.#lastYield);
   }
+}
+
+/** Where every caller queues in Redis for itself: nobody waits for a local turn. */
+class NoTurn implements Turn {
+  release(): void {}
 }
 
 /** A turn with which the lock itself came, from the caller before. */

@@ -17,7 +17,8 @@ export interface WatchedLease {
   renewing: boolean;
   /** Whether the wall clock has run so far ahead of the monotonic one that only Redis can tell if the lease is still held. */
   isSuspectAt(drift: number): boolean;
-  confirm(ownership: Ownership): void;
+  /** Takes over what Redis said; `drift` as it was before Redis was asked. */
+  confirm(ownership: Ownership, drift: number): void;
   loseByDeadline(): void;
 }
 
@@ -31,6 +32,7 @@ export class Watchdog {
   readonly #leases = new Set<WatchedLease>();
   #timer: NodeJS.Timeout | undefined;
   #wakesAt = Number.POSITIVE_INFINITY;
+  #askedAt = Number.NEGATIVE_INFINITY;
 
   constructor(strategy: LockStrategy, commandTimeout: number) {
     this.#strategy = strategy;
@@ -47,9 +49,9 @@ export class Watchdog {
     this.#leases.delete(lease);
   }
 
-  /** Somebody noticed that leases may not be relied on: asks Redis about them now. */
+  /** Somebody noticed that leases may not be relied on: asks Redis about them now, unless it has just been asked. */
   hurry(): void {
-    this.#wakeBy(clock.now());
+    this.#wakeBy(Math.max(clock.now(), this.#askedAt + LEAST_INTERVAL));
   }
 
   /** Leaves no timer behind. */
@@ -80,6 +82,7 @@ export class Watchdog {
     for (const lease of this.#leases) {
       if (lease.until <= now) {
         lease.loseByDeadline();
+        if (lease.isHeld) next = Math.min(next, now + LEAST_INTERVAL);
         continue;
       }
       next = Math.min(next, lease.until);
@@ -88,17 +91,29 @@ export class Watchdog {
       if (lease.renewAt - renewalInterval(lease) / 4 <= now || lease.isSuspectAt(drift)) due.push(lease);
       else next = Math.min(next, lease.renewAt);
     }
-    if (due.length > 0) void this.#renew(due, now);
+    for (const [timeout, leases] of this.#byPatience(due, now)) void this.#renew(leases, timeout, now, drift);
     this.#wakeBy(next);
   }
 
-  async #renew(leases: readonly WatchedLease[], now: number): Promise<void> {
-    let timeout = this.#commandTimeout;
+  /**
+   * How long each may wait for an answer: half of what is left, so that there is time for another try. Those that can
+   * wait about as long go together, so that none takes the time of one that has more.
+   */
+  #byPatience(leases: readonly WatchedLease[], now: number): Map<number, WatchedLease[]> {
+    const groups = new Map<number, WatchedLease[]>();
     for (const lease of leases) {
-      lease.renewing = true;
-      // Half of what is left, so that there is time for another try.
-      timeout = Math.min(timeout, Math.max((lease.until - now) / 2, LEAST_INTERVAL));
+      const patience = Math.max((lease.until - now) / 2, LEAST_INTERVAL);
+      const timeout = Math.min(2 ** Math.floor(Math.log2(patience)), this.#commandTimeout);
+      const group = groups.get(timeout);
+      if (group === undefined) groups.set(timeout, [lease]);
+      else group.push(lease);
     }
+    return groups;
+  }
+
+  async #renew(leases: readonly WatchedLease[], timeout: number, now: number, drift: number): Promise<void> {
+    this.#askedAt = now;
+    for (const lease of leases) lease.renewing = true;
     const answers = await this.#strategy.renew(
       // A lease that is not to be renewed is only asked about.
       leases.map((lease) => ({ claim: lease.claim, ttl: now < lease.renewUntil ? lease.claim.ttl : 0 })),
@@ -109,7 +124,7 @@ export class Watchdog {
       const answer = answers[i];
       lease.renewing = false;
       if (answer === undefined) return;
-      lease.confirm(answer);
+      lease.confirm(answer, drift);
       if (!lease.isHeld) return;
       const interval = renewalInterval(lease);
       const renewAt = answer.state === 'held' ? now + interval : answeredAt + interval / 6;

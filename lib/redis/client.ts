@@ -22,6 +22,8 @@ export interface RedisClient extends RedisCommands {
   withCommandOptions?(options: { timeout?: number; typeMapping?: Record<never, never> }): RedisCommands;
   /** node-redis' plain client: counts its connections, so that a reconnect can be noticed. */
   readonly socketEpoch?: number;
+  /** node-redis: the application has connected the client and not closed it. */
+  readonly isOpen?: boolean;
   /** node-redis' sentinel client: tells with the event `client-error` that it lost a connection. */
   on?(event: string, listener: () => void): unknown;
   off?(event: string, listener: () => void): unknown;
@@ -81,22 +83,25 @@ export class Redis {
 
   /**
    * Runs a script: EVALSHA, and EVAL where the server does not know it (NOSCRIPT; also after a failover).
+   * `asText`: EVAL at once, where a second round trip would come too late.
    * Rejects with `CommandTimeoutError` after `timeout` ms, at most the `commandTimeout`; the outcome is unknown then.
    */
-  run(script: Script, keys: string[], args: string[], timeout: number): Promise<unknown> {
+  run(script: Script, keys: string[], args: string[], timeout: number, asText = false): Promise<unknown> {
     return new Promise((resolve, reject) => {
       let over = false;
       const limit = Math.min(timeout, this.#commandTimeout);
       const options = { keys, arguments: args };
       const sentAt = clock.now();
-      const reply = this.#commands.evalSha(script.sha1, options).catch((error: unknown) => {
+      const sent = asText ? this.#commands.eval(script.source, options) : this.#commands.evalSha(script.sha1, options);
+      const reply = sent.catch((error: unknown) => {
         // Nobody waits for the answer of a command that is over: sending the script now would only do harm.
         if (over || !isNoScript(error)) throw error;
         return this.#commands.eval(script.source, options);
       });
       const timer = new Timer(limit, () => {
         over = true;
-        reject(new CommandTimeoutError(clock.now() - sentAt, reply));
+        // After a pause of the event loop the answer may lie in the socket's buffer: it is read first.
+        void clock.immediate().then(() => reject(new CommandTimeoutError(clock.now() - sentAt, reply)));
       });
       reply.then(
         (value) => {

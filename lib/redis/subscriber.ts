@@ -9,10 +9,10 @@ type Listener = (message: string, channel: string) => unknown;
 /** A pub/sub connection, by structure: node-redis' client, cluster and sentinel have it. */
 export interface RedisSubscriber {
   subscribe(channel: string, listener: Listener): Promise<unknown>;
-  unsubscribe(channel: string, listener?: (message: never, channel: never) => unknown): Promise<unknown>;
+  unsubscribe(channel: string, listener?: (message: unknown, channel: unknown) => unknown): Promise<unknown>;
   /** Sharded channels, for the lock types that need them on a cluster. */
   sSubscribe?(channel: string, listener: Listener): Promise<unknown>;
-  sUnsubscribe?(channel: string, listener?: (message: never, channel: never) => unknown): Promise<unknown>;
+  sUnsubscribe?(channel: string, listener?: (message: unknown, channel: unknown) => unknown): Promise<unknown>;
   /** For the event `ready`: after a reconnect everybody who waits looks again. */
   on?(event: string, listener: () => void): unknown;
   off?(event: string, listener: () => void): unknown;
@@ -44,8 +44,9 @@ class Channel {
   /** The last command about it. */
   traffic: Promise<void> = Promise.resolve();
 
-  readonly hear = (message: string): void => {
-    for (const subscription of [...this.subscriptions]) subscription.hear(message, subscription);
+  // `unknown` as in RedisSubscriber: it is a string, since no listener of ours asks for buffers.
+  readonly hear = (message: unknown): void => {
+    for (const subscription of [...this.subscriptions]) subscription.hear(String(message), subscription);
   };
 }
 
@@ -208,6 +209,10 @@ export class Subscriber {
     this.#own = own;
     own.on('error', () => undefined); // it reconnects by itself; without a listener the process would crash
     own.on('ready', this.#wakeAll);
+    // It would try to reconnect for ever, and keep the process alive, though the application is done with Redis.
+    own.on('reconnecting', () => {
+      if (client.isOpen === false) own.destroy();
+    });
     await own.connect();
     own.unref?.();
     return own;

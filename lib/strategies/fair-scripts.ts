@@ -27,9 +27,12 @@ export const TICKET_GRACE = 10_000;
 export const TOLD = { byMessage: 'm', byPolling: 'p', never: 'n' } as const;
 
 /** Among so many tickets behind a grant, another process is looked for that is to see to it. */
-const DEPUTY_AMONG = 50;
+const DEPUTY_AMONG = 1_000;
 
-const PRELUDE = `
+/** So many tickets are read at a time. */
+const BATCH = 50;
+
+const BASICS = `
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local me, prefix, publish, fenceLife = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local time = redis.call('TIME')
@@ -48,6 +51,18 @@ end
 -- Who asks is alive.
 local function hear() redis.call('HDEL', tickets, 'absent:' .. me) end
 
+`;
+
+/** The lock is the ticket's already: it was granted unheard, or the reply that said so was lost. Makes it last. */
+const TAKE = `
+local function claim(ticket, ttl)
+  if redis.call('PTTL', lock) < tonumber(ttl) then redis.call('PEXPIRE', lock, ttl) end
+  if redis.call('HGET', tickets, 'granted') == ticket then redis.call('HDEL', tickets, 'granted') end
+  forget(ticket)
+end
+`;
+
+const PRELUDE = `${BASICS}${TAKE}
 -- max(last + 1, server time in microseconds), as for the other types.
 local function mint()
   if not fence then return '' end
@@ -56,7 +71,8 @@ local function mint()
   return token
 end
 
-local function lastToken() return fence and redis.call('GET', fence) or '' end
+-- Of what is held already. A counter that was lost is begun anew.
+local function lastToken() return fence and (redis.call('GET', fence) or mint()) or '' end
 
 -- PEXPIRE first: when it is out of memory, Redis refuses SET to a script that has not written yet.
 local function give(ticket, life)
@@ -71,6 +87,12 @@ local function tell(process, message)
   return type(heard) == 'number' and heard or 0
 end
 
+-- The last ticket may just have left the hash, and its life with it.
+local function note(field, value)
+  redis.call('HSET', tickets, field, value)
+  if redis.call('PTTL', tickets) < 0 then redis.call('PEXPIRE', tickets, ${TICKET_GRACE}) end
+end
+
 -- Gives the lock, which is free or about to be, to the first ticket that is alive. Returns the ticket and its token when
 -- it is one of the process that asks, which learns it from the reply; true when it is another's; false when there is none.
 local function handOn()
@@ -78,28 +100,34 @@ local function handOn()
   if unclaimed then
     redis.call('HDEL', tickets, 'granted')
     -- A frozen host with a hundred tickets would cost a hundred windows.
-    if processOf(unclaimed) ~= me then redis.call('HSET', tickets, 'absent:' .. processOf(unclaimed), 1) end
+    if processOf(unclaimed) ~= me then note('absent:' .. processOf(unclaimed), 1) end
   end
-  local deaf, kept, grantee, window, token = {}, 0, nil, nil, nil
+  local deaf, kept, grantee, granted, window, token = {}, 0, nil, false, nil, nil
   while true do
-    local batch = redis.call('ZRANGE', queue, kept, kept + 9)
-    if #batch == 0 then return grantee ~= nil end
+    local batch = redis.call('ZRANGE', queue, kept, kept + ${BATCH - 1})
+    if #batch == 0 then return granted, token end
     for _, ticket in ipairs(batch) do
-      local life, ttl, told = string.match(redis.call('HGET', tickets, ticket) or '', '^(%d+):(%d+):(%a)$')
       local process = processOf(ticket)
-      if not life then
+      local life, ttl, told
+      if not (grantee and (process == grantee or deaf[process])) then
+        life, ttl, told = string.match(redis.call('HGET', tickets, ticket) or '', '^(%d+):(%d+):(%a)$')
+      end
+      if grantee and (process == grantee or deaf[process]) then
+        kept = kept + 1
+        if kept > ${DEPUTY_AMONG} then return granted, token end
+      elseif not life then
         forget(ticket)
       elseif grantee then
-        -- Should the grant not be claimed, no script runs when it ends: then another process is to look.
-        if process ~= grantee and not deaf[process] and told == '${TOLD.byMessage}' then
-          if tell(process, 'look:' .. window) > 0 then return true end
-          deaf[process] = true
-        end
+        -- No script runs when the grant ends unclaimed, or its holder dies: then another process is to look.
+        if told == '${TOLD.byMessage}' and tell(process, 'look:' .. window) > 0 then return granted, token end
+        deaf[process] = true
         kept = kept + 1
-        if kept > ${DEPUTY_AMONG} then return true end
       elseif process == me then
+        local before = redis.call('PTTL', lock)
         give(ticket, ttl)
-        return ticket, mint()
+        grantee, granted, window, token = process, ticket, ttl, mint()
+        -- Whoever waits knows when the life of the key ends; unless it ends earlier now.
+        if before <= tonumber(ttl) then return granted, token end
       else
         local isOver = tonumber(life) * 1000 < now
         local isReached = false
@@ -112,8 +140,8 @@ local function handOn()
         end
         if isReached then
           give(ticket, window)
-          redis.call('HSET', tickets, 'granted', ticket)
-          grantee = process
+          note('granted', ticket)
+          grantee, granted = process, true
         elseif isOver then
           forget(ticket)
         else
@@ -124,13 +152,6 @@ local function handOn()
       end
     end
   end
-end
-
--- The lock is the ticket's already: it was granted unheard, or the reply that said so was lost. Makes it last.
-local function claim(ticket, ttl)
-  if redis.call('PTTL', lock) < tonumber(ttl) then redis.call('PEXPIRE', lock, ttl) end
-  if redis.call('HGET', tickets, 'granted') == ticket then redis.call('HDEL', tickets, 'granted') end
-  forget(ticket)
 end
 `;
 
@@ -154,6 +175,9 @@ for i = 5, #ARGV, 4 do
     claim(ticket, ttl)
     mine, token = ticket, lastToken()
   elseif told ~= '${TOLD.never}' then
+    -- A ticket that had its place keeps it also when the server is out of memory: Redis lets a script go on that has
+    -- written something.
+    if score ~= '0' then hear() end
     if score == '0' then
       local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
       score = redis.call('ZSCORE', queue, ticket) or digits(math.max((tonumber(last) or 0) + 1, now))
@@ -205,7 +229,7 @@ return { answer, mine, token, redis.call('PTTL', lock), digits(now) }`);
  * ARGV ticket, ttl. Makes a grant last as long as was asked for.
  * Returns { life of the lock's key in ms, or -1 nobody's, -2 another's; server time }.
  */
-export const CLAIM = new Script(`${PRELUDE}
+export const CLAIM = new Script(`${BASICS}${TAKE}
 local holder = redis.call('GET', lock)
 if holder ~= ARGV[5] then return { holder and -2 or -1, digits(now) } end
 claim(ARGV[5], ARGV[6])

@@ -1,6 +1,6 @@
 import { clock, pause, reliableUntil } from '../clock';
 import type { Redis } from '../redis/client';
-import { isFinal } from '../redis/failure';
+import { isFinal, isServerAnswer } from '../redis/failure';
 import type { LockNames } from '../redis/names';
 import type { Script } from '../redis/script';
 import { Subscriber } from '../redis/subscriber';
@@ -53,6 +53,8 @@ export class FairStrategy extends StringKeyStrategy {
   readonly #commandTimeout: number;
   readonly #rooms = new Map<string, WaitingRoom>();
   readonly #serverClock = new ServerClock();
+  /** The connections over which the server got to know CLAIM. */
+  #claimedOver: string | undefined;
   /** The owner that has each lock in this process, so that news of a grant that came twice is not taken for a stray one. */
   readonly #entered = new WeakMap<LockNames, string>();
   readonly #roomServices: RoomServices;
@@ -91,7 +93,10 @@ export class FairStrategy extends StringKeyStrategy {
     const ticket = room?.admit(claim) ?? new Ticket(claim);
     // From the wait before, this process may be listening still; the first wait of all is to cost an uncontended lock nothing.
     if (this.#subscriber.peek(names.lock) !== undefined) room?.listen();
-    const answer = await this.#ask(names, [ticket], timeout);
+    const answer = await this.#ask(names, [ticket], timeout).catch((error: unknown) => {
+      this.#missedReply(names, error);
+      throw error;
+    });
     room?.lookAfter(answer.life);
     if (answer.mine === owner) return this.#enter(claim, this.#grant(answer));
     return { granted: false, remaining: answer.life, roundTrip: clock.now() - answer.sentAt };
@@ -115,9 +120,14 @@ export class FairStrategy extends StringKeyStrategy {
     if (this.#entered.get(names) === owner) this.#entered.delete(names);
     const args = [owner, this.deleteCommand, names.lock, ...this.channels(names)];
     const sentAt = clock.now();
-    const [answer, ...rest] = await this.#run(LEAVE, names, args, timeout);
-    this.#take(names, rest, sentAt);
-    return this.released(Number(answer));
+    try {
+      const [answer, ...rest] = await this.#run(LEAVE, names, args, timeout);
+      this.#take(names, rest, sentAt);
+      return this.released(Number(answer));
+    } catch (error) {
+      this.#missedReply(names, error);
+      throw error;
+    }
   }
 
   /** Callers queue in Redis each for itself: there is nobody to hand over to but by `release`. */
@@ -132,6 +142,11 @@ export class FairStrategy extends StringKeyStrategy {
       this.#rooms.set(names.lock, room);
     }
     return room;
+  }
+
+  /** It may have said that the lock is another caller's of this process. */
+  #missedReply(names: LockNames, error: unknown): void {
+    if (!isServerAnswer(error)) void this.#rooms.get(names.lock)?.look();
   }
 
   #enter(claim: Claim, grant: Grant): Grant {
@@ -184,11 +199,17 @@ export class FairStrategy extends StringKeyStrategy {
 
   #listen(names: LockNames, process: string): Subscription | undefined {
     const channel = channelPrefix(names) + process;
-    return this.#subscriber.listen(names.lock, [channel], (message) => this.#hear(names, message));
+    // The other types, and Spring, tell of a release on a channel that is not sharded.
+    const channels = this.redis.isCluster ? [channel] : [channel, ...this.channels(names)];
+    return this.#subscriber.listen(names.lock, channels, (message) => this.#hear(names, message));
   }
 
-  /** `look:<ms>`: somebody else has a grant that may not be claimed; `grant:<ticket>:<server time>:<window>:<token>`. */
+  /** The lock's name: it was released. `look:<ms>`: somebody else has a grant that may not be claimed; `grant:<ticket>:<server time>:<window>:<token>`. */
   #hear(names: LockNames, message: string): void {
+    if (message === names.lock) {
+      void this.#rooms.get(names.lock)?.look();
+      return;
+    }
     const [kind, ...parts] = message.split(':');
     if (kind === 'look') {
       this.#rooms.get(names.lock)?.seeTo(Number(parts[0]));
@@ -231,7 +252,11 @@ export class FairStrategy extends StringKeyStrategy {
       const sentAt = clock.now();
       try {
         const timeout = Math.max(LEAST_PAUSE, (until - sentAt) / 2);
-        const [life, time] = await this.#run(CLAIM, names, [owner, String(ttl)], timeout);
+        // The first time as text: an unknown script would cost another round trip, and a task may block the event loop.
+        const connection = this.#connection;
+        const asText = connection === undefined || connection !== this.#claimedOver;
+        const [life, time] = await this.#run(CLAIM, names, [owner, String(ttl)], timeout, asText);
+        this.#claimedOver = connection;
         this.#serverClock.note(sentAt, clock.now(), Number(time) / 1000, this.#connection);
         return ownership(Number(life), sentAt);
       } catch (cause) {
@@ -247,12 +272,18 @@ export class FairStrategy extends StringKeyStrategy {
     return connectionEpoch === undefined ? undefined : `${connectionEpoch}/${this.#subscriber.reconnects}`;
   }
 
-  async #run(script: Script, names: LockNames, args: readonly string[], timeout: number): Promise<unknown[]> {
+  async #run(
+    script: Script,
+    names: LockNames,
+    args: readonly string[],
+    timeout: number,
+    asText = false,
+  ): Promise<unknown[]> {
     const keys = [names.lock, names.companion('queue'), names.companion('tickets')];
     if (this.fencing) keys.push(names.companion('fence'));
     const [owner = ''] = args;
     const common = [processOf(owner), channelPrefix(names), this.#publish, FENCE_LIFE];
-    return (await this.redis.run(script, keys, [...common, ...args], timeout)) as unknown[];
+    return (await this.redis.run(script, keys, [...common, ...args], timeout, asText)) as unknown[];
   }
 }
 

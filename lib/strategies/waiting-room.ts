@@ -67,6 +67,7 @@ export class WaitingRoom {
   #unlisten: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isLooking = false;
+  #isToLookAgain = false;
   #deputyAt = Number.POSITIVE_INFINITY;
 
   constructor(names: LockNames, services: RoomServices) {
@@ -136,7 +137,13 @@ export class WaitingRoom {
   }
 
   async look(): Promise<void> {
-    if (this.#isLooking || this.#tickets.size === 0) return;
+    if (this.#tickets.size === 0) return;
+    // What is missed now, the look that is under way may have been too early for.
+    if (this.#isLooking) {
+      this.#isToLookAgain = true;
+      return;
+    }
+    this.#isToLookAgain = false;
     this.#isLooking = true;
     this.#deputyAt = Number.POSITIVE_INFINITY;
     this.listen();
@@ -153,6 +160,6 @@ export class WaitingRoom {
       this.#isLooking = false;
     }
     // Redis was told that these tickets poll: now they need not.
-    if (this.isListening && !wasListening) await this.look();
+    if (this.#isToLookAgain || (this.isListening && !wasListening)) await this.look();
   }
 }

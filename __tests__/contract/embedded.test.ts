@@ -1,0 +1,4 @@
+import { embeddedClient } from '../support/client-kinds';
+import { contractFor } from './lock-contract';
+
+contractFor(embeddedClient);

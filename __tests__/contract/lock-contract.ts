@@ -1,0 +1,46 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe } from '@jest/globals';
+import { LOCK_TYPES, type LockType } from '../../lib/strategies';
+import type { ClientKind } from '../support/client-kinds';
+import { describeReal } from '../support/redis';
+import { Bench } from './bench';
+import { acquiring } from './parts/acquiring';
+import { closing } from './parts/closing';
+import { exclusion } from './parts/exclusion';
+import { expiring } from './parts/expiring';
+import { fencing } from './parts/fencing';
+import { keepingAlive } from './parts/keeping-alive';
+import { releasing } from './parts/releasing';
+import { renewing } from './parts/renewing';
+import { running } from './parts/running';
+import { waiting } from './parts/waiting';
+
+const parts = [
+  acquiring,
+  waiting,
+  releasing,
+  expiring,
+  renewing,
+  keepingAlive,
+  running,
+  fencing,
+  closing,
+  exclusion,
+] as const;
+
+/** What every type of lock has to keep through every kind of client. */
+export function lockContract(lockType: LockType, kind: ClientKind): void {
+  const describeHere = kind.needsRealRedis ? describeReal : describe;
+  describeHere(`A ${lockType} lock through ${kind.name}`, () => {
+    const bench = new Bench(lockType, kind);
+    beforeAll(() => bench.open(), 20_000);
+    beforeEach(() => bench.beginTest());
+    afterEach(() => bench.endTest());
+    afterAll(() => bench.close());
+    for (const part of parts) part(bench);
+  });
+}
+
+/** The contract for every type of lock that there is. */
+export function contractFor(kind: ClientKind): void {
+  for (const lockType of LOCK_TYPES) lockContract(lockType, kind);
+}

@@ -1,0 +1,55 @@
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { RedisLockRegistry } from '../../lib';
+import { isLockType, type LockType } from '../../lib/strategies';
+import { Oracle } from '../support/oracle';
+import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+
+/** Those that write the same string key. */
+const lockTypes = ['spin', 'pub-sub', 'fair'].filter(isLockType);
+const pairs = lockTypes.flatMap((one) =>
+  lockTypes.filter((other) => other !== one).map((other) => [one, other] as const),
+);
+
+describeReal('Locks of different types on one name', () => {
+  let client: TestClient;
+  let registryKey: string;
+  let registries: RedisLockRegistry[] = [];
+
+  beforeEach(async () => {
+    client ??= await createRealClient();
+    registryKey = uniqueKey('mixed');
+  });
+
+  afterEach(async () => {
+    await Promise.all(registries.map((registry) => registry.close({ timeout: 0 })));
+    registries = [];
+  });
+
+  const registryOf = (lockType: LockType, expireAfter = 60_000): RedisLockRegistry => {
+    const registry = new RedisLockRegistry(client, { registryKey, lockType, idleBetweenTries: 20, expireAfter });
+    registries.push(registry);
+    return registry;
+  };
+
+  it('exclude each other, so that a rolling change of type is safe (P13)', async () => {
+    const types = lockTypes.map((lockType) => registryOf(lockType, 400));
+    const oracle = new Oracle(await createRealClient());
+    await Promise.all(
+      types.flatMap((registry) =>
+        Array.from({ length: 20 }, () => registry.run('key', () => oracle.section(() => undefined))),
+      ),
+    );
+    expect(oracle.entered).toBe(20 * lockTypes.length);
+    expect(oracle.violations).toEqual([]);
+  }, 15_000);
+
+  it.each(pairs)('do not keep each other waiting for the ttl: %s released, %s waits', async (holding, waiting) => {
+    const lease = await registryOf(holding).obtain('key').lock();
+    const lock = registryOf(waiting).obtain('key');
+    const next = lock.lock({ waitTime: 4_000 });
+    // It has tried, and it listens where it does so.
+    expect(await registryOf(waiting).obtain('key').tryLock({ waitTime: 100 })).toBeNull();
+    await lease.unlock();
+    await (await next).unlock();
+  });
+});

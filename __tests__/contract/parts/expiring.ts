@@ -1,0 +1,64 @@
+import { describe, expect, it } from '@jest/globals';
+import { LockLostError } from '../../../lib';
+import { until } from '../../support/until';
+import type { Bench } from '../bench';
+import { reliable, SLACK } from '../timing';
+
+export function expiring(bench: Bench): void {
+  describe('a lease with a ttl', () => {
+    it('ends by itself, told by its signal, a little before the key does (P3, P4)', async () => {
+      const asked = performance.now();
+      const lease = await bench.registry().obtain('key').lock({ ttl: 200 });
+      const granted = performance.now();
+      const life = await bench.life('key');
+      const lifeOfKeyEnds = performance.now() + life;
+      let abortedAt = 0;
+      let heldAtAbort = true;
+      lease.signal.addEventListener('abort', () => {
+        abortedAt = performance.now();
+        heldAtAbort = lease.remaining > 0;
+      });
+      await until(() => lease.signal.aborted);
+      expect(heldAtAbort).toBe(false);
+      expect(abortedAt).toBeGreaterThanOrEqual(asked + reliable(200));
+      expect(abortedAt).toBeLessThan(granted + 200 + SLACK);
+      expect(asked + reliable(200)).toBeLessThan(lifeOfKeyEnds);
+      expect(lease.signal.reason).toBeInstanceOf(LockLostError);
+      expect(lease.signal.reason).toMatchObject({ reason: 'expired', key: 'key' });
+      expect(lease.remaining).toBe(0);
+      expect(() => lease.assertHeld()).toThrow(LockLostError);
+    });
+
+    it('is over for this process too: the lock is not held, and the next local caller gets it without an unlock', async () => {
+      const lock = bench.registry().obtain('key');
+      const first = await lock.lock({ ttl: 100 });
+      const second = await lock.lock({ waitTime: 100 + SLACK });
+      expect(first.remaining).toBe(0);
+      expect(lock.isAcquiredInThisProcess).toBe(true);
+      await expect(first.unlock()).rejects.toThrow(LockLostError);
+      second.assertHeld();
+      await second.unlock();
+      expect(lock.isAcquiredInThisProcess).toBe(false);
+    });
+
+    it('can be relied on for less and less', async () => {
+      const lease = await bench.registry().obtain('key').lock({ ttl: 100 });
+      const seen = [lease.remaining];
+      await until(() => {
+        const { remaining } = lease;
+        if (remaining !== seen.at(-1)) seen.push(remaining);
+        return remaining === 0;
+      });
+      expect(seen.length).toBeGreaterThan(3);
+      expect(seen).toEqual([...seen].sort((a, b) => b - a));
+    });
+
+    it('is a fresh one when the key is taken again: the ttl of an earlier lease does not stick', async () => {
+      const lock = bench.registry({ expireAfter: 20_000 }).obtain('key');
+      await (await lock.lock({ ttl: 60_000 })).unlock();
+      await lock.lock();
+      expect(await bench.life('key')).toBeLessThanOrEqual(20_000);
+      await lock.unlock();
+    });
+  });
+}

@@ -1,0 +1,48 @@
+import { describe, expect, it } from '@jest/globals';
+import type { Bench } from '../bench';
+
+export function fencing(bench: Bench): void {
+  describe('fencing tokens', () => {
+    it('are not there unless they are asked for', async () => {
+      const lease = await bench.registry().obtain('key').lock();
+      expect(lease.fencingToken).toBeUndefined();
+      await lease.unlock();
+    });
+
+    it('rise with every acquisition, by whichever process and in whatever way (P10)', async () => {
+      const registries = [bench.registry({ fencing: true }), bench.otherRegistry({ fencing: true })] as const;
+      const oracle = bench.oracle();
+      for (let round = 0; round < 5; round++) {
+        for (const registry of registries) {
+          await registry.run('key', (lease) => oracle.write(lease.fencingToken));
+          const lease = await registry.obtain('key').tryLock();
+          oracle.write(lease?.fencingToken);
+          expect(Number.isSafeInteger(lease?.fencingToken)).toBe(true);
+          await lease?.unlock();
+        }
+      }
+      expect(oracle.violations).toEqual([]);
+    });
+
+    it('rise after an expiry, and under contention (P10)', async () => {
+      const [mine, theirs] = [bench.registry({ fencing: true }), bench.otherRegistry({ fencing: true })];
+      const oracle = bench.oracle();
+      oracle.write((await mine.obtain('key').lock({ ttl: 50 })).fencingToken);
+      await Promise.all(
+        Array.from({ length: 40 }, (_, i) =>
+          (i % 2 ? mine : theirs).run('key', ({ fencingToken }) => oracle.write(fencingToken)),
+        ),
+      );
+      expect(oracle.violations).toEqual([]);
+    });
+
+    it('do not change when a lease is renewed, nor does a refused attempt take the key', async () => {
+      const lease = await bench.registry({ fencing: true }).obtain('key').lock({ ttl: 5_000 });
+      const { fencingToken } = lease;
+      expect(await bench.otherRegistry({ fencing: true }).obtain('key').tryLock()).toBeNull();
+      await lease.renew(10_000);
+      expect(lease.fencingToken).toBe(fencingToken);
+      await lease.unlock();
+    });
+  });
+}

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { type LockWarning, RedisLockRegistry } from '../../lib';
+import { type RedisServer, startRedis } from '../../scripts/redis';
+import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+
+/** How often a command was carried out, by clients and scripts together. */
+async function calls(admin: TestClient, command: string): Promise<number> {
+  const stats = await admin.info('commandstats');
+  return Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
+}
+
+async function userWith(admin: TestClient, server: RedisServer | undefined, ...rules: string[]): Promise<TestClient> {
+  const username = uniqueKey('user').replaceAll(':', '-');
+  await admin.sendCommand(['ACL', 'SETUSER', username, 'on', '>secret', '~*', ...rules]);
+  return createRealClient({ username, password: 'secret', ...(server && { socket: server.address }) });
+}
+
+describeReal('A spin lock on a server', () => {
+  describe('that has renamed UNLINK away', () => {
+    let server: RedisServer;
+    let client: TestClient;
+
+    beforeAll(async () => {
+      server = await startRedis({ args: ['--rename-command', 'UNLINK', ''] });
+      client = await createRealClient({ socket: server.address });
+    });
+
+    afterAll(async () => {
+      client.destroy();
+      await server.stop();
+    });
+
+    it('deletes by DEL', async () => {
+      const registry = new RedisLockRegistry(client, { registryKey: uniqueKey() });
+      for (let i = 1; i <= 3; i++) {
+        await registry.run('key', () => undefined);
+        expect(await client.dbSize()).toBe(0);
+        expect(await calls(client, 'del')).toBe(i);
+      }
+      await registry.close();
+    });
+  });
+
+  describe('whose user', () => {
+    let server: RedisServer;
+    let admin: TestClient;
+
+    beforeAll(async () => {
+      server = await startRedis();
+      admin = await createRealClient({ socket: server.address });
+    });
+
+    afterAll(async () => {
+      admin.destroy();
+      await server.stop();
+    });
+
+    it('may not UNLINK: DEL from then on, and UNLINK is not even tried', async () => {
+      const client = await userWith(admin, server, '&*', '+@all', '-unlink');
+      const registry = new RedisLockRegistry(client, { registryKey: uniqueKey() });
+      await registry.run('key', () => undefined);
+      expect(await admin.dbSize()).toBe(0);
+      // Now it may, but it has been learnt that it may not.
+      await admin.sendCommand(['ACL', 'SETUSER', String(await client.sendCommand(['ACL', 'WHOAMI'])), '+unlink']);
+      const before = await calls(admin, 'unlink');
+      await registry.run('key', () => undefined);
+      expect(await calls(admin, 'unlink')).toBe(before);
+      expect(await admin.dbSize()).toBe(0);
+      await registry.close();
+      client.destroy();
+    });
+
+    it('may UNLINK: it does', async () => {
+      const before = await calls(admin, 'unlink');
+      const registry = new RedisLockRegistry(admin, { registryKey: uniqueKey() });
+      await registry.run('key', () => undefined);
+      expect(await calls(admin, 'unlink')).toBe(before + 1);
+      await registry.close();
+    });
+
+    it('has no rights on channels: it can release, and is not warned of it', async () => {
+      const client = await userWith(admin, server, 'resetchannels', '+@all');
+      const warnings: LockWarning[] = [];
+      const registry = new RedisLockRegistry(client, {
+        registryKey: uniqueKey(),
+        onWarning: (warning) => void warnings.push(warning),
+      });
+      await expect(client.publish('channel', 'message')).rejects.toThrow('NOPERM');
+      const lease = await registry.obtain('key').lock();
+      await lease.renew();
+      await lease.unlock();
+      expect(await admin.dbSize()).toBe(0);
+      expect(warnings).toEqual([]);
+      await registry.close();
+      client.destroy();
+    });
+
+    it('has only the rights that the scripts need: it can lock, renew and unlock', async () => {
+      const rules = ['+evalsha', '+eval', '+get', '+set', '+pttl', '+pexpire', '+del', '+time', '+hello'];
+      const client = await userWith(admin, server, 'resetchannels', ...rules);
+      const registry = new RedisLockRegistry(client, { registryKey: uniqueKey(), fencing: true });
+      const lease = await registry.obtain('key').lock({ ttl: 1_000 });
+      await lease.renew(5_000);
+      expect(await registry.obtain('key').tryLock()).toBeNull();
+      await lease.unlock();
+      await registry.close();
+      client.destroy();
+    });
+
+    it('may not run scripts: the lock is refused at once, and the reason given', async () => {
+      const client = await userWith(admin, server, '+@all', '-evalsha', '-eval');
+      const registry = new RedisLockRegistry(client, { registryKey: uniqueKey() });
+      await expect(registry.obtain('key').lock()).rejects.toThrow(/"key".*NOPERM/);
+      await expect(registry.obtain('key').tryLock()).rejects.toMatchObject({ code: 'ERR_CANNOT_ACQUIRE_LOCK' });
+      await registry.close();
+      client.destroy();
+    });
+  });
+});

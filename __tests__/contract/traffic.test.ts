@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { RedisLockRegistry } from '../../lib';
+import { type Monitor, startMonitor } from '../support/monitor';
+import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+import { until } from '../support/until';
+
+describeReal('What a spin lock sends', () => {
+  let monitor: Monitor;
+  let clients: TestClient[];
+  let registryKey: string;
+
+  beforeAll(async () => {
+    monitor = await startMonitor();
+    clients = await Promise.all([createRealClient(), createRealClient(), createRealClient()]);
+  });
+
+  beforeEach(() => {
+    registryKey = uniqueKey('traffic');
+  });
+
+  afterAll(() => monitor.stop());
+
+  const registryOn = (client: TestClient | undefined) =>
+    new RedisLockRegistry(client as TestClient, { registryKey, lockType: 'spin' });
+
+  /** What clients have sent, without what scripts did, about locks of this test. */
+  const sent = async () => {
+    await monitor.settle();
+    return monitor.commands.filter(
+      ({ source, args }) => source !== 'lua' && args.some((text) => text.includes(registryKey)),
+    );
+  };
+
+  const settleAndClear = async () => {
+    await monitor.settle();
+    monitor.clear();
+  };
+
+  it('is two commands for an uncontended lock and unlock', async () => {
+    const registry = registryOn(clients[0]);
+    await registry.run('warm up', () => undefined);
+    await settleAndClear();
+    await (await registry.obtain('key').lock()).unlock();
+    expect((await sent()).map(({ name }) => name)).toEqual(['EVALSHA', 'EVALSHA']);
+    await registry.close();
+  });
+
+  it('is about ten attempts of one script for each process in a second of waiting, however many callers wait (P9)', async () => {
+    const [holder, ...waiters] = clients.map(registryOn) as [RedisLockRegistry, ...RedisLockRegistry[]];
+    const lease = await holder.obtain('key').lock();
+    await settleAndClear();
+    const controller = new AbortController();
+    const { signal } = controller;
+    const outcomes = Promise.allSettled(
+      waiters.flatMap((registry) => Array.from({ length: 50 }, () => registry.obtain('key').lock({ signal }))),
+    );
+    const started = performance.now();
+    await until(() => performance.now() - started > 1_000);
+    const attempts = await sent();
+    controller.abort();
+    expect((await outcomes).every(({ status }) => status === 'rejected')).toBe(true);
+    expect(attempts.length).toBeGreaterThanOrEqual(2 * 5);
+    expect(attempts.length).toBeLessThanOrEqual(2 * 12);
+    expect(new Set(attempts.map(({ args }) => args[0])).size).toBe(1);
+    await lease.unlock();
+    await Promise.all([holder, ...waiters].map((registry) => registry.close()));
+  });
+
+  it('is O(callers) when many callers of one process take turns, with no attempt in vain', async () => {
+    const registry = registryOn(clients[0]);
+    await registry.run('key', () => undefined);
+    await settleAndClear();
+    await Promise.all(Array.from({ length: 50 }, () => registry.run('key', () => undefined)));
+    const { length } = await sent();
+    expect(length).toBeLessThanOrEqual(100);
+    expect(length).toBeGreaterThanOrEqual(51);
+    await registry.close();
+  });
+
+  it('leaves nothing on the connection behind that another user of it would feel', async () => {
+    const client = clients[0] as TestClient;
+    const before = client.listenerCount('error');
+    await registryOn(client).run('key', () => undefined);
+    expect(client.listenerCount('error')).toBe(before);
+    expect(await client.get(`${registryKey}:key`)).toBeNull();
+    expect(client.isReady).toBe(true);
+  });
+});

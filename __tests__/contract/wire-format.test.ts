@@ -1,0 +1,182 @@
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+import { until } from '../support/until';
+import { SLACK } from './timing';
+
+/** The lock types that write the key as Spring Integration's RedisLockRegistry does. */
+const lockTypes = ['spin'] as const;
+
+describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegistry sees it", (lockType) => {
+  let client: TestClient;
+  let spring: TestClient;
+  let registryKey: string;
+  let name: string;
+  let registries: RedisLockRegistry[] = [];
+
+  const registry = (options: Partial<RedisLockRegistryOptions> = {}) => {
+    const made = new RedisLockRegistry(client, { registryKey, lockType, idleBetweenTries: 10, ...options });
+    registries.push(made);
+    return made;
+  };
+
+  beforeEach(async () => {
+    client ??= await createRealClient();
+    spring ??= await createRealClient();
+    registryKey = uniqueKey('spring');
+    name = `${registryKey}:order:42`;
+  });
+
+  afterEach(async () => {
+    await Promise.all(registries.map((made) => made.close({ timeout: 0 })));
+    registries = [];
+  });
+
+  it('is a string at registryKey:key, with an expiry, and nothing else', async () => {
+    const lease = await registry({ expireAfter: 30_000 }).obtain('order:42').lock();
+    expect(await spring.keys(`*${registryKey}*`)).toEqual([name]);
+    expect(await spring.type(name)).toBe('string');
+    const life = await spring.pTTL(name);
+    expect(life).toBeLessThanOrEqual(30_000);
+    expect(life).toBeGreaterThan(30_000 - SLACK);
+    await lease.unlock();
+    expect(await spring.keys(`*${registryKey}*`)).toEqual([]);
+  });
+
+  it('has a value of its own for every acquisition: a client id and a number', async () => {
+    const lock = registry().obtain('order:42');
+    const values = new Set<string | null>();
+    for (let i = 0; i < 3; i++) await lock.run(async () => values.add(await spring.get(name)));
+    expect(values.size).toBe(3);
+    for (const value of values) expect(value).toMatch(/^[0-9a-f-]{36}:\d+$/);
+  });
+
+  it('tells of its release on the channel registryKey-channel:name, with the name as the message', async () => {
+    const subscriber = await createRealClient();
+    const heard: [string, string][] = [];
+    await subscriber.pSubscribe(`${registryKey}-channel:*`, (message, channel) => void heard.push([channel, message]));
+    let keyWhenHeard: number | undefined;
+    await subscriber.subscribe(`${registryKey}-channel:${name}`, async () => {
+      keyWhenHeard = await spring.exists(name);
+    });
+    await registry()
+      .obtain('order:42')
+      .run(() => expect(heard).toEqual([]));
+    await until(() => heard.length > 0 && keyWhenHeard !== undefined);
+    expect(heard).toEqual([[`${registryKey}-channel:${name}`, name]]);
+    expect(keyWhenHeard).toBe(0);
+  });
+
+  it('says nothing when there was nothing to release', async () => {
+    const subscriber = await createRealClient();
+    const heard: string[] = [];
+    await subscriber.pSubscribe(`${registryKey}-channel:*`, (message) => void heard.push(message));
+    const gone = await registry().obtain('gone').lock();
+    const stolen = await registry().obtain('stolen').lock();
+    await spring.del(`${registryKey}:gone`);
+    await spring.set(`${registryKey}:stolen`, 'spring', { PX: 1_000 });
+    await expect(gone.unlock()).rejects.toMatchObject({ reason: 'expired' });
+    await expect(stolen.unlock()).rejects.toMatchObject({ reason: 'stolen' });
+    await registry().run('last', () => undefined);
+    await until(() => heard.length > 0);
+    expect(heard).toEqual([`${registryKey}:last`]);
+  });
+
+  it('is refused while a Spring client has the key, and to be had when that releases it in its manner', async () => {
+    await spring.set(name, '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11', { PX: 60_000, condition: 'NX' });
+    const lock = registry().obtain('order:42');
+    expect(await lock.tryLock()).toBeNull();
+    const waiting = lock.lock();
+    expect(await registry().obtain('order:42').tryLock({ waitTime: 50 })).toBeNull();
+    await spring.unlink(name); // spin locks of Spring publish nothing
+    const lease = await waiting;
+    expect(await spring.set(name, 'spring', { PX: 60_000, condition: 'NX' })).toBeNull();
+    await lease.unlock();
+    expect(await spring.set(name, 'spring', { PX: 60_000, condition: 'NX' })).toBe('OK');
+    await spring.del(name);
+  });
+
+  it('is asked for again and again while a foreign key without expiry stands there', async () => {
+    await spring.set(name, 'somebody with redis-cli');
+    let entered = false;
+    const waiting = registry()
+      .obtain('order:42')
+      .lock()
+      .then((lease) => {
+        entered = true;
+        return lease;
+      });
+    expect(await registry().obtain('order:42').tryLock({ waitTime: 100 })).toBeNull();
+    expect(entered).toBe(false);
+    expect(await spring.get(name)).toBe('somebody with redis-cli');
+    expect(await spring.pTTL(name)).toBe(-1);
+    await spring.del(name);
+    await (await waiting).unlock();
+  });
+
+  it('gets its expiry back at the next renewal when somebody took it away', async () => {
+    const lease = await registry({ expireAfter: 600 }).obtain('order:42').lock();
+    await spring.persist(name);
+    // PTTL is -1 then, which is less than any ttl.
+    await until(async () => (await spring.pTTL(name)) > 0, { within: 200 + SLACK });
+    lease.assertHeld();
+    await lease.unlock();
+  });
+
+  it('keeps its fencing counter beside it, in its hash slot, with an expiry of its own', async () => {
+    const lease = await registry({ fencing: true }).obtain('order:42').lock();
+    expect((await spring.keys(`*${registryKey}*`)).sort()).toEqual([name, `{${name}}:fence`].sort());
+    expect(await spring.get(`{${name}}:fence`)).toBe(String(lease.fencingToken));
+    expect(await spring.pTTL(`{${name}}:fence`)).toBeGreaterThan(23 * 60 * 60 * 1_000);
+    await lease.unlock();
+  });
+
+  it('goes on with higher tokens when the counter was lost, or is ahead of the clock (P10)', async () => {
+    const lock = registry({ fencing: true }).obtain('order:42');
+    const first = (await lock.run((lease) => lease.fencingToken)) as number;
+    await spring.del(`{${name}}:fence`);
+    const second = (await lock.run((lease) => lease.fencingToken)) as number;
+    expect(second).toBeGreaterThan(first);
+    const ahead = second + 3_600_000_000; // an hour: the server's clock was set back
+    await spring.set(`{${name}}:fence`, String(ahead), { PX: 60_000 });
+    expect(await lock.run((lease) => lease.fencingToken)).toBe(ahead + 1);
+    expect(await lock.run((lease) => lease.fencingToken)).toBe(ahead + 2);
+  });
+
+  it('mints no token for a refused attempt', async () => {
+    await registry({ fencing: true }).run('order:42', async ({ fencingToken }) => {
+      expect(await registry({ fencing: true }).obtain('order:42').tryLock({ waitTime: 50 })).toBeNull();
+      expect(await spring.get(`{${name}}:fence`)).toBe(String(fencingToken));
+    });
+  });
+
+  it('fails with a clear error where a key of another type stands', async () => {
+    await spring.hSet(name, 'field', 'value');
+    await expect(registry().obtain('order:42').lock()).rejects.toThrow(/"order:42".*WRONGTYPE/);
+    expect(await spring.hGet(name, 'field')).toBe('value');
+    await spring.del(name);
+  });
+
+  it('takes a key that holds its own owner value for its own: a lost reply blocks no retry (P11)', async () => {
+    let lost = 0;
+    // The reply of the first command of each kind is lost on its way.
+    const forgetful = {
+      eval: (source: string, options?: object) => client.eval(source, options),
+      evalSha: async (sha1: string, options?: object) => {
+        const reply = await client.evalSha(sha1, options);
+        if (lost++ === 0) throw new Error('Socket closed unexpectedly');
+        return reply;
+      },
+    };
+    await registry().run('warm up', () => undefined);
+    const made = new RedisLockRegistry(forgetful, { registryKey, lockType, fencing: true });
+    registries.push(made);
+    const start = performance.now();
+    const lease = await made.obtain('order:42').lock({ ttl: 60_000 });
+    expect(performance.now() - start).toBeLessThan(SLACK);
+    expect(lost).toBeGreaterThan(1);
+    expect(await spring.get(`{${name}}:fence`)).toBe(String(lease.fencingToken));
+    await lease.unlock();
+    expect(await spring.exists(name)).toBe(0);
+  });
+});

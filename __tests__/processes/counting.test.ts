@@ -1,0 +1,44 @@
+import { beforeAll, expect, it } from '@jest/globals';
+import { LOCK_TYPES, type LockType } from '../../lib/strategies';
+import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+import { Worker } from './crew';
+import type { CountingTask } from './worker';
+
+const PROCESSES = 4;
+const CALLERS = 2;
+const TIMES = 100;
+const ALL = PROCESSES * CALLERS * TIMES;
+
+describeReal(`${PROCESSES} processes that count to ${ALL} by reading and writing`, () => {
+  let client: TestClient;
+
+  beforeAll(async () => {
+    client = await createRealClient();
+  });
+
+  const count = async (workers: readonly Worker[], lockType: LockType, locked: boolean) => {
+    const [counter, registryKey] = [uniqueKey('counter'), uniqueKey('registry')];
+    const inside = `${counter}:inside`;
+    const task: CountingTask = { name: 'count', locked, callers: CALLERS, times: TIMES, counter, inside };
+    await Promise.all(workers.map((worker) => worker.begin({ registryKey, lockType, expireAfter: 60_000, task })));
+    const violations = (await Promise.all(workers.map((worker) => worker.done()))).flat();
+    const counted = Number(await client.get(counter));
+    await client.del([counter, inside]);
+    const tokens = /:fence$|^redisson_lock_token:/;
+    const left = (await client.keys(`*${registryKey}*`)).filter((name) => !tokens.test(name));
+    return { violations, counted, left };
+  };
+
+  it('count right under a lock of each type, and leave no key behind; without it the same processes count wrong', async () => {
+    const workers = await Worker.startAll(PROCESSES);
+    for (const lockType of LOCK_TYPES) {
+      expect({ lockType, ...(await count(workers, lockType, true)) }).toEqual({
+        lockType,
+        violations: [],
+        counted: ALL,
+        left: [],
+      });
+    }
+    expect((await count(workers, 'spin', false)).counted).toBeLessThan(ALL);
+  }, 60_000);
+});

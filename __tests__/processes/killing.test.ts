@@ -1,0 +1,93 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { RedisLockRegistry } from '../../lib';
+import { LOCK_TYPES } from '../../lib/strategies';
+import { startRedis } from '../../scripts/redis';
+import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+import { until } from '../support/until';
+import { Worker } from './crew';
+
+const TTL = 500;
+/** ms by which anything may be late: starting processes keeps a small machine busy. */
+const SLACK = 600;
+
+describeReal.each(LOCK_TYPES)('A process with a %s lock', (lockType) => {
+  let client: TestClient;
+  let registryKey: string;
+  let registry: RedisLockRegistry;
+
+  beforeAll(async () => {
+    client = await createRealClient();
+  });
+
+  beforeEach(() => {
+    registryKey = uniqueKey('processes');
+    registry = new RedisLockRegistry(client, {
+      registryKey,
+      lockType,
+      fairLockWaitTimeout: TTL, // as the workers have it
+      idleBetweenTries: 10,
+    });
+  });
+
+  afterEach(() => registry.close({ timeout: 0 }));
+
+  /** Without the companions of Redisson's locks, which have no expiry in its format. */
+  const keysInRedis = async () =>
+    (await client.keys(`*${registryKey}*`)).filter((name) => !name.startsWith('redisson_lock_'));
+
+  it('that is killed lets another take over as soon as its key has expired (P2)', async () => {
+    const worker = await Worker.start();
+    await worker.begin({ registryKey, lockType, expireAfter: TTL, task: { name: 'hold', key: 'key' } });
+    await worker.done();
+    const lock = registry.obtain('key');
+    // As long as it lives, it renews.
+    expect(await lock.tryLock({ waitTime: 1.5 * TTL })).toBeNull();
+    await worker.kill();
+    const killed = performance.now();
+    const lease = await lock.lock({ waitTime: TTL + SLACK });
+    expect(performance.now() - killed).toBeLessThan(TTL + SLACK);
+    await lease.unlock();
+  }, 20_000);
+
+  it('leaves nothing in Redis that does not expire, at whatever moment it is killed (P2)', async () => {
+    const keys = ['a', 'b', 'c'];
+    const workers = await Worker.startAll(3);
+    await Promise.all(
+      workers.map((worker) =>
+        worker.begin({ registryKey, lockType, expireAfter: TTL, task: { name: 'hammer', keys } }),
+      ),
+    );
+    const started = performance.now();
+    for (const [i, worker] of workers.entries()) {
+      const moment = i * 100 + Math.random() * 100;
+      await until(() => performance.now() - started > moment);
+      await worker.kill();
+      for (const name of await keysInRedis()) expect(await client.pTTL(name)).not.toBe(-1);
+    }
+    const names = keys.map((key) => `${registryKey}:${key}`);
+    await until(async () => (await client.exists(names)) === 0, { within: TTL + SLACK });
+    for (const key of keys) await (await registry.obtain(key).lock({ waitTime: 5_000 })).unlock();
+  }, 20_000);
+
+  it.each(['is there', 'is gone'])(
+    'ends by itself when nothing is left of it but its registry, and Redis %s (P8)',
+    async (redis) => {
+      const server = await startRedis();
+      const worker = await Worker.start();
+      const ended = worker.ended();
+      const task = { name: 'leave', whenGone: redis === 'is gone' } as const;
+      await worker.begin({ registryKey, lockType, expireAfter: 60_000, task }, { socket: server.address });
+      await worker.done();
+      if (task.whenGone) server.kill('SIGKILL');
+      const begun = performance.now();
+      try {
+        expect(await Promise.race([ended, sleep(5_000, 'still alive', { ref: false })])).toBe(0);
+        expect(performance.now() - begun).toBeLessThan(2_000);
+      } finally {
+        await server.stop();
+      }
+    },
+    20_000,
+  );
+});

@@ -1,0 +1,149 @@
+/** A process of its own, for tests that need several, or one to kill. Told what to do by messages. */
+
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createClient, type RedisClientOptions } from 'redis';
+import { RedisLockRegistry } from '../../lib';
+import type { LockType } from '../../lib/strategies';
+
+export interface Job {
+  readonly redis: RedisClientOptions;
+  readonly registryKey: string;
+  readonly lockType: LockType;
+  readonly expireAfter: number;
+  readonly task: CountingTask | HoldingTask | HammeringTask | LeavingTask;
+}
+
+/** Increments `counter` by reading and writing it, so often by each of so many callers. */
+export interface CountingTask {
+  readonly name: 'count';
+  readonly locked: boolean;
+  readonly callers: number;
+  readonly times: number;
+  readonly counter: string;
+  /** Counts who is inside. */
+  readonly inside: string;
+}
+
+/** Takes the lock of `key` and keeps it. */
+export interface HoldingTask {
+  readonly name: 'hold';
+  readonly key: string;
+}
+
+/** Takes and gives back the locks of `keys`, on and on. */
+export interface HammeringTask {
+  readonly name: 'hammer';
+  readonly keys: readonly string[];
+}
+
+/** Takes a lock, waits for another for a while, closes its client, and has nothing to do any more. */
+export interface LeavingTask {
+  readonly name: 'leave';
+  /** Not before Redis is gone. */
+  readonly whenGone: boolean;
+}
+
+/** What a worker says: that it is ready for a job, that it is on it, or that it has done it, and what went wrong. */
+export type Report =
+  | { readonly state: 'ready' | 'working' }
+  | { readonly state: 'done'; readonly violations: readonly string[] };
+
+type Client = ReturnType<typeof createClient>;
+
+function report(message: Report): void {
+  process.send?.(message);
+}
+
+async function connect(options: RedisClientOptions): Promise<Client> {
+  const client = createClient(options) as Client;
+  client.on('error', () => {});
+  await client.connect();
+  return client;
+}
+
+async function count(registry: RedisLockRegistry, client: Client, task: CountingTask): Promise<string[]> {
+  const violations: string[] = [];
+  const increment = async () => {
+    const before = Number(await client.get(task.counter));
+    await client.set(task.counter, before + 1);
+  };
+  const section = async () => {
+    const entered = await client.incr(task.inside);
+    if (entered !== 1) violations.push(`entered as number ${entered}`);
+    await increment();
+    const left = await client.decr(task.inside);
+    if (left !== 0) violations.push(`left with ${left} still inside`);
+  };
+  await Promise.all(
+    Array.from({ length: task.callers }, async () => {
+      for (let i = 0; i < task.times; i++) await (task.locked ? registry.run('counter', section) : increment());
+    }),
+  );
+  return violations;
+}
+
+async function hammer(registry: RedisLockRegistry, { keys }: HammeringTask): Promise<never> {
+  for (let i = 0; ; i++) {
+    const key = keys[i % keys.length] as string;
+    await Promise.all([
+      registry.run(key, () => sleep(Math.random() * 3)),
+      registry
+        .obtain(key)
+        .tryLock({ waitTime: 50 })
+        .then((lease) => lease?.unlock()),
+    ]);
+  }
+}
+
+const exit = (): never => process.exit(1);
+
+async function work({ redis, registryKey, lockType, expireAfter, task }: Job): Promise<void> {
+  const client = await connect(redis);
+  const options = {
+    registryKey,
+    lockType,
+    expireAfter,
+    fairLockWaitTimeout: expireAfter,
+    idleBetweenTries: 5,
+    fencing: true,
+  };
+  const registry = new RedisLockRegistry(client, options);
+  report({ state: 'working' });
+  switch (task.name) {
+    case 'count':
+      return report({ state: 'done', violations: await count(registry, await connect(redis), task) });
+    case 'hold':
+      await registry.obtain(task.key).lock();
+      return report({ state: 'done', violations: [] });
+    case 'hammer':
+      return hammer(registry, task);
+    case 'leave':
+      return leave(registry, new RedisLockRegistry(client, options), client, task);
+  }
+}
+
+async function leave(
+  registry: RedisLockRegistry,
+  another: RedisLockRegistry,
+  client: Client,
+  task: LeavingTask,
+): Promise<void> {
+  await registry.obtain('left behind').lock();
+  await another.obtain('taken').lock({ ttl: 60_000 });
+  await registry.obtain('taken').tryLock({ waitTime: 100 });
+  report({ state: 'done', violations: [] });
+  if (task.whenGone) await once(client, 'error');
+  client.destroy();
+  process.off('disconnect', exit);
+  process.disconnect();
+}
+
+function fail(error: unknown): never {
+  console.error(error);
+  process.exit(2);
+}
+
+process.on('disconnect', exit); // never outlive the test, however it ended
+process.on('message', (job: Job) => void work(job).catch(fail));
+report({ state: 'ready' });

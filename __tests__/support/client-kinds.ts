@@ -1,0 +1,142 @@
+import { createClient, createClientPool, type RedisClientOptions } from 'redis';
+import { createClient as createClient5 } from 'redis5';
+import type { RedisClient } from '../../lib';
+import { startCluster } from './cluster';
+import { createEmbeddedClient, createRealClient, realRedis, type TestClient } from './redis';
+import { startSentinel } from './sentinel';
+
+/** What the tests do to a Redis behind the back of the locks. */
+export interface Admin {
+  exists(key: string): Promise<number>;
+  pTTL(key: string): Promise<number>;
+  set(key: string, value: string, options?: { PX: number }): Promise<unknown>;
+  del(key: string): Promise<unknown>;
+  /** SCRIPT FLUSH, on every server. */
+  forgetScripts(): Promise<unknown>;
+}
+
+/** Where the locks of a contract live: two clients of one kind, as of two processes, and an independent connection. */
+export interface Site {
+  readonly clients: readonly [RedisClient, RedisClient];
+  readonly admin: Admin;
+  close(): Promise<void>;
+}
+
+export interface ClientKind {
+  readonly name: string;
+  /** Left out where there is no real Redis. */
+  readonly needsRealRedis: boolean;
+  open(): Promise<Site>;
+}
+
+interface Connectable {
+  on(event: 'error', listener: () => void): unknown;
+  connect(): Promise<unknown>;
+}
+
+async function opened<T extends Connectable>(client: T): Promise<T> {
+  client.on('error', () => {});
+  await client.connect();
+  return client;
+}
+
+export const redis6Client: ClientKind = {
+  name: 'a redis 6 client',
+  needsRealRedis: true,
+  open: () => siteOf(() => createRealClient(), createRealClient()),
+};
+
+export const embeddedClient: ClientKind = {
+  name: 'a redis 6 client on js-redis-server',
+  needsRealRedis: false,
+  open: () => siteOf(() => createEmbeddedClient(), createEmbeddedClient()),
+};
+
+export const redis6Pool: ClientKind = {
+  name: 'a redis 6 pool',
+  needsRealRedis: true,
+  open: () => siteOf(() => opened(createClientPool(realRedis, { minimum: 2, maximum: 8 })), createRealClient()),
+};
+
+export const redis5Client: ClientKind = {
+  name: 'a redis 5 client',
+  needsRealRedis: true,
+  open: () => siteOf(() => opened(createClient5(plainly(realRedis))), createRealClient()),
+};
+
+export const redis6Cluster: ClientKind = {
+  name: 'a redis 6 cluster of three masters',
+  needsRealRedis: true,
+  async open() {
+    const cluster = await startCluster();
+    const [first, second, admin] = await Promise.all([cluster.connect(), cluster.connect(), cluster.connect()]);
+    return {
+      clients: [first, second],
+      admin: {
+        exists: (key) => admin.exists(key),
+        pTTL: (key) => admin.pTTL(key),
+        set: (key, value, options) => admin.set(key, value, options),
+        del: (key) => admin.del(key),
+        forgetScripts: () =>
+          Promise.all(admin.masters.map(async (master) => (await admin.nodeClient(master)).scriptFlush())),
+      },
+      async close() {
+        for (const client of [first, second, admin]) client.destroy();
+        await cluster.stop();
+      },
+    };
+  },
+};
+
+export const redis6Sentinel: ClientKind = {
+  name: 'a redis 6 sentinel',
+  needsRealRedis: true,
+  async open() {
+    const sentinel = await startSentinel();
+    const [first, second] = await Promise.all([sentinel.connect(), sentinel.connect()]);
+    const admin: TestClient = createClient({ socket: sentinel.master });
+    await opened(admin);
+    return {
+      clients: [first, second],
+      admin: adminOf(admin),
+      async close() {
+        for (const client of [first, second, admin]) client.destroy();
+        await sentinel.stop();
+      },
+    };
+  },
+};
+
+/** The types of the two majors' options are not the same; what ours name is. */
+function plainly(options: RedisClientOptions | undefined): Parameters<typeof createClient5>[0] {
+  return options as Parameters<typeof createClient5>[0];
+}
+
+async function siteOf(
+  create: () => Promise<RedisClient & { destroy(): void }>,
+  connecting: Promise<TestClient>,
+): Promise<Site> {
+  const [first, second, admin] = await Promise.all([create(), create(), connecting]);
+  return {
+    clients: [first, second],
+    admin: adminOf(admin),
+    async close() {
+      for (const client of [first, second, admin]) client.destroy();
+    },
+  };
+}
+
+function adminOf(client: TestClient): Admin {
+  return {
+    exists: (key) => client.exists(key),
+    pTTL: (key) => client.pTTL(key),
+    set: (key, value, options) => client.set(key, value, options),
+    del: (key) => client.del(key),
+    forgetScripts: () => client.scriptFlush(),
+  };
+}
+
+/** An independent client for an oracle, whatever the locks use. */
+export function createOracleClient(kind: ClientKind): Promise<TestClient> {
+  return kind.needsRealRedis ? createRealClient() : createEmbeddedClient();
+}

@@ -1,0 +1,81 @@
+import { clock, MAX_DELAY } from '../../lib/clock';
+
+interface FakeTimer {
+  readonly due: number;
+  readonly callback: () => void;
+  isUnreferenced: boolean;
+}
+
+const real = { ...clock };
+
+/** Takes the place of the library's clock until `restore`: time passes only by `advance`. */
+export class FakeClock {
+  now = 1_000;
+  wallNow = 1_700_000_000_000;
+  /** Delays that were asked of a timer. */
+  readonly delays: number[] = [];
+  readonly #timers = new Map<object, FakeTimer>();
+
+  constructor() {
+    clock.now = () => this.now;
+    clock.wallNow = () => this.wallNow;
+    clock.setTimeout = (callback, ms) => {
+      this.delays.push(ms);
+      // As Node does: a delay that is too long becomes 1 ms.
+      const delay = ms > MAX_DELAY ? 1 : Math.max(1, ms);
+      const timer: FakeTimer = { due: this.now + delay, callback, isUnreferenced: false };
+      const handle = {
+        unref() {
+          timer.isUnreferenced = true;
+          return handle;
+        },
+      };
+      this.#timers.set(handle, timer);
+      return handle as unknown as NodeJS.Timeout;
+    };
+    clock.clearTimeout = (handle) => {
+      if (handle !== undefined) this.#timers.delete(handle);
+    };
+  }
+
+  /** Timers that have been set and have neither fired nor been cleared. */
+  get pending(): number {
+    return this.#timers.size;
+  }
+
+  /** Those of them that keep the process alive. */
+  get keepingAlive(): number {
+    return [...this.#timers.values()].filter((timer) => !timer.isUnreferenced).length;
+  }
+
+  /** Lets `ms` pass on both clocks, and what is due happen, in order, with everything that follows from it at once. */
+  async advance(ms: number): Promise<void> {
+    const end = this.now + ms;
+    for (;;) {
+      await settled();
+      const [next] = [...this.#timers].sort(([, a], [, b]) => a.due - b.due);
+      if (next === undefined || next[1].due > end) break;
+      this.#timers.delete(next[0]);
+      this.#pass(Math.max(0, next[1].due - this.now)); // late, after a pause of the process
+      next[1].callback();
+    }
+    this.#pass(Math.max(0, end - this.now));
+    await settled();
+  }
+
+  restore(): void {
+    Object.assign(clock, real);
+  }
+
+  #pass(ms: number): void {
+    this.now += ms;
+    this.wallNow += ms;
+  }
+}
+
+/** Everything that follows from promises alone has happened. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}

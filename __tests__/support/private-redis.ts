@@ -1,0 +1,147 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe } from '@jest/globals';
+import { createClient, createClientPool, type RedisClientOptions } from 'redis';
+import { createClient as createClient5 } from 'redis5';
+import type { RedisClient } from '../../lib';
+import { type RedisAddress, type RedisServer, startRedis } from '../../scripts/redis';
+import { findRedisBinary } from '../../scripts/redis-binary';
+import { FaultyProxy } from './proxy';
+import type { TestClient } from './redis';
+import { until } from './until';
+
+/** `describe` for what needs a server of its own, to freeze, kill or starve it; left out where none can be started. */
+export const describePrivate = findRedisBinary() ? describe : describe.skip;
+
+export type ClientOptions = Omit<RedisClientOptions, 'socket'> & { reconnectStrategy?: number | false };
+
+/** What every kind of client has: what a lock needs, and an end. */
+export type AnyClient = RedisClient & { destroy(): void };
+
+const ended: (() => Promise<void> | void)[] = [];
+
+/** For whatever must not outlive the tests of the file: ended in reverse order. */
+export function atTheEnd(end: () => Promise<void> | void): void {
+  ended.push(end);
+}
+
+afterAll(async () => {
+  for (const end of ended.splice(0).reverse()) await end();
+});
+
+/** A server of the test's own. It can be killed, and started again on the same address and files. */
+export class PrivateRedis {
+  readonly #dir: string;
+  readonly #args: readonly string[];
+  #server: RedisServer;
+  #killed = false;
+
+  static async start(...args: string[]): Promise<PrivateRedis> {
+    const dir = await mkdtemp(join(tmpdir(), 'redis-'));
+    const redis = new PrivateRedis(dir, args, await startRedis({ dir, args }));
+    atTheEnd(async () => {
+      await redis.kill();
+      await rm(dir, { recursive: true, force: true });
+    });
+    return redis;
+  }
+
+  private constructor(dir: string, args: readonly string[], server: RedisServer) {
+    this.#dir = dir;
+    this.#args = args;
+    this.#server = server;
+  }
+
+  get address(): RedisAddress {
+    return this.#server.address;
+  }
+
+  get dir(): string {
+    return this.#dir;
+  }
+
+  /** It keeps its connections and its memory, and does nothing. */
+  freeze(): void {
+    this.#server.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.#server.kill('SIGCONT');
+  }
+
+  /** Kill -9; resolves when the process is gone. */
+  async kill(): Promise<void> {
+    const server = this.#server;
+    // `stop` fails in the moment in which the process is gone and its parent does not know it yet.
+    const isGone = () =>
+      server.stop().then(
+        () => true,
+        () => false,
+      );
+    if (!this.#killed) server.kill('SIGKILL');
+    this.#killed = true;
+    await until(isGone);
+  }
+
+  /** Starts it again after `kill`, on the same address; what its files do not tell is forgotten. */
+  async revive(...args: string[]): Promise<void> {
+    this.#server = await startRedis({ dir: this.#dir, args: [...this.#args, ...args] });
+    this.#killed = false;
+  }
+
+  /** A proxy in front of it, stopped when the tests of the file are over. */
+  async proxy(): Promise<FaultyProxy> {
+    const proxy = await FaultyProxy.start(this.address);
+    atTheEnd(() => proxy.stop());
+    return proxy;
+  }
+
+  /** A connected plain client, destroyed when the tests of the file are over. */
+  connect(options: ClientOptions = {}): Promise<TestClient> {
+    return connectTo(this.address, options);
+  }
+}
+
+/** A connected plain client, destroyed when the tests of the file are over. It reconnects every few ms. */
+export async function connectTo(
+  address: RedisAddress,
+  { reconnectStrategy = 5, ...options }: ClientOptions = {},
+): Promise<TestClient> {
+  const client: TestClient = createClient({ ...options, socket: { ...address, reconnectStrategy } });
+  await quiet(client).connect();
+  return client;
+}
+
+/** The kinds of client that meet a single Redis, each with its own way to fail. */
+export const clientKinds = {
+  'a client': connectTo,
+  'a pool': async (address: RedisAddress): Promise<AnyClient> => {
+    const pool = createClientPool(
+      { socket: { ...address, reconnectStrategy: 5 } },
+      { minimum: 20, maximum: 40, cleanupDelay: 100 },
+    );
+    await quiet(pool).connect();
+    return pool;
+  },
+  'a client of redis 5': async (address: RedisAddress): Promise<AnyClient> => {
+    const client = createClient5({ socket: { ...address, reconnectStrategy: 5 } });
+    await quiet(client).connect();
+    return client;
+  },
+} satisfies Record<string, (address: RedisAddress) => Promise<AnyClient>>;
+
+export type ClientKind = keyof typeof clientKinds;
+
+export const CLIENT_KINDS = Object.keys(clientKinds) as ClientKind[];
+
+/** Without a listener, an error of a connection would end the process. */
+function quiet<T extends { on(event: 'error', listener: () => void): unknown; destroy(): unknown; isOpen: boolean }>(
+  client: T,
+): T {
+  client.on('error', () => {});
+  atTheEnd(() => {
+    if (client.isOpen) client.destroy();
+  });
+  return client;
+}

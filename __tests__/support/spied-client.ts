@@ -1,0 +1,27 @@
+import type { RedisClient, RedisCommands } from '../../lib';
+
+/** A client that counts the commands that pass through it, whatever kind it is. */
+export interface SpiedClient extends RedisClient {
+  readonly sent: number;
+}
+
+export function spyOn(client: RedisClient): SpiedClient {
+  let sent = 0;
+  const counting = (commands: RedisCommands): RedisCommands => ({
+    eval(script, options) {
+      sent += 1;
+      return commands.eval(script, options);
+    },
+    evalSha(sha1, options) {
+      sent += 1;
+      return commands.evalSha(sha1, options);
+    },
+  });
+  return {
+    ...counting(client),
+    withCommandOptions: (options) => counting(client.withCommandOptions?.(options) ?? client),
+    get sent() {
+      return sent;
+    },
+  };
+}

@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll } from '@jest/globals';
+import {
+  type Lease,
+  type LockLostError,
+  type LockWarning,
+  type RedisClient,
+  RedisLockRegistry,
+  type RedisLockRegistryOptions,
+} from '../../lib';
+
+/** A registry for one test, closed when the tests of the file are over; it writes its warnings down. */
+export interface WitnessedRegistry {
+  readonly registry: RedisLockRegistry;
+  readonly warnings: readonly LockWarning[];
+  /** What the lock of this key is called in Redis. */
+  nameOf(key: string): string;
+}
+
+const registries = new Set<RedisLockRegistry>();
+
+afterAll(async () => {
+  await Promise.all([...registries].map((registry) => registry.close({ timeout: 0 })));
+  registries.clear();
+});
+
+export function createRegistry(
+  client: RedisClient,
+  options: Omit<RedisLockRegistryOptions, 'registryKey' | 'onWarning'> & { registryKey?: string } = {},
+): WitnessedRegistry {
+  const warnings: LockWarning[] = [];
+  const { registryKey = `faults-${randomUUID()}` } = options;
+  const registry = new RedisLockRegistry(client, {
+    idleBetweenTries: 20,
+    ...options,
+    registryKey,
+    onWarning: (warning) => warnings.push(warning),
+  });
+  registries.add(registry);
+  return { registry, warnings, nameOf: (key) => `${registryKey}:${key}` };
+}
+
+export interface Loss {
+  readonly reason: LockLostError['reason'];
+  /** When the signal fired, on the monotonic clock. */
+  readonly at: number;
+}
+
+/** Resolves when the lease's signal fires. */
+export function lossOf(lease: Lease): Promise<Loss> {
+  return new Promise((resolve) => {
+    const tell = () => resolve({ reason: (lease.signal.reason as LockLostError).reason, at: performance.now() });
+    if (lease.signal.aborted) tell();
+    else lease.signal.addEventListener('abort', tell);
+  });
+}
+
+/** How long, in ms, until it settled, however it did. */
+export async function elapsed(promise: Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
+  await promise.catch(() => undefined);
+  return performance.now() - startedAt;
+}

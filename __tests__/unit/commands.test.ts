@@ -1,0 +1,163 @@
+import { afterEach, expect, it, jest } from '@jest/globals';
+import { CannotAcquireLockError, LockTimeoutError, RedisLockRegistry } from '../../lib';
+import { mockRedis, noScript, refused, silence } from '../support/mock-redis';
+
+const registries: RedisLockRegistry[] = [];
+
+function registryOn(
+  client: ConstructorParameters<typeof RedisLockRegistry>[0],
+  options: Partial<ConstructorParameters<typeof RedisLockRegistry>[1]> = {},
+): RedisLockRegistry {
+  const registry = new RedisLockRegistry(client, { registryKey: 'orders', ...options });
+  registries.push(registry);
+  return registry;
+}
+
+afterEach(async () => {
+  await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
+});
+
+it('sends two commands for an uncontended lock and unlock: one to take it, one to give it back', async () => {
+  const redis = mockRedis();
+  const lease = await registryOn(redis).obtain('42').lock();
+  expect(redis.sent).toBe(1);
+  await lease.unlock();
+  expect(redis.sent).toBe(2);
+  expect(redis.eval).not.toHaveBeenCalled();
+  const [taken, givenBack] = redis.calls;
+  expect(taken?.keys).toEqual(['orders:42']);
+  expect(givenBack?.keys).toEqual(['orders:42']);
+  // What is given back is what was taken.
+  expect(givenBack?.arguments?.[0]).toBe(taken?.arguments?.[0]);
+});
+
+it('sends nothing until a lock is wanted', () => {
+  const redis = mockRedis();
+  const lock = registryOn(redis).obtain('42');
+  expect(lock.isAcquiredInThisProcess).toBe(false);
+  expect(redis.sent).toBe(0);
+});
+
+it('sends two commands for a run, and its task sees the lease', async () => {
+  const redis = mockRedis();
+  expect(await registryOn(redis).run('42', (lease) => lease.key)).toBe('42');
+  expect(redis.sent).toBe(2);
+});
+
+it('sends nothing for a second unlock', async () => {
+  const redis = mockRedis();
+  const lease = await registryOn(redis).obtain('42').lock();
+  await Promise.all([lease.unlock(), lease.unlock()]);
+  await lease.unlock();
+  expect(redis.sent).toBe(2);
+});
+
+it('sends the script itself once to a server that does not know it', async () => {
+  const redis = mockRedis();
+  redis.evalSha.mockRejectedValueOnce(noScript());
+  const registry = registryOn(redis);
+  const lease = await registry.obtain('42').lock();
+  expect(redis.eval).toHaveBeenCalledTimes(1);
+  expect(redis.eval.mock.calls[0]?.[1]).toEqual(redis.calls[0]);
+  await lease.unlock();
+  expect(redis.eval).toHaveBeenCalledTimes(1);
+});
+
+it('uses a new owner for every acquisition, and one client id for all of a registry', async () => {
+  const redis = mockRedis();
+  const registry = registryOn(redis);
+  for (let i = 0; i < 3; i++) await registry.run('42', () => undefined);
+  await registryOn(redis).run('42', () => undefined);
+  const owners = redis.calls.filter((_, i) => i % 2 === 0).map((call) => call?.arguments?.[0] ?? '');
+  expect(new Set(owners).size).toBe(4);
+  const clientIds = owners.map((owner) => owner.slice(0, owner.lastIndexOf(':')));
+  expect(new Set(clientIds.slice(0, 3)).size).toBe(1);
+  expect(clientIds[3]).not.toBe(clientIds[0]);
+  for (const id of clientIds) expect(id).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+});
+
+it('makes exactly one attempt for a tryLock', async () => {
+  const redis = mockRedis();
+  redis.evalSha.mockResolvedValue(refused(60_000));
+  expect(await registryOn(redis).obtain('42').tryLock()).toBeNull();
+  expect(redis.sent).toBe(1);
+});
+
+it('rounds a ttl up to whole milliseconds, since Redis knows no others', async () => {
+  const redis = mockRedis();
+  await registryOn(redis).obtain('42').lock({ ttl: 1_500.4 });
+  expect(redis.calls[0]?.arguments?.[1]).toBe('1501');
+});
+
+it('falls back to DEL where UNLINK is not to be had, and remembers it', async () => {
+  const redis = mockRedis();
+  const registry = registryOn(redis);
+  redis.evalSha.mockResolvedValueOnce(1).mockResolvedValueOnce(2);
+  await registry.run('42', () => undefined);
+  await registry.run('42', () => undefined);
+  await registry.run('another', () => undefined);
+  const releases = redis.calls.filter((_, i) => i % 2 === 1).map((call) => call?.arguments ?? []);
+  expect(releases.map((args) => args.includes('UNLINK'))).toEqual([true, false, false]);
+  expect(releases.map((args) => args.includes('DEL'))).toEqual([false, true, true]);
+});
+
+it('does not take silence for contention: tryLock rejects when Redis does not answer', async () => {
+  const redis = mockRedis();
+  redis.evalSha.mockImplementation(silence);
+  const registry = registryOn(redis, { commandTimeout: 30 });
+  await expect(registry.obtain('42').tryLock()).rejects.toThrow(CannotAcquireLockError);
+});
+
+it('does not take contention for silence: only the last attempt was not answered in time', async () => {
+  const redis = mockRedis();
+  let attempts = 0;
+  // Held, it says, as long as somebody is waiting; what is asked in the last 15 ms is answered too late.
+  const start = performance.now();
+  redis.evalSha.mockImplementation(async () => {
+    attempts += 1;
+    return performance.now() - start < 185 ? refused(60_000) : silence();
+  });
+  const lock = registryOn(redis, { idleBetweenTries: 10 }).obtain('42');
+  await expect(lock.lock({ waitTime: 200 })).rejects.toThrow(LockTimeoutError);
+  expect(attempts).toBeGreaterThan(3);
+});
+
+it('rejects at once, with the cause, when Redis refuses for good', async () => {
+  const redis = mockRedis();
+  const cause = new Error('NOPERM this user has no permissions to run the evalsha command');
+  redis.evalSha.mockRejectedValue(cause);
+  const lock = registryOn(redis).obtain('42');
+  const refusal = await lock.lock().catch((error: unknown) => error);
+  expect(refusal).toBeInstanceOf(CannotAcquireLockError);
+  expect(refusal).toMatchObject({ cause, key: '42' });
+  expect(redis.sent).toBe(1);
+});
+
+it('asks again while Redis cannot answer, until it can', async () => {
+  const redis = mockRedis();
+  redis.evalSha
+    .mockRejectedValueOnce(new Error('LOADING Redis is loading the dataset in memory'))
+    .mockRejectedValueOnce(new Error('Socket closed unexpectedly'));
+  const lease = await registryOn(redis).obtain('42').lock();
+  lease.assertHeld();
+  const owners = redis.calls.slice(0, 3).map((call) => call?.arguments?.[0]);
+  expect(new Set(owners).size).toBe(1); // P11: a lost reply must not block its own retry
+});
+
+it('asks a client of node-redis once for commands without a timeout and with replies of its own kind', async () => {
+  const commands = mockRedis();
+  const withCommandOptions = jest.fn(() => commands);
+  const client = { ...mockRedis(), withCommandOptions };
+  const registry = registryOn(client);
+  await registry.run('42', () => undefined);
+  await registry.run('43', () => undefined);
+  expect(withCommandOptions.mock.calls).toEqual([[{ timeout: 0, typeMapping: {} }]]);
+  expect(commands.sent).toBe(4);
+  expect(client.eval).not.toHaveBeenCalled();
+  expect(client.evalSha).not.toHaveBeenCalled();
+});
+
+it('leaves the client as it was', async () => {
+  const redis = Object.freeze({ eval: async () => 1, evalSha: async () => 1 });
+  await registryOn(redis).run('42', () => undefined);
+});

@@ -1,0 +1,72 @@
+import { describe, expect, it } from '@jest/globals';
+import {
+  CannotAcquireLockError,
+  LockError,
+  LockLostError,
+  LockReleaseError,
+  LockTimeoutError,
+  NotLockOwnerError,
+  RedisLockRegistry,
+  RegistryClosedError,
+} from '../../lib';
+import { mockRedis, refused } from '../support/mock-redis';
+
+const cause = new Error('ECONNRESET');
+
+describe.each([
+  [new CannotAcquireLockError('text', '42', { cause }), 'CannotAcquireLockError', 'ERR_CANNOT_ACQUIRE_LOCK'],
+  [new LockTimeoutError('42', 100), 'LockTimeoutError', 'ERR_LOCK_TIMEOUT'],
+  [new LockLostError('42', 'stolen'), 'LockLostError', 'ERR_LOCK_LOST'],
+  [new LockReleaseError('text', '42', { cause }), 'LockReleaseError', 'ERR_LOCK_RELEASE'],
+  [new NotLockOwnerError('text', '42'), 'NotLockOwnerError', 'ERR_NOT_LOCK_OWNER'],
+  [new RegistryClosedError('text', '42'), 'RegistryClosedError', 'ERR_REGISTRY_CLOSED'],
+] as const)('%s', (error, name, code) => {
+  it(`is a LockError named ${name}, with the code ${code} and the user's key`, () => {
+    expect(error).toBeInstanceOf(LockError);
+    expect(error).toBeInstanceOf(Error);
+    expect(error.name).toBe(name);
+    expect(error.code).toBe(code);
+    expect(error.key).toBe('42');
+    expect(String(error)).toMatch(new RegExp(`^${name}: `));
+  });
+});
+
+it('keeps the cause', () => {
+  expect(new CannotAcquireLockError('text', '42', { cause }).cause).toBe(cause);
+  expect(new LockReleaseError('text', '42', { cause }).cause).toBe(cause);
+});
+
+it.each([
+  [new LockTimeoutError('order 42', 1_500), ['"order 42"', '1500 ms']],
+  [new LockLostError('order 42', 'expired'), ['"order 42"', 'expired']],
+  [new LockLostError('order 42', 'unconfirmed'), ['"order 42"', 'unconfirmed']],
+  [new LockLostError('order 42', 'closed'), ['"order 42"', 'closed']],
+])('says what happened to which key: %s', (error, parts) => {
+  for (const part of parts) expect(error.message).toContain(part);
+});
+
+it('is fresh every time, so that its stack shows who was told', async () => {
+  const redis = mockRedis();
+  redis.evalSha.mockResolvedValue(refused(60_000));
+  const lock = new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42');
+  const told = await Promise.all([1, 2].map(() => lock.lock({ waitTime: 0 }).catch((error: unknown) => error)));
+  expect(told[0]).toBeInstanceOf(LockTimeoutError);
+  expect(told[1]).toBeInstanceOf(LockTimeoutError);
+  expect(told[0]).not.toBe(told[1]);
+});
+
+it('is fresh for everybody who hears of one loss', async () => {
+  const redis = mockRedis();
+  const lease = await new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42').lock({ ttl: 5 });
+  await new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
+  const caught = (act: () => void): unknown => {
+    try {
+      return act();
+    } catch (error) {
+      return error;
+    }
+  };
+  const losses = [caught(() => lease.assertHeld()), caught(() => lease.assertHeld()), lease.signal.reason];
+  for (const loss of losses) expect(loss).toBeInstanceOf(LockLostError);
+  expect(new Set(losses).size).toBe(3);
+});

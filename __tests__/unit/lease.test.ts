@@ -1,0 +1,194 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { type Lease, type LockWarning, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { MAX_DELAY, reliableUntil, Timer } from '../../lib/clock';
+import { FakeClock } from '../support/fake-clock';
+import { mockRedis, silence } from '../support/mock-redis';
+
+let time: FakeClock;
+let redis: ReturnType<typeof mockRedis>;
+let warnings: LockWarning[];
+const registries: RedisLockRegistry[] = [];
+
+beforeEach(() => {
+  time = new FakeClock();
+  redis = mockRedis();
+  warnings = [];
+});
+
+afterEach(async () => {
+  const closing = Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
+  await time.advance(1);
+  await closing;
+  time.restore();
+});
+
+function open(options: Partial<RedisLockRegistryOptions> = {}): RedisLockRegistry {
+  const registry = new RedisLockRegistry(redis, {
+    registryKey: 'unit',
+    ...options,
+    onWarning: (warning) => warnings.push(warning),
+  });
+  registries.push(registry);
+  return registry;
+}
+
+/** What a renewal script answers: the life of the one key in ms. */
+const life = (ms: number): Promise<unknown> => Promise.resolve([ms]);
+
+describe('The arithmetic of a lease', () => {
+  it.each([
+    [1, -0.001],
+    [1_000, 998],
+    [60_000, 59_939],
+    [MAX_DELAY, MAX_DELAY * 0.999 - 1],
+  ])('relies on a ttl of %s ms for %s ms (P3)', (ttl, reliable) => {
+    expect(reliableUntil(5_000, ttl) - 5_000).toBeCloseTo(reliable, 2);
+  });
+
+  it('has timers of any length, and none for ever', async () => {
+    const fired: string[] = [];
+    new Timer(3 * MAX_DELAY, () => fired.push('long'));
+    new Timer(Number.POSITIVE_INFINITY, () => fired.push('never'));
+    const cancelled = new Timer(2 * MAX_DELAY, () => fired.push('cancelled'));
+    expect(time.pending).toBe(2);
+    await time.advance(3 * MAX_DELAY - 1);
+    cancelled.cancel();
+    expect(fired).toEqual(['cancelled']);
+    await time.advance(2);
+    expect(fired).toEqual(['cancelled', 'long']);
+    expect(time.pending).toBe(0);
+  });
+});
+
+describe('A lease', () => {
+  let lease: Lease;
+  let losses: number;
+
+  async function take(options: Partial<RedisLockRegistryOptions> = {}, ttl?: number): Promise<Lease> {
+    lease = await open(options).obtain('key').lock({ ttl });
+    losses = 0;
+    lease.signal.addEventListener('abort', () => losses++);
+    return lease;
+  }
+
+  it('is made longer by renew, and never shorter (P3)', async () => {
+    await take({}, 10_000);
+    redis.evalSha.mockReturnValueOnce(life(20_000));
+    await lease.renew(20_000);
+    expect(lease.remaining).toBe(20_000 - 21);
+    // The server says what the life of the key is; a shorter wish changes nothing.
+    redis.evalSha.mockReturnValueOnce(life(1_000));
+    await lease.renew(1_000);
+    expect(lease.remaining).toBe(20_000 - 21);
+    await time.advance(15_000);
+    lease.assertHeld();
+    await time.advance(5_000);
+    expect(losses).toBe(1);
+  });
+
+  it('counts a renewal from before its request was sent (P3)', async () => {
+    await take({}, 10_000);
+    let answer: (reply: unknown) => void = () => undefined;
+    redis.evalSha.mockReturnValueOnce(
+      new Promise((resolve) => {
+        answer = resolve;
+      }),
+    );
+    const renewing = lease.renew();
+    await time.advance(4_000);
+    answer([10_000]);
+    await renewing;
+    expect(lease.remaining).toBe(10_000 - 11 - 4_000);
+  });
+
+  it('signals nothing after a clean unlock, whatever a renewal in flight says (P7)', async () => {
+    await take({ expireAfter: 3_000 });
+    let answer: (reply: unknown) => void = () => undefined;
+    redis.evalSha.mockReturnValueOnce(
+      new Promise((resolve) => {
+        answer = resolve;
+      }),
+    );
+    await time.advance(1_000);
+    await lease.unlock();
+    const sent = redis.sent;
+    answer([-1]);
+    await time.advance(60_000);
+    expect(losses).toBe(0);
+    expect(lease.signal.aborted).toBe(false);
+    expect(redis.sent).toBe(sent);
+    expect(warnings).toEqual([]);
+  });
+
+  it('asks nothing more of Redis after its unlock (P7)', async () => {
+    await take({ expireAfter: 3_000 });
+    await lease.unlock();
+    const sent = redis.sent;
+    await time.advance(60_000);
+    expect(redis.sent).toBe(sent);
+  });
+
+  it('signals once, at the deadline, while Redis is silent and the registry closes behind it (P4)', async () => {
+    await take({ expireAfter: 3_000, commandTimeout: 500 });
+    redis.evalSha.mockImplementation(silence);
+    await time.advance(2_990);
+    expect(losses).toBe(0);
+    await time.advance(10);
+    expect(losses).toBe(1);
+    expect(lease.signal.reason).toMatchObject({ name: 'LockLostError', reason: 'unconfirmed' });
+    await time.advance(60_000);
+    expect(losses).toBe(1);
+  });
+
+  it('ends with maxHold and its ttl (P4)', async () => {
+    redis.evalSha.mockImplementation((_, options) =>
+      Promise.resolve(options?.arguments?.length === 2 && options.keys?.length === 1 ? [3_000] : 1),
+    );
+    redis.evalSha.mockReturnValueOnce(Promise.resolve(1));
+    await take({ expireAfter: 3_000, maxHold: 4_500 });
+    await time.advance(6_900);
+    lease.assertHeld();
+    await time.advance(200);
+    expect(losses).toBe(1);
+    expect(lease.signal.reason).toMatchObject({ reason: 'expired' });
+  });
+
+  it('is suspect when the machine was suspended before the answer of its renewal was read (P12)', async () => {
+    await take({}, 10_000);
+    let answer: (reply: unknown) => void = () => undefined;
+    redis.evalSha.mockReturnValueOnce(
+      new Promise((resolve) => {
+        answer = resolve;
+      }),
+    );
+    const renewing = lease.renew().catch(() => undefined);
+    time.wallNow += 3_600_000;
+    answer([10_000]);
+    await renewing;
+    expect(lease.remaining).toBe(0);
+  });
+
+  it('is suspect when the machine was suspended before the answer of its acquisition was read (P12)', async () => {
+    let answer: (reply: unknown) => void = () => undefined;
+    redis.evalSha.mockReturnValueOnce(
+      new Promise((resolve) => {
+        answer = resolve;
+      }),
+    );
+    const taking = open().obtain('key').tryLock({ ttl: 10_000 });
+    const taken = taking.catch(() => null);
+    time.wallNow += 3_600_000;
+    answer(1);
+    // No lease at all would be right too.
+    expect((await taken)?.remaining ?? 0).toBe(0);
+  });
+
+  it('does not mind a wall clock that drifts slowly (P12)', async () => {
+    await take({}, 60_000);
+    for (let i = 0; i < 50; i++) {
+      time.wallNow += 1;
+      await time.advance(100);
+      expect(lease.remaining).toBeGreaterThan(0);
+    }
+  });
+});

@@ -1,0 +1,82 @@
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { Redis } from '../../lib/redis/client';
+import { CommandTimeoutError } from '../../lib/redis/failure';
+import { Script } from '../../lib/redis/script';
+import { FakeClock } from '../support/fake-clock';
+import { mockRedis, noScript, silence } from '../support/mock-redis';
+
+const script = new Script('return 1');
+
+let time: FakeClock;
+
+beforeEach(() => {
+  time = new FakeClock();
+});
+
+afterEach(() => time.restore());
+
+it('names a script by its SHA-1, as Redis does', () => {
+  expect(script.sha1).toBe('e0e1f9fabfc9d4800c877a703b823ac0578ff8db');
+});
+
+it.each([
+  ['of the call', 100, 5_000, 100],
+  ['of the registry, where that is shorter', 60_000, 5_000, 5_000],
+])('settles every command by the deadline %s', async (_, timeout, commandTimeout, deadline) => {
+  const redis = mockRedis();
+  redis.evalSha.mockImplementation(silence);
+  const rejected = expect(new Redis(redis, commandTimeout).run(script, ['key'], [], timeout)).rejects.toThrow(
+    new CommandTimeoutError(deadline, Promise.resolve()),
+  );
+  await time.advance(deadline - 1);
+  expect(time.pending).toBe(1);
+  await time.advance(1);
+  await rejected;
+  expect(time.pending).toBe(0);
+});
+
+it('leaves no timer behind when Redis answers, or fails', async () => {
+  const redis = mockRedis();
+  redis.evalSha.mockResolvedValueOnce('answer').mockRejectedValueOnce(new Error('ERR no'));
+  const commands = new Redis(redis, 5_000);
+  expect(await commands.run(script, ['key'], ['a'], 1_000)).toBe('answer');
+  expect(redis.evalSha).toHaveBeenCalledWith(script.sha1, { keys: ['key'], arguments: ['a'] });
+  await expect(commands.run(script, ['key'], [], 1_000)).rejects.toThrow('ERR no');
+  expect(time.pending).toBe(0);
+});
+
+it('does not send the script any more when its NOSCRIPT came too late', async () => {
+  const redis = mockRedis();
+  let answer: (error: Error) => void = () => {};
+  redis.evalSha.mockImplementation(
+    () =>
+      new Promise((_, reject) => {
+        answer = reject;
+      }),
+  );
+  const rejected = expect(new Redis(redis, 5_000).run(script, ['key'], [], 100)).rejects.toThrow(CommandTimeoutError);
+  await time.advance(100);
+  await rejected;
+  answer(noScript());
+  await time.advance(0);
+  expect(redis.eval).not.toHaveBeenCalled();
+});
+
+it('counts EVALSHA and EVAL against one deadline', async () => {
+  const redis = mockRedis();
+  redis.evalSha.mockRejectedValueOnce(noScript());
+  redis.eval.mockImplementation(silence);
+  const rejected = expect(new Redis(redis, 5_000).run(script, ['key'], [], 100)).rejects.toThrow(CommandTimeoutError);
+  await time.advance(100);
+  await rejected;
+  expect(redis.eval).toHaveBeenCalledTimes(1);
+});
+
+it('rejects, and does not throw, when the client throws', async () => {
+  const redis = mockRedis();
+  redis.evalSha.mockImplementation(() => {
+    throw new Error('of the client');
+  });
+  await expect(new Redis(redis, 5_000).run(script, ['key'], [], 100)).rejects.toThrow('of the client');
+  expect(time.pending).toBe(0);
+});

@@ -1,0 +1,102 @@
+import { getEventListeners } from 'node:events';
+import { afterEach, expect, it } from '@jest/globals';
+import { RedisLockRegistry } from '../../lib';
+import { mockRedis, refused, silence } from '../support/mock-redis';
+import { until } from '../support/until';
+
+const registries: RedisLockRegistry[] = [];
+
+function registryOn(client: ReturnType<typeof mockRedis>): RedisLockRegistry {
+  const registry = new RedisLockRegistry(client, { registryKey: 'orders', idleBetweenTries: 5 });
+  registries.push(registry);
+  return registry;
+}
+
+afterEach(async () => {
+  await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
+});
+
+it('rejects with the reason of a signal that has aborted already, with no command sent', async () => {
+  const redis = mockRedis();
+  const lock = registryOn(redis).obtain('42');
+  const reason = new Error('shutting down');
+  const signal = AbortSignal.abort(reason);
+  await expect(lock.lock({ signal })).rejects.toBe(reason);
+  await expect(lock.tryLock({ signal })).rejects.toBe(reason);
+  await expect(lock.run(() => undefined, { signal })).rejects.toBe(reason);
+  await expect(lock.lock({ signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' });
+  expect(redis.sent).toBe(0);
+  expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+});
+
+it('leaves no listener on a signal once the lock is had, or was refused', async () => {
+  const redis = mockRedis();
+  const lock = registryOn(redis).obtain('42');
+  const { signal } = new AbortController();
+  const lease = await lock.lock({ signal });
+  expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+  await lease.unlock();
+  redis.evalSha.mockResolvedValue(refused(60_000));
+  expect(await lock.tryLock({ signal, waitTime: 10 })).toBeNull();
+  expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+});
+
+it('does not end a lease whose caller used the signal to get it', async () => {
+  const controller = new AbortController();
+  const lease = await registryOn(mockRedis()).obtain('42').lock({ signal: controller.signal });
+  controller.abort();
+  lease.assertHeld();
+  expect(lease.signal.aborted).toBe(false);
+  await lease.unlock();
+});
+
+it('bears one listener for a signal that a thousand callers share, and rejects all of them at once (P8)', async () => {
+  const redis = mockRedis();
+  redis.evalSha.mockResolvedValue(refused(60_000));
+  const registry = registryOn(redis);
+  const controller = new AbortController();
+  const { signal } = controller;
+  const reason = new Error('shutting down');
+  const outcomes = Promise.allSettled(
+    Array.from({ length: 1_000 }, (_, i) => registry.obtain(`order ${i % 10}`).lock({ signal })),
+  );
+  await until(() => redis.sent >= 10);
+  expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+  controller.abort(reason);
+  for (const outcome of await outcomes) expect(outcome).toEqual({ status: 'rejected', reason });
+  expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+});
+
+it('rejects at once while an attempt is in flight, and undoes what the attempt may bring later (P2)', async () => {
+  const redis = mockRedis();
+  let answer: (reply: number) => void = () => {};
+  redis.evalSha.mockImplementationOnce(
+    () =>
+      new Promise<unknown>((resolve) => {
+        answer = resolve;
+      }),
+  );
+  const lock = registryOn(redis).obtain('42');
+  const controller = new AbortController();
+  const rejected = expect(lock.lock({ signal: controller.signal })).rejects.toBe('enough');
+  controller.abort('enough');
+  await rejected;
+  answer(1);
+  await until(() => redis.sent >= 2);
+  const [attempt, undoing] = redis.calls;
+  expect(undoing?.arguments?.[0]).toBe(attempt?.arguments?.[0]);
+  expect(undoing?.arguments).toContain('UNLINK');
+  expect(lock.isAcquiredInThisProcess).toBe(false);
+});
+
+it('lets the next local caller go on when the one in front of it aborts', async () => {
+  const redis = mockRedis();
+  redis.evalSha.mockImplementationOnce(silence);
+  const lock = registryOn(redis).obtain('42');
+  const controller = new AbortController();
+  const rejected = expect(lock.lock({ signal: controller.signal })).rejects.toBe('enough');
+  const next = lock.lock();
+  controller.abort('enough');
+  await rejected;
+  await (await next).unlock();
+});

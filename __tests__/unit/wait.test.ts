@@ -1,0 +1,174 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { RedisLockRegistry } from '../../lib';
+import { MAX_DELAY, reliableUntil, Timer } from '../../lib/clock';
+import { Wait } from '../../lib/wait';
+import { FakeClock } from '../support/fake-clock';
+import { mockRedis, refused } from '../support/mock-redis';
+
+let time: FakeClock;
+
+beforeEach(() => {
+  time = new FakeClock();
+});
+
+afterEach(() => time.restore());
+
+describe('Timer', () => {
+  it.each([0, 1, 1_000, MAX_DELAY])('fires after %d ms, and not before', async (ms) => {
+    let fired = 0;
+    new Timer(ms, () => {
+      fired += 1;
+    });
+    await time.advance(Math.max(0, ms - 1));
+    expect(fired).toBe(0);
+    await time.advance(1);
+    expect(fired).toBe(1);
+    await time.advance(1);
+    expect(fired).toBe(1);
+  });
+
+  it('may be longer than any timer of JavaScript, of which no step overflows', async () => {
+    let fired = 0;
+    const ms = 3 * MAX_DELAY + 1_000;
+    new Timer(ms, () => {
+      fired += 1;
+    });
+    await time.advance(ms - 1);
+    expect(fired).toBe(0);
+    await time.advance(1);
+    expect(fired).toBe(1);
+    expect(Math.max(...time.delays)).toBe(MAX_DELAY);
+  });
+
+  it('can be cancelled in each of its steps', async () => {
+    let fired = 0;
+    const timer = new Timer(2 * MAX_DELAY, () => {
+      fired += 1;
+    });
+    await time.advance(MAX_DELAY + 1);
+    timer.cancel();
+    expect(time.pending).toBe(0);
+    await time.advance(2 * MAX_DELAY);
+    expect(fired).toBe(0);
+  });
+
+  it('costs nothing when it is infinite', () => {
+    const timer = new Timer(Number.POSITIVE_INFINITY, () => undefined);
+    expect(time.pending).toBe(0);
+    timer.cancel();
+  });
+});
+
+describe('Wait', () => {
+  it('has less and less time left, and never less than none', async () => {
+    const wait = new Wait(100, undefined);
+    expect(wait.remaining).toBe(100);
+    await time.advance(60);
+    expect(wait.remaining).toBe(40);
+    await time.advance(60);
+    expect(wait.remaining).toBe(0);
+  });
+
+  it('sleeps no longer than it has time', async () => {
+    const wait = new Wait(100, undefined);
+    let awake = false;
+    const slept = wait.sleep(1_000).then(() => {
+      awake = true;
+    });
+    await time.advance(99);
+    expect(awake).toBe(false);
+    await time.advance(1);
+    expect(awake).toBe(true);
+    await slept;
+  });
+
+  it('leaves no timer behind when it is interrupted, and nothing later can be waited for', async () => {
+    const wait = new Wait(Number.POSITIVE_INFINITY, undefined);
+    const rejected = expect(wait.sleep(1_000)).rejects.toBe('enough');
+    wait.interrupt('enough');
+    wait.interrupt('again'); // the first reason counts
+    await rejected;
+    expect(time.pending).toBe(0);
+    await expect(wait.sleep(1_000)).rejects.toBe('enough');
+    expect(() => wait.throwIfInterrupted()).toThrow('enough');
+  });
+
+  it('undoes what a step began, once, however it ends', async () => {
+    const wait = new Wait(100, undefined);
+    let undone = 0;
+    const undo = () => {
+      undone += 1;
+    };
+    await wait.suspend<string>(50, (resume) => {
+      resume('at once');
+      return undo;
+    });
+    expect(undone).toBe(1);
+    const timedOut = wait.suspend(50, () => undo);
+    await time.advance(50);
+    expect(await timedOut).toBeUndefined();
+    expect(undone).toBe(2);
+    const failed = wait.suspend(50, (_, fail) => {
+      queueMicrotask(() => fail(new Error('failed')));
+      return undo;
+    });
+    await expect(failed).rejects.toThrow('failed');
+    expect(undone).toBe(3);
+    expect(time.pending).toBe(0);
+  });
+});
+
+describe('a lock with a long waitTime', () => {
+  it.each([2 ** 31, 2 ** 40])('waits for %d ms, in the local queue too, and then gives up (P1)', async (waitTime) => {
+    const redis = mockRedis();
+    const lock = new RedisLockRegistry(redis, { registryKey: 'orders', renew: false, expireAfter: MAX_DELAY }).obtain(
+      '42',
+    );
+    await lock.lock({ ttl: MAX_DELAY });
+    let outcome = 'waiting';
+    const waiting = lock.tryLock({ waitTime }).then((lease) => {
+      outcome = lease === null ? 'refused' : 'granted';
+    });
+    redis.evalSha.mockResolvedValue(refused(MAX_DELAY));
+    await time.advance(MAX_DELAY / 2);
+    expect(outcome).toBe('waiting');
+    expect(Math.max(...time.delays)).toBeLessThanOrEqual(MAX_DELAY);
+    redis.evalSha.mockResolvedValue(1);
+    await time.advance(MAX_DELAY);
+    expect(outcome).toBe('granted');
+    await waiting;
+  });
+
+  it('tries again every idleBetweenTries, and not more often', async () => {
+    const redis = mockRedis();
+    redis.evalSha.mockResolvedValue(refused(60_000));
+    const lock = new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42');
+    const rejected = expect(lock.lock({ waitTime: 1_000 })).rejects.toThrow('within 1000 ms');
+    await time.advance(1_000);
+    await rejected;
+    expect(redis.sent).toBeGreaterThanOrEqual(10);
+    expect(redis.sent).toBeLessThanOrEqual(12);
+  });
+
+  it('tries again as soon as the key of the holder ends, where that is earlier', async () => {
+    const redis = mockRedis();
+    redis.evalSha.mockResolvedValueOnce(refused(30));
+    const lock = new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42');
+    let at = 0;
+    const granted = lock.lock().then(() => {
+      at = time.now;
+    });
+    const start = time.now;
+    await time.advance(40);
+    await granted;
+    expect(at - start).toBeGreaterThanOrEqual(30);
+    expect(at - start).toBeLessThan(35);
+  });
+});
+
+describe('reliableUntil', () => {
+  it('counts from before the request was sent, less 0.1 % and 1 ms (P3)', () => {
+    expect(reliableUntil(5_000, 60_000)).toBe(64_939);
+    expect(reliableUntil(0, 1)).toBeLessThan(0);
+  });
+});
