@@ -12,13 +12,15 @@ const root = join(__dirname, '../..');
 const folder = join(__dirname, '.blocks');
 const run = promisify(execFile);
 
-/** The TypeScript blocks of the README, each a module of its own, as its readers would paste them. */
+const pages = ['README.md', 'docs/with-java-services.md', 'docs/segmented-lock.md'];
+
+/** The TypeScript blocks of the pages, each a module of its own, as their readers would paste them. */
 async function blocks(): Promise<string[]> {
-  const readme = await readFile(join(root, 'README.md'), 'utf8');
-  return [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code ?? '');
+  const texts = await Promise.all(pages.map((page) => readFile(join(root, page), 'utf8')));
+  return texts.flatMap((text) => [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code ?? ''));
 }
 
-describeReal('the code of the README', () => {
+describeReal('the code of the README and its pages', () => {
   const files: string[] = [];
   let server: RedisServer;
 
@@ -76,6 +78,8 @@ describeReal('the code of the README', () => {
     expect(outputs.join('')).toContain('one report, from one process');
     expect(outputs.join('')).toContain('audited');
     expect(outputs.join('')).toContain('with ioredis');
+    expect(outputs.join('')).toContain('what redisson.getLock("stock:7") locks');
+    expect(outputs.join('')).toContain('true true false');
   }, 120_000);
 });
 
