@@ -28,7 +28,7 @@ export interface LeaseServices {
 /** Whoever has the local turn that goes with a lease. */
 export interface LeaseKeeper {
   /** Hands the lock over to the next local caller; `undefined`: there is none; `unknown`: whose it is now is not known. */
-  handOver(lease: RedisLease, timeout: number): Promise<Released | 'unknown'> | undefined;
+  handOver(lease: RedisLease, timeout: number): Promise<Released | 'unknown' | undefined> | undefined;
   /** Called once, when the lease ended, by unlock or loss. */
   leaseOver(lease: RedisLease): void;
 }

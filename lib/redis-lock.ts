@@ -132,7 +132,7 @@ export class RedisLock implements DistributedLock {
   }
 
   /** @internal As LeaseKeeper. */
-  handOver(lease: RedisLease, timeout: number): Promise<Released | 'unknown'> | undefined {
+  handOver(lease: RedisLease, timeout: number): Promise<Released | 'unknown' | undefined> | undefined {
     const next = this.#queue.next;
     if (next === undefined || this.#held?.lease !== lease || this.#handOver === 0) return undefined;
     return this.#handOverTo(this.#claim({ ttl: next.ttl, waits: true }), lease.claim, this.#held.turn, timeout);
@@ -223,7 +223,7 @@ export class RedisLock implements DistributedLock {
     }
   }
 
-  async #handOverTo(to: Claim, from: Claim, turn: Turn, timeout: number): Promise<Released | 'unknown'> {
+  async #handOverTo(to: Claim, from: Claim, turn: Turn, timeout: number): Promise<Released | 'unknown' | undefined> {
     const { orphans, strategy } = this.#services;
     const mayYield = clock.now() >= this.#sliceEndsAt;
     const transfer = strategy.transfer(from, to, mayYield, timeout);
@@ -231,11 +231,11 @@ export class RedisLock implements DistributedLock {
     try {
       outcome = await transfer;
     } catch (error) {
+      // It was not executed, and there is still something to release.
+      if (isServerAnswer(error)) return undefined;
       // Then both claims are cleaned up, and the next caller contends.
-      if (!isServerAnswer(error)) {
-        doubt(to, transfer);
-        orphans.follow(to);
-      }
+      doubt(to, transfer);
+      orphans.follow(to);
       return 'unknown';
     }
     if (typeof outcome === 'string') return outcome;

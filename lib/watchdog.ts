@@ -116,7 +116,7 @@ export class Watchdog {
     for (const lease of leases) lease.renewing = true;
     const answers = await this.#strategy.renew(
       // A lease that is not to be renewed is only asked about.
-      leases.map((lease) => ({ claim: lease.claim, ttl: now < lease.renewUntil ? lease.claim.ttl : 0 })),
+      leases.map((lease) => ({ claim: lease.claim, ttl: now < lease.renewUntil ? lease.claim.ttl : -lease.claim.ttl })),
       timeout,
     );
     const answeredAt = clock.now();

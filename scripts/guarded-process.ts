@@ -47,7 +47,12 @@ export async function spawnGuarded(command: string, args: readonly string[]): Pr
 
   const hasExited = () => shell.exitCode !== null || shell.signalCode !== null;
   const kill = (signal: NodeJS.Signals) => {
-    if (!hasExited()) process.kill(pid, signal);
+    try {
+      if (!hasExited()) process.kill(pid, signal);
+    } catch (error) {
+      // It has just ended, and the guard has not noticed yet.
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
   };
   return {
     pid,

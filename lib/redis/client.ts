@@ -24,10 +24,13 @@ export interface RedisClient extends RedisCommands {
   readonly socketEpoch?: number;
   /** node-redis: the application has connected the client and not closed it. */
   readonly isOpen?: boolean;
-  /** node-redis' sentinel client: tells with the event `client-error` that it lost a connection. */
+  /** node-redis' sentinel client: tells by events that it lost a connection. */
   on?(event: string, listener: () => void): unknown;
   off?(event: string, listener: () => void): unknown;
 }
+
+/** Events of node-redis' sentinel client: which of them it emits depends on its version. */
+const LOST_CONNECTION = ['client-error', 'topology-change'];
 
 export function isRedisClient(value: unknown): value is RedisClient {
   const client = value as Partial<RedisClient> | null | undefined;
@@ -44,20 +47,21 @@ export class Redis {
   readonly client: RedisClient;
   readonly #commands: RedisCommands;
   readonly #commandTimeout: number;
-  #clientErrors = 0;
-  readonly #onClientError = (): void => {
-    this.#clientErrors++;
+  #lostConnections = 0;
+  readonly #onLostConnection = (): void => {
+    this.#lostConnections++;
   };
 
   constructor(client: RedisClient, commandTimeout: number) {
     this.client = client;
     this.#commands = client.withCommandOptions?.({ timeout: 0, typeMapping: {} }) ?? client;
     this.#commandTimeout = commandTimeout;
-    if (client.socketEpoch === undefined) client.on?.('client-error', this.#onClientError);
+    if (client.socketEpoch !== undefined) return;
+    for (const event of LOST_CONNECTION) client.on?.(event, this.#onLostConnection);
   }
 
   close(): void {
-    this.client.off?.('client-error', this.#onClientError);
+    for (const event of LOST_CONNECTION) this.client.off?.(event, this.#onLostConnection);
   }
 
   /**
@@ -73,7 +77,7 @@ export class Redis {
    * whose reply was lost with its connection.
    */
   get disruptions(): number {
-    return this.client.socketEpoch ?? this.#clientErrors;
+    return this.client.socketEpoch ?? this.#lostConnections;
   }
 
   /** Whether what PUBLISH answers inside of a script leaves out those who listen on other nodes. */

@@ -1,4 +1,5 @@
 import { Script } from '../redis/script';
+import { EXTEND, NOBODYS } from './renewals';
 
 /*
  * The lock as a hash key, in the format of Redisson's locks: one field "<uuid>:<number>", which is the owner, and its
@@ -72,17 +73,13 @@ for i, key in ipairs(KEYS) do
   local owner, ttl = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
   local found = whose(key, owner)
   if type(found) == 'table' then
-    answers[i] = -3
-  elseif found < 1 then
-    answers[i] = found - 1
+    answers[i] = found.err
+  elseif found == 0 then
+    ${NOBODYS}
+  elseif found < 0 then
+    answers[i] = -2
   else
-    local life = redis.call('PTTL', key)
-    if life < ttl then
-      -- pcall: one bad key must not keep the others from being renewed.
-      local extended = redis.pcall('PEXPIRE', key, ttl)
-      life = type(extended) == 'table' and -3 or ttl
-    end
-    answers[i] = life
+    ${EXTEND}
   end
 end
 return answers`);

@@ -8,12 +8,27 @@ import type { Ownership, Renewal } from './strategy';
 /** So many keys are renewed by one script: it holds up the server for a fraction of a millisecond. */
 const BATCH = 100;
 
+/** Of a script that renews: makes `key` last for `ttl` if it is the owner's, and sets its answer. */
+export const EXTEND = `
+local life = redis.call('PTTL', key)
+if life < ttl or life < 0 then
+  -- pcall: one bad key must not keep the others from being renewed.
+  local extended = redis.pcall('PEXPIRE', key, math.abs(ttl))
+  life = type(extended) == 'table' and extended.err or math.abs(ttl)
+end
+answers[i] = life`;
+
+/** Of a script that renews: there is no `key`. A replica may be behind, and then that says nothing: it refuses a write. */
+export const NOBODYS = `
+local written = redis.pcall('PEXPIRE', key, 1)
+answers[i] = type(written) == 'table' and written.err or -1`;
+
 /**
  * Renews many leases by few scripts.
  *
  * The script: KEYS locks; ARGV owner and ttl in ms of each. It returns for each the life of its key in ms, after it was
- * extended where it was shorter than the ttl (and never shortened); -1 nobody's; -2 another owner's; -3 the server could
- * not say.
+ * extended where it was shorter than the ttl (and never shortened); -1 nobody's; -2 another owner's; or the error for
+ * which the server could not say. A negative ttl only asks, and gives back its life to a key that has no end.
  */
 export class Renewals {
   readonly #redis: Redis;
@@ -40,7 +55,7 @@ export class Renewals {
       const args = batch.flatMap(({ claim, ttl }) => [claim.owner, String(ttl)]);
       const reply = (await this.#redis.run(this.#script, keys, args, timeout)) as unknown[];
       batch.forEach((renewal, i) => {
-        answers.set(renewal, ownership(Number(reply[i]), sentAt));
+        answers.set(renewal, ownership(reply[i], sentAt));
       });
     } catch (error) {
       if (serverErrorCode(error) !== 'CROSSSLOT' || batch.length === 1) {
@@ -68,8 +83,9 @@ export class Renewals {
   }
 }
 
-export function ownership(answer: number, sentAt: number): Ownership {
-  if (answer >= 0) return { state: 'held', until: reliableUntil(sentAt, answer) };
-  if (answer === -1 || answer === -2) return { state: answer === -1 ? 'expired' : 'stolen' };
-  return { state: 'unknown', cause: undefined };
+export function ownership(answer: unknown, sentAt: number): Ownership {
+  const life = Number(answer);
+  if (life >= 0) return { state: 'held', until: reliableUntil(sentAt, life) };
+  if (life === -1 || life === -2) return { state: life === -1 ? 'expired' : 'stolen' };
+  return { state: 'unknown', cause: new Error(String(answer)) };
 }

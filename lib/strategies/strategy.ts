@@ -80,7 +80,7 @@ export type Ownership =
 /** A claim, and how long from now it is to last at least. */
 export interface Renewal {
   readonly claim: Claim;
-  /** ms, whole. */
+  /** ms, whole. Negative: it is only asked about; a key that has no end is given this life again. */
   readonly ttl: number;
 }
 

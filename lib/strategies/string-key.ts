@@ -4,7 +4,7 @@ import type { LockNames } from '../redis/names';
 import { Script } from '../redis/script';
 import type { Wait } from '../wait';
 import type { StrategySettings } from './index';
-import { Renewals } from './renewals';
+import { EXTEND, NOBODYS, Renewals } from './renewals';
 import type { Claim, Grant, LockStrategy, Ownership, Refusal, Released, Renewal, Yielded } from './strategy';
 
 /*
@@ -69,12 +69,21 @@ if last and holder then return last end
 return mint(last, ARGV[3])`);
 
 /**
+ * A replica may be behind: that it has no key says nothing. Raises READONLY there, and does nothing elsewhere.
+ */
+export const ASSERT_WRITABLE = `redis.call('PEXPIRE', KEYS[1], 1)`;
+
+/**
  * KEYS lock; ARGV owner, command that deletes, name of the lock, channels.
  * Returns 1 or 2 deleted (2: by DEL, since the command is not to be had); 0 nobody's; -1 another owner's.
  */
 const RELEASE = new Script(`${DELETE}${TELL}
-local holder = redis.call('GET', KEYS[1])
-if not holder then return 0 end
+local holder = redis.pcall('GET', KEYS[1])
+if not holder then
+  ${ASSERT_WRITABLE}
+  return 0
+end
+-- Also when a key of another type stands where ours was.
 if holder ~= ARGV[1] then return -1 end
 local deleted = delete(ARGV[2])
 tell(ARGV[3], 4)
@@ -89,7 +98,10 @@ return deleted`);
  */
 const TRANSFER = new Script(`${MINT}${DELETE}${TELL}
 local holder = redis.call('GET', KEYS[1])
-if not holder then return { 0 } end
+if not holder then
+  ${ASSERT_WRITABLE}
+  return { 0 }
+end
 local last = KEYS[2] and redis.call('GET', KEYS[2])
 if holder == ARGV[2] then return last or 1 end
 if holder ~= ARGV[1] then return { -1 } end
@@ -112,19 +124,14 @@ for i, key in ipairs(KEYS) do
   -- pcall: one bad key must not keep the others from being renewed.
   local holder = redis.pcall('GET', key)
   if not holder then
-    answers[i] = -1
+    ${NOBODYS}
   elseif type(holder) == 'table' then
     -- A key of another type stands where ours was.
-    answers[i] = string.find(holder.err, 'WRONGTYPE', 1, true) and -2 or -3
+    answers[i] = string.find(holder.err, 'WRONGTYPE', 1, true) and -2 or holder.err
   elseif holder ~= owner then
     answers[i] = -2
   else
-    local life = redis.call('PTTL', key)
-    if life < ttl then
-      local extended = redis.pcall('PEXPIRE', key, ttl)
-      life = type(extended) == 'table' and -3 or ttl
-    end
-    answers[i] = life
+    ${EXTEND}
   end
 end
 return answers`);

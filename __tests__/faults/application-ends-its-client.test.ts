@@ -1,0 +1,87 @@
+import { beforeAll, expect, it } from '@jest/globals';
+import { CLIENT_KINDS, clientKinds, connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
+import { until } from '../support/until';
+import { createRegistry, elapsed, lossOf } from '../support/witness';
+
+describePrivate('the application ends its client', () => {
+  let redis: PrivateRedis;
+  let admin: TestClient;
+
+  beforeAll(async () => {
+    redis = await PrivateRedis.start();
+    admin = await redis.connect();
+  });
+
+  it.each(CLIENT_KINDS)('P1 P4 P7 P8: %s is destroyed under holders, waiters and newcomers', async (kind) => {
+    const client = await clientKinds[kind](redis.address);
+    const { registry, nameOf } = createRegistry(client, { expireAfter: 1_000 });
+    const lease = await registry.obtain('key').lock();
+    const given = await registry.obtain('given').lock();
+    await admin.set(nameOf('taken'), 'another', { PX: 60_000 });
+    const waiting = registry.obtain('taken').lock();
+    const named = { name: 'CannotAcquireLockError' };
+    const waiterRejected = expect(waiting).rejects.toMatchObject(named);
+    client.destroy();
+    expect(await elapsed(waiting)).toBeLessThan(500);
+    await waiterRejected;
+    const locking = registry.obtain('free').lock();
+    const rejected = expect(locking).rejects.toMatchObject({ ...named, cause: { message: 'The client is closed' } });
+    expect(await elapsed(locking)).toBeLessThan(500);
+    await rejected;
+    await expect(given.unlock()).rejects.toMatchObject({ name: 'LockReleaseError' });
+    expect((await lossOf(lease)).reason).toBe('unconfirmed');
+    await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
+    await until(async () => (await admin.exists([nameOf('key'), nameOf('given')])) === 0);
+  });
+
+  it('P1 P6 P7: without an offline queue: errors while it is cut off, and business as usual afterwards', async () => {
+    const proxy = await redis.proxy();
+    const client = await connectTo(proxy.address, { disableOfflineQueue: true });
+    const { registry, nameOf } = createRegistry(client, {
+      expireAfter: 1_500,
+      commandTimeout: 500,
+      unavailableAfter: 600,
+    });
+    const lease = await registry.obtain('key').lock();
+    const given = await registry.obtain('given').lock();
+    proxy.refuse();
+    proxy.reset();
+    await until(() => !client.isReady);
+    const trying = registry.obtain('free').tryLock();
+    const tryRejected = expect(trying).rejects.toMatchObject({
+      name: 'CannotAcquireLockError',
+      cause: { message: 'The client is offline' },
+    });
+    expect(await elapsed(trying)).toBeLessThan(300);
+    await tryRejected;
+    const locking = registry.obtain('free').lock();
+    const rejected = expect(locking).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
+    expect(await elapsed(locking)).toBeLessThan(600 + 400);
+    await rejected;
+    expect(lease.signal.aborted).toBe(false);
+    const unlocking = given.unlock();
+    await proxy.accept();
+    await unlocking;
+    expect(await admin.exists(nameOf('given'))).toBe(0);
+    await until(() => lease.remaining > 1_000, { within: 3_000 });
+    expect(lease.signal.aborted).toBe(false);
+    await lease.unlock();
+  });
+
+  it('P2: what waited in the offline queue and was given up leaves no key after the reconnect', async () => {
+    const proxy = await redis.proxy();
+    const client = await connectTo(proxy.address);
+    const { registry, nameOf } = createRegistry(client);
+    proxy.refuse();
+    proxy.reset();
+    await until(() => !client.isReady);
+    await expect(registry.obtain('key').lock({ waitTime: 100 })).rejects.toMatchObject({
+      name: 'CannotAcquireLockError',
+    });
+    await proxy.accept();
+    await until(() => client.isReady);
+    await (await registry.obtain('other').lock()).unlock();
+    await until(async () => (await admin.exists(nameOf('key'))) === 0);
+  });
+});

@@ -1,0 +1,78 @@
+import { beforeAll, expect, it } from '@jest/globals';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
+import { createRegistry, lossOf } from '../support/witness';
+
+const TTL = 100;
+
+function block(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+}
+
+describePrivate('the event loop is blocked for longer than the ttl', () => {
+  let redis: PrivateRedis;
+  let admin: TestClient;
+
+  beforeAll(async () => {
+    redis = await PrivateRedis.start();
+    admin = await redis.connect();
+  });
+
+  it.each([true, false])(
+    'P5: the first statement afterwards knows that the lease is over (renewed: %s)',
+    async (renew) => {
+      const { registry, nameOf } = createRegistry(await redis.connect());
+      const lock = registry.obtain('key');
+      const lease = await lock.lock({ ttl: TTL, renew });
+      block(TTL + 20);
+      expect(lease.remaining).toBe(0);
+      expect(lock.isAcquiredInThisProcess).toBe(false);
+      expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ name: 'LockLostError' }));
+      expect(lease.signal.aborted).toBe(true);
+      await admin.set(nameOf('key'), 'another');
+      await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
+      // The one that came meanwhile keeps its key, whatever follows up the lost one.
+      await (await registry.obtain('other').lock()).unlock();
+      expect(await admin.get(nameOf('key'))).toBe('another');
+      await admin.del(nameOf('key'));
+    },
+  );
+
+  it('P5: a late tick never renews what is over, although the key is still there', async () => {
+    const { registry, nameOf } = createRegistry(await redis.connect(), { expireAfter: TTL });
+    const lease = await registry.obtain('key').lock();
+    // Somebody prolonged it in Redis; that the lease ended here is what counts.
+    await admin.pExpire(nameOf('key'), 60_000);
+    block(TTL + 20);
+    const { reason } = await lossOf(lease);
+    expect(reason).toBe('unconfirmed');
+    await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError' });
+    expect(lease.remaining).toBe(0);
+  });
+
+  it('P3 P5: an acquisition whose reply lay there for longer than its ttl is not a lease', async () => {
+    const { registry } = createRegistry(await redis.connect());
+    await (await registry.obtain('warm-up').lock()).unlock();
+    const locking = registry.obtain('key').tryLock({ ttl: TTL });
+    const rejected = expect(locking).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
+    // The request goes out in one turn of the loop, and the reply waits in the socket's buffer.
+    await new Promise(setImmediate);
+    block(TTL + 20);
+    await rejected;
+  });
+
+  it('P7: a run whose lease ended under it says so, and hands over the value', async () => {
+    const { registry } = createRegistry(await redis.connect());
+    await expect(
+      registry.run(
+        'key',
+        () => {
+          block(TTL + 20);
+          return 'done';
+        },
+        { ttl: TTL },
+      ),
+    ).rejects.toMatchObject({ name: 'LockLostError', result: 'done' });
+  });
+});

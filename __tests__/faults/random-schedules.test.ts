@@ -1,0 +1,62 @@
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { clock } from '../../lib/clock';
+import { describePrivate } from '../support/private-redis';
+import { until } from '../support/until';
+import { run, schedules } from './schedules/schedule';
+import { TTL } from './schedules/settings';
+import { Site } from './schedules/site';
+
+const SCHEDULES = 200;
+const AT_ONCE = 5;
+
+const real = { ...clock };
+const timers = new Set<NodeJS.Timeout>();
+
+beforeEach(() => {
+  clock.setTimeout = (callback, ms) => {
+    const handle = real.setTimeout(() => {
+      timers.delete(handle);
+      callback();
+    }, ms);
+    timers.add(handle);
+    return handle;
+  };
+  clock.clearTimeout = (handle) => {
+    if (handle !== undefined) timers.delete(handle);
+    real.clearTimeout(handle);
+  };
+});
+
+afterEach(() => {
+  Object.assign(clock, real);
+});
+
+describePrivate('random schedules of work and faults', () => {
+  it(`P1 P2 P3 P7 P8 P10: ${SCHEDULES} of them: no overlap, tokens rise, nothing is left in Redis, no timer is left`, async () => {
+    const outcomes = await Promise.all(
+      Array.from({ length: AT_ONCE }, async () => {
+        const site = await Site.open();
+        let keys = 0;
+        let leases = 0;
+        await fc.assert(
+          fc.asyncProperty(schedules, async (steps) => {
+            const complaints = await run(site, `key-${++keys}`, steps);
+            leases += site.ledger.size;
+            expect(complaints).toEqual([]);
+          }),
+          // A shorter schedule would not fail in the same way: time is a part of it.
+          { numRuns: SCHEDULES / AT_ONCE, endOnFailure: true },
+        );
+        await site.killProcess();
+        await site.close();
+        const left = await site.admin.keys('*');
+        return { leases, left: left.filter((name) => !name.endsWith(':fence')) };
+      }),
+    );
+    expect(outcomes.flatMap(({ left }) => left)).toEqual([]);
+    // Else they show nothing.
+    expect(outcomes.reduce((sum, { leases }) => sum + leases, 0)).toBeGreaterThan(SCHEDULES);
+    await until(() => timers.size === 0, { within: 4 * TTL });
+  }, 120_000);
+});

@@ -1,0 +1,36 @@
+/** A contender in a process of its own, which the test can kill. */
+
+import { createClient } from 'redis';
+import { RedisLockRegistry } from '../../../lib';
+import type { RedisAddress } from '../../../scripts/redis';
+import { Contender, type Outcome, type Tenure } from './contender';
+import { contenderOptions } from './settings';
+
+export interface Call {
+  readonly id: number;
+  readonly method: 'lock' | 'tryLock' | 'abort' | 'renew' | 'unlock';
+  readonly key: string;
+  readonly waitTime: number;
+}
+
+export type Message = { readonly tenure: Tenure } | { readonly id: number; readonly outcome: Outcome };
+
+async function main(): Promise<void> {
+  const { address, registryKey } = JSON.parse(process.argv[2] as string) as {
+    address: RedisAddress;
+    registryKey: string;
+  };
+  const client = createClient({ socket: { ...address, reconnectStrategy: 5 } });
+  client.on('error', () => {});
+  await client.connect();
+  const registry = new RedisLockRegistry(client, { ...contenderOptions, registryKey, onWarning: () => {} });
+  const say = (message: Message) => process.send?.(message);
+  const contender = new Contender(`process-${process.pid}`, registry, (tenure) => say({ tenure }));
+  process.on('message', ({ id, method, key, waitTime }: Call) => {
+    void contender[method](key, waitTime).then((outcome) => say({ id, outcome }));
+  });
+  process.on('disconnect', () => process.exit());
+  say({ id: 0, outcome: 'done' });
+}
+
+void main();

@@ -1,0 +1,89 @@
+import type { RedisLockRegistry } from '../../../lib';
+import type { RedisLease } from '../../../lib/redis-lease';
+
+/** One lease, as those see it who judge: times are in ms on the clock that all processes of this machine share. */
+export type Tenure =
+  | { readonly event: 'began'; readonly id: string; readonly token: number; readonly at: number }
+  | { readonly event: 'ended'; readonly id: string; readonly at: number };
+
+export const sharedNow = (): number => Number(process.hrtime.bigint()) / 1e6;
+
+/** How a call ended: what it returned, or the name of its error. */
+export type Outcome = 'granted' | 'held' | 'done' | 'nothing to do' | string;
+
+/** Somebody who takes a lock and gives it back, one lease at a time, and tells when it was entitled to what. */
+export class Contender {
+  readonly #registry: RedisLockRegistry;
+  readonly #name: string;
+  readonly #tell: (tenure: Tenure) => void;
+  #count = 0;
+  #stop: AbortController | undefined;
+  #lease: { readonly lease: RedisLease; readonly end: () => void } | undefined;
+
+  constructor(name: string, registry: RedisLockRegistry, tell: (tenure: Tenure) => void) {
+    this.#name = name;
+    this.#registry = registry;
+    this.#tell = tell;
+  }
+
+  async lock(key: string, waitTime: number): Promise<Outcome> {
+    const stop = new AbortController();
+    this.#stop = stop;
+    return this.#acquire(() => this.#registry.obtain(key).lock({ waitTime, signal: stop.signal }));
+  }
+
+  async tryLock(key: string): Promise<Outcome> {
+    return this.#acquire(() => this.#registry.obtain(key).tryLock());
+  }
+
+  async abort(): Promise<Outcome> {
+    this.#stop?.abort(new DOMException('aborted', 'AbortError'));
+    return 'done';
+  }
+
+  async renew(): Promise<Outcome> {
+    return this.#lease === undefined ? 'nothing to do' : outcomeOf(this.#lease.lease.renew());
+  }
+
+  async unlock(): Promise<Outcome> {
+    if (this.#lease === undefined) return 'nothing to do';
+    const { lease, end } = this.#lease;
+    this.#lease = undefined;
+    end();
+    return outcomeOf(lease.unlock());
+  }
+
+  async #acquire(acquire: () => Promise<unknown>): Promise<Outcome> {
+    try {
+      const lease = (await acquire()) as RedisLease | null;
+      if (lease === null) return 'held';
+      this.#begin(lease);
+      return 'granted';
+    } catch (error) {
+      return (error as Error).name;
+    }
+  }
+
+  #begin(lease: RedisLease): void {
+    const id = `${this.#name}-${++this.#count}`;
+    let over = false;
+    const end = () => {
+      if (over) return;
+      over = true;
+      // The signal may be late; the deadline itself is not.
+      this.#tell({ event: 'ended', id, at: sharedNow() + Math.min(0, lease.until - performance.now()) });
+    };
+    this.#lease = { lease, end };
+    this.#tell({ event: 'began', id, token: lease.fencingToken as number, at: sharedNow() });
+    lease.signal.addEventListener('abort', end);
+  }
+}
+
+async function outcomeOf(promise: Promise<void>): Promise<Outcome> {
+  try {
+    await promise;
+    return 'done';
+  } catch (error) {
+    return (error as Error).name;
+  }
+}

@@ -1,0 +1,75 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import type { RedisAddress } from '../../../scripts/redis';
+import { atTheEnd } from '../../support/private-redis';
+import type { Contender, Outcome, Tenure } from './contender';
+import type { Call, Message } from './contender-process';
+
+/** A contender in a process of its own. */
+export class KillableContender implements Pick<Contender, Call['method']> {
+  readonly #child: ChildProcess;
+  readonly #calls = new Map<number, (outcome: Outcome) => void>();
+  #id = 0;
+
+  static async start(address: RedisAddress, registryKey: string, tell: (tenure: Tenure) => void) {
+    const contender = new KillableContender(address, registryKey, tell);
+    await new Promise((resolve) => contender.#calls.set(0, resolve));
+    return contender;
+  }
+
+  private constructor(address: RedisAddress, registryKey: string, tell: (tenure: Tenure) => void) {
+    this.#child = fork(join(__dirname, 'contender-process.ts'), [JSON.stringify({ address, registryKey })], {
+      execArgv: ['-r', require.resolve('esbuild-register')],
+    });
+    atTheEnd(() => void this.#child.kill('SIGKILL'));
+    this.#child.on('message', (message: Message) => {
+      if ('tenure' in message) tell(message.tenure);
+      else this.#settle(message.id, message.outcome);
+    });
+    this.#child.on('exit', () => {
+      for (const id of [...this.#calls.keys()]) this.#settle(id, 'killed');
+    });
+  }
+
+  lock(key: string, waitTime: number): Promise<Outcome> {
+    return this.#call('lock', key, waitTime);
+  }
+
+  tryLock(key: string): Promise<Outcome> {
+    return this.#call('tryLock', key);
+  }
+
+  abort(): Promise<Outcome> {
+    return this.#call('abort');
+  }
+
+  renew(): Promise<Outcome> {
+    return this.#call('renew');
+  }
+
+  unlock(): Promise<Outcome> {
+    return this.#call('unlock');
+  }
+
+  /** SIGKILL; resolves when it is dead. */
+  async kill(): Promise<void> {
+    const exited = once(this.#child, 'exit');
+    this.#child.kill('SIGKILL');
+    await exited;
+  }
+
+  #call(method: Call['method'], key = '', waitTime = 0): Promise<Outcome> {
+    const id = ++this.#id;
+    const call: Call = { id, method, key, waitTime };
+    return new Promise((resolve) => {
+      this.#calls.set(id, resolve);
+      this.#child.send(call);
+    });
+  }
+
+  #settle(id: number, outcome: Outcome): void {
+    this.#calls.get(id)?.(outcome);
+    this.#calls.delete(id);
+  }
+}

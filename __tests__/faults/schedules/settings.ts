@@ -1,0 +1,12 @@
+/** ms; every lease is renewed, and short, so that whatever fails in a schedule matters within it. */
+export const TTL = 800;
+export const WAIT_TIME = 400;
+export const COMMAND_TIMEOUT = 250;
+
+export const contenderOptions = {
+  fencing: true,
+  expireAfter: TTL,
+  commandTimeout: COMMAND_TIMEOUT,
+  unavailableAfter: 1_500,
+  idleBetweenTries: 10,
+} as const;

@@ -1,0 +1,48 @@
+import { beforeAll, expect, it } from '@jest/globals';
+import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
+import { createRegistry } from '../support/witness';
+
+describePrivate('the scripts are flushed', () => {
+  let redis: PrivateRedis;
+  let admin: TestClient;
+
+  beforeAll(async () => {
+    redis = await PrivateRedis.start();
+    admin = await redis.connect();
+  });
+
+  it.each(CLIENT_KINDS)('between all calls of %s: nobody notices', async (kind) => {
+    const { registry, nameOf, warnings } = createRegistry(await clientKinds[kind](redis.address), { fencing: true });
+    let last = 0;
+    for (let i = 0; i < 3; i++) {
+      await admin.scriptFlush();
+      const lease = await registry.obtain('key').lock();
+      expect(lease.fencingToken).toBeGreaterThan(last);
+      last = lease.fencingToken as number;
+      await admin.scriptFlush();
+      await lease.renew();
+      await admin.scriptFlush();
+      expect(await registry.obtain('key').tryLock()).toBeNull();
+      await lease.unlock();
+      expect(await admin.exists(nameOf('key'))).toBe(0);
+    }
+    expect(warnings).toEqual([]);
+  });
+
+  it('under many calls that are in flight together: nobody notices', async () => {
+    const { registry, warnings } = createRegistry(await redis.connect());
+    const flushing = (async () => {
+      for (let i = 0; i < 50; i++) await admin.scriptFlush();
+    })();
+    await Promise.all(
+      Array.from({ length: 200 }, async (_, i) => {
+        const lease = await registry.obtain(`key-${i}`).lock();
+        await lease.renew();
+        await lease.unlock();
+      }),
+    );
+    await flushing;
+    expect(warnings).toEqual([]);
+  });
+});

@@ -1,0 +1,128 @@
+import { EventEmitter } from 'node:events';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import type { EvalOptions, RedisClient } from '../../lib';
+import { connectTo, describePrivate } from '../support/private-redis';
+import { FaultyProxy } from '../support/proxy';
+import type { TestClient } from '../support/redis';
+import { type SentinelSite, startSentinel, type TestSentinel } from '../support/sentinel';
+import { createRegistry, type WitnessedRegistry } from '../support/witness';
+
+/** Does to one command what a sentinel client of node-redis 5 and 6 does when its master's connection breaks. */
+class RepeatingClient extends EventEmitter implements RedisClient {
+  repeatNext = false;
+  readonly #client: RedisClient;
+
+  constructor(client: RedisClient) {
+    super();
+    this.#client = client;
+  }
+
+  eval(script: string, options?: EvalOptions): Promise<unknown> {
+    return this.#client.eval(script, options);
+  }
+
+  async evalSha(sha1: string, options?: EvalOptions): Promise<unknown> {
+    if (this.repeatNext) {
+      this.repeatNext = false;
+      await this.#client.evalSha(sha1, options);
+      this.emit('topology-change', { type: 'MASTER_CHANGE' });
+    }
+    return this.#client.evalSha(sha1, options);
+  }
+}
+
+// A sentinel client that is cut off while it waits for a reply runs the command again, and resolves as if nothing were.
+describePrivate('a sentinel client repeats the command whose reply was lost', () => {
+  let sentinel: SentinelSite;
+  let proxy: FaultyProxy;
+  let admin: TestClient;
+  let client: TestSentinel;
+  let site: WitnessedRegistry;
+  let name: string;
+
+  beforeAll(async () => {
+    sentinel = await startSentinel();
+    proxy = await FaultyProxy.start(sentinel.master);
+    admin = await connectTo(sentinel.master);
+  }, 20_000);
+
+  afterAll(async () => {
+    proxy.stop();
+    await sentinel.stop();
+  });
+
+  beforeEach(async () => {
+    const { host, port } = sentinel.master;
+    client = await sentinel.connect({ [`${host}:${port}`]: proxy.address });
+    site = createRegistry(client, { expireAfter: 5_000, fencing: true });
+    name = site.nameOf('key');
+    const lease = await site.registry.obtain('warm-up').lock();
+    await lease.renew();
+    await lease.unlock();
+    await admin.configResetStat();
+  });
+
+  afterEach(() => client.destroy());
+
+  async function executions(): Promise<number> {
+    const statistics = await admin.info('commandstats');
+    return Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(statistics)?.[1] ?? 0);
+  }
+
+  it('P11: an acquisition: the same token, one key, no trace', async () => {
+    const lost = proxy.loseReply(name);
+    const locking = site.registry.obtain('key').lock();
+    await lost;
+    const minted = await admin.get(`{${name}}:fence`);
+    const lease = await locking;
+    expect(await executions()).toBe(2);
+    expect(String(lease.fencingToken)).toBe(minted);
+    await lease.unlock();
+    expect(await admin.exists(name)).toBe(0);
+    expect(site.warnings).toEqual([]);
+  });
+
+  it('P6: a renewal: renewed, no trace', async () => {
+    const lease = await site.registry.obtain('key').lock();
+    await admin.configResetStat();
+    const lost = proxy.loseReply(name);
+    // Now and then node-redis does not repeat it; then it is unknown, and the next one succeeds.
+    await lease.renew(10_000).catch(() => lease.renew(10_000));
+    await lost;
+    expect(await executions()).toBe(2);
+    expect(lease.remaining).toBeGreaterThan(8_000);
+    await lease.unlock();
+    expect(site.warnings).toEqual([]);
+  });
+
+  it('P7: a release: its second execution finds nothing: a warning, and not a loss', async () => {
+    for (let i = 1; i <= 5; i++) {
+      const lease = await site.registry.obtain('key').lock();
+      await admin.configResetStat();
+      const lost = proxy.loseReply(name);
+      await lease.unlock();
+      await lost;
+      expect(await executions()).toBe(2);
+      expect(await admin.exists(name)).toBe(0);
+      expect(site.warnings.map(({ code }) => code)).toEqual(Array.from({ length: i }, () => 'RELEASE_UNCERTAIN'));
+      expect(lease.signal.aborted).toBe(false);
+    }
+  });
+
+  it('P7: a release that the client itself repeats, as is seen outside of Jest: a warning, and not a loss', async () => {
+    const repeating = new RepeatingClient(admin);
+    const { registry, warnings } = createRegistry(repeating);
+    await (await registry.obtain('key').lock()).unlock();
+    const lease = await registry.obtain('key').lock();
+    repeating.repeatNext = true;
+    await lease.unlock();
+    expect(warnings).toMatchObject([{ code: 'RELEASE_UNCERTAIN', key: 'key' }]);
+    expect(lease.signal.aborted).toBe(false);
+  });
+
+  it('P6 P7: a release that finds nothing over a connection that held: a loss', async () => {
+    const lease = await site.registry.obtain('key').lock();
+    await admin.del(name);
+    await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
+  });
+});

@@ -1,0 +1,83 @@
+import { afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { Oracle } from '../support/oracle';
+import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
+import { until } from '../support/until';
+import { createRegistry, elapsed, lossOf, type WitnessedRegistry } from '../support/witness';
+
+const TTL = 1_000;
+
+describePrivate.each(CLIENT_KINDS)('the server of %s is frozen', (kind) => {
+  let redis: PrivateRedis;
+  let admin: TestClient;
+  let site: WitnessedRegistry;
+  let other: WitnessedRegistry;
+
+  beforeAll(async () => {
+    redis = await PrivateRedis.start();
+    admin = await redis.connect();
+  });
+
+  beforeEach(async () => {
+    const registryKey = `frozen-${kind}`;
+    const options = { registryKey, expireAfter: TTL, commandTimeout: 400, fencing: true };
+    site = createRegistry(await clientKinds[kind](redis.address), options);
+    other = createRegistry(await clientKinds[kind](redis.address), options);
+  });
+
+  afterEach(() => redis.thaw());
+
+  it('P1 P3 P4 P7: the signal fires within the ttl, unlock is bounded, and nobody enters twice afterwards', async () => {
+    const oracle = new Oracle(admin);
+    const startedAt = performance.now();
+    const lease = await site.registry.obtain('key').lock();
+    const given = await site.registry.obtain('given').lock();
+    const waiting = [site, other].map(async ({ registry }) => {
+      const next = await registry.obtain('key').lock();
+      const section = await oracle.section(() => next.remaining > 0);
+      oracle.write(next.fencingToken);
+      await next.unlock();
+      return section;
+    });
+    redis.freeze();
+    const unlocking = given.unlock();
+    const rejected = expect(unlocking).rejects.toMatchObject({ name: 'LockReleaseError' });
+    expect(await elapsed(unlocking)).toBeLessThan(400 + 200);
+    await rejected;
+    const trying = other.registry.obtain('free').tryLock();
+    const unanswered = expect(trying).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
+    expect(await elapsed(trying)).toBeLessThan(400 + 200);
+    await unanswered;
+    const { reason, at } = await lossOf(lease);
+    expect(reason).toBe('unconfirmed');
+    expect(at - startedAt).toBeLessThan(TTL + 100);
+    redis.thaw();
+    // Every attempt that lay in a buffer is executed now.
+    expect(await Promise.all(waiting)).toEqual([true, true]);
+    expect(oracle.violations).toEqual([]);
+    expect(oracle.entered).toBe(2);
+    await until(async () => (await admin.keys(`frozen-${kind}:*`)).length === 0, { within: 5_000 });
+  });
+
+  it('P6: for less than the ttl: nobody loses anything', async () => {
+    const lease = await site.registry.obtain('key').lock();
+    redis.freeze();
+    await until(() => lease.remaining < TTL / 3);
+    redis.thaw();
+    await until(() => lease.remaining > TTL / 2);
+    expect(lease.signal.aborted).toBe(false);
+    await lease.unlock();
+    expect(site.warnings).toEqual([]);
+  });
+
+  it('P6: CLIENT PAUSE holds renewals and acquisitions up, and they go on', async () => {
+    const lease = await site.registry.obtain('key').lock();
+    await admin.clientPause(500, 'ALL');
+    const next = other.registry.obtain('free').lock();
+    await until(() => lease.remaining < TTL / 2);
+    await (await next).unlock();
+    await until(() => lease.remaining > TTL / 2);
+    expect(lease.signal.aborted).toBe(false);
+    await lease.unlock();
+  });
+});

@@ -1,0 +1,62 @@
+import { expect, it } from '@jest/globals';
+import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
+import { createRegistry } from '../support/witness';
+
+describePrivate('a task throws, and then its release fails', () => {
+  async function open() {
+    const redis = await PrivateRedis.start();
+    const proxy = await redis.proxy();
+    const site = createRegistry(await connectTo(proxy.address), { commandTimeout: 300 });
+    return { ...site, proxy, admin: await redis.connect() };
+  }
+
+  it('P7: run: the error of the task surfaces, the one of the release is a warning', async () => {
+    const { registry, warnings, proxy } = await open();
+    const failure = new Error('out of stock');
+    const running = registry.run('key', () => {
+      proxy.blackHole = true;
+      throw failure;
+    });
+    await expect(running).rejects.toBe(failure);
+    expect(warnings).toMatchObject([{ code: 'RELEASE_FAILED', key: 'key', cause: { name: 'LockReleaseError' } }]);
+  });
+
+  it('P7: run: the value of a task surfaces, when only the release failed', async () => {
+    const { registry, warnings, proxy } = await open();
+    const running = registry.run('key', () => {
+      proxy.blackHole = true;
+      return 'sold';
+    });
+    expect(await running).toBe('sold');
+    expect(warnings).toMatchObject([{ code: 'RELEASE_FAILED', key: 'key' }]);
+  });
+
+  it('P7: await using: likewise, and a loss does not hide the error of the body', async () => {
+    const { registry, warnings, proxy, admin, nameOf } = await open();
+    const failure = new Error('out of stock');
+    async function body(prepare: () => unknown): Promise<void> {
+      await using _lease = await registry.obtain('key').lock();
+      await prepare();
+      throw failure;
+    }
+    await expect(body(() => admin.del(nameOf('key')))).rejects.toBe(failure);
+    expect(warnings).toEqual([]);
+    await expect(
+      body(() => {
+        proxy.blackHole = true;
+      }),
+    ).rejects.toBe(failure);
+    expect(warnings).toMatchObject([{ code: 'RELEASE_FAILED' }]);
+  });
+
+  it('P7: a lease that was lost under a task that threw: the error of the task wins', async () => {
+    const { registry, admin, nameOf, warnings } = await open();
+    const failure = new Error('out of stock');
+    const running = registry.run('key', async () => {
+      await admin.del(nameOf('key'));
+      throw failure;
+    });
+    await expect(running).rejects.toBe(failure);
+    expect(warnings).toEqual([]);
+  });
+});

@@ -1,0 +1,119 @@
+import { afterEach, beforeAll, expect, it } from '@jest/globals';
+import { clock } from '../../lib/clock';
+import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
+import { until } from '../support/until';
+import { createRegistry, lossOf } from '../support/witness';
+
+const HOUR = 3_600_000;
+const real = clock.wallNow;
+
+/** The wall clock goes on while the monotonic clock stands still, as when the machine was suspended. */
+function suspend(ms: number): void {
+  const before = clock.wallNow;
+  clock.wallNow = () => before() + ms;
+}
+
+describePrivate('the wall clock steps', () => {
+  let redis: PrivateRedis;
+  let admin: TestClient;
+
+  beforeAll(async () => {
+    redis = await PrivateRedis.start();
+    admin = await redis.connect();
+  });
+
+  afterEach(() => {
+    clock.wallNow = real;
+  });
+
+  it('P12: backwards: no effect at all', async () => {
+    const { registry } = createRegistry(await redis.connect(), { expireAfter: 900 });
+    const lease = await registry.obtain('key').lock();
+    suspend(-HOUR);
+    expect(lease.remaining).toBeGreaterThan(500);
+    lease.assertHeld();
+    await until(() => lease.remaining < 650);
+    await until(() => lease.remaining > 750);
+    await lease.unlock();
+    const startedAt = performance.now();
+    const fixed = await registry.obtain('key').lock({ ttl: 200 });
+    expect((await lossOf(fixed)).at - startedAt).toBeLessThan(300);
+  });
+
+  it('P12: forwards: a lease that is still there is unconfirmed until Redis says so, and that is at once', async () => {
+    const { registry } = createRegistry(await redis.connect());
+    const renewed = await registry.obtain('renewed').lock();
+    const fixed = await registry.obtain('fixed').lock({ ttl: 30_000 });
+    suspend(HOUR);
+    for (const lease of [renewed, fixed]) {
+      expect(lease.remaining).toBe(0);
+      expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ reason: 'unconfirmed' }));
+      expect(lease.signal.aborted).toBe(false);
+    }
+    await until(() => renewed.remaining > 0 && fixed.remaining > 0);
+    fixed.assertHeld();
+    expect(fixed.remaining).toBeLessThanOrEqual(30_000);
+    await renewed.unlock();
+    await fixed.unlock();
+  });
+
+  it('P12: forwards: asked about, and never made longer, nor deleted, when it is not to be renewed', async () => {
+    const { registry, nameOf } = createRegistry(await redis.connect());
+    const lease = await registry.obtain('key').lock({ ttl: 30_000 });
+    const before = await admin.pTTL(nameOf('key'));
+    suspend(HOUR);
+    expect(lease.remaining).toBe(0);
+    await until(() => lease.remaining > 0);
+    expect(await admin.pTTL(nameOf('key'))).toBeLessThanOrEqual(before);
+    await admin.persist(nameOf('key'));
+    suspend(HOUR);
+    expect(lease.remaining).toBe(0);
+    await until(() => lease.remaining > 0);
+    expect(await admin.exists(nameOf('key'))).toBe(1);
+    await lease.unlock();
+  });
+
+  it('P12: forwards: a lease that expired meanwhile is lost, although its own clock has time left', async () => {
+    const { registry, nameOf } = createRegistry(await redis.connect());
+    const lease = await registry.obtain('key').lock();
+    await admin.del(nameOf('key')); // as its ttl would have done
+    suspend(HOUR);
+    expect(lease.remaining).toBe(0);
+    expect((await lossOf(lease)).reason).toBe('expired');
+    await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
+  });
+
+  it('P3 P12: while the reply of an acquisition was on its way: no lease that may be relied on', async () => {
+    const proxy = await redis.proxy();
+    const { registry, nameOf } = createRegistry(await connectTo(proxy.address));
+    await (await registry.obtain('warm-up').lock()).unlock();
+    proxy.replies.hold = true;
+    const acquiring = registry.obtain('key').lock({ waitTime: 10_000 });
+    await until(() => admin.exists(nameOf('key')));
+    await admin.del(nameOf('key')); // as its ttl would have done
+    suspend(HOUR);
+    proxy.replies.hold = false;
+    const lease = await acquiring;
+    // It may be asked again by the acquisition itself, and then it has the lock; else it is suspect.
+    expect(lease.remaining > 0).toBe((await admin.exists(nameOf('key'))) === 1);
+    await lease.unlock().catch(() => undefined);
+  });
+
+  it('P12: while the reply of a renewal was on its way: not confirmed by it', async () => {
+    const proxy = await redis.proxy();
+    const { registry, nameOf } = createRegistry(await connectTo(proxy.address));
+    const lease = await registry.obtain('key').lock({ ttl: 30_000 });
+    await lease.renew();
+    proxy.replies.hold = true;
+    const bytes = proxy.replies.bytes;
+    const renewing = lease.renew(60_000).catch(() => undefined);
+    await until(() => proxy.replies.bytes > bytes);
+    await admin.del(nameOf('key')); // as its ttl would have done
+    suspend(HOUR);
+    proxy.replies.hold = false;
+    await renewing;
+    expect(lease.remaining).toBe(0);
+    expect((await lossOf(lease)).reason).toBe('expired');
+  });
+});
