@@ -30,7 +30,7 @@ export interface RedisLockRegistryOptions {
   lockType?: LockType | undefined;
   /**
    * ms for which one process may pass a lock among its own callers before it gives other processes a chance; 0: never
-   * pass it on directly. Default 1 000 for `spin`, 50 for `pub-sub` and `redisson`; the fair types have a queue in place of it.
+   * pass it on directly. Default 400 for `spin`, 50 for `pub-sub` and `redisson`; the fair types have a queue in place of it.
    */
   handOver?: number | undefined;
   /** Whether leases carry a fencing token. Default `false`. */

@@ -24,6 +24,8 @@ interface OwnConnection extends RedisSubscriber {
   connect(): Promise<unknown>;
   destroy(): void;
   unref?(): void;
+  /** `false` once it is closed for good. */
+  readonly isOpen?: boolean;
 }
 
 interface Duplicable {
@@ -62,10 +64,14 @@ export class Subscriber {
   #isSharded: boolean;
   /** Where the server has no sharded channels, plain ones will do. */
   readonly #orPlain: boolean;
+  /** ms after which a connection that has not answered is reported. */
+  readonly #patience: number;
   readonly #subscriptions = new Map<string, Subscription>();
   readonly #channels = new Map<string, Channel>();
   #connection: Promise<RedisSubscriber> | undefined;
   #own: OwnConnection | undefined;
+  /** The caller's connection, as long as it bears our listener. */
+  #borrowed: RedisSubscriber | undefined;
   #unavailableUntil = Number.NEGATIVE_INFINITY;
   #hasWarned = false;
   #isClosed = false;
@@ -74,13 +80,18 @@ export class Subscriber {
     client: RedisClient,
     given: RedisSubscriber | undefined,
     onWarning: WarningListener,
-    { isSharded, orPlain = false }: { readonly isSharded: boolean; readonly orPlain?: boolean },
+    {
+      isSharded,
+      orPlain = false,
+      patience,
+    }: { readonly isSharded: boolean; readonly orPlain?: boolean; readonly patience: number },
   ) {
     this.#client = client;
     this.#given = given;
     this.#onWarning = onWarning;
     this.#isSharded = isSharded;
     this.#orPlain = orPlain;
+    this.#patience = patience;
   }
 
   /** The subscription with this id, if it stands or is about to. */
@@ -113,15 +124,18 @@ export class Subscriber {
     this.#isClosed = true;
     for (const { lingering } of this.#subscriptions.values()) clock.clearTimeout(lingering);
     if (this.#own !== undefined) {
-      this.#own.destroy(); // and with it whatever it is subscribed to
+      this.#disconnect(); // and with it whatever it is subscribed to
       return;
     }
     const ended = Promise.all([...this.#subscriptions.values()].map((subscription) => this.#end(subscription)));
     await Promise.race([ended, backgroundPause(LINGER)]);
-    (await this.#connection)?.off?.('ready', this.#wakeAll);
+    this.#disconnect();
   }
 
   async #open(subscription: Subscription): Promise<void> {
+    // It goes on trying; whoever waits polls meanwhile, as long as the subscription does not stand.
+    const impatience = clock.setTimeout(() => this.#warn(new Error('no answer to SUBSCRIBE')), this.#patience);
+    impatience.unref?.();
     try {
       await Promise.all(subscription.channels.map((name) => this.#join(name, subscription)));
       subscription.settle(true);
@@ -129,6 +143,8 @@ export class Subscriber {
       this.#giveUp(error);
       await this.#end(subscription);
       subscription.settle(false);
+    } finally {
+      clock.clearTimeout(impatience);
     }
   }
 
@@ -198,6 +214,7 @@ export class Subscriber {
       throw new Error('the client has no pub/sub connection (a pool has none): pass one as the option `subscriber`');
     }
     given.on?.('ready', this.#wakeAll);
+    this.#borrowed = given;
     return given;
   }
 
@@ -207,7 +224,10 @@ export class Subscriber {
     // Without socketTimeout: a connection that only listens is idle most of the time.
     const own = client.duplicate({ socket: { ...client.options?.socket, socketTimeout: 0 } });
     this.#own = own;
-    own.on('error', () => undefined); // it reconnects by itself; without a listener the process would crash
+    // It reconnects by itself, unless its reconnectStrategy gives up; without a listener the process would crash.
+    own.on('error', () => {
+      if (own.isOpen === false && own === this.#own) this.#lost();
+    });
     own.on('ready', this.#wakeAll);
     // It would try to reconnect for ever, and keep the process alive, though the application is done with Redis.
     own.on('reconnecting', () => {
@@ -227,13 +247,34 @@ export class Subscriber {
     for (const subscription of this.#subscriptions.values()) subscription.wake();
   };
 
+  /** Our own connection is closed for good: nothing is heard on it any more. */
+  #lost(): void {
+    for (const channel of this.#channels.values()) channel.isSubscribed = false;
+    this.#giveUp(new Error('the pub/sub connection is closed for good'));
+    for (const subscription of [...this.#subscriptions.values()].filter(({ isOpen }) => isOpen)) {
+      void this.#end(subscription);
+      subscription.settle(false);
+    }
+  }
+
   #giveUp(cause: unknown): void {
     this.#unavailableUntil = clock.now() + RETRY_AFTER;
-    if (![...this.#channels.values()].some((channel) => channel.isSubscribed)) {
-      this.#own?.destroy();
-      this.#own = undefined;
-      this.#connection = undefined;
-    }
+    if (![...this.#channels.values()].some((channel) => channel.isSubscribed)) this.#disconnect();
+    this.#warn(cause);
+  }
+
+  #disconnect(): void {
+    const own = this.#own;
+    this.#borrowed?.off?.('ready', this.#wakeAll);
+    this.#own = undefined;
+    this.#borrowed = undefined;
+    this.#connection = undefined;
+    try {
+      own?.destroy();
+    } catch {} // redis 5: it is closed already
+  }
+
+  #warn(cause: unknown): void {
     if (this.#hasWarned || this.#isClosed) return;
     this.#hasWarned = true;
     warn(this.#onWarning, {

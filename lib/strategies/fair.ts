@@ -65,6 +65,7 @@ export class FairStrategy extends StringKeyStrategy {
     this.#publish = redis.isCluster ? 'SPUBLISH' : 'PUBLISH';
     this.#subscriber = new Subscriber(redis.client, settings.subscriber, settings.onWarning, {
       isSharded: redis.isCluster,
+      patience: settings.commandTimeout,
     });
     this.#idleBetweenTries = settings.idleBetweenTries;
     this.#commandTimeout = settings.commandTimeout;

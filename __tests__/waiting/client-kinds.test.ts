@@ -1,0 +1,115 @@
+import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
+import { createClient } from 'redis';
+import { createClient as createClient5 } from 'redis5';
+import { type LockWarning, RedisLockRegistry } from '../../lib';
+import { SLACK } from '../contract/timing';
+import { startCluster } from '../support/cluster';
+import { type AnyClient, connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
+import { type TestClient, uniqueKey } from '../support/redis';
+import { startSentinel } from '../support/sentinel';
+import { until } from '../support/until';
+
+/** Where processes meet that use one kind of client. */
+interface Site {
+  connect(): Promise<AnyClient>;
+  /** Independent connections, one to each server. */
+  readonly admins: readonly TestClient[];
+  stop(): Promise<void>;
+}
+
+interface Connectable {
+  on(event: 'error', listener: () => void): unknown;
+  connect(): Promise<unknown>;
+}
+
+async function opened<T extends Connectable>(client: T): Promise<T> {
+  client.on('error', () => {});
+  await client.connect();
+  return client;
+}
+
+async function singleServer(create: (socket: PrivateRedis['address']) => AnyClient & Connectable): Promise<Site> {
+  const redis = await PrivateRedis.start();
+  return { connect: () => opened(create(redis.address)), admins: [await redis.connect()], stop: async () => {} };
+}
+
+const kinds: Readonly<Record<string, () => Promise<Site>>> = {
+  'a client of redis 6': () => singleServer((socket) => createClient({ socket })),
+  'a client of redis 6 with RESP2': () => singleServer((socket) => createClient({ socket, RESP: 2 })),
+  'a client of redis 5': () => singleServer((socket) => createClient5({ socket })),
+  'a cluster': async () => {
+    const cluster = await startCluster();
+    const client = await cluster.connect();
+    const addresses = client.masters.map(({ port }) => ({ host: '127.0.0.1', port }));
+    client.destroy();
+    const admins = await Promise.all(addresses.map((address) => connectTo(address)));
+    return { connect: () => cluster.connect(), admins, stop: () => cluster.stop() };
+  },
+  'a sentinel': async () => {
+    const sentinel = await startSentinel();
+    return {
+      connect: () => sentinel.connect(),
+      admins: [await connectTo(sentinel.master)],
+      stop: () => sentinel.stop(),
+    };
+  },
+};
+
+describePrivate.each(Object.keys(kinds))('Waiting for a message through %s', (kind) => {
+  let site: Site;
+  const ended: (() => Promise<void> | void)[] = [];
+
+  beforeAll(async () => {
+    site = await (kinds[kind] as () => Promise<Site>)();
+  }, 20_000);
+
+  afterEach(async () => {
+    for (const end of ended.splice(0).reverse()) await end();
+  });
+
+  afterAll(() => site.stop());
+
+  const registryKey = uniqueKey('registry');
+  const warnings: LockWarning[] = [];
+
+  const processOf = async (): Promise<RedisLockRegistry> => {
+    const client = await site.connect();
+    const registry = new RedisLockRegistry(client, {
+      registryKey,
+      lockType: 'pub-sub',
+      idleBetweenTries: 2_000,
+      onWarning: (warning) => warnings.push(warning),
+    });
+    ended.push(async () => {
+      await registry.close({ timeout: 0 });
+      client.destroy();
+    });
+    return registry;
+  };
+
+  const channels = async (): Promise<string[]> =>
+    (await Promise.all(site.admins.map((admin) => admin.pubSubChannels(`*${registryKey}*`)))).flat();
+
+  it('sleeps until it is told, wherever the keys are, and leaves no channel and no connection', async () => {
+    const [holders, waiters] = [await processOf(), await processOf()];
+    const before = await Promise.all(site.admins.map(async (admin) => (await admin.clientList()).length));
+    for (const key of ['one', 'two', 'three', 'four']) {
+      const lease = await holders.obtain(key).lock();
+      const waiting = waiters.run(key, () => 'entered');
+      await until(async () => (await channels()).some((channel) => channel.endsWith(`:${key}`)));
+      // It looks once more when it is subscribed; whether before or after the release does not matter.
+      const released = performance.now();
+      await lease.unlock();
+      expect(await waiting).toBe('entered');
+      expect(performance.now() - released).toBeLessThan(SLACK);
+    }
+    expect(await channels()).toHaveLength(4);
+    await Promise.all([holders.close(), waiters.close()]);
+    await until(async () => (await channels()).length === 0);
+    await until(async () => {
+      const now = await Promise.all(site.admins.map(async (admin) => (await admin.clientList()).length));
+      return now.every((count, i) => count <= (before[i] as number));
+    });
+    expect(warnings).toEqual([]);
+  });
+});

@@ -1,0 +1,116 @@
+import { expect, it } from '@jest/globals';
+import type { Lease, RedisLockRegistryOptions } from '../../lib';
+import { NotLockOwnerError } from '../../lib';
+import { Oracle } from '../support/oracle';
+import { describePrivate } from '../support/private-redis';
+import { Stage } from './stage';
+
+const CALLERS = 100;
+const ROUNDS = 5;
+
+type HandOver = Pick<RedisLockRegistryOptions, 'handOver'>;
+
+describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock that callers of one process want', (lockType) => {
+  const stage = Stage.set();
+
+  const warm = async (options: Partial<RedisLockRegistryOptions> = {}) => {
+    const { registry } = await stage.process({ lockType, idleBetweenTries: 100, ...options });
+    // From now on the server knows the scripts.
+    await Promise.all([1, 2].map(() => registry.run('warm up', () => undefined)));
+    return registry;
+  };
+
+  const handOver: HandOver = {};
+  const noHandOver: HandOver = { handOver: 0 };
+
+  it.each([
+    ['handed over', handOver, 1.0, 1.1],
+    ['released and acquired, with handOver: 0', noHandOver, 2.0, 2.1],
+  ])('is %s: requests for each acquisition, and the order', async (_, options, least, most) => {
+    const registry = await warm({ ...options, fencing: true });
+    const before = await stage.requests();
+    const [order, tokens] = [[] as number[], [] as number[]];
+    await Promise.all(
+      Array.from({ length: CALLERS }, async (_, caller) => {
+        for (let round = 0; round < ROUNDS; round++) {
+          await registry.run('key', ({ fencingToken }) => {
+            order.push(caller);
+            tokens.push(fencingToken as number);
+          });
+        }
+      }),
+    );
+    const sent = (await stage.requests()) - before;
+    expect(sent / (CALLERS * ROUNDS)).toBeGreaterThanOrEqual(least);
+    expect(sent / (CALLERS * ROUNDS)).toBeLessThanOrEqual(most);
+    // Whoever gave it back came back to the end of the queue.
+    expect(order).toEqual(Array.from({ length: CALLERS * ROUNDS }, (_, turn) => turn % CALLERS));
+    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+    expect(await stage.isHeld('key')).toBe(false);
+  });
+
+  it('is held by one caller at a time, for an independent judge', async () => {
+    const registry = await warm({ fencing: true });
+    const oracle = new Oracle(stage.admin);
+    await Promise.all(
+      Array.from({ length: 200 }, () =>
+        registry.run('key', ({ fencingToken }) => oracle.section(() => oracle.write(fencingToken))),
+      ),
+    );
+    expect(oracle.entered).toBe(200);
+    expect(oracle.violations).toEqual([]);
+  });
+
+  it('gives each holder an owner value, a signal, a deadline and a token of its own', async () => {
+    const registry = await warm({ fencing: true });
+    const { lock } = stage.namesOf('key');
+    const ttls = [60_000, 5_000, 90_000.5, 1_000, 30_000, 30_000];
+    const [owners, leases] = [[] as (string | null)[], [] as Lease[]];
+    await Promise.all(
+      ttls.map((ttl) =>
+        registry.run(
+          'key',
+          async (lease) => {
+            owners.push(await stage.admin.get(lock));
+            const life = await stage.admin.pTTL(lock);
+            // As long as it was asked for, not as long as the one before asked.
+            expect(life).toBeLessThanOrEqual(Math.ceil(ttl));
+            expect(life).toBeGreaterThan(ttl - 900);
+            expect(lease.remaining).toBeLessThanOrEqual(life);
+            expect(lease.remaining).toBeGreaterThan(ttl - 900);
+            for (const former of leases) {
+              expect(former.remaining).toBe(0);
+              expect(() => former.assertHeld()).toThrow(NotLockOwnerError);
+              await expect(former.renew()).rejects.toThrow(NotLockOwnerError);
+              await former.unlock(); // does nothing
+            }
+            leases.push(lease);
+            lease.assertHeld();
+          },
+          { ttl },
+        ),
+      ),
+    );
+    expect(new Set(owners).size).toBe(ttls.length);
+    expect(new Set(leases.map(({ signal }) => signal)).size).toBe(ttls.length);
+    expect(leases.filter(({ signal }) => signal.aborted)).toEqual([]);
+    const tokens = leases.map(({ fencingToken }) => fencingToken as number);
+    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+    expect(await stage.isHeld('key')).toBe(false);
+  });
+
+  it('loses the lease of one holder, and not those after it', async () => {
+    const registry = await warm();
+    const lock = registry.obtain('key');
+    const [first, second] = [lock.lock({ ttl: 100, renew: false }), lock.lock({ ttl: 30_000 })];
+    const lost = await first;
+    const gone = new Promise((resolve) => lost.signal.addEventListener('abort', resolve));
+    await gone;
+    const lease = await second;
+    await expect(lost.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
+    lease.assertHeld();
+    expect(await stage.isHeld('key')).toBe(true);
+    await lease.unlock();
+    expect(lease.signal.aborted).toBe(false);
+  });
+});

@@ -1,0 +1,61 @@
+import { expect, it } from '@jest/globals';
+import type { LockWarning, RedisLockRegistry } from '../../lib';
+import { SLACK } from '../contract/timing';
+import { describePrivate } from '../support/private-redis';
+import type { FaultyProxy } from '../support/proxy';
+import { until } from '../support/until';
+import { Stage } from './stage';
+
+describePrivate('A pub/sub connection that cannot be had', () => {
+  const stage = Stage.set();
+
+  const pollsInPlace = async (registry: RedisLockRegistry, warnings: readonly LockWarning[]) => {
+    for (const key of ['one', 'two']) {
+      await stage.hold(key);
+      const waiting = registry.run(key, () => 'entered');
+      await until(() => warnings.length > 0);
+      await stage.giveBack(key);
+      const givenBack = performance.now();
+      expect(await waiting).toBe('entered');
+      expect(performance.now() - givenBack).toBeLessThan(SLACK);
+    }
+    await registry.close();
+    expect(warnings).toMatchObject([{ code: 'SUBSCRIBER_UNAVAILABLE' }]);
+  };
+
+  const patient = { idleBetweenTries: 20, commandTimeout: 200 };
+
+  const strategies: Readonly<Record<string, number | false>> = { 'gives up': false, 'tries on and on': 5 };
+
+  it.each([
+    ['redis 6', 'gives up'],
+    ['redis 6', 'tries on and on'],
+    ['redis 5', 'gives up'],
+    ['redis 5', 'tries on and on'],
+  ])('since the port is closed to it costs one warning (%s, which %s)', async (version, whenRefused) => {
+    const proxy: FaultyProxy = await stage.redis.proxy();
+    const reconnectStrategy = strategies[whenRefused] ?? false;
+    const client =
+      version === 'redis 6'
+        ? await stage.connect({ reconnectStrategy }, proxy.address)
+        : await stage.connectWithRedis5(reconnectStrategy, proxy.address);
+    const { registry, warnings } = stage.registry(client, patient);
+    proxy.refuse();
+    await pollsInPlace(registry, warnings);
+    const before = proxy.connections;
+    await proxy.accept();
+    await stage.quiet();
+    expect(proxy.connections).toBe(before);
+  });
+
+  it('since the server has no room for one more costs one warning', async () => {
+    const { registry, warnings } = stage.registry(await stage.connect(), patient);
+    const { maxclients = '' } = await stage.admin.configGet('maxclients');
+    await stage.admin.configSet('maxclients', String((await stage.admin.clientList()).length));
+    try {
+      await pollsInPlace(registry, warnings);
+    } finally {
+      await stage.admin.configSet('maxclients', maxclients);
+    }
+  });
+});

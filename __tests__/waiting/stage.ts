@@ -1,0 +1,215 @@
+import { afterEach, beforeAll, beforeEach } from '@jest/globals';
+import { createClient, createClientPool } from 'redis';
+import { createClient as createClient5 } from 'redis5';
+import { type LockWarning, type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { type AnyClient, type ClientOptions, connectTo, PrivateRedis } from '../support/private-redis';
+import type { FaultyProxy } from '../support/proxy';
+import { type TestClient, uniqueKey } from '../support/redis';
+
+type Options = Partial<RedisLockRegistryOptions>;
+
+/** Commands that a registry sends; what its scripts do inside does not count. */
+const SENT = ['eval', 'evalsha', 'subscribe', 'unsubscribe', 'ssubscribe', 'sunsubscribe'];
+
+/** What a lock is called in Redis, and the channels on which its release is told. */
+export interface Names {
+  readonly lock: string;
+  readonly channel: string;
+  readonly legacyChannel: string;
+}
+
+/** A server of a file's own, the registries and clients of one test, and what can be seen of them at the server. */
+export class Stage {
+  /** Of the registries of the current test. */
+  registryKey = '';
+  readonly #serverArgs: readonly string[];
+  #redis: PrivateRedis | undefined;
+  #admin: TestClient | undefined;
+  readonly #ended: (() => Promise<void> | void)[] = [];
+
+  /** Registers the hooks that set the stage for the tests of the surrounding `describe`. */
+  static set(...serverArgs: string[]): Stage {
+    const stage = new Stage(serverArgs);
+    beforeAll(() => stage.#open(), 20_000);
+    beforeEach(() => {
+      stage.registryKey = uniqueKey('registry');
+    });
+    afterEach(() => stage.#clear());
+    return stage;
+  }
+
+  private constructor(serverArgs: readonly string[]) {
+    this.#serverArgs = serverArgs;
+  }
+
+  async #open(): Promise<void> {
+    this.#redis = await PrivateRedis.start(...this.#serverArgs);
+    this.#admin = await this.#redis.connect();
+  }
+
+  async #clear(): Promise<void> {
+    const failures: unknown[] = [];
+    for (const end of this.#ended.splice(0).reverse()) {
+      try {
+        await end();
+      } catch (error) {
+        failures.push(error); // what comes after it must be ended all the same
+      }
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+
+  get redis(): PrivateRedis {
+    if (this.#redis === undefined) throw new Error('The stage is not set');
+    return this.#redis;
+  }
+
+  /** A connection that no lock uses. */
+  get admin(): TestClient {
+    if (this.#admin === undefined) throw new Error('The stage is not set');
+    return this.#admin;
+  }
+
+  /** A client as of one process, for the current test. */
+  async connect(options: ClientOptions = {}, address = this.redis.address): Promise<TestClient> {
+    const client = await connectTo(address, options);
+    this.#ended.push(() => {
+      if (client.isOpen) client.destroy();
+    });
+    return client;
+  }
+
+  /** Where the version of the protocol matters: a client of redis 6 that can do nothing but listen once it listens. */
+  async connectWithResp2(): Promise<TestClient> {
+    // node-redis has another type for it, which differs in the replies of commands only.
+    const client = createClient({ socket: this.redis.address, RESP: 2 }) as unknown as TestClient;
+    client.on('error', () => {});
+    this.#ended.push(() => client.destroy());
+    await client.connect();
+    return client;
+  }
+
+  /** A client of redis 5, for the current test. */
+  async connectWithRedis5(reconnectStrategy: number | false, address = this.redis.address): Promise<AnyClient> {
+    const client = createClient5({ socket: { ...address, reconnectStrategy } });
+    client.on('error', () => {});
+    this.#ended.push(() => {
+      if (client.isOpen) client.destroy();
+    });
+    await client.connect();
+    return client;
+  }
+
+  /** A pool, for the current test. */
+  async connectPool(): Promise<AnyClient> {
+    const pool = createClientPool({ socket: this.redis.address }, { minimum: 2 });
+    pool.on('error', () => {});
+    this.#ended.push(() => pool.destroy());
+    await pool.connect();
+    return pool;
+  }
+
+  /** The name of a user who may do everything but what the rules take away. */
+  async user(...rules: string[]): Promise<{ username: string; password: string }> {
+    const username = uniqueKey('user').replaceAll(':', '-');
+    await this.admin.sendCommand(['ACL', 'SETUSER', username, 'on', '>secret', '~*', '&*', '+@all', ...rules]);
+    return { username, password: 'secret' };
+  }
+
+  /** A proxy in front of the server, and a client through it. */
+  async proxied(options: ClientOptions = {}): Promise<{ proxy: FaultyProxy; client: TestClient }> {
+    const proxy = await this.redis.proxy();
+    return { proxy, client: await this.connect(options, proxy.address) };
+  }
+
+  /**
+   * A registry as of one process. Unless it is told otherwise it polls so seldom that whoever gets a lock soon was told.
+   */
+  registry(client: RedisClient, options: Options = {}): { registry: RedisLockRegistry; warnings: LockWarning[] } {
+    const warnings: LockWarning[] = [];
+    const registry = new RedisLockRegistry(client, {
+      registryKey: this.registryKey,
+      lockType: 'pub-sub',
+      idleBetweenTries: 2_000,
+      onWarning: (warning) => warnings.push(warning),
+      ...options,
+    });
+    this.#ended.push(() => registry.close({ timeout: 0 }));
+    return { registry, warnings };
+  }
+
+  /** A registry with a client of its own. */
+  async process(options: Options = {}): Promise<{ registry: RedisLockRegistry; warnings: LockWarning[] }> {
+    return this.registry(await this.connect(), options);
+  }
+
+  namesOf(key: string): Names {
+    const lock = `${this.registryKey}:${key}`;
+    const legacyChannel = `${this.registryKey}-channel`;
+    return { lock, channel: `${legacyChannel}:${lock}`, legacyChannel };
+  }
+
+  /** As a Spring client that has the lock, or as somebody whom this library does not know. */
+  async hold(key: string, ttl = 60_000): Promise<void> {
+    await this.admin.set(this.namesOf(key).lock, 'somebody', { PX: ttl });
+  }
+
+  /** Gives back what `hold` took, and tells of it, as Spring's PUB_SUB_LOCK does. */
+  async giveBack(key: string): Promise<void> {
+    const { lock, channel } = this.namesOf(key);
+    await this.admin.multi().unlink(lock).publish(channel, lock).exec();
+  }
+
+  isHeld(key: string): Promise<boolean> {
+    return this.admin.exists(this.namesOf(key).lock).then((count) => count === 1);
+  }
+
+  /** Channels of the current test's registries that somebody listens on. */
+  async channels(): Promise<string[]> {
+    return (await this.admin.pubSubChannels(`*${this.registryKey}*`)).sort();
+  }
+
+  /** Connections that listen on some channel. */
+  async listeners(): Promise<number[]> {
+    return (await this.admin.clientList({ TYPE: 'PUBSUB' })).map(({ id }) => id);
+  }
+
+  /** Connections that the server has accepted, ever. */
+  async connections(): Promise<number> {
+    return Number(/^total_connections_received:(\d+)/m.exec(await this.admin.info('stats'))?.[1]);
+  }
+
+  /** How often one command was carried out. */
+  calls(command: string): Promise<number> {
+    return callsOf(this.admin, [command]);
+  }
+
+  /** Requests of all registries to the server so far. */
+  requests(): Promise<number> {
+    return requestsOf(this.admin);
+  }
+
+  /** Resolves when nobody has sent a request for a moment: whoever waits is asleep. */
+  async quiet(): Promise<void> {
+    let before = -1;
+    let since = 0;
+    while (before < 0 || performance.now() - since < 80) {
+      const requests = await this.requests();
+      if (requests !== before) since = performance.now();
+      before = requests;
+    }
+  }
+}
+
+/** Requests of registries to this server so far. */
+export function requestsOf(admin: TestClient): Promise<number> {
+  return callsOf(admin, SENT);
+}
+
+async function callsOf(admin: TestClient, commands: readonly string[]): Promise<number> {
+  const stats = await admin.info('commandstats');
+  return commands.reduce(
+    (sum, command) => sum + Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0),
+    0,
+  );
+}
