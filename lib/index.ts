@@ -13,15 +13,7 @@ export type { RedisLockRegistryOptions, SegmentedLockOptions } from './options';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
 export type { RedisLock } from './redis-lock';
 export { RedisLockRegistry } from './redis-lock-registry';
-export {
-  type AcrossResult,
-  type AcrossTask,
-  type Exhausted,
-  type Part,
-  type Segment,
-  SegmentedLock,
-  type SegmentedResult,
-  type Share,
-} from './segmented-lock';
+export type { AcrossResult, AcrossTask, Exhausted, Part, Segment, SegmentedResult, Share } from './segment';
+export { SegmentedLock } from './segmented-lock';
 export { split } from './split';
 export type { LockType } from './strategies';

@@ -32,6 +32,7 @@ export class SegmentVisit {
   readonly #key: string;
   readonly #lockOf: (index: number) => DistributedLock;
   readonly #waitTime: number;
+  readonly #signal: AbortSignal | undefined;
   readonly #leaseOptions: LockOptions;
   readonly #wait: Wait;
 
@@ -41,6 +42,7 @@ export class SegmentVisit {
     this.#key = key;
     this.#lockOf = lockOf;
     this.#waitTime = waitTime;
+    this.#signal = signal;
     this.#leaseOptions = leaseOptions;
     this.#wait = new Wait(waitTime, signal);
   }
@@ -52,7 +54,8 @@ export class SegmentVisit {
 
   /** Enters the segment if it is free; `'busy'` when somebody holds it. Rejects when the time is over before that is known. */
   async tryEnter<T>(index: number, task: SegmentTask<T>): Promise<Entry<T> | 'busy'> {
-    if (this.#isOver) throw this.#timeout();
+    // A wait of 0 is one attempt everywhere, and not one that has no time.
+    if (this.#waitTime > 0 && this.#wait.remaining === 0) throw this.#timeout();
     // An attempt without a wait has as long as any command of the lock: longer, perhaps, than this caller has.
     const patience = this.#waitTime === 0 ? Number.POSITIVE_INFINITY : Math.max(this.#wait.remaining, ATTEMPT_AT_LEAST);
     const entry = await this.#contend([index], task, () => 0, patience);
@@ -65,15 +68,18 @@ export class SegmentVisit {
 
   /** Waits for any of these segments, and enters the first that is to be had. `LockTimeoutError` when the time is over. */
   async enterAnyOf<T>(indices: readonly number[], task: SegmentTask<T>): Promise<Entry<T>> {
-    if (this.#isOver) throw this.#timeout();
+    if (this.#wait.remaining === 0) throw this.#timeout();
     const entry = await this.#contend(indices, task, () => this.#wait.remaining);
     if (entry === undefined || entry === 'busy') throw this.#timeout();
     return entry;
   }
 
-  /** A wait of 0 is one attempt everywhere, and not one that has no time. */
-  get #isOver(): boolean {
-    return this.#waitTime > 0 && this.#wait.remaining === 0;
+  /** Enters this segment, as soon as it is free where the caller waits at all. `LockTimeoutError` when the time is over. */
+  async enter<T>(index: number, task: SegmentTask<T>): Promise<Entry<T>> {
+    if (this.#waitTime > 0) return this.enterAnyOf([index], task);
+    const entry = await this.tryEnter(index, task);
+    if (entry === 'busy') throw this.#timeout();
+    return entry;
   }
 
   #timeout(): LockTimeoutError {
@@ -91,14 +97,19 @@ export class SegmentVisit {
     waitTime: () => number,
     patience = Number.POSITIVE_INFINITY,
   ): Promise<Entry<T> | 'busy' | undefined> {
-    const leaving = new AbortController();
+    const locks = new Map(indices.map((index) => [index, this.#lockOf(index)]));
+    // Where there is nothing to leave but at the caller's own signal, that one will do: a controller costs a tenth of it all.
+    const mayLeave = indices.length > 1 || patience < Number.POSITIVE_INFINITY;
+    const leaving = mayLeave ? new AbortController() : undefined;
+    const signal = leaving?.signal ?? this.#signal;
     const outcomes = new Map<number, Promise<T>>();
+    let isOver = false;
     const entered = await this.#wait.suspend<number | 'busy'>(patience, (resume, fail) => {
-      const contend = (index: number): void => {
+      const contend = ([index, lock]: [number, DistributedLock]): void => {
         let isInside = false;
-        const options = { ...this.#leaseOptions, waitTime: waitTime(), signal: leaving.signal };
-        const outcome = this.#lockOf(index).run((lease) => {
-          leaving.signal.throwIfAborted();
+        const options = { ...this.#leaseOptions, waitTime: waitTime(), signal };
+        const outcome = lock.run((lease) => {
+          if (isOver) throw LEFT;
           isInside = true;
           resume(index);
           return task(lease, index);
@@ -111,16 +122,17 @@ export class SegmentVisit {
           else if (outcomes.delete(index) && outcomes.size === 0) resume('busy');
         });
       };
-      const others = [...indices];
+      const others = [...locks];
       let timer: Timer | undefined;
       const contendFor = (many: number): void => {
-        for (const index of others.splice(0, many)) contend(index);
+        others.splice(0, many).forEach(contend);
         if (others.length > 0) timer = new Timer(CHOICE_ADDED_AFTER, () => contendFor(1));
       };
       contendFor(CHOICES);
       return () => {
+        isOver = true;
         timer?.cancel();
-        leaving.abort(LEFT);
+        leaving?.abort(LEFT);
       };
     });
     if (entered === undefined || entered === 'busy') return entered;

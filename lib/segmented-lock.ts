@@ -4,61 +4,24 @@ import {
   checkLockOptions,
   expected,
   nonEmptyString,
+  number,
   type SegmentedLockOptions,
   segmentedSettings,
   wholeNumber,
 } from './options';
-import { hashTag } from './redis/names';
+import {
+  type AcrossResult,
+  type AcrossTask,
+  EXHAUSTED,
+  type Exhausted,
+  type Part,
+  type Segment,
+  type SegmentedResult,
+  type Share,
+  segmentName,
+} from './segment';
 import { type Entry, type SegmentTask, SegmentVisit } from './segment-visit';
 import { split } from './split';
-
-declare const brand: unique symbol;
-
-/** The type of `segment.exhausted`, its only value. */
-export type Exhausted = symbol & { readonly [brand]: 'exhausted' };
-
-const EXHAUSTED = Symbol('exhausted') as Exhausted;
-
-/** A segment whose lock is held: its part of the data is the holder's alone. */
-export interface Segment {
-  /** From 0 up. */
-  readonly index: number;
-  /** The key of its lock, for `registry.obtain` too. Its part of the data is best named after it. */
-  readonly name: string;
-  readonly lease: Lease;
-  /** What a task returns when this segment cannot serve it. It must have changed nothing: the next segment is tried. */
-  readonly exhausted: Exhausted;
-}
-
-/** The part of a total that falls to one segment. */
-export interface Share {
-  readonly index: number;
-  readonly name: string;
-  readonly amount: number;
-}
-
-/** The part of an amount that is taken from one segment, whose lock is held. */
-export interface Part extends Share {
-  readonly lease: Lease;
-}
-
-/** One segment served the task; or none could: every single one was seen so under its lock. */
-export type SegmentedResult<T> =
-  | { readonly served: true; readonly value: T; readonly segment: number }
-  | { readonly served: false };
-
-/** These segments served the task together; or all of them together could not. */
-export type AcrossResult<T> =
-  | { readonly served: true; readonly value: T; readonly segments: readonly number[] }
-  | { readonly served: false };
-
-/** How an amount is taken from several segments. */
-export interface AcrossTask<T> {
-  /** How much the segment has, a whole number from 0 up. It is asked under its lock, and nothing is changed yet. */
-  available(segment: Segment): number | PromiseLike<number>;
-  /** Takes `amount` from each of the parts, all or nothing. Called once, when there is enough, while all are locked. */
-  commit(parts: readonly Part[]): T | PromiseLike<T>;
-}
 
 /**
  * The lock of one hot resource that is split into segments, each with a lock and a share of the data of its own: as many
@@ -74,9 +37,9 @@ export class SegmentedLock {
   readonly names: readonly string[];
   readonly #registry: LockRegistry;
   readonly #random: () => number;
-  /** By index: which refusal it was, of all, when this segment was last tried in vain; 0 when it served, or never was. */
-  readonly #refusals: number[];
-  #refused = 0;
+  /** By index: in which call, counted from 1, the segment was last tried in vain; 0 when it served since, or never was. */
+  readonly #refusedIn: number[];
+  #calls = 0;
 
   /** Throws `TypeError` or `RangeError` when the key or an option is bad. */
   constructor(registry: LockRegistry, key: string, options: SegmentedLockOptions) {
@@ -85,7 +48,7 @@ export class SegmentedLock {
     this.names = Array.from({ length: segments }, (_, index) => segmentName(key, index));
     this.#registry = registry;
     this.#random = random;
-    this.#refusals = this.names.map(() => 0);
+    this.#refusedIn = this.names.map(() => 0);
   }
 
   /** Cuts a total into the shares of the segments: they differ by at most one, and add up to it exactly. See `split`. */
@@ -94,12 +57,15 @@ export class SegmentedLock {
   }
 
   /**
-   * Runs the task in one segment: it is entered as by `DistributedLock.run`, in an order drawn at random for each call,
-   * until a segment serves, that is, until the task returns anything but `segment.exhausted`. Each is entered at most
-   * once. A busy segment is passed over for a free one; when only busy ones are left, the first of them to be given
-   * back is entered. `{ served: false }` means that the task said `exhausted` in every segment, each under its lock: as
-   * long as the data only shrink, none of them can have served it at the end either. What a task is in the midst of
-   * elsewhere is waited for, and so is what a dead process holds.
+   * Runs the task in one segment, entered as by `DistributedLock.run`, and in the next one when it returns
+   * `segment.exhausted`, each at most once, until one serves: until the task returns anything else. The order is drawn
+   * at random for each call, but what was busy or exhausted lately comes last. A busy segment is passed over for a free
+   * one; when only busy ones are left, two of them are waited for at once, one more every 100 ms, and the first that is
+   * given back is entered.
+   *
+   * `{ served: false }`: the task said `exhausted` in every segment, each under its lock. As long as the data only
+   * shrink, no segment could serve it at the end either: what others were in the midst of was waited for, and so was
+   * what a dead process held.
    *
    * `waitTime` and `signal` count from the call until the segment that serves is entered; the tasks that said
    * `exhausted` before are part of it. `waitTime: 0` is one attempt for each segment. `ttl` and `renew` hold for each lease.
@@ -120,7 +86,7 @@ export class SegmentedLock {
       for (const index of this.#order()) {
         const entry = await visit.tryEnter(index, work);
         if (entry === 'busy') {
-          this.#noteRefusal(index);
+          this.#refusedIn[index] = this.#calls;
           busy.push(index);
           continue;
         }
@@ -141,16 +107,9 @@ export class SegmentedLock {
 
   async #resultOf<T>({ index, outcome }: Entry<T | Exhausted>): Promise<SegmentedResult<T>> {
     const value = await outcome;
-    if (value === EXHAUSTED) {
-      this.#noteRefusal(index);
-      return { served: false };
-    }
-    this.#refusals[index] = 0;
-    return { served: true, value: value as T, segment: index };
-  }
-
-  #noteRefusal(index: number): void {
-    this.#refusals[index] = ++this.#refused;
+    const served = value !== EXHAUSTED;
+    this.#refusedIn[index] = served ? 0 : this.#calls;
+    return served ? { served, value: value as T, segment: index } : { served };
   }
 
   /**
@@ -212,7 +171,7 @@ export class SegmentedLock {
       if (isEnough() || index === this.names.length) return finish();
       const work: SegmentTask<T | typeof released> = async (lease) =>
         (await keep(this.#segment(lease, index))) ? from(index + 1) : released;
-      const { outcome } = await visit.enterAnyOf([index], work);
+      const { outcome } = await visit.enter(index, work);
       const value = await outcome;
       return value === released ? from(index + 1) : value;
     };
@@ -237,29 +196,23 @@ export class SegmentedLock {
   }
 
   /**
-   * In which order a caller tries the segments: at random; but those that were tried in vain come last, the latest of
-   * them at the very end, since they are likely to be busy or exhausted still. It is no more than an order: all are tried.
+   * In which order a call tries the segments: at random; but what was tried in vain lately, so that it is likely to be
+   * busy or exhausted still, comes last, and the latest at the very end. Lately means in one of the last calls, as many
+   * as there are segments: so nobody sticks to one segment, and what was filled up again is found.
    */
   #order(): number[] {
     const indices = [...this.names.keys()];
     // Fisher-Yates. A random start would not do: the neighbour of a busy segment would get twice the load.
     for (let left = indices.length; left > 1; left--) {
-      const drawn = this.#random();
-      if (!(drawn >= 0 && drawn < 1))
+      const drawn = number('random()', this.#random());
+      if (!(drawn >= 0 && drawn < 1)) {
         throw new RangeError(expected('random()', 'a number from 0 up to below 1', drawn));
+      }
       const from = Math.floor(drawn * left);
       [indices[left - 1], indices[from]] = [indices[from] as number, indices[left - 1] as number];
     }
-    return indices.sort((a, b) => (this.#refusals[a] as number) - (this.#refusals[b] as number));
+    const lately = ++this.#calls - indices.length;
+    const refusal = (index: number): number => Math.max(0, (this.#refusedIn[index] as number) - lately);
+    return indices.sort((a, b) => refusal(a) - refusal(b));
   }
-}
-
-/**
- * `product:7` becomes `product:7:3`, and `{product:7}` becomes `{product:7:3}`: the part between braces decides on the
- * slot of a cluster, and with the index inside of it the segments spread. Whatever data are named after such a segment
- * share its slot.
- */
-function segmentName(key: string, index: number): string {
-  const tag = hashTag(key);
-  return tag === undefined ? `${key}:${index}` : key.replace(`{${tag}}`, () => `{${tag}:${index}}`);
 }

@@ -22,10 +22,12 @@ describeReal('FaultyProxy', () => {
   it('delays one direction and keeps the order', async () => {
     const key = uniqueKey();
     proxy.replies.delay = 200;
+    const before = proxy.replies.bytes;
     const sent = performance.now();
     const first = client.incr(key);
     await until(async () => (await direct.get(key)) === '1');
     expect(performance.now() - sent).toBeLessThan(200);
+    await until(() => proxy.replies.bytes > before); // the delay of a reply is decided when it is read
     proxy.replies.delay = 0;
     const second = client.incr(key);
     expect(await Promise.race([second.then(() => 'second'), first.then(() => 'first')])).toBe('first');

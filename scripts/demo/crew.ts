@@ -6,33 +6,41 @@ import { sum } from './report';
 import type { Job, Report } from './worker';
 
 const OVERTIME = 5_000; // ms that the orders under way at closing time may take
+const NOTHING_YET: Report = { sold: 0, lastSaleAt: 0, refusedTooEarly: 0, closed: false };
 
 /** The worker processes, seen from the demo. */
 export class Crew {
-  /** The orders of the current run, one number for each worker, while it runs too. */
-  readonly soldByWorker: number[];
-  /** Those of them that were refused although a piece was left, likewise. */
-  readonly #refusedTooEarlyByWorker: number[];
+  /** The latest report of each worker on the current run, while it runs too. */
+  readonly #reports: Report[];
   readonly #workers: readonly ChildProcess[];
   readonly #death: Promise<never>;
 
   constructor(size: number, url: string, registryKey: string) {
-    this.soldByWorker = Array.from({ length: size }, () => 0);
-    this.#refusedTooEarlyByWorker = Array.from({ length: size }, () => 0);
+    this.#reports = Array.from({ length: size }, () => NOTHING_YET);
     // In the environment, for the URL may hold a password and arguments are public. fork() hands on execArgv, and with
     // it the loader for TypeScript.
     const env = { ...process.env, DEMO_REDIS_URL: url, DEMO_REGISTRY_KEY: registryKey };
-    this.#workers = this.soldByWorker.map(() => fork(join(__dirname, 'worker.ts'), { env }));
+    this.#workers = this.#reports.map(() => fork(join(__dirname, 'worker.ts'), { env }));
     this.#death = Promise.race(this.#workers.map(deathOf));
     this.#death.catch(() => {}); // after dismiss() nobody is interested
+  }
+
+  get soldByWorker(): number[] {
+    return this.#reports.map(({ sold }) => sold);
   }
 
   get sold(): number {
     return sum(this.soldByWorker);
   }
 
+  /** Orders that were refused although a piece was left. */
   get refusedTooEarly(): number {
-    return sum(this.#refusedTooEarlyByWorker);
+    return sum(this.#reports.map(({ refusedTooEarly }) => refusedTooEarly));
+  }
+
+  /** When the last order was done, in ms from the beginning of the run. */
+  get lastSaleAt(): number {
+    return Math.max(...this.#reports.map(({ lastSaleAt }) => lastSaleAt));
   }
 
   async ready(): Promise<void> {
@@ -41,8 +49,7 @@ export class Crew {
 
   /** Resolves when every worker has closed its shop. */
   async sell(job: Job): Promise<void> {
-    this.soldByWorker.fill(0);
-    this.#refusedTooEarlyByWorker.fill(0);
+    this.#reports.fill(NOTHING_YET);
     const late = sleep(job.closingTime + OVERTIME, undefined, { ref: false }).then(() => {
       throw new Error('The workers did not stop at closing time.');
     });
@@ -58,8 +65,7 @@ export class Crew {
     worker.send(job, () => {}); // an error means that it is dead, which #death tells
     for await (const [message] of on(worker, 'message')) {
       const report = message as Report;
-      this.soldByWorker[index] = report.sold;
-      this.#refusedTooEarlyByWorker[index] = report.refusedTooEarly;
+      this.#reports[index] = report;
       if (report.closed) return;
     }
   }

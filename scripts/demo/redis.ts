@@ -1,35 +1,51 @@
 import { startEmbeddedRedis } from '../embedded-redis';
+import { startRedis } from '../redis';
+import { findRedisBinary } from '../redis-binary';
 import { connect, type Redis } from './connection';
 
 /** The Redis of the demo, and a connection to it. */
 export interface DemoRedis {
   readonly url: string;
   readonly name: string; // for people: without the password
+  readonly isEmbedded: boolean;
   readonly client: Redis;
   stop(): Promise<void>;
 }
 
 export class RedisUnreachableError extends Error {}
 
-/** The Redis that REDIS_URL names, or else an embedded one. */
-export async function openRedis(): Promise<DemoRedis> {
+type Server = Omit<DemoRedis, 'client'>;
+
+/** The Redis that REDIS_URL names, or else an embedded one; where speed matters rather a private instance of a real one. */
+export async function openRedis({ fast = false } = {}): Promise<DemoRedis> {
   const given = process.env.REDIS_URL;
-  const embedded = given ? undefined : await startEmbeddedRedis();
-  const url = embedded?.url ?? given ?? '';
-  const name = given
-    ? `Redis at ${withoutPassword(given)}`
-    : 'an embedded js-redis-server (REDIS_URL names a real one)';
+  const server = given ? named(given) : fast && findRedisBinary() ? await startReal() : await startEmbedded();
   try {
-    const client = await connect(url);
+    const client = await connect(server.url);
     const stop = async () => {
       client.destroy();
-      await embedded?.stop();
+      await server.stop();
     };
-    return { url, name, client, stop };
+    return { ...server, client, stop };
   } catch (error) {
-    await embedded?.stop();
-    throw new RedisUnreachableError(`Cannot reach ${name}: ${reason(error)}`);
+    await server.stop();
+    throw new RedisUnreachableError(`Cannot reach ${server.name}: ${reason(error)}`);
   }
+}
+
+function named(url: string): Server {
+  return { url, name: `Redis at ${withoutPassword(url)}`, isEmbedded: false, stop: async () => {} };
+}
+
+async function startReal(): Promise<Server> {
+  const { name, version, address, stop } = await startRedis({ port: true });
+  const { host, port } = address as { host: string; port: number };
+  return { url: `redis://${host}:${port}`, name: `a private ${name} ${version}`, isEmbedded: false, stop };
+}
+
+async function startEmbedded(): Promise<Server> {
+  const { url, stop } = await startEmbeddedRedis();
+  return { url, name: 'an embedded js-redis-server (REDIS_URL names a real one)', isEmbedded: true, stop };
 }
 
 function withoutPassword(url: string): string {

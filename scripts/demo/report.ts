@@ -9,7 +9,7 @@ export interface Result {
   readonly left: readonly number[]; // what Redis says at the end, of each part of the stock
   readonly soldByWorker: readonly number[];
   readonly refusedTooEarly: number; // orders that were refused although a piece was left
-  readonly ms: number;
+  readonly ms: number; // until the last order was done
 }
 
 export function sum(numbers: readonly number[]): number {

@@ -13,7 +13,7 @@ export interface Scenario {
   open(redis: Redis, stockKey: string, locks: RedisLockRegistry): Stock;
 }
 
-const SEGMENTS = 20;
+const SEGMENTS = 20; // as many as there are buyers in four processes: every one of them can sell at any time
 
 const moment = () => 1 + Math.random() * 2;
 const twentyMs = () => 20;
@@ -43,13 +43,13 @@ export const scenarios = {
   oneLock: {
     title: 'one lock',
     exact: true,
-    buyers: 6,
+    buyers: 5,
     open: (redis, key, locks) => locked(new SimpleStock(redis, key, twentyMs), locks),
   },
   segmented: {
     title: `${SEGMENTS} segments`,
     exact: true,
-    buyers: 6,
+    buyers: 5,
     open: (redis, key, locks) =>
       new SegmentedStock(redis, key, locks.segmented('segmented-stock', { segments: SEGMENTS }), twentyMs),
   },

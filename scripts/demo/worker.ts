@@ -15,8 +15,8 @@ export interface Job {
 /** What a worker sends back: first when it is ready, then ten times a second, at last when the shop is closed. */
 export interface Report {
   readonly sold: number;
-  /** Orders that were refused although a piece was left. */
-  readonly refusedTooEarly: number;
+  readonly lastSaleAt: number; // ms from the job on
+  readonly refusedTooEarly: number; // orders that were refused although a piece was left
   readonly closed: boolean;
 }
 
@@ -33,26 +33,26 @@ async function main(): Promise<void> {
     const { open, buyers }: Scenario = scenarios[scenario];
     sell(open(redis, stockKey, locks), buyers, closingTime).catch(fail);
   });
-  report({ sold: 0, refusedTooEarly: 0, closed: true });
+  report({ sold: 0, lastSaleAt: 0, refusedTooEarly: 0, closed: true });
 }
 
 async function sell(stock: Stock, buyers: number, closingTime: number): Promise<void> {
-  const closing = performance.now() + closingTime;
-  let sold = 0;
-  let refusedTooEarly = 0;
+  const opening = performance.now();
+  const books = { sold: 0, lastSaleAt: 0, refusedTooEarly: 0 };
   const buyer = async () => {
-    while (performance.now() < closing) {
+    while (performance.now() < opening + closingTime) {
       if (!(await stock.sellOne())) {
-        if ((await stock.left()).some((pieces) => pieces > 0)) refusedTooEarly += 1;
+        if ((await stock.left()).some((pieces) => pieces > 0)) books.refusedTooEarly += 1;
         return;
       }
-      sold += 1;
+      books.sold += 1;
+      books.lastSaleAt = performance.now() - opening;
     }
   };
-  const timer = setInterval(() => report({ sold, refusedTooEarly, closed: false }), 100);
+  const timer = setInterval(() => report({ ...books, closed: false }), 100);
   await Promise.all(Array.from({ length: buyers }, buyer));
   clearInterval(timer);
-  report({ sold, refusedTooEarly, closed: true });
+  report({ ...books, closed: true });
 }
 
 function report(message: Report): void {
