@@ -1,0 +1,54 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { LOCK_TYPES } from '../../lib/strategies';
+import { startCluster, type TestCluster } from '../support/cluster';
+import { describePrivate } from '../support/private-redis';
+import { uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/witness';
+import { hashSlot } from './hash-slot';
+
+const SEGMENTS = 12;
+
+describePrivate('On a cluster of three masters', () => {
+  let cluster: Awaited<ReturnType<typeof startCluster>>;
+  let client: TestCluster;
+
+  beforeAll(async () => {
+    cluster = await startCluster();
+    client = await cluster.connect();
+  }, 30_000);
+
+  afterAll(async () => {
+    client.destroy();
+    await cluster.stop();
+  });
+
+  it.each(LOCK_TYPES)('the segments of a %s lock spread, and sell to the last piece', async (lockType) => {
+    const { registry, nameOf } = createRegistry(client, { lockType, fencing: true, registryKey: uniqueKey('cluster') });
+    // With a hash tag, so that a segment's stock and ledger share its slot: a transaction over both is possible.
+    const stock = registry.segmented('{product:7}', { segments: SEGMENTS });
+    const masters = new Set(stock.names.map((name) => client.slots[hashSlot(nameOf(name))]?.master.address));
+    expect(masters.size).toBe(3);
+
+    const piecesOf = (name: string) => nameOf(`pieces:${name}`);
+    const ledgerOf = (name: string) => nameOf(`ledger:${name}`);
+    await Promise.all(stock.split(30).map(({ name, amount }) => client.set(piecesOf(name), amount)));
+    const read = async ({ name }: { readonly name: string }) => Number(await client.get(piecesOf(name)));
+    const take = (name: string, amount: number) =>
+      client.multi().decrBy(piecesOf(name), amount).incrBy(ledgerOf(name), amount).exec();
+
+    const across = await stock.runAcross(7, {
+      available: read,
+      commit: (parts) => Promise.all(parts.map(({ name, amount }) => take(name, amount))),
+    });
+    expect(across).toMatchObject({ served: true, segments: [0, 1, 2] });
+    const answers = await Promise.all(
+      Array.from({ length: 25 }, () =>
+        stock.run(async (segment) => ((await read(segment)) > 0 ? take(segment.name, 1) : segment.exhausted)),
+      ),
+    );
+    expect(answers.filter(({ served }) => served)).toHaveLength(23);
+    const sold = await Promise.all(stock.names.map(async (name) => Number(await client.get(ledgerOf(name)))));
+    expect(sold).toEqual(stock.split(30).map(({ amount }) => amount));
+    expect(await Promise.all(stock.names.map((name) => read({ name })))).toEqual(Array(SEGMENTS).fill(0));
+  });
+});

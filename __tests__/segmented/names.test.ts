@@ -1,0 +1,66 @@
+import { describe, expect, it } from '@jest/globals';
+import { type LockWarning, RedisLockRegistry, SegmentedLock } from '../../lib';
+import { mockRedis } from '../support/mock-redis';
+import { hashSlot } from './hash-slot';
+import { LocalRegistry } from './local-registry';
+
+const namesOf = (key: string, segments: number) => new SegmentedLock(new LocalRegistry(), key, { segments }).names;
+const slotsOf = (key: string, segments: number) =>
+  new Set(namesOf(key, segments).map((name) => hashSlot(`orders:${name}`)));
+
+describe('the names of segments', () => {
+  it('are the key and the index', () => {
+    expect(namesOf('product:7', 3)).toEqual(['product:7:0', 'product:7:1', 'product:7:2']);
+  });
+
+  it('have the index inside of the hash tag where the key has one', () => {
+    expect(namesOf('{product:7}', 2)).toEqual(['{product:7:0}', '{product:7:1}']);
+    expect(namesOf('shop:{7}:{stock}', 2)).toEqual(['shop:{7:0}:{stock}', 'shop:{7:1}:{stock}']);
+    expect(namesOf("{$&$'}", 1)).toEqual(["{$&$':0}"]);
+  });
+
+  it('do not take braces for a hash tag that are none', () => {
+    expect(namesOf('a{}b', 1)).toEqual(['a{}b:0']);
+    expect(namesOf('a}b{c', 1)).toEqual(['a}b{c:0']);
+  });
+
+  it.each(['product:7', '{product:7}', 'shop:{7}:stock'])(
+    'spread over the slots of a cluster for the key %p',
+    (key) => {
+      // The slots of a good hash collide as birthdays do: of 20 segments, two share a slot in one key of eighty.
+      expect(slotsOf(key, 20).size).toBe(20);
+      const thirds = [...slotsOf(key, 300)].map((slot) => Math.floor((slot * 3) / 16_384));
+      for (const third of [0, 1, 2]) expect(thirds.filter((each) => each === third).length).toBeGreaterThan(60);
+    },
+  );
+
+  it('let the data that are named after a segment with a hash tag share its slot', () => {
+    for (const name of namesOf('{product:7}', 20)) {
+      expect(new Set([`orders:${name}`, `stock:${name}`, `ledger:${name}`].map(hashSlot)).size).toBe(1);
+    }
+  });
+
+  it('knows the hash slots of the specification', () => {
+    expect(hashSlot('123456789')).toBe(0x31c3);
+    expect(hashSlot('foo{bar}{zap}')).toBe(hashSlot('bar'));
+  });
+});
+
+describe('a registryKey with a hash tag', () => {
+  const warningsOf = (registryKey: string) => {
+    const warnings: LockWarning[] = [];
+    const registry = new RedisLockRegistry(mockRedis(), {
+      registryKey,
+      onWarning: (warning) => warnings.push(warning),
+    });
+    registry.segmented('product:7', { segments: 20 });
+    return warnings;
+  };
+
+  it('is warned of, since it puts all segments into one slot', () => {
+    expect(warningsOf('{orders}')).toMatchObject([
+      { code: 'SEGMENTS_SHARE_SLOT', key: 'product:7', message: expect.stringContaining('"{orders}"') },
+    ]);
+    expect(warningsOf('orders')).toEqual([]);
+  });
+});

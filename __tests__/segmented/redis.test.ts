@@ -1,0 +1,151 @@
+import { beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { LockLostError, LockTimeoutError, type RedisLockRegistry, type Segment, type SegmentedLock } from '../../lib';
+import { LOCK_TYPES } from '../../lib/strategies';
+import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+import { until } from '../support/until';
+import { createRegistry } from '../support/witness';
+
+const SEGMENTS = 5;
+
+describeReal.each(LOCK_TYPES)('A segmented lock of type %s', (lockType) => {
+  let client: TestClient;
+  let clients: readonly [TestClient, TestClient];
+  /** As in two processes. */
+  let registries: readonly RedisLockRegistry[];
+  let stocks: readonly SegmentedLock[];
+  let stock: SegmentedLock;
+  let registryKey: string;
+
+  beforeAll(async () => {
+    client = await createRealClient();
+    clients = [await createRealClient(), await createRealClient()];
+  });
+
+  beforeEach(() => {
+    registryKey = uniqueKey('segmented');
+    registries = clients.map((each) => createRegistry(each, { registryKey, lockType, fencing: true }).registry);
+    stocks = registries.map((registry) => registry.segmented('stock', { segments: SEGMENTS }));
+    [stock] = stocks as [SegmentedLock];
+  });
+
+  const piecesOf = (index: number) => `${registryKey}-pieces-${index}`;
+  const fill = (pieces: readonly number[]) =>
+    Promise.all(
+      pieces.map((many, index) => client.set(piecesOf(index), many, { expiration: { type: 'PX', value: 60_000 } })),
+    );
+  const left = async () =>
+    (await client.mGet(Array.from({ length: SEGMENTS }, (_, index) => piecesOf(index)))).map(Number);
+  const nothingIsLeft = () =>
+    until(async () => (await client.exists(stock.names.map((name) => `${registryKey}:${name}`))) === 0);
+
+  /** Reads, lets others in that a broken lock would let in, and writes. */
+  const sell =
+    (many: number) =>
+    async ({ index, exhausted }: Segment) => {
+      const before = Number(await client.get(piecesOf(index)));
+      if (before < many) return exhausted;
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      await client.set(piecesOf(index), before - many, { expiration: 'KEEPTTL' });
+      return before - many;
+    };
+
+  it('tells the task its segment and its lease, with a fencing token, and leaves nothing behind', async () => {
+    const tokens: (number | undefined)[] = [];
+    const answer = await stock.run(({ index, name, lease }) => {
+      expect(name).toBe(`stock:${index}`);
+      expect(lease.key).toBe(name);
+      lease.assertHeld();
+      tokens.push(lease.fencingToken);
+      return index;
+    });
+    expect(answer).toMatchObject({ served: true });
+    expect(tokens).toEqual([expect.any(Number)]);
+    await nothingIsLeft();
+  });
+
+  it('sells a skewed stock to the last piece, each piece once, and refuses only then', async () => {
+    await fill([0, 0, 17, 0, 1]);
+    const answers = await Promise.all(
+      Array.from({ length: 24 }, (_, i) => (stocks[i % 2] as SegmentedLock).run(sell(1))),
+    );
+    expect(answers.filter(({ served }) => served)).toHaveLength(18);
+    expect(await left()).toEqual([0, 0, 0, 0, 0]);
+    await nothingIsLeft();
+  });
+
+  it('passes over what another process holds, and waits for it only when nothing else is left', async () => {
+    await fill([1, 1, 1, 1, 1]);
+    const lease = await (registries[1] as RedisLockRegistry).obtain('stock:3').lock();
+    for (let i = 0; i < 4; i++) expect(await stock.run(sell(1))).toMatchObject({ served: true });
+    expect(await left()).toEqual([0, 0, 0, 1, 0]);
+    await expect(stock.run(sell(1), { waitTime: 100 })).rejects.toThrow(LockTimeoutError);
+    const answer = stock.run(sell(1));
+    await lease.unlock();
+    expect(await answer).toMatchObject({ served: true, segment: 3 });
+    await nothingIsLeft();
+  });
+
+  it('leaves nothing behind when a wait for several segments is stopped', async () => {
+    const leases = await Promise.all(
+      stock.names.map((name) => (registries[1] as RedisLockRegistry).obtain(name).lock()),
+    );
+    const controller = new AbortController();
+    const waits = Promise.allSettled(
+      Array.from({ length: 6 }, () => stock.run(sell(1), { signal: controller.signal })),
+    );
+    const timeOut = stock.run(sell(1), { waitTime: 150 });
+    await expect(timeOut).rejects.toMatchObject({ code: 'ERR_LOCK_TIMEOUT', key: 'stock', waitTime: 150 });
+    controller.abort(new Error('enough'));
+    // They are given back while the others leave.
+    await Promise.all(leases.map((lease) => lease.unlock()));
+    expect(await waits).toEqual(Array(6).fill({ status: 'rejected', reason: new Error('enough') }));
+    await nothingIsLeft();
+  });
+
+  it('takes from several segments, all or nothing, from two processes at once', async () => {
+    await fill([4, 4, 0, 4, 4]);
+    const across = (index: number) =>
+      (stocks[index % 2] as SegmentedLock).runAcross(7, {
+        available: async (segment) => Number(await client.get(piecesOf(segment.index))),
+        async commit(parts) {
+          await new Promise((resolve) => setTimeout(resolve, 1));
+          const transaction = client.multi();
+          for (const { index: from, amount } of parts) transaction.decrBy(piecesOf(from), amount);
+          await transaction.exec();
+        },
+      });
+    const answers = await Promise.all([0, 1, 2, 3].map(across));
+    expect(answers.filter(({ served }) => served)).toHaveLength(2);
+    expect(await left()).toEqual([0, 0, 0, 0, 2]);
+    await nothingIsLeft();
+  });
+
+  it('counts the whole while nobody sells', async () => {
+    await fill([4, 4, 4, 4, 4]);
+    const selling = Promise.all(Array.from({ length: 10 }, (_, i) => (stocks[i % 2] as SegmentedLock).run(sell(1))));
+    await stock.runAll(async (segments) => {
+      expect(segments).toHaveLength(SEGMENTS);
+      const total = (await left()).reduce((sum, pieces) => sum + pieces);
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      expect((await left()).reduce((sum, pieces) => sum + pieces)).toBe(total);
+    });
+    await selling;
+    expect((await left()).reduce((sum, pieces) => sum + pieces)).toBe(10);
+  });
+
+  it('says so when the lease was lost under the task', async () => {
+    const lost = stock.run(async ({ name, lease }) => {
+      await client.del(`${registryKey}:${name}`);
+      await lease.renew().catch(() => undefined);
+      return 'done';
+    });
+    const error = await lost.catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(LockLostError);
+    expect(error).toMatchObject({ result: 'done' });
+  });
+
+  it('lets a task enter its own segment again', async () => {
+    const answer = await stock.run(({ name }) => (registries[0] as RedisLockRegistry).run(name, ({ key }) => key));
+    expect(answer).toMatchObject({ served: true, value: expect.stringMatching(/^stock:\d$/) });
+  });
+});
