@@ -81,6 +81,8 @@ export class Contention {
       return outcome;
     } catch (error) {
       if (!isServerAnswer(error)) doubt(claim, attempt);
+      // Who leaves before the answer is no sign of silence to those who come after.
+      if (wait.isInterrupted && this.#unansweredSince === sentAt) this.#unansweredSince = undefined;
       wait.throwIfInterrupted();
       if (isFinal(error)) throw this.#cannotAcquire(error instanceof Error ? error.message : String(error), error);
       this.#failure = error;

@@ -31,6 +31,10 @@ export class Wait {
     this.#interruptStep?.(reason);
   }
 
+  get isInterrupted(): boolean {
+    return this.#interruption !== undefined;
+  }
+
   /** Throws the reason when the wait was interrupted. */
   throwIfInterrupted(): void {
     if (this.#interruption !== undefined) throw this.#interruption.reason;

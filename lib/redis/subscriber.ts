@@ -13,7 +13,7 @@ export interface RedisSubscriber {
   /** Sharded channels, for the lock types that need them on a cluster. */
   sSubscribe?(channel: string, listener: Listener): Promise<unknown>;
   sUnsubscribe?(channel: string, listener?: (message: unknown, channel: unknown) => unknown): Promise<unknown>;
-  /** For the event `ready`: after a reconnect everybody who waits looks again. */
+  /** For the events `ready` and `node-ready`: after a reconnect everybody who waits looks again. */
   on?(event: string, listener: () => void): unknown;
   off?(event: string, listener: () => void): unknown;
 }
@@ -35,6 +35,9 @@ interface Duplicable {
 
 /** ms that a channel stays subscribed when nobody listens any more: who waits again soon is spared two requests. */
 const LINGER = 1_000;
+
+/** Events that tell of a connection made anew: of a client or a sentinel, and of a node of a cluster. */
+const CONNECTED = ['ready', 'node-ready'];
 
 /** ms until a connection that could not be had is tried again. */
 const RETRY_AFTER = 10_000;
@@ -213,7 +216,7 @@ export class Subscriber {
     if (!isSubscriber(given)) {
       throw new Error('the client has no pub/sub connection (a pool has none): pass one as the option `subscriber`');
     }
-    given.on?.('ready', this.#wakeAll);
+    for (const event of CONNECTED) given.on?.(event, this.#wakeAll);
     this.#borrowed = given;
     return given;
   }
@@ -265,7 +268,7 @@ export class Subscriber {
 
   #disconnect(): void {
     const own = this.#own;
-    this.#borrowed?.off?.('ready', this.#wakeAll);
+    for (const event of CONNECTED) this.#borrowed?.off?.(event, this.#wakeAll);
     this.#own = undefined;
     this.#borrowed = undefined;
     this.#connection = undefined;

@@ -53,8 +53,6 @@ export class FairStrategy extends StringKeyStrategy {
   readonly #commandTimeout: number;
   readonly #rooms = new Map<string, WaitingRoom>();
   readonly #serverClock = new ServerClock();
-  /** The connections over which the server got to know CLAIM. */
-  #claimedOver: string | undefined;
   /** The owner that has each lock in this process, so that news of a grant that came twice is not taken for a stray one. */
   readonly #entered = new WeakMap<LockNames, string>();
   readonly #roomServices: RoomServices;
@@ -253,11 +251,8 @@ export class FairStrategy extends StringKeyStrategy {
       const sentAt = clock.now();
       try {
         const timeout = Math.max(LEAST_PAUSE, (until - sentAt) / 2);
-        // The first time as text: an unknown script would cost another round trip, and a task may block the event loop.
-        const connection = this.#connection;
-        const asText = connection === undefined || connection !== this.#claimedOver;
-        const [life, time] = await this.#run(CLAIM, names, [owner, String(ttl)], timeout, asText);
-        this.#claimedOver = connection;
+        // As text: an unknown script would cost another round trip, and a task may block the event loop meanwhile.
+        const [life, time] = await this.#run(CLAIM, names, [owner, String(ttl)], timeout, true);
         this.#serverClock.note(sentAt, clock.now(), Number(time) / 1000, this.#connection);
         return ownership(Number(life), sentAt);
       } catch (cause) {

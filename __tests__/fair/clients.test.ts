@@ -1,0 +1,173 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { createClientPool } from 'redis';
+import { RedisLockRegistry } from '../../lib';
+import { startCluster, type TestCluster } from '../support/cluster';
+import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
+import { uniqueKey } from '../support/redis';
+import { until } from '../support/until';
+import { createRegistry } from '../support/witness';
+import { FairSite, SLACK } from './site';
+import { KEY } from './worker';
+
+describePrivate('A fair lock through a pool, which cannot listen', () => {
+  let site: FairSite;
+
+  beforeAll(async () => {
+    site = await FairSite.open();
+  });
+
+  const pool = async () => {
+    const created = createClientPool({ socket: site.redis.address }, { minimum: 2, maximum: 4 });
+    created.on('error', () => {});
+    await created.connect();
+    return created;
+  };
+
+  it('polls, in strict order beside others who listen', async () => {
+    const [first, second] = await Promise.all([pool(), pool()]);
+    const warnings: string[] = [];
+    const polling = [first, second].map(
+      (client) =>
+        new RedisLockRegistry(client, {
+          registryKey: site.registryKey,
+          lockType: 'fair',
+          idleBetweenTries: 20,
+          onWarning: ({ code }) => warnings.push(code),
+        }),
+    );
+    const listening = await site.process();
+    const lease = await listening.obtain(KEY).lock();
+    const order: string[] = [];
+    const waiting: Promise<unknown>[] = [];
+    const names = ['p1', 'q1', 'l1', 'p2', 'l2', 'q2', 'p3'];
+    const of = { p: polling[0], q: polling[1], l: listening };
+    for (const name of names) {
+      waiting.push(of[name[0] as 'p' | 'q' | 'l']?.run(KEY, () => void order.push(name)) as Promise<unknown>);
+      await site.queued(waiting.length, 'any');
+    }
+    await lease.unlock();
+    const begun = performance.now();
+    await Promise.all(waiting);
+    expect(order).toEqual(names);
+    expect(performance.now() - begun).toBeLessThan(7 * 20 + SLACK);
+    expect(warnings).toEqual(['SUBSCRIBER_UNAVAILABLE', 'SUBSCRIBER_UNAVAILABLE']);
+    await Promise.all(polling.map((registry) => registry.close()));
+    expect(await site.keys()).toEqual([]);
+    for (const client of [first, second]) client.destroy();
+  });
+
+  it('listens on the connection that it was given as subscriber', async () => {
+    const client = await pool();
+    const subscriber = await connectTo(site.redis.address);
+    const { registry, warnings } = createRegistry(client, {
+      registryKey: site.registryKey,
+      lockType: 'fair',
+      idleBetweenTries: 60_000,
+      subscriber,
+    });
+    const other = await site.process();
+    const lease = await other.obtain(KEY).lock();
+    const [waiting] = await site.enqueue([() => registry.obtain(KEY).lock()]);
+    const begun = performance.now();
+    await lease.unlock();
+    await (await waiting)?.unlock();
+    expect(performance.now() - begun).toBeLessThan(SLACK);
+    expect(warnings).toEqual([]);
+    await registry.close();
+    client.destroy();
+  });
+
+  it.each(['a}b{c', '{', 'x{}y'])('refuses the name %p, which leaves no way to name its queue', (key) => {
+    const { registry } = createRegistry(createClientPool(), { lockType: 'fair' });
+    expect(() => registry.obtain(key)).toThrow(expect.objectContaining({ name: 'RangeError' }));
+    expect(() => registry.obtain(`{tag}:${key}`)).not.toThrow();
+  });
+
+  it('works where channels are forbidden: who cannot be told is found by polling', async () => {
+    const redis = await PrivateRedis.start();
+    const admin = await redis.connect();
+    await admin.sendCommand(['ACL', 'SETUSER', 'mute', 'on', '>mute', '~*', '+@all', 'resetchannels']);
+    const connect = () => connectTo(redis.address, { username: 'mute', password: 'mute' });
+    const registryKey = uniqueKey('mute');
+    const sites = await Promise.all(
+      [connect(), connect()].map(async (client) => createRegistry(await client, { registryKey, lockType: 'fair' })),
+    );
+    const order: number[] = [];
+    const lease = await sites[0]?.registry.obtain(KEY).lock();
+    const waiting = [1, 0, 1, 0].map(async (i, n) => {
+      await until(async () => (await admin.zCard(`{${registryKey}:${KEY}}:queue`)) >= n);
+      await sites[i]?.registry.run(KEY, () => void order.push(n));
+    });
+    await until(async () => (await admin.zCard(`{${registryKey}:${KEY}}:queue`)) === 4);
+    await lease?.unlock();
+    await Promise.all(waiting);
+    expect(order).toEqual([0, 1, 2, 3]);
+    expect(sites.flatMap(({ warnings }) => warnings.map(({ code }) => code))).toEqual([
+      'SUBSCRIBER_UNAVAILABLE',
+      'SUBSCRIBER_UNAVAILABLE',
+    ]);
+  });
+});
+
+describePrivate('A fair lock through a cluster', () => {
+  let cluster: Awaited<ReturnType<typeof startCluster>>;
+  let clients: [TestCluster, TestCluster, TestCluster];
+
+  beforeAll(async () => {
+    cluster = await startCluster();
+    clients = (await Promise.all([cluster.connect(), cluster.connect(), cluster.connect()])) as typeof clients;
+  }, 20_000);
+
+  afterAll(async () => {
+    for (const client of clients) client.destroy();
+    await cluster.stop();
+  });
+
+  const site = (key: string) => {
+    const registryKey = uniqueKey('cluster');
+    const registries = clients.map((client) =>
+      createRegistry(client, { registryKey, lockType: 'fair', fencing: true }),
+    );
+    return { registries, name: `${registryKey}:${key}` };
+  };
+
+  it('keeps its order for keys in every node, told on sharded channels', async () => {
+    await Promise.all(
+      ['a', 'b', 'c', 'd', 'e{f}g'].map(async (key) => {
+        const { registries, name } = site(key);
+        const [a, b, c] = registries;
+        const queue = key.includes('{') ? `${name}:queue` : `{${name}}:queue`;
+        const order: number[] = [];
+        const lease = await a?.registry.obtain(key).lock();
+        const waiting: (Promise<unknown> | undefined)[] = [];
+        for (const [n, of] of [b, c, a, b, c, a].entries()) {
+          waiting.push(of?.registry.run(key, () => void order.push(n)));
+          await until(async () => (await clients[0].zCard(queue)) > n);
+        }
+        await lease?.unlock();
+        await Promise.all(waiting);
+        expect(order).toEqual([0, 1, 2, 3, 4, 5]);
+        expect(registries.flatMap(({ warnings }) => warnings)).toEqual([]);
+        expect(await clients[0].exists(queue)).toBe(0);
+      }),
+    );
+  });
+
+  it('looks again when its channels had to be subscribed anew', async () => {
+    const { registries, name } = site('cut');
+    const [a, b] = registries;
+    const lease = await a?.registry.obtain('cut').lock();
+    const waiting = b?.registry.obtain('cut').lock();
+    await until(async () => (await clients[0].hVals(`{${name}}:tickets`)).some((entry) => entry.endsWith(':m')));
+    const kill = Promise.all(
+      clients[0].masters.map(async (master) => {
+        const node = await clients[0].nodeClient(master);
+        await node.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']);
+      }),
+    );
+    await Promise.all([kill, lease?.unlock()]);
+    const begun = performance.now();
+    await (await waiting)?.unlock();
+    expect(performance.now() - begun).toBeLessThan(5_000);
+  }, 10_000);
+});

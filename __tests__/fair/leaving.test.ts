@@ -1,0 +1,206 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, beforeEach, expect, it } from '@jest/globals';
+import type { RedisLockRegistry } from '../../lib';
+import { describePrivate } from '../support/private-redis';
+import { until } from '../support/until';
+import { createRegistry } from '../support/witness';
+import { FairSite, SLACK } from './site';
+import { KEY } from './worker';
+
+describePrivate('What a fair lock leaves behind', () => {
+  let site: FairSite;
+  let a: RedisLockRegistry;
+  let b: RedisLockRegistry;
+
+  beforeAll(async () => {
+    site = await FairSite.open();
+  });
+
+  beforeEach(async () => {
+    site.beginTest();
+    [a, b] = await Promise.all([site.process(), site.process()]);
+  });
+
+  const tickets = () => site.admin.zCard(site.queue);
+  const gone = () => until(async () => (await site.keys()).length === 0);
+
+  it('is no ticket when the wait is over', async () => {
+    const lease = await a.obtain(KEY).lock();
+    const [refused] = await site.enqueue([() => b.obtain(KEY).tryLock({ waitTime: 150 })]);
+    expect(await refused).toBeNull();
+    await until(async () => (await tickets()) === 0);
+    const [late] = await site.enqueue([() => b.obtain(KEY).lock({ waitTime: 100 })]);
+    await expect(late).rejects.toMatchObject({ name: 'LockTimeoutError' });
+    await until(async () => (await tickets()) === 0);
+    await lease.unlock();
+    await gone();
+  });
+
+  it('is no ticket of those who gave up, of a hundred at once either', async () => {
+    const lease = await a.obtain(KEY).lock();
+    const gaveUp = new AbortController();
+    const waiting = Array.from({ length: 100 }, () => b.obtain(KEY).lock({ signal: gaveUp.signal }));
+    const settled = Promise.allSettled(waiting);
+    await site.queued(100);
+    gaveUp.abort('gave up');
+    expect(new Set((await settled).map(({ status }) => status))).toEqual(new Set(['rejected']));
+    await until(async () => (await tickets()) === 0);
+    await lease.unlock();
+    await gone();
+  });
+
+  it('is no ticket when a registry with waiters is closed; those of the others stay', async () => {
+    const lease = await a.obtain(KEY).lock();
+    const c = await site.process();
+    const waiting = [b, b, c].map((registry) => registry.obtain(KEY).lock());
+    const closed = waiting
+      .slice(0, 2)
+      .map((caller) => expect(caller).rejects.toMatchObject({ name: 'RegistryClosedError' }));
+    await site.queued(3);
+    await b.close();
+    await Promise.all(closed);
+    expect(await tickets()).toBe(1);
+    await lease.unlock();
+    await (await waiting[2])?.unlock();
+    await gone();
+  });
+
+  it('is no grant when the registry is closed that it was made to', async () => {
+    const closing = await site.proxied();
+    const lease = await a.obtain(KEY).lock();
+    const [first, second] = await site.enqueue([() => closing.registry.obtain(KEY).lock(), () => b.obtain(KEY).lock()]);
+    const rejected = expect(first).rejects.toMatchObject({ name: 'RegistryClosedError' });
+    const begun = performance.now();
+    await Promise.all([closing.registry.close(), lease.unlock(), rejected]);
+    await (await second)?.unlock();
+    expect(performance.now() - begun).toBeLessThan(2 * SLACK);
+    await gone();
+  });
+
+  it('has a life of its own at any moment', async () => {
+    let over = false;
+    const immortal: string[] = [];
+    let seen = 0;
+    const watching = (async () => {
+      while (!over) {
+        for (const key of [site.queue, site.tickets, site.names.lock]) {
+          const life = await site.admin.pTTL(key);
+          if (life === -1) immortal.push(key);
+          else if (life > 0 && key === site.queue) seen++;
+        }
+      }
+    })();
+    const caller = async (registry: RedisLockRegistry, i: number) => {
+      for (let n = 0; n < 20; n++) {
+        const lease = await registry.obtain(KEY).tryLock({ waitTime: (i * n) % 7, ttl: 2_000 });
+        await sleep(1);
+        await lease?.unlock();
+        await registry.run(KEY, () => undefined);
+      }
+    };
+    await Promise.all([a, a, a, b, b, b].map(caller));
+    over = true;
+    await watching;
+    expect(immortal).toEqual([]);
+    expect(seen).toBeGreaterThan(0);
+    await gone();
+  });
+
+  it('has a life of its own also when the last ticket was granted and is not claimed', async () => {
+    const waiter = await site.proxied();
+    const lease = await a.obtain(KEY).lock();
+    const [waiting] = await site.enqueue([() => waiter.registry.obtain(KEY).lock()]);
+    waiter.commands.requests.hold = true;
+    await lease.unlock();
+    // What remembers that the grant was not claimed yet.
+    expect(await site.admin.exists(site.tickets)).toBe(1);
+    expect(await site.admin.pTTL(site.tickets)).toBeGreaterThan(0);
+    waiter.commands.requests.hold = false;
+    await (await waiting)?.unlock();
+    await gone();
+  });
+
+  it('is healed after FLUSHALL: everybody has a turn, and those of one process in their order', async () => {
+    const holder = createRegistry(await site.redis.connect(), {
+      registryKey: site.registryKey,
+      lockType: 'fair',
+      expireAfter: 1_500,
+    });
+    const lease = await holder.registry.obtain(KEY).lock();
+    const order: string[] = [];
+    const names = ['a1', 'b1', 'a2', 'b2', 'a3', 'b3'];
+    const waiting = await site.enqueue(
+      names.map((name) => () => (name[0] === 'a' ? a : b).run(KEY, () => void order.push(name))),
+    );
+    const begun = performance.now();
+    await site.admin.flushAll();
+    await Promise.all(waiting);
+    expect(performance.now() - begun).toBeLessThan(1_500 + SLACK);
+    expect(order.filter((name) => name[0] === 'a')).toEqual(['a1', 'a2', 'a3']);
+    expect(order.filter((name) => name[0] === 'b')).toEqual(['b1', 'b2', 'b3']);
+    await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
+    await gone();
+  });
+
+  it('bears a server without memory: hand-over and release work, and who is refused leaves nothing', async () => {
+    const lease = await a.obtain(KEY).lock();
+    const waiting = await site.enqueue([() => b.obtain(KEY).lock(), () => a.obtain(KEY).lock()]);
+    await site.admin.configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
+    try {
+      const refused = expect(b.obtain(KEY).lock()).rejects.toMatchObject({
+        name: 'CannotAcquireLockError',
+        message: expect.stringContaining('OOM'),
+      });
+      await refused;
+      expect(await b.obtain(KEY).tryLock()).toBeNull();
+      expect(await tickets()).toBe(2);
+      await lease.unlock();
+      for (const next of waiting) await (await next).unlock();
+      await gone();
+    } finally {
+      await site.admin.configSet('maxmemory', '0');
+    }
+  });
+
+  it('is not asked to leave by a server without memory: who waits goes on waiting when it looks again', async () => {
+    const holder = await site.process({ expireAfter: 600 });
+    const lease = await holder.obtain(KEY).lock();
+    const waiting = await site.enqueue([() => b.obtain(KEY).lock(), () => a.obtain(KEY).lock()]);
+    await site.admin.configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
+    try {
+      await sleep(1_500); // more than two lives of the key
+      await lease.unlock();
+      for (const next of waiting) await (await next).unlock();
+    } finally {
+      await site.admin.configSet('maxmemory', '0');
+    }
+  });
+
+  it('is a token that rises through hand-overs of either kind, and through grants that were not claimed', async () => {
+    const tokens: number[] = [];
+    const caller = async (registry: RedisLockRegistry) => {
+      for (let i = 0; i < 30; i++) {
+        await registry.run(KEY, ({ fencingToken }) => void tokens.push(fencingToken as number));
+      }
+    };
+    await Promise.all([a, a, b, b].map(caller));
+    expect(tokens).toHaveLength(120);
+    expect(tokens).toEqual([...new Set(tokens)].sort((x, y) => x - y));
+    expect(tokens.every((token) => Number.isSafeInteger(token) && token > 1e15)).toBe(true);
+  });
+
+  it('is a token also when the counter is lost between a grant and its claim', async () => {
+    const waiter = await site.proxied();
+    const lease = await a.obtain(KEY).lock();
+    const [waiting] = await site.enqueue([() => waiter.registry.obtain(KEY).lock()]);
+    // The message is lost, so the waiter learns of its grant only by asking.
+    waiter.messages.replies.swallow = true;
+    await lease.unlock();
+    await site.admin.del(site.names.companion('fence'));
+    waiter.messages.replies.swallow = false;
+    waiter.messages.reset();
+    const granted = await waiting;
+    expect(granted?.fencingToken).toBeGreaterThan(lease.fencingToken as number);
+    await granted?.unlock();
+  });
+});

@@ -1,0 +1,136 @@
+import { beforeAll, beforeEach, expect, it } from '@jest/globals';
+import type { Lease, RedisLockRegistry } from '../../lib';
+import type { Script } from '../../lib/redis/script';
+import { ASK, CLAIM, CLAIM_WINDOW, LEAVE } from '../../lib/strategies/fair-scripts';
+import { describePrivate } from '../support/private-redis';
+import { until } from '../support/until';
+import { FairSite, type ProxiedProcess, SLACK } from './site';
+import { KEY } from './worker';
+
+describePrivate('A fair lock whose replies are lost', () => {
+  let site: FairSite;
+  let other: RedisLockRegistry;
+  let cut: ProxiedProcess;
+
+  beforeAll(async () => {
+    site = await FairSite.open();
+    // The server knows every script: what is lost is named by its hash.
+    const [a, b] = await Promise.all([site.process(), site.process()]);
+    const lease = await a.obtain(KEY).lock();
+    const [waiting] = await site.enqueue([() => b.obtain(KEY).lock()]);
+    await lease.unlock();
+    await (await waiting)?.unlock();
+  });
+
+  beforeEach(async () => {
+    site.beginTest();
+    [other, cut] = await Promise.all([site.process(), site.proxied()]);
+  });
+
+  const lock = (registry: RedisLockRegistry) => () => registry.obtain(KEY).lock();
+  /** Whether it is sent by its name or as text. */
+  const lose = ({ sha1, source }: Script) =>
+    Promise.race([cut.commands.loseReply(sha1), cut.commands.loseReply(source.slice(-100))]);
+
+  const leaves = async (lease: Lease | undefined) => {
+    await lease?.unlock();
+    await until(async () => (await site.keys()).length === 0, { within: 2 * CLAIM_WINDOW });
+  };
+
+  it('ASK of a free lock: it is ours, with the token that it was given', async () => {
+    const lost = lose(ASK);
+    const lease = await cut.registry.obtain(KEY).lock();
+    await lost;
+    expect(lease.fencingToken).toBe(Number(await site.admin.get(site.names.companion('fence'))));
+    await leaves(lease);
+  });
+
+  it('ASK of a held lock: one ticket, in the place of its first arrival', async () => {
+    const held = await lock(other)();
+    const lost = lose(ASK);
+    const first = cut.registry.obtain(KEY).lock();
+    await lost;
+    const second = other.obtain(KEY).lock();
+    await site.queued(2, 'any');
+    await held.unlock();
+    const lease = await first;
+    await lease.unlock();
+    await leaves(await second);
+  });
+
+  it('LEAVE of a holder whose next is in another process: it was released', async () => {
+    const held = await lock(cut.registry)();
+    const [next] = await site.enqueue([lock(other)]);
+    const lost = lose(LEAVE);
+    const begun = performance.now();
+    await Promise.all([held.unlock(), lost]);
+    const lease = await next;
+    expect(performance.now() - begun).toBeLessThan(SLACK);
+    await leaves(lease);
+  });
+
+  it('LEAVE of a holder whose next is in the same process: the next finds that the lock is its own', async () => {
+    const held = await lock(cut.registry)();
+    const [next, last] = await site.enqueue([lock(cut.registry), lock(other)]);
+    const lost = lose(LEAVE);
+    const begun = performance.now();
+    await Promise.all([held.unlock(), lost]);
+    const lease = await next;
+    expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW + SLACK);
+    await lease?.unlock();
+    await leaves(await last);
+  }, 10_000);
+
+  it('LEAVE of a waiter that gave up: no ticket stays', async () => {
+    const held = await lock(other)();
+    const gaveUp = new AbortController();
+    const [waiting] = await site.enqueue([() => cut.registry.obtain(KEY).lock({ signal: gaveUp.signal })]);
+    const rejected = expect(waiting).rejects.toBe('gave up');
+    const lost = lose(LEAVE);
+    gaveUp.abort('gave up');
+    await Promise.all([rejected, lost]);
+    await until(async () => (await site.admin.zCard(site.queue)) === 0);
+    await leaves(held);
+  });
+
+  it('CLAIM: the lease lives on one that is repeated', async () => {
+    const held = await lock(other)();
+    const [waiting] = await site.enqueue([lock(cut.registry)]);
+    const lost = lose(CLAIM);
+    await held.unlock();
+    const lease = await waiting;
+    await lost;
+    await until(() => (lease?.remaining ?? 0) > 2 * CLAIM_WINDOW);
+    expect(await site.admin.pTTL(site.names.lock)).toBeGreaterThan(2 * CLAIM_WINDOW);
+    await leaves(lease);
+  });
+
+  it('any of them, at any moment: everybody has a turn, and nothing stays', async () => {
+    const scripts = [ASK, LEAVE, CLAIM];
+    const begun = performance.now();
+    let inside = 0;
+    let turns = 0;
+    const caller = async (registry: RedisLockRegistry) => {
+      for (let i = 0; i < 15; i++) {
+        await registry.run(KEY, async () => {
+          expect(++inside).toBe(1);
+          await new Promise(setImmediate);
+          inside--;
+          turns++;
+        });
+      }
+    };
+    let over = false;
+    const losing = (async () => {
+      for (let i = 0; !over; i++) {
+        await Promise.race([lose(scripts[i % 3] as Script), until(() => over, { within: 30_000 })]);
+      }
+    })();
+    await Promise.all([cut.registry, cut.registry, other, other].map(caller));
+    over = true;
+    await losing;
+    expect(turns).toBe(60);
+    expect(performance.now() - begun).toBeLessThan(10_000);
+    await leaves(undefined);
+  }, 30_000);
+});

@@ -1,0 +1,184 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
+import type { RedisLockRegistry } from '../../lib';
+import { CLAIM_WINDOW } from '../../lib/strategies/fair-scripts';
+import { describePrivate } from '../support/private-redis';
+import { until } from '../support/until';
+import { Worker } from './crew';
+import { FairSite, SLACK } from './site';
+import { KEY } from './worker';
+
+/** (a) to (f): what is known of the queue of RedissonFairLock, reproduced against ours. */
+describePrivate('What Redisson’s fair lock suffers from, ours does not', () => {
+  let site: FairSite;
+  let a: RedisLockRegistry;
+  let b: RedisLockRegistry;
+
+  beforeAll(async () => {
+    site = await FairSite.open();
+  });
+
+  beforeEach(async () => {
+    site.beginTest();
+    [a, b] = await Promise.all([site.process(), site.process()]);
+  });
+
+  const workerWith = async (callers: number) => {
+    const worker = await Worker.start();
+    const before = await site.admin.zCard(site.queue);
+    await worker.begin({
+      redis: { socket: site.redis.address },
+      registryKey: site.registryKey,
+      expireAfter: 60_000,
+      task: { name: 'queue', callers, work: 0, aborting: 0, abortWithin: 0 },
+    });
+    await site.queued(before + callers);
+    return worker;
+  };
+
+  const evals = async () => {
+    const stats = await site.admin.info('commandstats');
+    return [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce((sum, [, n]) => sum + Number(n), 0);
+  };
+
+  it('(a) a head of the queue that is registered only there does not block the lock', async () => {
+    await site.admin.zAdd(site.queue, { score: 1, value: 'somebody:1' });
+    await (await a.obtain(KEY).lock({ waitTime: SLACK })).unlock();
+    const lease = await a.obtain(KEY).lock();
+    const [waiting] = await site.enqueue([() => b.obtain(KEY).lock()]);
+    await site.admin.zAdd(site.queue, { score: 1, value: 'somebody:1' });
+    const begun = performance.now();
+    await lease.unlock();
+    await (await waiting)?.unlock();
+    expect(performance.now() - begun).toBeLessThan(SLACK);
+    expect(await site.keys()).toEqual([]);
+  });
+
+  it('(a) nor does one that is registered in full, long after its process is gone', async () => {
+    await site.admin.zAdd(site.queue, { score: 1, value: 'somebody:1' });
+    await site.admin.hSet(site.tickets, 'somebody:1', '1:60000:m');
+    await (await a.obtain(KEY).lock({ waitTime: SLACK })).unlock();
+    await until(async () => (await site.keys()).length === 0);
+  });
+
+  it('(b) while the lock is granted and not claimed, nobody polls without a pause', async () => {
+    const lease = await a.obtain(KEY).lock({ ttl: 60_000 });
+    const frozen = await workerWith(1);
+    const waiting = await site.enqueue([a, b, a, b].map((registry) => () => registry.obtain(KEY).lock()));
+    frozen.freeze();
+    await site.admin.configResetStat();
+    const begun = performance.now();
+    await lease.unlock();
+    await sleep(0.8 * CLAIM_WINDOW);
+    expect(await evals()).toBeLessThanOrEqual(1);
+    for (const next of waiting) await (await next).unlock();
+    expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW + SLACK);
+    frozen.thaw();
+    await frozen.next('queued');
+  }, 15_000);
+
+  it('(c) clocks of clients have no say: neither in the order nor in who is alive', async () => {
+    const now = Date.now.bind(Date);
+    const order: string[] = [];
+    const lease = await a.obtain(KEY).lock();
+    const waiting: Promise<unknown>[] = [];
+    const dates = jest.spyOn(Date, 'now');
+    try {
+      for (const [name, registry, skew] of [
+        ['a1', a, 3_600_000],
+        ['b1', b, -3_600_000],
+        ['a2', a, 0],
+        ['b2', b, 86_400_000],
+      ] as const) {
+        dates.mockImplementation(() => now() + skew);
+        waiting.push(
+          ...(await site.enqueue([
+            () =>
+              registry
+                .obtain(KEY)
+                .lock()
+                .then((next) => {
+                  order.push(name);
+                  return next.unlock();
+                }),
+          ])),
+        );
+      }
+    } finally {
+      dates.mockRestore();
+    }
+    expect(await site.admin.zCard(site.queue)).toBe(4);
+    await lease.unlock().catch(() => undefined);
+    await Promise.all(waiting);
+    expect(order).toEqual(['a1', 'b1', 'a2', 'b2']);
+  });
+
+  it('(d) waiters that gave up are gone at once, and those whose process crashed cost nothing, however many', async () => {
+    const lease = await a.obtain(KEY).lock({ ttl: 30_000 });
+    const crashed = [await workerWith(1), await workerWith(1), await workerWith(1)];
+    const gaveUp = new AbortController();
+    const [interrupted, living] = await site.enqueue([
+      () => b.obtain(KEY).lock({ signal: gaveUp.signal }),
+      () => b.obtain(KEY).lock(),
+    ]);
+    const rejected = expect(interrupted).rejects.toBe('interrupted');
+    gaveUp.abort('interrupted');
+    await rejected;
+    await until(async () => (await site.admin.zCard(site.queue)) === 4);
+    for (const worker of crashed) await worker.kill();
+    const begun = performance.now();
+    await lease.unlock();
+    await (await living)?.unlock();
+    expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW / 2);
+  }, 20_000);
+
+  it('(e) the time that a silent waiter holds up the others is the one that is documented: the claim window, once', async () => {
+    expect(CLAIM_WINDOW).toBe(1_000);
+    const lease = await a.obtain(KEY).lock();
+    const frozen = await workerWith(5);
+    const [next, last] = await site.enqueue([() => b.obtain(KEY).lock(), () => a.obtain(KEY).lock()]);
+    frozen.freeze();
+    const begun = performance.now();
+    await lease.unlock();
+    await (await next)?.unlock();
+    await (await last)?.unlock();
+    const elapsed = performance.now() - begun;
+    expect(elapsed).toBeGreaterThan(0.9 * CLAIM_WINDOW);
+    expect(elapsed).toBeLessThan(CLAIM_WINDOW + SLACK);
+    frozen.thaw();
+    await frozen.next('queued');
+  }, 15_000);
+
+  it('(f) callers with different waiting times do not move each other’s places', async () => {
+    const lease = await a.obtain(KEY).lock();
+    const order: string[] = [];
+    const callers = [
+      ['short', a, 400],
+      ['for ever', b, Number.POSITIVE_INFINITY],
+      ['long', a, 60_000],
+      ['shorter', b, 300],
+      ['last', a, 5_000],
+    ] as const;
+    const waiting = await site.enqueue(
+      callers.map(
+        ([name, registry, waitTime]) =>
+          () =>
+            registry
+              .obtain(KEY)
+              .tryLock({ waitTime })
+              .then((next) => {
+                if (next !== null) order.push(name);
+                return next;
+              }),
+      ),
+    );
+    const before = await site.admin.zRangeWithScores(site.queue, 0, -1);
+    expect(await waiting[0]).toBeNull();
+    expect(await waiting[3]).toBeNull();
+    await until(async () => (await site.admin.zCard(site.queue)) === 3);
+    expect(await site.admin.zRangeWithScores(site.queue, 0, -1)).toEqual([before[1], before[2], before[4]]);
+    await lease.unlock();
+    for (const i of [1, 2, 4]) await (await waiting[i])?.unlock();
+    expect(order).toEqual(['for ever', 'long', 'last']);
+  });
+});

@@ -1,0 +1,157 @@
+import { beforeAll, beforeEach, expect, it } from '@jest/globals';
+import type { Lease, RedisLockRegistry } from '../../lib';
+import { CLAIM_WINDOW } from '../../lib/strategies/fair-scripts';
+import { describePrivate } from '../support/private-redis';
+import { until } from '../support/until';
+import { Worker } from './crew';
+import { FairSite, SLACK } from './site';
+import { type Entry, KEY, logOf } from './worker';
+
+const LONG = 60_000;
+
+describePrivate('A fair lock whose waiters and holders fall silent', () => {
+  let site: FairSite;
+  let holder: RedisLockRegistry;
+
+  beforeAll(async () => {
+    site = await FairSite.open();
+  });
+
+  beforeEach(async () => {
+    site.beginTest();
+    holder = await site.process();
+  });
+
+  const lock = (registry: RedisLockRegistry) => () => registry.obtain(KEY).lock();
+
+  const taken = async (promise: Promise<Lease> | undefined) => {
+    const lease = await (promise as Promise<Lease>);
+    await lease.unlock();
+    return performance.now();
+  };
+
+  /** Processes that messages reach. */
+  const listeners = async () => (await site.admin.pubSubChannels(`*${site.registryKey}*:grants:*`)).length;
+
+  const workerWith = async (callers: number) => {
+    const worker = await Worker.start();
+    const before = await site.admin.zCard(site.queue);
+    await worker.begin({
+      redis: { socket: site.redis.address },
+      registryKey: site.registryKey,
+      expireAfter: LONG,
+      task: { name: 'queue', callers, work: 0, aborting: 0, abortWithin: 0 },
+    });
+    await site.queued(before + callers);
+    return worker;
+  };
+
+  it('passes over a process that is only reconnecting, and keeps its place', async () => {
+    const [cut, other] = await Promise.all([site.proxied(), site.process()]);
+    const lease = await lock(holder)();
+    const [first, second, third] = await site.enqueue([lock(cut.registry), lock(other), lock(cut.registry)]);
+    cut.messages.refuse();
+    cut.messages.reset();
+    await until(async () => (await listeners()) === 1);
+    await lease.unlock();
+    const held = await second;
+    const [fourth] = await site.enqueue([lock(other)]);
+    await cut.messages.accept();
+    await until(async () => (await listeners()) === 2);
+    await site.queued(3);
+    await held?.unlock();
+    const [a, b, c] = [await taken(first), await taken(third), await taken(fourth)];
+    expect(a).toBeLessThanOrEqual(b);
+    expect(b).toBeLessThanOrEqual(c);
+  });
+
+  it('bears that all subscriptions are cut at the moment of the release', async () => {
+    const [a, b] = await Promise.all([site.process(), site.process()]);
+    const lease = await lock(holder)();
+    const waiting = await site.enqueue([lock(a), lock(b), lock(a), lock(b)]);
+    const begun = performance.now();
+    await Promise.all([site.admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']), lease.unlock()]);
+    await Promise.all(waiting.map(taken));
+    expect(performance.now() - begun).toBeLessThan(2 * CLAIM_WINDOW + SLACK);
+  });
+
+  it('finds a holder that died when the life of its key ends', async () => {
+    const worker = await Worker.start();
+    await worker.begin({
+      redis: { socket: site.redis.address },
+      registryKey: site.registryKey,
+      expireAfter: 1_000,
+      task: { name: 'hold' },
+    });
+    await worker.next('queued');
+    const [first, second] = await site.enqueue([lock(holder), lock(await site.process())]);
+    await worker.kill();
+    const killed = performance.now();
+    await taken(first);
+    await taken(second);
+    expect(performance.now() - killed).toBeLessThan(1_000 + SLACK);
+  }, 15_000);
+
+  it('does not wait for waiters that were killed', async () => {
+    const lease = await lock(holder)();
+    const workers = [await workerWith(3), await workerWith(30)];
+    const [mine] = await site.enqueue([lock(await site.process())]);
+    for (const worker of workers) await worker.kill();
+    const begun = performance.now();
+    await lease.unlock();
+    await taken(mine);
+    expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW / 2);
+  }, 15_000);
+
+  it.each([1, 40, 100])(
+    'a frozen process with %d tickets in front, after a holder with a long life, costs one window',
+    async (callers) => {
+      const lease = await holder.obtain(KEY).lock({ ttl: LONG });
+      const frozen = await workerWith(callers);
+      const [a, b] = await Promise.all([site.process(), site.process()]);
+      const waiting = await site.enqueue([lock(a), lock(b), lock(a)]);
+      frozen.freeze();
+      const begun = performance.now();
+      await lease.unlock();
+      const first = (await taken(waiting[0])) - begun;
+      await Promise.all(waiting.slice(1).map(taken));
+      const all = performance.now() - begun;
+      expect(first).toBeGreaterThan(0.9 * CLAIM_WINDOW);
+      expect(all).toBeLessThan(CLAIM_WINDOW + SLACK);
+      frozen.thaw();
+      // It has lost its turn, not its right to wait.
+      expect((await frozen.next('queued')).failures).toEqual([]);
+    },
+    15_000,
+  );
+
+  it('lets a frozen process have its place back', async () => {
+    const lease = await lock(holder)();
+    const frozen = await workerWith(2);
+    const [next] = await site.enqueue([lock(await site.process())]);
+    frozen.freeze();
+    await lease.unlock();
+    const held = await next;
+    const log = logOf(site.registryKey);
+    const behind = holder.run(KEY, () => site.admin.rPush(log, '{"pid":0}'));
+    await site.queued(2);
+    frozen.thaw();
+    await site.queued(3);
+    await held?.unlock();
+    await Promise.all([behind, frozen.next('queued')]);
+    const pids = (await site.admin.lRange(log, 0, -1)).map((line) => (JSON.parse(line) as Entry).pid);
+    expect(pids).toEqual([frozen.pid, frozen.pid, 0]);
+  }, 15_000);
+
+  it('finds a holder that died after a short ttl when the holder before it had a long one', async () => {
+    const [a, b] = await Promise.all([site.process(), site.process()]);
+    const lease = await a.obtain(KEY).lock({ ttl: LONG });
+    // The next one is a caller of the releasing process, so that no message tells of it.
+    const [short, next] = await site.enqueue([() => a.obtain(KEY).lock({ ttl: 500 }), lock(b)]);
+    await lease.unlock();
+    await short; // and never gives it back
+    const begun = performance.now();
+    await taken(next);
+    expect(performance.now() - begun).toBeLessThan(500 + SLACK);
+  }, 10_000);
+});

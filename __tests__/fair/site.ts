@@ -1,0 +1,107 @@
+import type { RedisClient, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
+import { LockNames } from '../../lib/redis/names';
+import { connectTo, PrivateRedis } from '../support/private-redis';
+import type { FaultyProxy } from '../support/proxy';
+import { type TestClient, uniqueKey } from '../support/redis';
+import { until } from '../support/until';
+import { createRegistry } from '../support/witness';
+import { KEY } from './worker';
+
+type Options = Omit<RedisLockRegistryOptions, 'registryKey' | 'onWarning' | 'lockType'>;
+
+/** ms by which anything may come later than it should: two busy cores, several processes. */
+export const SLACK = 500;
+
+/** A registry as of a process of its own, whose commands and whose messages come through a proxy each. */
+export interface ProxiedProcess {
+  readonly registry: RedisLockRegistry;
+  readonly client: TestClient;
+  readonly commands: FaultyProxy;
+  readonly messages: FaultyProxy;
+}
+
+/** A server of the test's own, and a fair lock on it. */
+export class FairSite {
+  readonly redis: PrivateRedis;
+  readonly admin: TestClient;
+  /** Of the current test. */
+  registryKey = '';
+
+  static async open(...args: string[]): Promise<FairSite> {
+    const redis = await PrivateRedis.start(...args);
+    return new FairSite(redis, await redis.connect());
+  }
+
+  private constructor(redis: PrivateRedis, admin: TestClient) {
+    this.redis = redis;
+    this.admin = admin;
+    this.beginTest();
+  }
+
+  beginTest(): void {
+    this.registryKey = uniqueKey('fair');
+  }
+
+  get names(): LockNames {
+    return new LockNames(this.registryKey, KEY);
+  }
+
+  get queue(): string {
+    return this.names.companion('queue');
+  }
+
+  get tickets(): string {
+    return this.names.companion('tickets');
+  }
+
+  /** A registry as of a process of its own. */
+  async process(options: Options = {}): Promise<RedisLockRegistry> {
+    return this.on(await this.redis.connect(), options);
+  }
+
+  on(client: RedisClient, options: Options = {}): RedisLockRegistry {
+    return createRegistry(client, { fencing: true, ...options, registryKey: this.registryKey, lockType: 'fair' })
+      .registry;
+  }
+
+  async proxied(options: Options = {}): Promise<ProxiedProcess> {
+    const [commands, messages] = await Promise.all([this.redis.proxy(), this.redis.proxy()]);
+    const [client, subscriber] = await Promise.all([connectTo(commands.address), connectTo(messages.address)]);
+    return {
+      registry: this.on(client, { ...options, subscriber }),
+      client,
+      commands,
+      messages,
+    };
+  }
+
+  /** Waits until so many tickets are in the queue, and, where it was not said otherwise, all of them will be told. */
+  async queued(tickets: number, told: 'm' | 'p' | 'any' = 'm'): Promise<void> {
+    await until(
+      async () => {
+        if ((await this.admin.zCard(this.queue)) !== tickets) return false;
+        const entries = Object.entries(await this.admin.hGetAll(this.tickets)).filter(([, entry]) => /:/.test(entry));
+        return told === 'any' || entries.filter(([, entry]) => entry.endsWith(`:${told}`)).length >= tickets;
+      },
+      { within: 10_000 },
+    );
+  }
+
+  /** Lets the callers enqueue one after another, so that they arrive in this order. */
+  async enqueue<T>(callers: readonly (() => Promise<T>)[]): Promise<Promise<T>[]> {
+    const before = await this.admin.zCard(this.queue);
+    const waiting: Promise<T>[] = [];
+    for (const call of callers) {
+      const called = call();
+      called.catch(() => undefined);
+      waiting.push(called);
+      await this.queued(before + waiting.length);
+    }
+    return waiting;
+  }
+
+  /** Keys of this test in Redis, without the fencing counter, which outlives everything by a day. */
+  async keys(): Promise<string[]> {
+    return (await this.admin.keys(`*${this.registryKey}*`)).filter((name) => !name.endsWith(':fence'));
+  }
+}

@@ -1,0 +1,73 @@
+import { beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { describePrivate } from '../support/private-redis';
+import { Worker } from './crew';
+import { measured } from './measured';
+import { FairSite } from './site';
+import { StallWatch, worstOf } from './stalls';
+
+const PROCESSES = 4;
+const CALLERS = 10;
+const TASKS = PROCESSES * CALLERS;
+const WORK = 5;
+const DURATION = 10_000;
+
+describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take turns with ${WORK} ms of work`, () => {
+  let site: FairSite;
+
+  beforeAll(async () => {
+    site = await FairSite.open();
+  });
+
+  beforeEach(() => site.beginTest());
+
+  it('have the same number of turns to within 2, and 99.9 % of the waits last less than 1.25 rounds', async () => {
+    const workers = await Worker.startAll(PROCESSES);
+    const begin = Date.now() + 1_500;
+    const task = { name: 'turns', callers: CALLERS, work: WORK, begin, duration: DURATION } as const;
+    await Promise.all(
+      workers.map((worker) =>
+        worker.begin({
+          redis: { socket: site.redis.address },
+          registryKey: site.registryKey,
+          expireAfter: 60_000,
+          task,
+        }),
+      ),
+    );
+    const server = new StallWatch(() => site.admin.ping());
+    const reports = await Promise.all(workers.map((worker) => worker.next('turned')));
+    server.stop();
+    const turns = reports.flatMap((report) => report.turns);
+    const waited = reports.flatMap((report) => report.waits);
+    const waits = waited.map(({ called, entered }) => entered - called).sort((x, y) => x - y);
+    const total = turns.reduce((sum, n) => sum + n, 0);
+    const turn = DURATION / total;
+    const round = TASKS * turn;
+    // What the machine did not let the server or a process run is not the lock's: little on a quiet machine.
+    const stalled = worstOf([...server.stalls, ...reports.flatMap((report) => report.stalls)], 1.25 * round);
+    const bound = 1.25 * round + stalled;
+    const within = waits.filter((wait) => wait < bound).length / waits.length;
+    const p999 = waits[Math.floor(waits.length * 0.999)] ?? 0;
+    const inTurns = Math.max(
+      ...waited.map(
+        ({ called, entered }) => waited.filter((other) => other.entered > called && other.entered < entered).length,
+      ),
+    );
+    measured('turns', {
+      total,
+      least: Math.min(...turns),
+      most: Math.max(...turns),
+      turn,
+      longestInTurns: inTurns,
+      p999,
+      p999InRounds: p999 / round,
+      longest: waits.at(-1),
+      stalled,
+    });
+    // Each of the others has gone before once, and the one whose turn it was at the call.
+    expect(inTurns).toBeLessThanOrEqual(TASKS);
+    expect(turns).toHaveLength(TASKS);
+    expect(Math.max(...turns) - Math.min(...turns)).toBeLessThanOrEqual(2);
+    expect(within).toBeGreaterThanOrEqual(0.999);
+  }, 30_000);
+});

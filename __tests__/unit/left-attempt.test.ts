@@ -1,0 +1,27 @@
+import { expect, it } from '@jest/globals';
+import { RedisLockRegistry } from '../../lib';
+
+it('An attempt that its caller left is no silence of Redis to those who come right after', async () => {
+  const answers: ((reply: unknown) => void)[] = [];
+  const client = {
+    eval: async () => 1,
+    evalSha: () => new Promise<unknown>((resolve) => answers.push(resolve)),
+  };
+  const lock = new RedisLockRegistry(client, { registryKey: 'left' }).obtain('key');
+  const controller = new AbortController();
+  const left = lock.lock({ signal: controller.signal });
+  const rejected = expect(left).rejects.toThrow('This operation was aborted');
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  controller.abort();
+  // One after each of the next turns of the microtask queue, whichever it is in which the turn changes hands.
+  const tries: Promise<unknown>[] = [];
+  let turn = Promise.resolve();
+  for (let i = 0; i < 20; i++) {
+    tries.push(turn.then(() => lock.tryLock()));
+    turn = turn.then(() => undefined);
+  }
+  await rejected;
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  for (const answer of answers) answer([60_000]);
+  expect(await Promise.allSettled(tries)).toEqual(Array(20).fill({ status: 'fulfilled', value: null }));
+});
