@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import { clock } from '../../lib/clock';
 import { Redis } from '../../lib/redis/client';
 import { CommandTimeoutError } from '../../lib/redis/failure';
 import { Script } from '../../lib/redis/script';
@@ -79,4 +80,26 @@ it('rejects, and does not throw, when the client throws', async () => {
   });
   await expect(new Redis(redis, 5_000).run(script, ['key'], [], 100)).rejects.toThrow('of the client');
   expect(time.pending).toBe(0);
+});
+
+it('takes "no such script" that comes with the deadline for silence, and not for a refusal (P1)', async () => {
+  const redis = mockRedis();
+  let fail: (error: Error) => void = () => undefined;
+  redis.evalSha.mockReturnValueOnce(
+    new Promise((_, reject) => {
+      fail = reject;
+    }),
+  );
+  // What lies in the socket's buffer is read between the deadline and the verdict.
+  const reading = jest.spyOn(clock, 'immediate').mockImplementation(async () => {
+    fail(noScript());
+    await new Promise((resolve) => setImmediate(resolve));
+  });
+  const reply = new Redis(redis, 5_000).run(script, ['key'], [], 100);
+  const rejected = expect(reply).rejects.toBeInstanceOf(CommandTimeoutError);
+  await time.advance(100);
+  await rejected;
+  expect(reading).toHaveBeenCalledTimes(1);
+  expect(redis.eval).not.toHaveBeenCalled();
+  reading.mockRestore();
 });

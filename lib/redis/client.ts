@@ -98,8 +98,9 @@ export class Redis {
       const sentAt = clock.now();
       const sent = asText ? this.#commands.eval(script.source, options) : this.#commands.evalSha(script.sha1, options);
       const reply = sent.catch((error: unknown) => {
+        if (!isNoScript(error)) throw error;
         // Nobody waits for the answer of a command that is over: sending the script now would only do harm.
-        if (over || !isNoScript(error)) throw error;
+        if (over) throw new CommandTimeoutError(clock.now() - sentAt, Promise.reject(error));
         return this.#commands.eval(script.source, options);
       });
       const timer = new Timer(limit, () => {
