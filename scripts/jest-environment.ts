@@ -1,3 +1,5 @@
+import { appendFileSync } from 'node:fs';
+import { inspect } from 'node:util';
 import type { Circus } from '@jest/types';
 import { TestEnvironment as NodeEnvironment } from 'jest-environment-node';
 
@@ -17,4 +19,10 @@ export default class TestEnvironment extends NodeEnvironment {
       );
     }
   }
+}
+
+/** Of a worker process nobody hears after its last file, nor how it ended: the teardown reads what is noted here. */
+const { TEST_REJECTIONS } = process.env;
+if (process.send !== undefined && TEST_REJECTIONS !== undefined) {
+  process.on('unhandledRejection', (error) => appendFileSync(TEST_REJECTIONS, `${inspect(error)}\n`));
 }

@@ -16,27 +16,28 @@ interface RealRedis {
   stop(): Promise<void>;
 }
 
-export async function startTestServers(): Promise<TestServers> {
-  const real = await startRealRedis();
+/** Each worker has servers of its own, so that what a test counts at the server is its own doing. */
+export async function startTestServers(workers: number): Promise<TestServers> {
+  const real = await startRealRedis(workers);
   if (!real && isSet('CI', 'REQUIRE_REAL_REDIS')) {
     throw new Error(`This run (CI or REQUIRE_REAL_REDIS) needs a real Redis, and there is none. ${howToGetRedis}`);
   }
-  const embedded = await startEmbeddedRedis();
+  const embedded = await Promise.all(Array.from({ length: workers }, () => startEmbeddedRedis()));
   return {
     environment: {
       ...real?.environment,
-      TEST_EMBEDDED_URL: embedded.url,
-      TEST_AGAINST: describe(real, embedded),
+      TEST_EMBEDDED_URLS: embedded.map(({ url }) => url).join(),
+      TEST_AGAINST: describe(real, embedded[0]),
       ...(real ? {} : { TEST_LEFT_OUT: `the tests that need a real Redis. ${howToGetRedis}` }),
     },
     async stop() {
-      await Promise.all([real?.stop(), embedded.stop()]);
+      await Promise.all([real?.stop(), ...embedded.map((server) => server.stop())]);
     },
   };
 }
 
 /** The one that REDIS_URL names, else a private instance, for which a server is fetched where that is allowed. */
-async function startRealRedis(): Promise<RealRedis | undefined> {
+async function startRealRedis(instances: number): Promise<RealRedis | undefined> {
   const url = process.env.REDIS_URL;
   if (url) {
     return {
@@ -46,11 +47,14 @@ async function startRealRedis(): Promise<RealRedis | undefined> {
     };
   }
   if (!findRedisBinary() && !(await fetchRedis())) return undefined;
-  const server = await startRedis();
+  const servers = await Promise.all(Array.from({ length: instances }, () => startRedis()));
+  const [{ name, version } = { name: '', version: '' }] = servers;
   return {
-    description: `${server.name} ${server.version} (private instance)`,
-    environment: { TEST_REDIS_SOCKET: (server.address as { path: string }).path },
-    stop: server.stop,
+    description: `${name} ${version} (private instance)`,
+    environment: { TEST_REDIS_SOCKETS: servers.map(({ address }) => (address as { path: string }).path).join() },
+    async stop() {
+      await Promise.all(servers.map((server) => server.stop()));
+    },
   };
 }
 
@@ -80,8 +84,8 @@ async function identify(url: string): Promise<string> {
   }
 }
 
-function describe(real: RealRedis | undefined, embedded: EmbeddedRedis): string {
-  return [...(real ? [real.description] : []), `${embedded.name} ${embedded.version}`].join(', ');
+function describe(real: RealRedis | undefined, embedded: EmbeddedRedis | undefined): string {
+  return [real?.description, embedded && `${embedded.name} ${embedded.version}`].filter(Boolean).join(', ');
 }
 
 function isSet(...names: readonly string[]): boolean {

@@ -5,17 +5,24 @@ import type { RedisAddress } from '../../scripts/redis';
 
 export type TestClient = ReturnType<typeof createClient>;
 
-const { TEST_REDIS_URL, TEST_REDIS_SOCKET, TEST_EMBEDDED_URL } = process.env;
+const { TEST_REDIS_URL, TEST_REDIS_SOCKETS, TEST_EMBEDDED_URLS, JEST_WORKER_ID } = process.env;
+
+/** Each worker of the test run has servers of its own. */
+function ofThisWorker(servers: string | undefined): string | undefined {
+  return servers?.split(',')[Number(JEST_WORKER_ID) - 1];
+}
+
+const socketPath = ofThisWorker(TEST_REDIS_SOCKETS);
 
 /** How to reach the real Redis of this run; undefined where there is none. */
 export const realRedis: RedisClientOptions | undefined = TEST_REDIS_URL
   ? parse(TEST_REDIS_URL)
-  : TEST_REDIS_SOCKET
-    ? { socket: { path: TEST_REDIS_SOCKET, tls: false } }
+  : socketPath
+    ? { socket: { path: socketPath, tls: false } }
     : undefined;
 
 /** How to reach js-redis-server, which every run has. */
-export const embeddedRedis: RedisClientOptions = parse(TEST_EMBEDDED_URL as string);
+export const embeddedRedis: RedisClientOptions = parse(ofThisWorker(TEST_EMBEDDED_URLS) as string);
 
 /** `describe` for what only a real Redis can show; left out, and counted as skipped, where there is none. */
 export const describeReal = realRedis ? describe : describe.skip;
