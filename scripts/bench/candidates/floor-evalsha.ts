@@ -1,0 +1,22 @@
+import type { Candidate } from './candidate';
+import { rawNodeRedis } from './clients';
+import { nextOwner, RawScripts } from './raw-scripts';
+
+/** As a library does that acquires with a script too, for it can then recognise its own earlier attempt. */
+export const floorEvalSha: Candidate = {
+  id: 'floor-evalsha',
+  title: 'floor: EVALSHA + EVALSHA',
+  kind: 'floor',
+  packages: ['redis'],
+  async open({ address, ttl }) {
+    const scripts = await RawScripts.load(await rawNodeRedis(address), 'acquire', 'release');
+    const life = String(ttl);
+    return {
+      async acquire(key) {
+        const owner = nextOwner();
+        await scripts.run('acquire', [key], owner, life);
+        return () => scripts.run('release', [key], owner);
+      },
+    };
+  },
+};

@@ -1,0 +1,35 @@
+import type { Candidate } from './candidate';
+import { floor } from './floor';
+import { floorEvalSha } from './floor-evalsha';
+import { floorFifo } from './floor-fifo';
+import { floorTransfer } from './floor-transfer';
+import { nodeRedisson } from './node-redisson';
+import { ourCandidates } from './ours';
+import { redisSemaphores } from './redis-semaphore';
+import { redlock } from './redlock';
+import { redlockUniversal } from './redlock-universal';
+import { sesameRedlock } from './sesame-redlock';
+import { simpleRedisMutex } from './simple-redis-mutex';
+import { verrou } from './verrou';
+
+/** A new one is a file in this folder and a line here. */
+export const candidates: readonly Candidate[] = [
+  floor,
+  floorEvalSha,
+  floorFifo,
+  floorTransfer,
+  ...ourCandidates,
+  redlock,
+  sesameRedlock,
+  redlockUniversal,
+  ...redisSemaphores,
+  verrou,
+  simpleRedisMutex,
+  nodeRedisson,
+];
+
+export function candidate(id: string): Candidate {
+  const found = candidates.find((one) => one.id === id);
+  if (found === undefined) throw new Error(`There is no candidate "${id}"`);
+  return found;
+}

@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto';
+import type { RawNodeRedis } from './clients';
+
+/** The smallest scripts that make a lock: compare, and then act. */
+const sources = {
+  acquire: `return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])`,
+  release: `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
+  releaseAndTell: `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+return redis.call('PUBLISH', KEYS[1], '')`,
+  transfer: `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])`,
+  renew: `
+local held = 0
+for i, key in ipairs(KEYS) do
+  if redis.call('GET', key) == ARGV[i + 1] then held = held + redis.call('PEXPIRE', key, ARGV[1]) end
+end
+return held`,
+};
+
+type ScriptName = keyof typeof sources;
+
+/** Scripts that the server knows already, so that each is one EVALSHA. */
+export class RawScripts {
+  readonly #client: RawNodeRedis;
+  readonly #sha1 = new Map<ScriptName, string>();
+
+  static async load(client: RawNodeRedis, ...names: ScriptName[]): Promise<RawScripts> {
+    const scripts = new RawScripts(client);
+    for (const name of names) {
+      scripts.#sha1.set(name, createHash('sha1').update(sources[name]).digest('hex'));
+      await client.scriptLoad(sources[name]);
+    }
+    return scripts;
+  }
+
+  private constructor(client: RawNodeRedis) {
+    this.#client = client;
+  }
+
+  run(name: ScriptName, keys: string[], ...args: string[]): Promise<unknown> {
+    return this.#client.evalSha(this.#sha1.get(name) as string, { keys, arguments: args });
+  }
+}
+
+let sequence = 0;
+
+/** An owner value that was never used before. */
+export function nextOwner(): string {
+  return `${process.pid}:${++sequence}`;
+}

@@ -1,0 +1,31 @@
+import type { Candidate } from './candidate';
+import { nodeRedis } from './clients';
+import { keptByUsing } from './using';
+
+export const redlockUniversal: Candidate = {
+  id: 'redlock-universal',
+  title: 'redlock-universal',
+  kind: 'polling',
+  packages: ['redlock-universal', 'redis'],
+  async open({ address, ttl }) {
+    const { createLock, NodeRedisAdapter } = await import('redlock-universal');
+    const adapter = new NodeRedisAdapter(await nodeRedis(address));
+    // Default: gives up after three tries.
+    const object = (key: string) => createLock({ adapter, key, ttl, retryAttempts: Number.MAX_SAFE_INTEGER });
+    const locks = new Map<string, ReturnType<typeof object>>();
+    const lockOf = (key: string) => {
+      const lock = locks.get(key) ?? object(key);
+      locks.set(key, lock);
+      return lock;
+    };
+    return {
+      async acquire(key) {
+        const lock = lockOf(key);
+        const handle = await lock.acquire();
+        return () => lock.release(handle);
+      },
+      keep: (key) => keptByUsing((routine) => lockOf(key).using(routine)),
+      object,
+    };
+  },
+};

@@ -1,0 +1,22 @@
+import type { Candidate } from './candidate';
+import { ioRedis } from './clients';
+import { keptByUsing } from './using';
+
+export const redlock: Candidate = {
+  id: 'redlock',
+  title: 'redlock',
+  kind: 'polling',
+  packages: ['redlock', 'ioredis'],
+  async open({ address, ttl }) {
+    const { default: Redlock } = await import('redlock');
+    // Default: gives up after ten tries.
+    const locks = new Redlock([await ioRedis(address)], { retryCount: -1 });
+    return {
+      async acquire(key) {
+        const lock = await locks.acquire([key], ttl);
+        return () => lock.release();
+      },
+      keep: (key) => keptByUsing((routine) => locks.using([key], ttl, routine)),
+    };
+  },
+};

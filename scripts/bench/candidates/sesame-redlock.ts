@@ -1,0 +1,23 @@
+import type { Candidate } from './candidate';
+import { ioRedis } from './clients';
+import { keptByUsing } from './using';
+
+export const sesameRedlock: Candidate = {
+  id: 'sesame-redlock',
+  title: '@sesamecare-oss/redlock',
+  kind: 'polling',
+  isVariant: true,
+  packages: ['@sesamecare-oss/redlock', 'ioredis'],
+  async open({ address, ttl }) {
+    const { Redlock } = await import('@sesamecare-oss/redlock');
+    // Default: gives up after ten tries. With -1 it keeps an object for every try.
+    const locks = new Redlock([await ioRedis(address)], { retryCount: Number.MAX_SAFE_INTEGER });
+    return {
+      async acquire(key) {
+        const lock = await locks.acquire([key], ttl);
+        return () => lock.release();
+      },
+      keep: (key) => keptByUsing((routine) => locks.using([key], ttl, routine)),
+    };
+  },
+};

@@ -1,0 +1,15 @@
+import type { Candidate } from './candidate';
+import { nodeRedis } from './clients';
+
+/** It does not keep a lock from expiring, and has no object for a lock. */
+export const simpleRedisMutex: Candidate = {
+  id: 'simple-redis-mutex',
+  title: 'simple-redis-mutex',
+  kind: 'notified',
+  packages: ['simple-redis-mutex', 'redis'],
+  async open({ address, ttl }) {
+    const { lock } = await import('simple-redis-mutex');
+    const client = await nodeRedis(address);
+    return { acquire: (key) => lock(client, key, { timeout: ttl }) };
+  },
+};

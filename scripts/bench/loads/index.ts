@@ -1,0 +1,20 @@
+import type { Locks } from '../candidates/candidate';
+import { callers } from './callers';
+import { cycles } from './cycles';
+import { heap } from './heap';
+import { leases } from './leases';
+import type { Load, Observe } from './load';
+import { holder, waiters } from './waiters';
+
+const loads = { callers, cycles, heap, holder, leases, waiters };
+
+type SettingsOf<L> = L extends Load<infer Settings> ? Settings : never;
+
+/** What a process is to do, by the name of the load. */
+export type LoadOrder = {
+  [Name in keyof typeof loads]: { readonly load: Name; readonly settings: SettingsOf<(typeof loads)[Name]> };
+}[keyof typeof loads];
+
+export async function begin(locks: Locks, { load, settings }: LoadOrder): Promise<Observe> {
+  return (loads[load] as Load<unknown>)(locks, settings);
+}

@@ -1,0 +1,70 @@
+import { parseArgs } from 'node:util';
+import { candidates } from './candidates';
+import { scenarios } from './scenarios';
+
+export interface Options {
+  readonly quick: boolean;
+  readonly rounds: number;
+  readonly scenarios: readonly number[];
+  /** Of the floors always those that the rest is compared with. */
+  readonly only: readonly string[];
+  readonly json: boolean;
+  readonly page: boolean;
+}
+
+export const usage = `npm run bench -- [options]
+  --quick        one round, short windows, no variants of a peer or scenario: under two minutes
+  --rounds N     how often everything is measured (5; 1 with --quick)
+  --scenario N   only this scenario; may be repeated
+  --only NAME    only this candidate, and the floor; may be repeated
+  --json         prints the results as JSON, and all else on stderr
+  --page         writes docs/benchmarks.md
+Scenarios:
+${scenarios.map(({ id, title }) => `  ${id.padEnd(3)} ${title}`).join('\n')}
+Candidates: ${candidates.map(({ id }) => id).join(', ')}`;
+
+export class UsageError extends Error {}
+
+/** `undefined`: help was asked for. */
+export function readOptions(args: readonly string[]): Options | undefined {
+  const { values } = parse(args);
+  if (values.help) return undefined;
+  const quick = values.quick ?? false;
+  const rounds = Number(values.rounds ?? (quick ? 1 : 5));
+  if (!Number.isInteger(rounds) || rounds < 1) throw new UsageError(`--rounds ${values.rounds} is no number of rounds`);
+  const numbers = (values.scenario ?? []).map(Number);
+  for (const number of numbers) {
+    if (!scenarios.some((scenario) => scenario.number === number))
+      throw new UsageError(`There is no scenario ${number}`);
+  }
+  const only = values.only ?? [];
+  for (const name of only) {
+    if (!candidates.some(({ id }) => id === name)) throw new UsageError(`There is no candidate "${name}"`);
+  }
+  const page = values.page ?? false;
+  if (page && (numbers.length > 0 || only.length > 0)) {
+    throw new UsageError(
+      'A page of a part of the results would look like the whole: --page goes with neither --scenario nor --only',
+    );
+  }
+  return { quick, rounds, scenarios: numbers, only, json: values.json ?? false, page };
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        quick: { type: 'boolean' },
+        rounds: { type: 'string' },
+        scenario: { type: 'string', multiple: true },
+        only: { type: 'string', multiple: true },
+        json: { type: 'boolean' },
+        page: { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}

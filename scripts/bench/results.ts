@@ -1,0 +1,64 @@
+import { max, median, min } from 'simple-statistics';
+import type { Candidate, CandidateKind } from './candidates/candidate';
+import type { Figures, Scenario } from './scenarios/scenario';
+
+/** A figure over all rounds. */
+export interface Spread {
+  readonly median: number;
+  readonly least: number;
+  readonly greatest: number;
+}
+
+export interface Row {
+  readonly id: string;
+  readonly title: string;
+  readonly kind: CandidateKind;
+  /** By the name of the metric. */
+  readonly values: Readonly<Record<string, Spread>>;
+  /** The same as ratios to the floor of the same round, where that tells anything. */
+  readonly ratios: Readonly<Record<string, Spread>>;
+  readonly violations: number;
+  /** Why there are no figures, or not of every round. */
+  readonly fault: string | undefined;
+}
+
+export interface ScenarioResult {
+  readonly scenario: Scenario;
+  readonly rows: readonly Row[];
+}
+
+/** One candidate's rounds: figures, or what went wrong. */
+export type Round = Figures | { readonly fault: string };
+
+/** The rounds of everybody, made into one table. */
+export function summarise(scenario: Scenario, rounds: ReadonlyMap<Candidate, readonly Round[]>): ScenarioResult {
+  const floor = [...rounds].find(([{ id }]) => id === scenario.floor)?.[1] ?? [];
+  const rows = [...rounds].map(([{ id, title, kind }, ofCandidate]): Row => {
+    const values: Record<string, Spread> = {};
+    const ratios: Record<string, Spread> = {};
+    for (const metric of scenario.metrics) {
+      const figures = ofCandidate.map((round) => figure(round, metric.id));
+      add(values, metric.id, figures);
+      if (metric.hasRatio)
+        add(
+          ratios,
+          metric.id,
+          figures.map((value, i) => value / figure(floor[i], metric.id)),
+        );
+    }
+    const faults = ofCandidate.flatMap((round) => ('fault' in round ? [String(round.fault)] : []));
+    const violations = ofCandidate.reduce((sum, round) => sum + (figure(round, 'violations') || 0), 0);
+    return { id, title, kind, values, ratios, violations, fault: faults[0] };
+  });
+  return { scenario, rows };
+}
+
+function figure(round: Round | undefined, metric: string): number {
+  if (round === undefined || 'fault' in round) return Number.NaN;
+  return (round as Figures)[metric] ?? Number.NaN;
+}
+
+function add(spreads: Record<string, Spread>, metric: string, figures: readonly number[]): void {
+  const known = figures.filter(Number.isFinite);
+  if (known.length > 0) spreads[metric] = { median: median(known), least: min(known), greatest: max(known) };
+}

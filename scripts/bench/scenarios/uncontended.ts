@@ -1,0 +1,52 @@
+import { sum } from 'simple-statistics';
+import { quantile } from '../passages';
+import { everybodyAnd, metric, type Scenario } from './scenario';
+
+export const oneCaller: Scenario = {
+  id: '1',
+  number: 1,
+  title: 'Uncontended, one caller: lock and unlock',
+  floor: 'floor',
+  metrics: [metric('p50', 'p50', 'µs'), metric('p99', 'p99', 'µs')],
+  suits: everybodyAnd('floor', 'floor-evalsha'),
+  play: (isQuick) => ({
+    orders: [{ load: 'cycles', settings: { callers: 1 } }],
+    warmUp: isQuick ? 200 : 500,
+    window: isQuick ? 50 : 100,
+    slices: isQuick ? 8 : 12,
+  }),
+  figures({ observations }) {
+    const sorted = observations.flatMap(({ durations }) => durations).sort((a, b) => a - b);
+    return { p50: quantile(sorted, 0.5) * 1000, p99: quantile(sorted, 0.99) * 1000 };
+  },
+};
+
+export const manyKeys: Scenario = {
+  id: '2',
+  number: 2,
+  title: 'Uncontended, 100 callers on 100 keys',
+  floor: 'floor-evalsha',
+  metrics: [
+    metric('rate', 'cycles', '/s'),
+    metric('requests', 'requests for each'),
+    metric('client', 'client CPU for each', 'µs'),
+    metric('server', 'server CPU for each', 'µs'),
+  ],
+  suits: everybodyAnd('floor', 'floor-evalsha'),
+  play: (isQuick) => ({
+    orders: [{ load: 'cycles', settings: { callers: 100 } }],
+    warmUp: isQuick ? 300 : 700,
+    window: isQuick ? 60 : 120,
+    slices: isQuick ? 6 : 12,
+  }),
+  figures({ observations, requests, serverCpu, seconds }) {
+    const cycles = sum(observations.map(({ durations }) => durations.length));
+    const clientCpu = sum(observations.map(({ cpu }) => cpu));
+    return {
+      rate: cycles / seconds,
+      requests: requests / cycles,
+      client: (clientCpu / cycles) * 1000,
+      server: (serverCpu / cycles) * 1000,
+    };
+  },
+};
