@@ -62,6 +62,11 @@ export class NotLockOwnerError extends LockError {
   readonly code = 'ERR_NOT_LOCK_OWNER';
 }
 
+/** What a lease says that was given back. */
+export function leaseUnlocked(key: string): NotLockOwnerError {
+  return new NotLockOwnerError(`Lock "${key}" is not held by this lease any more: it was unlocked`, key);
+}
+
 /** `close()` was called on the registry. */
 export class RegistryClosedError extends LockError {
   readonly code = 'ERR_REGISTRY_CLOSED';

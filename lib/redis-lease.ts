@@ -1,6 +1,6 @@
 import { clock, pause } from './clock';
 import { warn } from './diagnostics';
-import { CannotAcquireLockError, LockLostError, LockReleaseError, NotLockOwnerError } from './errors';
+import { CannotAcquireLockError, LockLostError, LockReleaseError, leaseUnlocked } from './errors';
 import type { HeldLease } from './holds';
 import type { LockLostReason } from './lock-registry';
 import { duration, type LockRequest, type RegistrySettings } from './options';
@@ -90,7 +90,7 @@ export class RedisLease implements HeldLease, WatchedLease {
   }
 
   get wasLost(): boolean {
-    if (this.isHeld && clock.now() >= this.#until) this.loseByDeadline();
+    this.#loseIfDue();
     return this.#loss !== undefined;
   }
 
@@ -111,19 +111,15 @@ export class RedisLease implements HeldLease, WatchedLease {
 
   assertHeld(): void {
     if (this.remaining > 0) return;
-    if (this.isHeld && clock.now() >= this.#until) this.loseByDeadline();
+    this.#loseIfDue();
     if (this.#loss !== undefined) throw this.lossError();
-    if (this.#unlocking !== undefined) throw this.#notOwner();
+    if (this.#unlocking !== undefined) throw leaseUnlocked(this.key);
     throw new LockLostError(this.key, 'unconfirmed');
   }
 
   /** A fresh error that says how this lease was lost. */
   lossError(result?: unknown): LockLostError {
     return new LockLostError(this.key, this.#loss ?? 'unconfirmed', result);
-  }
-
-  #notOwner(): NotLockOwnerError {
-    return new NotLockOwnerError(`Lock "${this.key}" is not held by this lease any more: it was unlocked`, this.key);
   }
 
   /**
@@ -156,6 +152,11 @@ export class RedisLease implements HeldLease, WatchedLease {
     }
   }
 
+  /** After a pause of the process the deadline may have come, and the timer that tells not have run yet. */
+  #loseIfDue(): void {
+    if (this.isHeld && clock.now() >= this.#until) this.loseByDeadline();
+  }
+
   loseByDeadline(): void {
     if (this.#isClaimed) {
       // After a pause of the event loop the answer may lie there: it is read before the lease is called lost.
@@ -169,7 +170,7 @@ export class RedisLease implements HeldLease, WatchedLease {
   async #loseUnlessAnswered(): Promise<void> {
     await clock.immediate();
     await clock.immediate();
-    if (this.isHeld && clock.now() >= this.#until) this.loseByDeadline();
+    this.#loseIfDue();
   }
 
   lose(reason: LockLostReason): void {
@@ -182,9 +183,9 @@ export class RedisLease implements HeldLease, WatchedLease {
 
   async renew(ttl?: number, limit = Number.POSITIVE_INFINITY): Promise<void> {
     const atLeast = ttl === undefined ? this.claim.ttl : Math.ceil(duration('ttl', ttl));
-    if (this.isHeld && clock.now() >= this.#until) this.loseByDeadline();
+    this.#loseIfDue();
     if (this.#loss !== undefined) throw this.lossError();
-    if (this.#unlocking !== undefined) throw this.#notOwner();
+    if (this.#unlocking !== undefined) throw leaseUnlocked(this.key);
     const { strategy, settings } = this.#services;
     const timeout = Math.min(settings.commandTimeout, this.#until - clock.now(), limit);
     const drift = clock.wallNow() - clock.now();
@@ -202,7 +203,7 @@ export class RedisLease implements HeldLease, WatchedLease {
   unlock(): Promise<void> {
     // The first call says how it ended; a second one only waits for it.
     if (this.#unlocking !== undefined) return this.#unlocking.catch(() => undefined);
-    if (this.isHeld && clock.now() >= this.#until) this.loseByDeadline();
+    this.#loseIfDue();
     if (this.#loss !== undefined) {
       this.#unlocking = Promise.reject(this.lossError());
       // Where Redis has not said that it is not ours, it may stand there for a moment yet.

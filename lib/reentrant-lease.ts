@@ -1,4 +1,4 @@
-import { NotLockOwnerError } from './errors';
+import { leaseUnlocked } from './errors';
 import type { HeldLease } from './holds';
 
 /** A further hold inside of a scope: the outer lease, and the scope's turn. To unlock it gives back the turn, and sends nothing. */
@@ -37,12 +37,12 @@ export class ReentrantLease implements HeldLease {
   }
 
   assertHeld(): void {
-    if (this.isUnlocked) throw notHeld(this.key);
+    if (this.isUnlocked) throw leaseUnlocked(this.key);
     this.#outer.assertHeld();
   }
 
   async renew(ttl?: number, timeout?: number): Promise<void> {
-    if (this.isUnlocked) throw notHeld(this.key);
+    if (this.isUnlocked) throw leaseUnlocked(this.key);
     await this.#outer.renew(ttl, timeout);
   }
 
@@ -56,8 +56,4 @@ export class ReentrantLease implements HeldLease {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.unlock().catch(() => undefined);
   }
-}
-
-function notHeld(key: string): NotLockOwnerError {
-  return new NotLockOwnerError(`Lock "${key}" is not held by this lease any more: it was unlocked`, key);
 }
