@@ -11,6 +11,11 @@ export const clock = {
   clearTimeout: (handle: NodeJS.Timeout | undefined): void => clearTimeout(handle),
 };
 
+/** ms; the wall clock less the monotonic one: it grows while the machine is suspended, for the monotonic one stands still. */
+export function drift(): number {
+  return clock.wallNow() - clock.now();
+}
+
 /** The longest delay of a JavaScript timer: a longer one would fire at once. Also the longest ttl that is accepted. */
 export const MAX_DELAY = 2 ** 31 - 1;
 

@@ -1,4 +1,4 @@
-import { clock, pause } from './clock';
+import { clock, drift, pause } from './clock';
 import { warn } from './diagnostics';
 import { CannotAcquireLockError, LockLostError, LockReleaseError, leaseUnlocked } from './errors';
 import type { HeldLease } from './holds';
@@ -127,7 +127,7 @@ export class RedisLease implements HeldLease, WatchedLease {
    * Until Redis confirms it, the lease is not to be relied on.
    */
   #isSuspect(): boolean {
-    const suspect = this.isSuspectAt(clock.wallNow() - clock.now());
+    const suspect = this.isSuspectAt(drift());
     if (suspect) this.#services.watchdog.hurry();
     return suspect;
   }
@@ -188,10 +188,10 @@ export class RedisLease implements HeldLease, WatchedLease {
     if (this.#unlocking !== undefined) throw leaseUnlocked(this.key);
     const { strategy, settings } = this.#services;
     const timeout = Math.min(settings.commandTimeout, this.#until - clock.now(), limit);
-    const drift = clock.wallNow() - clock.now();
+    const driftBefore = drift();
     const [ownership] = await strategy.renew([{ claim: this.claim, ttl: atLeast }], timeout);
     if (ownership === undefined) return;
-    this.confirm(ownership, drift);
+    this.confirm(ownership, driftBefore);
     if (this.#loss !== undefined) throw this.lossError();
     if (ownership.state === 'unknown') {
       throw new CannotAcquireLockError(`Lock "${this.key}" could not be renewed: Redis did not confirm it`, this.key, {

@@ -1,4 +1,4 @@
-import { clock } from './clock';
+import { clock, drift } from './clock';
 import { Contention } from './contention';
 import { LockTimeoutError, NotLockOwnerError } from './errors';
 import { type HeldLease, Holds } from './holds';
@@ -47,8 +47,8 @@ export class RedisLock implements DistributedLock {
   #runs = 0;
   /** The lease that is held, and the local turn that goes with it. */
   #held: { readonly lease: RedisLease; readonly turn: Turn } | undefined;
-  /** What was taken with `lock` and `tryLock` outside of any scope. */
-  readonly #holds = new Holds();
+  /** What was taken with `lock` and `tryLock` outside of any scope; `undefined`: nothing. */
+  #holds: Holds | undefined;
   #whenFree: (() => void)[] | undefined;
   /** ms for which this process may pass the lock among its own callers, when that time is over, and what came of it. */
   readonly #handOver: number;
@@ -98,9 +98,9 @@ export class RedisLock implements DistributedLock {
   async unlock(): Promise<void> {
     const lock = this.#cached();
     // One that was evicted has its own losses to tell yet.
-    const own = this.evicted && !this.#holds.isEmpty ? this.#holds : undefined;
+    const own = this.evicted && !this.#holds?.isEmpty ? this.#holds : undefined;
     const holds = own ?? Scope.holdsToUnlock(lock) ?? lock.#holds;
-    if (!(await holds.unlockNext())) {
+    if (!(await holds?.unlockNext())) {
       throw new NotLockOwnerError(`Lock "${this.key}" is not held here through lock() or tryLock()`, this.key);
     }
   }
@@ -144,7 +144,8 @@ export class RedisLock implements DistributedLock {
       this.#held.turn.release();
       this.#held = undefined;
     }
-    this.#holds.forgetUnlocked();
+    this.#holds?.forgetUnlocked();
+    if (this.#holds?.isEmpty) this.#holds = undefined;
     for (const resolve of this.#whenFree ?? []) resolve();
     this.#whenFree = undefined;
   }
@@ -156,31 +157,39 @@ export class RedisLock implements DistributedLock {
 
   /** What `lock` and `tryLock` note, and `unlock` looks for: the holds of the caller's scope, or those outside of any. */
   #holdsHere(): Holds {
-    return Scope.current()?.holdsOf(this) ?? this.#holds;
+    const scope = Scope.current();
+    if (scope !== undefined) return scope.holdsOf(this);
+    this.#holds ??= new Holds();
+    return this.#holds;
   }
 
   /** `null`: somebody else held the lock until the wait was over. */
-  async #acquire(options: LockOptions | undefined, defaultWaitTime: number, isRun = false): Promise<HeldLease | null> {
+  #acquire(options: LockOptions | undefined, defaultWaitTime: number, isRun = false): Promise<HeldLease | null> {
     const request = lockRequest(options, this.#services.settings, defaultWaitTime);
     if (request.signal?.aborted) throw request.signal.reason;
     const lock = this.evicted ? this.#services.readmit(this) : this;
     const wait = new Wait(request.waitTime, request.signal);
+    const scope = Scope.holding(lock);
+    return scope === undefined ? lock.#queueAndContend(request, wait) : lock.#reenter(scope, request, wait, isRun);
+  }
+
+  async #reenter(around: Scope, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
     try {
-      for (let scope = Scope.holding(lock); scope !== undefined; scope = Scope.holding(lock)) {
+      for (let scope: Scope | undefined = around; scope !== undefined; scope = Scope.holding(this)) {
         const lease = await scope.reenter(request, wait, isRun);
         if (lease !== undefined) return lease;
       }
-      return await lock.#queueAndContend(request, wait);
+      return await this.#queueAndContend(request, wait);
     } finally {
       wait.end();
     }
   }
 
   async #queueAndContend(request: LockRequest, wait: Wait): Promise<RedisLease | null> {
-    this.#services.begin(wait, this.key);
     this.#callers++;
     this.usedAt = wait.startedAt;
     try {
+      this.#services.begin(wait, this.key);
       // Redis has said so to the holder.
       if (wait.isSingleAttempt && this.isAcquiredInThisProcess) return null;
       const turn =
@@ -193,18 +202,19 @@ export class RedisLock implements DistributedLock {
     } finally {
       this.#callers--;
       this.#services.end(wait);
+      wait.end();
     }
   }
 
   /** With the turn: takes the lock over, where it came with the turn, or contends for it. */
   async #contend(request: LockRequest, wait: Wait, turn: Turn): Promise<RedisLease | null> {
-    const claim =
-      turn instanceof InheritedTurn ? turn.claim : this.#claim({ ttl: request.ttl, waits: !wait.isSingleAttempt });
-    let grant = turn instanceof InheritedTurn ? turn.grant : undefined;
+    const inherited = turn instanceof InheritedTurn ? turn : undefined;
+    const claim = inherited?.claim ?? this.#claim({ ttl: request.ttl, waits: !wait.isSingleAttempt });
+    let grant = inherited?.grant;
     try {
       wait.throwIfInterrupted();
       if (grant === undefined || grant.until <= clock.now()) {
-        const standBack = (this.#lastYield?.standBackUntil ?? 0) - clock.now();
+        const standBack = this.#lastYield === undefined ? 0 : this.#lastYield.standBackUntil - clock.now();
         if (standBack > 0) await wait.sleep(Math.min(standBack, wait.remaining / 2));
         grant = await this.#contention.obtain(claim, wait);
         wait.throwIfInterrupted();
@@ -226,6 +236,7 @@ export class RedisLock implements DistributedLock {
   async #handOverTo(to: Claim, from: Claim, turn: Turn, timeout: number): Promise<Released | 'unknown' | undefined> {
     const { orphans, strategy } = this.#services;
     const mayYield = clock.now() >= this.#sliceEndsAt;
+    to.drift = drift();
     const transfer = strategy.transfer(from, to, mayYield, timeout);
     let outcome: Grant | Yielded | Released;
     try {

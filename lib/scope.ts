@@ -97,7 +97,7 @@ export class Scope {
   }
 
   #enter(turn: Turn, isRun: boolean): ReentrantLease {
-    if (!isRun) return new ReentrantLease(this.#lease, turn.release);
+    if (!isRun) return new ReentrantLease(this.#lease, () => turn.release());
     let over = (): void => undefined;
     this.#nestedRun = new Promise((resolve) => {
       over = resolve;

@@ -22,6 +22,7 @@ export class Wait {
 
   /** ms; 0 when the time is over. */
   get remaining(): number {
+    if (this.#endsAt === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
     return Math.max(0, this.#endsAt - clock.now());
   }
 

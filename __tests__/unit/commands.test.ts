@@ -1,11 +1,11 @@
 import { afterEach, expect, it, jest } from '@jest/globals';
-import { CannotAcquireLockError, LockTimeoutError, RedisLockRegistry } from '../../lib';
+import { CannotAcquireLockError, LockTimeoutError, type RedisClient, RedisLockRegistry } from '../../lib';
 import { mockRedis, noScript, refused, silence } from '../support/mock-redis';
 
 const registries: RedisLockRegistry[] = [];
 
 function registryOn(
-  client: ConstructorParameters<typeof RedisLockRegistry>[0],
+  client: RedisClient,
   options: Partial<ConstructorParameters<typeof RedisLockRegistry>[1]> = {},
 ): RedisLockRegistry {
   const registry = new RedisLockRegistry(client, { registryKey: 'orders', ...options });
@@ -156,6 +156,20 @@ it('asks a client of node-redis once for commands without a timeout and with rep
   expect(client.eval).not.toHaveBeenCalled();
   expect(client.evalSha).not.toHaveBeenCalled();
 });
+
+it.each([
+  ['none', {}, {}, { timeout: 0 }],
+  ['one of its own', { typeMapping: { 36: Buffer } }, {}, { timeout: 0, typeMapping: {} }],
+  ['one that it was given later', {}, { typeMapping: { 36: Buffer } }, { timeout: 0, typeMapping: {} }],
+])(
+  'asks a plain client of node-redis for as few options as it can, with a type mapping: %s',
+  (_, own, later, asked) => {
+    const withCommandOptions = jest.fn(() => mockRedis());
+    const options = { commandOptions: own };
+    registryOn({ ...mockRedis(), socketEpoch: 1, options, _commandOptions: later, withCommandOptions } as RedisClient);
+    expect(withCommandOptions.mock.calls).toEqual([[asked]]);
+  },
+);
 
 it('leaves the client as it was', async () => {
   const redis = Object.freeze({ eval: async () => 1, evalSha: async () => 1 });

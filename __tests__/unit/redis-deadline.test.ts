@@ -36,14 +36,45 @@ it.each([
   expect(time.pending).toBe(0);
 });
 
-it('leaves no timer behind when Redis answers, or fails', async () => {
+it('has one timer for all commands in flight, and rejects each at its own deadline', async () => {
+  const redis = mockRedis();
+  redis.evalSha.mockImplementation(silence).mockResolvedValueOnce('answer');
+  const commands = new Redis(redis, 5_000);
+  const rejected: number[] = [];
+  expect(await commands.run(script, ['key'], [], 150)).toBe('answer');
+  const running = [200, 100, 7_000, 300].map((timeout) =>
+    commands.run(script, ['key'], [], timeout).catch(() => rejected.push(Math.min(timeout, 5_000))),
+  );
+  expect(time.pending).toBe(1);
+  for (const ms of [99, 1, 100, 100, 4_699]) await time.advance(ms);
+  expect(rejected).toEqual([100, 200, 300]);
+  await time.advance(1);
+  await Promise.all(running);
+  expect(rejected).toEqual([100, 200, 300, 5_000]);
+  expect(time.pending).toBe(0);
+});
+
+it('meets a deadline also when the timer of an earlier command was taken away, as by the end of fake timers', async () => {
+  const redis = mockRedis();
+  redis.evalSha.mockImplementation(silence).mockResolvedValueOnce('answer');
+  const commands = new Redis(redis, 5_000);
+  expect(await commands.run(script, ['key'], [], 1_000)).toBe('answer');
+  time.restore();
+  time = new FakeClock();
+  time.now += 2_000;
+  const rejected = expect(commands.run(script, ['key'], [], 1_000)).rejects.toThrow(CommandTimeoutError);
+  await time.advance(1_001);
+  await rejected;
+});
+
+it('keeps no process alive when Redis has answered, or failed', async () => {
   const redis = mockRedis();
   redis.evalSha.mockResolvedValueOnce('answer').mockRejectedValueOnce(new Error('ERR no'));
   const commands = new Redis(redis, 5_000);
   expect(await commands.run(script, ['key'], ['a'], 1_000)).toBe('answer');
   expect(redis.evalSha).toHaveBeenCalledWith(script.sha1, { keys: ['key'], arguments: ['a'] });
   await expect(commands.run(script, ['key'], [], 1_000)).rejects.toThrow('ERR no');
-  expect(time.pending).toBe(0);
+  expect(time.keepingAlive).toBe(0);
 });
 
 it('does not send the script any more when its NOSCRIPT came too late', async () => {

@@ -1,4 +1,5 @@
-import { clock, Timer } from '../clock';
+import { clock } from '../clock';
+import { Deadlines } from './deadlines';
 import { CommandTimeoutError, isNoScript } from './failure';
 import type { Script } from './script';
 
@@ -38,15 +39,36 @@ export function isRedisClient(value: unknown): value is RedisClient {
 }
 
 /**
+ * Replies of their own kind, where the application made its client answer with Buffers for one. node-redis copies the
+ * options for every command, so a plain client that has no mapping is not asked to have none.
+ */
+function optionsFor(client: RedisClient): { timeout: number; typeMapping?: Record<never, never> } {
+  const { _commandOptions: own, options } = client as NodeRedisClient;
+  const isPlain = client.socketEpoch !== undefined && '_commandOptions' in client;
+  const hasMapping = own?.typeMapping !== undefined || options?.commandOptions?.typeMapping !== undefined;
+  return isPlain && !hasMapping ? { timeout: 0 } : { timeout: 0, typeMapping: {} };
+}
+
+/** Where node-redis' plain client has its options: those of the application, and those of `withTypeMapping` and its like. */
+interface NodeRedisClient {
+  readonly options?: { readonly commandOptions?: CommandOptions };
+  readonly _commandOptions?: CommandOptions;
+}
+
+interface CommandOptions {
+  readonly typeMapping?: unknown;
+}
+
+/**
  * The caller's client, behind a deadline of our own. node-redis does not time out a command that was written to the
  * socket, and its default timeout for those that were not costs several times the throughput: so it is switched off,
- * and every command settles here. `typeMapping` is put back to its default, else a client that was made to answer with
- * Buffers would change what the scripts return.
+ * and every command settles here.
  */
 export class Redis {
   readonly client: RedisClient;
   readonly #commands: RedisCommands;
   readonly #commandTimeout: number;
+  readonly #deadlines = new Deadlines();
   #lostConnections = 0;
   readonly #onLostConnection = (): void => {
     this.#lostConnections++;
@@ -54,7 +76,7 @@ export class Redis {
 
   constructor(client: RedisClient, commandTimeout: number) {
     this.client = client;
-    this.#commands = client.withCommandOptions?.({ timeout: 0, typeMapping: {} }) ?? client;
+    this.#commands = client.withCommandOptions?.(optionsFor(client)) ?? client;
     this.#commandTimeout = commandTimeout;
     if (client.socketEpoch !== undefined) return;
     for (const event of LOST_CONNECTION) client.on?.(event, this.#onLostConnection);
@@ -92,32 +114,31 @@ export class Redis {
    */
   run(script: Script, keys: string[], args: string[], timeout: number, asText = false): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      let over = false;
-      const limit = Math.min(timeout, this.#commandTimeout);
       const options = { keys, arguments: args };
       const sentAt = clock.now();
       const sent = asText ? this.#commands.eval(script.source, options) : this.#commands.evalSha(script.sha1, options);
-      const reply = sent.catch((error: unknown) => {
-        if (!isNoScript(error)) throw error;
-        // Nobody waits for the answer of a command that is over: sending the script now would only do harm.
-        if (over) throw new CommandTimeoutError(clock.now() - sentAt, Promise.reject(error));
-        return this.#commands.eval(script.source, options);
-      });
-      const timer = new Timer(limit, () => {
-        over = true;
+      let late: ((answer: Promise<unknown>) => void) | undefined;
+      const deadline = this.#deadlines.add(sentAt + Math.min(timeout, this.#commandTimeout), sentAt, () => {
+        const error = new CommandTimeoutError(clock.now() - sentAt, new Promise((tell) => (late = tell)));
         // After a pause of the event loop the answer may lie in the socket's buffer: it is read first.
-        void clock.immediate().then(() => reject(new CommandTimeoutError(clock.now() - sentAt, reply)));
+        void clock.immediate().then(() => reject(error));
       });
-      reply.then(
-        (value) => {
-          timer.cancel();
-          resolve(value);
-        },
-        (error: unknown) => {
-          timer.cancel();
-          reject(error);
-        },
-      );
+      const answered = (value: unknown): void => {
+        if (late === undefined) this.#deadlines.remove(deadline);
+        else late(Promise.resolve(value));
+        resolve(value);
+      };
+      const failed = (error: unknown): void => {
+        if (late === undefined) this.#deadlines.remove(deadline);
+        else late(Promise.reject(error));
+        reject(error);
+      };
+      sent.then(answered, (error: unknown) => {
+        if (!isNoScript(error)) failed(error);
+        // One deadline for both. When it has passed, to send the script would only do harm: nobody waits for its answer.
+        else if (late === undefined) this.#commands.eval(script.source, options).then(answered, failed);
+        else late(Promise.reject(error));
+      });
     });
   }
 }

@@ -2,16 +2,22 @@
 export class LockNames {
   /** The key of the lock. */
   readonly lock: string;
-  /** The channel on which its release is told, as Spring Integration's RedisLockRegistry names it. */
-  readonly channel: string;
-  /** The one channel that Spring Integration up to 6.4.7 and 6.5.2 has for all locks of a registry. */
-  readonly legacyChannel: string;
+  readonly #registryKey: string;
 
   /** Without a registryKey, where the lock type allows that, the key is the lock's name. */
   constructor(registryKey: string, key: string) {
     this.lock = registryKey === '' ? key : `${registryKey}:${key}`;
-    this.legacyChannel = `${registryKey}-channel`;
-    this.channel = `${this.legacyChannel}:${this.lock}`;
+    this.#registryKey = registryKey;
+  }
+
+  /** The channel on which its release is told, as Spring Integration's RedisLockRegistry names it. */
+  get channel(): string {
+    return `${this.legacyChannel}:${this.lock}`;
+  }
+
+  /** The one channel that Spring Integration up to 6.4.7 and 6.5.2 has for all locks of a registry. */
+  get legacyChannel(): string {
+    return `${this.#registryKey}-channel`;
   }
 
   /**

@@ -1,5 +1,5 @@
 import { Script } from '../redis/script';
-import { DELETE } from './string-key';
+import { deleteBy } from './string-key';
 
 /*
  * The fair lock in Redis, all keys in one hash slot:
@@ -37,7 +37,18 @@ local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local me, prefix, publish, fenceLife = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
+`;
 
+/** The next token: max(last + 1, server time in microseconds), as for the other types. Without a fence it is empty. */
+const MINT = `
+local token = ''
+if fence then
+  token = string.format('%.0f', math.max((tonumber(redis.call('GET', fence)) or 0) + 1, now))
+  redis.call('SET', fence, token, 'PX', fenceLife)
+end`;
+
+/** Beside them stands what a script does where nobody waits: Lua makes functions anew at every call, and that takes time. */
+const FUNCTIONS = `
 -- Lua prints no more than 14 digits by itself.
 local function digits(number) return string.format('%.0f', number) end
 
@@ -62,12 +73,9 @@ local function claim(ticket, ttl)
 end
 `;
 
-const PRELUDE = `${BASICS}${TAKE}
--- max(last + 1, server time in microseconds), as for the other types.
+const HAND_ON = `${FUNCTIONS}${TAKE}
 local function mint()
-  if not fence then return '' end
-  local token = digits(math.max((tonumber(redis.call('GET', fence)) or 0) + 1, now))
-  redis.call('SET', fence, token, 'PX', fenceLife)
+  ${MINT}
   return token
 end
 
@@ -161,13 +169,15 @@ end
  * Returns { ticket of the process that has the lock now or "", its token, life of the lock's key in ms, server time,
  * score of each ticket that asked }.
  */
-export const ASK = new Script(`${PRELUDE}
+export const ASK = new Script(`${BASICS}
 local holder = redis.call('GET', lock)
-local mine, token, scores = '', '', {}
-if not holder and #ARGV == 8 and redis.call('ZCARD', queue) == 0 then
+if not holder and #ARGV == 8 and redis.call('EXISTS', queue) == 0 then
   redis.call('SET', lock, ARGV[5], 'PX', ARGV[6])
-  return { ARGV[5], mint(), tonumber(ARGV[6]), digits(now), ARGV[7] }
+  ${MINT}
+  return { ARGV[5], token, tonumber(ARGV[6]), string.format('%.0f', now), ARGV[7] }
 end
+${HAND_ON}
+local mine, token, scores = '', '', {}
 local life = math.max(0, redis.call('PTTL', lock)) + ${TICKET_GRACE}
 for i = 5, #ARGV, 4 do
   local ticket, ttl, score, told = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
@@ -207,9 +217,15 @@ return { mine, token, redis.call('PTTL', lock), digits(now), unpack(scores) }`);
  * the lock if it is the ticket's: the release of a holder, and of a grant that nobody waits for any more.
  * Returns { 1 or 2 it was the ticket's (2: deleted by DEL), 0 nobody's, -1 another's; then as ASK, without scores }.
  */
-export const LEAVE = new Script(`${PRELUDE}${DELETE}
+export const LEAVE = new Script(`${BASICS}
 local ticket = ARGV[5]
 local holder = redis.call('GET', lock)
+if holder == ticket and redis.call('EXISTS', queue, tickets) == 0 then
+  ${deleteBy('ARGV[6]')}
+  for i = 8, #ARGV do redis.pcall('PUBLISH', ARGV[i], ARGV[7]) end
+  return { deleted, '', '', -2, string.format('%.0f', now) }
+end
+${HAND_ON}
 if redis.call('HGET', tickets, 'granted') == ticket then redis.call('HDEL', tickets, 'granted') end
 forget(ticket)
 hear()
@@ -219,7 +235,8 @@ if answer >= 0 then
   if type(granted) == 'string' then
     mine, token = granted, minted
   elseif not granted and answer == 1 then
-    answer = delete(ARGV[6])
+    ${deleteBy('ARGV[6]')}
+    answer = deleted
     for i = 8, #ARGV do redis.pcall('PUBLISH', ARGV[i], ARGV[7]) end
   end
 end
@@ -229,7 +246,7 @@ return { answer, mine, token, redis.call('PTTL', lock), digits(now) }`);
  * ARGV ticket, ttl. Makes a grant last as long as was asked for.
  * Returns { life of the lock's key in ms, or -1 nobody's, -2 another's; server time }.
  */
-export const CLAIM = new Script(`${BASICS}${TAKE}
+export const CLAIM = new Script(`${BASICS}${FUNCTIONS}${TAKE}
 local holder = redis.call('GET', lock)
 if holder ~= ARGV[5] then return { holder and -2 or -1, digits(now) } end
 claim(ARGV[5], ARGV[6])

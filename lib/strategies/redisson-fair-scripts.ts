@@ -1,6 +1,6 @@
 import { Script } from '../redis/script';
 import { HOLD, MINT, TELL, WHOSE } from './redisson-hash';
-import { DELETE } from './string-key';
+import { deleteBy } from './string-key';
 
 /*
  * Redisson's fair lock, all keys in one hash slot:
@@ -80,7 +80,7 @@ return { life }`);
  * the owner's, and else takes the owner out of the queue; the first in it is told when the lock is free.
  * Returns 1 or 2 deleted (2: by DEL, since the command is not to be had); 0 nobody's; -1 another owner's.
  */
-export const LEAVE = new Script(`${PRELUDE}${WHOSE}${DELETE}${TELL}
+export const LEAVE = new Script(`${PRELUDE}${WHOSE}${TELL}
 local owner, wait = ARGV[1], tonumber(ARGV[2])
 dropStale()
 if redis.call('ZSCORE', timeouts, owner) then
@@ -94,7 +94,10 @@ if redis.call('ZSCORE', timeouts, owner) then
 end
 local found = whose(lock, owner)
 if found == -1 or type(found) == 'table' then return found end
-if found == 1 then found = delete(ARGV[3]) end
+if found == 1 then
+  ${deleteBy('ARGV[3]')}
+  found = deleted
+end
 local head = redis.call('LINDEX', queue, 0)
 if head then tell(ARGV[4], ARGV[5] .. ':' .. head) end
 return found`);

@@ -4,7 +4,7 @@ import { Script } from '../redis/script';
 import type { StrategySettings } from './index';
 import { PubSubStrategy } from './pub-sub';
 import { CHANNEL, HOLD, MINT, REDISSON_WATCHDOG_TIMEOUT, RENEW, TELL, TOKEN, UNLOCKED, WHOSE } from './redisson-hash';
-import { DELETE, type KeyScripts } from './string-key';
+import { deleteBy, type KeyScripts } from './string-key';
 
 /**
  * KEYS lock [, token]; ARGV owner, ttl in ms.
@@ -24,10 +24,10 @@ return mint(2, true)`);
  * KEYS lock; ARGV owner, command that deletes, PUBLISH or SPUBLISH, channel.
  * Returns 1 or 2 deleted (2: by DEL, since the command is not to be had); 0 nobody's; -1 another owner's.
  */
-const RELEASE = new Script(`${WHOSE}${DELETE}${TELL}
+const RELEASE = new Script(`${WHOSE}${TELL}
 local found = whose(KEYS[1], ARGV[1])
 if found ~= 1 then return found end
-local deleted = delete(ARGV[2])
+${deleteBy('ARGV[2]')}
 tell(ARGV[3], ARGV[4])
 return deleted`);
 
@@ -38,7 +38,7 @@ return deleted`);
  * Returns 1 or the token when it is the next owner's; { 1 or 2 deleted, listeners of others }; { 0 } nobody's;
  * { -1 } another owner's.
  */
-const TRANSFER = new Script(`${WHOSE}${MINT}${HOLD}${DELETE}${TELL}
+const TRANSFER = new Script(`${WHOSE}${MINT}${HOLD}${TELL}
 local found = whose(KEYS[1], ARGV[1])
 if type(found) == 'table' then return found end
 if found < 1 then
@@ -49,7 +49,10 @@ local own = tonumber(ARGV[5])
 if own >= 0 then
   local heard = tell(ARGV[7], ARGV[8])
   local others = heard and heard - own or 1
-  if others > 0 then return { delete(ARGV[6]), others } end
+  if others > 0 then
+    ${deleteBy('ARGV[6]')}
+    return { deleted, others }
+  end
 end
 -- PEXPIRE first: when it is out of memory, Redis refuses HSET to a script that has not written yet. The new field
 -- before the old one goes, since a hash without fields is gone.

@@ -1,4 +1,3 @@
-import { clock } from '../clock';
 import type { LockNames } from '../redis/names';
 import type { Wait } from '../wait';
 
@@ -18,8 +17,8 @@ export class Claim {
   readonly epoch: number | undefined;
   /** When this process last gave up the lock to others, and left local callers waiting. */
   readonly lastYield: Yielded | undefined;
-  /** The wall clock less the monotonic one, before the last attempt was sent. */
-  drift = clock.wallNow() - clock.now();
+  /** Of the clocks, before the last attempt was sent. */
+  drift = 0;
   /** Whoever asks is ready to wait. */
   readonly waits: boolean;
   /**

@@ -15,45 +15,46 @@ import type { Claim, Grant, LockStrategy, Ownership, Refusal, Released, Renewal,
  * Every script bears being executed twice for one call (a sentinel client repeats a command whose reply was lost).
  */
 
-/**
- * Mints the fencing token of an acquisition: max(last + 1, server time in microseconds). It rises with every
- * acquisition, also after the counter was lost. 16 digits are beyond what Lua prints by itself, hence string.format.
+/*
+ * Parts of scripts stand in them as text, and not as functions of Lua: a function is made anew at every call of a
+ * script, which costs the server as much as a command in it.
  */
-const MINT = `
-local function mint(last, life)
-  local now = redis.call('TIME')
-  local token = string.format('%.0f', math.max((tonumber(last) or 0) + 1, now[1] * 1000000 + now[2]))
-  redis.call('SET', KEYS[2], token, 'PX', life)
-  return token
-end`;
 
-/** Deletes the lock: 1, or 2 where the command is not to be had and DEL did it. */
-export const DELETE = `
-local function delete(command)
-  if type(redis.pcall(command, KEYS[1])) ~= 'table' then return 1 end
+/**
+ * Mints the fencing token of an acquisition and returns it: max(last + 1, server time in microseconds). It rises with
+ * every acquisition, also after the counter was lost. 16 digits are beyond what Lua prints by itself, hence
+ * string.format.
+ */
+const mint = (life: string) => `
+local now = redis.call('TIME')
+local token = string.format('%.0f', math.max((tonumber(last) or 0) + 1, now[1] * 1000000 + now[2]))
+redis.call('SET', KEYS[2], token, 'PX', ${life})
+return token`;
+
+/** Deletes the lock: `deleted` is 1, or 2 where the command is not to be had and DEL did it. */
+export const deleteBy = (command: string) => `
+local deleted = 1
+if type(redis.pcall(${command}, KEYS[1])) == 'table' then
   redis.call('DEL', KEYS[1])
-  return 2
+  deleted = 2
 end`;
 
 /**
- * Tells those who wait, on the channels from ARGV[first] on, and returns how many listen. pcall: a user without rights
+ * Tells those who wait, on the channels from ARGV[first] on: `heard` is how many listen. pcall: a user without rights
  * on channels could not release otherwise, and who waits for a message looks again by itself.
  */
-const TELL = `
-local function tell(name, first)
-  local heard = 0
-  for i = first, #ARGV do
-    local listening = redis.pcall('PUBLISH', ARGV[i], name)
-    if type(listening) == 'number' then heard = heard + listening end
-  end
-  return heard
+const tell = (name: string, first: number) => `
+local heard = 0
+for i = ${first}, #ARGV do
+  local listening = redis.pcall('PUBLISH', ARGV[i], ${name})
+  if type(listening) == 'number' then heard = heard + listening end
 end`;
 
 /**
  * KEYS lock [, fence]; ARGV owner, ttl in ms, life of the fence in ms.
  * Returns 1 when the lock is the owner's, with a fence its token as text; else { life of the holder's key in ms }.
  */
-const OBTAIN = new Script(`${MINT}
+const OBTAIN = new Script(`
 local holder = redis.call('GET', KEYS[1])
 if not holder then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
@@ -66,7 +67,7 @@ end
 if not KEYS[2] then return 1 end
 local last = redis.call('GET', KEYS[2])
 if last and holder then return last end
-return mint(last, ARGV[3])`);
+${mint('ARGV[3]')}`);
 
 /**
  * A replica may be behind: that it has no key says nothing. Raises READONLY there, and does nothing elsewhere.
@@ -77,7 +78,7 @@ export const ASSERT_WRITABLE = `redis.call('PEXPIRE', KEYS[1], 1)`;
  * KEYS lock; ARGV owner, command that deletes, name of the lock, channels.
  * Returns 1 or 2 deleted (2: by DEL, since the command is not to be had); 0 nobody's; -1 another owner's.
  */
-const RELEASE = new Script(`${DELETE}${TELL}
+const RELEASE = new Script(`
 local holder = redis.pcall('GET', KEYS[1])
 if not holder then
   ${ASSERT_WRITABLE}
@@ -85,8 +86,8 @@ if not holder then
 end
 -- Also when a key of another type stands where ours was.
 if holder ~= ARGV[1] then return -1 end
-local deleted = delete(ARGV[2])
-tell(ARGV[3], 4)
+${deleteBy('ARGV[2]')}
+${tell('ARGV[3]', 4)}
 return deleted`);
 
 /**
@@ -96,7 +97,7 @@ return deleted`);
  * Returns 1 or the token when it is the next owner's; { 1 or 2 deleted, listeners of others }; { 0 } nobody's;
  * { -1 } another owner's.
  */
-const TRANSFER = new Script(`${MINT}${DELETE}${TELL}
+const TRANSFER = new Script(`
 local holder = redis.call('GET', KEYS[1])
 if not holder then
   ${ASSERT_WRITABLE}
@@ -107,14 +108,17 @@ if holder == ARGV[2] then return last or 1 end
 if holder ~= ARGV[1] then return { -1 } end
 local own = tonumber(ARGV[5])
 if own >= 0 then
-  local others = tell(ARGV[7], 8) - own
-  if others > 0 then return { delete(ARGV[6]), others } end
+  ${tell('ARGV[7]', 8)}
+  if heard > own then
+    ${deleteBy('ARGV[6]')}
+    return { deleted, heard - own }
+  end
 end
 -- PEXPIRE first: when it is out of memory, Redis refuses SET to a script that has not written yet.
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 if not KEYS[2] then return 1 end
-return mint(last, ARGV[4])`);
+${mint('ARGV[4]')}`);
 
 /** As `Renewals` has it. */
 const RENEW = new Script(`

@@ -1,0 +1,58 @@
+import { clock, MAX_DELAY } from '../clock';
+import { type Linked, LinkedList } from '../linked-list';
+
+/** Something that is to be over by a time. */
+export interface Deadline extends Linked<Deadline> {
+  /** On the monotonic clock. */
+  readonly at: number;
+  /** Called once, when it is not over by then. */
+  readonly missed: () => void;
+}
+
+/**
+ * The deadlines of all commands in flight, on one timer: a timer for each would cost as much as the rest of a command.
+ * What is over leaves the timer as it is; it comes once for nothing then. It does not keep the process alive: the
+ * connection that the answer comes over does that.
+ */
+export class Deadlines {
+  readonly #pending = new LinkedList<Deadline>();
+  #timer: NodeJS.Timeout | undefined;
+  #wakesAt = Number.POSITIVE_INFINITY;
+
+  add(at: number, now: number, missed: () => void): Deadline {
+    const deadline: Deadline = { at, missed, previous: undefined, next: undefined };
+    this.#pending.append(deadline);
+    // A timer that is overdue may never come: it was set on a clock that an application's tests have put away.
+    if (at < this.#wakesAt || this.#wakesAt < now) this.#wakeBy(Math.min(at, Math.max(this.#wakesAt, now)), now);
+    return deadline;
+  }
+
+  /** It is over. Only once, and not for one that was missed. */
+  remove(deadline: Deadline): void {
+    this.#pending.remove(deadline);
+  }
+
+  #wakeBy(time: number, now: number): void {
+    clock.clearTimeout(this.#timer);
+    this.#wakesAt = time;
+    this.#timer = clock.setTimeout(() => this.#tick(), Math.min(Math.max(1, Math.ceil(time - now)), MAX_DELAY));
+    this.#timer.unref?.();
+  }
+
+  #tick(): void {
+    this.#wakesAt = Number.POSITIVE_INFINITY;
+    const now = clock.now();
+    let earliest = Number.POSITIVE_INFINITY;
+    for (let deadline = this.#pending.first; deadline !== undefined; ) {
+      const { next } = deadline;
+      if (deadline.at <= now) {
+        this.#pending.remove(deadline);
+        deadline.missed();
+      } else {
+        earliest = Math.min(earliest, deadline.at);
+      }
+      deadline = next;
+    }
+    if (earliest < this.#wakesAt) this.#wakeBy(earliest, now);
+  }
+}
