@@ -4,13 +4,22 @@ export interface Linked<T> {
   next: T | undefined;
 }
 
-/** Members in the order in which they joined, each of which can leave at any time. */
+/**
+ * Members in the order in which they joined, each of which can leave at any time.
+ *
+ * In place of a Set or Map for what comes and goes quickly: theirs are copied again and again, and V8 keeps what stood in
+ * the old copies until the next full garbage collection.
+ */
 export class LinkedList<T extends Linked<T>> {
   #first: T | undefined;
   #last: T | undefined;
 
   get first(): T | undefined {
     return this.#first;
+  }
+
+  get last(): T | undefined {
+    return this.#last;
   }
 
   append(member: T): void {
@@ -20,8 +29,18 @@ export class LinkedList<T extends Linked<T>> {
     this.#last = member;
   }
 
-  /** Only for one who is in the list. */
+  /** The member at hand may leave meanwhile, and no other. */
+  *[Symbol.iterator](): IterableIterator<T> {
+    for (let member = this.#first; member !== undefined; ) {
+      const { next } = member;
+      yield member;
+      member = next;
+    }
+  }
+
+  /** Does nothing for one who is in no list. */
   remove(member: T): void {
+    if (member.previous === undefined && this.#first !== member) return;
     if (member.previous === undefined) this.#first = member.next;
     else member.previous.next = member.next;
     if (member.next === undefined) this.#last = member.previous;

@@ -41,6 +41,8 @@ export class RedisLease implements HeldLease, WatchedLease {
   readonly renewUntil: number;
   renewAt = Number.POSITIVE_INFINITY;
   renewing = false;
+  previous: WatchedLease | undefined;
+  next: WatchedLease | undefined;
 
   readonly #services: LeaseServices;
   readonly #keeper: LeaseKeeper;

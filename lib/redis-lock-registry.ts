@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { clock, Timer } from './clock';
 import { warn } from './diagnostics';
 import { CannotAcquireLockError, NotLockOwnerError, RegistryClosedError } from './errors';
+import { LinkedList } from './linked-list';
 import { LockRegistry } from './lock-registry';
 import {
   duration,
@@ -33,10 +34,11 @@ const CLOSE_TIMEOUT = 10_000;
  */
 export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
   readonly #services: LockServices;
-  /** The least recently used lock comes first. */
   readonly #locks = new Map<string, RedisLock>();
-  /** Callers between their call and their lease, and what they wait for. */
-  readonly #waits = new Map<Wait, string>();
+  /** The same: the least recently used one comes first. */
+  readonly #byUse = new LinkedList<RedisLock>();
+  /** Of callers between their call and their lease. */
+  readonly #waits = new LinkedList<Wait>();
   readonly #clientId = randomUUID();
   #sequence = 0;
   #closing: Promise<void> | undefined;
@@ -57,8 +59,8 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
       watchdog: new Watchdog(strategy, settings.commandTimeout),
       orphans: new Orphans(strategy, redis, settings.commandTimeout),
       nextOwner: () => `${this.#clientId}:${++this.#sequence}`,
-      begin: (wait, key) => this.#begin(wait, key),
-      end: (wait) => this.#waits.delete(wait),
+      begin: (wait) => this.#begin(wait),
+      end: (wait) => this.#waits.remove(wait),
       cached: (key) => this.#locks.get(key),
       readmit: (lock) => this.#locks.get(lock.key) ?? this.#cache(lock),
     };
@@ -128,7 +130,7 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
   }
 
   async #close(timeout: number): Promise<void> {
-    for (const [wait, key] of this.#waits) wait.interrupt(registryClosed(key));
+    for (const wait of [...this.#waits]) wait.interrupt(registryClosed(wait.key));
     const locks = [...this.#locks.values()].filter((lock) => lock.isInUse);
     await new Promise<void>((resolve) => {
       const timer = new Timer(timeout, resolve);
@@ -144,33 +146,38 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
     this.#services.redis.close();
   }
 
-  #begin(wait: Wait, key: string): void {
-    if (this.#closing !== undefined) throw registryClosed(key);
-    this.#waits.set(wait, key);
+  #begin(wait: Wait): void {
+    if (this.#closing !== undefined) throw registryClosed(wait.key);
+    this.#waits.append(wait);
   }
 
   /** Makes it the most recently used one, and makes room for it where it is new. */
   #cache(lock: RedisLock): RedisLock {
-    if (!this.#locks.delete(lock.key)) this.#makeRoom(lock.key);
-    this.#locks.set(lock.key, lock);
-    lock.evicted = false;
+    if (this.#locks.has(lock.key)) {
+      this.#byUse.remove(lock);
+    } else {
+      this.#makeRoom(lock.key);
+      this.#locks.set(lock.key, lock);
+      lock.evicted = false;
+    }
+    this.#byUse.append(lock);
     lock.usedAt = clock.now();
     return lock;
   }
 
   #makeRoom(key: string): void {
     const { cacheCapacity, registryKey } = this.#services.settings;
-    let left = this.#locks.size;
-    if (left < cacheCapacity) return;
-    for (const lock of this.#locks.values()) {
+    if (this.#locks.size < cacheCapacity) return;
+    const { last } = this.#byUse;
+    for (const lock of this.#byUse) {
       if (!lock.isInUse) {
         this.#evict(lock);
         return;
       }
-      if (--left === 0) break;
       // What is in use is recently used: then the next search does not have to pass it again.
-      this.#locks.delete(lock.key);
-      this.#locks.set(lock.key, lock);
+      this.#byUse.remove(lock);
+      this.#byUse.append(lock);
+      if (lock === last) break;
     }
     throw new CannotAcquireLockError(
       `Lock "${key}" cannot be cached: all ${cacheCapacity} locks of registry "${registryKey}" are in use (cacheCapacity ${cacheCapacity})`,
@@ -180,6 +187,7 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
 
   #evict(lock: RedisLock): void {
     this.#locks.delete(lock.key);
+    this.#byUse.remove(lock);
     lock.evicted = true;
   }
 }

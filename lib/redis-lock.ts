@@ -2,6 +2,7 @@ import { clock, drift } from './clock';
 import { Contention } from './contention';
 import { LockTimeoutError, NotLockOwnerError } from './errors';
 import { type HeldLease, Holds } from './holds';
+import type { Linked } from './linked-list';
 import { LocalQueue, type Turn } from './local-queue';
 import type { DistributedLock, Lease, LockOptions } from './lock-registry';
 import { callback, type LockRequest, lockRequest } from './options';
@@ -18,7 +19,7 @@ export interface LockServices extends LeaseServices {
   /** An owner value that was never used before. */
   nextOwner(): string;
   /** From now on `close` interrupts the wait; throws when the registry is closed already. */
-  begin(wait: Wait, key: string): void;
+  begin(wait: Wait): void;
   end(wait: Wait): void;
   /** The lock that is cached for the key, if there is one. */
   cached(key: string): RedisLock | undefined;
@@ -30,8 +31,12 @@ export interface LockServices extends LeaseServices {
  * The lock of one key: first the local queue, so that only one caller of this process contends, then Redis.
  * Made by `RedisLockRegistry.obtain`, one for each key.
  */
-export class RedisLock implements DistributedLock {
+export class RedisLock implements DistributedLock, Linked<RedisLock> {
   readonly key: string;
+  /** @internal Among the locks that are cached, in the order in which they were used. */
+  previous: RedisLock | undefined;
+  /** @internal */
+  next: RedisLock | undefined;
   /** @internal When it was last obtained or used, on the monotonic clock. */
   usedAt = 0;
   /** @internal The registry has forgotten this lock to make room. Whoever still has it uses the one that is cached. */
@@ -168,7 +173,7 @@ export class RedisLock implements DistributedLock {
     const request = lockRequest(options, this.#services.settings, defaultWaitTime);
     if (request.signal?.aborted) throw request.signal.reason;
     const lock = this.evicted ? this.#services.readmit(this) : this;
-    const wait = new Wait(request.waitTime, request.signal);
+    const wait = new Wait(lock.key, request.waitTime, request.signal);
     const scope = Scope.holding(lock);
     return scope === undefined ? lock.#queueAndContend(request, wait) : lock.#reenter(scope, request, wait, isRun);
   }
@@ -189,7 +194,7 @@ export class RedisLock implements DistributedLock {
     this.#callers++;
     this.usedAt = wait.startedAt;
     try {
-      this.#services.begin(wait, this.key);
+      this.#services.begin(wait);
       // Redis has said so to the holder.
       if (wait.isSingleAttempt && this.isAcquiredInThisProcess) return null;
       const turn =

@@ -44,7 +44,7 @@ export class SegmentVisit {
     this.#waitTime = waitTime;
     this.#signal = signal;
     this.#leaseOptions = leaseOptions;
-    this.#wait = new Wait(waitTime, signal);
+    this.#wait = new Wait(key, waitTime, signal);
   }
 
   /** Nothing may interrupt the caller any more. */

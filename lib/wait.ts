@@ -1,10 +1,16 @@
 import { clock, Timer } from './clock';
+import type { Linked } from './linked-list';
 
 /**
  * One caller's wait, from its call to its lease: the time it has, and what may interrupt it (its own signal, or the
  * registry's `close`). Whatever the caller waits for, in this process or in Redis, it waits for it through here.
  */
-export class Wait {
+export class Wait implements Linked<Wait> {
+  /** Among the waits that `close` interrupts. */
+  previous: Wait | undefined;
+  next: Wait | undefined;
+  /** The lock that it is for. */
+  readonly key: string;
   readonly startedAt = clock.now();
   readonly signal: AbortSignal | undefined;
   /** The caller does not wait: it makes one attempt. */
@@ -13,7 +19,8 @@ export class Wait {
   #interruption: { readonly reason: unknown } | undefined;
   #interruptStep: ((reason: unknown) => void) | undefined;
 
-  constructor(waitTime: number, signal: AbortSignal | undefined) {
+  constructor(key: string, waitTime: number, signal: AbortSignal | undefined) {
+    this.key = key;
     this.isSingleAttempt = waitTime === 0;
     this.#endsAt = this.startedAt + waitTime;
     this.signal = signal;

@@ -1,11 +1,12 @@
 import { clock, MAX_DELAY } from './clock';
+import { type Linked, LinkedList } from './linked-list';
 import type { Claim, LockStrategy, Ownership } from './strategies/strategy';
 
 /** ms; no lease is renewed, or tried to be, more often than that, however short its ttl: it bounds the commands a second. */
 const LEAST_INTERVAL = 10;
 
 /** What the watchdog knows of a lease. Times are on the monotonic clock. */
-export interface WatchedLease {
+export interface WatchedLease extends Linked<WatchedLease> {
   readonly claim: Claim;
   /** The deadline: it ends then, unless it is renewed. */
   readonly until: number;
@@ -29,7 +30,7 @@ export interface WatchedLease {
 export class Watchdog {
   readonly #strategy: LockStrategy;
   readonly #commandTimeout: number;
-  readonly #leases = new Set<WatchedLease>();
+  #leases = new LinkedList<WatchedLease>();
   #timer: NodeJS.Timeout | undefined;
   #wakesAt = Number.POSITIVE_INFINITY;
   #askedAt = Number.NEGATIVE_INFINITY;
@@ -40,13 +41,13 @@ export class Watchdog {
   }
 
   add(lease: WatchedLease): void {
-    this.#leases.add(lease);
+    this.#leases.append(lease);
     this.#schedule(lease, clock.now() + renewalInterval(lease));
   }
 
   /** The timer is left as it is: setting it anew at every unlock would cost more than one tick for nothing. */
   remove(lease: WatchedLease): void {
-    this.#leases.delete(lease);
+    this.#leases.remove(lease);
   }
 
   /** Somebody noticed that leases may not be relied on: asks Redis about them now, unless it has just been asked. */
@@ -56,7 +57,7 @@ export class Watchdog {
 
   /** Leaves no timer behind. */
   close(): void {
-    this.#leases.clear();
+    this.#leases = new LinkedList();
     clock.clearTimeout(this.#timer);
   }
 
@@ -79,7 +80,9 @@ export class Watchdog {
     const drift = clock.wallNow() - now;
     const due: WatchedLease[] = [];
     let next = Number.POSITIVE_INFINITY;
-    for (const lease of this.#leases) {
+    // Whoever hears of a loss may unlock others at once.
+    for (const lease of [...this.#leases]) {
+      if (!lease.isHeld) continue;
       if (lease.until <= now) {
         lease.loseByDeadline();
         if (lease.isHeld) next = Math.min(next, now + LEAST_INTERVAL);

@@ -4,7 +4,7 @@ import { Wait } from '../../lib/wait';
 
 const TTL = 1_000;
 
-const patiently = (signal?: AbortSignal): Wait => new Wait(Number.POSITIVE_INFINITY, signal);
+const patiently = (signal?: AbortSignal): Wait => new Wait('key', Number.POSITIVE_INFINITY, signal);
 
 function taken(turn: Turn | undefined): Turn {
   if (turn === undefined) throw new Error('The turn was not to be had');
@@ -63,7 +63,7 @@ it('does nothing at a second release', async () => {
 it('lets one leave at its time-out, and nobody after it loses by that', async () => {
   const queue = new LocalQueue();
   const first = taken(queue.tryEnter());
-  const impatient = queue.enter(new Wait(20, undefined), TTL);
+  const impatient = queue.enter(new Wait('key', 20, undefined), TTL);
   const patient = queue.enter(patiently(), TTL);
   expect(await impatient).toBeUndefined();
   first.release();

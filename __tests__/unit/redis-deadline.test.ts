@@ -110,7 +110,7 @@ it('rejects, and does not throw, when the client throws', async () => {
     throw new Error('of the client');
   });
   await expect(new Redis(redis, 5_000).run(script, ['key'], [], 100)).rejects.toThrow('of the client');
-  expect(time.pending).toBe(0);
+  expect(time.keepingAlive).toBe(0);
 });
 
 it('takes "no such script" that comes with the deadline for silence, and not for a refusal (P1)', async () => {

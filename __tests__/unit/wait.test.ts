@@ -61,7 +61,7 @@ describe('Timer', () => {
 
 describe('Wait', () => {
   it('has less and less time left, and never less than none', async () => {
-    const wait = new Wait(100, undefined);
+    const wait = new Wait('key', 100, undefined);
     expect(wait.remaining).toBe(100);
     await time.advance(60);
     expect(wait.remaining).toBe(40);
@@ -70,7 +70,7 @@ describe('Wait', () => {
   });
 
   it('sleeps no longer than it has time', async () => {
-    const wait = new Wait(100, undefined);
+    const wait = new Wait('key', 100, undefined);
     let awake = false;
     const slept = wait.sleep(1_000).then(() => {
       awake = true;
@@ -83,7 +83,7 @@ describe('Wait', () => {
   });
 
   it('leaves no timer behind when it is interrupted, and nothing later can be waited for', async () => {
-    const wait = new Wait(Number.POSITIVE_INFINITY, undefined);
+    const wait = new Wait('key', Number.POSITIVE_INFINITY, undefined);
     const rejected = expect(wait.sleep(1_000)).rejects.toBe('enough');
     wait.interrupt('enough');
     wait.interrupt('again'); // the first reason counts
@@ -94,7 +94,7 @@ describe('Wait', () => {
   });
 
   it('undoes what a step began, once, however it ends', async () => {
-    const wait = new Wait(100, undefined);
+    const wait = new Wait('key', 100, undefined);
     let undone = 0;
     const undo = () => {
       undone += 1;

@@ -29,6 +29,8 @@ class FakeLease implements WatchedLease {
   isHeld = true;
   renewAt = Number.POSITIVE_INFINITY;
   renewing = false;
+  previous: WatchedLease | undefined;
+  next: WatchedLease | undefined;
   lostAt: number | undefined;
   suspect = false;
 

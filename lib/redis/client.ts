@@ -1,6 +1,6 @@
-import { clock } from '../clock';
+import { Batches } from './batches';
+import { Call, evaluate } from './call';
 import { Deadlines } from './deadlines';
-import { CommandTimeoutError, isNoScript } from './failure';
 import type { Script } from './script';
 
 export interface EvalOptions {
@@ -69,6 +69,7 @@ export class Redis {
   readonly #commands: RedisCommands;
   readonly #commandTimeout: number;
   readonly #deadlines = new Deadlines();
+  readonly #batches: Batches | undefined;
   #lostConnections = 0;
   readonly #onLostConnection = (): void => {
     this.#lostConnections++;
@@ -78,6 +79,8 @@ export class Redis {
     this.client = client;
     this.#commands = client.withCommandOptions?.(optionsFor(client)) ?? client;
     this.#commandTimeout = commandTimeout;
+    // A plain client of node-redis has one connection to one server, as far as it knows.
+    if (client.socketEpoch !== undefined) this.#batches = new Batches(this.#commands);
     if (client.socketEpoch !== undefined) return;
     for (const event of LOST_CONNECTION) client.on?.(event, this.#onLostConnection);
   }
@@ -108,37 +111,18 @@ export class Redis {
   }
 
   /**
-   * Runs a script: EVALSHA, and EVAL where the server does not know it (NOSCRIPT; also after a failover).
-   * `asText`: EVAL at once, where a second round trip would come too late.
+   * Runs a script. `asText`: without trying whether the server knows it, where a second round trip would come too late.
    * Rejects with `CommandTimeoutError` after `timeout` ms, at most the `commandTimeout`; the outcome is unknown then.
    */
   run(script: Script, keys: string[], args: string[], timeout: number, asText = false): Promise<unknown> {
+    const limit = Math.min(timeout, this.#commandTimeout);
     return new Promise((resolve, reject) => {
-      const options = { keys, arguments: args };
-      const sentAt = clock.now();
-      const sent = asText ? this.#commands.eval(script.source, options) : this.#commands.evalSha(script.sha1, options);
-      let late: ((answer: Promise<unknown>) => void) | undefined;
-      const deadline = this.#deadlines.add(sentAt + Math.min(timeout, this.#commandTimeout), sentAt, () => {
-        const error = new CommandTimeoutError(clock.now() - sentAt, new Promise((tell) => (late = tell)));
-        // After a pause of the event loop the answer may lie in the socket's buffer: it is read first.
-        void clock.immediate().then(() => reject(error));
-      });
-      const answered = (value: unknown): void => {
-        if (late === undefined) this.#deadlines.remove(deadline);
-        else late(Promise.resolve(value));
-        resolve(value);
-      };
-      const failed = (error: unknown): void => {
-        if (late === undefined) this.#deadlines.remove(deadline);
-        else late(Promise.reject(error));
-        reject(error);
-      };
-      sent.then(answered, (error: unknown) => {
-        if (!isNoScript(error)) failed(error);
-        // One deadline for both. When it has passed, to send the script would only do harm: nobody waits for its answer.
-        else if (late === undefined) this.#commands.eval(script.source, options).then(answered, failed);
-        else late(Promise.reject(error));
-      });
+      const call = new Call(script, keys, args, limit, this.#deadlines, resolve, reject);
+      if (asText || this.#batches === undefined) {
+        evaluate(this.#commands, script, { keys, arguments: args }, call, asText);
+      } else {
+        this.#batches.add(call);
+      }
     });
   }
 }

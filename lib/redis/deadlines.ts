@@ -6,7 +6,7 @@ export interface Deadline extends Linked<Deadline> {
   /** On the monotonic clock. */
   readonly at: number;
   /** Called once, when it is not over by then. */
-  readonly missed: () => void;
+  missed(): void;
 }
 
 /**
@@ -19,12 +19,11 @@ export class Deadlines {
   #timer: NodeJS.Timeout | undefined;
   #wakesAt = Number.POSITIVE_INFINITY;
 
-  add(at: number, now: number, missed: () => void): Deadline {
-    const deadline: Deadline = { at, missed, previous: undefined, next: undefined };
+  add(deadline: Deadline, now: number): void {
     this.#pending.append(deadline);
+    const { at } = deadline;
     // A timer that is overdue may never come: it was set on a clock that an application's tests have put away.
-    if (at < this.#wakesAt || this.#wakesAt < now) this.#wakeBy(Math.min(at, Math.max(this.#wakesAt, now)), now);
-    return deadline;
+    if (at < this.#wakesAt || this.#wakesAt < now) this.#wakeBy(Math.min(at, Math.max(this.#wakesAt, now + 1)), now);
   }
 
   /** It is over. Only once, and not for one that was missed. */

@@ -61,6 +61,6 @@ export function isServerAnswer(error: unknown): boolean {
 }
 
 /** An Error of another realm, a test environment's for one, is no instance of ours. */
-function isErrorLike(error: unknown): error is Error {
+export function isErrorLike(error: unknown): error is Error {
   return typeof (error as Partial<Error> | null)?.message === 'string';
 }

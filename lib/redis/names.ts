@@ -3,6 +3,8 @@ export class LockNames {
   /** The key of the lock. */
   readonly lock: string;
   readonly #registryKey: string;
+  /** Of its companions; made for the first of them. */
+  #stem: string | undefined;
 
   /** Without a registryKey, where the lock type allows that, the key is the lock's name. */
   constructor(registryKey: string, key: string) {
@@ -25,11 +27,8 @@ export class LockNames {
    * keeps it. Braces that make no hash tag leave no way to name a second key of the same slot.
    */
   companion(suffix: string): string {
-    if (hashTag(this.lock) !== undefined) return `${this.lock}:${suffix}`;
-    if (/[{}]/.test(this.lock)) {
-      throw new RangeError(`Expected the braces in "${this.lock}" to make a hash tag, as in "{tag}:rest"`);
-    }
-    return `{${this.lock}}:${suffix}`;
+    this.#stem ??= stem(this.lock);
+    return `${this.#stem}:${suffix}`;
   }
 
   /** A key or channel that belongs to the lock, as Redisson names it: braces in the lock's name are taken for a hash tag. */
@@ -50,4 +49,12 @@ export function hashTag(name: string): string | undefined {
   const open = name.indexOf('{');
   const close = open < 0 ? -1 : name.indexOf('}', open);
   return close > open + 1 ? name.slice(open + 1, close) : undefined;
+}
+
+function stem(lock: string): string {
+  if (hashTag(lock) !== undefined) return lock;
+  if (/[{}]/.test(lock)) {
+    throw new RangeError(`Expected the braces in "${lock}" to make a hash tag, as in "{tag}:rest"`);
+  }
+  return `{${lock}}`;
 }

@@ -1,5 +1,5 @@
-import { Script } from '../redis/script';
-import { deleteBy } from './string-key';
+import { LockScript, Script } from '../redis/script';
+import { deleteBy, isFound } from './string-key';
 
 /*
  * The fair lock in Redis, all keys in one hash slot:
@@ -12,7 +12,7 @@ import { deleteBy } from './string-key';
  *   fence    string   the last fencing token
  *
  * A ticket is "<process>:<number>". KEYS of every script: lock, queue, tickets [, fence]. ARGV of every script begins
- * with: process that asks, prefix of the channels, PUBLISH or SPUBLISH, life of the fence in ms.
+ * with: PUBLISH or SPUBLISH, life of the fence in ms; and goes on with a ticket of the process that asks.
  *
  * Every script bears being executed twice. Times of the server are in microseconds.
  */
@@ -32,9 +32,12 @@ const DEPUTY_AMONG = 1_000;
 /** So many tickets are read at a time. */
 const BATCH = 50;
 
-const BASICS = `
+const NAMES = `
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local me, prefix, publish, fenceLife = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local publish, fenceLife = ARGV[1], ARGV[2]
+`;
+
+const TIME = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 `;
@@ -47,12 +50,15 @@ if fence then
   redis.call('SET', fence, token, 'PX', fenceLife)
 end`;
 
-/** Beside them stands what a script does where nobody waits: Lua makes functions anew at every call, and that takes time. */
+/** After what a script does where nobody waits: Lua makes functions anew at every call. */
 const FUNCTIONS = `
 -- Lua prints no more than 14 digits by itself.
 local function digits(number) return string.format('%.0f', number) end
 
 local function processOf(ticket) return string.match(ticket, '^(.*):') end
+
+-- The process that asks.
+local me = processOf(ARGV[3])
 
 local function forget(ticket)
   redis.call('ZREM', queue, ticket)
@@ -73,7 +79,7 @@ local function claim(ticket, ttl)
 end
 `;
 
-const HAND_ON = `${FUNCTIONS}${TAKE}
+const HAND_ON = `${TIME}${FUNCTIONS}${TAKE}
 local function mint()
   ${MINT}
   return token
@@ -91,7 +97,7 @@ end
 
 -- Tells a process of a grant, or that it is to look again; how many of its connections heard it.
 local function tell(process, message)
-  local heard = redis.pcall(publish, prefix .. process, message)
+  local heard = redis.pcall(publish, string.gsub(queue, 'queue$', 'grants:') .. process, message)
   return type(heard) == 'number' and heard or 0
 end
 
@@ -166,20 +172,21 @@ end
 /**
  * ARGV ticket, ttl, score or 0, how it is told or "${TOLD.never}" (it does not wait), for each ticket that asks.
  * A ticket that was dropped sends its first score again and has its old place.
- * Returns { ticket of the process that has the lock now or "", its token, life of the lock's key in ms, server time,
- * score of each ticket that asked }.
+ * Returns the token, or 1 without a fence, when the lock was free and nobody waited; else { ticket of the process that
+ * has the lock now or "", its token, life of the lock's key in ms, server time, score of each ticket that asked }.
  */
-export const ASK = new Script(`${BASICS}
+export const ASK = new LockScript(`${NAMES}
 local holder = redis.call('GET', lock)
-if not holder and #ARGV == 8 and redis.call('EXISTS', queue) == 0 then
-  redis.call('SET', lock, ARGV[5], 'PX', ARGV[6])
-  ${MINT}
-  return { ARGV[5], token, tonumber(ARGV[6]), string.format('%.0f', now), ARGV[7] }
+if not holder and #ARGV == 6 and redis.call('EXISTS', queue) == 0 then
+  redis.call('SET', lock, ARGV[3], 'PX', ARGV[4])
+  if not fence then return 1 end
+  ${TIME}${MINT}
+  return token
 end
 ${HAND_ON}
 local mine, token, scores = '', '', {}
 local life = math.max(0, redis.call('PTTL', lock)) + ${TICKET_GRACE}
-for i = 5, #ARGV, 4 do
+for i = 3, #ARGV, 4 do
   local ticket, ttl, score, told = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   if ticket == holder then
     claim(ticket, ttl)
@@ -205,25 +212,27 @@ if not holder then
   local granted, minted = handOn()
   if granted == false then
     -- Nobody who waits is alive, and who asks does not wait.
-    give(ARGV[5], ARGV[6])
-    granted, minted = ARGV[5], mint()
+    give(ARGV[3], ARGV[4])
+    granted, minted = ARGV[3], mint()
   end
   if granted ~= true then mine, token = granted, minted end
 end
 return { mine, token, redis.call('PTTL', lock), digits(now), unpack(scores) }`);
 
 /**
- * ARGV ticket, command that deletes, name of the lock, channels of spin and pub-sub. Takes the ticket out, and passes on
- * the lock if it is the ticket's: the release of a holder, and of a grant that nobody waits for any more.
- * Returns { 1 or 2 it was the ticket's (2: deleted by DEL), 0 nobody's, -1 another's; then as ASK, without scores }.
+ * ARGV ticket, command that deletes, channels of spin and pub-sub. Takes the ticket out, and passes on the lock if it is
+ * the ticket's: the release of a holder, and of a grant that nobody waits for any more.
+ * Returns 1 or 2 when it was the ticket's and nobody waited (2: deleted by DEL); else { 1 or 2 the same, 0 nobody's,
+ * -1 another's; then as ASK, without scores }.
  */
-export const LEAVE = new Script(`${BASICS}
-local ticket = ARGV[5]
+export const LEAVE = new LockScript(
+  `${NAMES}
+local ticket = ARGV[3]
 local holder = redis.call('GET', lock)
 if holder == ticket and redis.call('EXISTS', queue, tickets) == 0 then
-  ${deleteBy('ARGV[6]')}
-  for i = 8, #ARGV do redis.pcall('PUBLISH', ARGV[i], ARGV[7]) end
-  return { deleted, '', '', -2, string.format('%.0f', now) }
+  ${deleteBy('ARGV[4]')}
+  for i = 5, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end
+  return deleted
 end
 ${HAND_ON}
 if redis.call('HGET', tickets, 'granted') == ticket then redis.call('HDEL', tickets, 'granted') end
@@ -235,20 +244,22 @@ if answer >= 0 then
   if type(granted) == 'string' then
     mine, token = granted, minted
   elseif not granted and answer == 1 then
-    ${deleteBy('ARGV[6]')}
+    ${deleteBy('ARGV[4]')}
     answer = deleted
-    for i = 8, #ARGV do redis.pcall('PUBLISH', ARGV[i], ARGV[7]) end
+    for i = 5, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end
   end
 end
-return { answer, mine, token, redis.call('PTTL', lock), digits(now) }`);
+return { answer, mine, token, redis.call('PTTL', lock), digits(now) }`,
+  (reply) => isFound(Array.isArray(reply) ? reply[0] : reply),
+);
 
 /**
  * ARGV ticket, ttl. Makes a grant last as long as was asked for.
  * Returns { life of the lock's key in ms, or -1 nobody's, -2 another's; server time }.
  */
-export const CLAIM = new Script(`${BASICS}${FUNCTIONS}${TAKE}
+export const CLAIM = new Script(`${NAMES}${TIME}${FUNCTIONS}${TAKE}
 local holder = redis.call('GET', lock)
-if holder ~= ARGV[5] then return { holder and -2 or -1, digits(now) } end
-claim(ARGV[5], ARGV[6])
+if holder ~= ARGV[3] then return { holder and -2 or -1, digits(now) } end
+claim(ARGV[3], ARGV[4])
 hear()
 return { redis.call('PTTL', lock), digits(now) }`);

@@ -12,7 +12,7 @@ import { ownership } from './renewals';
 import { ServerClock } from './server-clock';
 import { Claim, type Grant, type Ownership, type Refusal, type Released } from './strategy';
 import { FENCE_LIFE, StringKeyStrategy } from './string-key';
-import { processOf, type RoomServices, Ticket, WaitingRoom } from './waiting-room';
+import { type RoomServices, Ticket, WaitingRoom } from './waiting-room';
 
 /** A grant is entered unclaimed only as long as so much of its window is left: the claim has to arrive within it. */
 const ENTER_WITHIN = CLAIM_WINDOW / 2;
@@ -96,8 +96,12 @@ export class FairStrategy extends StringKeyStrategy {
       this.#missedReply(names, error);
       throw error;
     });
+    if (answer.mine === owner) {
+      const grant = this.#enter(claim, this.#grant(answer));
+      room?.lookAfter(answer.life);
+      return grant;
+    }
     room?.lookAfter(answer.life);
-    if (answer.mine === owner) return this.#enter(claim, this.#grant(answer));
     return { granted: false, remaining: answer.life, roundTrip: clock.now() - answer.sentAt };
   }
 
@@ -117,10 +121,12 @@ export class FairStrategy extends StringKeyStrategy {
   override async release({ names, owner }: Claim, timeout: number): Promise<Released> {
     this.#rooms.get(names.lock)?.dismiss(owner);
     if (this.#entered.get(names) === owner) this.#entered.delete(names);
-    const args = [owner, this.deleteCommand, names.lock, ...this.channels(names)];
+    const args = [owner, this.deleteCommand, ...this.channels(names)];
     const sentAt = clock.now();
     try {
-      const [answer, ...rest] = await this.#run(LEAVE, names, args, timeout);
+      const reply = await this.#run(LEAVE, names, args, timeout);
+      if (!Array.isArray(reply)) return this.released(Number(reply));
+      const [answer, ...rest] = reply;
       this.#take(names, rest, sentAt);
       return this.released(Number(answer));
     } catch (error) {
@@ -158,12 +164,19 @@ export class FairStrategy extends StringKeyStrategy {
   async #ask(names: LockNames, tickets: readonly Ticket[], timeout = this.#commandTimeout): Promise<Answer> {
     const told = this.#rooms.get(names.lock)?.isListening ? TOLD.byMessage : TOLD.byPolling;
     const sentAt = clock.now();
-    const args = tickets.flatMap(({ claim }) => {
+    const args: string[] = [];
+    for (const { claim } of tickets) {
       if (claim.waits) claim.place ??= { sentAt, rank: NO_RANK };
-      return [claim.owner, String(claim.ttl), claim.place?.rank ?? NO_RANK, claim.waits ? told : TOLD.never];
-    });
+      args.push(claim.owner, String(claim.ttl), claim.place?.rank ?? NO_RANK, claim.waits ? told : TOLD.never);
+    }
     const reply = await this.#run(ASK, names, args, timeout);
-    const [mine, token, life, time, ...ranks] = reply;
+    const [only] = tickets;
+    if (!Array.isArray(reply) && only !== undefined) {
+      const answer = { mine: only.claim.owner, token: String(reply), life: only.claim.ttl, sentAt };
+      only.deliver(this.#grant(answer));
+      return answer;
+    }
+    const [mine, token, life, time, ...ranks] = reply as unknown[];
     tickets.forEach(({ claim: { place } }, i) => {
       if (place !== undefined) place.rank = String(ranks[i]);
     });
@@ -252,7 +265,7 @@ export class FairStrategy extends StringKeyStrategy {
       try {
         const timeout = Math.max(LEAST_PAUSE, (until - sentAt) / 2);
         // As text: an unknown script would cost another round trip, and a task may block the event loop meanwhile.
-        const [life, time] = await this.#run(CLAIM, names, [owner, String(ttl)], timeout, true);
+        const [life, time] = (await this.#run(CLAIM, names, [owner, String(ttl)], timeout, true)) as unknown[];
         this.#serverClock.note(sentAt, clock.now(), Number(time) / 1000, this.#connection);
         return ownership(Number(life), sentAt);
       } catch (cause) {
@@ -268,18 +281,10 @@ export class FairStrategy extends StringKeyStrategy {
     return connectionEpoch === undefined ? undefined : `${connectionEpoch}/${this.#subscriber.reconnects}`;
   }
 
-  async #run(
-    script: Script,
-    names: LockNames,
-    args: readonly string[],
-    timeout: number,
-    asText = false,
-  ): Promise<unknown[]> {
+  #run(script: Script, names: LockNames, args: readonly string[], timeout: number, asText = false): Promise<unknown> {
     const keys = [names.lock, names.companion('queue'), names.companion('tickets')];
     if (this.fencing) keys.push(names.companion('fence'));
-    const [owner = ''] = args;
-    const common = [processOf(owner), channelPrefix(names), this.#publish, FENCE_LIFE];
-    return (await this.redis.run(script, keys, [...common, ...args], timeout, asText)) as unknown[];
+    return this.redis.run(script, keys, [this.#publish, FENCE_LIFE, ...args], timeout, asText);
   }
 }
 

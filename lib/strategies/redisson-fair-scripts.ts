@@ -1,6 +1,6 @@
-import { Script } from '../redis/script';
+import { LockScript } from '../redis/script';
 import { HOLD, MINT, TELL, WHOSE } from './redisson-hash';
-import { deleteBy } from './string-key';
+import { deleteBy, isFound } from './string-key';
 
 /*
  * Redisson's fair lock, all keys in one hash slot:
@@ -44,7 +44,7 @@ end`;
  * Returns 1 when the lock is the owner's, with a token key its token; else { ms after which it may be another's turn }:
  * the life of the holder's key, or, when the lock is free, for how long the place of the first in the queue is kept.
  */
-export const OBTAIN = new Script(`${PRELUDE}${MINT}${HOLD}
+export const OBTAIN = new LockScript(`${PRELUDE}${MINT}${HOLD}
 local owner, ttl, wait = ARGV[1], ARGV[2], tonumber(ARGV[3])
 dropStale()
 local head = redis.call('LINDEX', queue, 0)
@@ -80,7 +80,8 @@ return { life }`);
  * the owner's, and else takes the owner out of the queue; the first in it is told when the lock is free.
  * Returns 1 or 2 deleted (2: by DEL, since the command is not to be had); 0 nobody's; -1 another owner's.
  */
-export const LEAVE = new Script(`${PRELUDE}${WHOSE}${TELL}
+export const LEAVE = new LockScript(
+  `${PRELUDE}${WHOSE}${TELL}
 local owner, wait = ARGV[1], tonumber(ARGV[2])
 dropStale()
 if redis.call('ZSCORE', timeouts, owner) then
@@ -100,4 +101,6 @@ if found == 1 then
 end
 local head = redis.call('LINDEX', queue, 0)
 if head then tell(ARGV[4], ARGV[5] .. ':' .. head) end
-return found`);
+return found`,
+  isFound,
+);

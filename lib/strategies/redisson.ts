@@ -1,16 +1,16 @@
 import type { Redis } from '../redis/client';
 import type { LockNames } from '../redis/names';
-import { Script } from '../redis/script';
+import { LockScript } from '../redis/script';
 import type { StrategySettings } from './index';
 import { PubSubStrategy } from './pub-sub';
 import { CHANNEL, HOLD, MINT, REDISSON_WATCHDOG_TIMEOUT, RENEW, TELL, TOKEN, UNLOCKED, WHOSE } from './redisson-hash';
-import { deleteBy, type KeyScripts } from './string-key';
+import { deleteBy, isFound, type KeyScripts } from './string-key';
 
 /**
  * KEYS lock [, token]; ARGV owner, ttl in ms.
  * Returns 1 when the lock is the owner's, with a token key its token; else { life of the holder's key in ms }.
  */
-const OBTAIN = new Script(`${MINT}${HOLD}
+const OBTAIN = new LockScript(`${MINT}${HOLD}
 if redis.call('EXISTS', KEYS[1]) == 0 then
   hold(ARGV[1], ARGV[2])
   return mint(2)
@@ -24,12 +24,15 @@ return mint(2, true)`);
  * KEYS lock; ARGV owner, command that deletes, PUBLISH or SPUBLISH, channel.
  * Returns 1 or 2 deleted (2: by DEL, since the command is not to be had); 0 nobody's; -1 another owner's.
  */
-const RELEASE = new Script(`${WHOSE}${TELL}
+const RELEASE = new LockScript(
+  `${WHOSE}${TELL}
 local found = whose(KEYS[1], ARGV[1])
 if found ~= 1 then return found end
 ${deleteBy('ARGV[2]')}
 tell(ARGV[3], ARGV[4])
-return deleted`);
+return deleted`,
+  isFound,
+);
 
 /**
  * KEYS lock [, token]; ARGV owner, next owner, ttl in ms, (unused), listeners of our own or -1, command that deletes,
@@ -38,7 +41,7 @@ return deleted`);
  * Returns 1 or the token when it is the next owner's; { 1 or 2 deleted, listeners of others }; { 0 } nobody's;
  * { -1 } another owner's.
  */
-const TRANSFER = new Script(`${WHOSE}${MINT}${HOLD}${TELL}
+const TRANSFER = new LockScript(`${WHOSE}${MINT}${HOLD}${TELL}
 local found = whose(KEYS[1], ARGV[1])
 if type(found) == 'table' then return found end
 if found < 1 then

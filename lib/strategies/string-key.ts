@@ -1,7 +1,7 @@
 import { clock, reliableUntil } from '../clock';
 import type { Redis } from '../redis/client';
 import type { LockNames } from '../redis/names';
-import { Script } from '../redis/script';
+import { LockScript, Script } from '../redis/script';
 import type { Wait } from '../wait';
 import type { StrategySettings } from './index';
 import { EXTEND, NOBODYS, Renewals } from './renewals';
@@ -40,13 +40,13 @@ if type(redis.pcall(${command}, KEYS[1])) == 'table' then
 end`;
 
 /**
- * Tells those who wait, on the channels from ARGV[first] on: `heard` is how many listen. pcall: a user without rights
- * on channels could not release otherwise, and who waits for a message looks again by itself.
+ * Tells those who wait the lock's name, on the channels from ARGV[first] on: `heard` is how many listen. pcall: a user
+ * without rights on channels could not release otherwise, and who waits for a message looks again by itself.
  */
-const tell = (name: string, first: number) => `
+const tell = (first: number) => `
 local heard = 0
 for i = ${first}, #ARGV do
-  local listening = redis.pcall('PUBLISH', ARGV[i], ${name})
+  local listening = redis.pcall('PUBLISH', ARGV[i], KEYS[1])
   if type(listening) == 'number' then heard = heard + listening end
 end`;
 
@@ -54,19 +54,20 @@ end`;
  * KEYS lock [, fence]; ARGV owner, ttl in ms, life of the fence in ms.
  * Returns 1 when the lock is the owner's, with a fence its token as text; else { life of the holder's key in ms }.
  */
-const OBTAIN = new Script(`
-local holder = redis.call('GET', KEYS[1])
-if not holder then
-  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-elseif holder == ARGV[1] then
-  -- Ours already: the reply of an earlier attempt was lost. A late repetition must not shorten a renewed life.
+const OBTAIN = new LockScript(`
+-- pcall: a server that may not write can still tell that the lock is held, or that it is the owner's already.
+local set = redis.pcall('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
+local isNew = set and set.ok
+if not isNew then
+  local holder = redis.call('GET', KEYS[1])
+  if not holder then return set end
+  if holder ~= ARGV[1] then return { redis.call('PTTL', KEYS[1]) } end
+  -- The reply of an earlier attempt was lost. A late repetition must not shorten a renewed life.
   if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-else
-  return { redis.call('PTTL', KEYS[1]) }
 end
 if not KEYS[2] then return 1 end
 local last = redis.call('GET', KEYS[2])
-if last and holder then return last end
+if last and not isNew then return last end
 ${mint('ARGV[3]')}`);
 
 /**
@@ -75,10 +76,11 @@ ${mint('ARGV[3]')}`);
 export const ASSERT_WRITABLE = `redis.call('PEXPIRE', KEYS[1], 1)`;
 
 /**
- * KEYS lock; ARGV owner, command that deletes, name of the lock, channels.
+ * KEYS lock; ARGV owner, command that deletes, channels.
  * Returns 1 or 2 deleted (2: by DEL, since the command is not to be had); 0 nobody's; -1 another owner's.
  */
-const RELEASE = new Script(`
+const RELEASE = new LockScript(
+  `
 local holder = redis.pcall('GET', KEYS[1])
 if not holder then
   ${ASSERT_WRITABLE}
@@ -87,17 +89,19 @@ end
 -- Also when a key of another type stands where ours was.
 if holder ~= ARGV[1] then return -1 end
 ${deleteBy('ARGV[2]')}
-${tell('ARGV[3]', 4)}
-return deleted`);
+${tell(3)}
+return deleted`,
+  isFound,
+);
 
 /**
  * KEYS lock [, fence]; ARGV owner, next owner, ttl in ms, life of the fence in ms, listeners of our own or -1, command
- * that deletes, name of the lock, channels. With -1 the lock is handed over in any case; else it is given up when
+ * that deletes, channels. With -1 the lock is handed over in any case; else it is given up when
  * others than ourselves listen.
  * Returns 1 or the token when it is the next owner's; { 1 or 2 deleted, listeners of others }; { 0 } nobody's;
  * { -1 } another owner's.
  */
-const TRANSFER = new Script(`
+const TRANSFER = new LockScript(`
 local holder = redis.call('GET', KEYS[1])
 if not holder then
   ${ASSERT_WRITABLE}
@@ -108,7 +112,7 @@ if holder == ARGV[2] then return last or 1 end
 if holder ~= ARGV[1] then return { -1 } end
 local own = tonumber(ARGV[5])
 if own >= 0 then
-  ${tell('ARGV[7]', 8)}
+  ${tell(7)}
   if heard > own then
     ${deleteBy('ARGV[6]')}
     return { deleted, heard - own }
@@ -119,6 +123,11 @@ redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 if not KEYS[2] then return 1 end
 ${mint('ARGV[4]')}`);
+
+/** Of a script that releases. */
+export function isFound(answer: unknown): boolean {
+  return Number(answer) > 0;
+}
 
 /** As `Renewals` has it. */
 const RENEW = new Script(`
@@ -221,7 +230,7 @@ export abstract class StringKeyStrategy implements LockStrategy {
 
   /** How a release is told: the last of the scripts' ARGV. */
   protected news(names: LockNames): readonly string[] {
-    return [names.lock, ...this.channels(names)];
+    return this.channels(names);
   }
 
   /** The key of the fencing counter. Throws `RangeError` when it could not share the lock's hash slot. */

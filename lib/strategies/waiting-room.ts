@@ -121,6 +121,7 @@ export class WaitingRoom {
 
   /** The lock's key lives for so many ms yet: looks then, if nothing has happened. */
   lookAfter(life: number): void {
+    if (this.#tickets.size === 0) return;
     const idle = this.#services.idleBetweenTries;
     const end = life >= 0 ? life : 10 * idle;
     const polling = this.isListening ? end : Math.min(end, idle);

@@ -1,0 +1,104 @@
+import { clock } from '../clock';
+import type { EvalOptions, RedisCommands } from './client';
+import type { Deadline, Deadlines } from './deadlines';
+import { CommandTimeoutError, isNoScript } from './failure';
+import type { Script } from './script';
+
+/** Whoever gets the answer of Redis. */
+export interface Receiver {
+  /** Nobody waits for the answer any more: to send something now would only do harm. */
+  readonly isOver: boolean;
+  answer(reply: unknown): void;
+  fail(error: unknown): void;
+}
+
+/**
+ * Runs a script: EVALSHA, and EVAL where the server does not know it (NOSCRIPT; also after a failover).
+ * `asText`: EVAL at once, where a second round trip would come too late.
+ */
+export function evaluate(
+  commands: RedisCommands,
+  script: Script,
+  options: EvalOptions,
+  receiver: Receiver,
+  asText = false,
+): void {
+  const answered = (reply: unknown): void => receiver.answer(reply);
+  const failed = (error: unknown): void => receiver.fail(error);
+  try {
+    const sent = asText ? commands.eval(script.source, options) : commands.evalSha(script.sha1, options);
+    sent.then(answered, (error: unknown) => {
+      if (isNoScript(error) && !receiver.isOver) commands.eval(script.source, options).then(answered, failed);
+      else failed(error);
+    });
+  } catch (error) {
+    failed(error);
+  }
+}
+
+/** One run of a script: settles with the answer of Redis, or at its deadline, whichever comes first. */
+export class Call implements Deadline, Receiver {
+  readonly script: Script;
+  readonly keys: string[];
+  readonly args: string[];
+  readonly at: number;
+  previous: Deadline | undefined;
+  next: Deadline | undefined;
+
+  readonly #madeAt: number;
+  readonly #deadlines: Deadlines;
+  readonly #resolve: (reply: unknown) => void;
+  readonly #reject: (error: unknown) => void;
+  /** After the deadline: where the answer goes that may still come. */
+  #late: ((answer: Promise<unknown>) => void) | undefined;
+
+  /** `timeout` in ms. */
+  constructor(
+    script: Script,
+    keys: string[],
+    args: string[],
+    timeout: number,
+    deadlines: Deadlines,
+    resolve: (reply: unknown) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.script = script;
+    this.keys = keys;
+    this.args = args;
+    this.#madeAt = clock.now();
+    this.at = this.#madeAt + timeout;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#deadlines = deadlines;
+    deadlines.add(this, this.#madeAt);
+  }
+
+  /** Its deadline has passed. */
+  get isOver(): boolean {
+    return this.#late !== undefined;
+  }
+
+  answer(reply: unknown): void {
+    if (this.#late === undefined) this.#deadlines.remove(this);
+    else this.#late(Promise.resolve(reply));
+    this.#resolve(reply);
+  }
+
+  fail(error: unknown): void {
+    if (this.#late === undefined) {
+      this.#deadlines.remove(this);
+      this.#reject(error);
+      return;
+    }
+    this.#late(Promise.reject(error));
+    // "No such script" is no answer to a caller: the script would have been sent, in time.
+    if (!isNoScript(error)) this.#reject(error);
+  }
+
+  /** As Deadline. */
+  missed(): void {
+    const error = new CommandTimeoutError(clock.now() - this.#madeAt, new Promise((tell) => (this.#late = tell)));
+    // After a pause of the event loop the answer may lie in the socket's buffer: it is read first.
+    void clock.immediate().then(() => this.#reject(error));
+  }
+}
