@@ -69,8 +69,9 @@ export class RedisLease implements HeldLease, WatchedLease {
     this.#keeper = keeper;
     this.#until = grant.until;
     this.#drift = claim.drift;
-    this.renewUntil = request.renew ? clock.now() + services.settings.maxHold : Number.NEGATIVE_INFINITY;
-    services.watchdog.add(this);
+    const now = clock.now();
+    this.renewUntil = request.renew ? now + services.settings.maxHold : Number.NEGATIVE_INFINITY;
+    services.watchdog.add(this, now);
     this.#isClaimed = grant.confirmation !== undefined;
     void grant.confirmation?.then((ownership) => {
       this.#isClaimed = false;
@@ -220,10 +221,10 @@ export class RedisLease implements HeldLease, WatchedLease {
 
   async #release(): Promise<void> {
     const { orphans, settings } = this.#services;
-    const bound = Math.min(settings.commandTimeout, Math.max(this.#until - clock.now(), RELEASE_AT_LEAST));
-    const endsAt = clock.now() + bound;
+    const now = clock.now();
+    const bound = Math.min(settings.commandTimeout, Math.max(this.#until - now, RELEASE_AT_LEAST));
     try {
-      const outcome = await this.#giveBack(endsAt);
+      const outcome = await this.#giveBack(bound, now + bound);
       if (outcome !== 'released') {
         this.#loss = outcome;
         this.#abort?.abort(this.lossError());
@@ -244,19 +245,22 @@ export class RedisLease implements HeldLease, WatchedLease {
   }
 
   /** Hands the lock over to the next local caller, or releases it, and tries that again after a failure that passes. */
-  async #giveBack(endsAt: number): Promise<Released> {
+  async #giveBack(bound: number, endsAt: number): Promise<Released> {
     const { strategy, redis } = this.#services;
     const disruptions = redis.disruptions;
     // Half of the time, so that there is some left for the release of what could not be handed over.
-    let outcome = await this.#keeper.handOver(this, (endsAt - clock.now()) / 2);
+    const handingOver = this.#keeper.handOver(this, bound / 2);
+    let outcome = handingOver === undefined ? undefined : await handingOver;
     let isRepeated = outcome === 'unknown';
+    let timeout = handingOver === undefined ? bound : endsAt - clock.now();
     for (let interval = 10; outcome === undefined || outcome === 'unknown'; interval *= 2) {
       try {
-        outcome = await strategy.release(this.claim, endsAt - clock.now());
+        outcome = await strategy.release(this.claim, timeout);
       } catch (error) {
         if (isFinal(error) || clock.now() + interval >= endsAt) throw error;
         if (!isServerAnswer(error)) isRepeated = true;
         await pause(interval);
+        timeout = endsAt - clock.now();
       }
     }
     if (outcome === 'released' || !(isRepeated || disruptions !== redis.disruptions)) return outcome;

@@ -40,9 +40,9 @@ export class Watchdog {
     this.#commandTimeout = commandTimeout;
   }
 
-  add(lease: WatchedLease): void {
+  add(lease: WatchedLease, now: number): void {
     this.#leases.append(lease);
-    this.#schedule(lease, clock.now() + renewalInterval(lease));
+    this.#schedule(lease, now + renewalInterval(lease));
   }
 
   /** The timer is left as it is: setting it anew at every unlock would cost more than one tick for nothing. */

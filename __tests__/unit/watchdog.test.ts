@@ -38,7 +38,7 @@ class FakeLease implements WatchedLease {
     this.claim = new Claim(new LockNames('unit', 'key'), `owner:${++sequence}`, { ttl, waits: true }, 1);
     this.until = reliableUntil(time.now, ttl);
     this.renewUntil = time.now + renewFor;
-    watchdog.add(this);
+    watchdog.add(this, time.now);
   }
 
   isSuspectAt(): boolean {

@@ -1,4 +1,4 @@
-import { type Call, evaluate } from './call';
+import { type Call, evaluate, type Receiver } from './call';
 import type { RedisCommands } from './client';
 import { isErrorLike, isFinal, isServerAnswer, serverErrorCode } from './failure';
 import { hashTag } from './names';
@@ -25,6 +25,8 @@ export class Batches {
   #isSharded = false;
   /** Slots that were shown to be on one server; `undefined`: enough of them. */
   #shown: Set<string> | undefined = new Set();
+  /** Calls that were not found, and are asked for again. */
+  #missing = 0;
 
   constructor(commands: RedisCommands) {
     this.#commands = commands;
@@ -37,8 +39,11 @@ export class Batches {
   #flush(): void {
     const calls = this.#waiting;
     this.#waiting = [];
-    if (calls.length === 1) for (const call of calls) this.#sendAlone(call);
-    else for (const group of this.#groups(calls)) this.#send(group);
+    for (const group of calls.length === 1 ? [calls] : this.#groups(calls)) {
+      const script = group[0]?.script;
+      if (group.length > 1 && script instanceof LockScript) this.#sendTogether(group, script);
+      else for (const call of group) this.#sendAlone(call);
+    }
   }
 
   /** Those of one script that fit together, in the order in which the first of each group was made. */
@@ -63,12 +68,6 @@ export class Batches {
     return this.#shown === undefined || script.found !== undefined;
   }
 
-  #send(calls: Call[]): void {
-    const [first] = calls;
-    if (calls.length > 1 && first?.script instanceof LockScript) this.#sendTogether(calls, first.script);
-    else for (const call of calls) this.#sendAlone(call);
-  }
-
   #sendAlone(call: Call): void {
     evaluate(this.#commands, call.script, { keys: call.keys, arguments: call.args }, call);
   }
@@ -80,64 +79,66 @@ export class Batches {
       keys.push(...call.keys);
       args.push(...call.args);
     }
-    evaluate(
-      this.#commands,
-      script.forMany,
-      { keys, arguments: args },
-      {
-        get isOver() {
-          return calls.every((call) => call.isOver);
-        },
-        answer: (replies) => {
-          calls.splice(0).forEach((call, i) => {
-            this.#settle(call, script, (replies as unknown[])[i], i > 0);
-          });
-        },
-        fail: (error) => {
-          if (serverErrorCode(error) === 'CROSSSLOT') this.#isSharded = true;
-          // One of them may be what the server refuses all of them for.
-          const refused = isServerAnswer(error) && isFinal(error);
-          for (const call of calls) {
-            if (refused && !call.isOver) this.#sendAlone(call);
-            else call.fail(error);
-          }
-        },
+    const receiver: Receiver = {
+      get isOver() {
+        return calls.every((call) => call.isOver);
       },
-    );
+      // The calls are taken out: node-redis' queue refers to what it has sent for longer than it needs it.
+      answer: (replies) => this.#settle(calls.splice(0), script, replies as unknown[]),
+      fail: (error) => this.#fail(calls.splice(0), error),
+    };
+    evaluate(this.#commands, script.forMany, { keys, arguments: args }, receiver);
   }
 
-  /** `isBehind`: another key decided on the server that ran the script. */
-  #settle(call: Call, script: LockScript, reply: unknown, isBehind: boolean): void {
-    if (isErrorLike(reply)) {
-      call.fail(reply);
-    } else if (this.#shown === undefined) {
-      call.answer(reply);
-    } else if (script.found?.(reply)) {
-      if (isBehind) for (const key of call.keys) this.#shown.add(hashTag(key) ?? key);
-      if (this.#shown.size >= PROOF) this.#shown = undefined;
-      call.answer(reply);
-    } else {
-      this.#lookFor(call, script);
+  #settle(calls: readonly Call[], script: LockScript, replies: readonly unknown[]): void {
+    const missing = this.#shown === undefined ? [] : this.#examine(this.#shown, calls, script, replies);
+    calls.forEach((call, i) => {
+      const reply = replies[i];
+      if (isErrorLike(reply)) call.fail(reply);
+      else if (missing.includes(call)) this.#lookFor(call, script);
+      else call.answer(reply);
+    });
+  }
+
+  #fail(calls: readonly Call[], error: unknown): void {
+    if (serverErrorCode(error) === 'CROSSSLOT') this.#isSharded = true;
+    // It may be for one of them that the server refuses all.
+    const isRefusal = isServerAnswer(error) && isFinal(error);
+    for (const call of calls) {
+      if (isRefusal && !call.isOver) this.#sendAlone(call);
+      else call.fail(error);
     }
   }
 
-  /** It was not found where others were. */
+  /** Takes note of what was found, unless something was not found, and returns that. */
+  #examine(shown: Set<string>, calls: readonly Call[], script: LockScript, replies: readonly unknown[]): Call[] {
+    const missing = calls.filter((_, i) => !isErrorLike(replies[i]) && !script.found?.(replies[i]));
+    // The first key decided on the server: that it was found there shows nothing.
+    if (missing.length === 0)
+      for (const { keys } of calls.slice(1)) for (const key of keys) shown.add(hashTag(key) ?? key);
+    if (shown.size >= PROOF && this.#missing === 0) this.#shown = undefined;
+    return missing;
+  }
+
+  /** Asks for one again that was not found where others were. */
   #lookFor(call: Call, script: LockScript): void {
-    evaluate(
-      this.#commands,
-      script,
-      { keys: call.keys, arguments: call.args },
-      {
-        get isOver() {
-          return call.isOver;
-        },
-        answer: (reply) => {
-          if (script.found?.(reply)) this.#isSharded = true;
-          call.answer(reply);
-        },
-        fail: (error) => call.fail(error),
+    this.#missing++;
+    const receiver: Receiver = {
+      get isOver() {
+        return call.isOver;
       },
-    );
+      answer: (reply) => {
+        this.#missing--;
+        if (script.found?.(reply)) this.#isSharded = true;
+        call.answer(reply);
+      },
+      fail: (error) => {
+        this.#missing--;
+        this.#shown?.clear();
+        call.fail(error);
+      },
+    };
+    evaluate(this.#commands, script, { keys: call.keys, arguments: call.args }, receiver);
   }
 }
 

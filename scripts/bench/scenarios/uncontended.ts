@@ -11,7 +11,7 @@ export const oneCaller: Scenario = {
   suits: everybodyAnd('floor', 'floor-evalsha'),
   play: (isQuick) => ({
     orders: [{ load: 'cycles', settings: { callers: 1 } }],
-    warmUp: isQuick ? 200 : 500,
+    warmUp: isQuick ? 1500 : 500,
     window: isQuick ? 50 : 100,
     slices: isQuick ? 8 : 12,
   }),

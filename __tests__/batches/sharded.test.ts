@@ -1,0 +1,53 @@
+import { expect, it } from '@jest/globals';
+import type { RedisClient, RedisLockRegistry } from '../../lib';
+import type { EvalOptions } from '../../lib/redis/client';
+import { LOCK_TYPES } from '../../lib/strategies';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { createRegistry } from '../support/witness';
+
+/** A proxy that shards keys over two servers, and looks at the first key only: so do twemproxy and Envoy. */
+async function sharded(servers: readonly PrivateRedis[]): Promise<RedisClient & { largest: number }> {
+  const clients = await Promise.all(servers.map((server) => server.connect()));
+  const route = ({ keys: [key = ''] = [] }: EvalOptions = {}) => {
+    const hash = [...key.replace(/^.*\{|\}.*$/g, '')].reduce((h, c) => (h * 31 + c.charCodeAt(0)) >>> 0, 7);
+    return clients[hash % clients.length] as (typeof clients)[number];
+  };
+  const proxy = {
+    socketEpoch: 1,
+    largest: 0,
+    eval: (script: string, options?: EvalOptions) => route(options).eval(script, options),
+    evalSha: (sha1: string, options?: EvalOptions) => {
+      proxy.largest = Math.max(proxy.largest, options?.keys?.length ?? 0);
+      return route(options).evalSha(sha1, options);
+    },
+  };
+  return proxy;
+}
+
+const MANY = 60;
+
+const keys = Array.from({ length: MANY }, (_, i) => `key-${i}`);
+
+describePrivate('a proxy that shards keys, and does not tell', () => {
+  it.each(LOCK_TYPES)('finds %s locks exclusive, and none lost', async (lockType) => {
+    const servers = await Promise.all([PrivateRedis.start(), PrivateRedis.start()]);
+    const [one, other] = await Promise.all([sharded(servers), sharded(servers)]);
+    const registryKey = 'sharded';
+    const registries = [one, other].map((client) => createRegistry(client, { lockType, registryKey }).registry);
+    const [holder, rival] = registries as [RedisLockRegistry, RedisLockRegistry];
+    for (let round = 0; round < 5; round++) {
+      const leases = await Promise.all(keys.map((key) => holder.obtain(key).lock({ ttl: 30_000 })));
+      // Other neighbours in every round: whatever a script is sent for, its first key is another one.
+      const order = [...keys.slice(round * 7), ...keys.slice(0, round * 7)].reverse();
+      expect(await Promise.all(order.map((key) => rival.obtain(key).tryLock()))).toEqual(order.map(() => null));
+      await Promise.all(leases.map((lease) => lease.unlock()));
+      const taken = await Promise.all(order.map((key) => rival.obtain(key).lock({ ttl: 30_000 })));
+      await Promise.all(taken.map((lease) => lease.unlock()));
+    }
+    // Once, to find out.
+    expect(one.largest).toBeGreaterThan(10);
+    one.largest = 0;
+    await Promise.all(keys.map((key) => holder.run(key, () => undefined)));
+    expect(one.largest).toBeLessThanOrEqual(4);
+  });
+});

@@ -1,0 +1,108 @@
+import { expect, it } from '@jest/globals';
+import type { Lease, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
+import { LOCK_TYPES } from '../../lib/strategies';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
+import { until } from '../support/until';
+import { createRegistry } from '../support/witness';
+
+const MANY = 60;
+
+const keys = Array.from({ length: MANY }, (_, i) => `key-${i}`);
+
+/** Shows the registry that all of its keys are on one server. */
+async function acquaint(registry: RedisLockRegistry): Promise<void> {
+  await Promise.all(keys.map((key) => registry.run(`first ${key}`, () => undefined)));
+}
+
+async function start(lockType: (typeof LOCK_TYPES)[number], options: Partial<RedisLockRegistryOptions> = {}) {
+  const redis = await PrivateRedis.start();
+  const admin = await redis.connect();
+  const { registry, nameOf } = createRegistry(await redis.connect(), { lockType, ...options });
+  await acquaint(registry);
+  const counted = async (act: () => Promise<unknown>): Promise<number> => {
+    const before = await scriptsRun(admin);
+    await act();
+    return (await scriptsRun(admin)) - before;
+  };
+  return { redis, admin, registry, nameOf, counted };
+}
+
+async function scriptsRun(admin: TestClient): Promise<number> {
+  const statistics = await admin.info('commandstats');
+  return [...statistics.matchAll(/^cmdstat_(?:evalsha|eval):calls=(\d+)/gm)].reduce((n, [, c]) => n + Number(c), 0);
+}
+
+const lockAll = (registry: RedisLockRegistry): Promise<Lease[]> =>
+  Promise.all(keys.map((key) => registry.obtain(key).lock()));
+
+const unlockAll = (leases: readonly Lease[]): Promise<unknown> => Promise.all(leases.map((lease) => lease.unlock()));
+
+describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) => {
+  it('are taken by one script and given back by one, each with an owner and a token of its own', async () => {
+    const { admin, registry, nameOf, counted } = await start(lockType, { fencing: true });
+    let leases: Lease[] = [];
+    const toLock = await counted(async () => {
+      leases = await lockAll(registry);
+    });
+    const owners = await Promise.all(
+      keys.map(async (key) =>
+        (await admin.type(nameOf(key))) === 'hash'
+          ? Object.keys(await admin.hGetAll(nameOf(key))).join()
+          : await admin.get(nameOf(key)),
+      ),
+    );
+    expect(new Set(owners).size).toBe(MANY);
+    expect(leases.every((lease) => (lease.fencingToken ?? 0) > 0 && lease.remaining > 0)).toBe(true);
+    const toUnlock = await counted(() => unlockAll(leases));
+    for (const key of keys) expect(await admin.exists(nameOf(key))).toBe(0);
+    // As many as a script that is not known yet needs.
+    expect(toLock).toBeLessThanOrEqual(2);
+    expect(toUnlock).toBeLessThanOrEqual(2);
+    const again = await Promise.all(keys.map((key) => registry.obtain(key).lock()));
+    again.forEach((lease, i) => {
+      expect(lease.fencingToken).toBeGreaterThan(leases[i]?.fencingToken ?? Number.POSITIVE_INFINITY);
+    });
+    await unlockAll(again);
+  });
+
+  it('are refused and lost each for itself', async () => {
+    const { redis, admin, registry, nameOf } = await start(lockType);
+    const other = createRegistry(await redis.connect(), { lockType, registryKey: nameOf('').slice(0, -1) });
+    const held = keys.filter((_, i) => i % 7 === 0);
+    const holders = await Promise.all(held.map((key) => other.registry.obtain(key).lock()));
+    const outcomes = await Promise.all(keys.map((key) => registry.obtain(key).tryLock()));
+    expect(keys.filter((_, i) => outcomes[i] === null)).toEqual(held);
+    await unlockAll(holders);
+    const leases = outcomes.filter((lease) => lease !== null);
+    const lost = leases.filter((_, i) => i % 5 === 0);
+    for (const lease of lost) await admin.del(nameOf(lease.key));
+    const unlocked = await Promise.allSettled(leases.map((lease) => lease.unlock()));
+    expect(leases.filter((_, i) => unlocked[i]?.status === 'rejected')).toEqual(lost);
+    expect((await admin.keys('*')).filter((key) => keys.includes(key.slice(nameOf('').length)))).toEqual([]);
+  });
+
+  it('are harmed neither by a key of another type nor by one without rights', async () => {
+    const { redis, admin, registry, nameOf } = await start(lockType);
+    await admin.lPush(nameOf('key-7'), 'not a lock');
+    const outcomes = await Promise.allSettled(keys.map((key) => registry.obtain(key).lock({ ttl: 5_000 })));
+    const failed = outcomes.flatMap((outcome, i) => (outcome.status === 'rejected' ? [[i, outcome.reason]] : []));
+    expect(failed).toEqual([[7, expect.objectContaining({ name: 'CannotAcquireLockError', key: 'key-7' })]]);
+    await Promise.all(outcomes.map((outcome) => outcome.status === 'fulfilled' && outcome.value.unlock()));
+
+    await admin.sendCommand('ACL SETUSER limited on nopass +@all &* ~*first* ~*key-1*'.split(' '));
+    const limited = createRegistry(await redis.connect({ username: 'limited', password: 'any' }), { lockType });
+    await acquaint(limited.registry);
+    const tried = await Promise.allSettled(keys.map((key) => limited.registry.obtain(key).lock()));
+    expect(keys.filter((_, i) => tried[i]?.status === 'fulfilled')).toEqual(keys.filter((key) => /key-1/.test(key)));
+  });
+
+  it('are taken also when the server has just forgotten its scripts', async () => {
+    const { admin, registry } = await start(lockType);
+    await admin.scriptFlush();
+    const leases = await lockAll(registry);
+    await admin.scriptFlush();
+    await unlockAll(leases);
+    await until(async () => (await admin.keys('*key-*')).filter((key) => !/token|fence/.test(key)).length === 0);
+  });
+});
