@@ -83,9 +83,15 @@ describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) =>
   });
 
   it('are harmed neither by a key of another type nor by one without rights', async () => {
-    const { redis, admin, registry, nameOf } = await start(lockType);
+    const { redis, admin, registry, nameOf, counted } = await start(lockType);
     await admin.lPush(nameOf('key-7'), 'not a lock');
-    const outcomes = await Promise.allSettled(keys.map((key) => registry.obtain(key).lock({ ttl: 5_000 })));
+    await Promise.all(keys.map((key) => registry.run(`again ${key}`, () => undefined)));
+    let outcomes: PromiseSettledResult<Lease>[] = [];
+    const scripts = await counted(async () => {
+      outcomes = await Promise.allSettled(keys.map((key) => registry.obtain(key).lock({ ttl: 5_000 })));
+    });
+    // One, and what the fair types send after the one that failed.
+    expect(scripts).toBeLessThan(5);
     const failed = outcomes.flatMap((outcome, i) => (outcome.status === 'rejected' ? [[i, outcome.reason]] : []));
     expect(failed).toEqual([[7, expect.objectContaining({ name: 'CannotAcquireLockError', key: 'key-7' })]]);
     await Promise.all(outcomes.map((outcome) => outcome.status === 'fulfilled' && outcome.value.unlock()));
