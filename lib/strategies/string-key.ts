@@ -55,19 +55,18 @@ end`;
  * Returns 1 when the lock is the owner's, with a fence its token as text; else { life of the holder's key in ms }.
  */
 const OBTAIN = new LockScript(`
--- pcall: a server that may not write can still tell that the lock is held, or that it is the owner's already.
-local set = redis.pcall('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
-local isNew = set and set.ok
-if not isNew then
-  local holder = redis.call('GET', KEYS[1])
-  if not holder then return set end
-  if holder ~= ARGV[1] then return { redis.call('PTTL', KEYS[1]) } end
-  -- The reply of an earlier attempt was lost. A late repetition must not shorten a renewed life.
+local holder = redis.call('GET', KEYS[1])
+if not holder then
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+elseif holder == ARGV[1] then
+  -- Ours already: the reply of an earlier attempt was lost. A late repetition must not shorten a renewed life.
   if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+else
+  return { redis.call('PTTL', KEYS[1]) }
 end
 if not KEYS[2] then return 1 end
 local last = redis.call('GET', KEYS[2])
-if last and not isNew then return last end
+if last and holder then return last end
 ${mint('ARGV[3]')}`);
 
 /**
