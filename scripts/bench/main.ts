@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Options, readOptions, UsageError, usage } from './options';
-import { endProcesses } from './processes';
+import { endProcesses, keepProcessorsAwake } from './processes';
 import { circumstances } from './report/machine';
 import { page } from './report/page';
 import { Terminal } from './report/terminal';
@@ -31,6 +31,7 @@ async function bench(options: Options): Promise<void> {
   try {
     const about = circumstances(server.name);
     terminal.say(`${about.cpu}, ${about.cores} cores; Node ${about.node}, ${about.redis}\n`);
+    keepProcessorsAwake();
     const results = await hold(server, options, terminal);
     const verdicts = results.flatMap(judge);
     terminal.say('Targets');

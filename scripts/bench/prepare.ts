@@ -13,6 +13,7 @@ export const built = {
   library: join(cache, 'library', 'index.js'),
   worker: join(cache, 'worker.js'),
   proxy: join(cache, 'proxy.js'),
+  spinner: join(cache, 'spinner.js'),
 };
 
 export function prepare(): void {
@@ -41,7 +42,7 @@ function buildLibrary(): void {
 /** Plain JavaScript starts sooner than a loader for TypeScript, and there are hundreds of processes. */
 function bundleProcesses(): void {
   buildSync({
-    entryPoints: [join(__dirname, 'worker.ts'), join(__dirname, 'proxy.ts')],
+    entryPoints: ['worker.ts', 'proxy.ts', 'spinner.ts'].map((file) => join(__dirname, file)),
     outdir: cache,
     bundle: true,
     packages: 'external',

@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { cpus } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Address, OpenOptions } from './candidates/candidate';
 import type { LoadOrder } from './loads';
@@ -15,6 +16,11 @@ const running = new Set<ChildProcess>();
 /** So that nothing is left when the bench is interrupted. */
 export function endProcesses(): void {
   for (const child of running) child.kill('SIGKILL');
+}
+
+/** Until `endProcesses`. */
+export function keepProcessorsAwake(): void {
+  for (const _ of cpus()) start(built.spinner, {});
 }
 
 function start(script: string, env: Record<string, string>): ChildProcess {

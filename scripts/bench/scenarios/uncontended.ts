@@ -11,9 +11,10 @@ export const oneCaller: Scenario = {
   suits: everybodyAnd('floor', 'floor-evalsha'),
   play: (isQuick) => ({
     orders: [{ load: 'cycles', settings: { callers: 1 } }],
-    warmUp: isQuick ? 1500 : 500,
+    // Until the compiler has done its best: at one caller's pace that takes a while.
+    warmUp: isQuick ? 700 : 2_000,
     window: isQuick ? 50 : 100,
-    slices: isQuick ? 8 : 12,
+    slices: isQuick ? 10 : 12,
   }),
   figures({ observations }) {
     const sorted = observations.flatMap(({ durations }) => durations).sort((a, b) => a - b);
@@ -35,7 +36,7 @@ export const manyKeys: Scenario = {
   suits: everybodyAnd('floor', 'floor-evalsha'),
   play: (isQuick) => ({
     orders: [{ load: 'cycles', settings: { callers: 100 } }],
-    warmUp: isQuick ? 300 : 700,
+    warmUp: isQuick ? 600 : 2_000,
     window: isQuick ? 60 : 120,
     slices: isQuick ? 6 : 12,
   }),
