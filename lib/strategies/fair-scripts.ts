@@ -1,5 +1,5 @@
 import { LockScript, Script } from '../redis/script';
-import { deleteBy, isFound } from './string-key';
+import { deleteBy, FENCE_LIFE, isFound } from './string-key';
 
 /*
  * The fair lock in Redis, all keys in one hash slot:
@@ -12,7 +12,7 @@ import { deleteBy, isFound } from './string-key';
  *   fence    string   the last fencing token
  *
  * A ticket is "<process>:<number>". KEYS of every script: lock, queue, tickets [, fence]. ARGV of every script begins
- * with: PUBLISH or SPUBLISH, life of the fence in ms; and goes on with a ticket of the process that asks.
+ * with PUBLISH or SPUBLISH, and a ticket of the process that asks.
  *
  * Every script bears being executed twice. Times of the server are in microseconds.
  */
@@ -34,7 +34,7 @@ const BATCH = 50;
 
 const NAMES = `
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local publish, fenceLife = ARGV[1], ARGV[2]
+local publish = ARGV[1]
 `;
 
 const TIME = `
@@ -47,7 +47,7 @@ const MINT = `
 local token = ''
 if fence then
   token = string.format('%.0f', math.max((tonumber(redis.call('GET', fence)) or 0) + 1, now))
-  redis.call('SET', fence, token, 'PX', fenceLife)
+  redis.call('SET', fence, token, 'PX', ${FENCE_LIFE})
 end`;
 
 /** After what a script does where nobody waits: Lua makes functions anew at every call. */
@@ -58,7 +58,7 @@ local function digits(number) return string.format('%.0f', number) end
 local function processOf(ticket) return string.match(ticket, '^(.*):') end
 
 -- The process that asks.
-local me = processOf(ARGV[3])
+local me = processOf(ARGV[2])
 
 local function forget(ticket)
   redis.call('ZREM', queue, ticket)
@@ -177,8 +177,8 @@ end
  */
 export const ASK = new LockScript(`${NAMES}
 local holder = redis.call('GET', lock)
-if not holder and #ARGV == 6 and redis.call('EXISTS', queue) == 0 then
-  redis.call('SET', lock, ARGV[3], 'PX', ARGV[4])
+if not holder and #ARGV == 5 and redis.call('EXISTS', queue) == 0 then
+  redis.call('SET', lock, ARGV[2], 'PX', ARGV[3])
   if not fence then return 1 end
   ${TIME}${MINT}
   return token
@@ -186,7 +186,7 @@ end
 ${HAND_ON}
 local mine, token, scores = '', '', {}
 local life = math.max(0, redis.call('PTTL', lock)) + ${TICKET_GRACE}
-for i = 3, #ARGV, 4 do
+for i = 2, #ARGV, 4 do
   local ticket, ttl, score, told = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   if ticket == holder then
     claim(ticket, ttl)
@@ -212,8 +212,8 @@ if not holder then
   local granted, minted = handOn()
   if granted == false then
     -- Nobody who waits is alive, and who asks does not wait.
-    give(ARGV[3], ARGV[4])
-    granted, minted = ARGV[3], mint()
+    give(ARGV[2], ARGV[3])
+    granted, minted = ARGV[2], mint()
   end
   if granted ~= true then mine, token = granted, minted end
 end
@@ -227,11 +227,11 @@ return { mine, token, redis.call('PTTL', lock), digits(now), unpack(scores) }`);
  */
 export const LEAVE = new LockScript(
   `${NAMES}
-local ticket = ARGV[3]
+local ticket = ARGV[2]
 local holder = redis.call('GET', lock)
 if holder == ticket and redis.call('EXISTS', queue, tickets) == 0 then
-  ${deleteBy('ARGV[4]')}
-  for i = 5, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end
+  ${deleteBy('ARGV[3]')}
+  for i = 4, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end
   return deleted
 end
 ${HAND_ON}
@@ -244,9 +244,9 @@ if answer >= 0 then
   if type(granted) == 'string' then
     mine, token = granted, minted
   elseif not granted and answer == 1 then
-    ${deleteBy('ARGV[4]')}
+    ${deleteBy('ARGV[3]')}
     answer = deleted
-    for i = 5, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end
+    for i = 4, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end
   end
 end
 return { answer, mine, token, redis.call('PTTL', lock), digits(now) }`,
@@ -259,7 +259,7 @@ return { answer, mine, token, redis.call('PTTL', lock), digits(now) }`,
  */
 export const CLAIM = new Script(`${NAMES}${TIME}${FUNCTIONS}${TAKE}
 local holder = redis.call('GET', lock)
-if holder ~= ARGV[3] then return { holder and -2 or -1, digits(now) } end
-claim(ARGV[3], ARGV[4])
+if holder ~= ARGV[2] then return { holder and -2 or -1, digits(now) } end
+claim(ARGV[2], ARGV[3])
 hear()
 return { redis.call('PTTL', lock), digits(now) }`);

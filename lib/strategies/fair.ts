@@ -11,7 +11,7 @@ import type { StrategySettings } from './index';
 import { ownership } from './renewals';
 import { ServerClock } from './server-clock';
 import { Claim, type Grant, type Ownership, type Refusal, type Released } from './strategy';
-import { FENCE_LIFE, StringKeyStrategy } from './string-key';
+import { StringKeyStrategy } from './string-key';
 import { type RoomServices, Ticket, WaitingRoom } from './waiting-room';
 
 /** A grant is entered unclaimed only as long as so much of its window is left: the claim has to arrive within it. */
@@ -284,7 +284,7 @@ export class FairStrategy extends StringKeyStrategy {
   #run(script: Script, names: LockNames, args: readonly string[], timeout: number, asText = false): Promise<unknown> {
     const keys = [names.lock, names.companion('queue'), names.companion('tickets')];
     if (this.fencing) keys.push(names.companion('fence'));
-    return this.redis.run(script, keys, [this.#publish, FENCE_LIFE, ...args], timeout, asText);
+    return this.redis.run(script, keys, [this.#publish, ...args], timeout, asText);
   }
 }
 

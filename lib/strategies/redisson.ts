@@ -35,7 +35,7 @@ return deleted`,
 );
 
 /**
- * KEYS lock [, token]; ARGV owner, next owner, ttl in ms, (unused), listeners of our own or -1, command that deletes,
+ * KEYS lock [, token]; ARGV owner, next owner, ttl in ms, listeners of our own or -1, command that deletes,
  * PUBLISH or SPUBLISH, channel. With -1 the lock is handed over in any case; else it is given up when others than
  * ourselves listen.
  * Returns 1 or the token when it is the next owner's; { 1 or 2 deleted, listeners of others }; { 0 } nobody's;
@@ -48,12 +48,12 @@ if found < 1 then
   if whose(KEYS[1], ARGV[2]) == 1 then return mint(2, true) end
   return { found }
 end
-local own = tonumber(ARGV[5])
+local own = tonumber(ARGV[4])
 if own >= 0 then
-  local heard = tell(ARGV[7], ARGV[8])
+  local heard = tell(ARGV[6], ARGV[7])
   local others = heard and heard - own or 1
   if others > 0 then
-    ${deleteBy('ARGV[6]')}
+    ${deleteBy('ARGV[5]')}
     return { deleted, others }
   end
 end

@@ -20,15 +20,18 @@ import type { Claim, Grant, LockStrategy, Ownership, Refusal, Released, Renewal,
  * script, which costs the server as much as a command in it.
  */
 
+/** ms; a fencing counter outlives its last use by a day; when it is gone, the server's time takes over. */
+export const FENCE_LIFE = 24 * 60 * 60 * 1000;
+
 /**
  * Mints the fencing token of an acquisition and returns it: max(last + 1, server time in microseconds). It rises with
  * every acquisition, also after the counter was lost. 16 digits are beyond what Lua prints by itself, hence
  * string.format.
  */
-const mint = (life: string) => `
+const MINT = `
 local now = redis.call('TIME')
 local token = string.format('%.0f', math.max((tonumber(last) or 0) + 1, now[1] * 1000000 + now[2]))
-redis.call('SET', KEYS[2], token, 'PX', ${life})
+redis.call('SET', KEYS[2], token, 'PX', ${FENCE_LIFE})
 return token`;
 
 /** Deletes the lock: `deleted` is 1, or 2 where the command is not to be had and DEL did it. */
@@ -51,7 +54,7 @@ for i = ${first}, #ARGV do
 end`;
 
 /**
- * KEYS lock [, fence]; ARGV owner, ttl in ms, life of the fence in ms.
+ * KEYS lock [, fence]; ARGV owner, ttl in ms.
  * Returns 1 when the lock is the owner's, with a fence its token as text; else { life of the holder's key in ms }.
  */
 const OBTAIN = new LockScript(`
@@ -67,7 +70,7 @@ end
 if not KEYS[2] then return 1 end
 local last = redis.call('GET', KEYS[2])
 if last and holder then return last end
-${mint('ARGV[3]')}`);
+${MINT}`);
 
 /**
  * A replica may be behind: that it has no key says nothing. Raises READONLY there, and does nothing elsewhere.
@@ -94,9 +97,8 @@ return deleted`,
 );
 
 /**
- * KEYS lock [, fence]; ARGV owner, next owner, ttl in ms, life of the fence in ms, listeners of our own or -1, command
- * that deletes, channels. With -1 the lock is handed over in any case; else it is given up when
- * others than ourselves listen.
+ * KEYS lock [, fence]; ARGV owner, next owner, ttl in ms, listeners of our own or -1, command that deletes, channels.
+ * With -1 the lock is handed over in any case; else it is given up when others than ourselves listen.
  * Returns 1 or the token when it is the next owner's; { 1 or 2 deleted, listeners of others }; { 0 } nobody's;
  * { -1 } another owner's.
  */
@@ -109,11 +111,11 @@ end
 local last = KEYS[2] and redis.call('GET', KEYS[2])
 if holder == ARGV[2] then return last or 1 end
 if holder ~= ARGV[1] then return { -1 } end
-local own = tonumber(ARGV[5])
+local own = tonumber(ARGV[4])
 if own >= 0 then
-  ${tell(7)}
+  ${tell(6)}
   if heard > own then
-    ${deleteBy('ARGV[6]')}
+    ${deleteBy('ARGV[5]')}
     return { deleted, heard - own }
   end
 end
@@ -121,7 +123,7 @@ end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 if not KEYS[2] then return 1 end
-${mint('ARGV[4]')}`);
+${MINT}`);
 
 /** Of a script that releases. */
 export function isFound(answer: unknown): boolean {
@@ -147,9 +149,6 @@ for i, key in ipairs(KEYS) do
   end
 end
 return answers`);
-
-/** A fencing counter outlives its last use by a day; when it is gone, the server's time takes over. */
-export const FENCE_LIFE = String(24 * 60 * 60 * 1000);
 
 /** In place of the number of our own listeners: hand the lock over, whoever listens. */
 const NEVER_YIELD = -1;
@@ -191,9 +190,8 @@ export abstract class StringKeyStrategy implements LockStrategy {
   abstract transfer(from: Claim, to: Claim, mayYield: boolean, timeout: number): Promise<Grant | Yielded | Released>;
 
   async attempt({ names, owner, ttl }: Claim, timeout: number): Promise<Grant | Refusal> {
-    const args = this.fencing ? [owner, String(ttl), FENCE_LIFE] : [owner, String(ttl)];
     const sentAt = clock.now();
-    const reply = await this.redis.run(this.#scripts.obtain, this.#keys(names), args, timeout);
+    const reply = await this.redis.run(this.#scripts.obtain, this.#keys(names), [owner, String(ttl)], timeout);
     if (Array.isArray(reply)) {
       return { granted: false, remaining: Number(reply[0]), roundTrip: clock.now() - sentAt };
     }
@@ -213,7 +211,7 @@ export abstract class StringKeyStrategy implements LockStrategy {
     ownListeners = NEVER_YIELD,
   ): Promise<Grant | Released | { readonly others: number }> {
     const { names } = from;
-    const args = [from.owner, to.owner, String(to.ttl), FENCE_LIFE, String(ownListeners), this.deleteCommand];
+    const args = [from.owner, to.owner, String(to.ttl), String(ownListeners), this.deleteCommand];
     const sentAt = clock.now();
     const { transfer } = this.#scripts;
     const reply = await this.redis.run(transfer, this.#keys(names), [...args, ...this.news(names)], timeout);
