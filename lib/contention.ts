@@ -44,7 +44,18 @@ export class Contention {
     let timeout = wait.isSingleAttempt ? commandTimeout : Math.max(wait.remaining, FIRST_ATTEMPT_AT_LEAST);
     let wasRefused = false;
     for (let failures = 0; ; timeout = wait.remaining) {
-      const outcome = await this.#try(claim, wait, timeout);
+      const attempt = this.#send(claim, wait, timeout);
+      let outcome: Grant | Refusal | undefined;
+      try {
+        outcome = await wait.unlessAborted(attempt);
+        this.#assertInTime(outcome, claim);
+        this.#unansweredSince = undefined;
+      } catch (error) {
+        this.#fail(error, claim, wait, attempt);
+        outcome = undefined;
+      } finally {
+        this.#attempt = undefined;
+      }
       if (outcome?.granted) return outcome;
       wait.throwIfInterrupted();
       if (outcome !== undefined) {
@@ -62,34 +73,30 @@ export class Contention {
     }
   }
 
-  /** One attempt; `undefined` when it failed in a way that may pass. */
-  async #try(claim: Claim, wait: Wait, timeout: number): Promise<Grant | Refusal | undefined> {
-    const sentAt = clock.now();
-    claim.drift = clock.wallNow() - sentAt;
+  #send(claim: Claim, wait: Wait, timeout: number): Promise<Grant | Refusal> {
+    claim.stamp();
+    const { sentAt } = claim;
     this.#unansweredSince ??= sentAt;
     // Silence counts for a caller from its own call on: the one before it in the queue may have waited for longer.
     const patience = this.#settings.unavailableAfter - (sentAt - Math.max(this.#unansweredSince, wait.startedAt));
     if (patience <= 0) throw this.#unanswered();
-    const attempt = this.#strategy.attempt(claim, Math.min(timeout, patience));
-    this.#attempt = attempt;
-    try {
-      const outcome = await wait.unlessAborted(attempt);
-      if (outcome.granted && outcome.until <= clock.now()) {
-        throw new Error(`Redis answered so late that nothing was left of the ttl of ${claim.ttl} ms`);
-      }
-      this.#unansweredSince = undefined;
-      return outcome;
-    } catch (error) {
-      if (!isServerAnswer(error)) doubt(claim, attempt);
-      // Who leaves before the answer is no sign of silence to those who come after.
-      if (wait.isInterrupted && this.#unansweredSince === sentAt) this.#unansweredSince = undefined;
-      wait.throwIfInterrupted();
-      if (isFinal(error)) throw this.#cannotAcquire(error instanceof Error ? error.message : String(error), error);
-      this.#failure = error;
-      return undefined;
-    } finally {
-      this.#attempt = undefined;
-    }
+    this.#attempt = this.#strategy.attempt(claim, Math.min(timeout, patience));
+    return this.#attempt;
+  }
+
+  #assertInTime(outcome: Grant | Refusal, claim: Claim): void {
+    if (!outcome.granted || outcome.until > clock.now()) return;
+    throw new Error(`Redis answered so late that nothing was left of the ttl of ${claim.ttl} ms`);
+  }
+
+  /** Throws what the caller is to hear of an attempt that failed, unless it failed in a way that may pass. */
+  #fail(error: unknown, claim: Claim, wait: Wait, attempt: Promise<unknown>): void {
+    if (!isServerAnswer(error)) doubt(claim, attempt);
+    // Who leaves before the answer is no sign of silence to those who come after.
+    if (wait.isInterrupted && this.#unansweredSince === claim.sentAt) this.#unansweredSince = undefined;
+    wait.throwIfInterrupted();
+    if (isFinal(error)) throw this.#cannotAcquire(error instanceof Error ? error.message : String(error), error);
+    this.#failure = error;
   }
 
   /**

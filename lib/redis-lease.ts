@@ -156,8 +156,8 @@ export class RedisLease implements HeldLease, WatchedLease {
   }
 
   /** After a pause of the process the deadline may have come, and the timer that tells not have run yet. */
-  #loseIfDue(): void {
-    if (this.isHeld && clock.now() >= this.#until) this.loseByDeadline();
+  #loseIfDue(now = clock.now()): void {
+    if (this.isHeld && now >= this.#until) this.loseByDeadline();
   }
 
   loseByDeadline(): void {
@@ -206,7 +206,8 @@ export class RedisLease implements HeldLease, WatchedLease {
   unlock(): Promise<void> {
     // The first call says how it ended; a second one only waits for it.
     if (this.#unlocking !== undefined) return this.#unlocking.catch(() => undefined);
-    this.#loseIfDue();
+    const now = clock.now();
+    this.#loseIfDue(now);
     if (this.#loss !== undefined) {
       this.#unlocking = Promise.reject(this.lossError());
       // Where Redis has not said that it is not ours, it may stand there for a moment yet.
@@ -214,22 +215,38 @@ export class RedisLease implements HeldLease, WatchedLease {
     } else {
       // First of all: nobody may renew what is given back. The verdict of a renewal in flight no longer counts.
       this.#services.watchdog.remove(this);
-      this.#unlocking = this.#release();
+      this.#unlocking = this.#release(now);
     }
     return this.#unlocking;
   }
 
-  async #release(): Promise<void> {
-    const { orphans, settings } = this.#services;
-    const now = clock.now();
+  /** Hands the lock over to the next local caller, or releases it, and tries that again after a failure that passes. */
+  async #release(now: number): Promise<void> {
+    const { orphans, redis, settings, strategy } = this.#services;
+    const disruptions = redis.disruptions;
     const bound = Math.min(settings.commandTimeout, Math.max(this.#until - now, RELEASE_AT_LEAST));
+    const endsAt = now + bound;
+    let timeout = bound;
     try {
-      const outcome = await this.#giveBack(bound, now + bound);
-      if (outcome !== 'released') {
-        this.#loss = outcome;
-        this.#abort?.abort(this.lossError());
-        throw this.lossError();
+      // Half of the time, so that there is some left for the release of what could not be handed over.
+      const handingOver = this.#keeper.handOver(this, bound / 2);
+      let outcome: Released | 'unknown' | undefined;
+      if (handingOver !== undefined) {
+        outcome = await handingOver;
+        timeout = endsAt - clock.now();
       }
+      let isRepeated = outcome === 'unknown';
+      for (let interval = 10; outcome === undefined || outcome === 'unknown'; interval *= 2) {
+        try {
+          outcome = await strategy.release(this.claim, timeout);
+        } catch (error) {
+          if (isFinal(error) || clock.now() + interval >= endsAt) throw error;
+          if (!isServerAnswer(error)) isRepeated = true;
+          await pause(interval);
+          timeout = endsAt - clock.now();
+        }
+      }
+      if (outcome !== 'released') this.#notFound(outcome, isRepeated || disruptions !== redis.disruptions);
       if (!this.claim.isCertain) orphans.follow(this.claim);
     } catch (error) {
       if (error instanceof LockLostError) throw error;
@@ -244,29 +261,15 @@ export class RedisLease implements HeldLease, WatchedLease {
     }
   }
 
-  /** Hands the lock over to the next local caller, or releases it, and tries that again after a failure that passes. */
-  async #giveBack(bound: number, endsAt: number): Promise<Released> {
-    const { strategy, redis } = this.#services;
-    const disruptions = redis.disruptions;
-    // Half of the time, so that there is some left for the release of what could not be handed over.
-    const handingOver = this.#keeper.handOver(this, bound / 2);
-    let outcome = handingOver === undefined ? undefined : await handingOver;
-    let isRepeated = outcome === 'unknown';
-    let timeout = handingOver === undefined ? bound : endsAt - clock.now();
-    for (let interval = 10; outcome === undefined || outcome === 'unknown'; interval *= 2) {
-      try {
-        outcome = await strategy.release(this.claim, timeout);
-      } catch (error) {
-        if (isFinal(error) || clock.now() + interval >= endsAt) throw error;
-        if (!isServerAnswer(error)) isRepeated = true;
-        await pause(interval);
-        timeout = endsAt - clock.now();
-      }
+  /** The release did not find it. Throws, unless a first try may have released it: no loss that could be told from that. */
+  #notFound(reason: LockLostReason, isRepeated: boolean): void {
+    if (isRepeated) {
+      this.#warn('RELEASE_UNCERTAIN', `Lock "${this.key}" was not ours any more when its release was repeated`);
+      return;
     }
-    if (outcome === 'released' || !(isRepeated || disruptions !== redis.disruptions)) return outcome;
-    // Not ours any more, after a first try that may have done it: no loss that could be told from a release.
-    this.#warn('RELEASE_UNCERTAIN', `Lock "${this.key}" was not ours any more when its release was repeated`);
-    return 'released';
+    this.#loss = reason;
+    this.#abort?.abort(this.lossError());
+    throw this.lossError();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

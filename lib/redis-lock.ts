@@ -1,4 +1,4 @@
-import { clock, drift } from './clock';
+import { clock } from './clock';
 import { Contention } from './contention';
 import { LockTimeoutError, NotLockOwnerError } from './errors';
 import { type HeldLease, Holds } from './holds';
@@ -190,58 +190,56 @@ export class RedisLock implements DistributedLock, Linked<RedisLock> {
     }
   }
 
+  /** Takes the local turn, and then the lock over where it came with the turn, or contends for it. */
   async #queueAndContend(request: LockRequest, wait: Wait): Promise<RedisLease | null> {
+    let turn: Turn | undefined;
+    let claim: Claim | undefined;
+    let grant: Grant | undefined;
     this.#callers++;
     this.usedAt = wait.startedAt;
     try {
       this.#services.begin(wait);
       // Redis has said so to the holder.
       if (wait.isSingleAttempt && this.isAcquiredInThisProcess) return null;
-      const turn =
-        this.#services.strategy.queue === 'redis'
-          ? new NoTurn()
-          : (this.#queue.tryEnter() ?? (wait.isSingleAttempt ? undefined : await this.#queue.enter(wait, request.ttl)));
-      if (turn !== undefined) return await this.#contend(request, wait, turn);
-      await this.#contention.assertAnswered(wait);
-      return null;
-    } finally {
-      this.#callers--;
-      this.#services.end(wait);
-      wait.end();
-    }
-  }
-
-  /** With the turn: takes the lock over, where it came with the turn, or contends for it. */
-  async #contend(request: LockRequest, wait: Wait, turn: Turn): Promise<RedisLease | null> {
-    const inherited = turn instanceof InheritedTurn ? turn : undefined;
-    const claim = inherited?.claim ?? this.#claim({ ttl: request.ttl, waits: !wait.isSingleAttempt });
-    let grant = inherited?.grant;
-    try {
+      turn = this.#tryEnter() ?? (wait.isSingleAttempt ? undefined : await this.#queue.enter(wait, request.ttl));
+      if (turn === undefined) {
+        await this.#contention.assertAnswered(wait);
+        return null;
+      }
+      if (turn instanceof InheritedTurn) ({ claim, grant } = turn);
+      else claim = this.#claim({ ttl: request.ttl, waits: !wait.isSingleAttempt });
       wait.throwIfInterrupted();
       if (grant === undefined || grant.until <= clock.now()) {
         const standBack = this.#lastYield === undefined ? 0 : this.#lastYield.standBackUntil - clock.now();
         if (standBack > 0) await wait.sleep(Math.min(standBack, wait.remaining / 2));
         grant = await this.#contention.obtain(claim, wait);
         wait.throwIfInterrupted();
-        this.#sliceEndsAt = clock.now() + this.#handOver;
+        this.#sliceEndsAt = claim.sentAt + this.#handOver;
       }
       if (grant === undefined) return null;
       const lease = new RedisLease(this.key, claim, grant, request, this.#services, this);
       this.#held = { lease, turn };
       return lease;
     } finally {
-      if (this.#held?.turn !== turn) {
-        const mayHaveTrace = grant !== undefined || claim.settled !== undefined || claim.place !== undefined;
-        if (mayHaveTrace) this.#services.orphans.follow(claim);
+      if (turn !== undefined && this.#held?.turn !== turn) {
+        const mayHaveTrace = grant !== undefined || claim?.settled !== undefined || claim?.place !== undefined;
+        if (claim !== undefined && mayHaveTrace) this.#services.orphans.follow(claim);
         turn.release();
       }
+      this.#callers--;
+      this.#services.end(wait);
+      wait.end();
     }
+  }
+
+  #tryEnter(): Turn | undefined {
+    return this.#services.strategy.queue === 'redis' ? new NoTurn() : this.#queue.tryEnter();
   }
 
   async #handOverTo(to: Claim, from: Claim, turn: Turn, timeout: number): Promise<Released | 'unknown' | undefined> {
     const { orphans, strategy } = this.#services;
-    const mayYield = clock.now() >= this.#sliceEndsAt;
-    to.drift = drift();
+    to.stamp();
+    const mayYield = to.sentAt >= this.#sliceEndsAt;
     const transfer = strategy.transfer(from, to, mayYield, timeout);
     let outcome: Grant | Yielded | Released;
     try {
@@ -259,7 +257,7 @@ export class RedisLock implements DistributedLock, Linked<RedisLock> {
       this.#lastYield = outcome;
       return 'released';
     }
-    if (mayYield) this.#sliceEndsAt = clock.now() + this.#handOver;
+    if (mayYield) this.#sliceEndsAt = to.sentAt + this.#handOver;
     // Whoever it was meant for may have left meanwhile: then the lock is for the one behind, who asks for as much of it.
     if (Math.ceil(this.#queue.next?.ttl ?? 0) === to.ttl) {
       this.#held = undefined;

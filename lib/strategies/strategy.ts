@@ -1,3 +1,4 @@
+import { clock } from '../clock';
 import type { LockNames } from '../redis/names';
 import type { Wait } from '../wait';
 
@@ -17,7 +18,8 @@ export class Claim {
   readonly epoch: number | undefined;
   /** When this process last gave up the lock to others, and left local callers waiting. */
   readonly lastYield: Yielded | undefined;
-  /** Of the clocks, before the last attempt was sent. */
+  /** When the last attempt was sent, on the monotonic clock, and how far the wall clock was from it. */
+  sentAt = 0;
   drift = 0;
   /** Whoever asks is ready to wait. */
   readonly waits: boolean;
@@ -40,6 +42,12 @@ export class Claim {
     this.waits = waits;
     this.epoch = epoch;
     this.lastYield = lastYield;
+  }
+
+  /** It is about to be sent. */
+  stamp(): void {
+    this.sentAt = clock.now();
+    this.drift = clock.wallNow() - this.sentAt;
   }
 
   /** Every attempt was answered, so that what Redis says of this claim from now on is final. */

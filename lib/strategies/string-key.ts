@@ -189,8 +189,7 @@ export abstract class StringKeyStrategy implements LockStrategy {
   abstract wait(claim: Claim, last: Refusal, wait: Wait): Promise<Grant | undefined>;
   abstract transfer(from: Claim, to: Claim, mayYield: boolean, timeout: number): Promise<Grant | Yielded | Released>;
 
-  async attempt({ names, owner, ttl }: Claim, timeout: number): Promise<Grant | Refusal> {
-    const sentAt = clock.now();
+  async attempt({ names, owner, ttl, sentAt }: Claim, timeout: number): Promise<Grant | Refusal> {
     const reply = await this.redis.run(this.#scripts.obtain, this.#keys(names), [owner, String(ttl)], timeout);
     if (Array.isArray(reply)) {
       return { granted: false, remaining: Number(reply[0]), roundTrip: clock.now() - sentAt };
@@ -211,8 +210,8 @@ export abstract class StringKeyStrategy implements LockStrategy {
     ownListeners = NEVER_YIELD,
   ): Promise<Grant | Released | { readonly others: number }> {
     const { names } = from;
+    const { sentAt } = to;
     const args = [from.owner, to.owner, String(to.ttl), String(ownListeners), this.deleteCommand];
-    const sentAt = clock.now();
     const { transfer } = this.#scripts;
     const reply = await this.redis.run(transfer, this.#keys(names), [...args, ...this.news(names)], timeout);
     if (!Array.isArray(reply)) return this.#grant(reply, sentAt, to.ttl);

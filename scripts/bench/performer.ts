@@ -10,12 +10,17 @@ import type { BenchServer } from './server';
 /** ms; long enough to be renewed by nobody while something else is measured. */
 const TTL = 30_000;
 
+/** ms in which every command has been sent. */
+const LEARNING = 200;
+
 /** What a candidate has to do. */
 export interface Play {
   /** One process for each; they begin one after the other. */
   readonly orders: readonly LoadOrder[];
   /** ms */
   readonly warmUp: number;
+  /** Of the warm-up, in which it is learnt who sends which commands: that slows everything down. */
+  readonly learning?: number;
   readonly window: number;
   /** Into how many parts a round is divided, between which the others come in turn: where a load can stop and go on. */
   readonly slices?: number;
@@ -80,12 +85,16 @@ export class Performer {
     this.#sources = new CommandSources(server.address);
   }
 
-  /** The beginning and the warm-up; meanwhile it is learnt who sends which commands. */
-  async #begin({ orders, warmUp }: Play): Promise<void> {
+  /** The beginning and the warm-up; meanwhile, at first, it is learnt who sends which commands. */
+  async #begin({ orders, warmUp, learning = Math.min(warmUp, LEARNING) }: Play): Promise<void> {
+    const work = async (ms: number): Promise<void> => {
+      if (ms > 0) await Promise.all(this.#workers.map((worker) => worker.observe(ms)));
+    };
     await this.#sources.learn(async () => {
       for (const [i, order] of orders.entries()) await this.#workers[i]?.begin(order);
-      if (warmUp > 0) await Promise.all(this.#workers.map((worker) => worker.observe(warmUp)));
+      await work(learning);
     });
+    await work(warmUp - learning);
   }
 
   async observe(): Promise<Seen> {

@@ -6,6 +6,7 @@ import type { Address, OpenOptions } from './candidates/candidate';
 import type { LoadOrder } from './loads';
 import type { Observation } from './loads/load';
 import { built } from './prepare';
+import { confine, SHARES } from './processors';
 import type { Engagement, Order, Report } from './worker';
 
 /** ms that an order may take longer than it should: a candidate that hangs is a result too. */
@@ -20,7 +21,7 @@ export function endProcesses(): void {
 
 /** Until `endProcesses`. */
 export function keepProcessorsAwake(): void {
-  for (const _ of cpus()) start(built.spinner, {});
+  for (const [processor] of cpus().entries()) confine(start(built.spinner, {}).pid, String(processor));
 }
 
 function start(script: string, env: Record<string, string>): ChildProcess {
@@ -42,7 +43,9 @@ export class Worker {
 
   static async start(candidate: string, options: OpenOptions): Promise<Worker> {
     const engagement: Engagement = { candidate, ...options };
-    const worker = new Worker(start(built.worker, { BENCH_ENGAGEMENT: JSON.stringify(engagement) }));
+    const child = start(built.worker, { BENCH_ENGAGEMENT: JSON.stringify(engagement) });
+    confine(child.pid, SHARES.clients);
+    const worker = new Worker(child);
     await worker.#report(0);
     return worker;
   }

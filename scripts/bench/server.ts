@@ -1,6 +1,7 @@
 import { createClient } from 'redis';
 import { type RedisServer, startRedis } from '../redis';
 import type { Address } from './candidates/candidate';
+import { confine, SHARES } from './processors';
 
 /** What the server has done so far. */
 export interface Look {
@@ -21,6 +22,7 @@ export class BenchServer {
 
   static async start(): Promise<BenchServer> {
     const server = await startRedis({ port: true });
+    confine(server.pid, SHARES.server);
     const client = connection(server.address as Address);
     await client.connect();
     return new BenchServer(server, client);

@@ -1,4 +1,5 @@
 import type { Options } from '../options';
+import { isShared } from '../processors';
 import type { Row, ScenarioResult, Spread } from '../results';
 import type { Verdict } from '../targets';
 import { figure, ratio, verdict } from './format';
@@ -77,6 +78,7 @@ function method({ rounds }: Options): string {
 
 - One private Redis without persistence, on loopback; it is emptied before each candidate. Every candidate runs in processes of its own, new in every round, and warms up before it is measured.
 - A round measures all candidates one after the other, and each round begins with another one. In scenarios 1 and 2 the processes of all candidates are there at the same time and take turns of 50 to 120 ms, several in each round, so that whatever else the machine does disturbs all alike; there, such a turn counts as a round. A ratio is that to the floor *of the same round*. Cells show the median of ${rounds === 1 ? 'one round' : `${rounds} rounds`}, with the least and the greatest.
+- ${isShared ? 'The server has a processor for itself, and the processes of the candidates have the others: whether the scheduler puts a client beside the server is chance otherwise, and makes a factor of three for a round trip.' : 'Server and candidates share all processors (there is no `taskset` here to separate them), which makes the figures less steady.'} A process of the lowest priority keeps each processor awake: to wake one takes longer than a round trip on loopback.
 - The floor is no library: node-redis with its timeout for each command switched off, and the fewest commands that do the work. It has no deadlines, no renewal, no errors that tell what happened.
 - Ours is the built package on a client with default options, used as its README says: with renewal, and with a deadline for each command. Peers have their own defaults, on the driver that they are made for; only their patience is unlimited, where they would give up after a number of tries. They poll at their own default intervals: redlock and @sesamecare-oss/redlock every 200 ms ± 100 ms, redlock-universal every 100 ms, redis-semaphore every 10 ms, @verrou/core every 250 ms.
 - Requests are counted by the server (\`INFO commandstats\`). It counts calls inside of scripts as well; which part of the calls of a command come from clients is learnt by a MONITOR during the warm-up. CPU is that of the whole process, \`process.cpuUsage()\` and \`INFO cpu\`.

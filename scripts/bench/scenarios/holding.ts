@@ -20,6 +20,7 @@ export const manyLeases: Scenario = {
     orders: [{ load: 'leases', settings: { keys: 1_000 } }],
     // Every lock is renewed once by then, so that it was seen how.
     warmUp: TTL,
+    learning: TTL,
     window: isQuick ? TTL : 6 * TTL,
     ttl: TTL,
   }),
