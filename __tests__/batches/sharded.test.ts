@@ -1,8 +1,9 @@
 import { expect, it } from '@jest/globals';
-import type { RedisClient, RedisLockRegistry } from '../../lib';
+import type { Lease, RedisClient, RedisLockRegistry } from '../../lib';
 import type { EvalOptions } from '../../lib/redis/client';
 import { LOCK_TYPES } from '../../lib/strategies';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { until } from '../support/until';
 import { createRegistry } from '../support/witness';
 
 /** A proxy that shards keys over two servers, and looks at the first key only: so do twemproxy and Envoy. */
@@ -49,5 +50,21 @@ describePrivate('a proxy that shards keys, and does not tell', () => {
     one.largest = 0;
     await Promise.all(keys.map((key) => holder.run(key, () => undefined)));
     expect(one.largest).toBeLessThanOrEqual(4);
+  });
+
+  it.each(LOCK_TYPES)('keeps %s locks alive, and tells of those that are lost', async (lockType) => {
+    const servers = await Promise.all([PrivateRedis.start(), PrivateRedis.start()]);
+    const { registry, nameOf } = createRegistry(await sharded(servers), { lockType, expireAfter: 600 });
+    const leases = await Promise.all(keys.map((key) => registry.obtain(key).lock()));
+    const [lost, ...others] = leases as [Lease, ...Lease[]];
+    const admins = await Promise.all(servers.map((server) => server.connect()));
+    for (const admin of admins) await admin.del(nameOf(lost.key));
+    await until(() => lost.signal.aborted);
+    // Longer than any of them lives without being renewed.
+    const end = performance.now() + 1_200;
+    await until(() => performance.now() > end);
+    for (const lease of others) lease.assertHeld();
+    await Promise.all(others.map((lease) => lease.unlock()));
+    for (const admin of admins) expect(await admin.exists(keys.map((key) => nameOf(key)))).toBe(0);
   });
 });

@@ -158,7 +158,8 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
     const spy = spyOn(client);
     const registry = new RedisLockRegistry(spy, { registryKey: '', lockType: 'redisson-fair', idleBetweenTries: 50 });
     expect(await registry.obtain(key).tryLock({ waitTime: 1_000 })).toBeNull();
-    expect(spy.sent).toBeLessThan(25);
+    // Twenty intervals, and some tries at both ends; without a pause it would be thousands.
+    expect(spy.sent).toBeLessThan(40);
     await registry.close();
   });
 

@@ -33,8 +33,8 @@ answers[i] = type(written) == 'table' and written.err or -1`;
 export class Renewals {
   readonly #redis: Redis;
   readonly #script: Script;
-  /** Learnt from a CROSSSLOT answer: this is a cluster, or a proxy that shards. */
-  #oneSlotForEachScript = false;
+  /** Learnt from the answers: a cluster, or a proxy that shards, which need not say so. */
+  #together: 'all keys' | 'keys of one slot' | 'no keys' = 'all keys';
 
   constructor(redis: Redis, script: Script) {
     this.#redis = redis;
@@ -50,29 +50,37 @@ export class Renewals {
 
   async #renew(batch: readonly Renewal[], timeout: number, answers: Map<Renewal, Ownership>): Promise<void> {
     const sentAt = clock.now();
+    const missing: Renewal[] = [];
     try {
       const keys = batch.map(({ claim }) => claim.names.lock);
       const args = batch.flatMap(({ claim, ttl }) => [claim.owner, String(ttl)]);
       const reply = (await this.#redis.run(this.#script, keys, args, timeout)) as unknown[];
       batch.forEach((renewal, i) => {
-        answers.set(renewal, ownership(reply[i], sentAt));
+        const answer = ownership(reply[i], sentAt);
+        answers.set(renewal, answer);
+        // The first key decided on the server that was asked: behind a proxy, others may be on another one.
+        if (i > 0 && (answer.state === 'expired' || answer.state === 'stolen')) missing.push(renewal);
       });
     } catch (error) {
       if (serverErrorCode(error) !== 'CROSSSLOT' || batch.length === 1) {
         for (const renewal of batch) answers.set(renewal, { state: 'unknown', cause: error });
         return;
       }
-      this.#oneSlotForEachScript = true;
+      this.#together = 'keys of one slot';
       await Promise.all(this.#batches(batch).map((part) => this.#renew(part, timeout, answers)));
     }
+    if (missing.length === 0) return;
+    await Promise.all(missing.map((renewal) => this.#renew([renewal], timeout, answers)));
+    if (missing.some((renewal) => answers.get(renewal)?.state === 'held')) this.#together = 'no keys';
   }
 
   /** As few scripts as may be: at most BATCH keys in each, and on a cluster only keys that surely share a slot. */
   #batches(renewals: readonly Renewal[]): Renewal[][] {
+    if (this.#together === 'no keys') return renewals.map((renewal) => [renewal]);
     const groups = new Map<string, Renewal[]>();
     for (const renewal of renewals) {
       const { lock } = renewal.claim.names;
-      const slot = this.#oneSlotForEachScript ? (hashTag(lock) ?? lock) : '';
+      const slot = this.#together === 'keys of one slot' ? (hashTag(lock) ?? lock) : '';
       const group = groups.get(slot);
       if (group === undefined) groups.set(slot, [renewal]);
       else group.push(renewal);

@@ -1,3 +1,4 @@
+import { figure } from './report/format';
 import type { Row, ScenarioResult } from './results';
 
 /** What the project wants of itself, and what was measured. */
@@ -8,6 +9,8 @@ export interface Verdict {
   /** NaN: what it is compared with was not measured. */
   readonly value: number;
   readonly isMet: boolean | undefined;
+  /** Of a target that was missed: what the same measurements say of why. */
+  readonly why: string | undefined;
 }
 
 interface Target {
@@ -16,6 +19,7 @@ interface Target {
   readonly text: string;
   value(row: Row, all: readonly Row[]): number;
   holds(value: number): boolean;
+  why?(row: Row, all: readonly Row[]): string;
 }
 
 const OURS = ['spin', 'pub-sub', 'fair'];
@@ -37,6 +41,17 @@ function toBestPeer(metric: string, best: 'least' | 'greatest', may = (_row: Row
   };
 }
 
+/** Where the time of an uncontended cycle goes. */
+function costs(row: Row, all: readonly Row[]): string {
+  const floor = all.find(({ id }) => id === 'floor-evalsha');
+  const [client, server] = ['client', 'server'].map((metric) => (of: Row) => figure(medianOf(metric)(of))) as [
+    (of: Row) => string,
+    (of: Row) => string,
+  ];
+  if (floor === undefined) return '';
+  return `a cycle takes ${client(row)} µs of the client and ${server(row)} µs of the server, the floor's ${client(floor)} and ${server(floor)} µs`;
+}
+
 const isPolling = ({ kind }: Row) => kind === 'polling';
 const losesNone = ({ values }: Row) => values.lost?.greatest === 0;
 
@@ -48,6 +63,7 @@ const targets: readonly Target[] = [
     text: 'at least 0.85 × the cycles of the floor with two EVALSHA',
     value: toFloor('rate'),
     holds: atLeast(0.85),
+    why: costs,
   },
   {
     scenario: '2',
@@ -55,6 +71,11 @@ const targets: readonly Target[] = [
     text: 'at least 1.5 × the cycles of the best peer',
     value: toBestPeer('rate', 'greatest'),
     holds: atLeast(1.5),
+    why: (row, all) => {
+      const floor = all.find(({ id }) => id === 'floor-evalsha');
+      const reach = floor && toBestPeer('rate', 'greatest')(floor, all);
+      return `the floor with two EVALSHA, which is no library, makes ${figure(reach ?? Number.NaN)} × the cycles of the best peer; ${costs(row, all)}`;
+    },
   },
   {
     scenario: '3',
@@ -97,6 +118,10 @@ const targets: readonly Target[] = [
     text: 'p99.9 of the wait at most 0.1 × that of the best peer',
     value: toBestPeer('p999', 'least'),
     holds: atMost(0.1),
+    why: (row, all) => {
+      const best = medianOf('p999')(row) / toBestPeer('p999', 'least')(row, all);
+      return `of 40 callers who each work for 5 ms, the mean wait is 195 ms at least, in whatever order they come (Little's law): that is ${figure(195 / best)} × the best peer's p99.9 already`;
+    },
   },
   {
     scenario: '5',
@@ -158,7 +183,8 @@ export function judge({ scenario, rows }: ScenarioResult): Verdict[] {
         .map((row): Verdict => {
           const value = target.value(row, rows);
           const isMet = Number.isNaN(value) ? undefined : target.holds(value);
-          return { scenario: scenario.id, candidate: row.title, target: target.text, value, isMet };
+          const why = isMet === false ? target.why?.(row, rows) : undefined;
+          return { scenario: scenario.id, candidate: row.title, target: target.text, value, isMet, why };
         }),
     );
 }

@@ -22,6 +22,7 @@ export function page(
       ['', 'target', 'scenario', 'measured', ''],
       verdicts.map((one) => [one.candidate, one.target, one.scenario, figure(one.value), verdict(one)]),
     ),
+    ...reasons(verdicts),
     ...results.map(section),
     method(options),
     '## Versions',
@@ -29,6 +30,16 @@ export function page(
   ]
     .join('\n\n')
     .concat('\n');
+}
+
+/** What the measurements say of the targets that were missed. */
+function reasons(verdicts: readonly Verdict[]): string[] {
+  const known = verdicts.filter(({ why }) => why !== undefined);
+  if (known.length === 0) return [];
+  const lines = known.map(
+    ({ candidate, scenario, target, why }) => `- ${candidate}, scenario ${scenario}, ${target}: ${why}.`,
+  );
+  return ['Why, where the measurements tell:', lines.join('\n')];
 }
 
 function introduction(about: Circumstances, { quick, rounds }: Options): string {
