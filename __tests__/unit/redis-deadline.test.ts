@@ -113,6 +113,15 @@ it('rejects, and does not throw, when the client throws', async () => {
   expect(time.keepingAlive).toBe(0);
 });
 
+it('rejects also when the client throws at the second try', async () => {
+  const redis = mockRedis();
+  redis.evalSha.mockRejectedValueOnce(noScript());
+  redis.eval.mockImplementation(() => {
+    throw new Error('of the client');
+  });
+  await expect(new Redis(redis, 5_000).run(script, ['key'], [], 100)).rejects.toThrow('of the client');
+});
+
 it('takes "no such script" that comes with the deadline for silence, and not for a refusal (P1)', async () => {
   const redis = mockRedis();
   let fail: (error: Error) => void = () => undefined;

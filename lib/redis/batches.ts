@@ -7,7 +7,7 @@ import { LockScript, type Script } from './script';
 /** So many calls go into one script at most: it holds up the server for a fraction of a millisecond. */
 const LARGEST = 100;
 
-/** So many keys, of different slots, are proof enough that all keys are on one server. */
+/** So many slots, each found beside another one, are proof enough that all keys are on one server. */
 const PROOF = 20;
 
 /**
@@ -84,13 +84,17 @@ export class Batches {
         return calls.every((call) => call.isOver);
       },
       // The calls are taken out: node-redis' queue refers to what it has sent for longer than it needs it.
-      answer: (replies) => this.#settle(calls.splice(0), script, replies as unknown[]),
+      answer: (replies) => this.#settle(calls.splice(0), script, replies),
       fail: (error) => this.#fail(calls.splice(0), error),
     };
     evaluate(this.#commands, script.forMany, { keys, arguments: args }, receiver);
   }
 
-  #settle(calls: readonly Call[], script: LockScript, replies: readonly unknown[]): void {
+  #settle(calls: readonly Call[], script: LockScript, replies: unknown): void {
+    if (!Array.isArray(replies) || replies.length !== calls.length) {
+      this.#fail(calls, new Error('The reply is that of another command'));
+      return;
+    }
     const missing = this.#shown === undefined ? [] : this.#examine(this.#shown, calls, script, replies);
     calls.forEach((call, i) => {
       const reply = replies[i];
@@ -113,9 +117,11 @@ export class Batches {
   /** Takes note of what was found, unless something was not found, and returns that. */
   #examine(shown: Set<string>, calls: readonly Call[], script: LockScript, replies: readonly unknown[]): Call[] {
     const missing = calls.filter((_, i) => !isErrorLike(replies[i]) && !script.found?.(replies[i]));
-    // The first key decided on the server: that it was found there shows nothing.
-    if (missing.length === 0)
-      for (const { keys } of calls.slice(1)) for (const key of keys) shown.add(hashTag(key) ?? key);
+    if (missing.length === 0) {
+      const slots = calls.flatMap(({ keys }) => keys.map((key) => hashTag(key) ?? key));
+      // The first key decided on the server: that it was found there, or another of its slot, shows nothing.
+      for (const slot of slots) if (slot !== slots[0]) shown.add(slot);
+    }
     if (shown.size >= PROOF && this.#missing === 0) this.#shown = undefined;
     return missing;
   }

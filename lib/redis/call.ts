@@ -23,16 +23,17 @@ export function evaluate(
   receiver: Receiver,
   asText = false,
 ): void {
-  const answered = (reply: unknown): void => receiver.answer(reply);
-  const failed = (error: unknown): void => receiver.fail(error);
   try {
     const sent = asText ? commands.eval(script.source, options) : commands.evalSha(script.sha1, options);
-    sent.then(answered, (error: unknown) => {
-      if (isNoScript(error) && !receiver.isOver) commands.eval(script.source, options).then(answered, failed);
-      else failed(error);
-    });
+    sent.then(
+      (reply) => receiver.answer(reply),
+      (error: unknown) => {
+        if (isNoScript(error) && !receiver.isOver && !asText) evaluate(commands, script, options, receiver, true);
+        else receiver.fail(error);
+      },
+    );
   } catch (error) {
-    failed(error);
+    receiver.fail(error);
   }
 }
 

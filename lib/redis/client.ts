@@ -79,10 +79,12 @@ export class Redis {
     this.client = client;
     this.#commands = client.withCommandOptions?.(optionsFor(client)) ?? client;
     this.#commandTimeout = commandTimeout;
-    // A plain client of node-redis has one connection to one server, as far as it knows.
-    if (client.socketEpoch !== undefined) this.#batches = new Batches(this.#commands);
-    if (client.socketEpoch !== undefined) return;
-    for (const event of LOST_CONNECTION) client.on?.(event, this.#onLostConnection);
+    if (client.socketEpoch !== undefined) {
+      // A plain client of node-redis has one connection to one server, as far as it knows.
+      this.#batches = new Batches(this.#commands);
+    } else {
+      for (const event of LOST_CONNECTION) client.on?.(event, this.#onLostConnection);
+    }
   }
 
   close(): void {
