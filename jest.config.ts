@@ -20,6 +20,8 @@ const config: Config = {
   // they may be. The one Redis that REDIS_URL names is not shared.
   maxWorkers: process.env.REDIS_URL ? 1 : 2,
   waitForUnhandledRejections: true,
+  // Each test bounds what it waits for by itself; this is for a machine that is busy with other things.
+  testTimeout: 30_000,
   globalSetup: '<rootDir>/scripts/jest-global-setup.ts',
   globalTeardown: '<rootDir>/scripts/jest-global-teardown.ts',
   reporters: ['default', '<rootDir>/scripts/jest-reporter.cjs'],

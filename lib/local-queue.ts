@@ -1,12 +1,7 @@
 import { Semaphore } from 'async-mutex';
 import { type Linked, LinkedList } from './linked-list';
+import { NoTurn, type Turn } from './turn';
 import type { Wait } from './wait';
-
-/** The right to contend for one lock in Redis, of which there is one in a process. */
-export interface Turn {
-  /** Lets the next local caller have it. A second call does nothing. */
-  release(): void;
-}
 
 interface Waiter extends Linked<Waiter> {
   /** ms; what it will ask Redis for. */
@@ -61,7 +56,7 @@ export class LocalQueue {
 
   /** Lets everybody who waits go, with a turn that is none. */
   dismiss(): void {
-    while (this.#waiters.first !== undefined) this.#waiters.first.grant({ release: () => undefined });
+    while (this.#waiters.first !== undefined) this.#waiters.first.grant(new NoTurn());
   }
 
   /** Of the turn, whose owner is done with it. */

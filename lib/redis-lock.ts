@@ -3,7 +3,7 @@ import { Contention } from './contention';
 import { LockTimeoutError, NotLockOwnerError } from './errors';
 import { type HeldLease, Holds } from './holds';
 import type { Linked } from './linked-list';
-import { LocalQueue, type Turn } from './local-queue';
+import { LocalQueue } from './local-queue';
 import type { DistributedLock, Lease, LockOptions } from './lock-registry';
 import { callback, type LockRequest, lockRequest } from './options';
 import { doubt } from './orphans';
@@ -12,6 +12,7 @@ import { LockNames } from './redis/names';
 import { type LeaseServices, RedisLease } from './redis-lease';
 import { Scope } from './scope';
 import { Claim, type Grant, type Released, type Yielded } from './strategies/strategy';
+import { InheritedTurn, NoTurn, type Turn } from './turn';
 import { Wait } from './wait';
 
 /** What the locks of a registry share. */
@@ -271,28 +272,6 @@ export class RedisLock implements DistributedLock, Linked<RedisLock> {
   #claim(asked: { ttl: number; waits: boolean }): Claim {
     const { nextOwner, redis } = this.#services;
     return new Claim(this.#names, nextOwner(), asked, redis.connectionEpoch, this.#lastYield);
-  }
-}
-
-/** Where every caller queues in Redis for itself: nobody waits for a local turn. */
-class NoTurn implements Turn {
-  release(): void {}
-}
-
-/** A turn with which the lock itself came, from the caller before. */
-class InheritedTurn implements Turn {
-  readonly claim: Claim;
-  readonly grant: Grant;
-  readonly #turn: Turn;
-
-  constructor(turn: Turn, claim: Claim, grant: Grant) {
-    this.#turn = turn;
-    this.claim = claim;
-    this.grant = grant;
-  }
-
-  release(): void {
-    this.#turn.release();
   }
 }
 

@@ -1,8 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type HeldLease, Holds } from './holds';
-import { LocalQueue, type Turn } from './local-queue';
+import { LocalQueue } from './local-queue';
 import type { LockRequest } from './options';
 import { ReentrantLease } from './reentrant-lease';
+import type { Turn } from './turn';
 import type { Wait } from './wait';
 
 /** Made by the first scope: on Node 20 and 22 every await of the process costs more from then on. */

@@ -32,7 +32,7 @@ export function lockContract(lockType: LockType, kind: ClientKind): void {
   const describeHere = kind.needsRealRedis ? describeReal : describe;
   describeHere(`A ${lockType} lock through ${kind.name}`, () => {
     const bench = new Bench(lockType, kind);
-    beforeAll(() => bench.open(), 20_000);
+    beforeAll(() => bench.open());
     beforeEach(() => bench.beginTest());
     afterEach(() => bench.endTest());
     afterAll(() => bench.close());

@@ -41,7 +41,7 @@ describeReal('Locks of different types on one name', () => {
     );
     expect(oracle.entered).toBe(20 * lockTypes.length);
     expect(oracle.violations).toEqual([]);
-  }, 15_000);
+  });
 
   it.each(pairs)('do not keep each other waiting for the ttl: %s released, %s waits', async (holding, waiting) => {
     const lease = await registryOf(holding).obtain('key').lock();

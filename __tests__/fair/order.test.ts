@@ -90,7 +90,7 @@ describePrivate('The order of a fair lock', () => {
     expect(log.map(({ owner }) => owner)).toEqual(arrived.filter((owner) => remote.has(owner)));
     expect(log).toHaveLength(workers.length * task.callers);
     expect(log.flatMap(({ others }) => others)).toEqual([]);
-  }, 20_000);
+  });
 
   it('is not upset by tryLock() without waitTime, which neither enqueues nor overtakes', async () => {
     const [a, b, c] = await Promise.all([site.process(), site.process(), site.process()]);

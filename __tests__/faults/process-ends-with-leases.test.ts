@@ -24,5 +24,5 @@ describePrivate('a process is done while it holds leases', () => {
     expect(exit).toEqual([0, null]);
     expect(performance.now() - startedAt).toBeLessThan(3_000);
     expect(await admin.dbSize()).toBeGreaterThan(0);
-  }, 15_000);
+  });
 });

@@ -44,7 +44,7 @@ describePrivate('a sentinel client repeats the command whose reply was lost', ()
     sentinel = await startSentinel();
     proxy = await FaultyProxy.start(sentinel.master);
     admin = await connectTo(sentinel.master);
-  }, 20_000);
+  });
 
   afterAll(async () => {
     proxy.stop();

@@ -48,7 +48,7 @@ describeReal.each(LOCK_TYPES)('A process with a %s lock', (lockType) => {
     const lease = await lock.lock({ waitTime: TTL + SLACK });
     expect(performance.now() - killed).toBeLessThan(TTL + SLACK);
     await lease.unlock();
-  }, 20_000);
+  });
 
   it('leaves nothing in Redis that does not expire, at whatever moment it is killed (P2)', async () => {
     const keys = ['a', 'b', 'c'];
@@ -68,7 +68,7 @@ describeReal.each(LOCK_TYPES)('A process with a %s lock', (lockType) => {
     const names = keys.map((key) => `${registryKey}:${key}`);
     await until(async () => (await client.exists(names)) === 0, { within: TTL + SLACK });
     for (const key of keys) await (await registry.obtain(key).lock({ waitTime: 5_000 })).unlock();
-  }, 20_000);
+  });
 
   it.each(['is there', 'is gone'])(
     'ends by itself when nothing is left of it but its registry, and Redis %s (P8)',
@@ -88,6 +88,5 @@ describeReal.each(LOCK_TYPES)('A process with a %s lock', (lockType) => {
         await server.stop();
       }
     },
-    20_000,
   );
 });

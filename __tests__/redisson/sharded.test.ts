@@ -31,7 +31,7 @@ describePrivate.each([
     await until(async () => (await node.clusterInfo()).includes('cluster_state:ok'), { within: 10_000 });
     cluster = connect(port);
     await cluster.connect();
-  }, 20_000);
+  });
 
   afterAll(async () => {
     cluster.destroy();

@@ -43,7 +43,7 @@ const parts = [
 export function scopeContract(lockType: LockType): void {
   describeReal(`A scope of a ${lockType} lock`, () => {
     const bench = new Bench(lockType, redis6Client);
-    beforeAll(() => bench.open(), 20_000);
+    beforeAll(() => bench.open());
     beforeEach(() => bench.beginTest());
     afterEach(() => bench.endTest());
     afterAll(() => bench.close());

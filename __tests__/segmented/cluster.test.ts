@@ -15,7 +15,7 @@ describePrivate('On a cluster of three masters', () => {
   beforeAll(async () => {
     cluster = await startCluster();
     client = await cluster.connect();
-  }, 30_000);
+  });
 
   afterAll(async () => {
     client.destroy();

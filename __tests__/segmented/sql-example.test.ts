@@ -19,7 +19,7 @@ it('runs, and sells what there is', async () => {
   expect(sold + left).toBe(100);
   // Sixty orders for 150 pieces: what is left at the end is too little for the largest of them.
   expect(left).toBeLessThan(4);
-}, 20_000);
+});
 
 describeReal('its shop', () => {
   const openShop = async () => {

@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
-import { LocalQueue, type Turn } from '../../lib/local-queue';
+import { LocalQueue } from '../../lib/local-queue';
+import type { Turn } from '../../lib/turn';
 import { Wait } from '../../lib/wait';
 
 const TTL = 1_000;

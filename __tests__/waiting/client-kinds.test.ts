@@ -61,7 +61,7 @@ describePrivate.each(Object.keys(kinds))('Waiting for a message through %s', (ki
 
   beforeAll(async () => {
     site = await (kinds[kind] as () => Promise<Site>)();
-  }, 20_000);
+  });
 
   afterEach(async () => {
     for (const end of ended.splice(0).reverse()) await end();

@@ -25,7 +25,7 @@ describePrivate('A lock that the callers of several processes want', () => {
   beforeAll(async () => {
     [one, several] = await Promise.all([Crowd.gather(1), Crowd.gather(PROCESSES)]);
     servers = await Promise.all([PrivateRedis.start(), PrivateRedis.start()]);
-  }, 30_000);
+  });
 
   it(`that is held costs each of them fewer than 2 requests a second, close to no CPU, and one channel, with ${WAITING} callers (P9)`, async () => {
     const fallAsleep = async (crowd: Crowd, server: PrivateRedis) => {

@@ -30,7 +30,7 @@ export class Stage {
   /** Registers the hooks that set the stage for the tests of the surrounding `describe`. */
   static set(...serverArgs: string[]): Stage {
     const stage = new Stage(serverArgs);
-    beforeAll(() => stage.#open(), 20_000);
+    beforeAll(() => stage.#open());
     beforeEach(() => {
       stage.registryKey = uniqueKey('registry');
     });

@@ -44,9 +44,9 @@ export class Worker {
   static async start(candidate: string, options: OpenOptions): Promise<Worker> {
     const engagement: Engagement = { candidate, ...options };
     const child = start(built.worker, { BENCH_ENGAGEMENT: JSON.stringify(engagement) });
-    confine(child.pid, SHARES.clients);
     const worker = new Worker(child);
     await worker.#report(0);
+    confine(child.pid, SHARES.clients);
     return worker;
   }
 
