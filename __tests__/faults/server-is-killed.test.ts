@@ -14,22 +14,23 @@ describePrivate('the server is killed right after an acquisition', () => {
       commandTimeout: 500,
       unavailableAfter: 1_000,
     });
-    const startedAt = performance.now();
     const lateness = new Lateness();
-    const leases = [
-      await registry.obtain('renewed').lock(),
-      await registry.obtain('fixed').lock({ ttl: TTL }),
-      await registry.obtain('given back').lock(),
-    ];
+    const take = async (key: string, ttl?: number) => {
+      const askedAt = performance.now();
+      return { askedAt, lease: await registry.obtain(key).lock({ ttl }) };
+    };
+    const taken = [await take('renewed'), await take('fixed', TTL)];
+    await registry.obtain('given back').lock();
     await redis.kill();
-    const [renewed, fixed] = await Promise.all(leases.slice(0, 2).map(lossOf));
-    expect(renewed?.reason).toBe('unconfirmed');
-    expect(fixed?.reason).toBe('expired');
-    for (const { at } of [renewed, fixed] as { at: number }[]) {
-      expect(at - startedAt).toBeGreaterThan(TTL - 20);
-      expect(at - startedAt).toBeLessThanOrEqual(TTL + 50 + lateness.worst);
-    }
-    for (const lease of leases.slice(0, 2)) {
+    const killedAt = performance.now();
+    const losses = await Promise.all(taken.map(({ lease }) => lossOf(lease)));
+    expect(losses.map(({ reason }) => reason)).toEqual(['unconfirmed', 'expired']);
+    for (const [i, { askedAt, lease }] of taken.entries()) {
+      // On a busy machine the server may have lived long enough for the first renewal.
+      const countsFrom = i === 0 && killedAt - askedAt > TTL / 3 - 20 ? killedAt : askedAt;
+      const { at = Number.NaN } = losses[i] ?? {};
+      expect(at - askedAt).toBeGreaterThan(TTL - 20);
+      expect(at - countsFrom).toBeLessThanOrEqual(TTL + 50 + lateness.worst);
       expect(lease.remaining).toBe(0);
       const unlocking = lease.unlock();
       const rejected = expect(unlocking).rejects.toMatchObject({ name: 'LockLostError' });

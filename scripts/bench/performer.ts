@@ -43,15 +43,16 @@ export interface Seen {
   readonly ping: number;
 }
 
-/** A candidate in processes of its own, warmed up. */
+/** A candidate in processes of its own. */
 export class Performer {
+  readonly #play: Play;
   readonly #server: BenchServer;
   readonly #sources: CommandSources;
   readonly #workers: readonly Worker[];
   readonly #proxy: DelayProxy | undefined;
   readonly #ping: number;
-  readonly #window: number;
 
+  /** Starts and connects it, no more. */
   static async open(candidate: string, play: Play, server: BenchServer): Promise<Performer> {
     const { delay, ttl = TTL } = play;
     const proxy = delay === undefined ? undefined : await startProxy(server.address, delay);
@@ -62,7 +63,6 @@ export class Performer {
     const performer = new Performer(play, server, started, proxy, ping);
     try {
       await Promise.all(starting);
-      await performer.#begin(play);
       return performer;
     } catch (error) {
       await performer.end();
@@ -71,13 +71,13 @@ export class Performer {
   }
 
   private constructor(
-    { window }: Play,
+    play: Play,
     server: BenchServer,
     workers: readonly Worker[],
     proxy: DelayProxy | undefined,
     ping: number,
   ) {
-    this.#window = window;
+    this.#play = play;
     this.#server = server;
     this.#workers = workers;
     this.#proxy = proxy;
@@ -86,7 +86,8 @@ export class Performer {
   }
 
   /** The beginning and the warm-up; meanwhile, at first, it is learnt who sends which commands. */
-  async #begin({ orders, warmUp, learning = Math.min(warmUp, LEARNING) }: Play): Promise<void> {
+  async begin(): Promise<void> {
+    const { orders, warmUp, learning = Math.min(warmUp, LEARNING) } = this.#play;
     const work = async (ms: number): Promise<void> => {
       if (ms > 0) await Promise.all(this.#workers.map((worker) => worker.observe(ms)));
     };
@@ -100,7 +101,7 @@ export class Performer {
   async observe(): Promise<Seen> {
     const contents = await this.#server.contents();
     const before = await this.#server.look();
-    const observations = await Promise.all(this.#workers.map((worker) => worker.observe(this.#window)));
+    const observations = await Promise.all(this.#workers.map((worker) => worker.observe(this.#play.window)));
     const after = await this.#server.look();
     const left = await this.#server.contents();
     return {

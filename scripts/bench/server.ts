@@ -35,10 +35,9 @@ export class BenchServer {
     this.name = `${server.name} ${server.version}`;
   }
 
-  /** Makes it as it was at first. */
+  /** Takes all keys out. Scripts stay: those of a candidate that has just connected may be among them. */
   async clear(): Promise<void> {
     await this.#client.flushAll();
-    await this.#client.scriptFlush();
   }
 
   async look(): Promise<Look> {

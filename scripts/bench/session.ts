@@ -41,7 +41,7 @@ export async function hold(server: BenchServer, options: Options, audience: Audi
 
 type Note = (candidate: Candidate, outcome: Round) => void;
 
-/** Each has the machine for itself, and finds an empty server. */
+/** Each has the machine for itself while it is measured. The next one starts while it warms up. */
 async function oneByOne(
   scenario: Scenario,
   cast: readonly Candidate[],
@@ -49,16 +49,23 @@ async function oneByOne(
   isQuick: boolean,
   note: Note,
 ): Promise<void> {
-  for (const candidate of cast) {
+  const open = (candidate: Candidate | undefined) =>
+    candidate && attempt(() => Performer.open(candidate.id, scenario.play(isQuick), server));
+  let opening = open(cast[0]);
+  for (const [i, candidate] of cast.entries()) {
+    const opened = await opening;
     await server.clear();
+    opening = open(cast[i + 1]);
+    if (!(opened instanceof Performer)) {
+      note(candidate, opened ?? {});
+      continue;
+    }
     const outcome = await attempt(async () => {
-      const performer = await Performer.open(candidate.id, scenario.play(isQuick), server);
-      try {
-        return scenario.figures(await performer.observe());
-      } finally {
-        await performer.end();
-      }
+      await opened.begin();
+      await opening;
+      return scenario.figures(await opened.observe());
     });
+    await opened.end();
     note(candidate, outcome);
   }
 }
@@ -77,7 +84,9 @@ async function together(
   try {
     for (const candidate of cast) {
       const outcome = await attempt(async () => {
-        performers.set(candidate, await Performer.open(candidate.id, play, server));
+        const performer = await Performer.open(candidate.id, play, server);
+        performers.set(candidate, performer);
+        await performer.begin();
         return {};
       });
       if ('fault' in outcome) note(candidate, outcome);
@@ -103,7 +112,7 @@ function isIn(candidate: Candidate, scenario: Scenario, { only, quick }: Options
 }
 
 /** A candidate that cannot do it is told of, and is no reason to stop. */
-async function attempt(act: () => Promise<Round>): Promise<Round> {
+async function attempt<T>(act: () => Promise<T>): Promise<T | { readonly fault: string }> {
   try {
     return await act();
   } catch (error) {
