@@ -84,7 +84,7 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
   return [line(head), line(head.map((_, i) => (i === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n');
 }
 
-function method({ rounds }: Options): string {
+function method({ quick, rounds }: Options): string {
   return `## Method
 
 - One private Redis without persistence, on loopback; it is emptied before each candidate. Every candidate runs in processes of its own, new in every round, and warms up before it is measured.
@@ -95,6 +95,6 @@ function method({ rounds }: Options): string {
 - Requests are counted by the server (\`INFO commandstats\`). It counts calls inside of scripts as well; which part of the calls of a command come from clients is learnt by a MONITOR during the warm-up. CPU is that of the whole process, \`process.cpuUsage()\` and \`INFO cpu\`.
 - Exclusion is checked in every contended scenario: all entries and exits of all processes, on the clock of the machine, are put in one order. An overlap fails the run.
 - A wait that has not ended when the window does counts with what it lasted until then: for who starves, that is less than the truth. "Overtaken" counts for each acquisition the callers that had asked earlier and were still waiting.
-- Scenario 7 weighs the heap after a forced garbage collection, with 2,000 locks of each kind; the names of the keys, which are the caller's, are not counted. "Idle" is the object that stands for a lock, after it was used; libraries without one show none.
+- Scenario 7 weighs the heap after a forced garbage collection, with ${quick ? '1,000' : '2,000'} locks of each kind; the names of the keys, which are the caller's, are not counted. "Idle" is the object that stands for a lock, after it was used; libraries without one show none.
 - Scenario 8 has a proxy in a process of its own between the clients and the server, which holds every byte back for 10 ms each way; the unit is a PING through it.`;
 }

@@ -61,7 +61,7 @@ export const oneProcess: Scenario = {
   floor: 'floor-transfer',
   metrics,
   suits: everybodyAnd('floor-fifo', 'floor-transfer'),
-  play: (isQuick) => (isQuick ? play(hundred, 1_000, 500) : play(hundred, 2_000, 1_500)),
+  play: (isQuick) => (isQuick ? play(hundred, 800, 500) : play(hundred, 2_000, 1_500)),
   figures: (seen) => figures(hundred, seen),
 };
 

@@ -24,7 +24,7 @@ export const farAway: Scenario = {
   suits: everybodyAnd('floor-fifo'),
   play: (isQuick) => {
     const order = { load: 'callers', settings: CALLERS } as const;
-    return { orders: [order, order], warmUp: isQuick ? 300 : 500, window: isQuick ? 900 : 3_500, delay: DELAY };
+    return { orders: [order, order], warmUp: isQuick ? 200 : 500, window: isQuick ? 800 : 3_500, delay: DELAY };
   },
   figures({ observations, ping }) {
     const ofKeys = sequences(observations, CALLERS.callers, CALLERS.keys);

@@ -21,7 +21,7 @@ export const manyLeases: Scenario = {
     // Every lock is renewed once by then, so that it was seen how.
     warmUp: TTL,
     learning: TTL,
-    window: isQuick ? TTL : 6 * TTL,
+    window: isQuick ? 1_000 : 6 * TTL,
     ttl: TTL,
   }),
   figures: ({ observations: [holder], requests, serverCpu, seconds, keysLost }) => ({

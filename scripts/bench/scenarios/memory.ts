@@ -7,6 +7,10 @@ export const memory: Scenario = {
   floor: 'floor-fifo',
   metrics: [metric('idle', 'idle', 'B'), metric('held', 'held', 'B'), metric('waiting', 'for each waiter', 'B')],
   suits: everybodyAnd('floor-fifo'),
-  play: () => ({ orders: [{ load: 'heap', settings: { locks: 2_000 } }], warmUp: 0, window: 0 }),
+  play: (isQuick) => ({
+    orders: [{ load: 'heap', settings: { locks: isQuick ? 1_000 : 2_000 } }],
+    warmUp: 0,
+    window: 0,
+  }),
   figures: ({ observations: [process] }) => process?.heap ?? {},
 };

@@ -12,9 +12,9 @@ export const oneCaller: Scenario = {
   play: (isQuick) => ({
     orders: [{ load: 'cycles', settings: { callers: 1 } }],
     // Until the compiler has done its best: at one caller's pace that takes a while.
-    warmUp: isQuick ? 700 : 2_000,
+    warmUp: isQuick ? 600 : 2_000,
     window: isQuick ? 50 : 100,
-    slices: isQuick ? 10 : 12,
+    slices: isQuick ? 8 : 12,
   }),
   figures({ observations }) {
     const sorted = observations.flatMap(({ durations }) => durations).sort((a, b) => a - b);
