@@ -92,16 +92,16 @@ export class FairStrategy extends StringKeyStrategy {
     const ticket = room?.admit(claim) ?? new Ticket(claim);
     // From the wait before, this process may be listening still; the first wait of all is to cost an uncontended lock nothing.
     if (this.#subscriber.peek(names.lock) !== undefined) room?.listen();
-    const answer = await this.#ask(names, [ticket], timeout).catch((error: unknown) => {
+    let answer: Answer;
+    try {
+      answer = await this.#ask(names, [ticket], timeout);
+    } catch (error) {
       this.#missedReply(names, error);
       throw error;
-    });
-    if (answer.mine === owner) {
-      const grant = this.#enter(claim, this.#grant(answer));
-      room?.lookAfter(answer.life);
-      return grant;
     }
+    const grant = answer.mine === owner ? this.#enter(claim, this.#grant(answer)) : undefined;
     room?.lookAfter(answer.life);
+    if (grant !== undefined) return grant;
     return { granted: false, remaining: answer.life, roundTrip: clock.now() - answer.sentAt };
   }
 
