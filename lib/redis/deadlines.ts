@@ -42,15 +42,13 @@ export class Deadlines {
     this.#wakesAt = Number.POSITIVE_INFINITY;
     const now = clock.now();
     let earliest = Number.POSITIVE_INFINITY;
-    for (let deadline = this.#pending.first; deadline !== undefined; ) {
-      const { next } = deadline;
-      if (deadline.at <= now) {
+    for (const deadline of this.#pending) {
+      if (deadline.at > now) {
+        earliest = Math.min(earliest, deadline.at);
+      } else {
         this.#pending.remove(deadline);
         deadline.missed();
-      } else {
-        earliest = Math.min(earliest, deadline.at);
       }
-      deadline = next;
     }
     if (earliest < this.#wakesAt) this.#wakeBy(earliest, now);
   }
