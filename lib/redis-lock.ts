@@ -2,7 +2,6 @@ import { clock } from './clock';
 import { Contention } from './contention';
 import { LockTimeoutError, NotLockOwnerError } from './errors';
 import { type HeldLease, Holds } from './holds';
-import type { Linked } from './linked-list';
 import { LocalQueue } from './local-queue';
 import type { DistributedLock, Lease, LockOptions } from './lock-registry';
 import { callback, type LockRequest, lockRequest } from './options';
@@ -32,9 +31,9 @@ export interface LockServices extends LeaseServices {
  * The lock of one key: first the local queue, so that only one caller of this process contends, then Redis.
  * Made by `RedisLockRegistry.obtain`, one for each key.
  */
-export class RedisLock implements DistributedLock, Linked<RedisLock> {
+export class RedisLock implements DistributedLock {
   readonly key: string;
-  /** @internal Among the locks that are cached, in the order in which they were used. */
+  /** @internal As Linked, among the locks that are cached, in the order in which they were used. */
   previous: RedisLock | undefined;
   /** @internal */
   next: RedisLock | undefined;
