@@ -44,7 +44,8 @@ describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take tur
     const turn = DURATION / total;
     const round = TASKS * turn;
     // What the machine did not let the server or a process run is not the lock's: little on a quiet machine.
-    const stalled = worstOf([...server.stalls, ...reports.flatMap((report) => report.stalls)], 1.25 * round);
+    const stalls = [...server.stalls, ...reports.flatMap((report) => report.stalls)];
+    const stalled = worstOf(stalls, 1.25 * round);
     const bound = 1.25 * round + stalled;
     const within = waits.filter((wait) => wait < bound).length / waits.length;
     const p999 = waits[Math.floor(waits.length * 0.999)] ?? 0;
@@ -53,6 +54,8 @@ describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take tur
         ({ called, entered }) => waited.filter((other) => other.entered > called && other.entered < entered).length,
       ),
     );
+    // So many may come again while a call is held up on its way to the queue.
+    const heldUp = Math.ceil(worstOf(stalls, turn) / turn);
     measured('turns', {
       total,
       least: Math.min(...turns),
@@ -63,9 +66,10 @@ describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take tur
       p999InRounds: p999 / round,
       longest: waits.at(-1),
       stalled,
+      heldUp,
     });
     // Each of the others has gone before once, and the one whose turn it was at the call.
-    expect(inTurns).toBeLessThanOrEqual(TASKS);
+    expect(inTurns).toBeLessThanOrEqual(TASKS + heldUp);
     expect(turns).toHaveLength(TASKS);
     expect(Math.max(...turns) - Math.min(...turns)).toBeLessThanOrEqual(2);
     expect(within).toBeGreaterThanOrEqual(0.999);
