@@ -68,8 +68,8 @@ export class Batches {
     return this.#shown === undefined || script.found !== undefined;
   }
 
-  #sendAlone(call: Call): void {
-    evaluate(this.#commands, call.script, { keys: call.keys, arguments: call.args }, call);
+  #sendAlone(call: Call, receiver: Receiver = call): void {
+    evaluate(this.#commands, call.script, { keys: call.keys, arguments: call.args }, receiver);
   }
 
   #sendTogether(calls: Call[], script: LockScript): void {
@@ -144,7 +144,7 @@ export class Batches {
         call.fail(error);
       },
     };
-    evaluate(this.#commands, script, { keys: call.keys, arguments: call.args }, receiver);
+    this.#sendAlone(call, receiver);
   }
 }
 
