@@ -4,7 +4,7 @@ import { CannotAcquireLockError, NotLockOwnerError, RegistryClosedError } from '
 import { captureContext } from './internal/background';
 import { clock, Timer } from './internal/clock';
 import { LinkedList } from './internal/linked-list';
-import { expected, nonEmptyString, notNegative, number, ttl as checkedTtl } from './internal/validation';
+import { ttl as checkedTtl, expected, nonEmptyString, notNegative, number } from './internal/validation';
 import { Orphans } from './lease/orphans';
 import { Watchdog } from './lease/watchdog';
 import { LockRegistry } from './lock-registry';

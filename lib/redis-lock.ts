@@ -231,12 +231,7 @@ export class RedisLock implements DistributedLock, LeaseKeeper {
   }
 
   /** With the local turn: it goes on to the lease, or back to the queue. */
-  async #contend(
-    protocol: LockProtocol,
-    turn: Turn,
-    request: LockRequest,
-    wait: Wait,
-  ): Promise<RedisLease | null> {
+  async #contend(protocol: LockProtocol, turn: Turn, request: LockRequest, wait: Wait): Promise<RedisLease | null> {
     const inherited = turn.handedOver;
     turn.handedOver = undefined;
     const acquisition = inherited?.acquisition ?? this.#newAcquisition(request.ttl, !wait.isSingleAttempt);

@@ -117,7 +117,10 @@ export class Attempts {
   /** For a wait that ended in Redis' queue or between two attempts: throws where Redis had fallen silent meanwhile. */
   #timedOut(protocol: LockProtocol, wait: Wait): NotGranted {
     const { availability } = protocol;
-    if (availability.failure === undefined && availability.silence(wait.startedAt, clock.now()) < 5 * FIRST_ATTEMPT_AT_LEAST) {
+    if (
+      availability.failure === undefined &&
+      availability.silence(wait.startedAt, clock.now()) < 5 * FIRST_ATTEMPT_AT_LEAST
+    ) {
       return NOT_GRANTED;
     }
     throw this.#unanswered(protocol, wait);
@@ -144,7 +147,8 @@ export class Attempts {
   #unanswered({ availability }: LockProtocol, wait: Wait): CannotAcquireLockError {
     const { failure } = availability;
     const ms = Math.round(availability.silence(wait.startedAt, clock.now()));
-    if (isServerAnswer(failure)) return this.#cannotAcquire(`Redis answered for ${ms} ms: ${messageOf(failure)}`, failure);
+    if (isServerAnswer(failure))
+      return this.#cannotAcquire(`Redis answered for ${ms} ms: ${messageOf(failure)}`, failure);
     const { lastError } = this.#monitor;
     const reason = lastError === undefined ? '' : `; the last error of the client was: ${messageOf(lastError)}`;
     return this.#cannotAcquire(`Redis has not answered for ${ms} ms${reason}`, failure ?? lastError);

@@ -1,7 +1,7 @@
 import type { Acquisition } from '../acquire/acquisition';
+import { inBackground } from '../internal/background';
 import { Backoff } from '../internal/backoff';
 import { backgroundPause, clock } from '../internal/clock';
-import { inBackground } from '../internal/background';
 import type { LockProtocol } from '../protocols/protocol';
 import { isClientClosed } from '../redis/failure';
 import type { Redis } from '../redis/redis';
@@ -59,10 +59,7 @@ export class Orphans {
   }
 
   /** "Gone" is final: no attempt can be executed later, since all were answered or came over this connection. */
-  async #remove(
-    acquisition: Acquisition,
-    protocol: LockProtocol,
-  ): Promise<'gone' | 'removed for now' | 'not removed'> {
+  async #remove(acquisition: Acquisition, protocol: LockProtocol): Promise<'gone' | 'removed for now' | 'not removed'> {
     const areAnswered = acquisition.inDoubt === 0;
     try {
       await protocol.release(acquisition.ticket, this.#commandTimeout);

@@ -6,7 +6,10 @@ import type { Redis } from '../redis/redis';
 
 /** How a release ended. */
 export type ReleaseResult =
-  | { readonly outcome: Released; /** An earlier try may have done it: the outcome is that of a repetition. */ readonly isRepeated: boolean }
+  | {
+      readonly outcome: Released /** An earlier try may have done it: the outcome is that of a repetition. */;
+      readonly isRepeated: boolean;
+    }
   | { readonly outcome: 'failed'; readonly cause: unknown; readonly reason: string };
 
 /** What a hand-over to a local caller came to; `not tried`: the server refused it, and there is still a key to release. */

@@ -53,7 +53,8 @@ class Parts {
   readonly warnNotificationRefused = (): void => {
     if (this.#hasWarned) return;
     this.#hasWarned = true;
-    const message = 'The server refused to publish a release: waiters find it only when they poll. Allow PUBLISH (and SPUBLISH)';
+    const message =
+      'The server refused to publish a release: waiters find it only when they poll. Allow PUBLISH (and SPUBLISH)';
     warn(this.settings.onWarning, { code: 'NOTIFICATION_REFUSED', message });
   };
 }
@@ -80,7 +81,12 @@ function contended(
 function polled(parts: Parts, format: LockFormat, slice: number): Protocols {
   const { idleBetweenTries, handOver = slice } = parts.settings;
   const polling = new Polling(idleBetweenTries);
-  return contended(format, parts, () => polling, () => new TimeSlice(handOver, idleBetweenTries));
+  return contended(
+    format,
+    parts,
+    () => polling,
+    () => new TimeSlice(handOver, idleBetweenTries),
+  );
 }
 
 /** Contended, with waiting by notification and sharing by yielding to listeners. */
@@ -145,9 +151,15 @@ const REDISSON: LockTypeTraits = { expireAfter: 30_000, needsRegistryKey: false 
 /** The lock types. A new one is a line here, and at most one new file: its format, its waiting, or its sharing. */
 const lockTypes = {
   spin: { ...SPRING, protocols: (parts: Parts) => polled(parts, new SpringFormat(parts.redis, parts.settings), 400) },
-  'pub-sub': { ...SPRING, protocols: (parts: Parts) => notified(parts, new SpringFormat(parts.redis, parts.settings), 50) },
+  'pub-sub': {
+    ...SPRING,
+    protocols: (parts: Parts) => notified(parts, new SpringFormat(parts.redis, parts.settings), 50),
+  },
   fair: { ...SPRING, protocols: fair },
-  redisson: { ...REDISSON, protocols: (parts: Parts) => notified(parts, new RedissonFormat(parts.redis, parts.settings), 50) },
+  redisson: {
+    ...REDISSON,
+    protocols: (parts: Parts) => notified(parts, new RedissonFormat(parts.redis, parts.settings), 50),
+  },
   'redisson-fair': { ...REDISSON, protocols: redissonFair },
 } as const satisfies Record<string, LockTypeTraits & { protocols: (parts: Parts) => Protocols }>;
 

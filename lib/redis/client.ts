@@ -40,7 +40,8 @@ export function describeWrongClient(value: unknown): string {
   const expectation = 'Expected `client` to be a Redis client with the methods eval and evalSha';
   const make = 'make a client: createClient({ url })';
   if (typeof value === 'string') return `${expectation}, got a string; ${make}`;
-  if (value === null || typeof value !== 'object') return `${expectation}, got ${value === null ? 'null' : typeof value}`;
+  if (value === null || typeof value !== 'object')
+    return `${expectation}, got ${value === null ? 'null' : typeof value}`;
   const ioredis = value as { evalsha?: unknown; defineCommand?: unknown };
   if (typeof ioredis.evalsha === 'function' && typeof ioredis.defineCommand === 'function') {
     return `${expectation}, got an ioredis client; wrap it in an adapter, as README shows under "Other clients"`;

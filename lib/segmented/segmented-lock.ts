@@ -1,5 +1,5 @@
-import type { Lease, LockOptions, LockRegistry } from '../lock-registry';
 import { callback, expected, nonEmptyString, number, wholeNumber } from '../internal/validation';
+import type { Lease, LockOptions, LockRegistry } from '../lock-registry';
 import { checkLockOptions, type SegmentedLockOptions, segmentedSettings } from '../options';
 import {
   type AcrossResult,

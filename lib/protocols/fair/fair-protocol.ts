@@ -75,7 +75,9 @@ export class FairProtocol implements LockProtocol, Polled {
   }
 
   get isActive(): boolean {
-    return this.#tickets.size > 0 || this.#isPolling || (this.#subscription !== undefined && !this.#subscription.isOver);
+    return (
+      this.#tickets.size > 0 || this.#isPolling || (this.#subscription !== undefined && !this.#subscription.isOver)
+    );
   }
 
   /** The queue gives every process its turn. */
@@ -269,7 +271,8 @@ export class FairProtocol implements LockProtocol, Polled {
     if (until - now >= window / 2) {
       // A task may block the event loop as soon as it has the lock: the renewal has to be on its way before.
       await clock.immediate();
-      if (ticket.offered === owner) ticket.deliver({ granted: true, owner, until, fencingToken, drift: driftNow, renewal });
+      if (ticket.offered === owner)
+        ticket.deliver({ granted: true, owner, until, fencingToken, drift: driftNow, renewal });
       return;
     }
     const ownership = await renewal;

@@ -89,7 +89,10 @@ export class QueueFormat extends SpringFormat {
       return { owner: id, token: String(reply), life: ttl, sentAt, score };
     }
     const [owner, token, life, time, newScore] = arrayIn(ACQUIRE, reply, 5);
-    return { ...this.#read(ACQUIRE, reply, [owner, token, life, time], sentAt), score: textIn(ACQUIRE, reply, newScore) };
+    return {
+      ...this.#read(ACQUIRE, reply, [owner, token, life, time], sentAt),
+      score: textIn(ACQUIRE, reply, newScore),
+    };
   }
 
   async pollFor(

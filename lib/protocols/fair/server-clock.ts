@@ -50,7 +50,13 @@ export class ServerClock {
    * `receivedAt`, for a ticket that was first sent at `sentAt`. It was made after the ticket was sent, whatever else can
    * be proved, and before it was received.
    */
-  grantUntil(stamp: number, window: number, sentAt: number, receivedAt: number, connection: string | undefined): number {
+  grantUntil(
+    stamp: number,
+    window: number,
+    sentAt: number,
+    receivedAt: number,
+    connection: string | undefined,
+  ): number {
     const madeAt = Math.max(sentAt, this.#earliest(stamp, connection));
     return reliableUntil(Math.min(madeAt, receivedAt), window);
   }

@@ -10,7 +10,17 @@ import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
 import { foundIn, lifeIn } from '../format';
 import { Notification } from '../notification';
-import type { Grant, HandOver, LockProtocol, NotGranted, Ownership, ProtocolSettings, Refusal, Released, RenewalMode } from '../protocol';
+import type {
+  Grant,
+  HandOver,
+  LockProtocol,
+  NotGranted,
+  Ownership,
+  ProtocolSettings,
+  Refusal,
+  Released,
+  RenewalMode,
+} from '../protocol';
 import { ACQUIRE, RELEASE } from './redisson-fair-scripts';
 import { CHANNEL, isShardedFor, type RedissonFormat, TOKEN } from './redisson-format';
 import { UNLOCKED } from './redisson-scripts';
