@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import * as library from '../../lib';
-import { codeSpans, ROOT, tableBelow } from './pages';
+import packageJson from '../../package.json';
+import { codeSpans, PAGES, ROOT, readPage, tableBelow } from './pages';
 
 const redis = { eval: async () => 1, evalSha: async () => 1 };
 
@@ -60,5 +61,12 @@ describe('The tables of the pages name', () => {
 
   it('every code of a warning, and no other', () => {
     expect(firstCells('docs/operations.md', 'Warnings')).toEqual(union('LockWarningCode'));
+  });
+});
+
+describe('The pages name', () => {
+  it.each(PAGES)('only commands that there are: %s', (page) => {
+    const named = [...readPage(page).matchAll(/npm run ([\w:-]+)/g)].map(([, script]) => script as string);
+    expect(named.filter((script) => !(script in packageJson.scripts))).toEqual([]);
   });
 });
