@@ -54,22 +54,23 @@ describePrivate.each(LOCK_TYPES)('A registry of %s locks that is closed during a
     expect(await leftOf(registryKey)).toEqual([]);
   });
 
-  it('leaves nothing, with waiters that are granted the lock while they are rejected', async () => {
-    const { registry, registryKey, proxy, client, other } = await start();
-    const keys = ['a', 'b', 'c', 'd', 'e'];
-    const leases = await Promise.all(keys.map((key) => other.obtain(key).lock()));
-    const outcomes = Promise.allSettled(keys.map((key) => registry.run(key, () => undefined)));
-    await sleep(100); // all have been refused, and wait
-    proxy.requests.delay = 3;
-    proxy.replies.delay = 3;
-    for (const lease of leases) {
-      await lease.unlock();
-      await sleep(4);
-    }
-    await shutDown(registry, client, () => undefined);
-    for (const outcome of await outcomes) {
-      if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ name: 'RegistryClosedError' });
-    }
+  it('leaves nothing, with a waiter whose next attempt was granted, and the reply on its way', async () => {
+    const { registry, registryKey, proxy, client, other, nameOf } = await start();
+    const held = await other.obtain('key').lock();
+    const locking = registry.obtain('key').lock();
+    const rejected = expect(locking).rejects.toMatchObject({ name: 'RegistryClosedError' });
+    await sleep(100); // it was refused, and waits
+    const sent = proxy.requests.bytes;
+    proxy.requests.hold = true;
+    await until(() => proxy.requests.bytes > sent, { within: 10_000 });
+    proxy.replies.hold = true;
+    await held.unlock();
+    proxy.requests.hold = false;
+    await until(async () => (await admin.exists(nameOf('key'))) === 1);
+    await shutDown(registry, client, () => {
+      proxy.replies.hold = false;
+    });
+    await rejected;
     expect(await leftOf(registryKey)).toEqual([]);
   });
 
