@@ -6,6 +6,9 @@ import { runInNewContext } from 'node:vm';
 import { createClient, type RedisClientOptions } from 'redis';
 import { type LockType, RedisLockRegistry } from '../../lib';
 
+/** ms; a caller that waits for longer fails: the lock is dead. */
+const PATIENCE = 5_000;
+
 export interface TurnsJob {
   readonly redis: RedisClientOptions;
   readonly registryKey: string;
@@ -14,24 +17,22 @@ export interface TurnsJob {
   readonly callers: number;
   /** ms that a caller holds the lock; 0: it gives it back at once. */
   readonly work: number;
-  /** What ends a round: the turns of this process, or ms. */
+  /** What ends it: the turns of this process, or ms. */
   readonly turns: number;
   readonly ms: number;
-  /** Rounds one after another; each is reported. */
-  readonly rounds: number;
+  /** Turns after which the holder measures the heap, while the others wait; 0: never. */
+  readonly measureEvery: number;
 }
 
-export interface Round {
+export interface Outcome {
   readonly turns: number;
-  /** ms that a caller of this process waited at most. */
-  readonly longestWait: number;
-  /** Bytes in use after a collection of garbage. */
-  readonly heap: number;
+  /** Bytes in use after a collection of garbage, at each measurement. */
+  readonly heaps: readonly number[];
 }
 
 export type Report =
   | { readonly state: 'ready' | 'working' }
-  | { readonly state: 'done'; readonly rounds: readonly Round[]; readonly failures: readonly string[] };
+  | { readonly state: 'done'; readonly outcome: Outcome; readonly failures: readonly string[] };
 
 function report(message: Report): void {
   process.send?.(message);
@@ -43,25 +44,28 @@ function collectGarbage(): void {
   (runInNewContext('gc') as () => void)();
 }
 
-async function takeTurns(registry: RedisLockRegistry, job: TurnsJob): Promise<Round> {
+async function takeTurns(registry: RedisLockRegistry, job: TurnsJob, failures: string[]): Promise<Outcome> {
   const lock = registry.obtain('key');
   const endsAt = performance.now() + job.ms;
+  const heaps: number[] = [];
   let turns = 0;
-  let longestWait = 0;
-  await Promise.all(
-    Array.from({ length: job.callers }, async () => {
-      while (turns < job.turns && performance.now() < endsAt) {
-        const called = performance.now();
-        const lease = await lock.lock({ waitTime: 5_000 });
-        longestWait = Math.max(longestWait, performance.now() - called);
-        turns++;
-        if (job.work > 0) await sleep(job.work);
-        await lease.unlock();
+  const caller = async () => {
+    while (turns < job.turns && performance.now() < endsAt && failures.length === 0) {
+      const lease = await lock.lock({ waitTime: PATIENCE });
+      turns++;
+      if (job.work > 0) await sleep(job.work);
+      if (job.measureEvery > 0 && turns % job.measureEvery === 0) {
+        collectGarbage();
+        heaps.push(process.memoryUsage().heapUsed);
       }
-    }),
+      await lease.unlock();
+    }
+  };
+  const callers = Array.from({ length: job.callers }, () =>
+    caller().catch((error: unknown) => failures.push(String(error))),
   );
-  collectGarbage();
-  return { turns, longestWait, heap: process.memoryUsage().heapUsed };
+  await Promise.all(callers);
+  return { turns, heaps };
 }
 
 async function work(job: TurnsJob): Promise<void> {
@@ -76,13 +80,8 @@ async function work(job: TurnsJob): Promise<void> {
     onWarning: ({ message }) => failures.push(message),
   });
   report({ state: 'working' });
-  const rounds: Round[] = [];
-  try {
-    for (let round = 0; round < job.rounds; round++) rounds.push(await takeTurns(registry, job));
-  } catch (error) {
-    failures.push(String(error));
-  }
-  report({ state: 'done', rounds, failures: failures.slice(0, 5) });
+  const outcome = await takeTurns(registry, job, failures);
+  report({ state: 'done', outcome, failures: failures.slice(0, 3) });
 }
 
 function fail(error: unknown): never {
