@@ -11,13 +11,13 @@ const SIZES = [1, 20];
 describePrivate.each(LOCK_TYPES)('Redis refuses calls about %s locks', (lockType) => {
   let redis: PrivateRedis;
   let admin: TestClient;
-  let site: WitnessedRegistry;
+  let witnessed: WitnessedRegistry;
 
   beforeEach(async () => {
     redis = await PrivateRedis.start();
     admin = await redis.connect();
-    site = createRegistry(await redis.connect(), { lockType, expireAfter: 30_000 });
-    await warmUp(site.registry);
+    witnessed = createRegistry(await redis.connect(), { lockType, expireAfter: 30_000 });
+    await warmUp(witnessed.registry);
   });
 
   /** Batches begin once releases have shown that all keys are on one server. */
@@ -33,22 +33,23 @@ describePrivate.each(LOCK_TYPES)('Redis refuses calls about %s locks', (lockType
     Promise.allSettled(Array.from({ length: size }, (_, i) => registry.obtain(`${key}-${i}`).tryLock()));
 
   const leasesOf = async (size: number): Promise<Lease[]> =>
-    (await acquire(site.registry, size)).map((result) => (result as PromiseFulfilledResult<Lease>).value);
+    (await acquire(witnessed.registry, size)).map((result) => (result as PromiseFulfilledResult<Lease>).value);
 
   /** Keys of these locks, but for counters of tokens, which outlive a lock. */
-  const left = async () => (await admin.keys(`*${site.nameOf('')}*`)).filter((key) => !/fence|token|warm-up/.test(key));
+  const left = async () =>
+    (await admin.keys(`*${witnessed.nameOf('')}*`)).filter((key) => !/fence|token|warm-up/.test(key));
 
   it.each(SIZES)(
     'a key of another type is refused at once and stays, and no other suffers (%d at a time)',
     async (size) => {
-      await admin.rPush(site.nameOf('key-0'), 'of another application');
-      const [refused, ...others] = await acquire(site.registry, size);
+      await admin.rPush(witnessed.nameOf('key-0'), 'of another application');
+      const [refused, ...others] = await acquire(witnessed.registry, size);
       expect(refused).toMatchObject({
         reason: { name: 'CannotAcquireLockError', cause: { message: expect.stringMatching(/^WRONGTYPE/) } },
       });
       for (const other of others)
         expect(other).toMatchObject({ status: 'fulfilled', value: { key: expect.anything() } });
-      expect(await admin.lRange(site.nameOf('key-0'), 0, -1)).toEqual(['of another application']);
+      expect(await admin.lRange(witnessed.nameOf('key-0'), 0, -1)).toEqual(['of another application']);
     },
   );
 
@@ -57,23 +58,23 @@ describePrivate.each(LOCK_TYPES)('Redis refuses calls about %s locks', (lockType
     async (size) => {
       const leases = await leasesOf(size);
       const replace = (key: string) => admin.multi().del(key).rPush(key, 'of another application').exec();
-      await replace(site.nameOf('key-0'));
+      await replace(witnessed.nameOf('key-0'));
       const renewed = await Promise.allSettled(leases.map((lease) => lease.renew()));
       expect(renewed[0]).toMatchObject({ reason: { name: 'LockLostError', reason: 'stolen' } });
       for (const other of renewed.slice(1)) expect(other).toMatchObject({ status: 'fulfilled' });
-      if (size > 1) await replace(site.nameOf('key-1'));
+      if (size > 1) await replace(witnessed.nameOf('key-1'));
       const released = await Promise.allSettled(leases.map((lease) => lease.unlock()));
       for (const stolen of released.slice(0, 2)) {
         expect(stolen).toMatchObject({ reason: { name: 'LockLostError', reason: 'stolen' } });
       }
       for (const other of released.slice(2)) expect(other).toMatchObject({ status: 'fulfilled' });
-      expect(await admin.exists(site.nameOf('key-0'))).toBe(1);
+      expect(await admin.exists(witnessed.nameOf('key-0'))).toBe(1);
     },
   );
 
   it('a release alone of a key that became another type is a loss: stolen', async () => {
     const [lease] = (await leasesOf(1)) as [Lease];
-    const key = site.nameOf('key-0');
+    const key = witnessed.nameOf('key-0');
     await admin.multi().del(key).rPush(key, 'of another application').exec();
     await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason: 'stolen' });
     expect(await admin.exists(key)).toBe(1);
@@ -84,7 +85,7 @@ describePrivate.each(LOCK_TYPES)('Redis refuses calls about %s locks', (lockType
     async (size) => {
       const leases = await leasesOf(size);
       await admin.configSet('maxmemory', '1');
-      const refused = await acquire(site.registry, size, 'more');
+      const refused = await acquire(witnessed.registry, size, 'more');
       const released = await Promise.allSettled(leases.map((lease) => lease.unlock()));
       await admin.configSet('maxmemory', '0');
       for (const result of refused) {

@@ -20,10 +20,10 @@ describePrivate.each(LOCK_TYPES)('A registry of %s locks that is closed during a
     const registryKey = uniqueKey('close');
     const proxy = await redis.proxy();
     const client = await connectTo(proxy.address);
-    const site = createRegistry(client, { registryKey, lockType, commandTimeout: 1_000 });
-    await site.registry.run('warm-up', () => undefined);
+    const closing = createRegistry(client, { registryKey, lockType, commandTimeout: 1_000 });
+    await closing.registry.run('warm-up', () => undefined);
     const other = createRegistry(await redis.connect(), { registryKey, lockType });
-    return { ...site, registryKey, proxy, client, other: other.registry };
+    return { ...closing, registryKey, proxy, client, other: other.registry };
   };
 
   /** As an application shuts down: `close`, and the end of the client right after it. */

@@ -42,7 +42,7 @@ class WatchedClient implements RedisClient {
 }
 
 /** What the first statements after a pause of the process find. */
-function look(lease: Lease) {
+function observe(lease: Lease) {
   const { remaining } = lease;
   let reason: unknown = 'held';
   try {
@@ -74,10 +74,10 @@ describePrivate.each(LOCK_TYPES)('A %s lock whose holder computes past a deadlin
 
   /** Blocks the event loop until the lease is over, as soon as a renewal is written, and says what is found then. */
   const blockedAfterRenewal = (client: WatchedClient, lease: Lease, renew: () => void) =>
-    new Promise<ReturnType<typeof look>>((resolve) => {
+    new Promise<ReturnType<typeof observe>>((resolve) => {
       client.onceWritten = () => {
         block(lease.remaining + 30);
-        resolve(look(lease));
+        resolve(observe(lease));
       };
       renew();
     });
@@ -130,13 +130,16 @@ describePrivate.each(LOCK_TYPES)('A %s lock whose holder computes past a deadlin
     const held = await holder?.obtain('key').lock();
     const working = other?.run('key', async (lease) => {
       block(1_200);
-      const found = look(lease);
+      const found = observe(lease);
       await until(() => lease.remaining > 0 || lease.signal.aborted);
-      return { found, later: look(lease) };
+      return { found, later: observe(lease) };
     });
     await sleep(300); // it was refused, and waits
     await held?.unlock();
-    const { found, later } = (await working) as { found: ReturnType<typeof look>; later: ReturnType<typeof look> };
+    const { found, later } = (await working) as {
+      found: ReturnType<typeof observe>;
+      later: ReturnType<typeof observe>;
+    };
     expect(found.aborted).toBe(false);
     expect(later).toMatchObject({ reason: 'held', aborted: false });
     expect(later.remaining).toBeGreaterThan(10_000);

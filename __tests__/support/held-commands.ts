@@ -7,9 +7,9 @@ export interface HeldCommand {
 }
 
 /**
- * A client whose commands can be held back on their way, while later ones overtake: as in a pool with one slow
- * connection (`'held'`), or as after a cut, where the sender is told of the cut and the server still receives the
- * command (`'cut'`).
+ * A client whose next command can be held back while later ones overtake it. `'held'`: it is neither answered nor
+ * executed until it is delivered, as in a pool with one slow connection. `'cut'`: it fails at once and is executed when
+ * it is delivered, as after a cut of the connection that the server has not noticed yet.
  */
 export class HoldableClient implements RedisClient {
   readonly #client: RedisClient;

@@ -8,7 +8,7 @@ const TURNS = 8_000;
 const ROUNDS = 3;
 
 /** Bytes that a hand-over may leave on the heap: a trace of it would be hundreds. */
-const BYTES = 20;
+const BYTES = 50;
 
 describePrivate(`Callers of one process that hand a lock over ${TURNS * ROUNDS} times`, () => {
   let redis: PrivateRedis;

@@ -20,7 +20,7 @@ const SLACK = 400;
 /** The types in which a process that gives up a lock lets others go first. */
 const TYPES = ['pub-sub', 'redisson'] as const;
 
-interface Site {
+interface Contenders {
   /** Its commands pass through a proxy. */
   readonly slow: ProxiedRegistry;
   readonly lock: RedisLock;
@@ -36,7 +36,7 @@ describePrivate.each(TYPES)('A %s lock that a process gave up to others', (lockT
     admin = await redis.connect();
   });
 
-  const start = async (others: number): Promise<Site> => {
+  const start = async (others: number): Promise<Contenders> => {
     const options = { registryKey: uniqueKey('stand-back'), lockType, idleBetweenTries: 100 };
     const slow = await createProxiedRegistry(redis, options);
     const lock = slow.registry.obtain(KEY);
@@ -53,7 +53,7 @@ describePrivate.each(TYPES)('A %s lock that a process gave up to others', (lockT
   };
 
   /** The slow process holds the lock past its slice of time; one of its own callers waits, and one in each other process. */
-  const contended = async ({ lock, others }: Site) => {
+  const contended = async ({ lock, others }: Contenders) => {
     const before = await (others[0] as RedisLock).lock();
     const holding = lock.lock();
     await sleep(100); // it listens
@@ -65,7 +65,7 @@ describePrivate.each(TYPES)('A %s lock that a process gave up to others', (lockT
     return { lease, next, served };
   };
 
-  const isFree = async ({ slow }: Site) => (await admin.exists(slow.nameOf(KEY))) === 0;
+  const isFree = async ({ slow }: Contenders) => (await admin.exists(slow.nameOf(KEY))) === 0;
 
   /** ms until the lease is there, without what the machine was late by. */
   const waited = async (next: Promise<Lease>): Promise<number> => {
@@ -79,21 +79,21 @@ describePrivate.each(TYPES)('A %s lock that a process gave up to others', (lockT
   };
 
   it.each([1, 3])('is not left alone because the reply was slow, with %d others', async (others) => {
-    const site = await start(others);
-    const { lease, next, served } = await contended(site);
-    site.slow.commands.replies.hold = true;
+    const contenders = await start(others);
+    const { lease, next, served } = await contended(contenders);
+    contenders.slow.commands.replies.hold = true;
     const unlocking = lease.unlock();
     await Promise.all(served);
-    await until(() => isFree(site));
+    await until(() => isFree(contenders));
     await sleep(SLOW);
-    site.slow.commands.replies.hold = false;
+    contenders.slow.commands.replies.hold = false;
     expect(await waited(next)).toBeLessThan(LONGEST + SLACK);
     await unlocking;
   });
 
   it('is not left alone because the event loop was blocked', async () => {
-    const site = await start(1);
-    const { lease, next, served } = await contended(site);
+    const contenders = await start(1);
+    const { lease, next, served } = await contended(contenders);
     const unlocking = lease.unlock();
     await new Promise(setImmediate); // the request is written
     const end = performance.now() + SLOW;
@@ -103,27 +103,27 @@ describePrivate.each(TYPES)('A %s lock that a process gave up to others', (lockT
   });
 
   it('is waited for as before, once a second has passed since the slow reply', async () => {
-    const site = await start(1);
-    const [other] = site.others as [RedisLock];
+    const contenders = await start(1);
+    const [other] = contenders.others as [RedisLock];
     // Many messages are received while this subscription lasts.
     const busyUntil = performance.now() + 300;
     const work = async (lock: RedisLock) => {
       while (performance.now() < busyUntil) await lock.run(() => sleep(1));
     };
-    await Promise.all([work(site.lock), work(site.lock), work(other), work(other)]);
-    const { lease, next, served } = await contended(site);
-    site.slow.commands.replies.hold = true;
+    await Promise.all([work(contenders.lock), work(contenders.lock), work(other), work(other)]);
+    const { lease, next, served } = await contended(contenders);
+    contenders.slow.commands.replies.hold = true;
     const unlocking = lease.unlock();
     await Promise.all(served);
     await sleep(SLOW);
-    site.slow.commands.replies.hold = false;
+    contenders.slow.commands.replies.hold = false;
     await unlocking;
     await (await next).unlock();
     const waits: number[] = [];
     for (let i = 0; i < 3; i++) {
       await sleep(1_100); // what is remembered for a second, the subscription too, is forgotten
       const held = await other.lock();
-      const waiting = site.lock.lock();
+      const waiting = contenders.lock.lock();
       await sleep(150);
       await held.unlock();
       waits.push(await waited(waiting));
