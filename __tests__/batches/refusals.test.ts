@@ -1,0 +1,110 @@
+import { beforeEach, expect, it } from '@jest/globals';
+import type { Lease, RedisLockRegistry } from '../../lib';
+import { LOCK_TYPES } from '../support/lock-types';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
+import { createRegistry, type WitnessedRegistry } from '../support/witness';
+
+/** Calls that are made in the same moment: one goes to Redis alone, several in one script. */
+const SIZES = [1, 20];
+
+describePrivate.each(LOCK_TYPES)('Redis refuses calls about %s locks', (lockType) => {
+  let redis: PrivateRedis;
+  let admin: TestClient;
+  let witnessed: WitnessedRegistry;
+
+  beforeEach(async () => {
+    redis = await PrivateRedis.start();
+    admin = await redis.connect();
+    witnessed = createRegistry(await redis.connect(), { lockType, expireAfter: 30_000 });
+    await warmUp(witnessed.registry);
+  });
+
+  /** Batches begin once releases have shown that all keys are on one server. */
+  const warmUp = async (registry: RedisLockRegistry) => {
+    for (let round = 0; round < 2; round++) {
+      const leases = await acquire(registry, 30, 'warm-up');
+      for (const { value } of leases as PromiseFulfilledResult<Lease>[]) expect(value).not.toBeNull();
+      await Promise.all((leases as PromiseFulfilledResult<Lease>[]).map(({ value }) => value.unlock()));
+    }
+  };
+
+  const acquire = (registry: RedisLockRegistry, size: number, key = 'key') =>
+    Promise.allSettled(Array.from({ length: size }, (_, i) => registry.obtain(`${key}-${i}`).tryLock()));
+
+  const leasesOf = async (size: number): Promise<Lease[]> =>
+    (await acquire(witnessed.registry, size)).map((result) => (result as PromiseFulfilledResult<Lease>).value);
+
+  /** Keys of these locks, but for counters of tokens, which outlive a lock. */
+  const left = async () =>
+    (await admin.keys(`*${witnessed.nameOf('')}*`)).filter((key) => !/fence|token|warm-up/.test(key));
+
+  it.each(SIZES)(
+    'a key of another type is refused at once and stays, and no other suffers (%d at a time)',
+    async (size) => {
+      await admin.rPush(witnessed.nameOf('key-0'), 'of another application');
+      const [refused, ...others] = await acquire(witnessed.registry, size);
+      expect(refused).toMatchObject({
+        reason: { name: 'CannotAcquireLockError', cause: { message: expect.stringMatching(/^WRONGTYPE/) } },
+      });
+      for (const other of others)
+        expect(other).toMatchObject({ status: 'fulfilled', value: { key: expect.anything() } });
+      expect(await admin.lRange(witnessed.nameOf('key-0'), 0, -1)).toEqual(['of another application']);
+    },
+  );
+
+  it.each(SIZES)(
+    'a key that became another type is a loss: stolen, for renewal and release (%d at a time)',
+    async (size) => {
+      const leases = await leasesOf(size);
+      const replace = (key: string) => admin.multi().del(key).rPush(key, 'of another application').exec();
+      await replace(witnessed.nameOf('key-0'));
+      const renewed = await Promise.allSettled(leases.map((lease) => lease.renew()));
+      expect(renewed[0]).toMatchObject({ reason: { name: 'LockLostError', reason: 'stolen' } });
+      for (const other of renewed.slice(1)) expect(other).toMatchObject({ status: 'fulfilled' });
+      if (size > 1) await replace(witnessed.nameOf('key-1'));
+      const released = await Promise.allSettled(leases.map((lease) => lease.unlock()));
+      for (const stolen of released.slice(0, 2)) {
+        expect(stolen).toMatchObject({ reason: { name: 'LockLostError', reason: 'stolen' } });
+      }
+      for (const other of released.slice(2)) expect(other).toMatchObject({ status: 'fulfilled' });
+      expect(await admin.exists(witnessed.nameOf('key-0'))).toBe(1);
+    },
+  );
+
+  it('a release alone of a key that became another type is a loss: stolen', async () => {
+    const [lease] = (await leasesOf(1)) as [Lease];
+    const key = witnessed.nameOf('key-0');
+    await admin.multi().del(key).rPush(key, 'of another application').exec();
+    await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason: 'stolen' });
+    expect(await admin.exists(key)).toBe(1);
+  });
+
+  it.each(SIZES)(
+    'without memory, nothing is granted or left, and holders are released (%d at a time)',
+    async (size) => {
+      const leases = await leasesOf(size);
+      await admin.configSet('maxmemory', '1');
+      const refused = await acquire(witnessed.registry, size, 'more');
+      const released = await Promise.allSettled(leases.map((lease) => lease.unlock()));
+      await admin.configSet('maxmemory', '0');
+      for (const result of refused) {
+        expect(result).toMatchObject({
+          reason: { name: 'CannotAcquireLockError', cause: { message: expect.stringMatching(/^OOM/) } },
+        });
+      }
+      for (const result of released) expect(result).toMatchObject({ status: 'fulfilled' });
+      expect(await left()).toEqual([]);
+    },
+  );
+
+  it.each(SIZES)('scripts that were flushed are sent again (%d at a time)', async (size) => {
+    await admin.scriptFlush();
+    const leases = await leasesOf(size);
+    await admin.scriptFlush();
+    await Promise.all(leases.map((lease) => lease.renew()));
+    await admin.scriptFlush();
+    await Promise.all(leases.map((lease) => lease.unlock()));
+    expect(await left()).toEqual([]);
+  });
+});

@@ -1,0 +1,82 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, expect, it } from '@jest/globals';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { createProxiedRegistry } from '../support/proxied-registry';
+import { type TestClient, uniqueKey } from '../support/redis';
+import { untilQuiet } from '../support/server-load';
+import { until } from '../support/until';
+import { createRegistry } from '../support/witness';
+
+const KEY = 'key';
+
+/** ms; a grant whose message was lost is found by polling well within the second for which it stands. */
+const LATE = 700;
+
+describePrivate('A fair lock whose grant messages arrive late', () => {
+  let redis: PrivateRedis;
+  let admin: TestClient;
+
+  beforeAll(async () => {
+    redis = await PrivateRedis.start();
+    admin = await redis.connect();
+  });
+
+  const start = async () => {
+    const registryKey = uniqueKey('late');
+    const options = { registryKey, lockType: 'fair', fencing: true } as const;
+    const slow = await createProxiedRegistry(redis, options);
+    const other = async () => createRegistry(await redis.connect(), options).registry;
+    return { slow, other, name: slow.nameOf(KEY) };
+  };
+
+  it.each(['is still cached', 'was evicted meanwhile'])(
+    'keeps its lease when the message arrives after the lease was polled for, and the lock object %s',
+    async (cached) => {
+      const { slow, other, name } = await start();
+      const holder = await other();
+      const first = await holder.obtain(KEY).lock({ ttl: 10_000 });
+      await expect(slow.registry.obtain(KEY).lock({ waitTime: 200 })).rejects.toMatchObject({
+        name: 'LockTimeoutError',
+      });
+      // The subscription of that wait lasts for a moment longer.
+      if (cached !== 'is still cached') slow.registry.expireUnusedOlderThan(-1);
+      await first.unlock();
+      const second = await holder.obtain(KEY).lock({ ttl: 1_200 });
+      const waiting = slow.registry.obtain(KEY).lock();
+      await untilQuiet(admin);
+      await until(() => second.remaining < LATE);
+      slow.messages.replies.hold = true;
+      await second.unlock();
+      const lease = await waiting;
+      const owner = await admin.get(name);
+      expect(owner).not.toBeNull();
+      slow.messages.replies.hold = false;
+      await slow.settle();
+      expect(await admin.get(name)).toBe(owner);
+      expect(await holder.obtain(KEY).tryLock()).toBeNull();
+      lease.assertHeld();
+      await lease.unlock();
+    },
+  );
+
+  it('gives a lease the token of the grant that is held, and not that of an earlier one', async () => {
+    const { slow, other } = await start();
+    const [holder, between] = [await other(), await other()];
+    const lease = await holder.obtain(KEY).lock({ ttl: 1_500 });
+    // A grant stands for no longer than its ttl: the first one ends before its message arrives.
+    const waiting = slow.registry.obtain(KEY).lock({ ttl: 400 });
+    await untilQuiet(admin);
+    const next = between.obtain(KEY).lock();
+    await untilQuiet(admin);
+    await until(() => lease.remaining < 600);
+    slow.messages.replies.delay = 1_000;
+    await lease.unlock();
+    const held = await next;
+    // The first message arrives shortly after the second grant, and the second one much later.
+    await sleep(400);
+    await held.unlock();
+    const late = await waiting;
+    expect(late.fencingToken).toBeGreaterThan(held.fencingToken as number);
+    await late.unlock();
+  });
+});

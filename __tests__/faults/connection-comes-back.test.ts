@@ -1,0 +1,56 @@
+import { expect, it } from '@jest/globals';
+import { Lateness } from '../support/lateness';
+import { LOCK_TYPES } from '../support/lock-types';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { until } from '../support/until';
+import { createRegistry, lossOf } from '../support/witness';
+
+/** ms from the reconnect to the loss. */
+const SOON = 1_000;
+
+describePrivate.each(LOCK_TYPES)('The connection of a process with %s locks comes back', (lockType) => {
+  it('P6: to a server without its data: each lease is lost at once, however long its ttl is', async () => {
+    const redis = await PrivateRedis.start();
+    const client = await redis.connect();
+    const { registry } = createRegistry(client, { lockType, expireAfter: 60_000 });
+    const renewed = await Promise.all(['a', 'b'].map((key) => registry.obtain(key).lock()));
+    const fixed = await registry.obtain('c').lock({ ttl: 60_000 });
+    const losses = Promise.all([...renewed, fixed].map(lossOf));
+    await redis.kill();
+    await until(() => !client.isReady);
+    await redis.revive();
+    await until(() => client.isReady);
+    const lateness = new Lateness();
+    const reconnectedAt = performance.now();
+    await until(() => [...renewed, fixed].every(({ signal }) => signal.aborted), { within: 5_000 });
+    for (const { reason, at } of await losses) {
+      expect(reason).toBe('expired');
+      expect(at - reconnectedAt - lateness.worst).toBeLessThan(SOON);
+    }
+    lateness.stop();
+  });
+
+  it('P6: to a server that kept its data: each lease is confirmed, and none is shortened', async () => {
+    const redis = await PrivateRedis.start();
+    const admin = await redis.connect();
+    const client = await redis.connect();
+    const { registry, nameOf } = createRegistry(client, { lockType, expireAfter: 60_000 });
+    const renewed = await registry.obtain('renewed').lock();
+    const fixed = await registry.obtain('fixed').lock({ ttl: 30_000 });
+    const id = await client.clientId();
+    const asked = async () => String((await admin.info('commandstats')).match(/cmdstat_evals?h?a?:calls=\d+/g));
+    const before = await asked();
+    await admin.sendCommand(['CLIENT', 'KILL', 'ID', String(id)]);
+    // One command asks about all of them.
+    await until(async () => (await asked()) !== before, { within: SOON + 2_000 });
+    await client.ping();
+    expect(renewed.remaining).toBeGreaterThan(50_000);
+    expect(fixed.remaining).toBeGreaterThan(20_000);
+    expect(fixed.remaining).toBeLessThanOrEqual(30_000);
+    expect(await admin.pTTL(nameOf('fixed'))).toBeLessThanOrEqual(30_000);
+    for (const lease of [renewed, fixed]) {
+      expect(lease.signal.aborted).toBe(false);
+      await lease.unlock();
+    }
+  });
+});

@@ -1,0 +1,147 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, expect, it } from '@jest/globals';
+import type { EvalOptions, Lease, RedisClient } from '../../lib';
+import { LOCK_TYPES } from '../support/lock-types';
+import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
+import { uniqueKey } from '../support/redis';
+import { until } from '../support/until';
+import { createRegistry } from '../support/witness';
+
+/** ms; a renewed lease asks at a third of it, and then has two thirds left. */
+const TTL = 1_500;
+
+function block(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+}
+
+/** A client that calls back when the next command has been written to the socket, and before its answer can be read. */
+class WatchedClient implements RedisClient {
+  onceWritten: (() => void) | undefined;
+  readonly #client: RedisClient;
+
+  constructor(client: RedisClient) {
+    this.#client = client;
+  }
+
+  eval(script: string, options?: EvalOptions): Promise<unknown> {
+    return this.#watched(this.#client.eval(script, options));
+  }
+
+  evalSha(sha1: string, options?: EvalOptions): Promise<unknown> {
+    return this.#watched(this.#client.evalSha(sha1, options));
+  }
+
+  #watched(answer: Promise<unknown>): Promise<unknown> {
+    const { onceWritten } = this;
+    this.onceWritten = undefined;
+    // node-redis writes in an immediate of its own, which is the earlier one.
+    if (onceWritten !== undefined) setImmediate(onceWritten);
+    return answer;
+  }
+}
+
+/** What the first statements after a pause of the process find. */
+function observe(lease: Lease) {
+  const { remaining } = lease;
+  let reason: unknown = 'held';
+  try {
+    lease.assertHeld();
+  } catch (error) {
+    reason = (error as { reason?: unknown }).reason;
+  }
+  return { remaining, reason, aborted: lease.signal.aborted };
+}
+
+const unconfirmed = { remaining: 0, reason: 'unconfirmed', aborted: false };
+
+describePrivate.each(LOCK_TYPES)('A %s lock whose holder computes past a deadline', (lockType) => {
+  let redis: PrivateRedis;
+
+  beforeAll(async () => {
+    redis = await PrivateRedis.start();
+  });
+
+  const start = async (connecting = redis.connect()) => {
+    const client = new WatchedClient(await connecting);
+    const { registry } = createRegistry(client, { lockType });
+    // From now on the server knows the scripts.
+    const lease = await registry.obtain('warm-up').lock();
+    await lease.renew();
+    await lease.unlock();
+    return { client, registry };
+  };
+
+  /** Blocks the event loop until the lease is over, as soon as a renewal is written, and says what is found then. */
+  const blockedAfterRenewal = (client: WatchedClient, lease: Lease, renew: () => void) =>
+    new Promise<ReturnType<typeof observe>>((resolve) => {
+      client.onceWritten = () => {
+        block(lease.remaining + 30);
+        resolve(observe(lease));
+      };
+      renew();
+    });
+
+  it('is unconfirmed until the answer to a renewal by hand is read, and held then', async () => {
+    const { client, registry } = await start();
+    const lease = await registry.obtain('key').lock({ ttl: 200 });
+    let renewing: Promise<void> | undefined;
+    const found = await blockedAfterRenewal(client, lease, () => {
+      renewing = lease.renew(60_000);
+      renewing.catch(() => undefined); // it settles below
+    });
+    expect(found).toEqual(unconfirmed);
+    await renewing;
+    lease.assertHeld();
+    expect(lease.remaining).toBeGreaterThan(10_000);
+    expect(lease.signal.aborted).toBe(false);
+    await lease.unlock();
+  });
+
+  it('is unconfirmed until the answer to a renewal by the watchdog is read, and held then', async () => {
+    const { client, registry } = await start();
+    const lease = await registry.obtain('key').lock({ ttl: TTL, renew: true });
+    const found = await blockedAfterRenewal(client, lease, () => undefined);
+    expect(found).toEqual(unconfirmed);
+    await until(() => lease.remaining > 0 || lease.signal.aborted);
+    lease.assertHeld();
+    await lease.unlock();
+  });
+
+  it('is lost once the event loop has found no answer to its renewal', async () => {
+    const proxy = await redis.proxy();
+    const { client, registry } = await start(connectTo(proxy.address));
+    const lease = await registry.obtain('key').lock({ ttl: 200 });
+    proxy.replies.swallow = true;
+    const found = await blockedAfterRenewal(client, lease, () => {
+      lease.renew(60_000).catch(() => undefined);
+    });
+    expect(found).toEqual(unconfirmed);
+    await until(() => lease.signal.aborted);
+    expect(lease.signal.reason).toMatchObject({ name: 'LockLostError' });
+    expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ name: 'LockLostError' }));
+  });
+
+  it('is held after a task that computed for longer than a hand-over may stay unclaimed', async () => {
+    const registryKey = uniqueKey('unread');
+    const [holder, other] = await Promise.all(
+      [0, 1].map(async () => createRegistry(await redis.connect(), { registryKey, lockType }).registry),
+    );
+    const held = await holder?.obtain('key').lock();
+    const working = other?.run('key', async (lease) => {
+      block(1_200);
+      const found = observe(lease);
+      await until(() => lease.remaining > 0 || lease.signal.aborted);
+      return { found, later: observe(lease) };
+    });
+    await sleep(300); // it was refused, and waits
+    await held?.unlock();
+    const { found, later } = (await working) as {
+      found: ReturnType<typeof observe>;
+      later: ReturnType<typeof observe>;
+    };
+    expect(found.aborted).toBe(false);
+    expect(later).toMatchObject({ reason: 'held', aborted: false });
+    expect(later.remaining).toBeGreaterThan(10_000);
+  });
+});

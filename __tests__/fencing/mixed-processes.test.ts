@@ -1,0 +1,55 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, expect, it } from '@jest/globals';
+import type { Lease, RedisLockRegistryOptions } from '../../lib';
+import { LOCK_TYPES } from '../support/lock-types';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/witness';
+
+const KEY = 'key';
+
+/** A subscriber that cannot subscribe: the waiter polls. */
+const subscriber = { subscribe: () => Promise.reject(new Error('refused')), unsubscribe: async () => undefined };
+
+const waiters: Record<string, Pick<RedisLockRegistryOptions, 'subscriber'>> = {
+  'is notified': {},
+  polls: { subscriber },
+};
+
+describePrivate.each(LOCK_TYPES)('A %s lock that some processes take with fencing, and others without', (lockType) => {
+  let redis: PrivateRedis;
+
+  beforeAll(async () => {
+    redis = await PrivateRedis.start();
+  });
+
+  it.each(Object.keys(waiters))(
+    'gives a waiter with fencing, which %s, a token of its own, or says why there is none',
+    async (how) => {
+      const registryKey = uniqueKey('mixed');
+      const open = async (options: Omit<RedisLockRegistryOptions, 'registryKey' | 'onWarning'>) =>
+        createRegistry(await redis.connect(), { registryKey, lockType, ...options }).registry.obtain(KEY);
+      const [fenced, plain] = [await open({ fencing: true, ...waiters[how] }), await open({})];
+      const first = await fenced.lock();
+      let last = first.fencingToken as number;
+      expect(last).toBeGreaterThan(0);
+      await first.unlock();
+      for (let round = 0; round < 2; round++) {
+        const held = await plain.lock();
+        expect(held.fencingToken).toBeUndefined();
+        const waiting = fenced.lock().catch((error: Error) => error);
+        await sleep(150); // it was refused, and waits
+        await held.unlock();
+        const outcome = await waiting;
+        if (outcome instanceof Error) {
+          expect(outcome.message).toMatch(/fencing/i);
+          continue;
+        }
+        const lease = outcome as Lease;
+        expect(lease.fencingToken).toBeGreaterThan(last);
+        last = lease.fencingToken as number;
+        await lease.unlock();
+      }
+    },
+  );
+});

@@ -1,0 +1,147 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { beforeAll, expect, it } from '@jest/globals';
+import { type Lease, RedisLockRegistry } from '../../lib';
+import { LOCK_TYPES } from '../support/lock-types';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
+import { until } from '../support/until';
+import { createRegistry } from '../support/witness';
+
+/** The application's own context: what a listener reads says whose code it runs in. */
+const context = new AsyncLocalStorage<'owner' | 'foreign'>();
+
+/** What a listener found when it was called. */
+interface Called {
+  readonly context: 'owner' | 'foreign' | undefined;
+  /** It could take the lock of the foreign scope, as if it were part of it. */
+  readonly entered: boolean;
+}
+
+function block(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+}
+
+interface Loss {
+  /** The lease that will be lost. */
+  readonly options: { ttl: number; renew: boolean };
+  /** In the foreign scope: what makes the loss known there. */
+  find(lease: Lease, inScope: RedisLockRegistry, remove: () => Promise<unknown>): Promise<unknown>;
+}
+
+const losses: Record<string, Loss> = {
+  'a timer, which a lock of the scope has set anew': {
+    options: { ttl: 300, renew: false },
+    find: async (lease, inScope) => {
+      const other = await inScope.obtain('other').lock({ ttl: 200 });
+      await until(() => lease.signal.aborted, { within: 5_000 });
+      await other.unlock().catch(() => undefined);
+    },
+  },
+  'a renewal that a lock of the scope has brought forward': {
+    options: { ttl: 900, renew: true },
+    find: async (lease, inScope, remove) => {
+      const other = await inScope.obtain('other').lock({ ttl: 600, renew: true });
+      await remove();
+      await until(() => lease.signal.aborted, { within: 5_000 });
+      await other.unlock();
+    },
+  },
+  'a read of `remaining` in the scope': {
+    options: { ttl: 60, renew: false },
+    find: async (lease) => {
+      block(80);
+      expect(lease.remaining).toBe(0);
+    },
+  },
+  'an `assertHeld` in the scope': {
+    options: { ttl: 60, renew: false },
+    find: async (lease) => {
+      block(80);
+      expect(() => lease.assertHeld()).toThrow();
+    },
+  },
+  'a `renew` in the scope': {
+    options: { ttl: 5_000, renew: false },
+    find: async (lease, _inScope, remove) => {
+      await remove();
+      await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError' });
+    },
+  },
+  'an `unlock` in the scope': {
+    options: { ttl: 5_000, renew: false },
+    find: async (lease, _inScope, remove) => {
+      await remove();
+      await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
+    },
+  },
+};
+
+/** A listener that tries to take the lock that the foreign scope has. */
+const listener = (registry: RedisLockRegistry, calls: Promise<Called>[]) => () => {
+  const found = context.getStore();
+  const taking = registry.obtain('account').tryLock();
+  calls.push(taking.then((lease) => ({ context: found, entered: lease !== null })));
+};
+
+function expectOutside(called: Called | undefined): void {
+  expect(called).toMatchObject({ entered: false });
+  expect(called?.context).not.toBe('foreign');
+}
+
+describePrivate.each(LOCK_TYPES)('In the scope of one %s lock', (lockType) => {
+  let redis: PrivateRedis;
+  let admin: TestClient;
+
+  beforeAll(async () => {
+    redis = await PrivateRedis.start();
+    admin = await redis.connect();
+  });
+
+  it.each(Object.keys(losses))('the loss of another lease, found by %s, is not handled inside', async (how) => {
+    const { options, find } = losses[how] as Loss;
+    const { registry, nameOf } = createRegistry(await redis.connect(), { lockType });
+    const calls: Promise<Called>[] = [];
+    const call = listener(registry, calls);
+    const lease = await context.run('owner', async () => {
+      const taken = await registry.obtain('lost').lock(options);
+      taken.signal.addEventListener('abort', call);
+      return taken;
+    });
+    await context.run('foreign', () =>
+      registry.run('account', async () => {
+        await find(lease, registry, () => admin.del(nameOf('lost')));
+        await until(() => calls.length > 0);
+        expectOutside(await calls[0]);
+      }),
+    );
+    expect(calls).toHaveLength(1);
+  });
+});
+
+describePrivate.each(LOCK_TYPES.filter((lockType) => lockType !== 'spin'))('In the scope of a %s lock', (lockType) => {
+  it('a warning that a wait in the scope causes is not handled inside', async () => {
+    const redis = await PrivateRedis.start();
+    const options = { registryKey: 'warnings', lockType, idleBetweenTries: 20 };
+    const other = createRegistry(await redis.connect(), options);
+    const client = await redis.connect();
+    const calls: Promise<Called>[] = [];
+    const subscriber = { subscribe: () => Promise.reject(new Error('refused')), unsubscribe: async () => undefined };
+    const registry = context.run('owner', (): RedisLockRegistry => {
+      const onWarning = () => listener(made, calls)();
+      const made = new RedisLockRegistry(client, { ...options, subscriber, onWarning });
+      return made;
+    });
+    const held = await other.registry.obtain('contended').lock();
+    await context.run('foreign', () =>
+      registry.run('account', async () => {
+        const waiting = registry.obtain('contended').lock();
+        await until(() => calls.length > 0, { within: 5_000 });
+        await held.unlock();
+        await (await waiting).unlock();
+        expectOutside(await calls[0]);
+      }),
+    );
+    await registry.close();
+  });
+});

@@ -1,0 +1,31 @@
+import type { EventEmitter } from 'node:events';
+import { describe, expect, it } from '@jest/globals';
+import { createClient, createClientPool, createCluster, createSentinel } from 'redis';
+import { type RedisClient, RedisLockRegistry } from '../../lib';
+import { LOCK_TYPES } from '../support/lock-types';
+
+/** From the eleventh listener on, Node warns of a leak. */
+const REGISTRIES = 12;
+
+const root = { host: '127.0.0.1', port: 1 };
+
+/** Clients that are not connected. */
+const clients: Record<string, () => unknown> = {
+  client: () => createClient(),
+  pool: () => createClientPool(),
+  cluster: () => createCluster({ rootNodes: [{ socket: root }] }),
+  sentinel: () => createSentinel({ name: 'locks', sentinelRootNodes: [root] }),
+};
+
+describe.each(LOCK_TYPES)(`${REGISTRIES} registries of %s locks`, (lockType) => {
+  it.each(Object.keys(clients))('on one %s cause no MaxListenersExceededWarning', async (kind) => {
+    const client = (clients[kind] as () => EventEmitter)();
+    const most = client.getMaxListeners();
+    const registries = Array.from({ length: REGISTRIES }, (_, i) => {
+      return new RedisLockRegistry(client as unknown as RedisClient, { registryKey: `registry-${i}`, lockType });
+    });
+    for (const event of client.eventNames()) expect(client.listenerCount(event)).toBeLessThanOrEqual(most);
+    expect(client.getMaxListeners()).toBe(most);
+    await Promise.all(registries.map((registry) => registry.close({ timeout: 0 })));
+  });
+});

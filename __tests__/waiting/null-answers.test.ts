@@ -1,0 +1,42 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, expect, it } from '@jest/globals';
+import { LOCK_TYPES } from '../support/lock-types';
+import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
+import { createRegistry } from '../support/witness';
+
+const ROUNDS = 8;
+
+describePrivate.each(LOCK_TYPES)('tryLock of a %s lock that nobody holds', (lockType) => {
+  let redis: PrivateRedis;
+
+  beforeAll(async () => {
+    redis = await PrivateRedis.start();
+  });
+
+  it('is not null, right after an unlock whose only waiter left', async () => {
+    const proxy = await redis.proxy();
+    const { registry } = createRegistry(await connectTo(proxy.address), { lockType });
+    proxy.replies.delay = 5;
+    const outcomes: boolean[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      const lock = registry.obtain(`key ${round}`);
+      const lease = await lock.lock();
+      const abort = new AbortController();
+      const waiting = lock.lock({ signal: abort.signal });
+      const rejected = expect(waiting).rejects.toBe('left');
+      await sleep(20); // it waits
+      // Both are in flight: the release, which may be a hand-over to the waiter, and what follows from its leaving.
+      proxy.replies.hold = true;
+      const sent = proxy.requests.bytes;
+      const unlocking = lease.unlock();
+      while (proxy.requests.bytes === sent) await new Promise(setImmediate);
+      abort.abort('left');
+      proxy.replies.hold = false;
+      await Promise.all([rejected, unlocking]);
+      const next = await lock.tryLock();
+      outcomes.push(next !== null);
+      await next?.unlock();
+    }
+    expect(outcomes).toEqual(outcomes.map(() => true));
+  });
+});

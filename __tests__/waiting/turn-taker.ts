@@ -1,0 +1,94 @@
+/** A process of its own whose callers take the same lock over and over. Its job comes as a message. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { createClient, type RedisClientOptions } from 'redis';
+import { type LockType, RedisLockRegistry } from '../../lib';
+
+/** ms; a caller that waits for longer fails: the lock is dead. */
+const PATIENCE = 5_000;
+
+export interface TurnsJob {
+  readonly redis: RedisClientOptions;
+  readonly registryKey: string;
+  readonly lockType: LockType;
+  readonly handOver: number | undefined;
+  readonly callers: number;
+  /** ms that a caller holds the lock; 0: it gives it back at once. */
+  readonly work: number;
+  /** What ends it: the turns of this process, or ms. */
+  readonly turns: number;
+  readonly ms: number;
+  /** Turns after which the holder measures the heap, while the others wait; 0: never. */
+  readonly measureEvery: number;
+}
+
+export interface Outcome {
+  readonly turns: number;
+  /** Bytes in use after a collection of garbage, at each measurement. */
+  readonly heaps: readonly number[];
+}
+
+export type Report =
+  | { readonly state: 'ready' | 'working' }
+  | { readonly state: 'done'; readonly outcome: Outcome; readonly failures: readonly string[] };
+
+function report(message: Report): void {
+  process.send?.(message);
+}
+
+/** Only with `--expose-gc`, which Node takes at run time too. */
+function collectGarbage(): void {
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+}
+
+async function takeTurns(registry: RedisLockRegistry, job: TurnsJob, failures: string[]): Promise<Outcome> {
+  const lock = registry.obtain('key');
+  const endsAt = performance.now() + job.ms;
+  const heaps: number[] = [];
+  let turns = 0;
+  const caller = async () => {
+    while (turns < job.turns && performance.now() < endsAt && failures.length === 0) {
+      const lease = await lock.lock({ waitTime: PATIENCE });
+      turns++;
+      if (job.work > 0) await sleep(job.work);
+      if (job.measureEvery > 0 && turns % job.measureEvery === 0) {
+        collectGarbage();
+        heaps.push(process.memoryUsage().heapUsed);
+      }
+      await lease.unlock();
+    }
+  };
+  const callers = Array.from({ length: job.callers }, () =>
+    caller().catch((error: unknown) => failures.push(String(error))),
+  );
+  await Promise.all(callers);
+  return { turns, heaps };
+}
+
+async function work(job: TurnsJob): Promise<void> {
+  const client = createClient(job.redis);
+  client.on('error', () => {});
+  await client.connect();
+  const failures: string[] = [];
+  const registry = new RedisLockRegistry(client, {
+    registryKey: job.registryKey,
+    lockType: job.lockType,
+    handOver: job.handOver,
+    onWarning: ({ message }) => failures.push(message),
+  });
+  report({ state: 'working' });
+  const outcome = await takeTurns(registry, job, failures);
+  report({ state: 'done', outcome, failures: failures.slice(0, 3) });
+}
+
+function fail(error: unknown): never {
+  console.error(error);
+  process.exit(2);
+}
+
+process.on('disconnect', () => process.exit(1)); // it never outlives the test, however that ends
+process.on('message', (job: TurnsJob) => void work(job).catch(fail));
+report({ state: 'ready' });
