@@ -6,8 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { spawnGuarded } from './guarded-process';
 import { findRedisBinary, howToGetRedis, identifyRedis } from './redis-binary';
 
-export { startEmbeddedRedis } from './embedded-redis';
-
 /** For `createClient({ socket: address })`, which insists on `tls`, and for `net.connect(address)`. */
 export type RedisAddress = { path: string; tls: false } | { host: string; port: number };
 

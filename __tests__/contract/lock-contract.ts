@@ -1,7 +1,7 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import { LOCK_TYPES, type LockType } from '../../lib/strategies';
 import type { ClientKind } from '../support/client-kinds';
-import { describeReal } from '../support/redis';
+import { describeEmbedded, describeReal } from '../support/redis';
 import { Bench } from './bench';
 import { acquiring } from './parts/acquiring';
 import { closing } from './parts/closing';
@@ -29,7 +29,7 @@ const parts = [
 
 /** What every type of lock has to keep through every kind of client. */
 export function lockContract(lockType: LockType, kind: ClientKind): void {
-  const describeHere = kind.needsRealRedis ? describeReal : describe;
+  const describeHere = kind.server === 'real' ? describeReal : describeEmbedded;
   describeHere(`A ${lockType} lock through ${kind.name}`, () => {
     const bench = new Bench(lockType, kind);
     beforeAll(() => bench.open());

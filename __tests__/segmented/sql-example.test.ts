@@ -32,16 +32,16 @@ describeReal('its shop', () => {
 
   it('serves an order that is larger than what any segment has', async () => {
     const { shop } = await openShop();
-    expect(shop.books()).toEqual({ left: [4, 3, 3], sold: 0 });
+    expect(shop.totals()).toEqual({ left: [4, 3, 3], sold: 0 });
     expect(await shop.order('somebody', 9)).toBe(true);
     expect(await shop.order('somebody', 2)).toBe(false);
-    expect(shop.books()).toEqual({ left: [0, 0, 1], sold: 9 });
+    expect(shop.totals()).toEqual({ left: [0, 0, 1], sold: 9 });
   });
 
   it('takes nothing from a segment that a later holder has written to', async () => {
     const { shop, db } = await openShop();
     db.run('UPDATE stock SET fence = ?', 2 ** 53);
     await expect(shop.order('somebody', 1)).rejects.toThrow('later holder');
-    expect(shop.books()).toEqual({ left: [4, 3, 3], sold: 0 });
+    expect(shop.totals()).toEqual({ left: [4, 3, 3], sold: 0 });
   });
 });

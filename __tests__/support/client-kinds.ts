@@ -24,8 +24,7 @@ export interface Site {
 
 export interface ClientKind {
   readonly name: string;
-  /** Left out where there is no real Redis. */
-  readonly needsRealRedis: boolean;
+  readonly server: 'real' | 'embedded';
   open(): Promise<Site>;
 }
 
@@ -42,31 +41,31 @@ async function opened<T extends Connectable>(client: T): Promise<T> {
 
 export const redis6Client: ClientKind = {
   name: 'a redis 6 client',
-  needsRealRedis: true,
+  server: 'real',
   open: () => siteOf(() => createRealClient(), createRealClient()),
 };
 
 export const embeddedClient: ClientKind = {
   name: 'a redis 6 client on js-redis-server',
-  needsRealRedis: false,
+  server: 'embedded',
   open: () => siteOf(() => createEmbeddedClient(), createEmbeddedClient()),
 };
 
 export const redis6Pool: ClientKind = {
   name: 'a redis 6 pool',
-  needsRealRedis: true,
+  server: 'real',
   open: () => siteOf(() => opened(createClientPool(realRedis, { minimum: 2, maximum: 8 })), createRealClient()),
 };
 
 export const redis5Client: ClientKind = {
   name: 'a redis 5 client',
-  needsRealRedis: true,
+  server: 'real',
   open: () => siteOf(() => opened(createClient5(plainly(realRedis))), createRealClient()),
 };
 
 export const redis6Cluster: ClientKind = {
   name: 'a redis 6 cluster of three masters',
-  needsRealRedis: true,
+  server: 'real',
   async open() {
     const cluster = await startCluster();
     const [first, second, admin] = await Promise.all([cluster.connect(), cluster.connect(), cluster.connect()]);
@@ -90,7 +89,7 @@ export const redis6Cluster: ClientKind = {
 
 export const redis6Sentinel: ClientKind = {
   name: 'a redis 6 sentinel',
-  needsRealRedis: true,
+  server: 'real',
   async open() {
     const sentinel = await startSentinel();
     const [first, second] = await Promise.all([sentinel.connect(), sentinel.connect()]);
@@ -138,5 +137,5 @@ function adminOf(client: TestClient): Admin {
 
 /** An independent client for an oracle, whatever the locks use. */
 export function createOracleClient(kind: ClientKind): Promise<TestClient> {
-  return kind.needsRealRedis ? createRealClient() : createEmbeddedClient();
+  return kind.server === 'real' ? createRealClient() : createEmbeddedClient();
 }

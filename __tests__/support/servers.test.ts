@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { createClient } from 'redis';
 import { startRedis } from '../../scripts/redis';
-import { createEmbeddedClient, describeReal, uniqueKey } from './redis';
+import { createEmbeddedClient, describeEmbedded, describeReal, uniqueKey } from './redis';
 import { until } from './until';
 
 describeReal('startRedis', () => {
@@ -43,7 +43,7 @@ describeReal('startRedis', () => {
   });
 });
 
-describe('startEmbeddedRedis', () => {
+describeEmbedded('startEmbeddedRedis', () => {
   it('runs scripts', async () => {
     const client = await createEmbeddedClient();
     const key = uniqueKey();

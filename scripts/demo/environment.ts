@@ -1,37 +1,37 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { RedisLockRegistry } from '../../lib';
-import { Crew } from './crew';
 import { type DemoRedis, openRedis, RedisUnreachableError } from './redis';
 import { type Result, StockBar, sum } from './report';
 import { type ScenarioName, scenarios } from './scenarios';
 import type { Stock } from './stock';
+import { WorkerPool } from './worker-pool';
 
 export const WORKERS = 4;
 
-/** Where a demo is performed: a Redis, and a crew of worker processes. */
-export class Stage {
+/** What a demo runs in: a Redis and a pool of worker processes. */
+export class DemoEnvironment {
   readonly redis: DemoRedis;
-  readonly crew: Crew;
+  readonly workers: WorkerPool;
   readonly #keyPrefix: string;
 
   constructor(redis: DemoRedis, keyPrefix: string) {
     this.redis = redis;
     this.#keyPrefix = keyPrefix;
-    this.crew = new Crew(WORKERS, redis.url, keyPrefix);
+    this.workers = new WorkerPool(WORKERS, redis.url, keyPrefix);
   }
 
   /** Sells until the stock is sold out, or `closingTime` ms are over. */
   async sell(name: ScenarioName, pieces: number, closingTime: number): Promise<Result> {
     const bar = new StockBar(scenarios[name].title, pieces);
     const stock = this.#stock(name);
-    const draw = async () => bar.show(sum(await stock.left()), this.crew.sold);
+    const draw = async () => bar.show(sum(await stock.left()), this.workers.sold);
     await stock.fill(pieces);
-    const timer = setInterval(() => draw().catch(() => {}), 100); // that Redis is gone is told by the workers
+    const timer = setInterval(() => draw().catch(() => {}), 100); // the workers report a lost connection
     try {
-      await this.crew.sell({ scenario: name, stockKey: this.#stockKey(name), closingTime });
+      await this.workers.sell({ scenario: name, stockKey: this.#stockKey(name), closingTime });
       await draw();
-      const { soldByWorker, refusedTooEarly, lastSaleAt } = this.crew;
+      const { soldByWorker, refusedTooEarly, lastSaleAt } = this.workers;
       return { name, pieces, left: await stock.left(), soldByWorker, refusedTooEarly, ms: lastSaleAt };
     } finally {
       clearInterval(timer);
@@ -39,10 +39,10 @@ export class Stage {
     }
   }
 
-  /** The same, and nobody looks: code that has run a few hundred times takes half the processor's time. */
-  async rehearse(name: ScenarioName, pieces: number, closingTime: number): Promise<void> {
+  /** Sells without a report: compiled code takes half the processor time. */
+  async warmUp(name: ScenarioName, pieces: number, closingTime: number): Promise<void> {
     await this.#stock(name).fill(pieces);
-    await this.crew.sell({ scenario: name, stockKey: this.#stockKey(name), closingTime });
+    await this.workers.sell({ scenario: name, stockKey: this.#stockKey(name), closingTime });
   }
 
   #stockKey(name: ScenarioName): string {
@@ -56,29 +56,26 @@ export class Stage {
 }
 
 /**
- * Performs a story, and ends the process with its exit code: 0 when the story says that all is well; 1 when it does not,
- * or a worker died; 2 when there is no Redis.
+ * Runs a demo and sets the exit code of the process: 0 when the demo resolves to true; 1 when it does not, or a worker
+ * died; 2 without a Redis; 130 when it was interrupted.
  */
-export async function perform(
-  story: (stage: Stage) => Promise<boolean>,
-  redis: { fast?: boolean } = {},
-): Promise<void> {
+export async function runDemo(demo: (environment: DemoEnvironment) => Promise<boolean>): Promise<void> {
   try {
-    process.exitCode = await performOn(await openRedis(redis), story);
+    process.exitCode = await runOn(await openRedis(), demo);
   } catch (error) {
     console.error((error as Error).message);
     process.exitCode = error instanceof RedisUnreachableError ? 2 : 1;
   }
 }
 
-async function performOn(redis: DemoRedis, story: (stage: Stage) => Promise<boolean>): Promise<number> {
+async function runOn(redis: DemoRedis, demo: (environment: DemoEnvironment) => Promise<boolean>): Promise<number> {
   const interrupted = Promise.race(['SIGINT', 'SIGTERM'].map((signal) => once(process, signal)));
-  const stage = new Stage(redis, `lock-demo:${randomUUID()}`); // two demos on one Redis do not share a stock
+  const environment = new DemoEnvironment(redis, `lock-demo:${randomUUID()}`); // two demos on one Redis do not share a stock
   try {
-    const told = story(stage).then((isWell) => (isWell ? 0 : 1));
-    return await Promise.race([told, interrupted.then(() => 130)]);
+    const finished = demo(environment).then((isCorrect) => (isCorrect ? 0 : 1));
+    return await Promise.race([finished, interrupted.then(() => 130)]);
   } finally {
-    stage.crew.dismiss();
+    environment.workers.stop();
     await redis.stop();
   }
 }

@@ -5,24 +5,24 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sum } from './report';
 import type { Job, Report } from './worker';
 
-const OVERTIME = 5_000; // ms that the orders under way at closing time may take
+const OVERTIME = 5_000; // ms after closing time in which started orders may finish
 const NOTHING_YET: Report = { sold: 0, lastSaleAt: 0, refusedTooEarly: 0, closed: false };
 
-/** The worker processes, seen from the demo. */
-export class Crew {
-  /** The latest report of each worker on the current run, while it runs too. */
+/** The worker processes of a demo. */
+export class WorkerPool {
+  /** The latest report of each worker on the current run. */
   readonly #reports: Report[];
   readonly #workers: readonly ChildProcess[];
   readonly #death: Promise<never>;
 
   constructor(size: number, url: string, registryKey: string) {
     this.#reports = Array.from({ length: size }, () => NOTHING_YET);
-    // In the environment, for the URL may hold a password and arguments are public. fork() hands on execArgv, and with
-    // it the loader for TypeScript.
+    // In the environment because the URL may contain a password, and arguments are public. fork() passes execArgv on,
+    // and with it the TypeScript loader.
     const env = { ...process.env, DEMO_REDIS_URL: url, DEMO_REGISTRY_KEY: registryKey };
     this.#workers = this.#reports.map(() => fork(join(__dirname, 'worker.ts'), { env }));
     this.#death = Promise.race(this.#workers.map(deathOf));
-    this.#death.catch(() => {}); // after dismiss() nobody is interested
+    this.#death.catch(() => {}); // after stop() nothing awaits it
   }
 
   get soldByWorker(): number[] {
@@ -38,7 +38,7 @@ export class Crew {
     return sum(this.#reports.map(({ refusedTooEarly }) => refusedTooEarly));
   }
 
-  /** When the last order was done, in ms from the beginning of the run. */
+  /** When the last order was finished, in ms since the run began. */
   get lastSaleAt(): number {
     return Math.max(...this.#reports.map(({ lastSaleAt }) => lastSaleAt));
   }
@@ -57,12 +57,12 @@ export class Crew {
     await Promise.race([closed, this.#death, late]);
   }
 
-  dismiss(): void {
+  stop(): void {
     for (const worker of this.#workers) worker.kill();
   }
 
   async #follow(worker: ChildProcess, index: number, job: Job): Promise<void> {
-    worker.send(job, () => {}); // an error means that it is dead, which #death tells
+    worker.send(job, () => {}); // an error means that it died, which #death reports
     for await (const [message] of on(worker, 'message')) {
       const report = message as Report;
       this.#reports[index] = report;
@@ -74,5 +74,5 @@ export class Crew {
 async function deathOf(worker: ChildProcess, index: number): Promise<never> {
   const [code, signal] = await once(worker, 'exit');
   const cause = signal ?? `exit code ${code}`;
-  throw new Error(`Worker ${index + 1} died (${cause}). Whatever it left in Redis expires by itself.`);
+  throw new Error(`Worker ${index + 1} died (${cause}). Its keys in Redis expire.`);
 }
