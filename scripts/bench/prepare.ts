@@ -7,13 +7,13 @@ const root = join(__dirname, '..', '..');
 const modules = join(__dirname, 'node_modules');
 const cache = join(modules, '.cache');
 
-/** What the processes of the bench run. */
+/** The files that the child processes execute. */
 export const built = {
-  /** The package as it is published, built anew from the sources for every run. */
+  /** The package as it is published, built from the sources for every run. */
   library: join(cache, 'library', 'index.js'),
   worker: join(cache, 'worker.js'),
-  proxy: join(cache, 'proxy.js'),
-  spinner: join(cache, 'spinner.js'),
+  proxy: join(cache, 'delay-proxy.js'),
+  busyProcess: join(cache, 'busy-process.js'),
 };
 
 export function prepare(): void {
@@ -33,7 +33,7 @@ function buildLibrary(): void {
 /** Plain JavaScript starts faster than a TypeScript loader, and a run starts hundreds of processes. */
 function bundleProcesses(): void {
   buildSync({
-    entryPoints: ['worker.ts', 'proxy.ts', 'spinner.ts'].map((file) => join(__dirname, file)),
+    entryPoints: ['worker.ts', 'delay-proxy.ts', 'busy-process.ts'].map((file) => join(__dirname, file)),
     outdir: cache,
     bundle: true,
     packages: 'external',

@@ -1,4 +1,4 @@
-/** A proxy in a process of its own, in front of the server: every byte is so many ms late, each way. */
+/** A proxy process in front of the server that delays every byte in both directions. */
 
 import { FaultyProxy } from '../../__tests__/support/proxy';
 import type { Address } from './candidates/candidate';

@@ -1,13 +1,13 @@
-import { everybodyAnd, metric, type Scenario } from './scenario';
+import { librariesAnd, metric, type Scenario } from './scenario';
 
-/** ms; redlock-universal does not bear much less. */
+/** ms; redlock-universal does not work with much less. */
 const TTL = 1_500;
 
-/** A library that cannot keep a lock alive says so, and has no figures. */
-export const manyLeases: Scenario = {
+/** A library that cannot renew a lock fails, and has no figures. */
+export const heldLeases: Scenario = {
   id: '6',
   number: 6,
-  title: `1,000 held locks with a ttl of ${TTL / 1000} s that the library keeps alive`,
+  title: `1,000 held locks with a ttl of ${TTL / 1000} s that the library renews`,
   floor: 'floor',
   metrics: [
     metric('requests', 'requests', '/s'),
@@ -15,12 +15,12 @@ export const manyLeases: Scenario = {
     metric('server', 'server CPU', 'ms/s'),
     metric('lost', 'locks lost', '', false),
   ],
-  suits: everybodyAnd('floor'),
-  play: (isQuick) => ({
-    orders: [{ load: 'leases', settings: { keys: 1_000 } }],
-    // Every lock is renewed once by then, so that it was seen how.
+  suits: librariesAnd('floor'),
+  plan: (isQuick) => ({
+    loads: [{ load: 'leases', settings: { keys: 1_000 } }],
+    // Every lock is renewed once, so that MONITOR sees the commands of a renewal.
     warmUp: TTL,
-    learning: TTL,
+    monitoring: TTL,
     window: isQuick ? 1_000 : 6 * TTL,
     ttl: TTL,
   }),

@@ -3,8 +3,8 @@ import { arch, cpus, platform, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { candidates } from '../candidates';
 
-/** What the figures depend on; nothing that tells whose machine it is. */
-export interface Circumstances {
+/** What the figures depend on. It contains nothing that identifies the machine. */
+export interface Environment {
   readonly date: string;
   readonly cpu: string;
   readonly cores: number;
@@ -13,11 +13,11 @@ export interface Circumstances {
   readonly system: string;
   readonly node: string;
   readonly redis: string;
-  /** Of every package that takes part. */
+  /** Of this package and of all compared ones. */
   readonly versions: Readonly<Record<string, string>>;
 }
 
-export function circumstances(redis: string): Circumstances {
+export function readEnvironment(redis: string): Environment {
   const packages = [...new Set(candidates.flatMap((candidate) => candidate.packages))].sort();
   return {
     date: new Date().toISOString().slice(0, 10),

@@ -1,7 +1,7 @@
-import { everybodyAnd, metric, type Scenario } from './scenario';
+import { librariesAnd, metric, type Scenario } from './scenario';
 
-/** The waiters are in one process, the holder is in another. */
-export const held: Scenario = {
+/** All waiters are in one process, the holder is in another. */
+export const waiters: Scenario = {
   id: '5',
   number: 5,
   title: '1,000 waiters on a held key',
@@ -11,19 +11,19 @@ export const held: Scenario = {
     metric('client', 'client CPU', 'ms/s', false),
     metric('server', 'server CPU', 'ms/s', false),
   ],
-  suits: everybodyAnd('floor-fifo'),
-  play: (isQuick) => ({
-    orders: [
+  suits: librariesAnd('floor-fifo'),
+  plan: (isQuick) => ({
+    loads: [
       { load: 'holder', settings: undefined },
       { load: 'waiters', settings: { callers: 1_000 } },
     ],
     warmUp: isQuick ? 200 : 1_000,
     window: isQuick ? 600 : 4_000,
   }),
-  figures: ({ observations: [, waiters], requests, serverCpu, seconds }) => ({
+  figures: ({ observations: [, waiting], requests, serverCpu, seconds }) => ({
     requests: requests / seconds,
-    client: (waiters?.cpu ?? Number.NaN) / seconds,
+    client: (waiting?.cpu ?? Number.NaN) / seconds,
     server: serverCpu / seconds,
-    violations: waiters?.violations ?? 0,
+    violations: waiting?.violations ?? 0,
   }),
 };

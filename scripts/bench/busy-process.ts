@@ -1,6 +1,6 @@
 /**
- * Keeps a processor awake: a process of the lowest priority that is always ready to run. To wake a processor that sleeps
- * takes longer than a round trip to Redis on loopback, and whether it sleeps is a matter of chance.
+ * Keeps a CPU awake: a process of the lowest priority that is always ready to run. A sleeping CPU takes longer to wake up
+ * than a round trip to Redis on loopback takes, and whether it sleeps is random.
  */
 
 import { constants, setPriority } from 'node:os';
@@ -9,7 +9,7 @@ setPriority(constants.priority.PRIORITY_LOW);
 process.on('disconnect', () => process.exit());
 process.on('SIGINT', () => {});
 
-/** In slices, between which the end is heard. */
+/** In slices of 50 ms, so that `disconnect` is processed. */
 function spin(): void {
   const end = performance.now() + 50;
   while (performance.now() < end);

@@ -1,7 +1,7 @@
 import type { Release } from './candidate';
 
-/** For a library that keeps a lock alive only around a routine: a routine that lasts until the release. */
-export function keptByUsing(using: (routine: () => Promise<void>) => Promise<unknown>): Promise<Release> {
+/** For a library that renews a lock only around a routine: runs a routine that ends at the release. */
+export function keepByUsing(using: (routine: () => Promise<void>) => Promise<unknown>): Promise<Release> {
   return new Promise((resolve, reject) => {
     const done = using(
       () =>
