@@ -3,8 +3,8 @@ import type { Lease, RedisClient, RedisLockRegistry } from '../../lib';
 import type { EvalOptions } from '../../lib/redis/client';
 import { LOCK_TYPES } from '../../lib/strategies';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
 
 /** A proxy that shards keys over two servers, and looks at the first key only: so do twemproxy and Envoy. */
 async function sharded(servers: readonly PrivateRedis[]): Promise<RedisClient & { largest: number }> {

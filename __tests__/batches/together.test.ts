@@ -3,8 +3,8 @@ import type { Lease, RedisLockRegistry, RedisLockRegistryOptions } from '../../l
 import { LOCK_TYPES } from '../../lib/strategies';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
 
 const MANY = 60;
 

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import { LOCK_TYPES, type LockType } from '../../lib/strategies';
 import type { ClientKind } from '../support/client-kinds';
 import { describeEmbedded, describeReal } from '../support/redis';
-import { Bench } from './bench';
+import { LockFixture } from './lock-fixture';
 import { acquiring } from './parts/acquiring';
 import { closing } from './parts/closing';
 import { exclusion } from './parts/exclusion';
@@ -31,12 +31,12 @@ const parts = [
 export function lockContract(lockType: LockType, kind: ClientKind): void {
   const describeHere = kind.server === 'real' ? describeReal : describeEmbedded;
   describeHere(`A ${lockType} lock through ${kind.name}`, () => {
-    const bench = new Bench(lockType, kind);
-    beforeAll(() => bench.open());
-    beforeEach(() => bench.beginTest());
-    afterEach(() => bench.endTest());
-    afterAll(() => bench.close());
-    for (const part of parts) part(bench);
+    const fixture = new LockFixture(lockType, kind);
+    beforeAll(() => fixture.open());
+    beforeEach(() => fixture.beginTest());
+    afterEach(() => fixture.endTest());
+    afterAll(() => fixture.close());
+    for (const part of parts) part(fixture);
   });
 }
 

@@ -4,20 +4,20 @@ import { RedisLockRegistry } from '../../lib';
 import { startCluster, type TestCluster } from '../support/cluster';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
-import { FairSite, SLACK } from './site';
+import { FairFixture, SLACK } from './fair-fixture';
 import { KEY } from './worker';
 
 describePrivate('A fair lock through a pool, which cannot listen', () => {
-  let site: FairSite;
+  let fixture: FairFixture;
 
   beforeAll(async () => {
-    site = await FairSite.open();
+    fixture = await FairFixture.open();
   });
 
   const pool = async () => {
-    const created = createClientPool({ socket: site.redis.address }, { minimum: 2, maximum: 4 });
+    const created = createClientPool({ socket: fixture.redis.address }, { minimum: 2, maximum: 4 });
     created.on('error', () => {});
     await created.connect();
     return created;
@@ -29,13 +29,13 @@ describePrivate('A fair lock through a pool, which cannot listen', () => {
     const polling = [first, second].map(
       (client) =>
         new RedisLockRegistry(client, {
-          registryKey: site.registryKey,
+          registryKey: fixture.registryKey,
           lockType: 'fair',
           idleBetweenTries: 20,
           onWarning: ({ code }) => warnings.push(code),
         }),
     );
-    const listening = await site.process();
+    const listening = await fixture.process();
     const lease = await listening.obtain(KEY).lock();
     const order: string[] = [];
     const waiting: Promise<unknown>[] = [];
@@ -43,7 +43,7 @@ describePrivate('A fair lock through a pool, which cannot listen', () => {
     const of = { p: polling[0], q: polling[1], l: listening };
     for (const name of names) {
       waiting.push(of[name[0] as 'p' | 'q' | 'l']?.run(KEY, () => void order.push(name)) as Promise<unknown>);
-      await site.queued(waiting.length, 'any');
+      await fixture.queued(waiting.length, 'any');
     }
     await lease.unlock();
     const begun = performance.now();
@@ -52,22 +52,22 @@ describePrivate('A fair lock through a pool, which cannot listen', () => {
     expect(performance.now() - begun).toBeLessThan(7 * 20 + SLACK);
     expect(warnings).toEqual(['SUBSCRIBER_UNAVAILABLE', 'SUBSCRIBER_UNAVAILABLE']);
     await Promise.all(polling.map((registry) => registry.close()));
-    expect(await site.keys()).toEqual([]);
+    expect(await fixture.keys()).toEqual([]);
     for (const client of [first, second]) client.destroy();
   });
 
   it('listens on the connection that it was given as subscriber', async () => {
     const client = await pool();
-    const subscriber = await connectTo(site.redis.address);
+    const subscriber = await connectTo(fixture.redis.address);
     const { registry, warnings } = createRegistry(client, {
-      registryKey: site.registryKey,
+      registryKey: fixture.registryKey,
       lockType: 'fair',
       idleBetweenTries: 60_000,
       subscriber,
     });
-    const other = await site.process();
+    const other = await fixture.process();
     const lease = await other.obtain(KEY).lock();
-    const [waiting] = await site.enqueue([() => registry.obtain(KEY).lock()]);
+    const [waiting] = await fixture.enqueue([() => registry.obtain(KEY).lock()]);
     const begun = performance.now();
     await lease.unlock();
     await (await waiting)?.unlock();
@@ -123,7 +123,7 @@ describePrivate('A fair lock through a cluster', () => {
     await cluster.stop();
   });
 
-  const site = (key: string) => {
+  const fixture = (key: string) => {
     const registryKey = uniqueKey('cluster');
     const registries = clients.map((client) =>
       createRegistry(client, { registryKey, lockType: 'fair', fencing: true }),
@@ -134,7 +134,7 @@ describePrivate('A fair lock through a cluster', () => {
   it('keeps its order for keys in every node, told on sharded channels', async () => {
     await Promise.all(
       ['a', 'b', 'c', 'd', 'e{f}g'].map(async (key) => {
-        const { registries, name } = site(key);
+        const { registries, name } = fixture(key);
         const [a, b, c] = registries;
         const queue = key.includes('{') ? `${name}:queue` : `{${name}}:queue`;
         const order: number[] = [];
@@ -154,7 +154,7 @@ describePrivate('A fair lock through a cluster', () => {
   });
 
   it('looks again when its channels had to be subscribed anew', async () => {
-    const { registries, name } = site('cut');
+    const { registries, name } = fixture('cut');
     const [a, b] = registries;
     const lease = await a?.registry.obtain('cut').lock();
     const waiting = b?.registry.obtain('cut').lock();

@@ -1,8 +1,8 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { describePrivate } from '../support/private-redis';
-import { Worker } from './crew';
+import { FairFixture } from './fair-fixture';
+import { FairWorker } from './fair-worker';
 import { measured } from './measured';
-import { FairSite } from './site';
 import { StallWatch, worstOf } from './stalls';
 
 const PROCESSES = 4;
@@ -12,29 +12,29 @@ const WORK = 5;
 const DURATION = 10_000;
 
 describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take turns with ${WORK} ms of work`, () => {
-  let site: FairSite;
+  let fixture: FairFixture;
 
   beforeAll(async () => {
-    site = await FairSite.open();
+    fixture = await FairFixture.open();
   });
 
-  beforeEach(() => site.beginTest());
+  beforeEach(() => fixture.beginTest());
 
   it('have the same number of turns to within 2, and 99.9 % of the waits last less than 1.25 rounds', async () => {
-    const workers = await Worker.startAll(PROCESSES);
+    const workers = await FairWorker.startAll(PROCESSES);
     const begin = Date.now() + 1_500;
     const task = { name: 'turns', callers: CALLERS, work: WORK, begin, duration: DURATION } as const;
     await Promise.all(
       workers.map((worker) =>
         worker.begin({
-          redis: { socket: site.redis.address },
-          registryKey: site.registryKey,
+          redis: { socket: fixture.redis.address },
+          registryKey: fixture.registryKey,
           expireAfter: 60_000,
           task,
         }),
       ),
     );
-    const server = new StallWatch(() => site.admin.ping());
+    const server = new StallWatch(() => fixture.admin.ping());
     const reports = await Promise.all(workers.map((worker) => worker.next('turned')));
     server.stop();
     const turns = reports.flatMap((report) => report.turns);

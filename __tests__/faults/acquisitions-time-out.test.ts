@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
 
 const ACQUISITIONS = 1_000;
 const AT_ONCE = 40;

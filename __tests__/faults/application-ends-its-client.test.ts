@@ -1,8 +1,8 @@
 import { beforeAll, expect, it } from '@jest/globals';
 import { CLIENT_KINDS, clientKinds, connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
+import { createRegistry, elapsed, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry, elapsed, lossOf } from '../support/witness';
 
 describePrivate('the application ends its client', () => {
   let redis: PrivateRedis;

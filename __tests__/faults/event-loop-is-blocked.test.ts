@@ -1,7 +1,7 @@
 import { beforeAll, expect, it } from '@jest/globals';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
-import { createRegistry, lossOf } from '../support/witness';
+import { createRegistry, lossOf } from '../support/test-registry';
 
 const TTL = 100;
 

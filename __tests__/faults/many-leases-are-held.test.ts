@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { Lease } from '../../lib';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import { createRegistry } from '../support/witness';
+import { createRegistry } from '../support/test-registry';
 
 /** So many are taken at a time: this is about leases that are held, not about a rush. */
 const AT_ONCE = 250;

@@ -11,7 +11,7 @@ describePrivate('a process is done while it holds leases', () => {
     const admin = await redis.connect();
     const child = spawn(
       process.execPath,
-      ['-r', require.resolve('esbuild-register'), join(__dirname, 'holder.ts'), JSON.stringify(redis.address)],
+      ['-r', require.resolve('esbuild-register'), join(__dirname, 'holder-process.ts'), JSON.stringify(redis.address)],
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
     const exited = once(child, 'exit');

@@ -1,7 +1,7 @@
 import { beforeAll, expect, it } from '@jest/globals';
 import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
-import { createRegistry } from '../support/witness';
+import { createRegistry } from '../support/test-registry';
 
 describePrivate('the scripts are flushed', () => {
   let redis: PrivateRedis;

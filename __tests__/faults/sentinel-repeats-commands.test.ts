@@ -4,8 +4,8 @@ import type { EvalOptions, RedisClient } from '../../lib';
 import { connectTo, describePrivate } from '../support/private-redis';
 import { FaultyProxy } from '../support/proxy';
 import type { TestClient } from '../support/redis';
-import { type SentinelSite, startSentinel, type TestSentinel } from '../support/sentinel';
-import { createRegistry, type WitnessedRegistry } from '../support/witness';
+import { type SentinelServers, startSentinel, type TestSentinel } from '../support/sentinel';
+import { createRegistry, type TestRegistry } from '../support/test-registry';
 
 /** Does to one command what a sentinel client of node-redis 5 and 6 does when its master's connection breaks. */
 class RepeatingClient extends EventEmitter implements RedisClient {
@@ -33,11 +33,11 @@ class RepeatingClient extends EventEmitter implements RedisClient {
 
 // A sentinel client that is cut off while it waits for a reply runs the command again, and resolves as if nothing were.
 describePrivate('a sentinel client repeats the command whose reply was lost', () => {
-  let sentinel: SentinelSite;
+  let sentinel: SentinelServers;
   let proxy: FaultyProxy;
   let admin: TestClient;
   let client: TestSentinel;
-  let site: WitnessedRegistry;
+  let locks: TestRegistry;
   let name: string;
 
   beforeAll(async () => {
@@ -54,9 +54,9 @@ describePrivate('a sentinel client repeats the command whose reply was lost', ()
   beforeEach(async () => {
     const { host, port } = sentinel.master;
     client = await sentinel.connect({ [`${host}:${port}`]: proxy.address });
-    site = createRegistry(client, { expireAfter: 5_000, fencing: true });
-    name = site.nameOf('key');
-    const lease = await site.registry.obtain('warm-up').lock();
+    locks = createRegistry(client, { expireAfter: 5_000, fencing: true });
+    name = locks.nameOf('key');
+    const lease = await locks.registry.obtain('warm-up').lock();
     await lease.renew();
     await lease.unlock();
     await admin.configResetStat();
@@ -71,7 +71,7 @@ describePrivate('a sentinel client repeats the command whose reply was lost', ()
 
   it('P11: an acquisition: the same token, one key, no trace', async () => {
     const lost = proxy.loseReply(name);
-    const locking = site.registry.obtain('key').lock();
+    const locking = locks.registry.obtain('key').lock();
     await lost;
     const minted = await admin.get(`{${name}}:fence`);
     const lease = await locking;
@@ -79,11 +79,11 @@ describePrivate('a sentinel client repeats the command whose reply was lost', ()
     expect(String(lease.fencingToken)).toBe(minted);
     await lease.unlock();
     expect(await admin.exists(name)).toBe(0);
-    expect(site.warnings).toEqual([]);
+    expect(locks.warnings).toEqual([]);
   });
 
   it('P6: a renewal: renewed, no trace', async () => {
-    const lease = await site.registry.obtain('key').lock();
+    const lease = await locks.registry.obtain('key').lock();
     await admin.configResetStat();
     const lost = proxy.loseReply(name);
     // Now and then node-redis does not repeat it; then it is unknown, and the next one succeeds.
@@ -92,19 +92,19 @@ describePrivate('a sentinel client repeats the command whose reply was lost', ()
     expect(await executions()).toBe(2);
     expect(lease.remaining).toBeGreaterThan(8_000);
     await lease.unlock();
-    expect(site.warnings).toEqual([]);
+    expect(locks.warnings).toEqual([]);
   });
 
   it('P7: a release: its second execution finds nothing: a warning, and not a loss', async () => {
     for (let i = 1; i <= 5; i++) {
-      const lease = await site.registry.obtain('key').lock();
+      const lease = await locks.registry.obtain('key').lock();
       await admin.configResetStat();
       const lost = proxy.loseReply(name);
       await lease.unlock();
       await lost;
       expect(await executions()).toBe(2);
       expect(await admin.exists(name)).toBe(0);
-      expect(site.warnings.map(({ code }) => code)).toEqual(Array.from({ length: i }, () => 'RELEASE_UNCERTAIN'));
+      expect(locks.warnings.map(({ code }) => code)).toEqual(Array.from({ length: i }, () => 'RELEASE_UNCERTAIN'));
       expect(lease.signal.aborted).toBe(false);
     }
   });
@@ -121,7 +121,7 @@ describePrivate('a sentinel client repeats the command whose reply was lost', ()
   });
 
   it('P6 P7: a release that finds nothing over a connection that held: a loss', async () => {
-    const lease = await site.registry.obtain('key').lock();
+    const lease = await locks.registry.obtain('key').lock();
     await admin.del(name);
     await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
   });

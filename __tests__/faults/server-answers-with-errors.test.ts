@@ -2,8 +2,8 @@ import { rm } from 'node:fs/promises';
 import { beforeEach, expect, it } from '@jest/globals';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
+import { createRegistry, elapsed, type TestRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry, elapsed, type WitnessedRegistry } from '../support/witness';
 
 const TTL = 1_500;
 
@@ -16,13 +16,13 @@ interface Trouble {
 describePrivate('the server answers with an error that passes', () => {
   let redis: PrivateRedis;
   let admin: TestClient;
-  let site: WitnessedRegistry;
+  let locks: TestRegistry;
 
   beforeEach(async () => {
     redis = await PrivateRedis.start('--busy-reply-threshold', '50');
     admin = await redis.connect();
-    site = createRegistry(await connectTo(redis.address), { expireAfter: TTL, commandTimeout: 500 });
-    const warmUp = await site.registry.obtain('warm-up').lock();
+    locks = createRegistry(await connectTo(redis.address), { expireAfter: TTL, commandTimeout: 500 });
+    const warmUp = await locks.registry.obtain('warm-up').lock();
     await warmUp.renew();
     await warmUp.unlock();
   });
@@ -71,17 +71,17 @@ describePrivate('the server answers with an error that passes', () => {
 
   it.each(Object.keys(troubles))('%s: P1 P6: waited out, and never a loss', async (name) => {
     const trouble = (troubles[name] as () => Trouble)();
-    const lease = await site.registry.obtain('key').lock();
-    const given = await site.registry.obtain('given').lock();
+    const lease = await locks.registry.obtain('key').lock();
+    const given = await locks.registry.obtain('given').lock();
     await trouble.begin();
     const hasCause = { name: 'CannotAcquireLockError', cause: { message: expect.stringMatching(`^${name} `) } };
-    const trying = site.registry.obtain('free').lock({ waitTime: 200 });
+    const trying = locks.registry.obtain('free').lock({ waitTime: 200 });
     const rejected = expect(trying).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
     expect(await elapsed(trying)).toBeGreaterThan(190);
     await rejected;
-    await expect(site.registry.obtain('free').tryLock()).rejects.toMatchObject(hasCause);
+    await expect(locks.registry.obtain('free').tryLock()).rejects.toMatchObject(hasCause);
     await expect(lease.renew(TTL + 5_000)).rejects.toMatchObject(hasCause);
-    const waiting = site.registry.obtain('free').lock();
+    const waiting = locks.registry.obtain('free').lock();
     // Within its bound the trouble may end, or not.
     const unlocking = given
       .unlock()
@@ -94,7 +94,7 @@ describePrivate('the server answers with an error that passes', () => {
     await until(() => lease.remaining > TTL / 2);
     expect(lease.signal.aborted).toBe(false);
     await lease.unlock();
-    expect(site.warnings).toEqual([]);
+    expect(locks.warnings).toEqual([]);
   });
 
   it('LOADING: P1 P6: waited out, and never a loss', async () => {
@@ -119,7 +119,7 @@ describePrivate('the server answers with an error that passes', () => {
   });
 
   it('READONLY: P6: what a replica does not have is no proof of a loss', async () => {
-    const lease = await site.registry.obtain('key').lock({ ttl: 10_000 });
+    const lease = await locks.registry.obtain('key').lock({ ttl: 10_000 });
     // A restarted master that will be the replica of its successor, and has not got the data yet.
     await admin.flushAll();
     await admin.replicaOf('127.0.0.1', 1);

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import { createRegistry, lossOf } from '../support/witness';
+import { createRegistry, lossOf } from '../support/test-registry';
 
 const HOUR = 3_600_000;
 

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { Lateness } from '../support/lateness';
 import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
-import { createRegistry, elapsed, lossOf } from '../support/witness';
+import { createRegistry, elapsed, lossOf } from '../support/test-registry';
 
 const TTL = 2_000;
 

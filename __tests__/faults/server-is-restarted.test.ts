@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
+import { createRegistry, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry, lossOf } from '../support/witness';
 
 const TTL = 2_400;
 

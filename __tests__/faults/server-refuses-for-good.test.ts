@@ -1,8 +1,8 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
+import { createRegistry, elapsed, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry, elapsed, lossOf } from '../support/witness';
 
 const EVERYTHING = ['+@all', '~*', '&*'];
 

@@ -1,8 +1,8 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
+import { createRegistry, lossOf, type TestRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry, lossOf, type WitnessedRegistry } from '../support/witness';
 
 const TTL = 900;
 const NEXT_RENEWAL = TTL / 3 + 250;
@@ -10,7 +10,7 @@ const NEXT_RENEWAL = TTL / 3 + 250;
 describePrivate('somebody uses redis-cli', () => {
   let redis: PrivateRedis;
   let admin: TestClient;
-  let site: WitnessedRegistry;
+  let locks: TestRegistry;
   let name: string;
 
   beforeAll(async () => {
@@ -19,8 +19,8 @@ describePrivate('somebody uses redis-cli', () => {
   });
 
   beforeEach(async () => {
-    site = createRegistry(await redis.connect(), { expireAfter: TTL });
-    name = site.nameOf('key');
+    locks = createRegistry(await redis.connect(), { expireAfter: TTL });
+    name = locks.nameOf('key');
   });
 
   const damages: Record<string, { what: () => Promise<unknown>; reason: string }> = {
@@ -37,8 +37,8 @@ describePrivate('somebody uses redis-cli', () => {
   it.each(Object.keys(damages))('P6: %s: lost at the next renewal', async (command) => {
     const { what, reason } = damages[command] as { what: () => Promise<unknown>; reason: string };
     const startedAt = performance.now();
-    const lease = await site.registry.obtain('key').lock();
-    const spared = await site.registry.obtain('spared').lock();
+    const lease = await locks.registry.obtain('key').lock();
+    const spared = await locks.registry.obtain('spared').lock();
     await what();
     const loss = await lossOf(lease);
     expect(loss.reason).toBe(reason);
@@ -57,7 +57,7 @@ describePrivate('somebody uses redis-cli', () => {
 
   it.each(Object.keys(damages))('P7: %s: told by unlock, when no renewal came before', async (command) => {
     const { what, reason } = damages[command] as { what: () => Promise<unknown>; reason: string };
-    const lease = await site.registry.obtain('key').lock({ ttl: 5_000 });
+    const lease = await locks.registry.obtain('key').lock({ ttl: 5_000 });
     await what();
     if (command.startsWith('EXPIRE')) await until(async () => (await admin.exists(name)) === 0);
     await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason });
@@ -68,7 +68,7 @@ describePrivate('somebody uses redis-cli', () => {
   });
 
   it('P6: PERSIST: the next renewal gives the key its time to live again', async () => {
-    const lease = await site.registry.obtain('key').lock();
+    const lease = await locks.registry.obtain('key').lock();
     await admin.persist(name);
     await until(async () => (await admin.pTTL(name)) > 0, { within: NEXT_RENEWAL });
     expect(lease.signal.aborted).toBe(false);
@@ -76,7 +76,7 @@ describePrivate('somebody uses redis-cli', () => {
   });
 
   it('P6: EXPIRE, shorter: the next renewal restores it; longer: it is not shortened, nor believed beyond its word', async () => {
-    const lease = await site.registry.obtain('key').lock();
+    const lease = await locks.registry.obtain('key').lock();
     await admin.pExpire(name, TTL / 2);
     await until(async () => (await admin.pTTL(name)) > TTL / 2, { within: NEXT_RENEWAL });
     await admin.pExpire(name, 60_000);
@@ -88,11 +88,11 @@ describePrivate('somebody uses redis-cli', () => {
 
   it('P1: a key without a time to live that nobody holds: waiters keep asking, and enter when it is deleted', async () => {
     await admin.set(name, 'nobody');
-    expect(await site.registry.obtain('key').tryLock()).toBeNull();
-    await expect(site.registry.obtain('key').lock({ waitTime: 300 })).rejects.toMatchObject({
+    expect(await locks.registry.obtain('key').tryLock()).toBeNull();
+    await expect(locks.registry.obtain('key').lock({ waitTime: 300 })).rejects.toMatchObject({
       name: 'LockTimeoutError',
     });
-    const locking = site.registry.obtain('key').lock();
+    const locking = locks.registry.obtain('key').lock();
     await admin.del(name);
     await (await locking).unlock();
   });

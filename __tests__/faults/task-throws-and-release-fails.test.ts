@@ -1,13 +1,13 @@
 import { expect, it } from '@jest/globals';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
-import { createRegistry } from '../support/witness';
+import { createRegistry } from '../support/test-registry';
 
 describePrivate('a task throws, and then its release fails', () => {
   async function open() {
     const redis = await PrivateRedis.start();
     const proxy = await redis.proxy();
-    const site = createRegistry(await connectTo(proxy.address), { commandTimeout: 300 });
-    return { ...site, proxy, admin: await redis.connect() };
+    const locks = createRegistry(await connectTo(proxy.address), { commandTimeout: 300 });
+    return { ...locks, proxy, admin: await redis.connect() };
   }
 
   it('P7: run: the error of the task surfaces, the one of the release is a warning', async () => {

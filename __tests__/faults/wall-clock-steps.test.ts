@@ -2,8 +2,8 @@ import { afterEach, beforeAll, expect, it } from '@jest/globals';
 import { clock } from '../../lib/clock';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
+import { createRegistry, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry, lossOf } from '../support/witness';
 
 const HOUR = 3_600_000;
 const real = clock.wallNow;

@@ -5,7 +5,7 @@ import { LOCK_TYPES } from '../../lib/strategies';
 import { startRedis } from '../../scripts/redis';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
-import { Worker } from './crew';
+import { LockWorker } from './lock-worker';
 
 const TTL = 500;
 /** ms by which anything may be late: starting processes keeps a small machine busy. */
@@ -37,7 +37,7 @@ describeReal.each(LOCK_TYPES)('A process with a %s lock', (lockType) => {
     (await client.keys(`*${registryKey}*`)).filter((name) => !name.startsWith('redisson_lock_'));
 
   it('that is killed lets another take over as soon as its key has expired (P2)', async () => {
-    const worker = await Worker.start();
+    const worker = await LockWorker.start();
     await worker.begin({ registryKey, lockType, expireAfter: TTL, task: { name: 'hold', key: 'key' } });
     await worker.done();
     const lock = registry.obtain('key');
@@ -52,7 +52,7 @@ describeReal.each(LOCK_TYPES)('A process with a %s lock', (lockType) => {
 
   it('leaves nothing in Redis that does not expire, at whatever moment it is killed (P2)', async () => {
     const keys = ['a', 'b', 'c'];
-    const workers = await Worker.startAll(3);
+    const workers = await LockWorker.startAll(3);
     await Promise.all(
       workers.map((worker) =>
         worker.begin({ registryKey, lockType, expireAfter: TTL, task: { name: 'hammer', keys } }),
@@ -74,7 +74,7 @@ describeReal.each(LOCK_TYPES)('A process with a %s lock', (lockType) => {
     'ends by itself when nothing is left of it but its registry, and Redis %s (P8)',
     async (redis) => {
       const server = await startRedis();
-      const worker = await Worker.start();
+      const worker = await LockWorker.start();
       const ended = worker.ended();
       const task = { name: 'leave', whenGone: redis === 'is gone' } as const;
       await worker.begin({ registryKey, lockType, expireAfter: 60_000, task }, { socket: server.address });

@@ -1,6 +1,6 @@
 import { expect } from '@jest/globals';
 import type { DistributedLock, Lease, LockLostReason } from '../../lib';
-import type { Bench } from '../contract/bench';
+import type { LockFixture } from '../contract/lock-fixture';
 
 /** Whether somebody else has the lock: one attempt, which is undone where it succeeds. */
 export async function isExcluded(lock: DistributedLock): Promise<boolean> {
@@ -10,15 +10,15 @@ export async function isExcluded(lock: DistributedLock): Promise<boolean> {
 }
 
 /** Takes the key away behind the lease's back, and lets it notice. */
-export async function lose(bench: Bench, lease: Lease): Promise<void> {
-  await bench.admin.del(bench.nameOf(lease.key));
+export async function lose(fixture: LockFixture, lease: Lease): Promise<void> {
+  await fixture.admin.del(fixture.nameOf(lease.key));
   await expectLost(lease.renew(), 'expired');
 }
 
 /** Lets another process have the key behind the lease's back, and lets it notice. Returns the thief's lease. */
-export async function steal(bench: Bench, lease: Lease): Promise<Lease> {
-  await bench.admin.del(bench.nameOf(lease.key));
-  const theirs = await bench.otherRegistry().obtain(lease.key).lock({ ttl: 60_000 });
+export async function steal(fixture: LockFixture, lease: Lease): Promise<Lease> {
+  await fixture.admin.del(fixture.nameOf(lease.key));
+  const theirs = await fixture.otherRegistry().obtain(lease.key).lock({ ttl: 60_000 });
   await expectLost(lease.renew(), 'stolen');
   return theirs;
 }

@@ -3,7 +3,7 @@ import { LOCK_TYPES } from '../../lib/strategies';
 import { startCluster, type TestCluster } from '../support/cluster';
 import { describePrivate } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
-import { createRegistry } from '../support/witness';
+import { createRegistry } from '../support/test-registry';
 import { hashSlot } from './hash-slot';
 
 const SEGMENTS = 12;

@@ -2,8 +2,8 @@ import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { LockLostError, LockTimeoutError, type RedisLockRegistry, type Segment, type SegmentedLock } from '../../lib';
 import { LOCK_TYPES } from '../../lib/strategies';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
 
 const SEGMENTS = 5;
 

@@ -5,7 +5,7 @@ import { expect, it } from '@jest/globals';
 import { Database } from 'node-sqlite3-wasm';
 import { Shop } from '../../scripts/examples/segmented-sql';
 import { createRealClient, describeReal } from '../support/redis';
-import { createRegistry } from '../support/witness';
+import { createRegistry } from '../support/test-registry';
 
 it('runs, and sells what there is', async () => {
   const script = join(__dirname, '../../scripts/examples/segmented-sql.ts');

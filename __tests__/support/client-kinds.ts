@@ -16,7 +16,7 @@ export interface Admin {
 }
 
 /** Where the locks of a contract live: two clients of one kind, as of two processes, and an independent connection. */
-export interface Site {
+export interface ContractClients {
   readonly clients: readonly [RedisClient, RedisClient];
   readonly admin: Admin;
   close(): Promise<void>;
@@ -25,7 +25,7 @@ export interface Site {
 export interface ClientKind {
   readonly name: string;
   readonly server: 'real' | 'embedded';
-  open(): Promise<Site>;
+  open(): Promise<ContractClients>;
 }
 
 interface Connectable {
@@ -42,25 +42,25 @@ async function opened<T extends Connectable>(client: T): Promise<T> {
 export const redis6Client: ClientKind = {
   name: 'a redis 6 client',
   server: 'real',
-  open: () => siteOf(() => createRealClient(), createRealClient()),
+  open: () => clientsOf(() => createRealClient(), createRealClient()),
 };
 
 export const embeddedClient: ClientKind = {
   name: 'a redis 6 client on js-redis-server',
   server: 'embedded',
-  open: () => siteOf(() => createEmbeddedClient(), createEmbeddedClient()),
+  open: () => clientsOf(() => createEmbeddedClient(), createEmbeddedClient()),
 };
 
 export const redis6Pool: ClientKind = {
   name: 'a redis 6 pool',
   server: 'real',
-  open: () => siteOf(() => opened(createClientPool(realRedis, { minimum: 2, maximum: 8 })), createRealClient()),
+  open: () => clientsOf(() => opened(createClientPool(realRedis, { minimum: 2, maximum: 8 })), createRealClient()),
 };
 
 export const redis5Client: ClientKind = {
   name: 'a redis 5 client',
   server: 'real',
-  open: () => siteOf(() => opened(createClient5(plainly(realRedis))), createRealClient()),
+  open: () => clientsOf(() => opened(createClient5(plainly(realRedis))), createRealClient()),
 };
 
 export const redis6Cluster: ClientKind = {
@@ -111,10 +111,10 @@ function plainly(options: RedisClientOptions | undefined): Parameters<typeof cre
   return options as Parameters<typeof createClient5>[0];
 }
 
-async function siteOf(
+async function clientsOf(
   create: () => Promise<RedisClient & { destroy(): void }>,
   connecting: Promise<TestClient>,
-): Promise<Site> {
+): Promise<ContractClients> {
   const [first, second, admin] = await Promise.all([create(), create(), connecting]);
   return {
     clients: [first, second],

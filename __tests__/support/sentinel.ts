@@ -32,14 +32,14 @@ function isListening(port: number): Promise<boolean> {
   });
 }
 
-export interface SentinelSite {
+export interface SentinelServers {
   readonly master: { host: string; port: number };
   connect(addresses?: NodeAddresses): Promise<TestSentinel>;
   stop(): Promise<void>;
 }
 
 /** Starts one master, and one sentinel that watches it. */
-export async function startSentinel(): Promise<SentinelSite> {
+export async function startSentinel(): Promise<SentinelServers> {
   const [masterPort, port] = [await freePort(), await freePort()];
   const master = { host: '127.0.0.1', port: masterPort };
   const server = await startRedis({ port: masterPort });

@@ -22,7 +22,9 @@ describeReal('startRedis', () => {
   });
 
   it('quotes the log of a server that does not start', async () => {
-    await expect(startRedis({ args: ['--maxmemory-policy', 'nonsense'] })).rejects.toThrow(/exited during its start.*nonsense/s);
+    await expect(startRedis({ args: ['--maxmemory-policy', 'nonsense'] })).rejects.toThrow(
+      /exited during its start.*nonsense/s,
+    );
   });
 
   it('starts again on the files of a killed server', async () => {

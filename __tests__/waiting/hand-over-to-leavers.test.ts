@@ -4,27 +4,27 @@ import { SLACK } from '../contract/timing';
 import { Oracle } from '../support/oracle';
 import { describePrivate } from '../support/private-redis';
 import type { FaultyProxy } from '../support/proxy';
+import { elapsed } from '../support/test-registry';
 import { until } from '../support/until';
-import { elapsed } from '../support/witness';
-import { Stage } from './stage';
+import { RedisFixture } from './redis-fixture';
 
 const TTL = 60_000;
 
 describePrivate.each(['spin', 'pub-sub'] as const)(
   'A caller that leaves while a %s lock is handed over to it',
   (lockType) => {
-    const stage = Stage.set();
+    const fixture = RedisFixture.install();
     let proxy: FaultyProxy;
     let registry: RedisLockRegistry;
     let lock: RedisLock;
     let holder: Lease;
 
-    const owner = () => stage.admin.get(stage.namesOf('key').lock);
+    const owner = () => fixture.admin.get(fixture.namesOf('key').lock);
 
     beforeEach(async () => {
-      const { proxy: made, client } = await stage.proxied();
+      const { proxy: made, client } = await fixture.proxied();
       proxy = made;
-      ({ registry } = stage.registry(client, { lockType, idleBetweenTries: 20, expireAfter: TTL }));
+      ({ registry } = fixture.registry(client, { lockType, idleBetweenTries: 20, expireAfter: TTL }));
       // From now on the server knows the scripts.
       await Promise.all([1, 2].map(() => registry.run('warm up', () => undefined)));
       lock = registry.obtain('key');
@@ -45,7 +45,7 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       const leaving = expect(lock.lock({ signal: stop.signal })).rejects.toBe('enough');
       const behind = lock.lock();
       const { unlocking, next } = await handOver();
-      const requests = await stage.requests();
+      const requests = await fixture.requests();
       const aborted = performance.now();
       stop.abort('enough');
       await leaving;
@@ -54,10 +54,10 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       await unlocking;
       const lease = await behind;
       expect(await owner()).toBe(next);
-      expect(await stage.requests()).toBe(requests);
+      expect(await fixture.requests()).toBe(requests);
       lease.assertHeld();
       await lease.unlock();
-      expect(await stage.isHeld('key')).toBe(false);
+      expect(await fixture.isHeld('key')).toBe(false);
     });
 
     it('by its waitTime is told so in time, and the one behind it gets the lock', async () => {
@@ -71,7 +71,7 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       proxy.replies.hold = false;
       await unlocking;
       await (await behind).unlock();
-      expect(await stage.isHeld('key')).toBe(false);
+      expect(await fixture.isHeld('key')).toBe(false);
     });
 
     it('leaves it to the one behind it, also when that one asks for another ttl', async () => {
@@ -87,10 +87,10 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       const lease = await behind;
       expect(performance.now() - answered).toBeLessThan(SLACK);
       expect(await owner()).not.toBe(next);
-      expect(await stage.admin.pTTL(stage.namesOf('key').lock)).toBeLessThanOrEqual(5_000);
+      expect(await fixture.admin.pTTL(fixture.namesOf('key').lock)).toBeLessThanOrEqual(5_000);
       expect(lease.remaining).toBeLessThanOrEqual(5_000);
       await lease.unlock();
-      expect(await stage.isHeld('key')).toBe(false);
+      expect(await fixture.isHeld('key')).toBe(false);
     });
 
     it('and that was the last one leaves no key behind (P2)', async () => {
@@ -101,7 +101,7 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       await leaving;
       proxy.replies.hold = false;
       await unlocking;
-      await until(async () => !(await stage.isHeld('key')));
+      await until(async () => !(await fixture.isHeld('key')));
       expect(lock.isAcquiredInThisProcess).toBe(false);
     });
 
@@ -117,11 +117,11 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       proxy.replies.hold = false;
       await unlocking;
       await closing;
-      await until(async () => !(await stage.isHeld('key')));
+      await until(async () => !(await fixture.isHeld('key')));
     });
 
     it('at whatever moment: the others get their turns, alone, and no key is left', async () => {
-      const oracle = new Oracle(stage.admin);
+      const oracle = new Oracle(fixture.admin);
       let given = 0;
       const outcomes = Promise.allSettled(
         Array.from({ length: 200 }, async (_, caller) => {
@@ -139,7 +139,7 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       for (const outcome of rejected) expect(outcome).toMatchObject({ reason: { name: 'TimeoutError' } });
       expect(given).toBe(200 - rejected.length);
       expect(oracle.violations).toEqual([]);
-      await until(async () => !(await stage.isHeld('key')));
+      await until(async () => !(await fixture.isHeld('key')));
     });
   },
 );

@@ -5,21 +5,21 @@ import { Oracle } from '../support/oracle';
 import { describePrivate } from '../support/private-redis';
 import type { FaultyProxy } from '../support/proxy';
 import { until } from '../support/until';
-import { Stage } from './stage';
+import { RedisFixture } from './redis-fixture';
 
 describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock whose hand-over is not answered', (lockType) => {
-  const stage = Stage.set();
+  const fixture = RedisFixture.install();
   let proxy: FaultyProxy;
   let lock: RedisLock;
   let warnings: LockWarning[];
   let holder: Lease;
 
-  const name = () => stage.namesOf('key').lock;
+  const name = () => fixture.namesOf('key').lock;
 
   beforeEach(async () => {
-    const { proxy: made, client } = await stage.proxied();
+    const { proxy: made, client } = await fixture.proxied();
     proxy = made;
-    const process = stage.registry(client, { lockType, idleBetweenTries: 20, commandTimeout: 400, fencing: true });
+    const process = fixture.registry(client, { lockType, idleBetweenTries: 20, commandTimeout: 400, fencing: true });
     warnings = process.warnings;
     // From now on the server knows the scripts.
     await Promise.all([1, 2].map(() => process.registry.run('warm up', () => undefined)));
@@ -29,7 +29,7 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock whose hand-over is
 
   /** The one who unlocks is told of no loss, those behind it get the lock one after the other, and no key is left. */
   const goesOn = async (unlocking: Promise<void>, behind: readonly Promise<Lease>[]) => {
-    const oracle = new Oracle(stage.admin);
+    const oracle = new Oracle(fixture.admin);
     oracle.write(holder.fencingToken);
     await unlocking;
     expect(holder.signal.aborted).toBe(false);
@@ -42,7 +42,7 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock whose hand-over is
       await lease.unlock();
     }
     expect(oracle.violations).toEqual([]);
-    await until(async () => !(await stage.isHeld('key')));
+    await until(async () => !(await fixture.isHeld('key')));
     expect(warnings.filter(({ code }) => code !== 'RELEASE_UNCERTAIN')).toEqual([]);
   };
 
@@ -66,11 +66,11 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock whose hand-over is
 
   it('in time: goes on, and what arrives later does no harm', async () => {
     const behind = queue();
-    const before = await stage.calls('evalsha');
+    const before = await fixture.calls('evalsha');
     proxy.replies.hold = true;
     const unlocking = holder.unlock();
     // The hand-over, and then the release that takes its place.
-    await until(async () => (await stage.calls('evalsha')) === before + 2);
+    await until(async () => (await fixture.calls('evalsha')) === before + 2);
     proxy.replies.hold = false;
     await goesOn(unlocking, behind);
   });

@@ -4,17 +4,17 @@ import { SLACK } from '../contract/timing';
 import { describePrivate } from '../support/private-redis';
 import type { FaultyProxy } from '../support/proxy';
 import { until } from '../support/until';
-import { Stage } from './stage';
+import { RedisFixture } from './redis-fixture';
 
 describePrivate('A pub/sub connection that cannot be had', () => {
-  const stage = Stage.set();
+  const fixture = RedisFixture.install();
 
   const pollsInPlace = async (registry: RedisLockRegistry, warnings: readonly LockWarning[]) => {
     for (const key of ['one', 'two']) {
-      await stage.hold(key);
+      await fixture.holdAsOther(key);
       const waiting = registry.run(key, () => 'entered');
       await until(() => warnings.length > 0);
-      await stage.giveBack(key);
+      await fixture.releaseAsOther(key);
       const givenBack = performance.now();
       expect(await waiting).toBe('entered');
       expect(performance.now() - givenBack).toBeLessThan(SLACK);
@@ -33,29 +33,29 @@ describePrivate('A pub/sub connection that cannot be had', () => {
     ['redis 5', 'gives up'],
     ['redis 5', 'tries on and on'],
   ])('since the port is closed to it costs one warning (%s, which %s)', async (version, whenRefused) => {
-    const proxy: FaultyProxy = await stage.redis.proxy();
+    const proxy: FaultyProxy = await fixture.redis.proxy();
     const reconnectStrategy = strategies[whenRefused] ?? false;
     const client =
       version === 'redis 6'
-        ? await stage.connect({ reconnectStrategy }, proxy.address)
-        : await stage.connectWithRedis5(reconnectStrategy, proxy.address);
-    const { registry, warnings } = stage.registry(client, patient);
+        ? await fixture.connect({ reconnectStrategy }, proxy.address)
+        : await fixture.connectWithRedis5(reconnectStrategy, proxy.address);
+    const { registry, warnings } = fixture.registry(client, patient);
     proxy.refuse();
     await pollsInPlace(registry, warnings);
     const before = proxy.connections;
     await proxy.accept();
-    await stage.quiet();
+    await fixture.untilIdle();
     expect(proxy.connections).toBe(before);
   });
 
   it('since the server has no room for one more costs one warning', async () => {
-    const { registry, warnings } = stage.registry(await stage.connect(), patient);
-    const { maxclients = '' } = await stage.admin.configGet('maxclients');
-    await stage.admin.configSet('maxclients', String((await stage.admin.clientList()).length));
+    const { registry, warnings } = fixture.registry(await fixture.connect(), patient);
+    const { maxclients = '' } = await fixture.admin.configGet('maxclients');
+    await fixture.admin.configSet('maxclients', String((await fixture.admin.clientList()).length));
     try {
       await pollsInPlace(registry, warnings);
     } finally {
-      await stage.admin.configSet('maxclients', maxclients);
+      await fixture.admin.configSet('maxclients', maxclients);
     }
   });
 });

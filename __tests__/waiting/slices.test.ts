@@ -3,7 +3,7 @@ import { expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
 import { SLACK } from '../contract/timing';
 import { describePrivate } from '../support/private-redis';
-import { Stage } from './stage';
+import { RedisFixture } from './redis-fixture';
 
 /** Keeps the lock in this process with so many callers until it is told to stop; answers with their turns. */
 function occupy(registry: RedisLockRegistry, callers: number): { turns(): number; stop(): Promise<void> } {
@@ -26,13 +26,13 @@ function occupy(registry: RedisLockRegistry, callers: number): { turns(): number
 }
 
 describePrivate.each(['spin', 'pub-sub'] as const)('A process whose callers always want a %s lock', (lockType) => {
-  const stage = Stage.set();
+  const fixture = RedisFixture.install();
   const HAND_OVER = 100;
   const IDLE = 20;
   const options = { lockType, handOver: HAND_OVER, idleBetweenTries: IDLE };
 
   it('lets another process have it after its slice of time', async () => {
-    const [{ registry }, other] = [await stage.process(options), await stage.process(options)];
+    const [{ registry }, other] = [await fixture.process(options), await fixture.process(options)];
     const occupation = occupy(registry, 4);
     for (let round = 0; round < 5; round++) {
       const asked = performance.now();
@@ -40,27 +40,27 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A process whose callers alwa
       expect(performance.now() - asked).toBeLessThan(2 * HAND_OVER + SLACK);
     }
     await occupation.stop();
-    expect(await stage.isHeld('key')).toBe(false);
+    expect(await fixture.isHeld('key')).toBe(false);
   });
 
   it('keeps it beyond its slice when nobody else waits, with hardly a request more', async () => {
     const slice = 50;
-    const { registry } = await stage.process({ ...options, handOver: slice });
+    const { registry } = await fixture.process({ ...options, handOver: slice });
     if (lockType === 'pub-sub') {
       // It had to wait once, so that it listens itself: nobody else than itself is told.
-      await stage.hold('key');
+      await fixture.holdAsOther('key');
       const waiting = registry.run('key', () => undefined);
-      await stage.quiet();
-      await stage.giveBack('key');
+      await fixture.untilIdle();
+      await fixture.releaseAsOther('key');
       await waiting;
     }
-    const before = await stage.requests();
+    const before = await fixture.requests();
     const started = performance.now();
     const occupation = occupy(registry, 4);
     await sleep(10 * slice);
     await occupation.stop();
     const elapsed = performance.now() - started;
-    const sent = (await stage.requests()) - before;
+    const sent = (await fixture.requests()) - before;
     // One for each turn, and the release. Spin gives it up at the end of every slice, and cannot know that it was for nothing.
     const gaveUp = lockType === 'spin' ? Math.ceil(elapsed / slice) : 0;
     expect(sent).toBeLessThanOrEqual(occupation.turns() + 1 + gaveUp + 2);

@@ -1,18 +1,18 @@
 import { describe, expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../../lib';
 import { until } from '../../support/until';
-import type { Bench } from '../bench';
+import type { LockFixture } from '../lock-fixture';
 
 const CONCURRENT = 16;
 const INCREMENTS = 5;
 
-export function exclusion(bench: Bench): void {
+export function exclusion(fixture: LockFixture): void {
   describe('mutual exclusion', () => {
     it('holds for 16 concurrent tasks that count; without the lock the same counting goes wrong', async () => {
-      const registries = [bench.registry(), bench.otherRegistry()] as const;
-      const counter = `${bench.registryKey}:counter`;
-      const oracle = bench.oracle();
-      const client = bench.oracleClient;
+      const registries = [fixture.registry(), fixture.otherRegistry()] as const;
+      const counter = `${fixture.registryKey}:counter`;
+      const oracle = fixture.oracle();
+      const client = fixture.oracleClient;
       const increment = async () => {
         const before = Number(await client.get(counter));
         await client.set(counter, before + 1);
@@ -33,12 +33,12 @@ export function exclusion(bench: Bench): void {
       expect(oracle.violations).toEqual([]);
       expect(oracle.entered).toBe(CONCURRENT * INCREMENTS);
       await client.del(counter);
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
 
     it('holds when a whole herd is let loose at once, and everybody gets through', async () => {
-      const [mine, theirs] = [bench.registry(), bench.otherRegistry()];
-      const oracle = bench.oracle();
+      const [mine, theirs] = [fixture.registry(), fixture.otherRegistry()];
+      const oracle = fixture.oracle();
       const gate = await mine.obtain('key').lock();
       const herd = Promise.all(
         Array.from({ length: 100 }, (_, i) =>
@@ -52,9 +52,9 @@ export function exclusion(bench: Bench): void {
     });
 
     it('holds for each key by itself: three groups are inside at once, never two of one group', async () => {
-      const [mine, theirs] = [bench.registry(), bench.otherRegistry()];
+      const [mine, theirs] = [fixture.registry(), fixture.otherRegistry()];
       const groups = ['a', 'b', 'c'];
-      const oracles = new Map(groups.map((group) => [group, bench.oracle()]));
+      const oracles = new Map(groups.map((group) => [group, fixture.oracle()]));
       let inside = 0;
       let togetherOnce = false;
       await Promise.all(
@@ -74,7 +74,7 @@ export function exclusion(bench: Bench): void {
         ),
       );
       expect([...oracles.values()].flatMap(({ violations }) => violations)).toEqual([]);
-      for (const group of groups) expect(await bench.isInRedis(group)).toBe(false);
+      for (const group of groups) expect(await fixture.isInRedis(group)).toBe(false);
     });
   });
 }

@@ -3,17 +3,17 @@ import fc from 'fast-check';
 import { until } from '../../support/until';
 import type { Outcome } from './contender';
 import { Ledger } from './ledger';
+import { CONTENDERS, type ContenderName, type ScheduleFixture } from './schedule-fixture';
 import { COMMAND_TIMEOUT, TTL, WAIT_TIME } from './settings';
-import { PARTIES, type Party, type Site } from './site';
 
 export type Step =
-  | { readonly do: 'lock' | 'tryLock' | 'renew' | 'unlock' | 'abort' | 'cut'; readonly party: Party }
+  | { readonly do: 'lock' | 'tryLock' | 'renew' | 'unlock' | 'abort' | 'cut'; readonly contender: ContenderName }
   | { readonly do: 'wait'; readonly ms: number }
   | { readonly do: 'restart' | 'kill' };
 
-const party = fc.constantFrom(...PARTIES);
+const contenderName = fc.constantFrom(...CONTENDERS);
 const by = (what: 'lock' | 'tryLock' | 'renew' | 'unlock' | 'abort' | 'cut') =>
-  fc.record({ do: fc.constant(what), party });
+  fc.record({ do: fc.constant(what), contender: contenderName });
 
 /** Mostly what applications do, and now and then a fault. */
 export const schedules = fc.array(
@@ -44,11 +44,11 @@ const possible = {
 } as const;
 
 /** Runs one schedule, and answers with what went against the model. */
-export async function run(site: Site, key: string, steps: readonly Step[]): Promise<string[]> {
+export async function run(fixture: ScheduleFixture, key: string, steps: readonly Step[]): Promise<string[]> {
   const ledger = new Ledger();
-  site.ledger = ledger;
+  fixture.ledger = ledger;
   const complaints: string[] = [];
-  const waiting = new Map<Party, Promise<void>>();
+  const waiting = new Map<ContenderName, Promise<void>>();
   /** Nothing was broken or given up yet: what has to come is certain. */
   let calm = true;
 
@@ -75,25 +75,25 @@ export async function run(site: Site, key: string, steps: readonly Step[]): Prom
 
   const take = async (step: Step): Promise<void> => {
     if ('ms' in step) return sleep(step.ms).then(() => undefined);
-    if (!('party' in step)) {
+    if (!('contender' in step)) {
       calm = false;
-      return step.do === 'restart' ? site.restart() : site.killProcess();
+      return step.do === 'restart' ? fixture.restart() : fixture.killProcess();
     }
     if (step.do === 'cut') {
       calm = false;
-      return site.cut(step.party);
+      return fixture.cut(step.contender);
     }
-    const contender = await site.party(step.party);
-    const name = `${step.party} ${step.do}`;
-    const mine = () => ledger.holders.some((id) => id.startsWith(step.party));
+    const contender = await fixture.contender(step.contender);
+    const name = `${step.contender} ${step.do}`;
+    const mine = () => ledger.holders.some((id) => id.startsWith(step.contender));
     if (step.do === 'lock' || step.do === 'tryLock') {
       // One at a time for each party.
-      if (waiting.has(step.party) || mine()) return;
+      if (waiting.has(step.contender) || mine()) return;
       if (step.do === 'lock') {
         const locking = judged(name, 'lock', contender.lock(key, WAIT_TIME));
         waiting.set(
-          step.party,
-          locking.then(() => void waiting.delete(step.party)),
+          step.contender,
+          locking.then(() => void waiting.delete(step.contender)),
         );
         return;
       }
@@ -102,7 +102,7 @@ export async function run(site: Site, key: string, steps: readonly Step[]): Prom
       if (calm && wasFree && outcome !== 'granted') complaints.push(`${name}: ${outcome} in calm`);
       return;
     }
-    if (step.do === 'abort' && waiting.has(step.party)) calm = false;
+    if (step.do === 'abort' && waiting.has(step.contender)) calm = false;
     const held = mine();
     const outcome = await judged(name, step.do, contender[step.do]());
     if (performance.now() - tickedAt > TTL / 8) calm = false;
@@ -111,9 +111,9 @@ export async function run(site: Site, key: string, steps: readonly Step[]): Prom
 
   for (const step of steps) await take(step);
   await Promise.all(waiting.values());
-  for (const each of PARTIES) await take({ do: 'unlock', party: each });
+  for (const each of CONTENDERS) await take({ do: 'unlock', contender: each });
   clearInterval(ticking);
-  const left = () => site.admin.exists(`${site.registryKey}:${key}`);
+  const left = () => fixture.admin.exists(`${fixture.registryKey}:${key}`);
   await until(async () => (await left()) === 0, { within: 2 * TTL + SLACK }).catch(() =>
     complaints.push('a key is left'),
   );

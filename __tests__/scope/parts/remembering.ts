@@ -2,13 +2,13 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import type { RedisLock } from '../../../lib';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { until } from '../../support/until';
 
-export function remembering(bench: Bench): void {
+export function remembering(fixture: LockFixture): void {
   describe('what is remembered', () => {
     it('is nothing of a lock that the scope took and gave back, however long the scope lasts (P8)', async () => {
-      const registry = bench.registry();
+      const registry = fixture.registry();
       const takeAndGiveBack = async (i: number): Promise<WeakRef<RedisLock>> => {
         const lock = registry.obtain(`other ${i}`);
         await lock.lock();

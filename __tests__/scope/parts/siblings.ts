@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { until } from '../../support/until';
 import { Gate } from '../gate';
 import { isExcluded } from '../probes';
@@ -7,11 +7,11 @@ import { Sections } from '../sections';
 
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
 
-export function siblings(bench: Bench): void {
+export function siblings(fixture: LockFixture): void {
   describe('siblings', () => {
     it('take turns where they are started together, in the order they came', async () => {
-      const registry = bench.registry();
-      const sections = new Sections(bench.oracle());
+      const registry = fixture.registry();
+      const sections = new Sections(fixture.oracle());
       await registry.run('key', () =>
         Promise.all(numbers(10).map((i) => registry.run('key', () => sections.enter(`${i}`)))),
       );
@@ -20,8 +20,8 @@ export function siblings(bench: Bench): void {
     });
 
     it('take turns on two levels: each goes through its own children before the next begins', async () => {
-      const registry = bench.registry();
-      const sections = new Sections(bench.oracle());
+      const registry = fixture.registry();
+      const sections = new Sections(fixture.oracle());
       const family = (parent: number) =>
         Promise.all(numbers(3).map((child) => registry.run('key', () => sections.enter(`${parent}.${child}`))));
       await registry.run('key', () => Promise.all(numbers(3).map((i) => registry.run('key', () => family(i)))));
@@ -30,8 +30,8 @@ export function siblings(bench: Bench): void {
     });
 
     it('take turns whichever of run, lock and tryLock they use', async () => {
-      const lock = bench.registry().obtain('key');
-      const sections = new Sections(bench.oracle());
+      const lock = fixture.registry().obtain('key');
+      const sections = new Sections(fixture.oracle());
       const kinds = {
         run: (name: string) => lock.run(() => sections.enter(name)),
         lease: async (name: string) => {
@@ -61,8 +61,8 @@ export function siblings(bench: Bench): void {
     });
 
     it('take turns with callers from outside the scope too: first all of the scope, then the others', async () => {
-      const [registry, other] = [bench.registry(), bench.otherRegistry()];
-      const sections = new Sections(bench.oracle());
+      const [registry, other] = [fixture.registry(), fixture.otherRegistry()];
+      const sections = new Sections(fixture.oracle());
       const gate = new Gate();
       const outsiders = [registry, other, registry].map(async (rival) => {
         await gate.opened;
@@ -79,7 +79,7 @@ export function siblings(bench: Bench): void {
     });
 
     it('find the turn taken with tryLock, and free again right after it was given back', async () => {
-      const lock = bench.registry().obtain('key');
+      const lock = fixture.registry().obtain('key');
       await lock.run(async () => {
         const first = await lock.lock();
         expect(await lock.tryLock()).toBeNull();
@@ -96,7 +96,7 @@ export function siblings(bench: Bench): void {
     });
 
     it('find the turn taken with tryLock while a nested run of a sibling is inside', async () => {
-      const lock = bench.registry().obtain('key');
+      const lock = fixture.registry().obtain('key');
       const gate = new Gate();
       await lock.run(async () => {
         const sibling = lock.run(() => gate.opened);
@@ -108,8 +108,8 @@ export function siblings(bench: Bench): void {
     });
 
     it('make a second lock in one scope wait until the first is given back', async () => {
-      const lock = bench.registry().obtain('key');
-      const oracle = bench.oracle();
+      const lock = fixture.registry().obtain('key');
+      const oracle = fixture.oracle();
       await lock.run(async () => {
         const first = await lock.lock();
         let entered = false;
@@ -128,7 +128,7 @@ export function siblings(bench: Bench): void {
     });
 
     it('that wait for nothing but each other are many: a thousand take their turns in order', async () => {
-      const lock = bench.registry().obtain('key');
+      const lock = fixture.registry().obtain('key');
       const order: number[] = [];
       let inside = 0;
       await lock.run(async () => {
@@ -147,9 +147,9 @@ export function siblings(bench: Bench): void {
     });
 
     it('of two scopes of different processes never meet', async () => {
-      const sections = new Sections(bench.oracle());
+      const sections = new Sections(fixture.oracle());
       await Promise.all(
-        [bench.registry(), bench.otherRegistry()].map(async (registry, process) => {
+        [fixture.registry(), fixture.otherRegistry()].map(async (registry, process) => {
           for (const round of numbers(5)) {
             await registry.run('key', () =>
               Promise.all(numbers(2).map((i) => registry.run('key', () => sections.enter(`${process}.${round}.${i}`)))),
@@ -164,7 +164,7 @@ export function siblings(bench: Bench): void {
         const [first, second] = sections.entered.slice(2 * i, 2 * i + 2);
         expect(second).toBe(first?.replace(/0$/, '1'));
       }
-      await until(async () => !(await bench.isInRedis('key')));
+      await until(async () => !(await fixture.isInRedis('key')));
     });
   });
 }

@@ -1,15 +1,15 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { until } from '../../support/until';
 import { Gate } from '../gate';
 import { isExcluded } from '../probes';
 import { Sections } from '../sections';
 
-export function unawaited(bench: Bench): void {
+export function unawaited(fixture: LockFixture): void {
   describe('a nested run that nobody awaits', () => {
     it('is under the lock to its end: the outermost run waits for it before it gives the lock back', async () => {
-      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
-      const sections = new Sections(bench.oracle());
+      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
+      const sections = new Sections(fixture.oracle());
       const [taskOver, gate] = [new Gate(), new Gate()];
       const settled: string[] = [];
       const outer = lock
@@ -33,7 +33,7 @@ export function unawaited(bench: Bench): void {
     });
 
     it('is waited for on every level', async () => {
-      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const gate = new Gate();
       const settled: string[] = [];
       const level = (name: string, task: () => unknown) => lock.run(task).finally(() => settled.push(name));
@@ -51,7 +51,7 @@ export function unawaited(bench: Bench): void {
     });
 
     it('is waited for too when the task of the outer run fails, and that error is the one that surfaces', async () => {
-      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const gate = new Gate();
       const [ofTheTask, ofNested] = [new Error('of the task'), new Error('of the nested run')];
       const settled: string[] = [];
@@ -73,12 +73,12 @@ export function unawaited(bench: Bench): void {
       expect(settled).toEqual([]);
       gate.open();
       await Promise.all([nested, rejected]);
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
 
     it('that first extends the lease is under the lock as well', async () => {
-      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
-      const sections = new Sections(bench.oracle());
+      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
+      const sections = new Sections(fixture.oracle());
       let nested: Promise<unknown> = Promise.resolve();
       await lock.run(
         () => {
@@ -97,7 +97,7 @@ export function unawaited(bench: Bench): void {
       );
       await nested;
       expect(sections.entered).toEqual(['nested']);
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
   });
 }

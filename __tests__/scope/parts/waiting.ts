@@ -1,13 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockTimeoutError } from '../../../lib';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { SLACK } from '../../contract/timing';
 import { silenceable } from '../silenceable-client';
 
-export function waiting(bench: Bench): void {
+export function waiting(fixture: LockFixture): void {
   describe('waiting for a sibling', () => {
     it('ends with waitTime: lock and run reject, tryLock answers null, and the task is never called', async () => {
-      const lock = bench.registry().obtain('key');
+      const lock = fixture.registry().obtain('key');
       await lock.run(async () => {
         const sibling = await lock.lock();
         const start = performance.now();
@@ -32,7 +32,7 @@ export function waiting(bench: Bench): void {
     });
 
     it('ends at once when the signal aborts, with its reason, and the others keep their places', async () => {
-      const lock = bench.registry().obtain('key');
+      const lock = fixture.registry().obtain('key');
       const order: string[] = [];
       const controller = new AbortController();
       const reason = new Error('changed my mind');
@@ -59,7 +59,7 @@ export function waiting(bench: Bench): void {
     });
 
     it('does not begin for a signal that has aborted already', async () => {
-      const lock = bench.registry().obtain('key');
+      const lock = fixture.registry().obtain('key');
       const reason = new Error('not interested');
       const signal = AbortSignal.abort(reason);
       await lock.run(async () => {
@@ -73,7 +73,7 @@ export function waiting(bench: Bench): void {
     });
 
     it('leaves the turn free when the last who waited has left: the next tryLock has it', async () => {
-      const lock = bench.registry().obtain('key');
+      const lock = fixture.registry().obtain('key');
       await lock.run(async () => {
         const first = await lock.lock();
         await expect(lock.lock({ waitTime: 10 })).rejects.toThrow(LockTimeoutError);
@@ -85,7 +85,7 @@ export function waiting(bench: Bench): void {
     });
 
     it('checks its options as every other call does', async () => {
-      const lock = bench.registry().obtain('key');
+      const lock = fixture.registry().obtain('key');
       await lock.run(async () => {
         await expect(lock.run(() => 'never', { ttl: 0 })).rejects.toThrow(RangeError);
         await expect(lock.lock({ waitTime: -1 })).rejects.toThrow(RangeError);
@@ -93,8 +93,8 @@ export function waiting(bench: Bench): void {
     });
 
     it('keeps to waitTime and signal too while Redis does not answer the extension of the lease (P1)', async () => {
-      const client = silenceable(bench.clients[0]);
-      const lock = bench.registryOn(client, { commandTimeout: 2_000 }).obtain('key');
+      const client = silenceable(fixture.clients[0]);
+      const lock = fixture.registryOn(client, { commandTimeout: 2_000 }).obtain('key');
       const controller = new AbortController();
       const reason = new Error('changed my mind');
       await lock.run(
@@ -117,7 +117,7 @@ export function waiting(bench: Bench): void {
         },
         { ttl: 30_000 },
       );
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
   });
 }

@@ -3,8 +3,8 @@ import { LockNames } from '../../lib/redis/names';
 import { connectTo, PrivateRedis } from '../support/private-redis';
 import type { FaultyProxy } from '../support/proxy';
 import { type TestClient, uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
 import { KEY } from './worker';
 
 type Options = Omit<RedisLockRegistryOptions, 'registryKey' | 'onWarning' | 'lockType'>;
@@ -21,15 +21,15 @@ export interface ProxiedProcess {
 }
 
 /** A server of the test's own, and a fair lock on it. */
-export class FairSite {
+export class FairFixture {
   readonly redis: PrivateRedis;
   readonly admin: TestClient;
   /** Of the current test. */
   registryKey = '';
 
-  static async open(...args: string[]): Promise<FairSite> {
+  static async open(...args: string[]): Promise<FairFixture> {
     const redis = await PrivateRedis.start(...args);
-    return new FairSite(redis, await redis.connect());
+    return new FairFixture(redis, await redis.connect());
   }
 
   private constructor(redis: PrivateRedis, admin: TestClient) {

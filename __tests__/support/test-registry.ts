@@ -10,7 +10,7 @@ import {
 } from '../../lib';
 
 /** A registry for one test, closed when the tests of the file are over; it writes its warnings down. */
-export interface WitnessedRegistry {
+export interface TestRegistry {
   readonly registry: RedisLockRegistry;
   readonly warnings: readonly LockWarning[];
   /** What the lock of this key is called in Redis. */
@@ -27,7 +27,7 @@ afterAll(async () => {
 export function createRegistry(
   client: RedisClient,
   options: Omit<RedisLockRegistryOptions, 'registryKey' | 'onWarning'> & { registryKey?: string } = {},
-): WitnessedRegistry {
+): TestRegistry {
   const warnings: LockWarning[] = [];
   const { registryKey = `faults-${randomUUID()}` } = options;
   const registry = new RedisLockRegistry(client, {

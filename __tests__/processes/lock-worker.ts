@@ -5,15 +5,15 @@ import { WorkerProcess } from '../support/worker-process';
 import type { Job, Report } from './worker';
 
 /** One process that takes locks of any type. */
-export class Worker extends WorkerProcess<Report> {
-  static async start(): Promise<Worker> {
-    const worker = new Worker(join(__dirname, 'worker.ts'));
+export class LockWorker extends WorkerProcess<Report> {
+  static async start(): Promise<LockWorker> {
+    const worker = new LockWorker(join(__dirname, 'worker.ts'));
     await worker.next('ready');
     return worker;
   }
 
-  static startAll(size: number): Promise<Worker[]> {
-    return Promise.all(Array.from({ length: size }, () => Worker.start()));
+  static startAll(size: number): Promise<LockWorker[]> {
+    return Promise.all(Array.from({ length: size }, () => LockWorker.start()));
   }
 
   /** Gives it its job; resolves when it is on it. */

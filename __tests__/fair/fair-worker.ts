@@ -3,15 +3,15 @@ import { WorkerProcess } from '../support/worker-process';
 import type { Job, Report } from './worker';
 
 /** One process that takes fair locks. */
-export class Worker extends WorkerProcess<Report> {
-  static async start(): Promise<Worker> {
-    const worker = new Worker(join(__dirname, 'worker.ts'));
+export class FairWorker extends WorkerProcess<Report> {
+  static async start(): Promise<FairWorker> {
+    const worker = new FairWorker(join(__dirname, 'worker.ts'));
     await worker.next('ready');
     return worker;
   }
 
-  static startAll(size: number): Promise<Worker[]> {
-    return Promise.all(Array.from({ length: size }, () => Worker.start()));
+  static startAll(size: number): Promise<FairWorker[]> {
+    return Promise.all(Array.from({ length: size }, () => FairWorker.start()));
   }
 
   get pid(): number {

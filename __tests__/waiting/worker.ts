@@ -6,7 +6,7 @@ import { RedisLockRegistry } from '../../lib';
 import type { LockType } from '../../lib/strategies';
 
 /** Where a lock is, and how it is waited for. */
-export interface Court {
+export interface LockTarget {
   readonly redis: RedisClientOptions;
   readonly registryKey: string;
   readonly lockType: LockType;
@@ -14,13 +14,13 @@ export interface Court {
 
 export type Task =
   /** So many callers wait for `key`. */
-  | { readonly name: 'wait'; readonly court: Court; readonly key: string; readonly callers: number }
+  | { readonly name: 'wait'; readonly target: LockTarget; readonly key: string; readonly callers: number }
   /** How much CPU it has used so far. */
   | { readonly name: 'look at the clock' }
-  /** So many callers take turns in each court, and each turn is `work` ms, for `ms`. */
+  /** So many callers take turns in each target, and each turn is `work` ms, for `ms`. */
   | {
       readonly name: 'compete';
-      readonly courts: readonly Court[];
+      readonly targets: readonly LockTarget[];
       readonly callers: number;
       readonly work: number;
       readonly ms: number;
@@ -31,7 +31,7 @@ export type Task =
 export interface Answer {
   /** ms of CPU, user and system. */
   readonly cpu: number;
-  /** In each court. */
+  /** In each target. */
   readonly turns: readonly number[];
   readonly violations: readonly string[];
   /** Callers that were rejected since the registry was closed. */
@@ -50,14 +50,14 @@ async function connect(options: RedisClientOptions): Promise<Client> {
   return client;
 }
 
-async function registryOn({ redis, registryKey, lockType }: Court): Promise<RedisLockRegistry> {
+async function registryOn({ redis, registryKey, lockType }: LockTarget): Promise<RedisLockRegistry> {
   return new RedisLockRegistry(await connect(redis), { registryKey, lockType });
 }
 
 /** Counts who is inside, over a connection that no lock uses. */
-async function competeIn(court: Court, callers: number, work: number, ms: number) {
-  const [competing, judge] = [await registryOn(court), await connect(court.redis)];
-  const inside = `${court.registryKey}:inside`;
+async function competeIn(target: LockTarget, callers: number, work: number, ms: number) {
+  const [competing, judge] = [await registryOn(target), await connect(target.redis)];
+  const inside = `${target.registryKey}:inside`;
   const violations: string[] = [];
   let turns = 0;
   const endsAt = performance.now() + ms;
@@ -67,11 +67,11 @@ async function competeIn(court: Court, callers: number, work: number, ms: number
         await competing.run('key', async () => {
           if (performance.now() >= endsAt) return;
           const entered = await judge.incr(inside);
-          if (entered !== 1) violations.push(`${court.lockType}: entered as number ${entered}`);
+          if (entered !== 1) violations.push(`${target.lockType}: entered as number ${entered}`);
           turns++;
           await sleep(work);
           const left = await judge.decr(inside);
-          if (left !== 0) violations.push(`${court.lockType}: left with ${left} still inside`);
+          if (left !== 0) violations.push(`${target.lockType}: left with ${left} still inside`);
         });
       }
     }),
@@ -82,7 +82,7 @@ async function competeIn(court: Court, callers: number, work: number, ms: number
 async function work(task: Task): Promise<Partial<Answer>> {
   switch (task.name) {
     case 'wait': {
-      registry = await registryOn(task.court);
+      registry = await registryOn(task.target);
       const lock = registry.obtain(task.key);
       waiting = Array.from({ length: task.callers }, () => lock.lock());
       for (const caller of waiting) caller.catch(() => {}); // counted at the end
@@ -94,7 +94,7 @@ async function work(task: Task): Promise<Partial<Answer>> {
     }
     case 'compete': {
       const { callers, work, ms } = task;
-      const outcomes = await Promise.all(task.courts.map((court) => competeIn(court, callers, work, ms)));
+      const outcomes = await Promise.all(task.targets.map((target) => competeIn(target, callers, work, ms)));
       return {
         turns: outcomes.map(({ turns }) => turns),
         violations: outcomes.flatMap(({ violations }) => violations),

@@ -3,36 +3,36 @@ import type { RedisLockRegistry } from '../../../lib';
 import { type AnyClient, clientKinds, connectTo, PrivateRedis } from '../../support/private-redis';
 import type { FaultyProxy } from '../../support/proxy';
 import type { TestClient } from '../../support/redis';
-import { createRegistry } from '../../support/witness';
+import { createRegistry } from '../../support/test-registry';
 import { Contender, sharedNow } from './contender';
 import { KillableContender } from './killable-contender';
 import { Ledger } from './ledger';
 import { contenderOptions } from './settings';
 
-export type Party = 'client' | 'pool' | 'process';
-export const PARTIES: readonly Party[] = ['client', 'pool', 'process'];
+export type ContenderName = 'client' | 'pool' | 'process';
+export const CONTENDERS: readonly ContenderName[] = ['client', 'pool', 'process'];
 
 /** A server that survives a kill, and three parties that contend on it, each over a network of its own. */
-export class Site {
+export class ScheduleFixture {
   readonly registryKey = `schedules-${randomUUID()}`;
   readonly admin: TestClient;
   ledger = new Ledger();
   readonly #redis: PrivateRedis;
-  readonly #proxies: Record<Party, FaultyProxy>;
+  readonly #proxies: Record<ContenderName, FaultyProxy>;
   readonly #contenders: Record<'client' | 'pool', Contender>;
   readonly #registries: RedisLockRegistry[] = [];
   #process: KillableContender | undefined;
 
-  static async open(): Promise<Site> {
+  static async open(): Promise<ScheduleFixture> {
     const redis = await PrivateRedis.start('--appendonly', 'yes', '--appendfsync', 'always');
     const proxies = { client: await redis.proxy(), pool: await redis.proxy(), process: await redis.proxy() };
     const [client, pool] = [await connectTo(proxies.client.address), await clientKinds['a pool'](proxies.pool.address)];
-    return new Site(redis, proxies, await redis.connect(), client, pool);
+    return new ScheduleFixture(redis, proxies, await redis.connect(), client, pool);
   }
 
   private constructor(
     redis: PrivateRedis,
-    proxies: Record<Party, FaultyProxy>,
+    proxies: Record<ContenderName, FaultyProxy>,
     admin: TestClient,
     client: AnyClient,
     pool: AnyClient,
@@ -43,16 +43,16 @@ export class Site {
     this.#contenders = { client: this.#contender('client', client), pool: this.#contender('pool', pool) };
   }
 
-  async party(party: Party): Promise<Pick<Contender, 'lock' | 'tryLock' | 'abort' | 'renew' | 'unlock'>> {
-    if (party !== 'process') return this.#contenders[party];
+  async contender(name: ContenderName): Promise<Pick<Contender, 'lock' | 'tryLock' | 'abort' | 'renew' | 'unlock'>> {
+    if (name !== 'process') return this.#contenders[name];
     this.#process ??= await KillableContender.start(this.#proxies.process.address, this.registryKey, (tenure) =>
       this.ledger.record(tenure),
     );
     return this.#process;
   }
 
-  cut(party: Party): void {
-    this.#proxies[party].reset();
+  cut(name: ContenderName): void {
+    this.#proxies[name].reset();
   }
 
   async restart(): Promise<void> {

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll } from '@jest/globals';
-import type { Answer, Task } from './crowd-member';
+import type { Answer, Task } from './worker';
 
 const members = new Set<ChildProcess>();
 
@@ -13,18 +13,18 @@ afterAll(() => {
 });
 
 /** Processes whose callers want the same lock, for the tests of one file. */
-export class Crowd {
+export class WorkerPool {
   readonly #members: readonly ChildProcess[];
 
-  static async gather(size: number): Promise<Crowd> {
-    const crowd = new Crowd(size);
-    await Promise.all(crowd.#members.map(answerOf));
-    return crowd;
+  static async start(size: number): Promise<WorkerPool> {
+    const workers = new WorkerPool(size);
+    await Promise.all(workers.#members.map(answerOf));
+    return workers;
   }
 
   private constructor(size: number) {
     this.#members = Array.from({ length: size }, () => {
-      const child = fork(join(__dirname, 'crowd-member.ts'), {
+      const child = fork(join(__dirname, 'workers-member.ts'), {
         execArgv: ['-r', require.resolve('esbuild-register')],
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       });
@@ -51,7 +51,7 @@ export class Crowd {
 async function answerOf(child: ChildProcess): Promise<Answer> {
   const stop = new AbortController();
   const ended = once(child, 'exit', { signal: stop.signal }).then(([code]) => {
-    throw new Error(`A process of the crowd ended: ${code}`);
+    throw new Error(`A process of the workers ended: ${code}`);
   });
   try {
     const [answer] = (await Promise.race([once(child, 'message', { signal: stop.signal }), ended])) as [Answer];

@@ -19,7 +19,7 @@ export interface Names {
 }
 
 /** A server of a file's own, the registries and clients of one test, and what can be seen of them at the server. */
-export class Stage {
+export class RedisFixture {
   /** Of the registries of the current test. */
   registryKey = '';
   readonly #serverArgs: readonly string[];
@@ -27,15 +27,15 @@ export class Stage {
   #admin: TestClient | undefined;
   readonly #ended: (() => Promise<void> | void)[] = [];
 
-  /** Registers the hooks that set the stage for the tests of the surrounding `describe`. */
-  static set(...serverArgs: string[]): Stage {
-    const stage = new Stage(serverArgs);
-    beforeAll(() => stage.#open());
+  /** Registers the hooks that set the fixture for the tests of the surrounding `describe`. */
+  static install(...serverArgs: string[]): RedisFixture {
+    const fixture = new RedisFixture(serverArgs);
+    beforeAll(() => fixture.#open());
     beforeEach(() => {
-      stage.registryKey = uniqueKey('registry');
+      fixture.registryKey = uniqueKey('registry');
     });
-    afterEach(() => stage.#clear());
-    return stage;
+    afterEach(() => fixture.#clear());
+    return fixture;
   }
 
   private constructor(serverArgs: readonly string[]) {
@@ -60,13 +60,13 @@ export class Stage {
   }
 
   get redis(): PrivateRedis {
-    if (this.#redis === undefined) throw new Error('The stage is not set');
+    if (this.#redis === undefined) throw new Error('The fixture is not open yet');
     return this.#redis;
   }
 
   /** A connection that no lock uses. */
   get admin(): TestClient {
-    if (this.#admin === undefined) throw new Error('The stage is not set');
+    if (this.#admin === undefined) throw new Error('The fixture is not open yet');
     return this.#admin;
   }
 
@@ -150,12 +150,12 @@ export class Stage {
   }
 
   /** As a Spring client that has the lock, or as somebody whom this library does not know. */
-  async hold(key: string, ttl = 60_000): Promise<void> {
+  async holdAsOther(key: string, ttl = 60_000): Promise<void> {
     await this.admin.set(this.namesOf(key).lock, 'somebody', { PX: ttl });
   }
 
   /** Gives back what `hold` took, and tells of it, as Spring's PUB_SUB_LOCK does. */
-  async giveBack(key: string): Promise<void> {
+  async releaseAsOther(key: string): Promise<void> {
     const { lock, channel } = this.namesOf(key);
     await this.admin.multi().unlink(lock).publish(channel, lock).exec();
   }
@@ -190,7 +190,7 @@ export class Stage {
   }
 
   /** Resolves when nobody has sent a request for a moment: whoever waits is asleep. */
-  async quiet(): Promise<void> {
+  async untilIdle(): Promise<void> {
     let before = -1;
     let since = 0;
     while (before < 0 || performance.now() - since < 80) {

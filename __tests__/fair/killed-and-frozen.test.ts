@@ -3,9 +3,9 @@ import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { CLAIM_WINDOW, TICKET_GRACE } from '../../lib/strategies/fair-scripts';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
-import { Worker } from './crew';
+import { FairFixture } from './fair-fixture';
+import { FairWorker } from './fair-worker';
 import { measured } from './measured';
-import { FairSite } from './site';
 import { type Entry, KEY, logOf } from './worker';
 
 const PROCESSES = 8;
@@ -14,23 +14,23 @@ const TTL = 500;
 const WORK = 12;
 
 describePrivate(`${TASKS} tasks in ${PROCESSES} processes`, () => {
-  let site: FairSite;
+  let fixture: FairFixture;
 
   beforeAll(async () => {
-    site = await FairSite.open();
+    fixture = await FairFixture.open();
   });
 
-  beforeEach(() => site.beginTest());
+  beforeEach(() => fixture.beginTest());
 
   it('keep their order though 3 processes are killed, 1 is frozen for long and woken, and callers give up', async () => {
-    const workers = await Worker.startAll(PROCESSES);
-    const holder = await site.process({ expireAfter: TTL });
+    const workers = await FairWorker.startAll(PROCESSES);
+    const holder = await fixture.process({ expireAfter: TTL });
     const lease = await holder.obtain(KEY).lock();
     await Promise.all(
       workers.map((worker, i) =>
         worker.begin({
-          redis: { socket: site.redis.address },
-          registryKey: site.registryKey,
+          redis: { socket: fixture.redis.address },
+          registryKey: fixture.registryKey,
           expireAfter: TTL,
           task: {
             name: 'queue',
@@ -43,10 +43,10 @@ describePrivate(`${TASKS} tasks in ${PROCESSES} processes`, () => {
       ),
     );
     // All of them have arrived, but for those that have given up by now.
-    await until(async () => (await site.admin.zCard(site.queue)) > TASKS * 0.9, { within: 10_000 });
+    await until(async () => (await fixture.admin.zCard(fixture.queue)) > TASKS * 0.9, { within: 10_000 });
     await sleep(300);
-    const arrived = await site.admin.zRange(site.queue, 0, -1);
-    const [frozen, ...others] = workers as [Worker, ...Worker[]];
+    const arrived = await fixture.admin.zRange(fixture.queue, 0, -1);
+    const [frozen, ...others] = workers as [FairWorker, ...FairWorker[]];
     const [killed, living] = [others.slice(0, 3), others.slice(3)];
     frozen.freeze();
     const frozenAt = performance.now();
@@ -57,10 +57,12 @@ describePrivate(`${TASKS} tasks in ${PROCESSES} processes`, () => {
       await worker.kill();
     }
     await sleep(TICKET_GRACE + TTL + CLAIM_WINDOW - (performance.now() - frozenAt));
-    const leftWhenThawed = await site.admin.zCard(site.queue);
+    const leftWhenThawed = await fixture.admin.zCard(fixture.queue);
     frozen.thaw();
     const reports = [...(await done), await frozen.next('queued')];
-    const log = (await site.admin.lRange(logOf(site.registryKey), 0, -1)).map((line) => JSON.parse(line) as Entry);
+    const log = (await fixture.admin.lRange(logOf(fixture.registryKey), 0, -1)).map(
+      (line) => JSON.parse(line) as Entry,
+    );
 
     expect(reports.flatMap(({ failures }) => failures)).toEqual([]);
     const dead = new Set(killed.map(({ pid }) => pid));
@@ -80,7 +82,7 @@ describePrivate(`${TASKS} tasks in ${PROCESSES} processes`, () => {
     expect(Math.abs(survivors + aborted - callers)).toBeLessThanOrEqual(killed.length);
 
     const finished = performance.now();
-    await until(async () => (await site.keys()).every((name) => /^(log|inside) of/.test(name)), {
+    await until(async () => (await fixture.keys()).every((name) => /^(log|inside) of/.test(name)), {
       within: TICKET_GRACE + 2 * TTL + CLAIM_WINDOW,
     });
     measured('torture', {

@@ -1,19 +1,19 @@
 import { type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import type { LockType } from '../../lib/strategies';
-import { type Admin, type ClientKind, createOracleClient, type Site } from '../support/client-kinds';
+import { type Admin, type ClientKind, type ContractClients, createOracleClient } from '../support/client-kinds';
 import { Oracle } from '../support/oracle';
 import { type TestClient, uniqueKey } from '../support/redis';
 
 type Options = Partial<RedisLockRegistryOptions>;
 
 /** What the contract is tried on: one type of lock through one kind of client. */
-export class Bench {
+export class LockFixture {
   /** Of the registries of the current test. */
   registryKey = '';
   readonly #lockType: LockType;
   readonly #kind: ClientKind;
   readonly #registries: RedisLockRegistry[] = [];
-  #site: Site | undefined;
+  #contractClients: ContractClients | undefined;
   #oracleClient: TestClient | undefined;
 
   constructor(lockType: LockType, kind: ClientKind) {
@@ -22,7 +22,7 @@ export class Bench {
   }
 
   async open(): Promise<void> {
-    this.#site = await this.#kind.open();
+    this.#contractClients = await this.#kind.open();
     this.#oracleClient = await createOracleClient(this.#kind);
   }
 
@@ -35,7 +35,7 @@ export class Bench {
   }
 
   async close(): Promise<void> {
-    await this.#site?.close();
+    await this.#contractClients?.close();
   }
 
   /** A registry as of the first process, on the test's own registryKey. */
@@ -57,7 +57,7 @@ export class Bench {
     return registry;
   }
 
-  get clients(): Site['clients'] {
+  get clients(): ContractClients['clients'] {
     return this.#opened.clients;
   }
 
@@ -84,12 +84,12 @@ export class Bench {
   }
 
   get oracleClient(): TestClient {
-    if (this.#oracleClient === undefined) throw new Error('The bench is not open');
+    if (this.#oracleClient === undefined) throw new Error('The fixture is not open');
     return this.#oracleClient;
   }
 
-  get #opened(): Site {
-    if (this.#site === undefined) throw new Error('The bench is not open');
-    return this.#site;
+  get #opened(): ContractClients {
+    if (this.#contractClients === undefined) throw new Error('The fixture is not open');
+    return this.#contractClients;
   }
 }
