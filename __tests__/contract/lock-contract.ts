@@ -27,7 +27,7 @@ const parts = [
   exclusion,
 ] as const;
 
-/** What every type of lock has to keep through every kind of client. */
+/** The behaviour of one lock type through one kind of client. */
 export function lockContract(lockType: LockType, kind: ClientKind): void {
   const describeHere = kind.server === 'real' ? describeReal : describeEmbedded;
   describeHere(`A ${lockType} lock through ${kind.name}`, () => {
@@ -40,7 +40,7 @@ export function lockContract(lockType: LockType, kind: ClientKind): void {
   });
 }
 
-/** The contract for every type of lock that there is. */
+/** The contract for every lock type. */
 export function contractFor(kind: ClientKind): void {
   for (const lockType of LOCK_TYPES) lockContract(lockType, kind);
 }

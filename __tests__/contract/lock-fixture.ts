@@ -6,9 +6,9 @@ import { type TestClient, uniqueKey } from '../support/redis';
 
 type Options = Partial<RedisLockRegistryOptions>;
 
-/** What the contract is tried on: one type of lock through one kind of client. */
+/** Registries of one lock type through one kind of client. */
 export class LockFixture {
-  /** Of the registries of the current test. */
+  /** The registryKey of the current test. */
   registryKey = '';
   readonly #lockType: LockType;
   readonly #kind: ClientKind;
@@ -38,18 +38,18 @@ export class LockFixture {
     await this.#contractClients?.close();
   }
 
-  /** A registry as of the first process, on the test's own registryKey. */
+  /** A registry on the first client, as of one process. */
   registry(options: Options = {}): RedisLockRegistry {
     return this.registryOn(this.clients[0], options);
   }
 
-  /** A registry as of another process. */
+  /** A registry on the second client, as of another process. */
   otherRegistry(options: Options = {}): RedisLockRegistry {
     return this.registryOn(this.clients[1], options);
   }
 
   registryOn(client: RedisClient, options: Options = {}): RedisLockRegistry {
-    // That a pool cannot listen is a test of its own.
+    // A pool warns that it cannot subscribe; another test covers that.
     const onWarning = () => undefined;
     const defaults = { registryKey: this.registryKey, lockType: this.#lockType, idleBetweenTries: 10, onWarning };
     const registry = new RedisLockRegistry(client, { ...defaults, ...options });
@@ -65,7 +65,7 @@ export class LockFixture {
     return this.#opened.admin;
   }
 
-  /** What the lock of `key` is called in Redis. */
+  /** The name of the lock of `key` in Redis. */
   nameOf(key: string): string {
     return `${this.registryKey}:${key}`;
   }
@@ -74,8 +74,8 @@ export class LockFixture {
     return (await this.admin.exists(this.nameOf(key))) === 1;
   }
 
-  /** ms that the lock's key has to live. */
-  life(key: string): Promise<number> {
+  /** ttl of the lock's key in ms. */
+  ttlOf(key: string): Promise<number> {
     return this.admin.pTTL(this.nameOf(key));
   }
 
@@ -84,12 +84,12 @@ export class LockFixture {
   }
 
   get oracleClient(): TestClient {
-    if (this.#oracleClient === undefined) throw new Error('The fixture is not open');
+    if (this.#oracleClient === undefined) throw new Error('The fixture is not open yet');
     return this.#oracleClient;
   }
 
   get #opened(): ContractClients {
-    if (this.#contractClients === undefined) throw new Error('The fixture is not open');
+    if (this.#contractClients === undefined) throw new Error('The fixture is not open yet');
     return this.#contractClients;
   }
 }

@@ -5,7 +5,7 @@ import { startCluster } from './cluster';
 import { createEmbeddedClient, createRealClient, realRedis, type TestClient } from './redis';
 import { startSentinel } from './sentinel';
 
-/** What the tests do to a Redis behind the back of the locks. */
+/** Direct access to the Redis of the locks. */
 export interface Admin {
   exists(key: string): Promise<number>;
   pTTL(key: string): Promise<number>;
@@ -15,7 +15,7 @@ export interface Admin {
   forgetScripts(): Promise<unknown>;
 }
 
-/** Where the locks of a contract live: two clients of one kind, as of two processes, and an independent connection. */
+/** Two clients of one kind, as of two processes, and an independent connection. */
 export interface ContractClients {
   readonly clients: readonly [RedisClient, RedisClient];
   readonly admin: Admin;
@@ -106,7 +106,7 @@ export const redis6Sentinel: ClientKind = {
   },
 };
 
-/** The types of the two majors' options are not the same; what ours name is. */
+/** The option types of redis 5 and 6 differ, but not in the options used here. */
 function plainly(options: RedisClientOptions | undefined): Parameters<typeof createClient5>[0] {
   return options as Parameters<typeof createClient5>[0];
 }
@@ -135,7 +135,7 @@ function adminOf(client: TestClient): Admin {
   };
 }
 
-/** An independent client for an oracle, whatever the locks use. */
+/** An independent plain client for an oracle. */
 export function createOracleClient(kind: ClientKind): Promise<TestClient> {
   return kind.server === 'real' ? createRealClient() : createEmbeddedClient();
 }

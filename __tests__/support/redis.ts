@@ -7,7 +7,7 @@ export type TestClient = ReturnType<typeof createClient>;
 
 const { TEST_REDIS_URL, TEST_REDIS_SOCKETS, TEST_EMBEDDED_URLS, JEST_WORKER_ID } = process.env;
 
-/** Each worker of the test run has servers of its own. */
+/** Each worker of the test run has its own servers. */
 function ofThisWorker(servers: string | undefined): string | undefined {
   return servers?.split(',')[Number(JEST_WORKER_ID) - 1];
 }

@@ -13,7 +13,7 @@ export type TestSentinel = ReturnType<typeof newSentinel>;
 
 const NAME = 'locks';
 
-/** For a proxy in front of a node: where clients are to find the node `host:port`. */
+/** Maps `host:port` of a node to the address of a proxy in front of it. */
 export type NodeAddresses = Record<string, { host: string; port: number }>;
 
 function newSentinel(port: number, nodeAddressMap: NodeAddresses = {}) {
@@ -38,13 +38,13 @@ export interface SentinelServers {
   stop(): Promise<void>;
 }
 
-/** Starts one master, and one sentinel that watches it. */
+/** Starts one master and one sentinel. */
 export async function startSentinel(): Promise<SentinelServers> {
   const [masterPort, port] = [await freePort(), await freePort()];
   const master = { host: '127.0.0.1', port: masterPort };
   const server = await startRedis({ port: masterPort });
   const dir = await mkdtemp(join(tmpdir(), 'sentinel-'));
-  const settings = join(dir, 'sentinel.conf'); // a sentinel insists on a file, which it rewrites
+  const settings = join(dir, 'sentinel.conf'); // a sentinel requires a file, which it rewrites
   await writeFile(
     settings,
     `port ${port}\nbind 127.0.0.1\ndir ${dir}\nsentinel monitor ${NAME} 127.0.0.1 ${masterPort} 1\n`,

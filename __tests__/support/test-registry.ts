@@ -9,11 +9,11 @@ import {
   type RedisLockRegistryOptions,
 } from '../../lib';
 
-/** A registry for one test, closed when the tests of the file are over; it writes its warnings down. */
+/** A registry with its warnings, closed at the end of the file's tests. */
 export interface TestRegistry {
   readonly registry: RedisLockRegistry;
   readonly warnings: readonly LockWarning[];
-  /** What the lock of this key is called in Redis. */
+  /** The name of the lock of `key` in Redis. */
   nameOf(key: string): string;
 }
 
@@ -49,13 +49,13 @@ export interface Loss {
 /** Resolves when the lease's signal fires. */
 export function lossOf(lease: Lease): Promise<Loss> {
   return new Promise((resolve) => {
-    const tell = () => resolve({ reason: (lease.signal.reason as LockLostError).reason, at: performance.now() });
-    if (lease.signal.aborted) tell();
-    else lease.signal.addEventListener('abort', tell);
+    const settle = () => resolve({ reason: (lease.signal.reason as LockLostError).reason, at: performance.now() });
+    if (lease.signal.aborted) settle();
+    else lease.signal.addEventListener('abort', settle);
   });
 }
 
-/** How long, in ms, until it settled, however it did. */
+/** ms until the promise settles, in either way. */
 export async function elapsed(promise: Promise<unknown>): Promise<number> {
   const startedAt = performance.now();
   await promise.catch(() => undefined);

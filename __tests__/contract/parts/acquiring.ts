@@ -5,25 +5,25 @@ import { reliable, SLACK } from '../timing';
 
 export function acquiring(fixture: LockFixture): void {
   describe('acquiring', () => {
-    it('takes a free lock at once, with the ttl that was asked for (P3)', async () => {
+    it('acquires a free lock at once, with the given ttl (P3)', async () => {
       const lease = await fixture.registry().obtain('key').lock({ ttl: 60_000 });
       expect(lease.key).toBe('key');
       expect(lease.remaining).toBeLessThanOrEqual(reliable(60_000));
       expect(lease.remaining).toBeGreaterThan(reliable(60_000) - SLACK);
-      const life = await fixture.life('key');
+      const life = await fixture.ttlOf('key');
       expect(life).toBeLessThanOrEqual(60_000);
       expect(life).toBeGreaterThanOrEqual(lease.remaining);
       await lease.unlock();
     });
 
-    it('takes the ttl of the registry where the call gives none', async () => {
+    it('uses the ttl of the registry where the call gives none', async () => {
       await fixture.registry({ expireAfter: 30_000 }).obtain('key').lock();
-      const life = await fixture.life('key');
+      const life = await fixture.ttlOf('key');
       expect(life).toBeLessThanOrEqual(30_000);
       expect(life).toBeGreaterThan(30_000 - SLACK);
     });
 
-    it('refuses a second holder on the same key as long as the first holds it', async () => {
+    it('refuses a second holder of a key while the first holds it', async () => {
       const [mine, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const lease = await mine.lock();
       expect(await theirs.tryLock()).toBeNull();
@@ -36,7 +36,7 @@ export function acquiring(fixture: LockFixture): void {
       await next?.unlock();
     });
 
-    it('makes exactly one attempt for a tryLock, and none where a caller of this process has the lock', async () => {
+    it('makes exactly one attempt for a tryLock, and none where a caller of this process holds the lock', async () => {
       const spy = spyOn(fixture.clients[1]);
       const other = fixture.registryOn(spy);
       const free = await other.obtain('free').tryLock({ waitTime: 0 });
@@ -62,7 +62,7 @@ export function acquiring(fixture: LockFixture): void {
       await Promise.all(leases.map((lease) => lease?.unlock()));
     });
 
-    it('takes, holds and gives back ten keys, and caches one object for each', async () => {
+    it('acquires, holds and releases ten keys, and caches one object for each', async () => {
       const registry = fixture.registry();
       const keys = Array.from({ length: 10 }, (_, i) => `key ${i}`);
       const leases = await Promise.all(keys.map((key) => registry.obtain(key).lock()));
@@ -85,7 +85,7 @@ export function acquiring(fixture: LockFixture): void {
       }
     });
 
-    it('goes through three whole lives, renewals included', async () => {
+    it('can be acquired, renewed and released three times in a row', async () => {
       const lock = fixture.registry().obtain('key');
       for (let life = 0; life < 3; life++) {
         const lease = await lock.lock({ ttl: 500 });
@@ -98,7 +98,7 @@ export function acquiring(fixture: LockFixture): void {
       }
     });
 
-    it('knows in this process whether this process holds it', async () => {
+    it('knows without a command whether this process holds it', async () => {
       const lock = fixture.registry().obtain('key');
       const theirs = fixture.otherRegistry().obtain('key');
       expect(lock.isAcquiredInThisProcess).toBe(false);
@@ -116,7 +116,7 @@ export function acquiring(fixture: LockFixture): void {
       ['a hash tag', '{tag}:rest'],
       ['control characters', '\u0000\u0001\r\n'],
       ['10,000 letters', 'x'.repeat(10_000)],
-    ])('takes a key with %s', async (_, key) => {
+    ])('accepts a key with %s', async (_, key) => {
       const lease = await fixture.registry().obtain(key).lock();
       expect(await fixture.isInRedis(key)).toBe(true);
       expect(await fixture.otherRegistry().obtain(key).tryLock()).toBeNull();

@@ -6,7 +6,7 @@ import { SLACK } from '../timing';
 
 export function closing(fixture: LockFixture): void {
   describe('closing the registry', () => {
-    it('rejects those who wait, in the local queue and for another process, and all who come later', async () => {
+    it('rejects all waiters, in the local queue and in Redis, and all later calls', async () => {
       const registry = fixture.registry();
       const theirs = await fixture.otherRegistry().obtain('theirs').lock();
       const mine = await registry.obtain('mine').lock();
@@ -28,7 +28,7 @@ export function closing(fixture: LockFixture): void {
       expect(await fixture.isInRedis('mine')).toBe(false);
     });
 
-    it('waits for the holders, whose leases are renewed as before', async () => {
+    it('waits for the holders, and keeps renewing their leases', async () => {
       const registry = fixture.registry({ expireAfter: 400 });
       const lease = await registry.obtain('key').lock();
       let closed = false;
@@ -44,7 +44,7 @@ export function closing(fixture: LockFixture): void {
       expect(lease.signal.aborted).toBe(false);
     });
 
-    it('gives up on holders after its timeout: their signal aborts, and their key is left to expire (P8)', async () => {
+    it('stops waiting after its timeout: the signals of the holders abort, and their keys expire (P8)', async () => {
       const registry = fixture.registry({ expireAfter: 400 });
       const lease = await registry.obtain('key').lock();
       const start = performance.now();
@@ -52,13 +52,13 @@ export function closing(fixture: LockFixture): void {
       expect(performance.now() - start).toBeLessThan(50 + SLACK);
       expect(lease.signal.reason).toMatchObject({ reason: 'closed', key: 'key' });
       expect(lease.remaining).toBe(0);
-      // Not deleted under the running task; renewed no more either.
-      const lives = [await fixture.life('key'), await fixture.life('key')];
+      // Neither deleted under the running task nor renewed.
+      const lives = [await fixture.ttlOf('key'), await fixture.ttlOf('key')];
       for (const life of lives) expect(life).toBeGreaterThan(0);
       await until(async () => !(await fixture.isInRedis('key')), { within: 400 + SLACK });
     });
 
-    it('may be done twice, by `await using` too, and leaves the client as it was', async () => {
+    it('is idempotent, also by `await using`, and does not close the client', async () => {
       const own = fixture.registry();
       await (await own.obtain('key').lock()).unlock();
       await Promise.all([own.close(), own.close()]);

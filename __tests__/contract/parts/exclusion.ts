@@ -8,7 +8,7 @@ const INCREMENTS = 5;
 
 export function exclusion(fixture: LockFixture): void {
   describe('mutual exclusion', () => {
-    it('holds for 16 concurrent tasks that count; without the lock the same counting goes wrong', async () => {
+    it('holds for 16 concurrent tasks that count; without the lock the same tasks miscount', async () => {
       const registries = [fixture.registry(), fixture.otherRegistry()] as const;
       const counter = `${fixture.registryKey}:counter`;
       const oracle = fixture.oracle();
@@ -17,18 +17,18 @@ export function exclusion(fixture: LockFixture): void {
         const before = Number(await client.get(counter));
         await client.set(counter, before + 1);
       };
-      const everybody = (increments: (i: number) => Promise<void>) =>
+      const allTasks = (increments: (i: number) => Promise<void>) =>
         Promise.all(
           Array.from({ length: CONCURRENT }, async (_, i) => {
             for (let round = 0; round < INCREMENTS; round++) await increments(i);
           }),
         );
 
-      await everybody(() => increment());
+      await allTasks(() => increment());
       expect(Number(await client.get(counter))).toBeLessThan(CONCURRENT * INCREMENTS);
 
       await client.set(counter, 0);
-      await everybody((i) => (registries[i % 2] as RedisLockRegistry).run('key', () => oracle.section(increment)));
+      await allTasks((i) => (registries[i % 2] as RedisLockRegistry).run('key', () => oracle.section(increment)));
       expect(await client.get(counter)).toBe(String(CONCURRENT * INCREMENTS));
       expect(oracle.violations).toEqual([]);
       expect(oracle.entered).toBe(CONCURRENT * INCREMENTS);
@@ -36,27 +36,27 @@ export function exclusion(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('holds when a whole herd is let loose at once, and everybody gets through', async () => {
+    it('holds when 100 callers contend at once, and all of them acquire the lock', async () => {
       const [mine, theirs] = [fixture.registry(), fixture.otherRegistry()];
       const oracle = fixture.oracle();
-      const gate = await mine.obtain('key').lock();
-      const herd = Promise.all(
+      const blocker = await mine.obtain('key').lock();
+      const callers = Promise.all(
         Array.from({ length: 100 }, (_, i) =>
           (i % 2 ? mine : theirs).run('key', () => oracle.section(() => undefined)),
         ),
       );
-      await gate.unlock();
-      await herd;
+      await blocker.unlock();
+      await callers;
       expect(oracle.violations).toEqual([]);
       expect(oracle.entered).toBe(100);
     });
 
-    it('holds for each key by itself: three groups are inside at once, never two of one group', async () => {
+    it('holds for each key separately: three groups are inside at once, never two tasks of one group', async () => {
       const [mine, theirs] = [fixture.registry(), fixture.otherRegistry()];
       const groups = ['a', 'b', 'c'];
       const oracles = new Map(groups.map((group) => [group, fixture.oracle()]));
       let inside = 0;
-      let togetherOnce = false;
+      let wereAllInside = false;
       await Promise.all(
         groups.flatMap((group) =>
           [mine, theirs].map((registry) =>
@@ -64,8 +64,8 @@ export function exclusion(fixture: LockFixture): void {
               oracles.get(group)?.section(async () => {
                 inside += 1;
                 await until(() => {
-                  togetherOnce ||= inside === groups.length;
-                  return togetherOnce;
+                  wereAllInside ||= inside === groups.length;
+                  return wereAllInside;
                 });
                 inside -= 1;
               }),

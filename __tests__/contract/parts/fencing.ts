@@ -3,13 +3,13 @@ import type { LockFixture } from '../lock-fixture';
 
 export function fencing(fixture: LockFixture): void {
   describe('fencing tokens', () => {
-    it('are not there unless they are asked for', async () => {
+    it('exist only with the option `fencing`', async () => {
       const lease = await fixture.registry().obtain('key').lock();
       expect(lease.fencingToken).toBeUndefined();
       await lease.unlock();
     });
 
-    it('rise with every acquisition, by whichever process and in whatever way (P10)', async () => {
+    it('rise with every acquisition, by any process and any method (P10)', async () => {
       const registries = [fixture.registry({ fencing: true }), fixture.otherRegistry({ fencing: true })] as const;
       const oracle = fixture.oracle();
       for (let round = 0; round < 5; round++) {
@@ -36,7 +36,7 @@ export function fencing(fixture: LockFixture): void {
       expect(oracle.violations).toEqual([]);
     });
 
-    it('do not change when a lease is renewed, nor does a refused attempt take the key', async () => {
+    it('do not change by a renewal or by a refused attempt', async () => {
       const lease = await fixture.registry({ fencing: true }).obtain('key').lock({ ttl: 5_000 });
       const { fencingToken } = lease;
       expect(await fixture.otherRegistry({ fencing: true }).obtain('key').tryLock()).toBeNull();

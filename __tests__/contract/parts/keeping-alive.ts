@@ -4,12 +4,12 @@ import { until } from '../../support/until';
 import type { LockFixture } from '../lock-fixture';
 import { reliable, SLACK } from '../timing';
 
-/** Its first renewal comes after a third of it, and may be late by the rest. */
+/** ms. The first renewal is due after a third of it and may be late by the rest. */
 const TTL = 450;
 
 export function keepingAlive(fixture: LockFixture): void {
   describe('the watchdog', () => {
-    it('keeps every lease alive that was taken without a ttl, or with `renew: true`, long beyond its first ttl', async () => {
+    it('renews every lease that was acquired without a ttl, or with `renew: true`, beyond its first ttl', async () => {
       const [registry, other] = [fixture.registry({ expireAfter: TTL }), fixture.otherRegistry()];
       const keys = Array.from({ length: 30 }, (_, i) => `key ${i}`);
       const leases = await Promise.all(keys.map((key) => registry.obtain(key).lock()));
@@ -24,7 +24,7 @@ export function keepingAlive(fixture: LockFixture): void {
       await Promise.all(leases.map((lease) => lease.unlock()));
     });
 
-    it('sends nothing for a lease that is given back soon, and nothing after it was given back (P7)', async () => {
+    it('sends nothing for a lease that is released soon, and nothing after its release (P7)', async () => {
       const spy = spyOn(fixture.clients[0]);
       const registry = fixture.registryOn(spy, { expireAfter: TTL });
       await (await registry.obtain('key').lock()).unlock();
@@ -37,7 +37,7 @@ export function keepingAlive(fixture: LockFixture): void {
       expect(spy.sent).toBe(before + 2);
     });
 
-    it('leaves a lease alone that was taken with a ttl, or with `renew: false`', async () => {
+    it('does not renew a lease that was acquired with a ttl, or with `renew: false`', async () => {
       const registry = fixture.registry({ expireAfter: 150 });
       const fixed = await registry.obtain('fixed').lock({ ttl: 150 });
       const unrenewed = await registry.obtain('unrenewed').lock({ renew: false });
@@ -48,7 +48,7 @@ export function keepingAlive(fixture: LockFixture): void {
       expect(unrenewed.signal.reason).toMatchObject({ reason: 'expired' });
     });
 
-    it('stops after maxHold; then the lease ends with its ttl', async () => {
+    it('stops renewing after maxHold, so that the lease ends with its ttl', async () => {
       const start = performance.now();
       const lease = await fixture.registry({ expireAfter: 200, maxHold: 80 }).obtain('key').lock();
       await until(() => lease.signal.aborted, { within: 280 + SLACK });
@@ -57,7 +57,7 @@ export function keepingAlive(fixture: LockFixture): void {
       await until(async () => !(await fixture.isInRedis('key')), { within: SLACK });
     });
 
-    it('finds out that the key is gone, or another owner’s, brings nothing back, and leaves alone what is not its own (P6)', async () => {
+    it('detects a deleted or stolen key, does not restore it, and does not touch the key of another owner (P6)', async () => {
       const registry = fixture.registry({ expireAfter: TTL });
       const [gone, stolen] = await Promise.all(['gone', 'stolen'].map((key) => registry.obtain(key).lock()));
       if (gone === undefined || stolen === undefined) throw new Error('not reached');
@@ -75,7 +75,7 @@ export function keepingAlive(fixture: LockFixture): void {
       await expect(stolen.unlock()).rejects.toMatchObject({ reason: 'stolen' });
       expect(told).toBe(2);
       expect(await fixture.isInRedis('gone')).toBe(false);
-      expect(await fixture.life('stolen')).toBeGreaterThan(60_000 - TTL - 2 * SLACK);
+      expect(await fixture.ttlOf('stolen')).toBeGreaterThan(60_000 - TTL - 2 * SLACK);
       await fixture.admin.del(fixture.nameOf('stolen'));
     });
   });

@@ -6,7 +6,7 @@ import type { LockFixture } from '../lock-fixture';
 
 export function releasing(fixture: LockFixture): void {
   describe('releasing', () => {
-    it('removes the key and lets the next in', async () => {
+    it('removes the key and frees the lock', async () => {
       const lease = await fixture.registry().obtain('key').lock();
       await lease.unlock();
       expect(await fixture.isInRedis('key')).toBe(false);
@@ -18,7 +18,7 @@ export function releasing(fixture: LockFixture): void {
     it('does nothing the second time, not even a command; a call at the same time shares the first (P7)', async () => {
       const spy = spyOn(fixture.clients[0]);
       const lock = fixture.registryOn(spy).obtain('key');
-      await (await lock.lock()).unlock(); // from now on the server knows the scripts
+      await (await lock.lock()).unlock(); // loads the scripts into the server
       const lease = await lock.lock();
       const before = spy.sent;
       await Promise.all([lease.unlock(), lease.unlock()]);
@@ -32,7 +32,7 @@ export function releasing(fixture: LockFixture): void {
       await next.unlock();
     });
 
-    it('is refused to whoever does not hold the lock, and changes nothing then', async () => {
+    it('is refused to a caller that does not hold the lock, and changes nothing', async () => {
       const lease = await fixture.registry().obtain('key').lock({ ttl: 60_000 });
       const theirs = fixture.otherRegistry().obtain('key');
       await expect(theirs.unlock()).rejects.toThrow(NotLockOwnerError);
@@ -42,14 +42,14 @@ export function releasing(fixture: LockFixture): void {
       await lease.unlock();
     });
 
-    it('is refused by the lock once it was given back', async () => {
+    it('is refused by the lock after the lease was released', async () => {
       const lock = fixture.registry().obtain('key');
       await lock.lock();
       await lock.unlock();
       await expect(lock.unlock()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER', key: 'key' });
     });
 
-    it("tells of a lease that expired, and never deletes the next holder's key (P7)", async () => {
+    it('reports an expired lease, and never deletes the key of the next holder (P7)', async () => {
       const lock = fixture.registry().obtain('key');
       const late = await lock.lock({ ttl: 100 });
       const next = await fixture.otherRegistry().obtain('key').lock({ ttl: 60_000 });
@@ -62,7 +62,7 @@ export function releasing(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('tells that the key was gone, or had become another owner’s, which it leaves alone (P6)', async () => {
+    it('reports a deleted or stolen key, and does not touch the key of another owner (P6)', async () => {
       const registry = fixture.registry();
       const deleted = await registry.obtain('deleted').lock({ ttl: 60_000 });
       const stolen = await registry.obtain('stolen').lock({ ttl: 60_000 });
@@ -76,10 +76,10 @@ export function releasing(fixture: LockFixture): void {
       await fixture.admin.del(fixture.nameOf('stolen'));
     });
 
-    it('through the lock tells of a loss once, and never touches a later holder', async () => {
+    it('on the lock reports a loss once, and never affects a later holder', async () => {
       const lock = fixture.registry().obtain('key');
       await lock.lock({ ttl: 60 });
-      // The local turn is free when the lease is over, without anybody's unlock.
+      // The local turn is free after the lease ended, without an unlock.
       const later = await lock.lock({ ttl: 60_000 });
       await expect(lock.unlock()).rejects.toThrow(LockLostError);
       later.assertHeld();
@@ -89,7 +89,7 @@ export function releasing(fixture: LockFixture): void {
       await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
     });
 
-    it('survives that the server forgets its scripts', async () => {
+    it('works after SCRIPT FLUSH', async () => {
       const registry = fixture.registry();
       for (let round = 0; round < 3; round++) {
         const lease = await registry.obtain('key').lock();
@@ -102,7 +102,7 @@ export function releasing(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('frees the key within a moment where `await using` ends its block, in whatever way', async () => {
+    it('frees the key at once when an `await using` block ends, in any way', async () => {
       const registry = fixture.registry();
       const normally = async () => {
         await using lease = await registry.obtain('key').lock();
@@ -132,7 +132,7 @@ export function releasing(fixture: LockFixture): void {
       await lease.unlock();
     });
 
-    it('by `await using` never hides the error of the body behind a loss (P7)', async () => {
+    it('by `await using` never replaces the error of the body by a loss (P7)', async () => {
       const lock = fixture.registry().obtain('key');
       const body = async () => {
         await using lease = await lock.lock({ ttl: 50 });

@@ -5,14 +5,14 @@ import type { LockFixture } from '../lock-fixture';
 import { reliable, SLACK } from '../timing';
 
 export function renewing(fixture: LockFixture): void {
-  describe('renewing by hand', () => {
+  describe('renewing explicitly', () => {
     it('makes the lease last the new ttl from now, not added to the old one', async () => {
       const lease = await fixture.registry().obtain('key').lock({ ttl: 5_000 });
       await lease.renew(10_000);
       expect(lease.remaining).toBeLessThanOrEqual(reliable(10_000));
       expect(lease.remaining).toBeGreaterThan(reliable(10_000) - SLACK);
-      expect(await fixture.life('key')).toBeLessThanOrEqual(10_000);
-      expect(await fixture.life('key')).toBeGreaterThan(10_000 - SLACK);
+      expect(await fixture.ttlOf('key')).toBeLessThanOrEqual(10_000);
+      expect(await fixture.ttlOf('key')).toBeGreaterThan(10_000 - SLACK);
       await lease.unlock();
     });
 
@@ -20,11 +20,11 @@ export function renewing(fixture: LockFixture): void {
       const lease = await fixture.registry().obtain('key').lock({ ttl: 60_000 });
       await lease.renew(100);
       expect(lease.remaining).toBeGreaterThan(60_000 - SLACK);
-      expect(await fixture.life('key')).toBeGreaterThan(60_000 - SLACK);
+      expect(await fixture.ttlOf('key')).toBeGreaterThan(60_000 - SLACK);
       await lease.unlock();
     });
 
-    it('takes the ttl of the lease where none is given', async () => {
+    it('uses the ttl of the lease where none is given', async () => {
       const lease = await fixture.registry().obtain('key').lock({ ttl: 5_000 });
       await until(() => lease.remaining < reliable(5_000) - 20);
       const before = lease.remaining;
@@ -43,7 +43,7 @@ export function renewing(fixture: LockFixture): void {
       await lease.unlock();
     });
 
-    it('is to be had from the registry by key, for what it holds and nothing else', async () => {
+    it('works on the registry by key, only for locks that it holds', async () => {
       const registry = fixture.registry();
       await expect(registry.renewLock('key', 1_000)).rejects.toThrow(NotLockOwnerError);
       const lock = registry.obtain('key');
@@ -56,14 +56,14 @@ export function renewing(fixture: LockFixture): void {
       await expect(registry.renewLock('key', 60_000)).rejects.toThrow(NotLockOwnerError);
     });
 
-    it('rejects when the lease is over, and brings no key back', async () => {
+    it('rejects after the lease has ended, and does not restore the key', async () => {
       const lease = await fixture.registry().obtain('key').lock({ ttl: 50 });
       await until(async () => !(await fixture.isInRedis('key')));
       await expect(lease.renew(60_000)).rejects.toMatchObject({ reason: 'expired' });
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('tells at once that the key is gone, or somebody else’s, which it leaves as it is (P6)', async () => {
+    it('reports at once a deleted or stolen key, and does not touch the key of another owner (P6)', async () => {
       const registry = fixture.registry();
       const gone = await registry.obtain('gone').lock({ ttl: 60_000 });
       const stolen = await registry.obtain('stolen').lock({ ttl: 60_000 });
@@ -74,11 +74,11 @@ export function renewing(fixture: LockFixture): void {
       expect(stolen.signal.reason).toBeInstanceOf(LockLostError);
       expect(stolen.remaining).toBe(0);
       expect(await fixture.isInRedis('gone')).toBe(false);
-      expect(await fixture.life('stolen')).toBeLessThanOrEqual(5_000);
+      expect(await fixture.ttlOf('stolen')).toBeLessThanOrEqual(5_000);
       await fixture.admin.del(fixture.nameOf('stolen'));
     });
 
-    it('is refused after unlock, and brings no key back', async () => {
+    it('is refused after unlock, and does not restore the key', async () => {
       const lease = await fixture.registry().obtain('key').lock({ ttl: 60_000 });
       await lease.unlock();
       await expect(lease.renew()).rejects.toThrow(NotLockOwnerError);

@@ -5,7 +5,7 @@ import type { LockFixture } from '../lock-fixture';
 
 export function running(fixture: LockFixture): void {
   describe('run', () => {
-    it('returns what the task returns, at once or later, holds the lock meanwhile and gives it back', async () => {
+    it('returns the result of a synchronous or asynchronous task, and holds the lock meanwhile', async () => {
       const registry = fixture.registry();
       const lock = registry.obtain('key');
       expect(await lock.run(() => 'at once')).toBe('at once');
@@ -18,7 +18,7 @@ export function running(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('passes on what the task throws, at once or later, and gives the lock back', async () => {
+    it('rejects with the error of the task, and releases the lock', async () => {
       const registry = fixture.registry();
       const error = new Error('of the task');
       const throwing = () => {
@@ -30,7 +30,7 @@ export function running(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('does not run the task when the lock could not be had', async () => {
+    it('does not run the task when the lock was not acquired', async () => {
       const lease = await fixture.registry().obtain('key').lock();
       let ran = false;
       const task = () => {
@@ -41,9 +41,9 @@ export function running(fixture: LockFixture): void {
       await lease.unlock();
     });
 
-    it('tells of a loss under a task that succeeded, with its result; not in place of its error (P7)', async () => {
+    it('reports a loss during a task that succeeded, with its result; the error of a task takes precedence (P7)', async () => {
       const lock = fixture.registry().obtain('key');
-      const outlive = async (ending: () => string) =>
+      const runBeyondTtl = async (ending: () => string) =>
         lock.run(
           async (lease) => {
             await until(() => lease.signal.aborted);
@@ -51,16 +51,16 @@ export function running(fixture: LockFixture): void {
           },
           { ttl: 60 },
         );
-      const lost = await outlive(() => 'done').catch((error: unknown) => error);
+      const lost = await runBeyondTtl(() => 'done').catch((error: unknown) => error);
       expect(lost).toBeInstanceOf(LockLostError);
       expect(lost).toMatchObject({ reason: 'expired', result: 'done', key: 'key' });
-      const failed = outlive(() => {
+      const failed = runBeyondTtl(() => {
         throw new Error('of the task');
       });
       await expect(failed).rejects.toThrow('of the task');
     });
 
-    it('tells of a loss that only the release finds, with the result', async () => {
+    it('reports a loss that only the release detects, with the result', async () => {
       const task = async () => {
         await fixture.admin.set(fixture.nameOf('key'), 'somebody else', { PX: 60_000 });
         return 42;
@@ -70,7 +70,7 @@ export function running(fixture: LockFixture): void {
       await fixture.admin.del(fixture.nameOf('key'));
     });
 
-    it('lets the task give the lock back early', async () => {
+    it('lets the task release the lock early', async () => {
       const result = await fixture.registry().run('key', async (lease) => {
         await lease.unlock();
         return fixture.isInRedis('key');

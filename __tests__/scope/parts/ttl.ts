@@ -20,7 +20,7 @@ export function ttl(fixture: LockFixture): void {
           async (lease) => {
             await enter(lock, { ttl: 600_000 });
             expect(lease.remaining).toBeGreaterThan(reliable(600_000) - SLACK);
-            expect(await fixture.life('key')).toBeGreaterThan(600_000 - SLACK);
+            expect(await fixture.ttlOf('key')).toBeGreaterThan(600_000 - SLACK);
           },
           { ttl: 30_000 },
         );
@@ -38,7 +38,7 @@ export function ttl(fixture: LockFixture): void {
           await enter(lock, { ttl: 1_000 });
           expect(spy.sent).toBe(before);
           expect(lease.remaining).toBeGreaterThan(reliable(60_000) - SLACK);
-          expect(await fixture.life('key')).toBeGreaterThan(60_000 - SLACK);
+          expect(await fixture.ttlOf('key')).toBeGreaterThan(60_000 - SLACK);
         },
         { ttl: 60_000 },
       );

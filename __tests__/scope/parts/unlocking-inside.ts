@@ -40,7 +40,7 @@ export function unlockingInside(fixture: LockFixture): void {
           await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
           expect(spy.sent).toBe(before);
           outer.assertHeld();
-          expect(await fixture.life('key')).toBeGreaterThan(30_000);
+          expect(await fixture.ttlOf('key')).toBeGreaterThan(30_000);
           expect(await isExcluded(theirs)).toBe(true);
         },
         { ttl: 60_000 },

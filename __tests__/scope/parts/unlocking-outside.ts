@@ -25,7 +25,7 @@ export function unlockingOutside(fixture: LockFixture): void {
       await expect(lock.unlock()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER', key: 'key' });
       expect(spy.sent).toBe(0);
       held.assertHeld();
-      expect(await fixture.life('key')).toBeGreaterThan(30_000);
+      expect(await fixture.ttlOf('key')).toBeGreaterThan(30_000);
       await held.unlock();
       await lock.lock();
       await lock.unlock();
@@ -34,7 +34,7 @@ export function unlockingOutside(fixture: LockFixture): void {
       await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
       expect(spy.sent).toBe(before);
       next.assertHeld();
-      expect(await fixture.life('key')).toBeGreaterThan(30_000);
+      expect(await fixture.ttlOf('key')).toBeGreaterThan(30_000);
       await next.unlock();
     });
 
