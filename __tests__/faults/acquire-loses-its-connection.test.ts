@@ -6,21 +6,21 @@ import { FaultFixture } from './fault-fixture';
 describePrivate.each(CLIENT_KINDS)('%s loses its connection while it acquires', (kind) => {
   const fixture = FaultFixture.install(clientKinds[kind], { fencing: true });
 
-  it('P1 P11: after the server ran it: a lease within one reconnect, with the token that was minted at first', async () => {
+  it('P1 P11: after its execution: a lease within one reconnect, with the token of the first execution', async () => {
     const before = fixture.proxy.connections;
     const lost = fixture.proxy.loseReply(fixture.nameOf('key'));
     const locking = fixture.registry.obtain('key').lock();
     await lost;
-    const minted = await fixture.admin.get(`{${fixture.nameOf('key')}}:fence`);
+    const token = await fixture.admin.get(`{${fixture.nameOf('key')}}:fence`);
     const lease = await locking;
     expect(fixture.proxy.connections - before).toBeLessThanOrEqual(1);
-    expect(String(lease.fencingToken)).toBe(minted);
+    expect(String(lease.fencingToken)).toBe(token);
     await lease.unlock();
     expect(await fixture.admin.exists(fixture.nameOf('key'))).toBe(0);
     expect(fixture.warnings).toEqual([]);
   });
 
-  it('P1: before the server read it: acquired once', async () => {
+  it('P1: before its execution: acquired once', async () => {
     const before = fixture.proxy.connections;
     const lost = fixture.proxy.loseRequest(fixture.nameOf('key'));
     const locking = fixture.registry.obtain('key').lock();
@@ -32,19 +32,19 @@ describePrivate.each(CLIENT_KINDS)('%s loses its connection while it acquires', 
     expect(await fixture.admin.exists(fixture.nameOf('key'))).toBe(0);
   });
 
-  it('P2: a single attempt whose reply is lost is an error, and its key is deleted', async () => {
+  it('P2: a single attempt whose reply is lost rejects, and its key is deleted', async () => {
     const lost = fixture.proxy.loseReply(fixture.nameOf('key'));
     await expect(fixture.registry.obtain('key').tryLock()).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
     await lost;
     await until(async () => (await fixture.admin.exists(fixture.nameOf('key'))) === 0);
   });
 
-  it('P2: a caller that gave up before its reply was lost leaves no key', async () => {
+  it('P2: a caller that aborted before its reply was lost leaves no key', async () => {
     fixture.proxy.replies.hold = true;
     const stop = new AbortController();
-    const rejected = expect(fixture.registry.obtain('key').lock({ signal: stop.signal })).rejects.toBe('enough');
+    const rejected = expect(fixture.registry.obtain('key').lock({ signal: stop.signal })).rejects.toBe('aborted');
     await until(() => fixture.admin.exists(fixture.nameOf('key')));
-    stop.abort('enough');
+    stop.abort('aborted');
     await rejected;
     fixture.proxy.reset();
     fixture.proxy.replies.hold = false;

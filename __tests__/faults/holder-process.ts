@@ -1,4 +1,4 @@
-/** A process that takes leases, ends its client without a word to the registry, and has nothing left to do. */
+/** A process that acquires leases, destroys its client without closing the registry, and then has nothing left to do. */
 
 import { createClient } from 'redis';
 import { RedisLockRegistry } from '../../lib';

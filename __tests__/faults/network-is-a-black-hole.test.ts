@@ -37,15 +37,15 @@ describePrivate.each(CLIENT_KINDS)('the network of %s is a black hole', (kind) =
     fixture.proxy.blackHole = true;
     const stop = new AbortController();
     const locking = fixture.registry.obtain('key').lock({ signal: stop.signal });
-    const rejected = expect(locking).rejects.toBe('enough');
+    const rejected = expect(locking).rejects.toBe('aborted');
     const bytes = fixture.proxy.requests.bytes;
     await until(() => fixture.proxy.requests.bytes > bytes);
-    stop.abort('enough');
+    stop.abort('aborted');
     expect(await elapsed(locking)).toBeLessThan(50);
     await rejected;
   });
 
-  it('P2: what Redis executed all the same is undone when the network is back', async () => {
+  it('P2: an acquisition that was executed is undone when the network is back', async () => {
     fixture.proxy.replies.swallow = true;
     await expect(fixture.registry.obtain('key').lock({ waitTime: 200, ttl: 30_000 })).rejects.toMatchObject({
       name: 'CannotAcquireLockError',
@@ -56,7 +56,7 @@ describePrivate.each(CLIENT_KINDS)('the network of %s is a black hole', (kind) =
     await until(async () => (await fixture.admin.exists(fixture.nameOf('key'))) === 0, { within: 5_000 });
   });
 
-  it('P4 P7: the holder is told by the deadline, and its unlock settles', async () => {
+  it('P4 P7: the signal of the holder aborts by the deadline, and its unlock settles', async () => {
     const startedAt = performance.now();
     const lease = await fixture.registry.obtain('key').lock();
     const unlocked = await fixture.registry.obtain('other').lock();
@@ -68,13 +68,13 @@ describePrivate.each(CLIENT_KINDS)('the network of %s is a black hole', (kind) =
     const { reason, at } = await lossOf(lease);
     expect(reason).toBe('unconfirmed');
     expect(at - startedAt).toBeLessThan(1_000 + 100);
-    const tooLate = lease.unlock();
-    const told = expect(tooLate).rejects.toMatchObject({ name: 'LockLostError', reason: 'unconfirmed' });
-    expect(await elapsed(tooLate)).toBeLessThan(50);
-    await told;
+    const lateUnlock = lease.unlock();
+    const lateRejected = expect(lateUnlock).rejects.toMatchObject({ name: 'LockLostError', reason: 'unconfirmed' });
+    expect(await elapsed(lateUnlock)).toBeLessThan(50);
+    await lateRejected;
   });
 
-  it('P7: a local caller does not wait for a holder that lost', async () => {
+  it('P7: a local caller does not wait for a holder that lost its lease', async () => {
     const lock = fixture.registry.obtain('key');
     const lease = await lock.lock();
     fixture.proxy.blackHole = true;

@@ -6,7 +6,7 @@ import { FaultFixture } from './fault-fixture';
 describePrivate('the network is slow', () => {
   const fixture = FaultFixture.install(connectTo, { expireAfter: 3_000, commandTimeout: 2_000 });
 
-  it('P3: the time of the round trip is taken off the lease', async () => {
+  it('P3: the lease is shorter by the round trip', async () => {
     fixture.proxy.requests.delay = 100;
     fixture.proxy.replies.delay = 150;
     const lease = await fixture.registry.obtain('key').lock();
@@ -38,7 +38,7 @@ describePrivate('the network is slow', () => {
     expect(fixture.warnings).toEqual([]);
   });
 
-  it('P3: a reply that is slower than the ttl is no lease, and leaves no key', async () => {
+  it('P3: an acquisition whose reply takes longer than the ttl rejects, and leaves no key', async () => {
     fixture.proxy.replies.delay = 150;
     await expect(fixture.registry.obtain('key').tryLock({ ttl: 100 })).rejects.toMatchObject({
       name: 'CannotAcquireLockError',
@@ -46,7 +46,7 @@ describePrivate('the network is slow', () => {
     await until(async () => (await fixture.admin.exists(fixture.nameOf('key'))) === 0);
   });
 
-  it('P2 P3: a reply that comes after the caller gave up is undone, long before the ttl ends', async () => {
+  it('P2 P3: an acquisition whose reply comes after the time-out is undone, long before the ttl ends', async () => {
     fixture.proxy.replies.hold = true;
     await expect(fixture.registry.obtain('key').lock({ ttl: 30_000, waitTime: 100 })).rejects.toMatchObject({
       name: 'CannotAcquireLockError',
@@ -56,19 +56,19 @@ describePrivate('the network is slow', () => {
     await until(async () => (await fixture.admin.exists(fixture.nameOf('key'))) === 0);
   });
 
-  it('P2: a request that arrives long after the caller gave up is undone', async () => {
+  it('P2: a request that arrives long after the time-out is undone', async () => {
     fixture.proxy.requests.hold = true;
     await expect(fixture.registry.obtain('key').lock({ ttl: 30_000, waitTime: 100 })).rejects.toMatchObject({
       name: 'CannotAcquireLockError',
     });
     expect(await fixture.admin.exists(fixture.nameOf('key'))).toBe(0);
     fixture.proxy.requests.hold = false;
-    // An answer over the same connection comes after all that was held.
+    // A reply over the same connection comes after all held requests.
     await (await fixture.registry.obtain('other').lock()).unlock();
     await until(async () => (await fixture.admin.exists(fixture.nameOf('key'))) === 0);
   });
 
-  it('P6: a renewal that is slow is a renewal', async () => {
+  it('P6: a slow renewal counts', async () => {
     const lease = await fixture.registry.obtain('key').lock();
     fixture.proxy.replies.delay = 300;
     await until(() => lease.remaining < 1_900);

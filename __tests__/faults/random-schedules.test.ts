@@ -33,7 +33,7 @@ afterEach(() => {
 });
 
 describePrivate('random schedules of work and faults', () => {
-  it(`P1 P2 P3 P7 P8 P10: ${SCHEDULES} of them: no overlap, tokens rise, nothing is left in Redis, no timer is left`, async () => {
+  it(`P1 P2 P3 P7 P8 P10: ${SCHEDULES} of them: no overlap, rising tokens, no key and no timer left`, async () => {
     const outcomes = await Promise.all(
       Array.from({ length: AT_ONCE }, async () => {
         const fixture = await ScheduleFixture.open();
@@ -41,11 +41,11 @@ describePrivate('random schedules of work and faults', () => {
         let leases = 0;
         await fc.assert(
           fc.asyncProperty(schedules, async (steps) => {
-            const complaints = await run(fixture, `key-${++keys}`, steps);
+            const violations = await run(fixture, `key-${++keys}`, steps);
             leases += fixture.ledger.size;
-            expect(complaints).toEqual([]);
+            expect(violations).toEqual([]);
           }),
-          // A shorter schedule would not fail in the same way: time is a part of it.
+          // No shrinking: a shorter schedule has another timing and would not fail in the same way.
           { numRuns: SCHEDULES / AT_ONCE, endOnFailure: true },
         );
         await fixture.killProcess();
@@ -55,7 +55,7 @@ describePrivate('random schedules of work and faults', () => {
       }),
     );
     expect(outcomes.flatMap(({ left }) => left)).toEqual([]);
-    // Else they show nothing.
+    // Without leases the schedules prove nothing.
     expect(outcomes.reduce((sum, { leases }) => sum + leases, 0)).toBeGreaterThan(SCHEDULES);
     await until(() => timers.size === 0, { within: 4 * TTL });
   }, 120_000);

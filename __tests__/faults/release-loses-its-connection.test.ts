@@ -7,7 +7,7 @@ import { FaultFixture } from './fault-fixture';
 describePrivate.each(CLIENT_KINDS)('%s loses its connection while it releases', (kind) => {
   const fixture = FaultFixture.install(clientKinds[kind], { commandTimeout: 1_000 });
 
-  it('P7: after the server ran it: a warning and not a loss, and a second unlock does nothing', async () => {
+  it('P7: after its execution: a warning and no loss, and a second unlock does nothing', async () => {
     const lease = await fixture.registry.obtain('key').lock();
     const lost = fixture.proxy.loseReply(fixture.nameOf('key'));
     await lease.unlock();
@@ -20,7 +20,7 @@ describePrivate.each(CLIENT_KINDS)('%s loses its connection while it releases', 
     expect(await fixture.admin.get(fixture.nameOf('key'))).toBe('another');
   });
 
-  it('P7: after the server ran it, and another owner came at once: the key stays theirs', async () => {
+  it('P7: after its execution, with a new owner at once: the new owner keeps the key', async () => {
     const lease = await fixture.registry.obtain('key').lock();
     fixture.proxy.replies.hold = true;
     const unlocking = lease.unlock();
@@ -33,7 +33,7 @@ describePrivate.each(CLIENT_KINDS)('%s loses its connection while it releases', 
     expect(fixture.warnings).toMatchObject([{ code: 'RELEASE_UNCERTAIN' }]);
   });
 
-  it('P7: before the server read it: repeated, and released without a trace', async () => {
+  it('P7: before its execution: repeated, and released without a warning', async () => {
     const lease = await fixture.registry.obtain('key').lock();
     const lost = fixture.proxy.loseRequest(fixture.nameOf('key'));
     await lease.unlock();
@@ -42,7 +42,7 @@ describePrivate.each(CLIENT_KINDS)('%s loses its connection while it releases', 
     expect(fixture.warnings).toEqual([]);
   });
 
-  it('P7: for good: settles within its bound, the local turn is free, and the key goes when Redis is back', async () => {
+  it('P7: permanently: settles within its bound, frees the local turn, and the key is deleted when Redis is back', async () => {
     const lock = fixture.registry.obtain('key');
     const lease = await lock.lock();
     fixture.proxy.refuse();
@@ -54,7 +54,7 @@ describePrivate.each(CLIENT_KINDS)('%s loses its connection while it releases', 
     await rejected;
     expect(await fixture.admin.exists(fixture.nameOf('key'))).toBe(1);
     await fixture.proxy.accept();
-    // The same process enters as soon as its own late release, or its own owner value, lets it.
+    // The same process acquires as soon as its late release was executed, or its own owner value is recognised.
     const second = await next;
     await second.unlock();
     await until(async () => (await fixture.admin.exists(fixture.nameOf('key'))) === 0);

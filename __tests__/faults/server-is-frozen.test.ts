@@ -27,7 +27,7 @@ describePrivate.each(CLIENT_KINDS)('the server of %s is frozen', (kind) => {
 
   afterEach(() => redis.thaw());
 
-  it('P1 P3 P4 P7: the signal fires within the ttl, unlock is bounded, and nobody enters twice afterwards', async () => {
+  it('P1 P3 P4 P7: the signal aborts within the ttl, unlock is bounded, and there is no double grant afterwards', async () => {
     const oracle = new Oracle(admin);
     const startedAt = performance.now();
     const lease = await locks.registry.obtain('key').lock();
@@ -52,14 +52,14 @@ describePrivate.each(CLIENT_KINDS)('the server of %s is frozen', (kind) => {
     expect(reason).toBe('unconfirmed');
     expect(at - startedAt).toBeLessThan(TTL + 100);
     redis.thaw();
-    // Every attempt that lay in a buffer is executed now.
+    // All buffered attempts are executed now.
     expect(await Promise.all(waiting)).toEqual([true, true]);
     expect(oracle.violations).toEqual([]);
     expect(oracle.entered).toBe(2);
     await until(async () => (await admin.keys(`frozen-${kind}:*`)).length === 0, { within: 5_000 });
   });
 
-  it('P6: for less than the ttl: nobody loses anything', async () => {
+  it('P6: for less than the ttl: no lease is lost', async () => {
     const lease = await locks.registry.obtain('key').lock();
     redis.freeze();
     await until(() => lease.remaining < TTL / 3);
@@ -70,7 +70,7 @@ describePrivate.each(CLIENT_KINDS)('the server of %s is frozen', (kind) => {
     expect(locks.warnings).toEqual([]);
   });
 
-  it('P6: CLIENT PAUSE holds renewals and acquisitions up, and they go on', async () => {
+  it('P6: CLIENT PAUSE delays renewals and acquisitions, without a loss', async () => {
     const lease = await locks.registry.obtain('key').lock();
     await admin.clientPause(500, 'ALL');
     const next = other.registry.obtain('free').lock();

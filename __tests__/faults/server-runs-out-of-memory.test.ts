@@ -38,25 +38,25 @@ describePrivate('the server runs out of memory', () => {
     expect(locks.warnings).toEqual([]);
   });
 
-  it('P1: noeviction: somebody else holds the lock: that is an answer, and not an error', async () => {
+  it('P1: noeviction: a lock held by another owner is refused without an error', async () => {
     await (await locks.registry.obtain('key').lock()).unlock();
     await admin.set(locks.nameOf('key'), 'another', { PX: 60_000 });
     await admin.configSet('maxmemory', '1');
     expect(await locks.registry.obtain('key').tryLock()).toBeNull();
   });
 
-  it('P6: volatile-ttl: locks are evicted first, and their holder is told by its next renewal', async () => {
+  it('P6: volatile-ttl: locks are evicted first, and the next renewal detects the loss', async () => {
     const lease = await locks.registry.obtain('key').lock({ ttl: 60_000, renew: true });
-    const told = lossOf(lease);
+    const loss = lossOf(lease);
     await admin.configSet({ 'maxmemory-policy': 'volatile-ttl', maxmemory: '1' });
     await until(async () => {
       await admin.set('filler', 'x').catch(() => undefined);
       return (await admin.exists(locks.nameOf('key'))) === 0;
     });
     await admin.configSet('maxmemory', '0');
-    // The watchdog would ask in 20 s; its holder may ask at any time.
+    // The watchdog would renew in 20 s; the holder renews explicitly.
     await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
-    expect((await told).reason).toBe('expired');
+    expect((await loss).reason).toBe('expired');
     await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
   });
 });

@@ -12,7 +12,7 @@ import { contenderOptions } from './settings';
 export type ContenderName = 'client' | 'pool' | 'process';
 export const CONTENDERS: readonly ContenderName[] = ['client', 'pool', 'process'];
 
-/** A server that survives a kill, and three parties that contend on it, each over a network of its own. */
+/** A server with persistence, and three contenders, each behind its own proxy. */
 export class ScheduleFixture {
   readonly registryKey = `schedules-${randomUUID()}`;
   readonly admin: TestClient;
@@ -45,8 +45,8 @@ export class ScheduleFixture {
 
   async contender(name: ContenderName): Promise<Pick<Contender, 'lock' | 'tryLock' | 'abort' | 'renew' | 'unlock'>> {
     if (name !== 'process') return this.#contenders[name];
-    this.#process ??= await KillableContender.start(this.#proxies.process.address, this.registryKey, (tenure) =>
-      this.ledger.record(tenure),
+    this.#process ??= await KillableContender.start(this.#proxies.process.address, this.registryKey, (event) =>
+      this.ledger.record(event),
     );
     return this.#process;
   }
@@ -64,10 +64,10 @@ export class ScheduleFixture {
     const at = sharedNow();
     await this.#process?.kill();
     this.#process = undefined;
-    this.ledger.bury('process', at);
+    this.ledger.endAll('process', at);
   }
 
-  /** Everybody goes home; the server stays. */
+  /** Closes all registries; the server keeps running. */
   async close(): Promise<void> {
     await Promise.all(this.#registries.map((registry) => registry.close({ timeout: 0 })));
   }
@@ -75,6 +75,6 @@ export class ScheduleFixture {
   #contender(name: string, client: AnyClient): Contender {
     const { registry } = createRegistry(client, { ...contenderOptions, registryKey: this.registryKey });
     this.#registries.push(registry);
-    return new Contender(name, registry, (tenure) => this.ledger.record(tenure));
+    return new Contender(name, registry, (event) => this.ledger.record(event));
   }
 }

@@ -6,7 +6,7 @@ import { until } from '../support/until';
 
 const EVERYTHING = ['+@all', '~*', '&*'];
 
-describePrivate('the server refuses for good', () => {
+describePrivate('the server answers with a permanent error', () => {
   let redis: PrivateRedis;
   let admin: TestClient;
 
@@ -47,20 +47,20 @@ describePrivate('the server refuses for good', () => {
     await expectAtOnce(await connect(), 'NOPERM');
   });
 
-  it('NOPERM on a command inside of the script: rejects at once', async () => {
+  it('NOPERM on a command in the script: rejects at once', async () => {
     await admin.sendCommand(['ACL', 'SETUSER', 'locks', '-set']);
     await expectAtOnce(await connect(), 'ERR');
   });
 
   it('NOAUTH: rejects at once', async () => {
     const client = await redis.connect();
-    // Connected and never authenticated, on a server that asks for it from now on.
+    // Connected but not authenticated, on a server that requires it from now on.
     await admin.sendCommand(['ACL', 'SETUSER', 'default', 'resetpass', '>other']);
     await client.sendCommand(['RESET']);
     await expectAtOnce(client, 'NOAUTH');
   });
 
-  it('WRONGTYPE: rejects at once, and touches nothing', async () => {
+  it('WRONGTYPE: rejects at once, and does not change the key', async () => {
     const { registry, nameOf } = createRegistry(await connect());
     await admin.hSet(nameOf('key'), 'java', '1');
     const locking = registry.obtain('key').lock();
@@ -78,12 +78,12 @@ describePrivate('the server refuses for good', () => {
     await expectAtOnce(await old.connect(), 'ERR unknown command');
   });
 
-  it('P8: WRONGPASS after a reconnect: settles by its deadline, and nothing is thrown at nobody', async () => {
+  it('P8: WRONGPASS after a reconnect: settles by its deadline, without an unhandled error', async () => {
     const client = await connect();
     const { registry } = createRegistry(client, { expireAfter: 600, commandTimeout: 300, unavailableAfter: 400 });
     const lease = await registry.obtain('key').lock();
     await admin.sendCommand(['ACL', 'SETUSER', 'locks', 'resetpass', '>changed']);
-    // node-redis sends what was queued right behind the AUTH that fails: it must not run as somebody else.
+    // node-redis sends queued commands right after the AUTH that fails: they must not run as the default user.
     await admin.sendCommand(['ACL', 'SETUSER', 'default', 'off']);
     await admin.sendCommand(['CLIENT', 'KILL', 'USER', 'locks']);
     const locking = registry.obtain('free').lock();
@@ -93,7 +93,7 @@ describePrivate('the server refuses for good', () => {
     expect((await lossOf(lease)).reason).toBe('unconfirmed');
   });
 
-  it('P4 P6 P7: NOPERM for a holder: unknown until the deadline, and its unlock rejects at once', async () => {
+  it('P4 P6 P7: NOPERM for a holder: unconfirmed at the deadline, and its unlock rejects at once', async () => {
     const { registry, nameOf } = createRegistry(await connect(), { expireAfter: 800 });
     const lease = await registry.obtain('key').lock();
     const given = await registry.obtain('given').lock();
@@ -109,7 +109,7 @@ describePrivate('the server refuses for good', () => {
     await until(async () => (await admin.exists([nameOf('key'), nameOf('given')])) === 0);
   });
 
-  it('P7: without UNLINK, DEL; without channels, no message: released all the same', async () => {
+  it('P7: without UNLINK and without channels: released with DEL, and without a message', async () => {
     await admin.sendCommand(['ACL', 'SETUSER', 'locks', '-unlink', '-publish', 'resetchannels']);
     const { registry, nameOf, warnings } = createRegistry(await connect());
     for (let i = 0; i < 2; i++) await (await registry.obtain('key').lock()).unlock();

@@ -7,13 +7,13 @@ import { until } from '../support/until';
 
 const TTL = 1_500;
 
-/** How to make a server answer with an error that passes, and how to end it. */
-interface Trouble {
+/** How to cause a transient error of the server, and how to end it. */
+interface TransientError {
   begin(): Promise<unknown>;
   end(): Promise<unknown>;
 }
 
-describePrivate('the server answers with an error that passes', () => {
+describePrivate('the server answers with a transient error', () => {
   let redis: PrivateRedis;
   let admin: TestClient;
   let locks: TestRegistry;
@@ -27,7 +27,7 @@ describePrivate('the server answers with an error that passes', () => {
     await warmUp.unlock();
   });
 
-  const troubles: Record<string, () => Trouble> = {
+  const transientErrors: Record<string, () => TransientError> = {
     READONLY: () => ({
       begin: () => admin.replicaOf('127.0.0.1', 1),
       end: () => admin.sendCommand(['REPLICAOF', 'NO', 'ONE']),
@@ -44,7 +44,7 @@ describePrivate('the server answers with an error that passes', () => {
       end: () => admin.configSet('min-replicas-to-write', '0'),
     }),
     MISCONF: () => ({
-      // It cannot save: its folder is gone.
+      // It cannot save: its directory is missing.
       begin: async () => {
         await rm(redis.dir, { recursive: true });
         await admin.configSet('save', '3600 1');
@@ -69,11 +69,11 @@ describePrivate('the server answers with an error that passes', () => {
     },
   };
 
-  it.each(Object.keys(troubles))('%s: P1 P6: waited out, and never a loss', async (name) => {
-    const trouble = (troubles[name] as () => Trouble)();
+  it.each(Object.keys(transientErrors))('%s: P1 P6: retried until it ends, and never a loss', async (name) => {
+    const error = (transientErrors[name] as () => TransientError)();
     const lease = await locks.registry.obtain('key').lock();
     const given = await locks.registry.obtain('given').lock();
-    await trouble.begin();
+    await error.begin();
     const hasCause = { name: 'CannotAcquireLockError', cause: { message: expect.stringMatching(`^${name} `) } };
     const trying = locks.registry.obtain('free').lock({ waitTime: 200 });
     const rejected = expect(trying).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
@@ -82,13 +82,13 @@ describePrivate('the server answers with an error that passes', () => {
     await expect(locks.registry.obtain('free').tryLock()).rejects.toMatchObject(hasCause);
     await expect(lease.renew(TTL + 5_000)).rejects.toMatchObject(hasCause);
     const waiting = locks.registry.obtain('free').lock();
-    // Within its bound the trouble may end, or not.
+    // The error may or may not end before the time limit of the release.
     const unlocking = given
       .unlock()
-      .catch((error: unknown) => expect(error).toMatchObject({ name: 'LockReleaseError' }));
+      .catch((reason: unknown) => expect(reason).toMatchObject({ name: 'LockReleaseError' }));
     await until(() => lease.remaining < TTL / 2);
     expect(lease.signal.aborted).toBe(false);
-    await trouble.end();
+    await error.end();
     await (await waiting).unlock();
     await unlocking;
     await until(() => lease.remaining > TTL / 2);
@@ -97,7 +97,7 @@ describePrivate('the server answers with an error that passes', () => {
     expect(locks.warnings).toEqual([]);
   });
 
-  it('LOADING: P1 P6: waited out, and never a loss', async () => {
+  it('LOADING: P1 P6: retried until it ends, and never a loss', async () => {
     const settings = ['--key-load-delay', '1000', '--loading-process-events-interval-bytes', '1024'];
     const slow = await PrivateRedis.start(...settings);
     const { registry } = createRegistry(await slow.connect(), { expireAfter: 5_000, commandTimeout: 500 });
@@ -118,9 +118,9 @@ describePrivate('the server answers with an error that passes', () => {
     await lease.unlock();
   });
 
-  it('READONLY: P6: what a replica does not have is no proof of a loss', async () => {
+  it('READONLY: P6: a key that is missing on a replica is no proof of a loss', async () => {
     const lease = await locks.registry.obtain('key').lock({ ttl: 10_000 });
-    // A restarted master that will be the replica of its successor, and has not got the data yet.
+    // As a restarted master that becomes the replica of its successor and has not loaded the data yet.
     await admin.flushAll();
     await admin.replicaOf('127.0.0.1', 1);
     await expect(lease.renew()).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
