@@ -29,7 +29,7 @@ describeReal(`${PROCESSES} processes that count to ${ALL} by reading and writing
     return { violations, counted, left };
   };
 
-  it('count right under a lock of each type, and leave no key behind; without it the same processes count wrong', async () => {
+  it('count correctly under a lock of each type, and leave no key behind; without a lock they miscount', async () => {
     const workers = await LockWorker.startAll(PROCESSES);
     for (const lockType of LOCK_TYPES) {
       expect({ lockType, ...(await count(workers, lockType, true)) }).toEqual({

@@ -4,7 +4,7 @@ import { realRedis } from '../support/redis';
 import { WorkerProcess } from '../support/worker-process';
 import type { Job, Report } from './worker';
 
-/** One process that takes locks of any type. */
+/** A worker process that uses locks of any type. */
 export class LockWorker extends WorkerProcess<Report> {
   static async start(): Promise<LockWorker> {
     const worker = new LockWorker(join(__dirname, 'worker.ts'));
@@ -16,23 +16,23 @@ export class LockWorker extends WorkerProcess<Report> {
     return Promise.all(Array.from({ length: size }, () => LockWorker.start()));
   }
 
-  /** Gives it its job; resolves when it is on it. */
+  /** Sends the job; resolves when the worker has started it. */
   begin(job: Omit<Job, 'redis'>, redis: RedisClientOptions | undefined = realRedis): Promise<void> {
     return this.assign({ redis, ...job });
   }
 
-  /** What went wrong, when it has done its job. */
+  /** The violations, when the job is finished. */
   async done(): Promise<readonly string[]> {
     return (await this.next('done')).violations;
   }
 
-  /** SIGKILL; resolves when it is dead. Rejects when it had ended before, as it does when something went wrong. */
+  /** Sends SIGKILL; resolves when the process has ended. Rejects when it had ended before. */
   override async kill(): Promise<void> {
     if (this.child.exitCode !== null) throw new Error(`The worker had ended before, with ${this.child.exitCode}`);
     await super.kill();
   }
 
-  /** Its exit code, when it has ended by itself. */
+  /** The exit code, when the process has ended by itself. */
   async ended(): Promise<unknown> {
     const [code] = await this.exited;
     return code;

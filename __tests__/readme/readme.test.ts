@@ -8,13 +8,13 @@ import { type RedisServer, startRedis } from '../../scripts/redis';
 import { describeReal } from '../support/redis';
 
 const root = join(__dirname, '../..');
-/** Inside of the project, so that the blocks find its packages. */
+/** Inside the project, so that the blocks find its packages. */
 const folder = join(__dirname, '.blocks');
 const run = promisify(execFile);
 
 const pages = ['README.md', 'docs/with-java-services.md', 'docs/segmented-lock.md'];
 
-/** The TypeScript blocks of the pages, each a module of its own, as their readers would paste them. */
+/** The TypeScript blocks of the pages, each a module of its own, as a reader would paste it. */
 async function blocks(): Promise<string[]> {
   const texts = await Promise.all(pages.map((page) => readFile(join(root, page), 'utf8')));
   return texts.flatMap((text) => [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code ?? ''));
@@ -83,7 +83,7 @@ describeReal('the code of the README and its pages', () => {
   }, 120_000);
 });
 
-/** As JavaScript that Node 20 runs: decorators and top-level await are for the compiler. */
+/** Compiles to JavaScript for Node 20, which has no decorators. */
 async function asScript(file: string): Promise<string> {
   const code = (await readFile(file, 'utf8')).replace('/index.js', '');
   const imports = code.match(/^import .*$/gm) ?? [];

@@ -9,17 +9,17 @@ const lockTypes = ['spin', 'pub-sub'] as const;
 describePrivate.each(lockTypes)('A %s lock that is handed over', (lockType) => {
   const fixture = RedisFixture.install();
 
-  const warmOn = async (client: RedisClient) => {
+  const openLock = async (client: RedisClient) => {
     const { registry, warnings } = fixture.registry(client, { lockType, idleBetweenTries: 20, fencing: true });
-    // From now on the server knows the scripts.
+    // Loads the scripts into the server.
     await Promise.all([1, 2].map(() => registry.run('warm up', () => undefined)));
     return { lock: registry.obtain('key'), warnings };
   };
 
   it.each(['expired', 'stolen'] as const)(
-    'after it was lost (%s): its holder hears of it, and the next one acquires it by itself',
+    'after it was lost (%s): unlock reports the loss, and the next caller acquires it',
     async (reason) => {
-      const { lock, warnings } = await warmOn(await fixture.connect());
+      const { lock, warnings } = await openLock(await fixture.connect());
       const { lock: name } = fixture.namesOf('key');
       const lost = await lock.lock();
       const waiting = lock.lock();
@@ -40,7 +40,7 @@ describePrivate.each(lockTypes)('A %s lock that is handed over', (lockType) => {
     },
   );
 
-  it('by a script that is executed twice is handed over once', async () => {
+  it('by a script that is executed twice has one new owner', async () => {
     const client = await fixture.connect();
     let repeats = 0;
     const repeating: RedisClient = {
@@ -50,7 +50,7 @@ describePrivate.each(lockTypes)('A %s lock that is handed over', (lockType) => {
         return client.evalSha(sha1, options);
       },
     };
-    const { lock, warnings } = await warmOn(repeating);
+    const { lock, warnings } = await openLock(repeating);
     const first = await lock.lock();
     const waiting = lock.lock({ ttl: 5_000 });
     repeats = 1;
@@ -66,9 +66,9 @@ describePrivate.each(lockTypes)('A %s lock that is handed over', (lockType) => {
     expect(warnings).toEqual([]);
   });
 
-  it('is handed over, and given back, also when the server is out of memory, where nobody can acquire', async () => {
-    const { lock, warnings } = await warmOn(await fixture.connect());
-    const other = await warmOn(await fixture.connect());
+  it('is handed over and released also when the server is out of memory and refuses acquisitions', async () => {
+    const { lock, warnings } = await openLock(await fixture.connect());
+    const other = await openLock(await fixture.connect());
     const first = await lock.lock();
     const waiting = lock.lock();
     await fixture.admin.configSet({ 'maxmemory-policy': 'noeviction', maxmemory: '1' });
@@ -93,23 +93,23 @@ describePrivate.each(lockTypes)('A %s lock that is handed over', (lockType) => {
 describePrivate.each(lockTypes)('A %s lock on a server without UNLINK', (lockType) => {
   const fixture = RedisFixture.install('--rename-command', 'UNLINK', '');
 
-  it('is handed over, given up at the end of a slice, and given back', async () => {
+  it('is handed over, released at the end of a time slice, and released', async () => {
     const processes = await Promise.all(
       [1, 2].map(() => fixture.process({ lockType, idleBetweenTries: 10, handOver: 5 })),
     );
     const oracle = new Oracle(fixture.admin);
-    const turns = new Map<number, number>();
+    const acquisitions = new Map<number, number>();
     await Promise.all(
       processes.flatMap(({ registry }, process) =>
         Array.from({ length: 3 }, async () => {
           for (let round = 0; round < 10; round++) {
             await registry.run('key', () => oracle.section(() => undefined));
-            turns.set(process, (turns.get(process) ?? 0) + 1);
+            acquisitions.set(process, (acquisitions.get(process) ?? 0) + 1);
           }
         }),
       ),
     );
-    expect([...turns.values()]).toEqual([30, 30]);
+    expect([...acquisitions.values()]).toEqual([30, 30]);
     expect(oracle.violations).toEqual([]);
     expect(await fixture.isHeld('key')).toBe(false);
     expect(await fixture.calls('del')).toBeGreaterThan(0);

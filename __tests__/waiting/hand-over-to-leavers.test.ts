@@ -25,13 +25,13 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       const { proxy: made, client } = await fixture.proxied();
       proxy = made;
       ({ registry } = fixture.registry(client, { lockType, idleBetweenTries: 20, expireAfter: TTL }));
-      // From now on the server knows the scripts.
+      // Loads the scripts into the server.
       await Promise.all([1, 2].map(() => registry.run('warm up', () => undefined)));
       lock = registry.obtain('key');
       holder = await lock.lock();
     });
 
-    /** The holder gives it back; Redis hands it over, and its answer does not arrive. Answers with the next owner. */
+    /** The holder unlocks and Redis hands over, but the reply is held back. Resolves to the new owner. */
     const handOver = async (): Promise<{ unlocking: Promise<void>; next: string | null }> => {
       const before = await owner();
       proxy.replies.hold = true;
@@ -40,14 +40,14 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       return { unlocking, next: await owner() };
     };
 
-    it('by its signal is rejected at once, and the one behind it gets the same lease without a request', async () => {
+    it('by its signal is rejected at once, and the next waiter gets the same grant without a request', async () => {
       const stop = new AbortController();
-      const leaving = expect(lock.lock({ signal: stop.signal })).rejects.toBe('enough');
+      const leaving = expect(lock.lock({ signal: stop.signal })).rejects.toBe('aborted');
       const behind = lock.lock();
       const { unlocking, next } = await handOver();
       const requests = await fixture.requests();
       const aborted = performance.now();
-      stop.abort('enough');
+      stop.abort('aborted');
       await leaving;
       expect(performance.now() - aborted).toBeLessThan(SLACK);
       proxy.replies.hold = false;
@@ -60,10 +60,10 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       expect(await fixture.isHeld('key')).toBe(false);
     });
 
-    it('by its waitTime is told so in time, and the one behind it gets the lock', async () => {
-      const late = lock.lock({ waitTime: 150 });
-      const leaving = expect(late).rejects.toMatchObject({ name: 'LockTimeoutError' });
-      const took = elapsed(late);
+    it('by its waitTime is rejected in time, and the next waiter gets the lock', async () => {
+      const timingOut = lock.lock({ waitTime: 150 });
+      const leaving = expect(timingOut).rejects.toMatchObject({ name: 'LockTimeoutError' });
+      const took = elapsed(timingOut);
       const behind = lock.lock();
       const { unlocking } = await handOver();
       await leaving;
@@ -74,12 +74,12 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       expect(await fixture.isHeld('key')).toBe(false);
     });
 
-    it('leaves it to the one behind it, also when that one asks for another ttl', async () => {
+    it('leaves the lock to the next waiter, also when that one has another ttl', async () => {
       const stop = new AbortController();
-      const leaving = expect(lock.lock({ signal: stop.signal })).rejects.toBe('enough');
+      const leaving = expect(lock.lock({ signal: stop.signal })).rejects.toBe('aborted');
       const behind = lock.lock({ ttl: 5_000 });
       const { unlocking, next } = await handOver();
-      stop.abort('enough');
+      stop.abort('aborted');
       await leaving;
       proxy.replies.hold = false;
       await unlocking;
@@ -93,11 +93,11 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       expect(await fixture.isHeld('key')).toBe(false);
     });
 
-    it('and that was the last one leaves no key behind (P2)', async () => {
+    it('as the last waiter leaves no key behind (P2)', async () => {
       const stop = new AbortController();
-      const leaving = expect(lock.lock({ signal: stop.signal })).rejects.toBe('enough');
+      const leaving = expect(lock.lock({ signal: stop.signal })).rejects.toBe('aborted');
       const { unlocking } = await handOver();
-      stop.abort('enough');
+      stop.abort('aborted');
       await leaving;
       proxy.replies.hold = false;
       await unlocking;
@@ -105,7 +105,7 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       expect(lock.isAcquiredInThisProcess).toBe(false);
     });
 
-    it('since the registry is closed is rejected at once, and leaves no key behind (P2)', async () => {
+    it('by `close` is rejected at once, and leaves no key behind (P2)', async () => {
       const leaving = Promise.all(
         [1, 2].map(() => expect(lock.lock()).rejects.toMatchObject({ name: 'RegistryClosedError' })),
       );
@@ -120,15 +120,15 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       await until(async () => !(await fixture.isHeld('key')));
     });
 
-    it('at whatever moment: the others get their turns, alone, and no key is left', async () => {
+    it('at a random moment: the others acquire the lock without overlap, and no key is left', async () => {
       const oracle = new Oracle(fixture.admin);
-      let given = 0;
+      let acquired = 0;
       const outcomes = Promise.allSettled(
         Array.from({ length: 200 }, async (_, caller) => {
-          const patience = caller % 3 === 0 ? { signal: AbortSignal.timeout(Math.ceil(Math.random() * 150)) } : {};
+          const abort = caller % 3 === 0 ? { signal: AbortSignal.timeout(Math.ceil(Math.random() * 150)) } : {};
           const ttl = caller % 2 === 0 ? {} : { ttl: TTL };
-          const lease = await lock.lock({ ...patience, ...ttl });
-          given++;
+          const lease = await lock.lock({ ...abort, ...ttl });
+          acquired++;
           await oracle.section(() => undefined);
           await lease.unlock();
         }),
@@ -137,7 +137,7 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       const rejected = (await outcomes).filter(({ status }) => status === 'rejected');
       expect(rejected.length).toBeLessThanOrEqual(67);
       for (const outcome of rejected) expect(outcome).toMatchObject({ reason: { name: 'TimeoutError' } });
-      expect(given).toBe(200 - rejected.length);
+      expect(acquired).toBe(200 - rejected.length);
       expect(oracle.violations).toEqual([]);
       await until(async () => !(await fixture.isHeld('key')));
     });

@@ -10,12 +10,12 @@ const ROUNDS = 5;
 
 type HandOver = Pick<RedisLockRegistryOptions, 'handOver'>;
 
-describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock that callers of one process want', (lockType) => {
+describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending callers of one process', (lockType) => {
   const fixture = RedisFixture.install();
 
-  const warm = async (options: Partial<RedisLockRegistryOptions> = {}) => {
+  const openRegistry = async (options: Partial<RedisLockRegistryOptions> = {}) => {
     const { registry } = await fixture.process({ lockType, idleBetweenTries: 100, ...options });
-    // From now on the server knows the scripts.
+    // Loads the scripts into the server.
     await Promise.all([1, 2].map(() => registry.run('warm up', () => undefined)));
     return registry;
   };
@@ -26,8 +26,8 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock that callers of on
   it.each([
     ['handed over', handOver, 1.0, 1.1],
     ['released and acquired, with handOver: 0', noHandOver, 2.0, 2.1],
-  ])('is %s: requests for each acquisition, and the order', async (_, options, least, most) => {
-    const registry = await warm({ ...options, fencing: true });
+  ])('is %s: with this number of requests for each acquisition, in FIFO order', async (_, options, least, most) => {
+    const registry = await openRegistry({ ...options, fencing: true });
     const before = await fixture.requests();
     const [order, tokens] = [[] as number[], [] as number[]];
     await Promise.all(
@@ -43,14 +43,14 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock that callers of on
     const sent = (await fixture.requests()) - before;
     expect(sent / (CALLERS * ROUNDS)).toBeGreaterThanOrEqual(least);
     expect(sent / (CALLERS * ROUNDS)).toBeLessThanOrEqual(most);
-    // Whoever gave it back came back to the end of the queue.
+    // A caller that released and locks again is at the end of the queue.
     expect(order).toEqual(Array.from({ length: CALLERS * ROUNDS }, (_, turn) => turn % CALLERS));
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
     expect(await fixture.isHeld('key')).toBe(false);
   });
 
-  it('is held by one caller at a time, for an independent judge', async () => {
-    const registry = await warm({ fencing: true });
+  it('is held by one caller at a time', async () => {
+    const registry = await openRegistry({ fencing: true });
     const oracle = new Oracle(fixture.admin);
     await Promise.all(
       Array.from({ length: 200 }, () =>
@@ -61,8 +61,8 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock that callers of on
     expect(oracle.violations).toEqual([]);
   });
 
-  it('gives each holder an owner value, a signal, a deadline and a token of its own', async () => {
-    const registry = await warm({ fencing: true });
+  it('gives each holder its own owner value, signal, deadline and token', async () => {
+    const registry = await openRegistry({ fencing: true });
     const { lock } = fixture.namesOf('key');
     const ttls = [60_000, 5_000, 90_000.5, 1_000, 30_000, 30_000];
     const [owners, leases] = [[] as (string | null)[], [] as Lease[]];
@@ -73,7 +73,7 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock that callers of on
           async (lease) => {
             owners.push(await fixture.admin.get(lock));
             const life = await fixture.admin.pTTL(lock);
-            // As long as it was asked for, not as long as the one before asked.
+            // The ttl of this call, not that of the holder before.
             expect(life).toBeLessThanOrEqual(Math.ceil(ttl));
             expect(life).toBeGreaterThan(ttl - 900);
             expect(lease.remaining).toBeLessThanOrEqual(life);
@@ -99,8 +99,8 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock that callers of on
     expect(await fixture.isHeld('key')).toBe(false);
   });
 
-  it('loses the lease of one holder, and not those after it', async () => {
-    const registry = await warm();
+  it('loses the lease of one holder, but not those of later holders', async () => {
+    const registry = await openRegistry();
     const lock = registry.obtain('key');
     const [first, second] = [lock.lock({ ttl: 100, renew: false }), lock.lock({ ttl: 30_000 })];
     const lost = await first;

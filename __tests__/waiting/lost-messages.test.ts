@@ -5,32 +5,32 @@ import { until } from '../support/until';
 import { withLag } from './lag';
 import { RedisFixture } from './redis-fixture';
 
-/** ms after the end of the key's life by which everybody who was not told has looked again (P9). */
+/** ms after the expiry of the key within which every waiter without a notification has polled (P9). */
 const LATE = 100;
 
-/** ms; what is left of the holder's key when it is given back unheard. */
+/** ms; ttl of the holder's key. */
 const LIFE = 600;
 
-describePrivate('A wake-up that is lost', () => {
+describePrivate('A notification that is lost', () => {
   const fixture = RedisFixture.install();
   const keys = Array.from({ length: 5 }, (_, i) => `key-${i}`);
 
-  /** Waits for keys of foreign holders; answers with the ms after the end of their lives at which the last one was had. */
+  /** Waits for the keys of other holders; resolves to the ms between their expiry and the last acquisition. */
   const lateness = async (wait: (key: string) => Promise<unknown>, meanwhile: () => Promise<unknown>) => {
     const { result, lag } = await withLag(fixture.admin, async () => {
       await Promise.all(keys.map((key) => fixture.holdAsOther(key, LIFE)));
       const heldAt = performance.now();
-      const had = keys.map(async (key) => {
+      const acquired = keys.map(async (key) => {
         await wait(key);
         return performance.now() - heldAt - LIFE;
       });
       await meanwhile();
-      return Math.max(...(await Promise.all(had)));
+      return Math.max(...(await Promise.all(acquired)));
     });
     return { late: result, allowed: LATE + lag };
   };
 
-  it.each(['SUBSCRIBE', 'channels'])('since %s is denied: waiting polls, with one warning (P9)', async (what) => {
+  it.each(['SUBSCRIBE', 'channels'])('because %s is denied: waiters poll, with one warning (P9)', async (what) => {
     const rule = what === 'channels' ? 'resetchannels' : '-subscribe';
     const { registry, warnings } = fixture.registry(await fixture.connect(await fixture.user(rule)), {
       idleBetweenTries: 50,
@@ -41,7 +41,7 @@ describePrivate('A wake-up that is lost', () => {
     );
     expect(late).toBeGreaterThan(-50);
     expect(late).toBeLessThanOrEqual(allowed);
-    // What is given back early is had at the next look.
+    // A lock that is released before its expiry is acquired at the next poll.
     await fixture.holdAsOther('early');
     const waiting = registry.run('early', () => 'entered');
     await fixture.releaseAsOther('early');
@@ -54,7 +54,7 @@ describePrivate('A wake-up that is lost', () => {
     expect(await fixture.listeners()).toEqual([]);
   });
 
-  it('in CLIENT KILL TYPE pubsub, though the keys stay: nobody waits beyond their lives (P9)', async () => {
+  it('by CLIENT KILL TYPE pubsub, while the keys are held: no waiter waits beyond their expiry (P9)', async () => {
     const { registry, warnings } = await fixture.process();
     const { late, allowed } = await lateness(
       (key) => registry.run(key, () => undefined),
@@ -68,24 +68,24 @@ describePrivate('A wake-up that is lost', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('in CLIENT KILL TYPE pubsub, just when the keys are given back: had as soon as it is resubscribed', async () => {
+  it('by CLIENT KILL TYPE pubsub, at the release of the keys: acquired after the resubscription', async () => {
     const { registry } = await fixture.process();
     let givenBack = 0;
     const { result, lag } = await withLag(fixture.admin, async () => {
       await Promise.all(keys.map((key) => fixture.holdAsOther(key)));
-      const had = keys.map((key) => registry.run(key, () => undefined));
+      const acquired = keys.map((key) => registry.run(key, () => undefined));
       await until(async () => (await fixture.channels()).length === keys.length);
       await fixture.untilIdle();
       givenBack = performance.now();
       const killing = fixture.admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']);
       await Promise.all([killing, ...keys.map((key) => fixture.releaseAsOther(key))]);
-      await Promise.all(had);
+      await Promise.all(acquired);
       return performance.now() - givenBack;
     });
     expect(result).toBeLessThanOrEqual(LATE + lag);
   });
 
-  it('by a network that drops it: nobody waits longer than what the key had to live (P9)', async () => {
+  it('by the network: no waiter waits beyond the expiry of the key (P9)', async () => {
     const { proxy, client: subscriber } = await fixture.proxied();
     const { registry, warnings } = fixture.registry(await fixture.connect(), { subscriber });
     const { late, allowed } = await lateness(
@@ -97,14 +97,14 @@ describePrivate('A wake-up that is lost', () => {
         await Promise.all(keys.map((key) => fixture.releaseAsOther(key)));
       },
     );
-    expect(late).toBeGreaterThan(-50); // nobody was told
+    expect(late).toBeGreaterThan(-50); // no waiter was notified
     expect(late).toBeLessThanOrEqual(allowed);
     expect(warnings).toEqual([]);
     proxy.blackHole = false;
     proxy.reset();
   });
 
-  it('by a network that drops it: nobody waits longer than ten idle intervals either, however long the key lives', async () => {
+  it('by the network: no waiter waits longer than ten poll intervals, for any ttl of the key', async () => {
     const { proxy, client: subscriber } = await fixture.proxied();
     const { registry } = fixture.registry(await fixture.connect(), { subscriber, idleBetweenTries: 40 });
     await fixture.holdAsOther('key');
@@ -119,20 +119,20 @@ describePrivate('A wake-up that is lost', () => {
     proxy.reset();
   });
 
-  it('between an unsubscribe in flight and a subscribe: none is', async () => {
+  it('between an unsubscribe in flight and a subscribe does not occur', async () => {
     const { proxy, client: subscriber } = await fixture.proxied();
     const { registry } = fixture.registry(await fixture.connect(), { subscriber });
-    const wait = async (whenAsleep: () => Promise<unknown>) => {
+    const wait = async (whenWaiting: () => Promise<unknown>) => {
       await fixture.holdAsOther('key');
       const waiting = registry.run('key', () => undefined);
-      await whenAsleep();
+      await whenWaiting();
       await fixture.releaseAsOther('key');
       const givenBack = performance.now();
       await waiting;
       return performance.now() - givenBack;
     };
     await wait(() => fixture.untilIdle());
-    // The channel lingers; its unsubscribe will be carried out, and not be answered.
+    // The channel lingers; its unsubscribe is executed, but its reply is held back.
     proxy.replies.hold = true;
     await until(async () => (await fixture.channels()).length === 0);
     const took = await wait(async () => {
@@ -144,13 +144,13 @@ describePrivate('A wake-up that is lost', () => {
     expect(took).toBeLessThan(SLACK);
   });
 
-  describe('with its connection, for good', () => {
+  describe('with its connection, permanently', () => {
     const clients = {
       'redis 6': () => fixture.connect({ reconnectStrategy: false }),
       'redis 5': () => fixture.connectWithRedis5(false),
     };
 
-    it.each(['redis 6', 'redis 5'] as const)('(%s): the next one is heard again, or is polled for', async (version) => {
+    it.each(['redis 6', 'redis 5'] as const)('(%s): the next wait is notified again, or polls', async (version) => {
       const client = await clients[version]();
       const { registry } = fixture.registry(client, { idleBetweenTries: 50 });
       await fixture.holdAsOther('key', LIFE);

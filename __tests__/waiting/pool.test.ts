@@ -5,20 +5,20 @@ import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
 import { RedisFixture } from './redis-fixture';
 
-describePrivate('Waiting through a pool, which cannot listen', () => {
+describePrivate('Waiting through a pool, which cannot subscribe', () => {
   const fixture = RedisFixture.install();
 
-  const waitsFor = async (registry: RedisLockRegistry, key: string, asleep: () => unknown) => {
+  const waitsFor = async (registry: RedisLockRegistry, key: string, isWaiting: () => unknown) => {
     await fixture.holdAsOther(key);
     const waiting = registry.run(key, () => 'entered');
-    await until(asleep);
+    await until(isWaiting);
     await fixture.releaseAsOther(key);
     const givenBack = performance.now();
     expect(await waiting).toBe('entered');
     expect(performance.now() - givenBack).toBeLessThan(SLACK);
   };
 
-  it('polls, and warns of it exactly once', async () => {
+  it('polls, with exactly one warning', async () => {
     const { registry, warnings } = fixture.registry(await fixture.connectPool(), { idleBetweenTries: 20 });
     for (const key of ['one', 'two', 'three']) {
       const before = await fixture.requests();
@@ -33,7 +33,7 @@ describePrivate('Waiting through a pool, which cannot listen', () => {
     expect(await fixture.listeners()).toEqual([]);
   });
 
-  it('sleeps until it is told with the option `subscriber`, without a warning', async () => {
+  it('sleeps until it is notified through the option `subscriber`, without a warning', async () => {
     const subscriber = await fixture.connect();
     const { registry, warnings } = fixture.registry(await fixture.connectPool(), { subscriber });
     for (const key of ['one', 'two']) {

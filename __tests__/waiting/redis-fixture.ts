@@ -8,26 +8,26 @@ import { type TestClient, uniqueKey } from '../support/redis';
 
 type Options = Partial<RedisLockRegistryOptions>;
 
-/** Commands that a registry sends; what its scripts do inside does not count. */
+/** Commands that a registry sends; calls in its scripts do not count. */
 const SENT = ['eval', 'evalsha', 'subscribe', 'unsubscribe', 'ssubscribe', 'sunsubscribe'];
 
-/** What a lock is called in Redis, and the channels on which its release is told. */
+/** The name of a lock in Redis, and the channels on which its release is published. */
 export interface Names {
   readonly lock: string;
   readonly channel: string;
   readonly legacyChannel: string;
 }
 
-/** A server of a file's own, the registries and clients of one test, and what can be seen of them at the server. */
+/** A private server, the registries and clients of one test, and statistics of the server. */
 export class RedisFixture {
-  /** Of the registries of the current test. */
+  /** The registryKey of the current test. */
   registryKey = '';
   readonly #serverArgs: readonly string[];
   #redis: PrivateRedis | undefined;
   #admin: TestClient | undefined;
   readonly #ended: (() => Promise<void> | void)[] = [];
 
-  /** Registers the hooks that set the fixture for the tests of the surrounding `describe`. */
+  /** Registers the hooks that open the fixture for the tests of the surrounding `describe`. */
   static install(...serverArgs: string[]): RedisFixture {
     const fixture = new RedisFixture(serverArgs);
     beforeAll(() => fixture.#open());
@@ -53,7 +53,7 @@ export class RedisFixture {
       try {
         await end();
       } catch (error) {
-        failures.push(error); // what comes after it must be ended all the same
+        failures.push(error); // the other cleanups must run too
       }
     }
     if (failures.length > 0) throw failures[0];
@@ -64,13 +64,13 @@ export class RedisFixture {
     return this.#redis;
   }
 
-  /** A connection that no lock uses. */
+  /** An independent connection. */
   get admin(): TestClient {
     if (this.#admin === undefined) throw new Error('The fixture is not open yet');
     return this.#admin;
   }
 
-  /** A client as of one process, for the current test. */
+  /** A client for the current test, as of one process. */
   async connect(options: ClientOptions = {}, address = this.redis.address): Promise<TestClient> {
     const client = await connectTo(address, options);
     this.#ended.push(() => {
@@ -79,9 +79,9 @@ export class RedisFixture {
     return client;
   }
 
-  /** Where the version of the protocol matters: a client of redis 6 that can do nothing but listen once it listens. */
+  /** A client of redis 6 with RESP2: after its first SUBSCRIBE it accepts no other commands. */
   async connectWithResp2(): Promise<TestClient> {
-    // node-redis has another type for it, which differs in the replies of commands only.
+    // Its type differs in the replies of commands only.
     const client = createClient({ socket: this.redis.address, RESP: 2 }) as unknown as TestClient;
     client.on('error', () => {});
     this.#ended.push(() => client.destroy());
@@ -109,7 +109,7 @@ export class RedisFixture {
     return pool;
   }
 
-  /** The name of a user who may do everything but what the rules take away. */
+  /** A user with all rights, changed by the rules. */
   async user(...rules: string[]): Promise<{ username: string; password: string }> {
     const username = uniqueKey('user').replaceAll(':', '-');
     await this.admin.sendCommand(['ACL', 'SETUSER', username, 'on', '>secret', '~*', '&*', '+@all', ...rules]);
@@ -123,7 +123,7 @@ export class RedisFixture {
   }
 
   /**
-   * A registry as of one process. Unless it is told otherwise it polls so seldom that whoever gets a lock soon was told.
+   * A registry as of one process. By default it polls so rarely that a fast acquisition proves a notification.
    */
   registry(client: RedisClient, options: Options = {}): { registry: RedisLockRegistry; warnings: LockWarning[] } {
     const warnings: LockWarning[] = [];
@@ -138,7 +138,7 @@ export class RedisFixture {
     return { registry, warnings };
   }
 
-  /** A registry with a client of its own. */
+  /** A registry with its own client. */
   async process(options: Options = {}): Promise<{ registry: RedisLockRegistry; warnings: LockWarning[] }> {
     return this.registry(await this.connect(), options);
   }
@@ -149,12 +149,12 @@ export class RedisFixture {
     return { lock, channel: `${legacyChannel}:${lock}`, legacyChannel };
   }
 
-  /** As a Spring client that has the lock, or as somebody whom this library does not know. */
+  /** Sets the lock as a Spring client does, or any other owner. */
   async holdAsOther(key: string, ttl = 60_000): Promise<void> {
-    await this.admin.set(this.namesOf(key).lock, 'somebody', { PX: ttl });
+    await this.admin.set(this.namesOf(key).lock, 'another', { PX: ttl });
   }
 
-  /** Gives back what `hold` took, and tells of it, as Spring's PUB_SUB_LOCK does. */
+  /** Releases what `holdAsOther` set, with a message, as Spring's PUB_SUB_LOCK does. */
   async releaseAsOther(key: string): Promise<void> {
     const { lock, channel } = this.namesOf(key);
     await this.admin.multi().unlink(lock).publish(channel, lock).exec();
@@ -164,32 +164,32 @@ export class RedisFixture {
     return this.admin.exists(this.namesOf(key).lock).then((count) => count === 1);
   }
 
-  /** Channels of the current test's registries that somebody listens on. */
+  /** Channels of the current test that have subscribers. */
   async channels(): Promise<string[]> {
     return (await this.admin.pubSubChannels(`*${this.registryKey}*`)).sort();
   }
 
-  /** Connections that listen on some channel. */
+  /** Connections that have subscribed to a channel. */
   async listeners(): Promise<number[]> {
     return (await this.admin.clientList({ TYPE: 'PUBSUB' })).map(({ id }) => id);
   }
 
-  /** Connections that the server has accepted, ever. */
+  /** Connections that the server has accepted since its start. */
   async connections(): Promise<number> {
     return Number(/^total_connections_received:(\d+)/m.exec(await this.admin.info('stats'))?.[1]);
   }
 
-  /** How often one command was carried out. */
+  /** Executions of one command. */
   calls(command: string): Promise<number> {
     return callsOf(this.admin, [command]);
   }
 
-  /** Requests of all registries to the server so far. */
+  /** Requests of all registries to the server. */
   requests(): Promise<number> {
     return requestsOf(this.admin);
   }
 
-  /** Resolves when nobody has sent a request for a moment: whoever waits is asleep. */
+  /** Resolves when no registry has sent a request for 80 ms: all waiters are asleep. */
   async untilIdle(): Promise<void> {
     let before = -1;
     let since = 0;
@@ -201,7 +201,7 @@ export class RedisFixture {
   }
 }
 
-/** Requests of registries to this server so far. */
+/** Requests of registries to this server. */
 export function requestsOf(admin: TestClient): Promise<number> {
   return callsOf(admin, SENT);
 }

@@ -5,19 +5,19 @@ import { SLACK } from '../contract/timing';
 import { describePrivate } from '../support/private-redis';
 import { RedisFixture } from './redis-fixture';
 
-/** Keeps the lock in this process with so many callers until it is told to stop; answers with their turns. */
-function occupy(registry: RedisLockRegistry, callers: number): { turns(): number; stop(): Promise<void> } {
-  let [turns, stopped] = [0, false];
+/** Contends for the lock with several callers of this process until `stop`, and counts their acquisitions. */
+function occupy(registry: RedisLockRegistry, callers: number): { acquisitions(): number; stop(): Promise<void> } {
+  let [acquisitions, stopped] = [0, false];
   const occupying = Array.from({ length: callers }, async () => {
     while (!stopped) {
       await registry.run('key', () => {
-        turns++;
+        acquisitions++;
         return sleep(2);
       });
     }
   });
   return {
-    turns: () => turns,
+    acquisitions: () => acquisitions,
     async stop() {
       stopped = true;
       await Promise.all(occupying);
@@ -25,13 +25,13 @@ function occupy(registry: RedisLockRegistry, callers: number): { turns(): number
   };
 }
 
-describePrivate.each(['spin', 'pub-sub'] as const)('A process whose callers always want a %s lock', (lockType) => {
+describePrivate.each(['spin', 'pub-sub'] as const)('A process that always contends for a %s lock', (lockType) => {
   const fixture = RedisFixture.install();
   const HAND_OVER = 100;
   const IDLE = 20;
   const options = { lockType, handOver: HAND_OVER, idleBetweenTries: IDLE };
 
-  it('lets another process have it after its slice of time', async () => {
+  it('lets another process acquire it after its time slice', async () => {
     const [{ registry }, other] = [await fixture.process(options), await fixture.process(options)];
     const occupation = occupy(registry, 4);
     for (let round = 0; round < 5; round++) {
@@ -43,11 +43,11 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A process whose callers alwa
     expect(await fixture.isHeld('key')).toBe(false);
   });
 
-  it('keeps it beyond its slice when nobody else waits, with hardly a request more', async () => {
+  it('keeps it beyond its time slice when no other process waits, with hardly any more requests', async () => {
     const slice = 50;
     const { registry } = await fixture.process({ ...options, handOver: slice });
     if (lockType === 'pub-sub') {
-      // It had to wait once, so that it listens itself: nobody else than itself is told.
+      // After a wait of its own it is subscribed, and is the only one that is notified.
       await fixture.holdAsOther('key');
       const waiting = registry.run('key', () => undefined);
       await fixture.untilIdle();
@@ -61,8 +61,8 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A process whose callers alwa
     await occupation.stop();
     const elapsed = performance.now() - started;
     const sent = (await fixture.requests()) - before;
-    // One for each turn, and the release. Spin gives it up at the end of every slice, and cannot know that it was for nothing.
+    // One for each acquisition, and the release. Spin releases at the end of every slice: it cannot know of other waiters.
     const gaveUp = lockType === 'spin' ? Math.ceil(elapsed / slice) : 0;
-    expect(sent).toBeLessThanOrEqual(occupation.turns() + 1 + gaveUp + 2);
+    expect(sent).toBeLessThanOrEqual(occupation.acquisitions() + 1 + gaveUp + 2);
   });
 });

@@ -8,15 +8,18 @@ import { RedisFixture } from './redis-fixture';
 describePrivate("In the messages of Spring Integration's RedisLockRegistry", () => {
   const fixture = RedisFixture.install();
 
-  /** Everything that is told on the channels of the current test. */
-  const eavesdrop = async (): Promise<[string, string][]> => {
-    const ear: TestClient = await fixture.connect();
-    const heard: [string, string][] = [];
-    await ear.pSubscribe(`${fixture.registryKey}-channel*`, (message, channel) => void heard.push([channel, message]));
-    return heard;
+  /** All messages on the channels of the current test. */
+  const recordMessages = async (): Promise<[string, string][]> => {
+    const subscriber: TestClient = await fixture.connect();
+    const messages: [string, string][] = [];
+    await subscriber.pSubscribe(
+      `${fixture.registryKey}-channel*`,
+      (message, channel) => void messages.push([channel, message]),
+    );
+    return messages;
   };
 
-  it('the name of the lock on its own channel wakes whoever waits for it', async () => {
+  it('the name of a lock on its channel wakes its waiters', async () => {
     const { registry } = await fixture.process();
     const { lock, channel } = fixture.namesOf('key');
     await fixture.holdAsOther('key');
@@ -24,13 +27,13 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
     await until(async () => (await fixture.channels()).length === 1);
     await fixture.untilIdle();
     await fixture.admin.unlink(lock);
-    const told = performance.now();
+    const published = performance.now();
     expect(await fixture.admin.publish(channel, lock)).toBe(1);
     expect(await waiting).toBe('entered');
-    expect(performance.now() - told).toBeLessThan(SLACK);
+    expect(performance.now() - published).toBeLessThan(SLACK);
   });
 
-  it('another body wakes nobody, whatever it is', async () => {
+  it('any other body wakes no waiter', async () => {
     const { registry } = await fixture.process();
     const { lock, channel } = fixture.namesOf('key');
     await fixture.holdAsOther('key');
@@ -47,20 +50,20 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
     expect(await waiting).toBe('entered');
   });
 
-  it('a release is told in, on the one channel, by every lock type that Spring can wait for', async () => {
-    const heard = await eavesdrop();
+  it('a release is published on one channel, by every lock type that Spring can wait for', async () => {
+    const messages = await recordMessages();
     const { lock, channel } = fixture.namesOf('key');
     for (const lockType of ['spin', 'pub-sub'] as const) {
       await (await fixture.process({ lockType })).registry.run('key', () => undefined);
     }
-    await until(() => heard.length >= 2);
-    expect(heard).toEqual([
+    await until(() => messages.length >= 2);
+    expect(messages).toEqual([
       [channel, lock],
       [channel, lock],
     ]);
   });
 
-  it('a release by a spin lock wakes whoever waits with pub-sub', async () => {
+  it('a release by a spin lock wakes pub-sub waiters', async () => {
     const { registry: spinning } = await fixture.process({ lockType: 'spin' });
     const { registry } = await fixture.process();
     const lease = await spinning.obtain('key').lock();
@@ -73,19 +76,19 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
     expect(performance.now() - released).toBeLessThan(SLACK);
   });
 
-  it('older versions are told on the channel that they listen on, with `legacyChannel`', async () => {
-    const heard = await eavesdrop();
+  it('a release is also published on the channel of older versions, with `legacyChannel`', async () => {
+    const messages = await recordMessages();
     const { lock, channel, legacyChannel } = fixture.namesOf('key');
     for (const lockType of ['spin', 'pub-sub'] as const) {
       const { registry } = await fixture.process({ lockType, legacyChannel: true });
       await registry.run('key', () => undefined);
     }
-    await until(() => heard.length >= 4);
-    expect(heard.map(([, body]) => body)).toEqual([lock, lock, lock, lock]);
-    expect(new Set(heard.map(([name]) => name))).toEqual(new Set([channel, legacyChannel]));
+    await until(() => messages.length >= 4);
+    expect(messages.map(([, body]) => body)).toEqual([lock, lock, lock, lock]);
+    expect(new Set(messages.map(([name]) => name))).toEqual(new Set([channel, legacyChannel]));
   });
 
-  it('older versions are heard on theirs, with `legacyChannel`, and only about the lock that is waited for', async () => {
+  it('a message on the channel of older versions wakes only the waiters of its lock, with `legacyChannel`', async () => {
     const { registry } = await fixture.process({ legacyChannel: true });
     const { lock, channel, legacyChannel } = fixture.namesOf('key');
     await fixture.holdAsOther('key');
@@ -98,13 +101,13 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
     await fixture.untilIdle();
     expect(await fixture.requests()).toBe(before);
     await fixture.admin.unlink(lock);
-    const told = performance.now();
+    const published = performance.now();
     expect(await fixture.admin.publish(legacyChannel, lock)).toBe(1);
     expect(await waiting).toBe('entered');
-    expect(performance.now() - told).toBeLessThan(SLACK);
+    expect(performance.now() - published).toBeLessThan(SLACK);
   });
 
-  it('older versions go unheard without `legacyChannel`', async () => {
+  it('the channel of older versions is not subscribed without `legacyChannel`', async () => {
     const { registry } = await fixture.process();
     const { lock, legacyChannel } = fixture.namesOf('key');
     await fixture.holdAsOther('key');
@@ -115,22 +118,22 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
     expect(await waiting).toBe('entered');
   });
 
-  it('nothing is told by whoever has no rights on channels: it releases all the same, and others look by themselves', async () => {
-    const heard = await eavesdrop();
-    const mute = await fixture.connect(await fixture.user('resetchannels'));
-    const { registry: muted, warnings } = fixture.registry(mute, { handOver: 1 });
+  it('no release is published without rights on channels, and waiters acquire the lock by polling', async () => {
+    const messages = await recordMessages();
+    const client = await fixture.connect(await fixture.user('resetchannels'));
+    const { registry: unpublished, warnings } = fixture.registry(client, { handOver: 1 });
     const { registry } = await fixture.process({ idleBetweenTries: 30 });
-    const lease = await muted.obtain('key').lock();
+    const lease = await unpublished.obtain('key').lock();
     const waiting = registry.run('key', () => 'entered');
     await until(async () => (await fixture.channels()).length === 1);
     const released = performance.now();
     await lease.unlock();
     expect(await waiting).toBe('entered');
     expect(performance.now() - released).toBeLessThan(10 * 30 + SLACK);
-    // Hand-over too, at the end of a slice and within it.
-    await Promise.all(Array.from({ length: 20 }, () => muted.run('key', () => undefined)));
+    // The same for a hand-over, within a time slice and at its end.
+    await Promise.all(Array.from({ length: 20 }, () => unpublished.run('key', () => undefined)));
     expect(await fixture.isHeld('key')).toBe(false);
-    expect(heard.length).toBeLessThanOrEqual(1); // that of `waiting`
+    expect(messages.length).toBeLessThanOrEqual(1); // from `waiting`
     expect(warnings).toEqual([]);
   });
 });

@@ -5,14 +5,14 @@ import type { TestClient } from '../support/redis';
 import { until } from '../support/until';
 import { RedisFixture } from './redis-fixture';
 
-describePrivate("A subscriber of the caller's", () => {
+describePrivate('A subscriber that the application provides', () => {
   const fixture = RedisFixture.install();
 
   /** Listeners of events that a client has, by event. */
   const listenersOf = (client: TestClient) =>
     Object.fromEntries(client.eventNames().map((event) => [String(event), client.listenerCount(event)]));
 
-  it.each([2, 3])('is used in place of a connection of our own, and not closed (RESP%s)', async (version) => {
+  it.each([2, 3])('is used in place of a duplicate of the client, and not closed (RESP%s)', async (version) => {
     const subscriber = version === 2 ? await fixture.connectWithResp2() : await fixture.connect();
     const { registry, warnings } = fixture.registry(await fixture.connect(), { subscriber });
     const before = { listeners: listenersOf(subscriber), connections: await fixture.connections() };
@@ -20,10 +20,10 @@ describePrivate("A subscriber of the caller's", () => {
     const waiting = registry.run('key', () => 'entered');
     await until(async () => (await fixture.channels()).length === 1);
     await fixture.untilIdle();
-    const told = performance.now();
+    const published = performance.now();
     await fixture.releaseAsOther('key');
     expect(await waiting).toBe('entered');
-    expect(performance.now() - told).toBeLessThan(SLACK);
+    expect(performance.now() - published).toBeLessThan(SLACK);
     expect(await fixture.connections()).toBe(before.connections);
     await registry.close();
     expect(subscriber.isReady).toBe(true);
@@ -32,7 +32,7 @@ describePrivate("A subscriber of the caller's", () => {
     expect(warnings).toEqual([]);
   });
 
-  it('keeps what its owner listens to, on the same channel too', async () => {
+  it('keeps the subscriptions of the application, on the same channel too', async () => {
     const subscriber = await fixture.connect();
     const { registry } = fixture.registry(await fixture.connect(), { subscriber });
     const { channel, lock } = fixture.namesOf('key');
@@ -61,7 +61,7 @@ describePrivate("A subscriber of the caller's", () => {
     await fixture.releaseAsOther('key');
     await Promise.all(waiting);
     await first.registry.close();
-    // The other one still hears.
+    // The other registry is still subscribed.
     await fixture.holdAsOther('key');
     const last = second.registry.run('key', () => 'entered');
     await fixture.untilIdle();
@@ -71,25 +71,22 @@ describePrivate("A subscriber of the caller's", () => {
     expect(await fixture.channels()).toEqual([]);
   });
 
-  // Whether it never answers or refuses: after a while of the one, at once after the other.
-  it.each(['is not connected', 'may not subscribe'])(
-    'that %s costs one warning, and bears no listener',
-    async (how) => {
-      const subscriber = await fixture.connect(how === 'may not subscribe' ? await fixture.user('-subscribe') : {});
-      if (how === 'is not connected') subscriber.destroy();
-      const before = listenersOf(subscriber);
-      const options = { subscriber, idleBetweenTries: 20, commandTimeout: 200 };
-      const { registry, warnings } = fixture.registry(await fixture.connect(), options);
-      for (const key of ['one', 'two']) {
-        await fixture.holdAsOther(key);
-        const waiting = registry.run(key, () => 'entered');
-        await until(() => warnings.length > 0);
-        await fixture.releaseAsOther(key);
-        expect(await waiting).toBe('entered');
-      }
-      await registry.close();
-      expect(warnings).toMatchObject([{ code: 'SUBSCRIBER_UNAVAILABLE' }]);
-      expect(listenersOf(subscriber)).toEqual(before);
-    },
-  );
+  // It does not answer, or it refuses: the warning comes after the command timeout, or at once.
+  it.each(['is not connected', 'may not subscribe'])('that %s costs one warning, and gets no listener', async (how) => {
+    const subscriber = await fixture.connect(how === 'may not subscribe' ? await fixture.user('-subscribe') : {});
+    if (how === 'is not connected') subscriber.destroy();
+    const before = listenersOf(subscriber);
+    const options = { subscriber, idleBetweenTries: 20, commandTimeout: 200 };
+    const { registry, warnings } = fixture.registry(await fixture.connect(), options);
+    for (const key of ['one', 'two']) {
+      await fixture.holdAsOther(key);
+      const waiting = registry.run(key, () => 'entered');
+      await until(() => warnings.length > 0);
+      await fixture.releaseAsOther(key);
+      expect(await waiting).toBe('entered');
+    }
+    await registry.close();
+    expect(warnings).toMatchObject([{ code: 'SUBSCRIBER_UNAVAILABLE' }]);
+    expect(listenersOf(subscriber)).toEqual(before);
+  });
 });

@@ -6,20 +6,20 @@ import { until } from '../support/until';
 import { onDuplicate } from './duplicates';
 import { RedisFixture } from './redis-fixture';
 
-/** ms that a channel stays subscribed when nobody waits any more. */
+/** ms that a channel stays subscribed after the last wait. */
 const LINGER = 1_000;
 
 describePrivate('The pub/sub connection of a registry', () => {
   const fixture = RedisFixture.install();
 
-  it('is not made as long as nobody has to wait for another process', async () => {
+  it('is not opened before a caller waits for another process', async () => {
     const client = await fixture.connect();
     const { registry } = fixture.registry(client);
     const before = await fixture.connections();
     await fixture.holdAsOther('held');
     for (let i = 0; i < 20; i++) await registry.run(`key-${i}`, (lease) => lease.renew());
     expect(await registry.obtain('held').tryLock()).toBeNull();
-    // Callers of one process wait for each other without it.
+    // Callers of one process wait for each other in the local queue.
     await Promise.all(Array.from({ length: 20 }, () => registry.run('shared', () => undefined)));
     expect(await fixture.connections()).toBe(before);
     expect(await fixture.listeners()).toEqual([]);
@@ -27,7 +27,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect(await fixture.connections()).toBe(before);
   });
 
-  it('is made on the first contended wait, and is one however many keys and callers there are', async () => {
+  it('is opened on the first contended wait, one for any number of keys and callers', async () => {
     const { registry, warnings } = await fixture.process();
     const before = await fixture.connections();
     const keys = Array.from({ length: 20 }, (_, i) => `key-${i}`);
@@ -43,7 +43,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('sends one request for a wake-up, however many local callers wait for the key', async () => {
+  it('sends one request for a message, with any number of local waiters of the key', async () => {
     const { registry } = await fixture.process();
     await fixture.holdAsOther('key');
     const callers = Array.from({ length: 100 }, () => registry.run('key', () => undefined));
@@ -51,17 +51,17 @@ describePrivate('The pub/sub connection of a registry', () => {
     await fixture.untilIdle();
     const before = await fixture.requests();
     const { lock, channel } = fixture.namesOf('key');
-    for (let told = 1; told <= 3; told++) {
-      expect(await fixture.admin.publish(channel, lock)).toBe(1); // a hint that comes to nothing
-      await until(async () => (await fixture.requests()) === before + told);
+    for (let sent = 1; sent <= 3; sent++) {
+      expect(await fixture.admin.publish(channel, lock)).toBe(1); // the key is still held
+      await until(async () => (await fixture.requests()) === before + sent);
       await fixture.untilIdle();
-      expect(await fixture.requests()).toBe(before + told);
+      expect(await fixture.requests()).toBe(before + sent);
     }
     await fixture.releaseAsOther('key');
     await Promise.all(callers);
   });
 
-  it('keeps a channel for about a second after the last wait, and is told nothing anew by a wait in between', async () => {
+  it('keeps a channel for about a second after the last wait, and a wait in between sends no SUBSCRIBE', async () => {
     const { registry } = await fixture.process();
     const wait = async () => {
       await fixture.holdAsOther('key');
@@ -83,7 +83,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect(await fixture.calls('subscribe')).toBe(subscribed + 1);
   });
 
-  it('counts who listens: a channel that two keys share stays for the second', async () => {
+  it('keeps a channel that two keys share until the last wait', async () => {
     const { registry } = await fixture.process({ legacyChannel: true });
     await Promise.all(['one', 'two'].map((key) => fixture.holdAsOther(key)));
     const one = registry.run('one', () => undefined);
@@ -101,7 +101,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     await until(async () => (await fixture.channels()).length === 0, { within: LINGER + SLACK });
   });
 
-  it.each(['while somebody waits', 'while a channel lingers'])('leaves nothing behind when closed %s', async (when) => {
+  it.each(['while callers wait', 'while a channel lingers'])('leaves nothing behind when closed %s', async (when) => {
     const { registry } = await fixture.process();
     await Promise.all(['one', 'two'].map((key) => fixture.holdAsOther(key)));
     const waiting = ['one', 'two'].map((key) => registry.obtain(key).lock());
@@ -114,7 +114,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     }
     await registry.close();
     for (const outcome of await outcomes) {
-      if (when === 'while somebody waits') {
+      if (when === 'while callers wait') {
         expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'RegistryClosedError' } });
       } else {
         expect(outcome.status).toBe('fulfilled');
@@ -124,11 +124,11 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect(await fixture.channels()).toEqual([]);
   });
 
-  it('is closed also while it is being made, and comes to nothing', async () => {
+  it('is closed also while it is connecting', async () => {
     const { proxy, client } = await fixture.proxied();
     const { registry, warnings } = fixture.registry(client);
     await fixture.holdAsOther('key');
-    // It is connected, and the greeting is not answered.
+    // It is connected, but the reply to its HELLO is held back.
     onDuplicate(client, () => {
       proxy.replies.hold = true;
     });
@@ -144,7 +144,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('does not try to connect any more when it was closed', async () => {
+  it('does not reconnect after it was closed', async () => {
     const { proxy, client } = await fixture.proxied();
     const { registry, warnings } = fixture.registry(client);
     await fixture.holdAsOther('key');
@@ -160,14 +160,14 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('lives through silence, though its client was made with a socketTimeout, and has an error listener', async () => {
+  it('has an error listener, and outlives a socketTimeout of its client', async () => {
     const { registry, warnings } = await fixture.process();
-    const impatient = await fixture.connect();
+    const client = await fixture.connect();
     const made: TestClient[] = [];
-    onDuplicate(impatient, (copy) => made.push(copy));
-    // Too late for itself, else it would be idle for too long too; in time for its duplicate.
-    Object.assign(impatient.options?.socket ?? {}, { socketTimeout: 100 });
-    const waiters = fixture.registry(impatient);
+    onDuplicate(client, (copy) => made.push(copy));
+    // Set after the client has connected, so that it applies to the duplicate only.
+    Object.assign(client.options?.socket ?? {}, { socketTimeout: 100 });
+    const waiters = fixture.registry(client);
     const lease = await registry.obtain('key').lock();
     const waiting = waiters.registry.run('key', () => 'entered');
     await until(async () => (await fixture.channels()).length === 1);
@@ -181,7 +181,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect([...warnings, ...waiters.warnings]).toEqual([]);
   });
 
-  it('is resubscribed when it is killed, and whoever waits looks again', async () => {
+  it('is resubscribed when it is killed, and the waiters poll once', async () => {
     const { registry, warnings } = await fixture.process();
     await fixture.holdAsOther('key');
     const waiting = registry.run('key', () => 'entered');

@@ -4,39 +4,39 @@ import { join } from 'node:path';
 import { afterAll } from '@jest/globals';
 import type { Answer, Task } from './worker';
 
-const members = new Set<ChildProcess>();
+const children = new Set<ChildProcess>();
 
-// Not left to the tests, which may fail before they come to it: a child keeps Jest alive.
+// A failing test may not reach its own cleanup, and a child process keeps Jest alive.
 afterAll(() => {
-  for (const child of members) child.kill('SIGKILL');
-  members.clear();
+  for (const child of children) child.kill('SIGKILL');
+  children.clear();
 });
 
-/** Processes whose callers want the same lock, for the tests of one file. */
+/** Worker processes for the tests of one file. */
 export class WorkerPool {
-  readonly #members: readonly ChildProcess[];
+  readonly #children: readonly ChildProcess[];
 
   static async start(size: number): Promise<WorkerPool> {
     const workers = new WorkerPool(size);
-    await Promise.all(workers.#members.map(answerOf));
+    await Promise.all(workers.#children.map(answerOf));
     return workers;
   }
 
   private constructor(size: number) {
-    this.#members = Array.from({ length: size }, () => {
+    this.#children = Array.from({ length: size }, () => {
       const child = fork(join(__dirname, 'workers-member.ts'), {
         execArgv: ['-r', require.resolve('esbuild-register')],
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       });
-      members.add(child);
+      children.add(child);
       return child;
     });
   }
 
-  /** Every process does the same, at the same time. */
-  do(task: Task): Promise<Answer[]> {
+  /** Executes the task in every process at the same time. */
+  run(task: Task): Promise<Answer[]> {
     return Promise.all(
-      this.#members.map((child) => {
+      this.#children.map((child) => {
         child.send(task);
         return answerOf(child);
       }),
@@ -44,20 +44,20 @@ export class WorkerPool {
   }
 
   get size(): number {
-    return this.#members.length;
+    return this.#children.length;
   }
 }
 
 async function answerOf(child: ChildProcess): Promise<Answer> {
   const stop = new AbortController();
   const ended = once(child, 'exit', { signal: stop.signal }).then(([code]) => {
-    throw new Error(`A process of the workers ended: ${code}`);
+    throw new Error(`A worker process ended: ${code}`);
   });
   try {
     const [answer] = (await Promise.race([once(child, 'message', { signal: stop.signal }), ended])) as [Answer];
     return answer;
   } finally {
-    ended.catch(() => {}); // `abort` ends what lost the race
+    ended.catch(() => {}); // rejects by the `abort` below
     stop.abort();
   }
 }

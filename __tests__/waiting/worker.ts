@@ -1,11 +1,11 @@
-/** One of several processes whose callers want the same lock. Told what to do by messages. */
+/** A worker process whose callers contend for one lock. It executes one task for each message. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, type RedisClientOptions } from 'redis';
 import { RedisLockRegistry } from '../../lib';
 import type { LockType } from '../../lib/strategies';
 
-/** Where a lock is, and how it is waited for. */
+/** The server, registryKey and type of a lock. */
 export interface LockTarget {
   readonly redis: RedisClientOptions;
   readonly registryKey: string;
@@ -13,11 +13,11 @@ export interface LockTarget {
 }
 
 export type Task =
-  /** So many callers wait for `key`. */
+  /** `callers` callers wait for `key`. */
   | { readonly name: 'wait'; readonly target: LockTarget; readonly key: string; readonly callers: number }
-  /** How much CPU it has used so far. */
-  | { readonly name: 'look at the clock' }
-  /** So many callers take turns in each target, and each turn is `work` ms, for `ms`. */
+  /** Reports the CPU time of the process. */
+  | { readonly name: 'report CPU' }
+  /** For `ms`, `callers` callers acquire the lock of each target in a loop, and hold it for `work` ms. */
   | {
       readonly name: 'compete';
       readonly targets: readonly LockTarget[];
@@ -25,16 +25,16 @@ export type Task =
       readonly work: number;
       readonly ms: number;
     }
-  /** Everybody who waits is rejected. */
+  /** Closes the registry, which rejects all waiters. */
   | { readonly name: 'close' };
 
 export interface Answer {
   /** ms of CPU, user and system. */
   readonly cpu: number;
-  /** In each target. */
-  readonly turns: readonly number[];
+  /** Acquisitions of each target. */
+  readonly acquisitions: readonly number[];
   readonly violations: readonly string[];
-  /** Callers that were rejected since the registry was closed. */
+  /** Callers that were rejected after the registry was closed. */
   readonly rejected: number;
 }
 
@@ -54,29 +54,29 @@ async function registryOn({ redis, registryKey, lockType }: LockTarget): Promise
   return new RedisLockRegistry(await connect(redis), { registryKey, lockType });
 }
 
-/** Counts who is inside, over a connection that no lock uses. */
+/** Counts the callers inside over an independent connection. */
 async function competeIn(target: LockTarget, callers: number, work: number, ms: number) {
-  const [competing, judge] = [await registryOn(target), await connect(target.redis)];
+  const [registry, counter] = [await registryOn(target), await connect(target.redis)];
   const inside = `${target.registryKey}:inside`;
   const violations: string[] = [];
-  let turns = 0;
+  let acquisitions = 0;
   const endsAt = performance.now() + ms;
   await Promise.all(
     Array.from({ length: callers }, async () => {
       while (performance.now() < endsAt) {
-        await competing.run('key', async () => {
+        await registry.run('key', async () => {
           if (performance.now() >= endsAt) return;
-          const entered = await judge.incr(inside);
+          const entered = await counter.incr(inside);
           if (entered !== 1) violations.push(`${target.lockType}: entered as number ${entered}`);
-          turns++;
+          acquisitions++;
           await sleep(work);
-          const left = await judge.decr(inside);
+          const left = await counter.decr(inside);
           if (left !== 0) violations.push(`${target.lockType}: left with ${left} still inside`);
         });
       }
     }),
   );
-  return { turns, violations };
+  return { acquisitions, violations };
 }
 
 async function work(task: Task): Promise<Partial<Answer>> {
@@ -88,7 +88,7 @@ async function work(task: Task): Promise<Partial<Answer>> {
       for (const caller of waiting) caller.catch(() => {}); // counted at the end
       return {};
     }
-    case 'look at the clock': {
+    case 'report CPU': {
       const { user, system } = process.cpuUsage();
       return { cpu: (user + system) / 1_000 };
     }
@@ -96,7 +96,7 @@ async function work(task: Task): Promise<Partial<Answer>> {
       const { callers, work, ms } = task;
       const outcomes = await Promise.all(task.targets.map((target) => competeIn(target, callers, work, ms)));
       return {
-        turns: outcomes.map(({ turns }) => turns),
+        acquisitions: outcomes.map(({ acquisitions }) => acquisitions),
         violations: outcomes.flatMap(({ violations }) => violations),
       };
     }
@@ -109,7 +109,7 @@ async function work(task: Task): Promise<Partial<Answer>> {
 }
 
 function answer(outcome: Partial<Answer>): void {
-  process.send?.({ cpu: 0, turns: [], violations: [], rejected: 0, ...outcome } satisfies Answer);
+  process.send?.({ cpu: 0, acquisitions: [], violations: [], rejected: 0, ...outcome } satisfies Answer);
 }
 
 function fail(error: unknown): never {
@@ -117,6 +117,6 @@ function fail(error: unknown): never {
   process.exit(2);
 }
 
-process.on('disconnect', () => process.exit(1)); // never outlive the test, however it ended
+process.on('disconnect', () => process.exit(1)); // ends with the test, for any reason
 process.on('message', (task: Task) => void work(task).then(answer, fail));
 answer({});
