@@ -9,7 +9,7 @@ import { until } from '../support/until';
 import { FairFixture, SLACK } from './fair-fixture';
 import { KEY } from './worker';
 
-describePrivate('A fair lock through a pool, which cannot listen', () => {
+describePrivate('A fair lock through a pool, which cannot subscribe', () => {
   let fixture: FairFixture;
 
   beforeAll(async () => {
@@ -23,7 +23,7 @@ describePrivate('A fair lock through a pool, which cannot listen', () => {
     return created;
   };
 
-  it('polls, in strict order beside others who listen', async () => {
+  it('polls, in strict order beside subscribed waiters', async () => {
     const [first, second] = await Promise.all([pool(), pool()]);
     const warnings: string[] = [];
     const polling = [first, second].map(
@@ -56,7 +56,7 @@ describePrivate('A fair lock through a pool, which cannot listen', () => {
     for (const client of [first, second]) client.destroy();
   });
 
-  it('listens on the connection that it was given as subscriber', async () => {
+  it('subscribes on the connection of the option `subscriber`', async () => {
     const client = await pool();
     const subscriber = await connectTo(fixture.redis.address);
     const { registry, warnings } = createRegistry(client, {
@@ -77,18 +77,18 @@ describePrivate('A fair lock through a pool, which cannot listen', () => {
     client.destroy();
   });
 
-  it.each(['a}b{c', '{', 'x{}y'])('refuses the name %p, which leaves no way to name its queue', (key) => {
+  it.each(['a}b{c', '{', 'x{}y'])('refuses the name %p, which has no name for its queue in the same slot', (key) => {
     const { registry } = createRegistry(createClientPool(), { lockType: 'fair' });
     expect(() => registry.obtain(key)).toThrow(expect.objectContaining({ name: 'RangeError' }));
     expect(() => registry.obtain(`{tag}:${key}`)).not.toThrow();
   });
 
-  it('works where channels are forbidden: who cannot be told is found by polling', async () => {
+  it('works without rights on channels, by polling', async () => {
     const redis = await PrivateRedis.start();
     const admin = await redis.connect();
-    await admin.sendCommand(['ACL', 'SETUSER', 'mute', 'on', '>mute', '~*', '+@all', 'resetchannels']);
-    const connect = () => connectTo(redis.address, { username: 'mute', password: 'mute' });
-    const registryKey = uniqueKey('mute');
+    await admin.sendCommand(['ACL', 'SETUSER', 'unprivileged', 'on', '>unprivileged', '~*', '+@all', 'resetchannels']);
+    const connect = () => connectTo(redis.address, { username: 'unprivileged', password: 'unprivileged' });
+    const registryKey = uniqueKey('unprivileged');
     const sites = await Promise.all(
       [connect(), connect()].map(async (client) => createRegistry(await client, { registryKey, lockType: 'fair' })),
     );
@@ -131,7 +131,7 @@ describePrivate('A fair lock through a cluster', () => {
     return { registries, name: `${registryKey}:${key}` };
   };
 
-  it('keeps its order for keys in every node, told on sharded channels', async () => {
+  it('keeps its order for keys on all nodes, notified on sharded channels', async () => {
     await Promise.all(
       ['a', 'b', 'c', 'd', 'e{f}g'].map(async (key) => {
         const { registries, name } = fixture(key);
@@ -153,7 +153,7 @@ describePrivate('A fair lock through a cluster', () => {
     );
   });
 
-  it('looks again when its channels had to be subscribed anew', async () => {
+  it('polls after its channels were resubscribed', async () => {
     const { registries, name } = fixture('cut');
     const [a, b] = registries;
     const lease = await a?.registry.obtain('cut').lock();

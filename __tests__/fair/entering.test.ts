@@ -67,7 +67,7 @@ describePrivate('Entering on a message', () => {
     await (await waiting).unlock();
   });
 
-  it('bears a grant that overtakes the reply to the enqueueing', async () => {
+  it('accepts a grant that overtakes the reply to the enqueueing', async () => {
     // Its subscription lingers from the wait before.
     const before = await lock(holder)();
     const [waited] = await fixture.enqueue([lock(waiter.registry)]);
@@ -86,7 +86,7 @@ describePrivate('Entering on a message', () => {
     expect(await fixture.keys()).toEqual([]);
   });
 
-  it('bears a grant that overtakes the reply to the enqueueing by more than its window', async () => {
+  it('accepts a grant that overtakes the reply to the enqueueing by more than its window', async () => {
     const before = await lock(holder)();
     const [waited] = await fixture.enqueue([lock(waiter.registry)]);
     await before.unlock();
@@ -184,14 +184,14 @@ describePrivate('Entering on a message', () => {
 
   it('passes on at once a grant that nobody waits for any more', async () => {
     const lease = await lock(holder)();
-    const gaveUp = new AbortController();
+    const aborting = new AbortController();
     const [abandoned, next] = await fixture.enqueue([
-      () => waiter.registry.obtain(KEY).lock({ signal: gaveUp.signal }),
+      () => waiter.registry.obtain(KEY).lock({ signal: aborting.signal }),
       lock(other),
     ]);
-    const rejected = expect(abandoned).rejects.toBe('gave up');
+    const rejected = expect(abandoned).rejects.toBe('aborted');
     waiter.commands.requests.hold = true;
-    gaveUp.abort('gave up');
+    aborting.abort('aborted');
     await rejected;
     await lease.unlock();
     expect(await settlesWithin(next as Promise<Lease>, 100)).toBe(false);
@@ -226,15 +226,15 @@ describePrivate('Entering on a message', () => {
     let longest = 0;
     for (let i = 0; i < 25; i++) {
       const lease = await lock(holder)();
-      const gaveUp = new AbortController();
+      const aborting = new AbortController();
       const [abandoned, next] = await fixture.enqueue([
-        () => waiter.registry.obtain(KEY).lock({ signal: gaveUp.signal }),
+        () => waiter.registry.obtain(KEY).lock({ signal: aborting.signal }),
         lock(other),
       ]);
       const given = abandoned?.then((l) => l.unlock()).catch(() => undefined);
       const begun = performance.now();
       const unlocked = lease.unlock();
-      setTimeout(() => gaveUp.abort(), Math.random() * 4);
+      setTimeout(() => aborting.abort(), Math.random() * 4);
       const entered = await next;
       longest = Math.max(longest, performance.now() - begun);
       await Promise.all([entered?.unlock(), unlocked, given]);

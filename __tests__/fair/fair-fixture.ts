@@ -9,10 +9,10 @@ import { KEY } from './worker';
 
 type Options = Omit<RedisLockRegistryOptions, 'registryKey' | 'onWarning' | 'lockType'>;
 
-/** ms by which anything may come later than it should: two busy cores, several processes. */
+/** ms of allowed delay, for busy cores and several processes. */
 export const SLACK = 500;
 
-/** A registry as of a process of its own, whose commands and whose messages come through a proxy each. */
+/** A registry as of one process, with one proxy for its commands and one for its messages. */
 export interface ProxiedProcess {
   readonly registry: RedisLockRegistry;
   readonly client: TestClient;
@@ -20,11 +20,11 @@ export interface ProxiedProcess {
   readonly messages: FaultyProxy;
 }
 
-/** A server of the test's own, and a fair lock on it. */
+/** A private server with a fair lock. */
 export class FairFixture {
   readonly redis: PrivateRedis;
   readonly admin: TestClient;
-  /** Of the current test. */
+  /** The registryKey of the current test. */
   registryKey = '';
 
   static async open(...args: string[]): Promise<FairFixture> {
@@ -54,7 +54,7 @@ export class FairFixture {
     return this.names.companion('tickets');
   }
 
-  /** A registry as of a process of its own. */
+  /** A registry as of a new process. */
   async process(options: Options = {}): Promise<RedisLockRegistry> {
     return this.on(await this.redis.connect(), options);
   }
@@ -75,7 +75,7 @@ export class FairFixture {
     };
   }
 
-  /** Waits until so many tickets are in the queue, and, where it was not said otherwise, all of them will be told. */
+  /** Waits until the queue has this number of tickets, by default until all of them can be notified. */
   async queued(tickets: number, told: 'm' | 'p' | 'any' = 'm'): Promise<void> {
     await until(
       async () => {
@@ -87,7 +87,7 @@ export class FairFixture {
     );
   }
 
-  /** Lets the callers enqueue one after another, so that they arrive in this order. */
+  /** Enqueues the callers one after another, in this order. */
   async enqueue<T>(callers: readonly (() => Promise<T>)[]): Promise<Promise<T>[]> {
     const before = await this.admin.zCard(this.queue);
     const waiting: Promise<T>[] = [];
@@ -100,7 +100,7 @@ export class FairFixture {
     return waiting;
   }
 
-  /** Keys of this test in Redis, without the fencing counter, which outlives everything by a day. */
+  /** Keys of this test in Redis, without the fencing counter, whose ttl is a day. */
   async keys(): Promise<string[]> {
     return (await this.admin.keys(`*${this.registryKey}*`)).filter((name) => !name.endsWith(':fence'));
   }

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { WorkerProcess } from '../support/worker-process';
 import type { Job, Report } from './worker';
 
-/** One process that takes fair locks. */
+/** A worker process that uses fair locks. */
 export class FairWorker extends WorkerProcess<Report> {
   static async start(): Promise<FairWorker> {
     const worker = new FairWorker(join(__dirname, 'worker.ts'));
@@ -18,7 +18,7 @@ export class FairWorker extends WorkerProcess<Report> {
     return this.child.pid as number;
   }
 
-  /** Gives it its job; resolves when it is on it. */
+  /** Sends the job; resolves when the worker has started it. */
   begin(job: Job): Promise<void> {
     return this.assign(job);
   }

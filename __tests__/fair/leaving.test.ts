@@ -36,20 +36,20 @@ describePrivate('What a fair lock leaves behind', () => {
     await gone();
   });
 
-  it('is no ticket of those who gave up, of a hundred at once either', async () => {
+  it('is no ticket of aborted callers, also of a hundred at once', async () => {
     const lease = await a.obtain(KEY).lock();
-    const gaveUp = new AbortController();
-    const waiting = Array.from({ length: 100 }, () => b.obtain(KEY).lock({ signal: gaveUp.signal }));
+    const aborting = new AbortController();
+    const waiting = Array.from({ length: 100 }, () => b.obtain(KEY).lock({ signal: aborting.signal }));
     const settled = Promise.allSettled(waiting);
     await fixture.queued(100);
-    gaveUp.abort('gave up');
+    aborting.abort('aborted');
     expect(new Set((await settled).map(({ status }) => status))).toEqual(new Set(['rejected']));
     await until(async () => (await tickets()) === 0);
     await lease.unlock();
     await gone();
   });
 
-  it('is no ticket when a registry with waiters is closed; those of the others stay', async () => {
+  it('is no ticket of a closed registry; the tickets of others stay', async () => {
     const lease = await a.obtain(KEY).lock();
     const c = await fixture.process();
     const waiting = [b, b, c].map((registry) => registry.obtain(KEY).lock());
@@ -65,7 +65,7 @@ describePrivate('What a fair lock leaves behind', () => {
     await gone();
   });
 
-  it('is no grant when the registry is closed that it was made to', async () => {
+  it('is no grant to a registry that was closed', async () => {
     const closing = await fixture.proxied();
     const lease = await a.obtain(KEY).lock();
     const [first, second] = await fixture.enqueue([
@@ -123,7 +123,7 @@ describePrivate('What a fair lock leaves behind', () => {
     await gone();
   });
 
-  it('is healed after FLUSHALL: everybody has a turn, and those of one process in their order', async () => {
+  it('is repaired after FLUSHALL: every caller acquires the lock, those of one process in order', async () => {
     const holder = createRegistry(await fixture.redis.connect(), {
       registryKey: fixture.registryKey,
       lockType: 'fair',
@@ -145,7 +145,7 @@ describePrivate('What a fair lock leaves behind', () => {
     await gone();
   });
 
-  it('bears a server without memory: hand-over and release work, and who is refused leaves nothing', async () => {
+  it('works on a server without memory: hand-over and release succeed, and refused callers leave no key', async () => {
     const lease = await a.obtain(KEY).lock();
     const waiting = await fixture.enqueue([() => b.obtain(KEY).lock(), () => a.obtain(KEY).lock()]);
     await fixture.admin.configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
@@ -165,7 +165,7 @@ describePrivate('What a fair lock leaves behind', () => {
     }
   });
 
-  it('is not asked to leave by a server without memory: who waits goes on waiting when it looks again', async () => {
+  it('keeps its waiters on a server without memory, also when they poll', async () => {
     const holder = await fixture.process({ expireAfter: 600 });
     const lease = await holder.obtain(KEY).lock();
     const waiting = await fixture.enqueue([() => b.obtain(KEY).lock(), () => a.obtain(KEY).lock()]);

@@ -83,11 +83,11 @@ describePrivate('A fair lock whose replies are lost', () => {
 
   it('LEAVE of a waiter that gave up: no ticket stays', async () => {
     const held = await lock(other)();
-    const gaveUp = new AbortController();
-    const [waiting] = await fixture.enqueue([() => cut.registry.obtain(KEY).lock({ signal: gaveUp.signal })]);
-    const rejected = expect(waiting).rejects.toBe('gave up');
+    const aborting = new AbortController();
+    const [waiting] = await fixture.enqueue([() => cut.registry.obtain(KEY).lock({ signal: aborting.signal })]);
+    const rejected = expect(waiting).rejects.toBe('aborted');
     const lost = lose(LEAVE);
-    gaveUp.abort('gave up');
+    aborting.abort('aborted');
     await Promise.all([rejected, lost]);
     await until(async () => (await fixture.admin.zCard(fixture.queue)) === 0);
     await leaves(held);

@@ -28,7 +28,7 @@ describePrivate('The order of a fair lock', () => {
       ttl === undefined ? undefined : { ttl },
     );
 
-  it('is that of arrival, over the callers of all processes, each for itself', async () => {
+  it('is FIFO over the callers of all processes', async () => {
     const [a, b, c] = await Promise.all([fixture.process(), fixture.process(), fixture.process()]);
     const lease = await a.obtain(KEY).lock();
     const names = ['a1', 'a2', 'b1', 'a3', 'a4', 'c1', 'b2', 'c2', 'c3', 'a5', 'b3', 'a6'];
@@ -40,7 +40,7 @@ describePrivate('The order of a fair lock', () => {
     expect(await fixture.keys()).toEqual([]);
   });
 
-  it('is that of the calls, for callers of one process that come at once', async () => {
+  it('is FIFO for simultaneous callers of one process', async () => {
     const registry = await fixture.process();
     const lease = await registry.obtain(KEY).lock();
     const names = Array.from({ length: 50 }, (_, i) => `${i}`);
@@ -50,7 +50,7 @@ describePrivate('The order of a fair lock', () => {
     expect(order).toEqual(names);
   });
 
-  it('does not ask what ttl a caller wants', async () => {
+  it('does not depend on the ttl of a caller', async () => {
     const [a, b] = await Promise.all([fixture.process(), fixture.process()]);
     const lease = await a.obtain(KEY).lock({ ttl: 5_000 });
     const waiting = await fixture.enqueue([
@@ -92,7 +92,7 @@ describePrivate('The order of a fair lock', () => {
     expect(log.flatMap(({ others }) => others)).toEqual([]);
   });
 
-  it('is not upset by tryLock() without waitTime, which neither enqueues nor overtakes', async () => {
+  it('is not changed by tryLock() without waitTime, which neither enqueues nor overtakes', async () => {
     const [a, b, c] = await Promise.all([fixture.process(), fixture.process(), fixture.process()]);
     const lease = await a.obtain(KEY).lock();
     expect(await b.obtain(KEY).tryLock()).toBeNull();
@@ -101,7 +101,7 @@ describePrivate('The order of a fair lock', () => {
     const waiting = await fixture.enqueue([caller('b1', b), caller('a1', a)]);
     expect(await b.obtain(KEY).tryLock()).toBeNull();
     expect(await fixture.admin.zCard(fixture.queue)).toBe(2);
-    // The key is gone and nobody was told: whoever asks first hands the lock to whoever came first.
+    // The key was deleted without a notification: the next attempt hands the lock to the first in the queue.
     await fixture.admin.del(fixture.names.lock);
     expect(await c.obtain(KEY).tryLock()).toBeNull();
     await Promise.all(waiting);
@@ -111,13 +111,13 @@ describePrivate('The order of a fair lock', () => {
     expect(await fixture.keys()).toEqual([]);
   });
 
-  it('gives a waiter its place back whose ticket was dropped', async () => {
+  it('restores the position of a waiter whose ticket was deleted', async () => {
     const [a, b, c] = await Promise.all([fixture.process(), fixture.process(), fixture.process()]);
     const lease = await a.obtain(KEY).lock({ ttl: 1_000, renew: true });
     const waiting = await fixture.enqueue([caller('b1', b), caller('c1', c), caller('b2', b)]);
     const [first, second, third] = await fixture.admin.zRangeWithScores(fixture.queue, 0, -1);
     await fixture.admin.zRem(fixture.queue, [first?.value ?? '', third?.value ?? '']);
-    // Everybody sends again when the life of the key ends that they knew of.
+    // All waiters poll when the ttl that they know ends.
     await fixture.queued(3);
     expect(await fixture.admin.zRangeWithScores(fixture.queue, 0, -1)).toEqual([first, second, third]);
     await lease.unlock();

@@ -8,8 +8,8 @@ import { FairFixture, SLACK } from './fair-fixture';
 import { FairWorker } from './fair-worker';
 import { KEY } from './worker';
 
-/** (a) to (f): what is known of the queue of RedissonFairLock, reproduced against ours. */
-describePrivate('What Redisson’s fair lock suffers from, ours does not', () => {
+/** (a) to (f): known weaknesses of the queue of RedissonFairLock, tried on this library. */
+describePrivate('The known weaknesses of Redisson’s fair lock do not occur', () => {
   let fixture: FairFixture;
   let a: RedisLockRegistry;
   let b: RedisLockRegistry;
@@ -116,13 +116,13 @@ describePrivate('What Redisson’s fair lock suffers from, ours does not', () =>
   it('(d) waiters that gave up are gone at once, and those whose process crashed cost nothing, however many', async () => {
     const lease = await a.obtain(KEY).lock({ ttl: 30_000 });
     const crashed = [await workerWith(1), await workerWith(1), await workerWith(1)];
-    const gaveUp = new AbortController();
+    const aborting = new AbortController();
     const [interrupted, living] = await fixture.enqueue([
-      () => b.obtain(KEY).lock({ signal: gaveUp.signal }),
+      () => b.obtain(KEY).lock({ signal: aborting.signal }),
       () => b.obtain(KEY).lock(),
     ]);
     const rejected = expect(interrupted).rejects.toBe('interrupted');
-    gaveUp.abort('interrupted');
+    aborting.abort('interrupted');
     await rejected;
     await until(async () => (await fixture.admin.zCard(fixture.queue)) === 4);
     for (const worker of crashed) await worker.kill();

@@ -9,7 +9,7 @@ import { type Entry, KEY, logOf } from './worker';
 
 const LONG = 60_000;
 
-describePrivate('A fair lock whose waiters and holders fall silent', () => {
+describePrivate('A fair lock whose waiters and holders are killed, frozen or disconnected', () => {
   let fixture: FairFixture;
   let holder: RedisLockRegistry;
 
@@ -30,7 +30,7 @@ describePrivate('A fair lock whose waiters and holders fall silent', () => {
     return performance.now();
   };
 
-  /** Processes that messages reach. */
+  /** Processes with a subscription. */
   const listeners = async () => (await fixture.admin.pubSubChannels(`*${fixture.registryKey}*:grants:*`)).length;
 
   const workerWith = async (callers: number) => {
@@ -46,7 +46,7 @@ describePrivate('A fair lock whose waiters and holders fall silent', () => {
     return worker;
   };
 
-  it('passes over a process that is only reconnecting, and keeps its place', async () => {
+  it('passes over a process that is reconnecting, and keeps its position', async () => {
     const [cut, other] = await Promise.all([fixture.proxied(), fixture.process()]);
     const lease = await lock(holder)();
     const [first, second, third] = await fixture.enqueue([lock(cut.registry), lock(other), lock(cut.registry)]);
@@ -65,7 +65,7 @@ describePrivate('A fair lock whose waiters and holders fall silent', () => {
     expect(b).toBeLessThanOrEqual(c);
   });
 
-  it('bears that all subscriptions are cut at the moment of the release', async () => {
+  it('survives the loss of all subscriptions at the moment of the release', async () => {
     const [a, b] = await Promise.all([fixture.process(), fixture.process()]);
     const lease = await lock(holder)();
     const waiting = await fixture.enqueue([lock(a), lock(b), lock(a), lock(b)]);
@@ -75,7 +75,7 @@ describePrivate('A fair lock whose waiters and holders fall silent', () => {
     expect(performance.now() - begun).toBeLessThan(2 * CLAIM_WINDOW + SLACK);
   });
 
-  it('finds a holder that died when the life of its key ends', async () => {
+  it('detects a killed holder when the ttl of its key ends', async () => {
     const worker = await FairWorker.start();
     await worker.begin({
       redis: { socket: fixture.redis.address },
@@ -119,12 +119,12 @@ describePrivate('A fair lock whose waiters and holders fall silent', () => {
       expect(first).toBeGreaterThan(0.9 * CLAIM_WINDOW);
       expect(all).toBeLessThan(CLAIM_WINDOW + SLACK);
       frozen.thaw();
-      // It has lost its turn, not its right to wait.
+      // It has lost its grant, but not its right to wait.
       expect((await frozen.next('queued')).failures).toEqual([]);
     },
   );
 
-  it('lets a frozen process have its place back', async () => {
+  it('restores the position of a frozen process', async () => {
     const lease = await lock(holder)();
     const frozen = await workerWith(2);
     const [next] = await fixture.enqueue([lock(await fixture.process())]);
@@ -142,10 +142,10 @@ describePrivate('A fair lock whose waiters and holders fall silent', () => {
     expect(pids).toEqual([frozen.pid, frozen.pid, 0]);
   });
 
-  it('finds a holder that died after a short ttl when the holder before it had a long one', async () => {
+  it('detects a dead holder after its short ttl when the holder before it had a long one', async () => {
     const [a, b] = await Promise.all([fixture.process(), fixture.process()]);
     const lease = await a.obtain(KEY).lock({ ttl: LONG });
-    // The next one is a caller of the releasing process, so that no message tells of it.
+    // The next holder is in the releasing process, so that no message is published.
     const [short, next] = await fixture.enqueue([() => a.obtain(KEY).lock({ ttl: 500 }), lock(b)]);
     await lease.unlock();
     await short; // and never gives it back

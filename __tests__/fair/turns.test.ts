@@ -43,7 +43,7 @@ describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take tur
     const total = turns.reduce((sum, n) => sum + n, 0);
     const turn = DURATION / total;
     const round = TASKS * turn;
-    // What the machine did not let the server or a process run is not the lock's: little on a quiet machine.
+    // Delays of the machine are not delays of the lock; they are short on an idle machine.
     const stalls = [...server.stalls, ...reports.flatMap((report) => report.stalls)];
     const stalled = worstOf(stalls, 1.25 * round);
     const bound = 1.25 * round + stalled;
@@ -54,7 +54,7 @@ describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take tur
         ({ called, entered }) => waited.filter((other) => other.entered > called && other.entered < entered).length,
       ),
     );
-    // So many may come again while a call is held up on its way to the queue.
+    // Callers that may acquire again while a call is delayed on its way to the queue.
     const heldUp = Math.ceil(worstOf(stalls, turn) / turn);
     measured('turns', {
       total,
@@ -68,7 +68,7 @@ describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take tur
       stalled,
       heldUp,
     });
-    // Each of the others has gone before once, and the one whose turn it was at the call.
+    // Each other caller has entered once, and the holder at the time of the call.
     expect(inTurns).toBeLessThanOrEqual(TASKS + heldUp);
     expect(turns).toHaveLength(TASKS);
     expect(Math.max(...turns) - Math.min(...turns)).toBeLessThanOrEqual(2);

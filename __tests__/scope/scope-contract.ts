@@ -39,7 +39,7 @@ const parts = [
   unlockingLost,
 ] as const;
 
-/** What re-entrancy is, and is not, for every type of lock: the table of behaviours. */
+/** The behaviour of re-entrancy, for one lock type. */
 export function scopeContract(lockType: LockType): void {
   describeReal(`A scope of a ${lockType} lock`, () => {
     const fixture = new LockFixture(lockType, redis6Client);

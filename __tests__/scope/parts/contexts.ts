@@ -8,7 +8,7 @@ import { Sections } from '../sections';
 
 export function contexts(fixture: LockFixture): void {
   describe('asynchronous code', () => {
-    it('that is not called from the task is outside, however close in time it is', async () => {
+    it('that is not called from the task is outside, at any time', async () => {
       const lock = fixture.registry().obtain('key');
       const oracle = fixture.oracle();
       const [inside, checked] = [new Gate(), new Gate()];
@@ -48,7 +48,7 @@ export function contexts(fixture: LockFixture): void {
       expect(oracle).toMatchObject({ entered: 6, violations: [] });
     });
 
-    it('of a plain timer that was set in the task is inside as long as the task runs, and outside afterwards', async () => {
+    it('of a timer that was set in the task is inside while the task runs, and outside afterwards', async () => {
       const spy = spyOn(fixture.clients[0]);
       const [lock, theirs] = [fixture.registryOn(spy).obtain('key'), fixture.otherRegistry().obtain('key')];
       const sections = new Sections(fixture.oracle());
@@ -91,7 +91,7 @@ export function contexts(fixture: LockFixture): void {
         await works.at(-1);
         expect(spy.sent).toBe(before);
         await oracle.section(() => {
-          // A listener that the task adds is not in its scope for that.
+          // A listener that the task adds is not in its scope.
           emitter.off('order', listener).on('order', listener);
           inside.open();
           return emitted.opened;
@@ -130,7 +130,7 @@ export function contexts(fixture: LockFixture): void {
       expect(oracle).toMatchObject({ entered: 5, violations: [] });
     });
 
-    it('that locks in a task of its own, as `Promise.all` of two runs does, is in two scopes that exclude each other', async () => {
+    it('of two runs in `Promise.all` is in two scopes that exclude each other', async () => {
       const lock = fixture.registry().obtain('key');
       const sections = new Sections(fixture.oracle());
       await Promise.all(

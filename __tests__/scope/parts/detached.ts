@@ -8,7 +8,7 @@ import { Sections } from '../sections';
 
 export function detached(fixture: LockFixture): void {
   describe('work that outlives its scope', () => {
-    it('acquires for itself, and is kept out while somebody else holds the lock', async () => {
+    it('makes its own acquisition, and is excluded by another holder', async () => {
       const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const sections = new Sections(fixture.oracle());
       const [scopeOver, refused] = [new Gate(), new Gate()];
@@ -34,7 +34,7 @@ export function detached(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('is kept out by a caller of its own process as well', async () => {
+    it('is excluded by a caller of its own process as well', async () => {
       const lock = fixture.registry().obtain('key');
       const sections = new Sections(fixture.oracle());
       const [scopeOver, refused] = [new Gate(), new Gate()];
@@ -55,7 +55,7 @@ export function detached(fixture: LockFixture): void {
       expect(sections.violations).toEqual([]);
     });
 
-    it('opens a scope of its own when it runs the lock again', async () => {
+    it('opens a new scope when it runs the lock again', async () => {
       const lock = fixture.registry().obtain('key');
       const oracle = fixture.oracle();
       const scopeOver = new Gate();
@@ -69,7 +69,7 @@ export function detached(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('is in the scope around the one that ended, as long as that is open', async () => {
+    it('is in the outer scope of the one that ended, while that is open', async () => {
       const spy = spyOn(fixture.clients[0]);
       const lock = fixture.registryOn(spy).obtain('key');
       const oracle = fixture.oracle();
@@ -87,7 +87,7 @@ export function detached(fixture: LockFixture): void {
       expect(oracle).toMatchObject({ entered: 2, violations: [] });
     });
 
-    it('that waited for its turn when the scope ended acquires for itself', async () => {
+    it('that waits for its turn when the scope ends makes its own acquisition', async () => {
       const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const sections = new Sections(fixture.oracle());
       let second: Promise<unknown> = Promise.resolve();
@@ -107,7 +107,7 @@ export function detached(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('does not wait for ever for a turn that nobody gave back in the scope that ended', async () => {
+    it('does not wait for ever for a turn that was not released in the scope that ended', async () => {
       const lock = fixture.registry().obtain('key');
       const oracle = fixture.oracle();
       let waiting: Promise<unknown> = Promise.resolve();
@@ -120,7 +120,7 @@ export function detached(fixture: LockFixture): void {
       expect(oracle).toMatchObject({ entered: 1, violations: [] });
     });
 
-    it('with a nested lease of the scope that ended does not hold the lock any more', async () => {
+    it('with a nested lease of the scope that ended no longer holds the lock', async () => {
       const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const lease = await lock.run(() => lock.lock());
       expect(lease.remaining).toBe(0);
@@ -135,11 +135,11 @@ export function detached(fixture: LockFixture): void {
   });
 }
 
-/** Starts work inside a run of the lock that does not wait for it, and returns when that run is over. */
+/** Starts work in a run of the lock that does not wait for it, and returns when that run is over. */
 async function inScope(lock: DistributedLock, work: () => Promise<void>): Promise<{ readonly done: Promise<void> }> {
   return lock.run(() => {
     const done = work();
-    done.catch(() => undefined); // whoever awaits it sees it
+    done.catch(() => undefined); // handled by the test
     return { done };
   });
 }

@@ -52,7 +52,7 @@ export function errors(fixture: LockFixture): void {
       },
     );
 
-    it('that is thrown at once, without a promise, is no different', async () => {
+    it('that is thrown synchronously is treated alike', async () => {
       const lock = fixture.registry().obtain('key');
       const error = new Error('at once');
       const task = () => {
@@ -67,7 +67,7 @@ export function errors(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('of one sibling does not keep the others from their turns', async () => {
+    it('of one sibling does not affect the turns of the others', async () => {
       const lock = fixture.registry().obtain('key');
       const oracle = fixture.oracle();
       const outcomes = await lock.run(() =>

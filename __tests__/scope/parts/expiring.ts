@@ -6,7 +6,7 @@ import { expectLost, freeze, isExcluded } from '../probes';
 
 export function expiring(fixture: LockFixture): void {
   describe('a lease that ends with its ttl', () => {
-    it('is noticed at once after a pause of the process, before any timer has run (P5)', async () => {
+    it('is detected at once after a pause of the process, before any timer has run (P5)', async () => {
       const spy = spyOn(fixture.clients[0]);
       const lock = fixture.registryOn(spy).obtain('key');
       const run = lock.run(
@@ -29,7 +29,7 @@ export function expiring(fixture: LockFixture): void {
       await expectLost(run, 'expired');
     });
 
-    it('tells the unlock of a nested lease that the lease is over after a pause of the process (P5)', async () => {
+    it('makes the unlock of a nested lease reject after a pause of the process (P5)', async () => {
       const lock = fixture.registry().obtain('key');
       const run = lock.run(
         async () => {

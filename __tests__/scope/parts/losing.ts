@@ -7,7 +7,7 @@ import { expectLost, lose, steal } from '../probes';
 
 export function losing(fixture: LockFixture): void {
   describe('a lease that is lost', () => {
-    it('lets nobody in again: run, lock and tryLock reject, send nothing, and never acquire anew', async () => {
+    it('admits no re-entry: run, lock and tryLock reject, send nothing, and make no new acquisition', async () => {
       const spy = spyOn(fixture.clients[0]);
       const lock = fixture.registryOn(spy).obtain('key');
       const called: string[] = [];
@@ -59,7 +59,7 @@ export function losing(fixture: LockFixture): void {
       expect(results).toEqual([3, 2, 1]);
     });
 
-    it('to another process is lost on every level, and the other is left alone', async () => {
+    it('to another process is lost on every level, and the new holder is not affected', async () => {
       const lock = fixture.registry().obtain('key');
       const theirs = await lock
         .run((outer) =>
@@ -86,7 +86,7 @@ export function losing(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('is lost to the sibling who waits for its turn, too', async () => {
+    it('is lost for a sibling that waits for its turn, too', async () => {
       const spy = spyOn(fixture.clients[0]);
       const lock = fixture.registryOn(spy).obtain('key');
       const called: string[] = [];
@@ -109,7 +109,7 @@ export function losing(fixture: LockFixture): void {
       expect(called).toEqual([]);
     });
 
-    it('by the close of its registry lets nobody in again either', async () => {
+    it('by the close of its registry admits no re-entry either', async () => {
       const registry = fixture.registry();
       const lock = registry.obtain('key');
       const run = lock.run(async (lease) => {
@@ -124,7 +124,7 @@ export function losing(fixture: LockFixture): void {
       await expectLost(run, 'closed');
     });
 
-    it('is not taken anew by way of a fresh lock object, when the registry has forgotten the old one', async () => {
+    it('is not acquired again through a new lock object after an eviction', async () => {
       const spy = spyOn(fixture.clients[0]);
       const registry = fixture.registryOn(spy);
       const called: string[] = [];
@@ -143,7 +143,7 @@ export function losing(fixture: LockFixture): void {
       expect(called).toEqual([]);
     });
 
-    it('lets work that outlived its scope acquire for itself', async () => {
+    it('lets work that outlives its scope make its own acquisition', async () => {
       const lock = fixture.registry().obtain('key');
       const oracle = fixture.oracle();
       const scopeOver = new Gate();

@@ -7,8 +7,8 @@ import { isExcluded } from '../probes';
 import { Sections } from '../sections';
 
 export function neighbours(fixture: LockFixture): void {
-  describe('what is and what is not the same lock', () => {
-    it('a second registry with the same registryKey is not: it is kept out by Redis, as another process is', async () => {
+  describe('the identity of a lock', () => {
+    it('is not that of a second registry with the same registryKey: Redis excludes it, as another process', async () => {
       const [mine, second] = [fixture.registry().obtain('key'), fixture.registry().obtain('key')];
       const sections = new Sections(fixture.oracle());
       let late: Promise<unknown> = Promise.resolve();
@@ -24,7 +24,7 @@ export function neighbours(fixture: LockFixture): void {
       expect(sections.violations).toEqual([]);
     });
 
-    it('another key is not: it is taken in Redis, and given back by itself', async () => {
+    it('is not that of another key, which is acquired and released in Redis', async () => {
       const registry = fixture.registry();
       const theirs = fixture.otherRegistry().obtain('two');
       const oracle = fixture.oracle();
@@ -40,7 +40,7 @@ export function neighbours(fixture: LockFixture): void {
       expect(oracle).toMatchObject({ entered: 2, violations: [] });
     });
 
-    it('different keys do not wait for each other in one scope', async () => {
+    it('is not needed by different keys of one scope, which do not wait for each other', async () => {
       const registry = fixture.registry();
       const [one, two] = [new Gate(), new Gate()];
       await registry.run('one', () =>
@@ -60,7 +60,7 @@ export function neighbours(fixture: LockFixture): void {
       expect([await fixture.isInRedis('one'), await fixture.isInRedis('two')]).toEqual([false, false]);
     });
 
-    it('an equal key of another registryKey is not', async () => {
+    it('is not that of an equal key of another registryKey', async () => {
       const registry = fixture.registry();
       const elsewhere = fixture.registry({ registryKey: `${fixture.registryKey}:other` });
       await registry.run('key', async () => {
@@ -71,7 +71,7 @@ export function neighbours(fixture: LockFixture): void {
       });
     });
 
-    it('a lock object that the registry has forgotten is, inside the scope of the one that took its place', async () => {
+    it('is that of an evicted lock object, inside the scope of its replacement', async () => {
       const spy = spyOn(fixture.clients[0]);
       const registry = fixture.registryOn(spy);
       const theirs = fixture.otherRegistry().obtain('key');
@@ -99,7 +99,7 @@ export function neighbours(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('a lock that was forgotten before is, when it is run and then obtained anew', async () => {
+    it('is that of a lock that was evicted before its run, when it is obtained again', async () => {
       const spy = spyOn(fixture.clients[0]);
       const registry = fixture.registryOn(spy);
       const forgotten = registry.obtain('key');
@@ -115,7 +115,7 @@ export function neighbours(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('a registry that is being closed lets the runs it waits for go on, nested runs included, and nobody else', async () => {
+    it('is still usable in running tasks while the registry closes, nested runs included, and by no other caller', async () => {
       const spy = spyOn(fixture.clients[0]);
       const registry = fixture.registryOn(spy);
       const lock = registry.obtain('key');

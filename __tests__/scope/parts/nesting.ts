@@ -7,12 +7,12 @@ import { Sections } from '../sections';
 
 export function nesting(fixture: LockFixture): void {
   describe('nesting', () => {
-    it('lets a run inside of a run in, ten levels deep, and only the outermost gives the lock back', async () => {
+    it('lets a nested run in, ten levels deep, and only the outermost releases the lock', async () => {
       const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const oracle = fixture.oracle();
       const descend = async (level: number): Promise<number> => {
         const depth = level === 10 ? level : await lock.run(() => descend(level + 1));
-        // On the way up too: nothing was given back yet.
+        // Also on the way back: nothing was released yet.
         expect(await fixture.isInRedis('key')).toBe(true);
         expect(await isExcluded(theirs)).toBe(true);
         await oracle.section(() => undefined);
@@ -24,13 +24,13 @@ export function nesting(fixture: LockFixture): void {
       expect(await isExcluded(theirs)).toBe(false);
     });
 
-    it('keeps every other process out from the first level to the last', async () => {
+    it('excludes other processes on all levels', async () => {
       const registry = fixture.registry();
       const sections = new Sections(fixture.oracle());
       const gate = new Gate();
-      const rivals = [fixture.otherRegistry(), fixture.registry()].map(async (rival) => {
+      const others = [fixture.otherRegistry(), fixture.registry()].map(async (other) => {
         await gate.opened;
-        await rival.run('key', () => sections.enter('rival'));
+        await other.run('key', () => sections.enter('other'));
       });
       await registry.run('key', async () => {
         gate.open();
@@ -42,12 +42,12 @@ export function nesting(fixture: LockFixture): void {
         });
         await sections.enter('1 again');
       });
-      await Promise.all(rivals);
-      expect(sections.entered).toEqual(['1', '2', '3', '2 again', '1 again', 'rival', 'rival']);
+      await Promise.all(others);
+      expect(sections.entered).toEqual(['1', '2', '3', '2 again', '1 again', 'other', 'other']);
       expect(sections.violations).toEqual([]);
     });
 
-    it('lets lock and unlock inside of a run in, by the lease and by the lock, and holds on after the unlock', async () => {
+    it('lets lock and unlock in a run, by the lease and by the lock, and still holds after the unlock', async () => {
       const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const oracle = fixture.oracle();
       await lock.run(async () => {
@@ -67,7 +67,7 @@ export function nesting(fixture: LockFixture): void {
       expect(await isExcluded(theirs)).toBe(false);
     });
 
-    it('finds its scope again behind the run of another lock', async () => {
+    it('finds its scope through the run of another lock', async () => {
       const registry = fixture.registry();
       const path: string[] = [];
       await registry.run('one', () =>
@@ -84,7 +84,7 @@ export function nesting(fixture: LockFixture): void {
       expect([await fixture.isInRedis('one'), await fixture.isInRedis('two')]).toEqual([false, false]);
     });
 
-    it('shows the nested holder the same lease: key, life, signal and fencing token', async () => {
+    it('shows the same lease to the nested holder: key, remaining time, signal and fencing token', async () => {
       const lock = fixture.registry({ fencing: true }).obtain('key');
       await lock.run(async (outer) => {
         const nested = await lock.lock();
@@ -101,7 +101,7 @@ export function nesting(fixture: LockFixture): void {
       });
     });
 
-    it('gives the turn back once, however often a nested lease is unlocked', async () => {
+    it('frees the turn once for any number of unlocks of a nested lease', async () => {
       const lock = fixture.registry().obtain('key');
       const sections = new Sections(fixture.oracle());
       await lock.run(async () => {
@@ -111,7 +111,7 @@ export function nesting(fixture: LockFixture): void {
             sections.enter(name, async () => {
               await Promise.all([first.unlock(), first.unlock()]);
               await first[Symbol.asyncDispose]();
-              // Time enough for the third to come in, if it could.
+              // Enough time for the third to enter, if it could.
               expect(await fixture.isInRedis('key')).toBe(true);
             }),
           ),
@@ -124,7 +124,7 @@ export function nesting(fixture: LockFixture): void {
       expect(sections.violations).toEqual([]);
     });
 
-    it('tells a nested holder that its lease was unlocked, while the outer lease is as it was', async () => {
+    it('refuses a nested lease after its unlock, and does not change the outer lease', async () => {
       const lock = fixture.registry().obtain('key');
       await lock.run(async (outer) => {
         const nested = await lock.lock();
@@ -136,7 +136,7 @@ export function nesting(fixture: LockFixture): void {
       });
     });
 
-    it('gives a nested lease back where `await using` ends its block', async () => {
+    it('releases a nested lease at the end of an `await using` block', async () => {
       const lock = fixture.registry().obtain('key');
       await lock.run(async () => {
         await inBlock(lock, (lease) => lease.assertHeld());
@@ -145,7 +145,7 @@ export function nesting(fixture: LockFixture): void {
       });
     });
 
-    it('knows in every level that this process holds the lock', async () => {
+    it('reports on every level that this process holds the lock', async () => {
       const lock = fixture.registry().obtain('key');
       const known = await lock.run(async () => [
         lock.isAcquiredInThisProcess,
@@ -156,7 +156,7 @@ export function nesting(fixture: LockFixture): void {
       expect(lock.isAcquiredInThisProcess).toBe(false);
     });
 
-    it('ends the scope with its lease: after an early unlock a nested run acquires for itself', async () => {
+    it('ends the scope with its lease: after an early unlock a nested run makes a new acquisition', async () => {
       const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const oracle = fixture.oracle();
       await lock.run(async (lease) => {

@@ -6,8 +6,8 @@ import type { LockFixture } from '../../contract/lock-fixture';
 import { until } from '../../support/until';
 
 export function remembering(fixture: LockFixture): void {
-  describe('what is remembered', () => {
-    it('is nothing of a lock that the scope took and gave back, however long the scope lasts (P8)', async () => {
+  describe('the memory of a scope', () => {
+    it('does not keep a lock that was acquired and released in it (P8)', async () => {
       const registry = fixture.registry();
       const takeAndGiveBack = async (i: number): Promise<WeakRef<RedisLock>> => {
         const lock = registry.obtain(`other ${i}`);
@@ -20,7 +20,7 @@ export function remembering(fixture: LockFixture): void {
         registry.expireUnusedOlderThan(-1);
         const collect = garbageCollector();
         const isForgotten = (lock: WeakRef<RedisLock>) => lock.deref() === undefined;
-        // All but what a register or a cache of the engine may still point at.
+        // A register or cache of the engine may still reference some of them.
         await until(() => {
           collect();
           return taken.filter(isForgotten).length >= 95;

@@ -9,7 +9,7 @@ const numbers = (count: number): number[] => Array.from({ length: count }, (_, i
 
 export function siblings(fixture: LockFixture): void {
   describe('siblings', () => {
-    it('take turns where they are started together, in the order they came', async () => {
+    it('take turns in FIFO order when they are started together', async () => {
       const registry = fixture.registry();
       const sections = new Sections(fixture.oracle());
       await registry.run('key', () =>
@@ -19,7 +19,7 @@ export function siblings(fixture: LockFixture): void {
       expect(sections.violations).toEqual([]);
     });
 
-    it('take turns on two levels: each goes through its own children before the next begins', async () => {
+    it('take turns on two levels: the children of one finish before the next begins', async () => {
       const registry = fixture.registry();
       const sections = new Sections(fixture.oracle());
       const family = (parent: number) =>
@@ -29,7 +29,7 @@ export function siblings(fixture: LockFixture): void {
       expect(sections.violations).toEqual([]);
     });
 
-    it('take turns whichever of run, lock and tryLock they use', async () => {
+    it('take turns with any of run, lock and tryLock', async () => {
       const lock = fixture.registry().obtain('key');
       const sections = new Sections(fixture.oracle());
       const kinds = {
@@ -38,7 +38,7 @@ export function siblings(fixture: LockFixture): void {
           await using _lease = await lock.lock();
           await sections.enter(name);
         },
-        // The habit of Spring: the lock is unlocked, not the lease.
+        // As in Spring: the lock is unlocked, not the lease.
         lock: async (name: string) => {
           await lock.lock();
           try {
@@ -60,13 +60,13 @@ export function siblings(fixture: LockFixture): void {
       expect(sections.violations).toEqual([]);
     });
 
-    it('take turns with callers from outside the scope too: first all of the scope, then the others', async () => {
+    it('take turns with callers outside the scope: first all of the scope, then the others', async () => {
       const [registry, other] = [fixture.registry(), fixture.otherRegistry()];
       const sections = new Sections(fixture.oracle());
       const gate = new Gate();
-      const outsiders = [registry, other, registry].map(async (rival) => {
+      const outsiders = [registry, other, registry].map(async (other) => {
         await gate.opened;
-        await rival.run('key', () => sections.enter('outside'));
+        await other.run('key', () => sections.enter('outside'));
       });
       await registry.run('key', async () => {
         gate.open();
@@ -78,7 +78,7 @@ export function siblings(fixture: LockFixture): void {
       expect(sections.violations).toEqual([]);
     });
 
-    it('find the turn taken with tryLock, and free again right after it was given back', async () => {
+    it('are refused by tryLock while the turn is taken, and admitted right after its release', async () => {
       const lock = fixture.registry().obtain('key');
       await lock.run(async () => {
         const first = await lock.lock();
@@ -88,14 +88,14 @@ export function siblings(fixture: LockFixture): void {
         expect(second).not.toBeNull();
         await second?.unlock();
         await lock.run(async () => {
-          // Its own turn is another one: that of the scope it opened.
+          // Its own turn is that of the scope that it opened.
           expect(await isExcluded(lock)).toBe(false);
         });
         expect(await isExcluded(lock)).toBe(false);
       });
     });
 
-    it('find the turn taken with tryLock while a nested run of a sibling is inside', async () => {
+    it('are refused by tryLock while a nested run of a sibling is inside', async () => {
       const lock = fixture.registry().obtain('key');
       const gate = new Gate();
       await lock.run(async () => {
@@ -107,7 +107,7 @@ export function siblings(fixture: LockFixture): void {
       });
     });
 
-    it('make a second lock in one scope wait until the first is given back', async () => {
+    it('make a second lock in one scope wait for the release of the first', async () => {
       const lock = fixture.registry().obtain('key');
       const oracle = fixture.oracle();
       await lock.run(async () => {
@@ -127,7 +127,7 @@ export function siblings(fixture: LockFixture): void {
       expect(oracle).toMatchObject({ entered: 2, violations: [] });
     });
 
-    it('that wait for nothing but each other are many: a thousand take their turns in order', async () => {
+    it('take turns in order when there are a thousand', async () => {
       const lock = fixture.registry().obtain('key');
       const order: number[] = [];
       let inside = 0;
@@ -146,7 +146,7 @@ export function siblings(fixture: LockFixture): void {
       expect(order).toEqual(numbers(1_000));
     });
 
-    it('of two scopes of different processes never meet', async () => {
+    it('of two scopes of different processes do not interleave', async () => {
       const sections = new Sections(fixture.oracle());
       await Promise.all(
         [fixture.registry(), fixture.otherRegistry()].map(async (registry, process) => {
@@ -159,7 +159,7 @@ export function siblings(fixture: LockFixture): void {
       );
       expect(sections.entered).toHaveLength(20);
       expect(sections.violations).toEqual([]);
-      // The two of one scope came one after the other, with nobody between them.
+      // The two siblings of one scope ran one after the other.
       for (const i of numbers(10)) {
         const [first, second] = sections.entered.slice(2 * i, 2 * i + 2);
         expect(second).toBe(first?.replace(/0$/, '1'));

@@ -28,23 +28,26 @@ export function ttl(fixture: LockFixture): void {
       },
     );
 
-    it.each(Object.entries(reenter))('that is shorter does not shorten it, and sends nothing: %s', async (_, enter) => {
-      const spy = spyOn(fixture.clients[0]);
-      const lock = fixture.registryOn(spy).obtain('key');
-      await lock.run(
-        async (lease) => {
-          const before = spy.sent;
-          await enter(lock, { ttl: 1_000 });
-          await enter(lock, { ttl: 1_000 });
-          expect(spy.sent).toBe(before);
-          expect(lease.remaining).toBeGreaterThan(reliable(60_000) - SLACK);
-          expect(await fixture.ttlOf('key')).toBeGreaterThan(60_000 - SLACK);
-        },
-        { ttl: 60_000 },
-      );
-    });
+    it.each(Object.entries(reenter))(
+      'that is shorter does not shorten the lease, and sends nothing: %s',
+      async (_, enter) => {
+        const spy = spyOn(fixture.clients[0]);
+        const lock = fixture.registryOn(spy).obtain('key');
+        await lock.run(
+          async (lease) => {
+            const before = spy.sent;
+            await enter(lock, { ttl: 1_000 });
+            await enter(lock, { ttl: 1_000 });
+            expect(spy.sent).toBe(before);
+            expect(lease.remaining).toBeGreaterThan(reliable(60_000) - SLACK);
+            expect(await fixture.ttlOf('key')).toBeGreaterThan(60_000 - SLACK);
+          },
+          { ttl: 60_000 },
+        );
+      },
+    );
 
-    it('that is not given leaves a fixed lease as it is, however long the default', async () => {
+    it('that is absent does not change a fixed lease, for any default', async () => {
       const spy = spyOn(fixture.clients[0]);
       const lock = fixture.registryOn(spy, { expireAfter: 600_000 }).obtain('key');
       await lock.run(
@@ -68,7 +71,7 @@ export function ttl(fixture: LockFixture): void {
       });
     });
 
-    it('finds out that the lease is gone: the nested run is not called, and the turn is free', async () => {
+    it('detects a lost lease: the nested task is not called, and the turn is free', async () => {
       const lock = fixture.registry().obtain('key');
       const run = lock.run(
         async () => {

@@ -6,8 +6,8 @@ import { isExcluded } from '../probes';
 import { Sections } from '../sections';
 
 export function unawaited(fixture: LockFixture): void {
-  describe('a nested run that nobody awaits', () => {
-    it('is under the lock to its end: the outermost run waits for it before it gives the lock back', async () => {
+  describe('a nested run that is not awaited', () => {
+    it('is under the lock to its end: the outermost run waits for it before it releases the lock', async () => {
       const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const sections = new Sections(fixture.oracle());
       const [taskOver, gate] = [new Gate(), new Gate()];
@@ -20,15 +20,15 @@ export function unawaited(fixture: LockFixture): void {
         })
         .finally(() => settled.push('outer'));
       await taskOver.opened;
-      const rival = theirs.run(() => sections.enter('rival'));
+      const other = theirs.run(() => sections.enter('other'));
       await until(() => sections.entered.length > 0);
       expect(await isExcluded(theirs)).toBe(true);
       expect(settled).toEqual([]);
       gate.open();
       expect(await outer).toBe('result');
       expect(settled).toEqual(['nested', 'outer']);
-      await rival;
-      expect(sections.entered).toEqual(['nested', 'rival']);
+      await other;
+      expect(sections.entered).toEqual(['nested', 'other']);
       expect(sections.violations).toEqual([]);
     });
 
@@ -50,7 +50,7 @@ export function unawaited(fixture: LockFixture): void {
       expect(settled).toEqual(['3', '2', '1']);
     });
 
-    it('is waited for too when the task of the outer run fails, and that error is the one that surfaces', async () => {
+    it('is waited for also when the task of the outer run fails, and that error is reported', async () => {
       const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const gate = new Gate();
       const [ofTheTask, ofNested] = [new Error('of the task'), new Error('of the nested run')];
@@ -91,7 +91,7 @@ export function unawaited(fixture: LockFixture): void {
             },
             { ttl: 60_000 },
           );
-          nested.catch(() => undefined); // looked at below
+          nested.catch(() => undefined); // checked below
         },
         { ttl: 30_000 },
       );

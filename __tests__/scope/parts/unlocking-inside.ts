@@ -27,7 +27,7 @@ export function unlockingInside(fixture: LockFixture): void {
       },
     );
 
-    it('is refused where the scope took nothing: the run itself is not given back by it', async () => {
+    it('is refused when the scope acquired nothing: it does not release the run itself', async () => {
       const spy = spyOn(fixture.clients[0]);
       const [lock, theirs] = [fixture.registryOn(spy).obtain('key'), fixture.otherRegistry().obtain('key')];
       await lock.run(
@@ -47,7 +47,7 @@ export function unlockingInside(fixture: LockFixture): void {
       );
     });
 
-    it('is about the hold of that scope: neither of the one around it, nor of one inside', async () => {
+    it('releases the nested lease of that scope only, not of an outer or inner one', async () => {
       const lock = fixture.registry().obtain('key');
       const other = fixture.registry().obtain('other');
       await lock.run(async () => {
@@ -57,7 +57,7 @@ export function unlockingInside(fixture: LockFixture): void {
           ofOuter.assertHeld();
           await lock.lock();
         });
-        // The hold that the inner scope did not give back ended with it.
+        // The nested lease that the inner scope did not release ended with it.
         await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
         expect(await fixture.isInRedis('other')).toBe(true);
         await other.unlock();
@@ -65,7 +65,7 @@ export function unlockingInside(fixture: LockFixture): void {
       });
     });
 
-    it('gives back another lock that the scope took, in Redis too; not one from before the scope', async () => {
+    it('releases another lock that the scope acquired, in Redis too, but not one from before the scope', async () => {
       const registry = fixture.registry();
       const [before, within] = [registry.obtain('before'), registry.obtain('within')];
       const early = await before.lock();
@@ -82,14 +82,14 @@ export function unlockingInside(fixture: LockFixture): void {
       expect(await fixture.isInRedis('before')).toBe(false);
     });
 
-    it('is refused after the scope for a hold that was not given back in it', async () => {
+    it('is refused after the scope for a nested lease that was not released in it', async () => {
       const lock = fixture.registry().obtain('key');
       await lock.run(() => lock.lock());
       await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('tells of a loss, gives the turn back, and tells it once', async () => {
+    it('reports a loss once, and frees the turn', async () => {
       const lock = fixture.registry().obtain('key');
       const run = lock.run(async (lease) => {
         await lock.lock();
@@ -101,7 +101,7 @@ export function unlockingInside(fixture: LockFixture): void {
       await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
     });
 
-    it('tells of the loss of another lock first, and leaves a later hold of the scope alone', async () => {
+    it('reports the loss of another lock first, and does not affect a later lease of the scope', async () => {
       const registry = fixture.registry();
       const other = registry.obtain('other');
       await registry.run('key', async () => {
@@ -116,7 +116,7 @@ export function unlockingInside(fixture: LockFixture): void {
       });
     });
 
-    it('by work that outlived the scope never gives back what somebody else took later', async () => {
+    it('by work that outlives the scope never releases a later lease of another caller', async () => {
       const lock = fixture.registry().obtain('key');
       const [scopeOver, taken] = [new Gate(), new Gate()];
       let work: Promise<unknown> = Promise.resolve();
@@ -139,7 +139,7 @@ export function unlockingInside(fixture: LockFixture): void {
       await later.unlock();
     });
 
-    it('by work that outlived the scope gives back another lock that it took in the scope', async () => {
+    it('by work that outlives the scope releases another lock that it acquired in the scope', async () => {
       const registry = fixture.registry();
       const other = registry.obtain('other');
       const scopeOver = new Gate();
@@ -147,7 +147,7 @@ export function unlockingInside(fixture: LockFixture): void {
       await registry.run('key', async () => {
         await other.lock();
         work = scopeOver.opened.then(() => other.unlock());
-        work.catch(() => undefined); // looked at below
+        work.catch(() => undefined); // checked below
       });
       scopeOver.open();
       await work;

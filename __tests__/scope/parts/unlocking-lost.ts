@@ -5,7 +5,7 @@ import { expectLost, freeze, lose, steal } from '../probes';
 
 export function unlockingLost(fixture: LockFixture): void {
   describe('unlock of the lock after a loss', () => {
-    it('tells of the loss first and leaves a later holder alone, whom the next unlock is about', async () => {
+    it('reports the loss first and does not affect a later holder, which the next unlock releases', async () => {
       const lock = fixture.registry().obtain('key');
       await lose(fixture, await lock.lock());
       const later = await lock.lock();
@@ -16,7 +16,7 @@ export function unlockingLost(fixture: LockFixture): void {
       await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
     });
 
-    it('tells of it where there is no later holder, once', async () => {
+    it('reports it once where there is no later holder', async () => {
       const lock = fixture.registry().obtain('key');
       const theirs = await steal(fixture, await lock.lock());
       await expectLost(lock.unlock(), 'stolen');
@@ -25,14 +25,14 @@ export function unlockingLost(fixture: LockFixture): void {
       await theirs.unlock();
     });
 
-    it('tells of a loss that no timer has noticed yet (P5)', async () => {
+    it('reports a loss that no timer has detected yet (P5)', async () => {
       const lock = fixture.registry().obtain('key');
       await lock.lock({ ttl: 100 });
       freeze(150);
       await expectLost(lock.unlock(), 'expired');
     });
 
-    it('tells every one of several losses, before it is about the holder of now', async () => {
+    it('reports each of several losses, before it releases the current holder', async () => {
       const lock = fixture.registry().obtain('key');
       for (let i = 0; i < 3; i++) await lose(fixture, await lock.lock());
       const later = await lock.lock();
@@ -45,7 +45,7 @@ export function unlockingLost(fixture: LockFixture): void {
       await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
     });
 
-    it('does not tell again what the lease itself has told', async () => {
+    it('does not repeat a loss that the lease itself has reported', async () => {
       const lock = fixture.registry().obtain('key');
       const [told, disposed, untold] = [await lockAndLose(fixture, lock), await lockAndLose(fixture, lock), 2];
       for (let i = 0; i < untold; i++) await lockAndLose(fixture, lock);
@@ -58,7 +58,7 @@ export function unlockingLost(fixture: LockFixture): void {
       await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
     });
 
-    it('says nothing of the loss of a run, whose own promise tells it', async () => {
+    it('does not report the loss of a run, which its own promise reports', async () => {
       const lock = fixture.registry().obtain('key');
       await expectLost(
         lock.run((lease) => lose(fixture, lease)),
@@ -67,7 +67,7 @@ export function unlockingLost(fixture: LockFixture): void {
       await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
     });
 
-    it('never gives a later holder’s lease back for an earlier one, however many were lost', async () => {
+    it('never releases the lease of a later holder for an earlier one, after any number of losses', async () => {
       const lock = fixture.registry().obtain('key');
       for (let i = 0; i < 20; i++) await lose(fixture, await lock.lock());
       const later = await lock.lock();
@@ -78,7 +78,7 @@ export function unlockingLost(fixture: LockFixture): void {
       await later.unlock();
     });
 
-    it('remembers a loss through many holders who came and went, and gave back by their leases', async () => {
+    it('reports a loss after many later holders that released by their leases', async () => {
       const lock = fixture.registry().obtain('key');
       await lose(fixture, await lock.lock());
       for (let i = 0; i < 20; i++) await (await lock.lock()).unlock();
@@ -88,7 +88,7 @@ export function unlockingLost(fixture: LockFixture): void {
       await lock.unlock();
     });
 
-    it('leaves a later holder alone when the registry has forgotten the lock meanwhile', async () => {
+    it('does not affect a later holder when the lock was evicted meanwhile', async () => {
       const registry = fixture.registry();
       const forgotten = registry.obtain('key');
       await lose(fixture, await forgotten.lock());

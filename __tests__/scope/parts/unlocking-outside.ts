@@ -8,7 +8,7 @@ import { Sections } from '../sections';
 
 export function unlockingOutside(fixture: LockFixture): void {
   describe('unlock of the lock outside any scope', () => {
-    it.each(['lock', 'tryLock'] as const)('gives back what this process took with %s', async (take) => {
+    it.each(['lock', 'tryLock'] as const)('releases what this process acquired with %s', async (take) => {
       const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const lease = await lock[take]();
       expect(await isExcluded(theirs)).toBe(true);
@@ -18,7 +18,7 @@ export function unlockingOutside(fixture: LockFixture): void {
       expect(await isExcluded(theirs)).toBe(false);
     });
 
-    it('is refused, and changes nothing in Redis, where nothing was taken, or it was given back already', async () => {
+    it('is refused, and changes nothing in Redis, when nothing was acquired, or it was released already', async () => {
       const spy = spyOn(fixture.clients[0]);
       const lock = fixture.registryOn(spy).obtain('key');
       const held = await fixture.otherRegistry().obtain('key').lock({ ttl: 60_000 });
@@ -38,11 +38,11 @@ export function unlockingOutside(fixture: LockFixture): void {
       await next.unlock();
     });
 
-    it('is refused where a run holds the lock, whether it is in this process or in another', async () => {
+    it('is refused while a run holds the lock, in this process or in another', async () => {
       const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const [inside, refused] = [new Gate(), new Gate()];
       const holder = lock.run(async (lease) => {
-        // The scope has a hold of its own as well, which is none of the outsider's business.
+        // The scope also has a nested lease, which a call outside must not release.
         const hold = await lock.lock();
         inside.open();
         await refused.opened;
@@ -58,7 +58,7 @@ export function unlockingOutside(fixture: LockFixture): void {
       await holder;
     });
 
-    it('goes together with the unlock of leases, by several callers: nobody gives back what is another’s', async () => {
+    it('can be mixed with the unlock of leases by several callers: none releases the lease of another', async () => {
       const lock = fixture.registry().obtain('key');
       const sections = new Sections(fixture.oracle());
       const byLease = async (name: string) => {
@@ -86,7 +86,7 @@ export function unlockingOutside(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('is refused to the second of two callers who give back one hold at the same time', async () => {
+    it('is refused to the second of two callers that release one lease at the same time', async () => {
       const lock = fixture.registry().obtain('key');
       await lock.lock();
       const [first, second] = await Promise.allSettled([lock.unlock(), lock.unlock()]);

@@ -6,7 +6,7 @@ import { silenceable } from '../silenceable-client';
 
 export function waiting(fixture: LockFixture): void {
   describe('waiting for a sibling', () => {
-    it('ends with waitTime: lock and run reject, tryLock answers null, and the task is never called', async () => {
+    it('ends with waitTime: lock and run reject, tryLock resolves to null, and the task is not called', async () => {
       const lock = fixture.registry().obtain('key');
       await lock.run(async () => {
         const sibling = await lock.lock();
@@ -24,14 +24,14 @@ export function waiting(fixture: LockFixture): void {
         const waited = performance.now() - start;
         expect(tried).toBeNull();
         expect(called).toBe(false);
-        expect(waited).toBeGreaterThanOrEqual(90); // a timer counts from the beginning of its turn of the event loop
+        expect(waited).toBeGreaterThanOrEqual(90); // a timer counts from the start of its event loop turn
         expect(waited).toBeLessThan(100 + SLACK);
         sibling.assertHeld();
         await sibling.unlock();
       });
     });
 
-    it('ends at once when the signal aborts, with its reason, and the others keep their places', async () => {
+    it('ends at once when the signal aborts, with its reason, and the others keep their positions', async () => {
       const lock = fixture.registry().obtain('key');
       const order: string[] = [];
       const controller = new AbortController();
@@ -58,7 +58,7 @@ export function waiting(fixture: LockFixture): void {
       expect(order).toEqual(['before', 'after']);
     });
 
-    it('does not begin for a signal that has aborted already', async () => {
+    it('does not start for a signal that has aborted already', async () => {
       const lock = fixture.registry().obtain('key');
       const reason = new Error('not interested');
       const signal = AbortSignal.abort(reason);
@@ -72,7 +72,7 @@ export function waiting(fixture: LockFixture): void {
       });
     });
 
-    it('leaves the turn free when the last who waited has left: the next tryLock has it', async () => {
+    it('leaves the turn free after the last waiter has left: the next tryLock succeeds', async () => {
       const lock = fixture.registry().obtain('key');
       await lock.run(async () => {
         const first = await lock.lock();
@@ -84,7 +84,7 @@ export function waiting(fixture: LockFixture): void {
       });
     });
 
-    it('checks its options as every other call does', async () => {
+    it('validates its options', async () => {
       const lock = fixture.registry().obtain('key');
       await lock.run(async () => {
         await expect(lock.run(() => 'never', { ttl: 0 })).rejects.toThrow(RangeError);
@@ -92,7 +92,7 @@ export function waiting(fixture: LockFixture): void {
       });
     });
 
-    it('keeps to waitTime and signal too while Redis does not answer the extension of the lease (P1)', async () => {
+    it('obeys waitTime and signal also while Redis does not answer the extension of the lease (P1)', async () => {
       const client = silenceable(fixture.clients[0]);
       const lock = fixture.registryOn(client, { commandTimeout: 2_000 }).obtain('key');
       const controller = new AbortController();
