@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
-import { LOCK_TYPES } from '../../lib/strategies';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { createRegistry } from '../support/test-registry';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
-import { LOCK_TYPES, type LockType } from '../../lib/strategies';
+import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-types';
 import type { ClientKind } from '../support/client-kinds';
 import { describeEmbedded, describeReal } from '../support/redis';
 import { LockFixture } from './lock-fixture';

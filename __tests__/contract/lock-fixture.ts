@@ -1,5 +1,5 @@
 import { type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
-import type { LockType } from '../../lib/strategies';
+import type { LockType } from '../../lib/protocols/lock-types';
 import { type Admin, type ClientKind, type ContractClients, createOracleClient } from '../support/client-kinds';
 import { Oracle } from '../support/oracle';
 import { type TestClient, uniqueKey } from '../support/redis';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
-import { isLockType, type LockType } from '../../lib/strategies';
+import { isLockType, type LockType } from '../../lib/protocols/lock-types';
 import { Oracle } from '../support/oracle';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 

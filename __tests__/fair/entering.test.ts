@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
-import { CLAIM_WINDOW } from '../../lib/strategies/fair-scripts';
+import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { describePrivate } from '../support/private-redis';
 import { lossOf } from '../support/test-registry';
 import { until } from '../support/until';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
-import { CLAIM_WINDOW, TICKET_GRACE } from '../../lib/strategies/fair-scripts';
+import { CLAIM_WINDOW, TICKET_GRACE } from '../../lib/protocols/fair/fair-scripts';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
 import { FairFixture } from './fair-fixture';

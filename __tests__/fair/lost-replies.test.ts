@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
 import type { Script } from '../../lib/redis/script';
-import { ASK, CLAIM, CLAIM_WINDOW, LEAVE } from '../../lib/strategies/fair-scripts';
+import { ASK, CLAIM, CLAIM_WINDOW, LEAVE } from '../../lib/protocols/fair/fair-scripts';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
 import { FairFixture, type ProxiedProcess, SLACK } from './fair-fixture';

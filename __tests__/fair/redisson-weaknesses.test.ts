@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
-import { CLAIM_WINDOW } from '../../lib/strategies/fair-scripts';
+import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
 import { FairFixture, SLACK } from './fair-fixture';

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
-import { CLAIM_WINDOW } from '../../lib/strategies/fair-scripts';
+import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
 import { FairFixture, SLACK } from './fair-fixture';

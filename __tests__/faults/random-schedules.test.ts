@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { clock } from '../../lib/clock';
+import { clock } from '../../lib/internal/clock';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
 import { run, schedules } from './schedules/schedule';

@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, expect, it } from '@jest/globals';
-import { clock } from '../../lib/clock';
+import { clock } from '../../lib/internal/clock';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { createRegistry, lossOf } from '../support/test-registry';

@@ -1,4 +1,4 @@
-import type { LockType } from '../../lib/strategies';
+import type { LockType } from '../../lib/protocols/lock-types';
 
 export interface Kind {
   readonly title: string;

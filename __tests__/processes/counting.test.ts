@@ -1,5 +1,5 @@
 import { beforeAll, expect, it } from '@jest/globals';
-import { LOCK_TYPES, type LockType } from '../../lib/strategies';
+import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-types';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { LockWorker } from './lock-worker';
 import type { CountingTask } from './worker';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
-import { LOCK_TYPES } from '../../lib/strategies';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { startRedis } from '../../scripts/redis';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, type RedisClientOptions } from 'redis';
 import { RedisLockRegistry } from '../../lib';
-import type { LockType } from '../../lib/strategies';
+import type { LockType } from '../../lib/protocols/lock-types';
 
 export interface Job {
   readonly redis: RedisClientOptions;

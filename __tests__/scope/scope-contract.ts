@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
-import type { LockType } from '../../lib/strategies';
+import type { LockType } from '../../lib/protocols/lock-types';
 import { LockFixture } from '../contract/lock-fixture';
 import { redis6Client } from '../support/client-kinds';
 import { describeReal } from '../support/redis';

@@ -1,6 +1,6 @@
 import asyncHooks from 'node:async_hooks';
 import { createClient, type RedisClientOptions } from 'redis';
-import type { LockType } from '../../lib/strategies';
+import type { LockType } from '../../lib/protocols/lock-types';
 
 /** Uses of AsyncLocalStorage: on Node 20 and 22 the first use makes every later `await` more expensive. */
 export interface StorageUse {

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterEach, expect, it } from '@jest/globals';
-import { LOCK_TYPES } from '../../lib/strategies';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { describeReal, realRedis, uniqueKey } from '../support/redis';
 import type { StorageQuestion, StorageReport } from './storage-use';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { LOCK_TYPES } from '../../lib/strategies';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { startCluster, type TestCluster } from '../support/cluster';
 import { describePrivate } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';

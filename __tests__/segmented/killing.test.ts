@@ -1,6 +1,6 @@
 import { beforeAll, expect, it } from '@jest/globals';
 import { array, assert, asyncProperty, boolean, constantFrom, integer, nat, record, uniqueArray } from 'fast-check';
-import { LOCK_TYPES, type LockType } from '../../lib/strategies';
+import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-types';
 import { createRealClient, describeReal, realRedis, type TestClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
 import type { Entry, Order, SellerMessage, Shop } from './seller';

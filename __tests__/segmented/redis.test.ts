@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { LockLostError, LockTimeoutError, type RedisLockRegistry, type Segment, type SegmentedLock } from '../../lib';
-import { LOCK_TYPES } from '../../lib/strategies';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';

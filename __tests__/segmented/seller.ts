@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, type RedisClientOptions } from 'redis';
 import { LockLostError, RedisLockRegistry } from '../../lib';
-import type { LockType } from '../../lib/strategies';
+import type { LockType } from '../../lib/protocols/lock-types';
 
 export interface Shop {
   readonly redis: RedisClientOptions;

@@ -1,4 +1,4 @@
-import { clock, MAX_DELAY } from '../../lib/clock';
+import { clock, MAX_DELAY } from '../../lib/internal/clock';
 
 interface FakeTimer {
   readonly due: number;

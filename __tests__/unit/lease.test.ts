@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Lease, type LockWarning, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
-import { MAX_DELAY, reliableUntil, Timer } from '../../lib/clock';
+import { MAX_DELAY, reliableUntil, Timer } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, silence } from '../support/mock-redis';
 

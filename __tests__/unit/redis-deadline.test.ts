@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
-import { clock } from '../../lib/clock';
+import { clock } from '../../lib/internal/clock';
 import { Redis } from '../../lib/redis/client';
 import { CommandTimeoutError } from '../../lib/redis/failure';
 import { Script } from '../../lib/redis/script';

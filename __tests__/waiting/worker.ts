@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, type RedisClientOptions } from 'redis';
 import { RedisLockRegistry } from '../../lib';
-import type { LockType } from '../../lib/strategies';
+import type { LockType } from '../../lib/protocols/lock-types';
 
 /** The server, registryKey and type of a lock. */
 export interface LockTarget {

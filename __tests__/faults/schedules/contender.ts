@@ -1,5 +1,5 @@
 import type { RedisLockRegistry } from '../../../lib';
-import type { RedisLease } from '../../../lib/redis-lease';
+import type { RedisLease } from '../../../lib/lease/redis-lease';
 
 /** The beginning or the end of a lease. Times are in ms on the monotonic clock of the machine. */
 export type LeaseEvent =
