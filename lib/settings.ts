@@ -1,3 +1,4 @@
+import type { LockOptions } from './distributed-lock';
 import {
   abortSignal,
   boolean,
@@ -14,7 +15,6 @@ import {
   ttl,
   wholeNumber,
 } from './internal/validation';
-import type { LockOptions } from './lock-registry';
 import type { RedisLockRegistryOptions, SegmentedLockOptions } from './options';
 import { LOCK_TYPES, type LockType, traitsOf } from './protocols/lock-types';
 import { type ProtocolSettings, SHARDED_SUBSCRIPTION_MODES } from './protocols/protocol';

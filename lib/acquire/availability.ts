@@ -3,6 +3,8 @@
  * taken for contention.
  */
 export class Availability {
+  /** The attempt in flight, of the local caller that has the turn. */
+  attempt: Promise<unknown> | undefined;
   #unansweredSince: number | undefined;
   #failure: unknown;
 

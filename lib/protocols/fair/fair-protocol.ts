@@ -33,7 +33,6 @@ import { Waiters } from './waiters';
  * Where nothing can be proved, or less than half of the window is left, the answer of the renewal is waited for.
  */
 export class FairProtocol implements LockProtocol, PresenceListener {
-  readonly queue = 'redis';
   readonly availability = new Availability();
   readonly #names: LockNames;
   readonly #services: FairServices;
@@ -44,6 +43,10 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     this.#names = names;
     this.#services = services;
     this.#waiters = new Waiters(names, services.format);
+  }
+
+  get queue(): 'redis' {
+    return 'redis';
   }
 
   get isActive(): boolean {

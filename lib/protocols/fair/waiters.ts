@@ -21,7 +21,8 @@ export interface ArrivedGrant {
 export class Waiters {
   readonly #names: LockNames;
   readonly #format: QueueFormat;
-  readonly #tickets = new Map<string, Ticket>();
+  /** Made for the first of them. */
+  #tickets: Map<string, Ticket> | undefined;
   /** The last grant that a caller of this process entered with. Whatever repeats it later is ignored. */
   #entered: string | undefined;
 
@@ -31,25 +32,28 @@ export class Waiters {
   }
 
   get size(): number {
-    return this.#tickets.size;
+    return this.#tickets?.size ?? 0;
   }
 
   /** Those that have not been granted the lock. */
   get waiting(): Ticket[] {
-    return [...this.#tickets.values()].filter(({ offered }) => offered === undefined);
+    return [...(this.#tickets?.values() ?? [])].filter(({ offered }) => offered === undefined);
   }
 
   /** The ticket of any of them. */
   get anyId(): string | undefined {
-    return this.#tickets.keys().next().value;
+    return this.#tickets?.keys().next().value;
   }
 
   /** The ticket is here before Redis hears of it: a grant may overtake the reply. */
   ticketFor({ ticket: id, ttl, sentAt, waits }: Acquisition): Ticket {
-    let ticket = this.#tickets.get(id);
+    let ticket = this.#tickets?.get(id);
     if (ticket === undefined) {
       ticket = new Ticket(id, ttl, sentAt);
-      if (waits) this.#tickets.set(id, ticket);
+      if (waits) {
+        this.#tickets ??= new Map();
+        this.#tickets.set(id, ticket);
+      }
     }
     return ticket;
   }
@@ -57,19 +61,19 @@ export class Waiters {
   /** The ticket's caller has the lock. */
   enter(ticket: Ticket, owner: string): void {
     this.#entered = owner;
-    this.#tickets.delete(ticket.id);
+    this.#tickets?.delete(ticket.id);
   }
 
   /** The lock, or the position in the queue, is given back. */
   leave(ownerOrTicket: string): void {
-    this.#tickets.delete(ticketOf(ownerOrTicket));
+    this.#tickets?.delete(ticketOf(ownerOrTicket));
     if (this.#entered === ownerOrTicket) this.#entered = undefined;
   }
 
   /** Gives a grant to the caller that it is for. `unclaimed`: that caller has left. */
   take(grant: ArrivedGrant): 'taken' | 'unclaimed' {
     if (grant.owner === this.#entered) return 'taken';
-    const ticket = this.#tickets.get(ticketOf(grant.owner));
+    const ticket = this.#tickets?.get(ticketOf(grant.owner));
     if (ticket === undefined) return 'unclaimed';
     void this.#offer(ticket, grant);
     return 'taken';
@@ -77,7 +81,7 @@ export class Waiters {
 
   /** When the ticket was first sent, on the monotonic clock: no grant of it was made before. */
   sentAt(owner: string): number | undefined {
-    return this.#tickets.get(ticketOf(owner))?.sentAt;
+    return this.#tickets?.get(ticketOf(owner))?.sentAt;
   }
 
   /** Lets the ticket's caller enter: at once where half of the window is certain, else when the renewal is confirmed. */
