@@ -7,7 +7,6 @@ import {
   checkOptions,
   count,
   duration,
-  expected,
   nonEmptyString,
   notNegative,
   oneOf,
@@ -128,7 +127,9 @@ export function segmentedSettings(options: SegmentedLockOptions): { segments: nu
 
 function subscriber(name: string, value: unknown): RedisSubscriber {
   if (!isSubscriber(value)) {
-    throw new TypeError(expected(name, 'a client with the methods subscribe and unsubscribe', value));
+    // The value is not quoted: a URL or an options object may contain a password.
+    const expectation = `Expected \`${name}\` to be a client with the methods subscribe and unsubscribe`;
+    throw new TypeError(`${expectation}, got ${value === null ? 'null' : typeof value}`);
   }
   return value;
 }
