@@ -1,25 +1,34 @@
 import type { LockLostReason } from './lock-registry';
 
-/** What every error of this library has in common: a stable `code`, and the `key` as the application knows it. */
+/** The codes of the errors. */
+export type LockErrorCode =
+  | 'ERR_CANNOT_ACQUIRE_LOCK'
+  | 'ERR_LOCK_TIMEOUT'
+  | 'ERR_LOCK_LOST'
+  | 'ERR_LOCK_RELEASE'
+  | 'ERR_NOT_LOCK_OWNER'
+  | 'ERR_REGISTRY_CLOSED';
+
+/** The base of all errors of this library: a stable `code`, and the `key` as the application knows it. */
 export abstract class LockError extends Error {
-  abstract readonly code: string;
+  abstract readonly code: LockErrorCode;
   /** What the application locks; `undefined` where the error is not about one key. */
   readonly key: string | undefined;
 
   constructor(message: string, key: string | undefined, options?: ErrorOptions) {
     super(message, options);
     this.key = key;
-    // Also right in a subclass and after minification of the caller's bundle: the name is what logs show.
+    // Also right in a subclass, and after the application's bundle was minified: the name is what logs show.
     this.name = new.target.name;
   }
 }
 
-/** The lock could not be had because of a failure: Redis failed or stayed silent (`cause`), or the cache is full of locks in use. */
+/** The lock could not be acquired because of a failure: Redis failed or was silent (`cause`), or the cache is full of locks in use. */
 export class CannotAcquireLockError extends LockError {
   readonly code = 'ERR_CANNOT_ACQUIRE_LOCK';
 }
 
-/** `waitTime` is over and somebody else still holds the lock. Contention, not a failure. */
+/** `waitTime` is over, and another holder still has the lock. Contention, not a failure. */
 export class LockTimeoutError extends LockError {
   readonly code = 'ERR_LOCK_TIMEOUT';
   /** ms */
@@ -31,14 +40,14 @@ export class LockTimeoutError extends LockError {
   }
 }
 
-const lossInWords: Record<LockLostReason, string> = {
-  expired: 'its time to live ended and nobody holds it',
-  stolen: 'another owner holds it',
+const EXPLANATIONS: Record<LockLostReason, string> = {
+  expired: 'its time to live ended, or its key was deleted',
+  stolen: 'another owner has its key',
   unconfirmed: 'Redis did not confirm it in time',
   closed: 'its registry was closed',
 };
 
-/** The lease ended before `unlock()`: what it protected may be in use by another holder by now. */
+/** The lease ended before `unlock()`: what it protected may already be in use by another holder. */
 export class LockLostError extends LockError {
   readonly code = 'ERR_LOCK_LOST';
   readonly reason: LockLostReason;
@@ -46,23 +55,23 @@ export class LockLostError extends LockError {
   readonly result: unknown;
 
   constructor(key: string, reason: LockLostReason, result?: unknown) {
-    super(`Lock "${key}" was lost (${reason}): ${lossInWords[reason]}`, key);
+    super(`Lock "${key}" was lost (${reason}): ${EXPLANATIONS[reason]}`, key);
     this.reason = reason;
     this.result = result;
   }
 }
 
-/** Redis did not confirm the release. It is followed up in the background; the key ends with its time to live at the latest. */
+/** Redis did not confirm the release. It is repeated in the background; the key ends with its ttl at the latest. */
 export class LockReleaseError extends LockError {
   readonly code = 'ERR_LOCK_RELEASE';
 }
 
-/** The caller does not hold this lock (any more): nothing was changed. */
+/** The caller does not hold this lock (any more). Nothing was changed. */
 export class NotLockOwnerError extends LockError {
   readonly code = 'ERR_NOT_LOCK_OWNER';
 }
 
-/** What a lease says that was given back. */
+/** The error of a lease that was unlocked. */
 export function leaseUnlocked(key: string): NotLockOwnerError {
   return new NotLockOwnerError(`Lock "${key}" is not held by this lease any more: it was unlocked`, key);
 }

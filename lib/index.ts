@@ -1,7 +1,7 @@
-export type { LockWarning } from './diagnostics';
 export {
   CannotAcquireLockError,
   LockError,
+  type LockErrorCode,
   LockLostError,
   LockReleaseError,
   LockTimeoutError,
@@ -10,10 +10,13 @@ export {
 } from './errors';
 export { type DistributedLock, type Lease, type LockLostReason, type LockOptions, LockRegistry } from './lock-registry';
 export type { RedisLockRegistryOptions, SegmentedLockOptions } from './options';
+export type { LockType } from './protocols/lock-types';
+export type { ShardedSubscriptionMode } from './protocols/protocol';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
+export type { RedisSubscriber } from './redis/subscriber-connection';
 export type { RedisLock } from './redis-lock';
 export { RedisLockRegistry } from './redis-lock-registry';
-export type { AcrossResult, AcrossTask, Exhausted, Part, Segment, SegmentedResult, Share } from './segment';
-export { SegmentedLock } from './segmented-lock';
-export { split } from './split';
-export type { LockType } from './strategies';
+export type { AcrossResult, AcrossTask, Exhausted, Part, Segment, SegmentedResult, Share } from './segmented/segment';
+export { SegmentedLock } from './segmented/segmented-lock';
+export { split } from './segmented/split';
+export type { LockWarning, LockWarningCode, WarningListener } from './warnings';

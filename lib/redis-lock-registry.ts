@@ -1,30 +1,28 @@
 import { randomUUID } from 'node:crypto';
-import { clock, Timer } from './clock';
-import { warn } from './diagnostics';
+import type { Wait } from './acquire/wait';
 import { CannotAcquireLockError, NotLockOwnerError, RegistryClosedError } from './errors';
-import { LinkedList } from './linked-list';
+import { captureContext } from './internal/background';
+import { clock, Timer } from './internal/clock';
+import { LinkedList } from './internal/linked-list';
+import { ttl as checkedTtl, expected, nonEmptyString, notNegative, number } from './internal/validation';
+import { Orphans } from './lease/orphans';
+import { Watchdog } from './lease/watchdog';
 import { LockRegistry } from './lock-registry';
-import {
-  duration,
-  expected,
-  nonEmptyString,
-  notNegative,
-  number,
-  type RedisLockRegistryOptions,
-  registrySettings,
-  type SegmentedLockOptions,
-} from './options';
-import { Orphans } from './orphans';
-import { isRedisClient, Redis, type RedisClient } from './redis/client';
-import { hashTag } from './redis/names';
+import { type RedisLockRegistryOptions, registrySettings, type SegmentedLockOptions } from './options';
+import { createProtocols, type Protocols } from './protocols/lock-types';
+import type { LockProtocol } from './protocols/protocol';
+import { describeWrongClient, isRedisClient, type RedisClient } from './redis/client';
+import { hashTag, type LockNames } from './redis/names';
+import { Redis } from './redis/redis';
 import { type LockServices, RedisLock } from './redis-lock';
-import { SegmentedLock } from './segmented-lock';
-import { createStrategy } from './strategies';
-import type { Wait } from './wait';
-import { Watchdog } from './watchdog';
+import { SegmentedLock } from './segmented/segmented-lock';
+import { type LockWarning, warn } from './warnings';
 
-/** ms that `close` waits for the holders. */
+/** ms; how long `close` waits for the holders by default. */
 const CLOSE_TIMEOUT = 10_000;
+
+/** ms; `close` has at least this long to remove what attempts in flight leave in Redis. */
+const CLEANING_AT_LEAST = 500;
 
 /**
  * A registry of distributed locks on Redis: hands out one `RedisLock` for each key.
@@ -34,36 +32,47 @@ const CLOSE_TIMEOUT = 10_000;
  */
 export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
   readonly #services: LockServices;
+  readonly #protocols: Protocols;
   readonly #locks = new Map<string, RedisLock>();
-  /** The same: the least recently used one comes first. */
+  /** The same locks: the least recently used one comes first. */
   readonly #byUse = new LinkedList<RedisLock>();
-  /** Of callers between their call and their lease. */
+  /** By the name of a lock that was evicted: its protocol, while it is still active. */
+  readonly #detached = new Map<string, LockProtocol>();
+  /** Beyond this size, protocols that are active no more are removed. */
+  #sweepDetachedAt = 16;
+  /** Callers between their call and their lease. */
   readonly #waits = new LinkedList<Wait>();
+  #whenNoWaits: (() => void) | undefined;
   readonly #clientId = randomUUID();
   #sequence = 0;
+  readonly #stopMonitoring: () => void;
   #closing: Promise<void> | undefined;
 
-  /** Throws `TypeError` or `RangeError` when an option is unknown or bad, or the client has no `eval` and `evalSha`. */
+  /**
+   * @throws TypeError when an option is unknown or has a wrong type, or the client has no `eval` and `evalSha`.
+   * @throws RangeError when an option is out of range.
+   */
   constructor(client: RedisClient, options: RedisLockRegistryOptions) {
     super();
-    if (!isRedisClient(client)) {
-      throw new TypeError(expected('client', 'a Redis client with the methods eval and evalSha', client));
-    }
-    const settings = registrySettings(options);
+    if (!isRedisClient(client)) throw new TypeError(describeWrongClient(client));
+    const settings = inCreatorsContext(registrySettings(options));
     const redis = new Redis(client, settings.commandTimeout);
-    const strategy = createStrategy(settings.lockType, redis, settings);
+    const watchdog = new Watchdog(settings.commandTimeout);
+    this.#protocols = createProtocols(settings.lockType, redis, settings);
     this.#services = {
       settings,
       redis,
-      strategy,
-      watchdog: new Watchdog(strategy, settings.commandTimeout),
-      orphans: new Orphans(strategy, redis, settings.commandTimeout),
-      nextOwner: () => `${this.#clientId}:${++this.#sequence}`,
+      watchdog,
+      orphans: new Orphans(redis, settings.commandTimeout),
+      nextTicket: () => `${this.#clientId}:${++this.#sequence}`,
+      openProtocol: (names) => this.#openProtocol(names),
       begin: (wait) => this.#begin(wait),
-      end: (wait) => this.#waits.remove(wait),
+      end: (wait) => this.#end(wait),
       cached: (key) => this.#locks.get(key),
       readmit: (lock) => this.#locks.get(lock.key) ?? this.#cache(lock),
     };
+    // A server that was restarted, or failed over, may have lost locks: their holders learn it at once.
+    this.#stopMonitoring = redis.monitor.onReconnect(() => watchdog.askAboutAll());
   }
 
   /**
@@ -100,7 +109,7 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
    */
   async renewLock(key: string, ttl?: number): Promise<void> {
     const lock = this.#locks.get(nonEmptyString('key', key));
-    if (ttl !== undefined) duration('ttl', ttl);
+    if (ttl !== undefined) checkedTtl('ttl', ttl);
     if (lock === undefined) throw new NotLockOwnerError(`Lock "${key}" is not held in this process`, key);
     await lock.renew(ttl);
   }
@@ -130,25 +139,43 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
   }
 
   async #close(timeout: number): Promise<void> {
+    const { orphans, settings, watchdog } = this.#services;
+    const endsAt = clock.now() + timeout;
     for (const wait of [...this.#waits]) wait.interrupt(registryClosed(wait.key));
     const locks = [...this.#locks.values()].filter((lock) => lock.isInUse);
-    await new Promise<void>((resolve) => {
-      const timer = new Timer(timeout, resolve);
-      void Promise.all(locks.map((lock) => lock.free())).then(() => {
-        timer.cancel();
-        resolve();
-      });
-    });
+    await within(timeout, Promise.all(locks.map((lock) => lock.free())));
     for (const lock of locks) lock.loseByClose();
-    this.#services.watchdog.close();
-    await this.#services.orphans.settle();
-    await this.#services.strategy.close();
-    this.#services.redis.close();
+    watchdog.close();
+    // What attempts in flight leave in Redis is removed before this settles: the application closes its client next.
+    const limit = Math.min(settings.commandTimeout, Math.max(endsAt - clock.now(), CLEANING_AT_LEAST));
+    await within(limit, this.#noWaits());
+    await orphans.settle(limit);
+    this.#stopMonitoring();
+    await this.#protocols.close();
   }
 
   #begin(wait: Wait): void {
     if (this.#closing !== undefined) throw registryClosed(wait.key);
     this.#waits.append(wait);
+  }
+
+  #end(wait: Wait): void {
+    this.#waits.remove(wait);
+    if (this.#waits.first === undefined) this.#whenNoWaits?.();
+  }
+
+  async #noWaits(): Promise<void> {
+    if (this.#waits.first === undefined) return;
+    await new Promise<void>((resolve) => {
+      this.#whenNoWaits = resolve;
+    });
+  }
+
+  /** What is remembered about a lock belongs to its name: it is not lost when the cached lock is evicted. */
+  #openProtocol(names: LockNames): LockProtocol {
+    const detached = this.#detached.get(names.lock);
+    this.#detached.delete(names.lock);
+    return detached ?? this.#protocols.open(names);
   }
 
   /** Makes it the most recently used one, and makes room for it where it is new. */
@@ -189,7 +216,31 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
     this.#locks.delete(lock.key);
     this.#byUse.remove(lock);
     lock.evicted = true;
+    const protocol = lock.detachProtocol();
+    if (!protocol?.isActive) return;
+    this.#detached.set(lock.names.lock, protocol);
+    if (this.#detached.size < this.#sweepDetachedAt) return;
+    for (const [name, { isActive }] of this.#detached) if (!isActive) this.#detached.delete(name);
+    this.#sweepDetachedAt = 2 * this.#detached.size + 16;
   }
+}
+
+/** Resolves with the promise, or after `ms` at the latest. */
+async function within(ms: number, promise: Promise<unknown>): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const timer = new Timer(ms, resolve);
+    void promise.then(() => {
+      timer.cancel();
+      resolve();
+    });
+  });
+}
+
+/** `onWarning` runs in the async context in which the registry was made, and never in that of a caller. */
+function inCreatorsContext<T extends { readonly onWarning: (warning: LockWarning) => void }>(settings: T): T {
+  const { onWarning } = settings;
+  const run = captureContext();
+  return { ...settings, onWarning: (warning) => run(() => onWarning(warning)) };
 }
 
 function registryClosed(key: string): RegistryClosedError {

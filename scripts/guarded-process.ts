@@ -3,17 +3,17 @@ import { once } from 'node:events';
 
 export interface GuardedProcess {
   readonly pid: number;
-  /** The last part of what it wrote to stdout and stderr. */
+  /** The last part of its stdout and stderr. */
   readonly log: () => string;
   readonly hasExited: () => boolean;
   kill(signal: NodeJS.Signals): void;
-  /** SIGTERM, and SIGKILL for a process that is frozen or too busy to listen. */
+  /** SIGTERM, then SIGKILL after 2 s for a process that is frozen or too busy. */
   stop(): Promise<void>;
 }
 
 /**
- * The guard is a shell that kills the command when its stdin ends: when the process that started it ends, however that
- * happens. An exit handler would not do, since it does not run on SIGKILL and Jest's sandbox has a `process` of its own.
+ * A shell that kills the command when its stdin ends, that is, when the starting process ends for any reason. An exit
+ * handler is not enough: it does not run on SIGKILL, and Jest's sandbox replaces `process`.
  */
 const guard = `
 exec 3<&0
@@ -30,7 +30,7 @@ exit "$status"
 const logLimit = 8_000;
 
 export async function spawnGuarded(command: string, args: readonly string[]): Promise<GuardedProcess> {
-  // Detached, so that Ctrl-C reaches only the caller, who may still need the command for an orderly end.
+  // Detached, so that Ctrl-C reaches only the caller, which may still need the command to shut down.
   const shell = spawn('/bin/sh', ['-c', guard, 'sh', command, ...args], { detached: true, stdio: 'pipe' });
   let log = '';
   const exited = once(shell, 'exit');
@@ -50,7 +50,7 @@ export async function spawnGuarded(command: string, args: readonly string[]): Pr
     try {
       if (!hasExited()) process.kill(pid, signal);
     } catch (error) {
-      // It has just ended, and the guard has not noticed yet.
+      // It has ended, and the guard has not exited yet.
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
   };
@@ -62,14 +62,14 @@ export async function spawnGuarded(command: string, args: readonly string[]): Pr
     async stop() {
       shell.ref();
       kill('SIGTERM');
-      const impatience = setTimeout(kill, 2_000, 'SIGKILL');
+      const timeout = setTimeout(kill, 2_000, 'SIGKILL');
       await exited;
-      clearTimeout(impatience);
+      clearTimeout(timeout);
     },
   };
 }
 
-/** A command that nobody stopped must not keep the caller alive; the guard ends it. */
+/** A command that was not stopped must not keep the caller alive; the guard kills it. */
 function letProcessEnd(shell: ChildProcess): void {
   shell.unref();
   for (const stream of shell.stdio) (stream as { unref?(): void } | null)?.unref?.();

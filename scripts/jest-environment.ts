@@ -4,8 +4,8 @@ import type { Circus } from '@jest/types';
 import { TestEnvironment as NodeEnvironment } from 'jest-environment-node';
 
 /**
- * Jest fails a test for an unhandled rejection, but forgives one that somebody handles a little later. Node does not: it
- * ends the process. So such a test fails here too.
+ * Jest fails a test for an unhandled rejection, except when the rejection is handled a little later. Node ends the process
+ * in that case too, so the test fails here.
  */
 export default class TestEnvironment extends NodeEnvironment {
   readonly #rejections = new WeakMap<Promise<unknown>, unknown>();
@@ -15,13 +15,13 @@ export default class TestEnvironment extends NodeEnvironment {
     if (event.name === 'error_handled') {
       const error = this.#rejections.get(event.promise);
       state.unhandledErrors.push(
-        new Error('A rejection was handled too late: Node would have crashed', { cause: error }),
+        new Error('A rejection was handled too late: Node would have exited', { cause: error }),
       );
     }
   }
 }
 
-/** Of a worker process nobody hears after its last file, nor how it ended: the teardown reads what is noted here. */
+/** Jest ignores what a worker process does after its last file. Rejections are written to a file that the teardown reads. */
 const { TEST_REJECTIONS } = process.env;
 if (process.send !== undefined && TEST_REJECTIONS !== undefined) {
   process.on('unhandledRejection', (error) => appendFileSync(TEST_REJECTIONS, `${inspect(error)}\n`));

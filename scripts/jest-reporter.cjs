@@ -1,34 +1,34 @@
 // Plain JavaScript, since Jest does not transform reporters.
 const { setTimeout: sleep } = require('node:timers/promises');
 
-/** Ends the output with what the tests ran against and how many did, and catches what comes after the last test. */
+/** Prints the servers and the counts of the run at the end, and fails the run for errors after the last test. */
 module.exports = class Reporter {
-  #stray = [];
+  #lateErrors = [];
 
-  /** While a file runs, Jest has handlers of its own in place of these; what they miss arrives between files. */
+  /** While a file runs, Jest replaces these handlers; they catch errors between files. */
   onRunStart() {
     for (const event of ['unhandledRejection', 'uncaughtException']) {
       process.on(event, (error) => {
-        this.#stray.push(error);
-        console.error(`${event} after the tests of a file were over:`, error);
+        this.#lateErrors.push(error);
+        console.error(`${event} after the tests of a file:`, error);
       });
     }
   }
 
   async onRunComplete(_contexts, results) {
-    await sleep(200); // for stragglers of the last file whose timers do not keep the process alive
-    // At exit, because Jest writes its own summary after this, and an open handle may still bring a straggler.
-    process.on('exit', () => this.#conclude(results));
+    await sleep(200); // for late errors of the last file from timers that do not keep the process alive
+    // At exit, because Jest prints its own summary after this, and an open handle may still cause an error.
+    process.on('exit', () => this.#printSummary(results));
   }
 
   getLastError() {
-    return this.#stray[0];
+    return this.#lateErrors[0];
   }
 
-  #conclude(results) {
-    if (this.#stray.length > 0) process.exitCode = 1;
-    // A file that could not be run has no failed test in it.
-    const failed = results.numFailedTests + results.numRuntimeErrorTestSuites + this.#stray.length;
+  #printSummary(results) {
+    if (this.#lateErrors.length > 0) process.exitCode = 1;
+    // A file that could not be loaded has no failed test.
+    const failed = results.numFailedTests + results.numRuntimeErrorTestSuites + this.#lateErrors.length;
     const skipped = results.numPendingTests + results.numTodoTests;
     const counts = [`${results.numPassedTests} passed`, `${failed} failed`, ...(skipped ? [`${skipped} skipped`] : [])];
     const { TEST_AGAINST, TEST_LEFT_OUT } = process.env;

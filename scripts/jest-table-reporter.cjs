@@ -1,7 +1,7 @@
 // Plain JavaScript, since Jest does not transform reporters.
 const Table = require('cli-table3');
 
-/** Ends the output with a table: what was tried, with which kind of lock, and how it went. */
+/** Prints a table at the end: scenarios by kind of lock, with their outcome. */
 module.exports = class TableReporter {
   onRunComplete(_contexts, { testResults }) {
     const tests = testResults.flatMap((file) => file.testResults);

@@ -36,7 +36,7 @@ const installers: readonly Installer[] = [
   },
 ];
 
-/** Gets a Redis server where there is none and answers with its binary; changes the system only if told that it may. */
+/** Installs a Redis server and returns its binary. It changes the system only with `mayChangeSystem`. */
 export async function installRedis(options: { mayChangeSystem: boolean }): Promise<string> {
   const failures: string[] = [];
   for (const installer of installers) {
@@ -45,7 +45,7 @@ export async function installRedis(options: { mayChangeSystem: boolean }): Promi
       await installer.install();
       const binary = findRedisBinary();
       if (binary) return binary;
-      failures.push(`${installer.name}: done, but there is still no server to be found`);
+      failures.push(`${installer.name}: done, but no server was found afterwards`);
     } catch (error) {
       failures.push(`${installer.name}: ${lastLine(error)}`);
     }
@@ -53,25 +53,25 @@ export async function installRedis(options: { mayChangeSystem: boolean }): Promi
   throw new Error(['No Redis server could be installed.', ...failures, howToGetRedis].join('\n'));
 }
 
-/** Needs no root and leaves the system as it is. The package redis-tools holds the server too, under another name. */
+/** Needs no root and does not change the system. The package redis-tools contains the server under another name. */
 async function unpackDebianPackages(): Promise<void> {
-  const staging = `${redisCache}.${process.pid}`;
-  const downloads = join(staging, 'downloads');
+  const unpacked = `${redisCache}.${process.pid}`;
+  const downloads = join(unpacked, 'downloads');
   try {
     await mkdir(downloads, { recursive: true });
     const apt = await aptOptions(downloads);
     await run('apt-get', [...apt, 'download', 'redis-tools', ...(await missingLibraries(apt))], { cwd: downloads });
     const packages = (await readdir(downloads)).filter((name) => name.endsWith('.deb'));
-    for (const name of packages) await run('dpkg', ['-x', join(downloads, name), staging]);
+    for (const name of packages) await run('dpkg', ['-x', join(downloads, name), unpacked]);
     await rm(downloads, { recursive: true });
-    // One binary is server and checking tool; it looks at its own name to know which.
-    await symlink('redis-check-rdb', join(staging, 'usr/bin/redis-server'));
-    await writeFile(join(staging, 'redis-server'), launcher, { mode: 0o755 });
-    identifyRedis(join(staging, 'redis-server'));
+    // One binary is the server and the checking tool; its name decides which.
+    await symlink('redis-check-rdb', join(unpacked, 'usr/bin/redis-server'));
+    await writeFile(join(unpacked, 'redis-server'), launcher, { mode: 0o755 });
+    identifyRedis(join(unpacked, 'redis-server'));
     await rm(redisCache, { recursive: true, force: true });
-    await rename(staging, redisCache);
+    await rename(unpacked, redisCache);
   } finally {
-    await rm(staging, { recursive: true, force: true });
+    await rm(unpacked, { recursive: true, force: true });
   }
 }
 
@@ -80,7 +80,7 @@ here=$(dirname "$0")
 LD_LIBRARY_PATH=$(echo "$here"/usr/lib/*-linux-*) exec "$here/usr/bin/redis-server" "$@"
 `;
 
-/** A bare image has no package lists; they are then fetched into a folder of our own, which needs no root either. */
+/** A bare image has no package lists. They are fetched into a folder of this project, which needs no root either. */
 async function aptOptions(downloads: string): Promise<string[]> {
   const known = await run('apt-cache', ['show', 'redis-tools']).catch(() => '');
   if (known) return [];

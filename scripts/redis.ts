@@ -6,17 +6,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { spawnGuarded } from './guarded-process';
 import { findRedisBinary, howToGetRedis, identifyRedis } from './redis-binary';
 
-export { startEmbeddedRedis } from './embedded-redis';
-
-/** For `createClient({ socket: address })`, which insists on `tls`, and for `net.connect(address)`. */
+/** For `createClient({ socket: address })`, which requires `tls`, and for `net.connect(address)`. */
 export type RedisAddress = { path: string; tls: false } | { host: string; port: number };
 
 export interface StartRedisOptions {
-  /** Settings after and above ours, for example `['--appendonly', 'yes']`. */
+  /** Settings that override the defaults, for example `['--appendonly', 'yes']`. */
   args?: readonly string[];
-  /** TCP on loopback: `true` for a free port. Default: a unix socket, which nothing else can occupy. */
+  /** TCP on loopback; `true` for a free port. Default: a unix socket, whose path cannot be in use. */
   port?: boolean | number;
-  /** A working directory of the caller's, kept by `stop`: to start again on the same files and socket. */
+  /** A working directory that `stop` keeps, for another start with the same files and socket. */
   dir?: string;
 }
 
@@ -30,9 +28,9 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
-const startLimit = 10_000;
+const startTimeout = 10_000;
 
-/** Starts a private Redis and waits until it answers. It ends with `stop`, or with the process that started it. */
+/** Starts a private Redis and waits until it answers. It ends with `stop`, or with the starting process. */
 export async function startRedis(options: StartRedisOptions = {}): Promise<RedisServer> {
   const binary = findRedisBinary();
   if (!binary) throw new Error(`There is no Redis server on this machine. ${howToGetRedis}`);
@@ -50,13 +48,13 @@ export async function startRedis(options: StartRedisOptions = {}): Promise<Redis
     if (options.dir === undefined) await rm(dir, { recursive: true, force: true });
   };
 
-  const giveUpAt = performance.now() + startLimit;
+  const deadline = performance.now() + startTimeout;
   while (!(await answers(address))) {
-    if (!server.hasExited() && performance.now() < giveUpAt) {
+    if (!server.hasExited() && performance.now() < deadline) {
       await sleep(5);
       continue;
     }
-    const fault = server.hasExited() ? 'ended at once' : `did not answer within ${startLimit} ms`;
+    const fault = server.hasExited() ? 'exited during its start' : `did not answer within ${startTimeout} ms`;
     await stop();
     throw new Error(`${identity.name} ${identity.version} ${fault}; its log:\n${server.log()}`);
   }
@@ -78,7 +76,7 @@ function freePort(): Promise<number> {
   });
 }
 
-/** Any reply will do, an error about a password too; only -LOADING says that the data are not there yet. */
+/** Any reply counts, also an error about a password, except -LOADING: the data are not loaded yet. */
 function answers(address: RedisAddress): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = createConnection(address);

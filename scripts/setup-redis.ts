@@ -5,7 +5,7 @@ async function setup(): Promise<void> {
   const found = findRedisBinary();
   const binary = found ?? (await installRedis({ mayChangeSystem: true }));
   const { name, version } = identifyRedis(binary);
-  console.log(`${name} ${version} ${found ? 'is already there' : 'is ready'}: ${binary}`);
+  console.log(`${name} ${version} ${found ? 'is already installed' : 'is ready'}: ${binary}`);
 }
 
 setup().catch((error: Error) => {

@@ -3,7 +3,7 @@ import type { Lease, RedisLockRegistry } from '../../lib';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
-import { createRegistry, type WitnessedRegistry } from '../support/witness';
+import { createRegistry, type TestRegistry } from '../support/test-registry';
 
 /** Calls that are made in the same moment: one goes to Redis alone, several in one script. */
 const SIZES = [1, 20];
@@ -11,7 +11,7 @@ const SIZES = [1, 20];
 describePrivate.each(LOCK_TYPES)('Redis refuses calls about %s locks', (lockType) => {
   let redis: PrivateRedis;
   let admin: TestClient;
-  let witnessed: WitnessedRegistry;
+  let witnessed: TestRegistry;
 
   beforeEach(async () => {
     redis = await PrivateRedis.start();

@@ -1,12 +1,12 @@
 import { expect, it } from '@jest/globals';
 import type { Lease, RedisClient, RedisLockRegistry } from '../../lib';
 import type { EvalOptions } from '../../lib/redis/client';
-import { LOCK_TYPES } from '../../lib/strategies';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
 
-/** A proxy that shards keys over two servers, and looks at the first key only: so do twemproxy and Envoy. */
+/** A proxy that shards by the first key of a command over two servers, as twemproxy and Envoy do. */
 async function sharded(servers: readonly PrivateRedis[]): Promise<RedisClient & { largest: number }> {
   const clients = await Promise.all(servers.map((server) => server.connect()));
   const route = ({ keys: [key = ''] = [] }: EvalOptions = {}) => {
@@ -29,30 +29,30 @@ const MANY = 60;
 
 const keys = Array.from({ length: MANY }, (_, i) => `key-${i}`);
 
-describePrivate('a proxy that shards keys, and does not tell', () => {
-  it.each(LOCK_TYPES)('finds %s locks exclusive, and none lost', async (lockType) => {
+describePrivate('a sharding proxy that does not reject keys of several servers', () => {
+  it.each(LOCK_TYPES)('keeps %s locks exclusive, and loses none', async (lockType) => {
     const servers = await Promise.all([PrivateRedis.start(), PrivateRedis.start()]);
-    const [one, other] = await Promise.all([sharded(servers), sharded(servers)]);
+    const [one, two] = await Promise.all([sharded(servers), sharded(servers)]);
     const registryKey = 'sharded';
-    const registries = [one, other].map((client) => createRegistry(client, { lockType, registryKey }).registry);
-    const [holder, rival] = registries as [RedisLockRegistry, RedisLockRegistry];
+    const registries = [one, two].map((client) => createRegistry(client, { lockType, registryKey }).registry);
+    const [holder, other] = registries as [RedisLockRegistry, RedisLockRegistry];
     for (let round = 0; round < 5; round++) {
       const leases = await Promise.all(keys.map((key) => holder.obtain(key).lock({ ttl: 30_000 })));
-      // Other neighbours in every round: whatever a script is sent for, its first key is another one.
+      // Another order in every round, so that each batch has another first key.
       const order = [...keys.slice(round * 7), ...keys.slice(0, round * 7)].reverse();
-      expect(await Promise.all(order.map((key) => rival.obtain(key).tryLock()))).toEqual(order.map(() => null));
+      expect(await Promise.all(order.map((key) => other.obtain(key).tryLock()))).toEqual(order.map(() => null));
       await Promise.all(leases.map((lease) => lease.unlock()));
-      const taken = await Promise.all(order.map((key) => rival.obtain(key).lock({ ttl: 30_000 })));
+      const taken = await Promise.all(order.map((key) => other.obtain(key).lock({ ttl: 30_000 })));
       await Promise.all(taken.map((lease) => lease.unlock()));
     }
-    // Once, to find out.
+    // A large batch once, before the registry knows that keys are sharded.
     expect(one.largest).toBeGreaterThan(10);
     one.largest = 0;
     await Promise.all(keys.map((key) => holder.run(key, () => undefined)));
     expect(one.largest).toBeLessThanOrEqual(4);
   });
 
-  it.each(LOCK_TYPES)('keeps %s locks alive, and tells of those that are lost', async (lockType) => {
+  it.each(LOCK_TYPES)('renews %s locks, and reports those that are lost', async (lockType) => {
     const servers = await Promise.all([PrivateRedis.start(), PrivateRedis.start()]);
     const { registry, nameOf } = createRegistry(await sharded(servers), { lockType, expireAfter: 600 });
     const leases = await Promise.all(keys.map((key) => registry.obtain(key).lock()));
@@ -60,7 +60,7 @@ describePrivate('a proxy that shards keys, and does not tell', () => {
     const admins = await Promise.all(servers.map((server) => server.connect()));
     for (const admin of admins) await admin.del(nameOf(lost.key));
     await until(() => lost.signal.aborted);
-    // Longer than any of them lives without being renewed.
+    // Longer than the ttl.
     const end = performance.now() + 1_200;
     await until(() => performance.now() > end);
     for (const lease of others) lease.assertHeld();

@@ -1,17 +1,17 @@
 import { expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
-import { LOCK_TYPES } from '../../lib/strategies';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
 
 const MANY = 60;
 
 const keys = Array.from({ length: MANY }, (_, i) => `key-${i}`);
 
-/** Shows the registry that all of its keys are on one server. */
-async function acquaint(registry: RedisLockRegistry): Promise<void> {
+/** Lets the registry learn that all of its keys are on one server. */
+async function warmUp(registry: RedisLockRegistry): Promise<void> {
   await Promise.all(keys.map((key) => registry.run(`first ${key}`, () => undefined)));
 }
 
@@ -19,7 +19,7 @@ async function start(lockType: (typeof LOCK_TYPES)[number], options: Partial<Red
   const redis = await PrivateRedis.start();
   const admin = await redis.connect();
   const { registry, nameOf } = createRegistry(await redis.connect(), { lockType, ...options });
-  await acquaint(registry);
+  await warmUp(registry);
   const counted = async (act: () => Promise<unknown>): Promise<number> => {
     const before = await scriptsRun(admin);
     await act();
@@ -39,7 +39,7 @@ const lockAll = (registry: RedisLockRegistry): Promise<Lease[]> =>
 const unlockAll = (leases: readonly Lease[]): Promise<unknown> => Promise.all(leases.map((lease) => lease.unlock()));
 
 describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) => {
-  it('are taken by one script and given back by one, each with an owner and a token of its own', async () => {
+  it('are acquired by one script and released by one, each with its own owner and token', async () => {
     const { admin, registry, nameOf, counted } = await start(lockType, { fencing: true });
     let leases: Lease[] = [];
     const toLock = await counted(async () => {
@@ -56,7 +56,7 @@ describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) =>
     expect(leases.every((lease) => (lease.fencingToken ?? 0) > 0 && lease.remaining > 0)).toBe(true);
     const toUnlock = await counted(() => unlockAll(leases));
     for (const key of keys) expect(await admin.exists(nameOf(key))).toBe(0);
-    // As many as a script that is not known yet needs.
+    // Two if the script is not loaded yet.
     expect(toLock).toBeLessThanOrEqual(2);
     expect(toUnlock).toBeLessThanOrEqual(2);
     const again = await Promise.all(keys.map((key) => registry.obtain(key).lock()));
@@ -66,7 +66,7 @@ describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) =>
     await unlockAll(again);
   });
 
-  it('are refused and lost each for itself', async () => {
+  it('are refused and lost individually', async () => {
     const { redis, admin, registry, nameOf } = await start(lockType);
     const other = createRegistry(await redis.connect(), { lockType, registryKey: nameOf('').slice(0, -1) });
     const held = keys.filter((_, i) => i % 7 === 0);
@@ -82,7 +82,7 @@ describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) =>
     expect((await admin.keys('*')).filter((key) => keys.includes(key.slice(nameOf('').length)))).toEqual([]);
   });
 
-  it('are harmed neither by a key of another type nor by one without rights', async () => {
+  it('are not affected by a key of another type, or one without rights', async () => {
     const { redis, admin, registry, nameOf, counted } = await start(lockType);
     await admin.lPush(nameOf('key-7'), 'not a lock');
     await Promise.all(keys.map((key) => registry.run(`again ${key}`, () => undefined)));
@@ -90,7 +90,7 @@ describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) =>
     const scripts = await counted(async () => {
       outcomes = await Promise.allSettled(keys.map((key) => registry.obtain(key).lock({ ttl: 5_000 })));
     });
-    // One, and what the fair types send after the one that failed.
+    // One, and what the fair types send for the failed lock.
     expect(scripts).toBeLessThan(5);
     const failed = outcomes.flatMap((outcome, i) => (outcome.status === 'rejected' ? [[i, outcome.reason]] : []));
     expect(failed).toEqual([[7, expect.objectContaining({ name: 'CannotAcquireLockError', key: 'key-7' })]]);
@@ -98,12 +98,12 @@ describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) =>
 
     await admin.sendCommand('ACL SETUSER limited on nopass +@all &* ~*first* ~*key-1*'.split(' '));
     const limited = createRegistry(await redis.connect({ username: 'limited', password: 'any' }), { lockType });
-    await acquaint(limited.registry);
+    await warmUp(limited.registry);
     const tried = await Promise.allSettled(keys.map((key) => limited.registry.obtain(key).lock()));
     expect(keys.filter((_, i) => tried[i]?.status === 'fulfilled')).toEqual(keys.filter((key) => /key-1/.test(key)));
   });
 
-  it('are taken also when the server has just forgotten its scripts', async () => {
+  it('are acquired also right after SCRIPT FLUSH', async () => {
     const { admin, registry } = await start(lockType);
     await admin.scriptFlush();
     const leases = await lockAll(registry);

@@ -2,7 +2,7 @@ import { beforeAll, expect, it } from '@jest/globals';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
-import { createRegistry } from '../support/witness';
+import { createRegistry } from '../support/test-registry';
 
 /** What the library and Redisson append to a lock's name. */
 const SUFFIXES = ['fence', 'queue', 'tickets', 'grants', 'timeout', 'channel', 'token'];

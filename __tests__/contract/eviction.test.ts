@@ -3,12 +3,12 @@ import { RedisLockRegistry } from '../../lib';
 import { Oracle } from '../support/oracle';
 import { createRealClient, describeReal, uniqueKey } from '../support/redis';
 
-describeReal('A lock that the cache has forgotten', () => {
-  it('goes on working, and excludes a fresh object of its key, as that excludes it', async () => {
+describeReal('A lock that was evicted from the cache', () => {
+  it('still works, and excludes the new object of its key, and the other way round', async () => {
     const client = await createRealClient();
     const registry = new RedisLockRegistry(client, { registryKey: uniqueKey(), cacheCapacity: 1 });
     const evicted = registry.obtain('key');
-    registry.obtain('another'); // takes the only place
+    registry.obtain('another'); // takes the only place in the cache
     const fresh = registry.obtain('key');
     expect(fresh).not.toBe(evicted);
 
@@ -25,7 +25,7 @@ describeReal('A lock that the cache has forgotten', () => {
     await registry.close();
   });
 
-  it('lets no two in under a storm of obtain, evict and run', async () => {
+  it('excludes others while locks are obtained, evicted and run concurrently', async () => {
     const registry = new RedisLockRegistry(await createRealClient(), { registryKey: uniqueKey(), cacheCapacity: 40 });
     const keys = ['a', 'b', 'c'];
     const oracleClient = await createRealClient();

@@ -1,8 +1,8 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe } from '@jest/globals';
-import { LOCK_TYPES, type LockType } from '../../lib/strategies';
+import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
+import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-types';
 import type { ClientKind } from '../support/client-kinds';
-import { describeReal } from '../support/redis';
-import { Bench } from './bench';
+import { describeEmbedded, describeReal } from '../support/redis';
+import { LockFixture } from './lock-fixture';
 import { acquiring } from './parts/acquiring';
 import { closing } from './parts/closing';
 import { exclusion } from './parts/exclusion';
@@ -27,20 +27,20 @@ const parts = [
   exclusion,
 ] as const;
 
-/** What every type of lock has to keep through every kind of client. */
+/** The behaviour of one lock type through one kind of client. */
 export function lockContract(lockType: LockType, kind: ClientKind): void {
-  const describeHere = kind.needsRealRedis ? describeReal : describe;
+  const describeHere = kind.server === 'real' ? describeReal : describeEmbedded;
   describeHere(`A ${lockType} lock through ${kind.name}`, () => {
-    const bench = new Bench(lockType, kind);
-    beforeAll(() => bench.open());
-    beforeEach(() => bench.beginTest());
-    afterEach(() => bench.endTest());
-    afterAll(() => bench.close());
-    for (const part of parts) part(bench);
+    const fixture = new LockFixture(lockType, kind);
+    beforeAll(() => fixture.open());
+    beforeEach(() => fixture.beginTest());
+    afterEach(() => fixture.endTest());
+    afterAll(() => fixture.close());
+    for (const part of parts) part(fixture);
   });
 }
 
-/** The contract for every type of lock that there is. */
+/** The contract for every lock type. */
 export function contractFor(kind: ClientKind): void {
   for (const lockType of LOCK_TYPES) lockContract(lockType, kind);
 }

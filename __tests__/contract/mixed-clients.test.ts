@@ -6,9 +6,9 @@ import { createRealClient, describeReal, uniqueKey } from '../support/redis';
 
 describeReal('Locks through clients of different kinds', () => {
   it('exclude each other', async () => {
-    const sites = await Promise.all([redis6Client, redis6Pool, redis5Client].map((kind) => kind.open()));
+    const opened = await Promise.all([redis6Client, redis6Pool, redis5Client].map((kind) => kind.open()));
     const registryKey = uniqueKey('mixed');
-    const registries = sites.map(
+    const registries = opened.map(
       ({ clients }) => new RedisLockRegistry(clients[0], { registryKey, idleBetweenTries: 5, fencing: true }),
     );
     const oracle = new Oracle(await createRealClient());
@@ -22,6 +22,6 @@ describeReal('Locks through clients of different kinds', () => {
     expect(oracle.entered).toBe(60);
     expect(oracle.violations).toEqual([]);
     await Promise.all(registries.map((registry) => registry.close()));
-    await Promise.all(sites.map((site) => site.close()));
+    await Promise.all(opened.map((one) => one.close()));
   });
 });

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
-import { isLockType, type LockType } from '../../lib/strategies';
+import { isLockType, type LockType } from '../../lib/protocols/lock-types';
 import { Oracle } from '../support/oracle';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 
-/** Those that write the same string key. */
+/** The lock types that write the same string key. */
 const lockTypes = ['spin', 'pub-sub', 'fair'].filter(isLockType);
 const pairs = lockTypes.flatMap((one) =>
   lockTypes.filter((other) => other !== one).map((other) => [one, other] as const),
@@ -43,11 +43,11 @@ describeReal('Locks of different types on one name', () => {
     expect(oracle.violations).toEqual([]);
   });
 
-  it.each(pairs)('do not keep each other waiting for the ttl: %s released, %s waits', async (holding, waiting) => {
+  it.each(pairs)('notify each other of a release: %s releases, %s waits', async (holding, waiting) => {
     const lease = await registryOf(holding).obtain('key').lock();
     const lock = registryOf(waiting).obtain('key');
     const next = lock.lock({ waitTime: 4_000 });
-    // It has tried, and it listens where it does so.
+    // It has made an attempt, and has subscribed if its type does.
     expect(await registryOf(waiting).obtain('key').tryLock({ waitTime: 100 })).toBeNull();
     await lease.unlock();
     await (await next).unlock();

@@ -3,7 +3,7 @@ import { type LockWarning, RedisLockRegistry } from '../../lib';
 import { type RedisServer, startRedis } from '../../scripts/redis';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 
-/** How often a command was carried out, by clients and scripts together. */
+/** Executions of a command, by clients and scripts together. */
 async function calls(admin: TestClient, command: string): Promise<number> {
   const stats = await admin.info('commandstats');
   return Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
@@ -16,7 +16,7 @@ async function userWith(admin: TestClient, server: RedisServer | undefined, ...r
 }
 
 describeReal('A spin lock on a server', () => {
-  describe('that has renamed UNLINK away', () => {
+  describe('without UNLINK', () => {
     let server: RedisServer;
     let client: TestClient;
 
@@ -30,7 +30,7 @@ describeReal('A spin lock on a server', () => {
       await server.stop();
     });
 
-    it('deletes by DEL', async () => {
+    it('deletes with DEL', async () => {
       const registry = new RedisLockRegistry(client, { registryKey: uniqueKey() });
       for (let i = 1; i <= 3; i++) {
         await registry.run('key', () => undefined);
@@ -55,12 +55,12 @@ describeReal('A spin lock on a server', () => {
       await server.stop();
     });
 
-    it('may not UNLINK: DEL from then on, and UNLINK is not even tried', async () => {
+    it('may not UNLINK: it deletes with DEL, and does not try UNLINK again', async () => {
       const client = await userWith(admin, server, '&*', '+@all', '-unlink');
       const registry = new RedisLockRegistry(client, { registryKey: uniqueKey() });
       await registry.run('key', () => undefined);
       expect(await admin.dbSize()).toBe(0);
-      // Now it may, but it has been learnt that it may not.
+      // The right is granted now, but the registry remembers that it was missing.
       await admin.sendCommand(['ACL', 'SETUSER', String(await client.sendCommand(['ACL', 'WHOAMI'])), '+unlink']);
       const before = await calls(admin, 'unlink');
       await registry.run('key', () => undefined);
@@ -70,7 +70,7 @@ describeReal('A spin lock on a server', () => {
       client.destroy();
     });
 
-    it('may UNLINK: it does', async () => {
+    it('may UNLINK: it deletes with UNLINK', async () => {
       const before = await calls(admin, 'unlink');
       const registry = new RedisLockRegistry(admin, { registryKey: uniqueKey() });
       await registry.run('key', () => undefined);
@@ -78,7 +78,7 @@ describeReal('A spin lock on a server', () => {
       await registry.close();
     });
 
-    it('has no rights on channels: it can release, and is not warned of it', async () => {
+    it('has no rights on channels: it can release, without a warning', async () => {
       const client = await userWith(admin, server, 'resetchannels', '+@all');
       const warnings: LockWarning[] = [];
       const registry = new RedisLockRegistry(client, {
@@ -107,7 +107,7 @@ describeReal('A spin lock on a server', () => {
       client.destroy();
     });
 
-    it('may not run scripts: the lock is refused at once, and the reason given', async () => {
+    it('may not run scripts: the acquisition fails at once, with the reason', async () => {
       const client = await userWith(admin, server, '+@all', '-evalsha', '-eval');
       const registry = new RedisLockRegistry(client, { registryKey: uniqueKey() });
       await expect(registry.obtain('key').lock()).rejects.toThrow(/"key".*NOPERM/);

@@ -1,12 +1,10 @@
-/**
- * ms by which anything may come later than it should: two busy cores, a garbage collection, a poll between two looks.
- */
+/** ms of allowed delay, for busy cores, garbage collection and the interval between two polls. */
 export const SLACK = 400;
 
-/** What a lease of `ttl` ms is good for at least, right after a quick acquisition: 0.1 % and 1 ms are the margin for drift. */
+/** `remaining` of a lease of `ttl` ms right after a fast acquisition: the drift margin is 0.1 % and 1 ms. */
 export function reliable(ttl: number): number {
   return ttl - ttl * 0.001 - 1;
 }
 
-/** ms by which a wait may end early: a timer counts from the beginning of the turn of the event loop in which it was set. */
+/** ms by which a wait may end early: a timer counts from the start of the event loop turn in which it was set. */
 export const EARLY = 20;

@@ -23,7 +23,7 @@ describeReal('What a spin lock sends', () => {
   const registryOn = (client: TestClient | undefined) =>
     new RedisLockRegistry(client as TestClient, { registryKey, lockType: 'spin' });
 
-  /** What clients have sent, without what scripts did, about locks of this test. */
+  /** Commands of clients, not of scripts, on the locks of this test. */
   const sent = async () => {
     await monitor.settle();
     return monitor.commands.filter(
@@ -45,7 +45,7 @@ describeReal('What a spin lock sends', () => {
     await registry.close();
   });
 
-  it('is about ten attempts of one script for each process in a second of waiting, however many callers wait (P9)', async () => {
+  it('is about ten attempts a second for each waiting process, with any number of callers (P9)', async () => {
     const [holder, ...waiters] = clients.map(registryOn) as [RedisLockRegistry, ...RedisLockRegistry[]];
     const lease = await holder.obtain('key').lock();
     await settleAndClear();
@@ -66,7 +66,7 @@ describeReal('What a spin lock sends', () => {
     await Promise.all([holder, ...waiters].map((registry) => registry.close()));
   });
 
-  it('is O(callers) when many callers of one process take turns, with no attempt in vain', async () => {
+  it('is O(callers) when many callers of one process take turns, with no failed attempt', async () => {
     const registry = registryOn(clients[0]);
     await registry.run('key', () => undefined);
     await settleAndClear();
@@ -77,7 +77,7 @@ describeReal('What a spin lock sends', () => {
     await registry.close();
   });
 
-  it('leaves nothing on the connection behind that another user of it would feel', async () => {
+  it('leaves no listener and no key on the client', async () => {
     const client = clients[0] as TestClient;
     const before = client.listenerCount('error');
     await registryOn(client).run('key', () => undefined);

@@ -43,7 +43,7 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
     expect(await spring.keys(`*${registryKey}*`)).toEqual([]);
   });
 
-  it('has a value of its own for every acquisition: a client id and a number', async () => {
+  it('has a new value for every acquisition: a client id and a number', async () => {
     const lock = registry().obtain('order:42');
     const values = new Set<string | null>();
     for (let i = 0; i < 3; i++) await lock.run(async () => values.add(await spring.get(name)));
@@ -51,7 +51,7 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
     for (const value of values) expect(value).toMatch(/^[0-9a-f-]{36}:\d+$/);
   });
 
-  it('tells of its release on the channel registryKey-channel:name, with the name as the message', async () => {
+  it('publishes its release on the channel registryKey-channel:name, with the name as the message', async () => {
     const subscriber = await createRealClient();
     const heard: [string, string][] = [];
     await subscriber.pSubscribe(`${registryKey}-channel:*`, (message, channel) => void heard.push([channel, message]));
@@ -67,7 +67,7 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
     expect(keyWhenHeard).toBe(0);
   });
 
-  it('says nothing when there was nothing to release', async () => {
+  it('publishes nothing when there was nothing to release', async () => {
     const subscriber = await createRealClient();
     const heard: string[] = [];
     await subscriber.pSubscribe(`${registryKey}-channel:*`, (message) => void heard.push(message));
@@ -82,7 +82,7 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
     expect(heard).toEqual([`${registryKey}:last`]);
   });
 
-  it('is refused while a Spring client has the key, and to be had when that releases it in its manner', async () => {
+  it('is refused while a Spring client holds the key, and acquired after that client releases it', async () => {
     await spring.set(name, '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11', { PX: 60_000, condition: 'NX' });
     const lock = registry().obtain('order:42');
     expect(await lock.tryLock()).toBeNull();
@@ -96,8 +96,8 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
     await spring.del(name);
   });
 
-  it('is asked for again and again while a foreign key without expiry stands there', async () => {
-    await spring.set(name, 'somebody with redis-cli');
+  it('keeps polling while a foreign key without expiry exists', async () => {
+    await spring.set(name, 'a user of redis-cli');
     let entered = false;
     const waiting = registry()
       .obtain('order:42')
@@ -108,16 +108,16 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
       });
     expect(await registry().obtain('order:42').tryLock({ waitTime: 100 })).toBeNull();
     expect(entered).toBe(false);
-    expect(await spring.get(name)).toBe('somebody with redis-cli');
+    expect(await spring.get(name)).toBe('a user of redis-cli');
     expect(await spring.pTTL(name)).toBe(-1);
     await spring.del(name);
     await (await waiting).unlock();
   });
 
-  it('gets its expiry back at the next renewal when somebody took it away', async () => {
+  it('gets its expiry back at the next renewal when it was removed', async () => {
     const lease = await registry({ expireAfter: 600 }).obtain('order:42').lock();
     await spring.persist(name);
-    // PTTL is -1 then, which is less than any ttl.
+    // PTTL is -1 after PERSIST, which is less than any ttl.
     await until(async () => (await spring.pTTL(name)) > 0, { within: 200 + SLACK });
     lease.assertHeld();
     await lease.unlock();
@@ -131,7 +131,7 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
     await lease.unlock();
   });
 
-  it('goes on with higher tokens when the counter was lost, or is ahead of the clock (P10)', async () => {
+  it('issues higher tokens also after the counter was lost, or is ahead of the clock (P10)', async () => {
     const lock = registry({ fencing: true }).obtain('order:42');
     const first = (await lock.run((lease) => lease.fencingToken)) as number;
     await spring.del(`{${name}}:fence`);
@@ -143,23 +143,23 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
     expect(await lock.run((lease) => lease.fencingToken)).toBe(ahead + 2);
   });
 
-  it('mints no token for a refused attempt', async () => {
+  it('issues no token for a refused attempt', async () => {
     await registry({ fencing: true }).run('order:42', async ({ fencingToken }) => {
       expect(await registry({ fencing: true }).obtain('order:42').tryLock({ waitTime: 50 })).toBeNull();
       expect(await spring.get(`{${name}}:fence`)).toBe(String(fencingToken));
     });
   });
 
-  it('fails with a clear error where a key of another type stands', async () => {
+  it('fails with a clear error where a key of another type exists', async () => {
     await spring.hSet(name, 'field', 'value');
     await expect(registry().obtain('order:42').lock()).rejects.toThrow(/"order:42".*WRONGTYPE/);
     expect(await spring.hGet(name, 'field')).toBe('value');
     await spring.del(name);
   });
 
-  it('takes a key that holds its own owner value for its own: a lost reply blocks no retry (P11)', async () => {
+  it('recognises a key with its own owner value as its own: a lost reply blocks no retry (P11)', async () => {
     let lost = 0;
-    // The reply of the first command of each kind is lost on its way.
+    // The reply to the first command is lost.
     const forgetful = {
       eval: (source: string, options?: object) => client.eval(source, options),
       evalSha: async (sha1: string, options?: object) => {

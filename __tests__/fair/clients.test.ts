@@ -4,38 +4,38 @@ import { RedisLockRegistry } from '../../lib';
 import { startCluster, type TestCluster } from '../support/cluster';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
-import { FairSite, SLACK } from './site';
+import { FairFixture, SLACK } from './fair-fixture';
 import { KEY } from './worker';
 
-describePrivate('A fair lock through a pool, which cannot listen', () => {
-  let site: FairSite;
+describePrivate('A fair lock through a pool, which cannot subscribe', () => {
+  let fixture: FairFixture;
 
   beforeAll(async () => {
-    site = await FairSite.open();
+    fixture = await FairFixture.open();
   });
 
   const pool = async () => {
-    const created = createClientPool({ socket: site.redis.address }, { minimum: 2, maximum: 4 });
+    const created = createClientPool({ socket: fixture.redis.address }, { minimum: 2, maximum: 4 });
     created.on('error', () => {});
     await created.connect();
     return created;
   };
 
-  it('polls, in strict order beside others who listen', async () => {
+  it('polls, in strict order beside subscribed waiters', async () => {
     const [first, second] = await Promise.all([pool(), pool()]);
     const warnings: string[] = [];
     const polling = [first, second].map(
       (client) =>
         new RedisLockRegistry(client, {
-          registryKey: site.registryKey,
+          registryKey: fixture.registryKey,
           lockType: 'fair',
           idleBetweenTries: 20,
           onWarning: ({ code }) => warnings.push(code),
         }),
     );
-    const listening = await site.process();
+    const listening = await fixture.process();
     const lease = await listening.obtain(KEY).lock();
     const order: string[] = [];
     const waiting: Promise<unknown>[] = [];
@@ -43,7 +43,7 @@ describePrivate('A fair lock through a pool, which cannot listen', () => {
     const of = { p: polling[0], q: polling[1], l: listening };
     for (const name of names) {
       waiting.push(of[name[0] as 'p' | 'q' | 'l']?.run(KEY, () => void order.push(name)) as Promise<unknown>);
-      await site.queued(waiting.length, 'any');
+      await fixture.queued(waiting.length, 'any');
     }
     await lease.unlock();
     const begun = performance.now();
@@ -52,22 +52,22 @@ describePrivate('A fair lock through a pool, which cannot listen', () => {
     expect(performance.now() - begun).toBeLessThan(7 * 20 + SLACK);
     expect(warnings).toEqual(['SUBSCRIBER_UNAVAILABLE', 'SUBSCRIBER_UNAVAILABLE']);
     await Promise.all(polling.map((registry) => registry.close()));
-    expect(await site.keys()).toEqual([]);
+    expect(await fixture.keys()).toEqual([]);
     for (const client of [first, second]) client.destroy();
   });
 
-  it('listens on the connection that it was given as subscriber', async () => {
+  it('subscribes on the connection of the option `subscriber`', async () => {
     const client = await pool();
-    const subscriber = await connectTo(site.redis.address);
+    const subscriber = await connectTo(fixture.redis.address);
     const { registry, warnings } = createRegistry(client, {
-      registryKey: site.registryKey,
+      registryKey: fixture.registryKey,
       lockType: 'fair',
       idleBetweenTries: 60_000,
       subscriber,
     });
-    const other = await site.process();
+    const other = await fixture.process();
     const lease = await other.obtain(KEY).lock();
-    const [waiting] = await site.enqueue([() => registry.obtain(KEY).lock()]);
+    const [waiting] = await fixture.enqueue([() => registry.obtain(KEY).lock()]);
     const begun = performance.now();
     await lease.unlock();
     await (await waiting)?.unlock();
@@ -77,18 +77,18 @@ describePrivate('A fair lock through a pool, which cannot listen', () => {
     client.destroy();
   });
 
-  it.each(['a}b{c', '{', 'x{}y'])('refuses the name %p, which leaves no way to name its queue', (key) => {
+  it.each(['a}b{c', '{', 'x{}y'])('refuses the name %p, which has no name for its queue in the same slot', (key) => {
     const { registry } = createRegistry(createClientPool(), { lockType: 'fair' });
     expect(() => registry.obtain(key)).toThrow(expect.objectContaining({ name: 'RangeError' }));
     expect(() => registry.obtain(`{tag}:${key}`)).not.toThrow();
   });
 
-  it('works where channels are forbidden: who cannot be told is found by polling', async () => {
+  it('works without rights on channels, by polling', async () => {
     const redis = await PrivateRedis.start();
     const admin = await redis.connect();
-    await admin.sendCommand(['ACL', 'SETUSER', 'mute', 'on', '>mute', '~*', '+@all', 'resetchannels']);
-    const connect = () => connectTo(redis.address, { username: 'mute', password: 'mute' });
-    const registryKey = uniqueKey('mute');
+    await admin.sendCommand(['ACL', 'SETUSER', 'unprivileged', 'on', '>unprivileged', '~*', '+@all', 'resetchannels']);
+    const connect = () => connectTo(redis.address, { username: 'unprivileged', password: 'unprivileged' });
+    const registryKey = uniqueKey('unprivileged');
     const sites = await Promise.all(
       [connect(), connect()].map(async (client) => createRegistry(await client, { registryKey, lockType: 'fair' })),
     );
@@ -123,7 +123,7 @@ describePrivate('A fair lock through a cluster', () => {
     await cluster.stop();
   });
 
-  const site = (key: string) => {
+  const fixture = (key: string) => {
     const registryKey = uniqueKey('cluster');
     const registries = clients.map((client) =>
       createRegistry(client, { registryKey, lockType: 'fair', fencing: true }),
@@ -131,10 +131,10 @@ describePrivate('A fair lock through a cluster', () => {
     return { registries, name: `${registryKey}:${key}` };
   };
 
-  it('keeps its order for keys in every node, told on sharded channels', async () => {
+  it('keeps its order for keys on all nodes, notified on sharded channels', async () => {
     await Promise.all(
       ['a', 'b', 'c', 'd', 'e{f}g'].map(async (key) => {
-        const { registries, name } = site(key);
+        const { registries, name } = fixture(key);
         const [a, b, c] = registries;
         const queue = key.includes('{') ? `${name}:queue` : `{${name}}:queue`;
         const order: number[] = [];
@@ -153,8 +153,8 @@ describePrivate('A fair lock through a cluster', () => {
     );
   });
 
-  it('looks again when its channels had to be subscribed anew', async () => {
-    const { registries, name } = site('cut');
+  it('polls after its channels were resubscribed', async () => {
+    const { registries, name } = fixture('cut');
     const [a, b] = registries;
     const lease = await a?.registry.obtain('cut').lock();
     const waiting = b?.registry.obtain('cut').lock();

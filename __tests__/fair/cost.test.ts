@@ -2,24 +2,24 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
 import { connectTo, describePrivate } from '../support/private-redis';
+import { FairFixture } from './fair-fixture';
 import { measured, median } from './measured';
-import { FairSite } from './site';
 import { KEY } from './worker';
 
 const DELAY = 10;
 
 describePrivate('What a fair lock costs', () => {
-  let site: FairSite;
+  let fixture: FairFixture;
 
   beforeAll(async () => {
-    site = await FairSite.open();
+    fixture = await FairFixture.open();
   });
 
-  beforeEach(() => site.beginTest());
+  beforeEach(() => fixture.beginTest());
 
   /** Scripts that clients asked for since the last CONFIG RESETSTAT. */
   const calls = async () => {
-    const stats = await site.admin.info('commandstats');
+    const stats = await fixture.admin.info('commandstats');
     return [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce((sum, [, n]) => sum + Number(n), 0);
   };
 
@@ -33,9 +33,9 @@ describePrivate('What a fair lock costs', () => {
     ['another process', true],
     ['the same process', false],
   ])('a hand-over to %s takes one round trip', async (_, toAnother) => {
-    const proxy = await site.redis.proxy();
+    const proxy = await fixture.redis.proxy();
     const clients = await Promise.all([connectTo(proxy.address), connectTo(proxy.address)]);
-    const [from, to] = clients.map((client) => site.on(client)) as [RedisLockRegistry, RedisLockRegistry];
+    const [from, to] = clients.map((client) => fixture.on(client)) as [RedisLockRegistry, RedisLockRegistry];
     // A duplicate connects to where its client did: messages come through the proxy too.
     proxy.requests.delay = DELAY;
     proxy.replies.delay = DELAY;
@@ -43,7 +43,7 @@ describePrivate('What a fair lock costs', () => {
     const handOvers: number[] = [];
     for (let i = 0; i < 16; i++) {
       const lease = await from.obtain(KEY).lock();
-      const [waiting] = await site.enqueue([() => (toAnother ? to : from).obtain(KEY).lock()]);
+      const [waiting] = await fixture.enqueue([() => (toAnother ? to : from).obtain(KEY).lock()]);
       pings.push(await timed(() => clients[0]?.ping() as Promise<unknown>));
       const begun = performance.now();
       const entered = waiting?.then((next) => ({ next, after: performance.now() - begun }));
@@ -68,7 +68,7 @@ describePrivate('What a fair lock costs', () => {
   ])(
     'is, with %d processes of %d callers each, at most %d commands for an acquisition',
     async (processes, callers, most) => {
-      const registries = await Promise.all(Array.from({ length: processes }, () => site.process()));
+      const registries = await Promise.all(Array.from({ length: processes }, () => fixture.process()));
       const rounds = async (times: number) => {
         await Promise.all(
           registries.flatMap((registry) =>
@@ -79,7 +79,7 @@ describePrivate('What a fair lock costs', () => {
         );
       };
       await rounds(2);
-      await site.admin.configResetStat();
+      await fixture.admin.configResetStat();
       await rounds(30);
       const perAcquisition = (await calls()) / (processes * callers * 30);
       measured(`commands, ${processes} x ${callers}`, { perAcquisition });
@@ -88,24 +88,24 @@ describePrivate('What a fair lock costs', () => {
   );
 
   it('is two commands without contention, and no connection', async () => {
-    const registry = await site.process();
+    const registry = await fixture.process();
     await registry.run(KEY, () => undefined);
-    const before = (await site.admin.clientList()).length;
-    await site.admin.configResetStat();
+    const before = (await fixture.admin.clientList()).length;
+    await fixture.admin.configResetStat();
     for (let i = 0; i < 10; i++) await registry.run(KEY, () => undefined);
     expect(await calls()).toBe(20);
-    expect((await site.admin.clientList()).length).toBe(before);
+    expect((await fixture.admin.clientList()).length).toBe(before);
   });
 
   it('is, for 100 waiters in 2 processes, one request for each process and remaining life of the key (P9)', async () => {
     const TTL = 1_800;
     const TIME = 3_600;
-    const holder = await site.process({ expireAfter: TTL });
-    const waiters = await Promise.all([site.process(), site.process()]);
+    const holder = await fixture.process({ expireAfter: TTL });
+    const waiters = await Promise.all([fixture.process(), fixture.process()]);
     const lease = await holder.obtain(KEY).lock();
     const waiting = waiters.flatMap((registry) => Array.from({ length: 50 }, () => registry.run(KEY, () => undefined)));
-    await site.queued(100);
-    await site.admin.configResetStat();
+    await fixture.queued(100);
+    await fixture.admin.configResetStat();
     const begun = performance.now();
     await sleep(TIME);
     const elapsed = performance.now() - begun;
@@ -118,6 +118,6 @@ describePrivate('What a fair lock costs', () => {
     expect(lease.remaining).toBeGreaterThan(0);
     await lease.unlock();
     await Promise.all(waiting);
-    expect(await site.keys()).toEqual([]);
+    expect(await fixture.keys()).toEqual([]);
   });
 });

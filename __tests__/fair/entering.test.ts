@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
-import { CLAIM_WINDOW } from '../../lib/strategies/fair-scripts';
+import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { describePrivate } from '../support/private-redis';
+import { lossOf } from '../support/test-registry';
 import { until } from '../support/until';
-import { lossOf } from '../support/witness';
-import { FairSite, type ProxiedProcess, SLACK } from './site';
+import { FairFixture, type ProxiedProcess, SLACK } from './fair-fixture';
 import { KEY } from './worker';
 
 function block(ms: number): void {
@@ -14,18 +14,18 @@ function block(ms: number): void {
 }
 
 describePrivate('Entering on a message', () => {
-  let site: FairSite;
+  let fixture: FairFixture;
   let holder: RedisLockRegistry;
   let waiter: ProxiedProcess;
   let other: RedisLockRegistry;
 
   beforeAll(async () => {
-    site = await FairSite.open();
+    fixture = await FairFixture.open();
   });
 
   beforeEach(async () => {
-    site.beginTest();
-    [holder, waiter, other] = await Promise.all([site.process(), site.proxied(), site.process()]);
+    fixture.beginTest();
+    [holder, waiter, other] = await Promise.all([fixture.process(), fixture.proxied(), fixture.process()]);
   });
 
   const lock = (registry: RedisLockRegistry) => () => registry.obtain(KEY).lock();
@@ -36,7 +36,7 @@ describePrivate('Entering on a message', () => {
   /** The holder's lease, and a waiter's that is longer in the queue than any window: its own sending proves nothing. */
   const longWait = async (registry = waiter.registry) => {
     const lease = await lock(holder)();
-    const [waiting] = await site.enqueue([lock(registry)]);
+    const [waiting] = await fixture.enqueue([lock(registry)]);
     await sleep(1.2 * CLAIM_WINDOW);
     return { lease, waiting: waiting as Promise<Lease> };
   };
@@ -62,46 +62,46 @@ describePrivate('Entering on a message', () => {
     waiter.commands.replies.hold = true;
     await lease.unlock();
     expect(await settlesWithin(waiting, 200)).toBe(false);
-    expect(await site.admin.pTTL(site.names.lock)).toBeGreaterThan(2 * CLAIM_WINDOW);
+    expect(await fixture.admin.pTTL(fixture.names.lock)).toBeGreaterThan(2 * CLAIM_WINDOW);
     waiter.commands.replies.hold = false;
     await (await waiting).unlock();
   });
 
-  it('bears a grant that overtakes the reply to the enqueueing', async () => {
+  it('accepts a grant that overtakes the reply to the enqueueing', async () => {
     // Its subscription lingers from the wait before.
     const before = await lock(holder)();
-    const [waited] = await site.enqueue([lock(waiter.registry)]);
+    const [waited] = await fixture.enqueue([lock(waiter.registry)]);
     await before.unlock();
     await (await waited)?.unlock();
     const lease = await lock(holder)();
     waiter.commands.replies.hold = true;
     const waiting = waiter.registry.obtain(KEY).lock();
-    await site.queued(1);
+    await fixture.queued(1);
     await lease.unlock();
-    await until(async () => (await site.admin.pTTL(site.names.lock)) > 2 * CLAIM_WINDOW);
+    await until(async () => (await fixture.admin.pTTL(fixture.names.lock)) > 2 * CLAIM_WINDOW);
     waiter.commands.replies.hold = false;
     const entered = await waiting;
     expect(entered.fencingToken).toBeGreaterThan(lease.fencingToken as number);
     await entered.unlock();
-    expect(await site.keys()).toEqual([]);
+    expect(await fixture.keys()).toEqual([]);
   });
 
-  it('bears a grant that overtakes the reply to the enqueueing by more than its window', async () => {
+  it('accepts a grant that overtakes the reply to the enqueueing by more than its window', async () => {
     const before = await lock(holder)();
-    const [waited] = await site.enqueue([lock(waiter.registry)]);
+    const [waited] = await fixture.enqueue([lock(waiter.registry)]);
     await before.unlock();
     await (await waited)?.unlock();
     const lease = await lock(holder)();
     waiter.commands.replies.hold = true;
     const waiting = waiter.registry.obtain(KEY).lock();
-    await site.queued(1);
+    await fixture.queued(1);
     await lease.unlock();
     await sleep(1.3 * CLAIM_WINDOW);
     waiter.commands.replies.hold = false;
     const entered = await waiting;
     entered.assertHeld();
     await entered.unlock();
-    expect(await site.keys()).toEqual([]);
+    expect(await fixture.keys()).toEqual([]);
   });
 
   /** A task that blocks the event loop as soon as it has the lock. Not through a proxy, which would be blocked too. */
@@ -113,7 +113,7 @@ describePrivate('Entering on a message', () => {
     });
     await lease.unlock();
     const entered = await running;
-    expect(await site.admin.pTTL(site.names.lock)).toBeGreaterThan(2 * CLAIM_WINDOW);
+    expect(await fixture.admin.pTTL(fixture.names.lock)).toBeGreaterThan(2 * CLAIM_WINDOW);
     expect(entered.signal.aborted).toBe(false);
     await until(() => entered.remaining > 2 * CLAIM_WINDOW);
     await entered.unlock();
@@ -122,7 +122,7 @@ describePrivate('Entering on a message', () => {
   /** So that the server knows every script. */
   const handOverOnce = async () => {
     const lease = await lock(holder)();
-    const [waiting] = await site.enqueue([lock(other)]);
+    const [waiting] = await fixture.enqueue([lock(other)]);
     await lease.unlock();
     await (await waiting)?.unlock();
   };
@@ -137,29 +137,29 @@ describePrivate('Entering on a message', () => {
 
   it('has its claim on the way also over a connection on which none was made yet, to a server that knows no script', async () => {
     const { lease, waiting } = await longWait(other);
-    await site.admin.scriptFlush();
+    await fixture.admin.scriptFlush();
     const running = waiting.then((entered) => {
       block(0.8 * CLAIM_WINDOW);
       return entered;
     });
     await lease.unlock();
     const entered = await running;
-    expect(await site.admin.pTTL(site.names.lock)).toBeGreaterThan(2 * CLAIM_WINDOW);
+    expect(await fixture.admin.pTTL(fixture.names.lock)).toBeGreaterThan(2 * CLAIM_WINDOW);
     await entered.unlock();
   });
 
   it('does not happen on a grant older than its window: the claim is refused, and the waiter keeps its place', async () => {
     const { lease, waiting } = await longWait();
     waiter.messages.replies.hold = true;
-    const [next] = await site.enqueue([lock(other)]);
+    const [next] = await fixture.enqueue([lock(other)]);
     await lease.unlock();
     // Told to nobody who hears it: the next one is deputy.
     const second = await (next as Promise<Lease>);
     const order: string[] = [];
     void waiting.then(() => order.push('late'));
-    const [last] = await site.enqueue([() => lock(holder)().then((l) => l.unlock().then(() => order.push('last')))]);
+    const [last] = await fixture.enqueue([() => lock(holder)().then((l) => l.unlock().then(() => order.push('last')))]);
     waiter.messages.replies.hold = false;
-    await site.queued(2);
+    await fixture.queued(2);
     expect(order).toEqual([]);
     expect(second.remaining).toBeGreaterThan(0);
     await second.unlock();
@@ -176,22 +176,22 @@ describePrivate('Entering on a message', () => {
     const enteredAt = performance.now();
     const { at } = await lossOf(entered);
     expect(at - enteredAt).toBeLessThan(CLAIM_WINDOW + SLACK / 5);
-    expect(await site.admin.pTTL(site.names.lock)).toBeLessThanOrEqual(50);
+    expect(await fixture.admin.pTTL(fixture.names.lock)).toBeLessThanOrEqual(50);
     waiter.commands.requests.hold = false;
     await expect(entered.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
-    await until(async () => (await site.keys()).length === 0);
+    await until(async () => (await fixture.keys()).length === 0);
   });
 
   it('passes on at once a grant that nobody waits for any more', async () => {
     const lease = await lock(holder)();
-    const gaveUp = new AbortController();
-    const [abandoned, next] = await site.enqueue([
-      () => waiter.registry.obtain(KEY).lock({ signal: gaveUp.signal }),
+    const aborting = new AbortController();
+    const [abandoned, next] = await fixture.enqueue([
+      () => waiter.registry.obtain(KEY).lock({ signal: aborting.signal }),
       lock(other),
     ]);
-    const rejected = expect(abandoned).rejects.toBe('gave up');
+    const rejected = expect(abandoned).rejects.toBe('aborted');
     waiter.commands.requests.hold = true;
-    gaveUp.abort('gave up');
+    aborting.abort('aborted');
     await rejected;
     await lease.unlock();
     expect(await settlesWithin(next as Promise<Lease>, 100)).toBe(false);
@@ -204,38 +204,42 @@ describePrivate('Entering on a message', () => {
 
   it('passes on at once a grant to a ticket of its process that stands in the queue though nobody left it there', async () => {
     const lease = await lock(holder)();
-    const [mine, next] = await site.enqueue([lock(waiter.registry), lock(other)]);
-    const [ticket] = await site.admin.zRange(site.queue, 0, 0);
+    const [mine, next] = await fixture.enqueue([lock(waiter.registry), lock(other)]);
+    const [ticket] = await fixture.admin.zRange(fixture.queue, 0, 0);
     // As of an enqueueing that was given up, and that the server carried out much later.
     const ghost = ticket?.replace(/\d+$/, '999') as string;
-    await site.admin.zAdd(site.queue, { score: 1, value: ghost });
-    await site.admin.hSet(site.tickets, ghost, (await site.admin.hGet(site.tickets, ticket as string)) as string);
+    await fixture.admin.zAdd(fixture.queue, { score: 1, value: ghost });
+    await fixture.admin.hSet(
+      fixture.tickets,
+      ghost,
+      (await fixture.admin.hGet(fixture.tickets, ticket as string)) as string,
+    );
     const begun = performance.now();
     await lease.unlock();
     await (await mine)?.unlock();
     await (await next)?.unlock();
     expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW / 2);
-    expect(await site.keys()).toEqual([]);
+    expect(await fixture.keys()).toEqual([]);
   });
 
   it('costs no window, whenever a caller gives up', async () => {
     let longest = 0;
     for (let i = 0; i < 25; i++) {
       const lease = await lock(holder)();
-      const gaveUp = new AbortController();
-      const [abandoned, next] = await site.enqueue([
-        () => waiter.registry.obtain(KEY).lock({ signal: gaveUp.signal }),
+      const aborting = new AbortController();
+      const [abandoned, next] = await fixture.enqueue([
+        () => waiter.registry.obtain(KEY).lock({ signal: aborting.signal }),
         lock(other),
       ]);
       const given = abandoned?.then((l) => l.unlock()).catch(() => undefined);
       const begun = performance.now();
       const unlocked = lease.unlock();
-      setTimeout(() => gaveUp.abort(), Math.random() * 4);
+      setTimeout(() => aborting.abort(), Math.random() * 4);
       const entered = await next;
       longest = Math.max(longest, performance.now() - begun);
       await Promise.all([entered?.unlock(), unlocked, given]);
     }
     expect(longest).toBeLessThan(CLAIM_WINDOW / 2);
-    await until(async () => (await site.keys()).length === 0);
+    await until(async () => (await fixture.keys()).length === 0);
   });
 });

@@ -2,61 +2,61 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
 import { describePrivate } from '../support/private-redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
-import { FairSite, SLACK } from './site';
+import { FairFixture, SLACK } from './fair-fixture';
 import { KEY } from './worker';
 
 describePrivate('What a fair lock leaves behind', () => {
-  let site: FairSite;
+  let fixture: FairFixture;
   let a: RedisLockRegistry;
   let b: RedisLockRegistry;
 
   beforeAll(async () => {
-    site = await FairSite.open();
+    fixture = await FairFixture.open();
   });
 
   beforeEach(async () => {
-    site.beginTest();
-    [a, b] = await Promise.all([site.process(), site.process()]);
+    fixture.beginTest();
+    [a, b] = await Promise.all([fixture.process(), fixture.process()]);
   });
 
-  const tickets = () => site.admin.zCard(site.queue);
-  const gone = () => until(async () => (await site.keys()).length === 0);
+  const tickets = () => fixture.admin.zCard(fixture.queue);
+  const gone = () => until(async () => (await fixture.keys()).length === 0);
 
   it('is no ticket when the wait is over', async () => {
     const lease = await a.obtain(KEY).lock();
-    const [refused] = await site.enqueue([() => b.obtain(KEY).tryLock({ waitTime: 150 })]);
+    const [refused] = await fixture.enqueue([() => b.obtain(KEY).tryLock({ waitTime: 150 })]);
     expect(await refused).toBeNull();
     await until(async () => (await tickets()) === 0);
-    const [late] = await site.enqueue([() => b.obtain(KEY).lock({ waitTime: 100 })]);
+    const [late] = await fixture.enqueue([() => b.obtain(KEY).lock({ waitTime: 100 })]);
     await expect(late).rejects.toMatchObject({ name: 'LockTimeoutError' });
     await until(async () => (await tickets()) === 0);
     await lease.unlock();
     await gone();
   });
 
-  it('is no ticket of those who gave up, of a hundred at once either', async () => {
+  it('is no ticket of aborted callers, also of a hundred at once', async () => {
     const lease = await a.obtain(KEY).lock();
-    const gaveUp = new AbortController();
-    const waiting = Array.from({ length: 100 }, () => b.obtain(KEY).lock({ signal: gaveUp.signal }));
+    const aborting = new AbortController();
+    const waiting = Array.from({ length: 100 }, () => b.obtain(KEY).lock({ signal: aborting.signal }));
     const settled = Promise.allSettled(waiting);
-    await site.queued(100);
-    gaveUp.abort('gave up');
+    await fixture.queued(100);
+    aborting.abort('aborted');
     expect(new Set((await settled).map(({ status }) => status))).toEqual(new Set(['rejected']));
     await until(async () => (await tickets()) === 0);
     await lease.unlock();
     await gone();
   });
 
-  it('is no ticket when a registry with waiters is closed; those of the others stay', async () => {
+  it('is no ticket of a closed registry; the tickets of others stay', async () => {
     const lease = await a.obtain(KEY).lock();
-    const c = await site.process();
+    const c = await fixture.process();
     const waiting = [b, b, c].map((registry) => registry.obtain(KEY).lock());
     const closed = waiting
       .slice(0, 2)
       .map((caller) => expect(caller).rejects.toMatchObject({ name: 'RegistryClosedError' }));
-    await site.queued(3);
+    await fixture.queued(3);
     await b.close();
     await Promise.all(closed);
     expect(await tickets()).toBe(1);
@@ -65,10 +65,13 @@ describePrivate('What a fair lock leaves behind', () => {
     await gone();
   });
 
-  it('is no grant when the registry is closed that it was made to', async () => {
-    const closing = await site.proxied();
+  it('is no grant to a registry that was closed', async () => {
+    const closing = await fixture.proxied();
     const lease = await a.obtain(KEY).lock();
-    const [first, second] = await site.enqueue([() => closing.registry.obtain(KEY).lock(), () => b.obtain(KEY).lock()]);
+    const [first, second] = await fixture.enqueue([
+      () => closing.registry.obtain(KEY).lock(),
+      () => b.obtain(KEY).lock(),
+    ]);
     const rejected = expect(first).rejects.toMatchObject({ name: 'RegistryClosedError' });
     const begun = performance.now();
     await Promise.all([closing.registry.close(), lease.unlock(), rejected]);
@@ -83,10 +86,10 @@ describePrivate('What a fair lock leaves behind', () => {
     let seen = 0;
     const watching = (async () => {
       while (!over) {
-        for (const key of [site.queue, site.tickets, site.names.lock]) {
-          const life = await site.admin.pTTL(key);
+        for (const key of [fixture.queue, fixture.tickets, fixture.names.lock]) {
+          const life = await fixture.admin.pTTL(key);
           if (life === -1) immortal.push(key);
-          else if (life > 0 && key === site.queue) seen++;
+          else if (life > 0 && key === fixture.queue) seen++;
         }
       }
     })();
@@ -107,33 +110,33 @@ describePrivate('What a fair lock leaves behind', () => {
   });
 
   it('has a life of its own also when the last ticket was granted and is not claimed', async () => {
-    const waiter = await site.proxied();
+    const waiter = await fixture.proxied();
     const lease = await a.obtain(KEY).lock();
-    const [waiting] = await site.enqueue([() => waiter.registry.obtain(KEY).lock()]);
+    const [waiting] = await fixture.enqueue([() => waiter.registry.obtain(KEY).lock()]);
     waiter.commands.requests.hold = true;
     await lease.unlock();
     // What remembers that the grant was not claimed yet.
-    expect(await site.admin.exists(site.tickets)).toBe(1);
-    expect(await site.admin.pTTL(site.tickets)).toBeGreaterThan(0);
+    expect(await fixture.admin.exists(fixture.tickets)).toBe(1);
+    expect(await fixture.admin.pTTL(fixture.tickets)).toBeGreaterThan(0);
     waiter.commands.requests.hold = false;
     await (await waiting)?.unlock();
     await gone();
   });
 
-  it('is healed after FLUSHALL: everybody has a turn, and those of one process in their order', async () => {
-    const holder = createRegistry(await site.redis.connect(), {
-      registryKey: site.registryKey,
+  it('is repaired after FLUSHALL: every caller acquires the lock, those of one process in order', async () => {
+    const holder = createRegistry(await fixture.redis.connect(), {
+      registryKey: fixture.registryKey,
       lockType: 'fair',
       expireAfter: 1_500,
     });
     const lease = await holder.registry.obtain(KEY).lock();
     const order: string[] = [];
     const names = ['a1', 'b1', 'a2', 'b2', 'a3', 'b3'];
-    const waiting = await site.enqueue(
+    const waiting = await fixture.enqueue(
       names.map((name) => () => (name[0] === 'a' ? a : b).run(KEY, () => void order.push(name))),
     );
     const begun = performance.now();
-    await site.admin.flushAll();
+    await fixture.admin.flushAll();
     await Promise.all(waiting);
     expect(performance.now() - begun).toBeLessThan(1_500 + SLACK);
     expect(order.filter((name) => name[0] === 'a')).toEqual(['a1', 'a2', 'a3']);
@@ -142,10 +145,10 @@ describePrivate('What a fair lock leaves behind', () => {
     await gone();
   });
 
-  it('bears a server without memory: hand-over and release work, and who is refused leaves nothing', async () => {
+  it('works on a server without memory: hand-over and release succeed, and refused callers leave no key', async () => {
     const lease = await a.obtain(KEY).lock();
-    const waiting = await site.enqueue([() => b.obtain(KEY).lock(), () => a.obtain(KEY).lock()]);
-    await site.admin.configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
+    const waiting = await fixture.enqueue([() => b.obtain(KEY).lock(), () => a.obtain(KEY).lock()]);
+    await fixture.admin.configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
     try {
       const refused = expect(b.obtain(KEY).lock()).rejects.toMatchObject({
         name: 'CannotAcquireLockError',
@@ -158,21 +161,21 @@ describePrivate('What a fair lock leaves behind', () => {
       for (const next of waiting) await (await next).unlock();
       await gone();
     } finally {
-      await site.admin.configSet('maxmemory', '0');
+      await fixture.admin.configSet('maxmemory', '0');
     }
   });
 
-  it('is not asked to leave by a server without memory: who waits goes on waiting when it looks again', async () => {
-    const holder = await site.process({ expireAfter: 600 });
+  it('keeps its waiters on a server without memory, also when they poll', async () => {
+    const holder = await fixture.process({ expireAfter: 600 });
     const lease = await holder.obtain(KEY).lock();
-    const waiting = await site.enqueue([() => b.obtain(KEY).lock(), () => a.obtain(KEY).lock()]);
-    await site.admin.configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
+    const waiting = await fixture.enqueue([() => b.obtain(KEY).lock(), () => a.obtain(KEY).lock()]);
+    await fixture.admin.configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
     try {
       await sleep(1_500); // more than two lives of the key
       await lease.unlock();
       for (const next of waiting) await (await next).unlock();
     } finally {
-      await site.admin.configSet('maxmemory', '0');
+      await fixture.admin.configSet('maxmemory', '0');
     }
   });
 
@@ -190,13 +193,13 @@ describePrivate('What a fair lock leaves behind', () => {
   });
 
   it('is a token also when the counter is lost between a grant and its claim', async () => {
-    const waiter = await site.proxied();
+    const waiter = await fixture.proxied();
     const lease = await a.obtain(KEY).lock();
-    const [waiting] = await site.enqueue([() => waiter.registry.obtain(KEY).lock()]);
+    const [waiting] = await fixture.enqueue([() => waiter.registry.obtain(KEY).lock()]);
     // The message is lost, so the waiter learns of its grant only by asking.
     waiter.messages.replies.swallow = true;
     await lease.unlock();
-    await site.admin.del(site.names.companion('fence'));
+    await fixture.admin.del(fixture.names.companion('fence'));
     waiter.messages.replies.swallow = false;
     waiter.messages.reset();
     const granted = await waiting;

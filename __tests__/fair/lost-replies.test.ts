@@ -1,30 +1,30 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
 import type { Script } from '../../lib/redis/script';
-import { ASK, CLAIM, CLAIM_WINDOW, LEAVE } from '../../lib/strategies/fair-scripts';
+import { ASK, CLAIM, CLAIM_WINDOW, LEAVE } from '../../lib/protocols/fair/fair-scripts';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
-import { FairSite, type ProxiedProcess, SLACK } from './site';
+import { FairFixture, type ProxiedProcess, SLACK } from './fair-fixture';
 import { KEY } from './worker';
 
 describePrivate('A fair lock whose replies are lost', () => {
-  let site: FairSite;
+  let fixture: FairFixture;
   let other: RedisLockRegistry;
   let cut: ProxiedProcess;
 
   beforeAll(async () => {
-    site = await FairSite.open();
+    fixture = await FairFixture.open();
     // The server knows every script: what is lost is named by its hash.
-    const [a, b] = await Promise.all([site.process(), site.process()]);
+    const [a, b] = await Promise.all([fixture.process(), fixture.process()]);
     const lease = await a.obtain(KEY).lock();
-    const [waiting] = await site.enqueue([() => b.obtain(KEY).lock()]);
+    const [waiting] = await fixture.enqueue([() => b.obtain(KEY).lock()]);
     await lease.unlock();
     await (await waiting)?.unlock();
   });
 
   beforeEach(async () => {
-    site.beginTest();
-    [other, cut] = await Promise.all([site.process(), site.proxied()]);
+    fixture.beginTest();
+    [other, cut] = await Promise.all([fixture.process(), fixture.proxied()]);
   });
 
   const lock = (registry: RedisLockRegistry) => () => registry.obtain(KEY).lock();
@@ -34,14 +34,14 @@ describePrivate('A fair lock whose replies are lost', () => {
 
   const leaves = async (lease: Lease | undefined) => {
     await lease?.unlock();
-    await until(async () => (await site.keys()).length === 0, { within: 2 * CLAIM_WINDOW });
+    await until(async () => (await fixture.keys()).length === 0, { within: 2 * CLAIM_WINDOW });
   };
 
   it('ASK of a free lock: it is ours, with the token that it was given', async () => {
     const lost = lose(ASK);
     const lease = await cut.registry.obtain(KEY).lock();
     await lost;
-    expect(lease.fencingToken).toBe(Number(await site.admin.get(site.names.companion('fence'))));
+    expect(lease.fencingToken).toBe(Number(await fixture.admin.get(fixture.names.companion('fence'))));
     await leaves(lease);
   });
 
@@ -51,7 +51,7 @@ describePrivate('A fair lock whose replies are lost', () => {
     const first = cut.registry.obtain(KEY).lock();
     await lost;
     const second = other.obtain(KEY).lock();
-    await site.queued(2, 'any');
+    await fixture.queued(2, 'any');
     await held.unlock();
     const lease = await first;
     await lease.unlock();
@@ -60,7 +60,7 @@ describePrivate('A fair lock whose replies are lost', () => {
 
   it('LEAVE of a holder whose next is in another process: it was released', async () => {
     const held = await lock(cut.registry)();
-    const [next] = await site.enqueue([lock(other)]);
+    const [next] = await fixture.enqueue([lock(other)]);
     const lost = lose(LEAVE);
     const begun = performance.now();
     await Promise.all([held.unlock(), lost]);
@@ -71,7 +71,7 @@ describePrivate('A fair lock whose replies are lost', () => {
 
   it('LEAVE of a holder whose next is in the same process: the next finds that the lock is its own', async () => {
     const held = await lock(cut.registry)();
-    const [next, last] = await site.enqueue([lock(cut.registry), lock(other)]);
+    const [next, last] = await fixture.enqueue([lock(cut.registry), lock(other)]);
     const lost = lose(LEAVE);
     const begun = performance.now();
     await Promise.all([held.unlock(), lost]);
@@ -83,25 +83,25 @@ describePrivate('A fair lock whose replies are lost', () => {
 
   it('LEAVE of a waiter that gave up: no ticket stays', async () => {
     const held = await lock(other)();
-    const gaveUp = new AbortController();
-    const [waiting] = await site.enqueue([() => cut.registry.obtain(KEY).lock({ signal: gaveUp.signal })]);
-    const rejected = expect(waiting).rejects.toBe('gave up');
+    const aborting = new AbortController();
+    const [waiting] = await fixture.enqueue([() => cut.registry.obtain(KEY).lock({ signal: aborting.signal })]);
+    const rejected = expect(waiting).rejects.toBe('aborted');
     const lost = lose(LEAVE);
-    gaveUp.abort('gave up');
+    aborting.abort('aborted');
     await Promise.all([rejected, lost]);
-    await until(async () => (await site.admin.zCard(site.queue)) === 0);
+    await until(async () => (await fixture.admin.zCard(fixture.queue)) === 0);
     await leaves(held);
   });
 
   it('CLAIM: the lease lives on one that is repeated', async () => {
     const held = await lock(other)();
-    const [waiting] = await site.enqueue([lock(cut.registry)]);
+    const [waiting] = await fixture.enqueue([lock(cut.registry)]);
     const lost = lose(CLAIM);
     await held.unlock();
     const lease = await waiting;
     await lost;
     await until(() => (lease?.remaining ?? 0) > 2 * CLAIM_WINDOW);
-    expect(await site.admin.pTTL(site.names.lock)).toBeGreaterThan(2 * CLAIM_WINDOW);
+    expect(await fixture.admin.pTTL(fixture.names.lock)).toBeGreaterThan(2 * CLAIM_WINDOW);
     await leaves(lease);
   });
 

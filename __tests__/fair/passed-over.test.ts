@@ -5,7 +5,7 @@ import { createProxiedRegistry } from '../support/proxied-registry';
 import { type TestClient, uniqueKey } from '../support/redis';
 import { untilQuiet } from '../support/server-load';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
+import { createRegistry } from '../support/test-registry';
 
 const KEY = 'key';
 

@@ -1,72 +1,72 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
-import { CLAIM_WINDOW } from '../../lib/strategies/fair-scripts';
+import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
-import { Worker } from './crew';
-import { FairSite, SLACK } from './site';
+import { FairFixture, SLACK } from './fair-fixture';
+import { FairWorker } from './fair-worker';
 import { KEY } from './worker';
 
-/** (a) to (f): what is known of the queue of RedissonFairLock, reproduced against ours. */
-describePrivate('What Redisson’s fair lock suffers from, ours does not', () => {
-  let site: FairSite;
+/** (a) to (f): known weaknesses of the queue of RedissonFairLock, tried on this library. */
+describePrivate('The known weaknesses of Redisson’s fair lock do not occur', () => {
+  let fixture: FairFixture;
   let a: RedisLockRegistry;
   let b: RedisLockRegistry;
 
   beforeAll(async () => {
-    site = await FairSite.open();
+    fixture = await FairFixture.open();
   });
 
   beforeEach(async () => {
-    site.beginTest();
-    [a, b] = await Promise.all([site.process(), site.process()]);
+    fixture.beginTest();
+    [a, b] = await Promise.all([fixture.process(), fixture.process()]);
   });
 
   const workerWith = async (callers: number) => {
-    const worker = await Worker.start();
-    const before = await site.admin.zCard(site.queue);
+    const worker = await FairWorker.start();
+    const before = await fixture.admin.zCard(fixture.queue);
     await worker.begin({
-      redis: { socket: site.redis.address },
-      registryKey: site.registryKey,
+      redis: { socket: fixture.redis.address },
+      registryKey: fixture.registryKey,
       expireAfter: 60_000,
       task: { name: 'queue', callers, work: 0, aborting: 0, abortWithin: 0 },
     });
-    await site.queued(before + callers);
+    await fixture.queued(before + callers);
     return worker;
   };
 
   const evals = async () => {
-    const stats = await site.admin.info('commandstats');
+    const stats = await fixture.admin.info('commandstats');
     return [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce((sum, [, n]) => sum + Number(n), 0);
   };
 
   it('(a) a head of the queue that is registered only there does not block the lock', async () => {
-    await site.admin.zAdd(site.queue, { score: 1, value: 'somebody:1' });
+    await fixture.admin.zAdd(fixture.queue, { score: 1, value: 'somebody:1' });
     await (await a.obtain(KEY).lock({ waitTime: SLACK })).unlock();
     const lease = await a.obtain(KEY).lock();
-    const [waiting] = await site.enqueue([() => b.obtain(KEY).lock()]);
-    await site.admin.zAdd(site.queue, { score: 1, value: 'somebody:1' });
+    const [waiting] = await fixture.enqueue([() => b.obtain(KEY).lock()]);
+    await fixture.admin.zAdd(fixture.queue, { score: 1, value: 'somebody:1' });
     const begun = performance.now();
     await lease.unlock();
     await (await waiting)?.unlock();
     expect(performance.now() - begun).toBeLessThan(SLACK);
-    expect(await site.keys()).toEqual([]);
+    expect(await fixture.keys()).toEqual([]);
   });
 
   it('(a) nor does one that is registered in full, long after its process is gone', async () => {
-    await site.admin.zAdd(site.queue, { score: 1, value: 'somebody:1' });
-    await site.admin.hSet(site.tickets, 'somebody:1', '1:60000:m');
+    await fixture.admin.zAdd(fixture.queue, { score: 1, value: 'somebody:1' });
+    await fixture.admin.hSet(fixture.tickets, 'somebody:1', '1:60000:m');
     await (await a.obtain(KEY).lock({ waitTime: SLACK })).unlock();
-    await until(async () => (await site.keys()).length === 0);
+    await until(async () => (await fixture.keys()).length === 0);
   });
 
   it('(b) while the lock is granted and not claimed, nobody polls without a pause', async () => {
     const lease = await a.obtain(KEY).lock({ ttl: 60_000 });
     const frozen = await workerWith(1);
-    const waiting = await site.enqueue([a, b, a, b].map((registry) => () => registry.obtain(KEY).lock()));
+    const waiting = await fixture.enqueue([a, b, a, b].map((registry) => () => registry.obtain(KEY).lock()));
     frozen.freeze();
-    await site.admin.configResetStat();
+    await fixture.admin.configResetStat();
     const begun = performance.now();
     await lease.unlock();
     await sleep(0.8 * CLAIM_WINDOW);
@@ -92,7 +92,7 @@ describePrivate('What Redisson’s fair lock suffers from, ours does not', () =>
       ] as const) {
         dates.mockImplementation(() => now() + skew);
         waiting.push(
-          ...(await site.enqueue([
+          ...(await fixture.enqueue([
             () =>
               registry
                 .obtain(KEY)
@@ -107,7 +107,7 @@ describePrivate('What Redisson’s fair lock suffers from, ours does not', () =>
     } finally {
       dates.mockRestore();
     }
-    expect(await site.admin.zCard(site.queue)).toBe(4);
+    expect(await fixture.admin.zCard(fixture.queue)).toBe(4);
     await lease.unlock().catch(() => undefined);
     await Promise.all(waiting);
     expect(order).toEqual(['a1', 'b1', 'a2', 'b2']);
@@ -116,15 +116,15 @@ describePrivate('What Redisson’s fair lock suffers from, ours does not', () =>
   it('(d) waiters that gave up are gone at once, and those whose process crashed cost nothing, however many', async () => {
     const lease = await a.obtain(KEY).lock({ ttl: 30_000 });
     const crashed = [await workerWith(1), await workerWith(1), await workerWith(1)];
-    const gaveUp = new AbortController();
-    const [interrupted, living] = await site.enqueue([
-      () => b.obtain(KEY).lock({ signal: gaveUp.signal }),
+    const aborting = new AbortController();
+    const [interrupted, living] = await fixture.enqueue([
+      () => b.obtain(KEY).lock({ signal: aborting.signal }),
       () => b.obtain(KEY).lock(),
     ]);
     const rejected = expect(interrupted).rejects.toBe('interrupted');
-    gaveUp.abort('interrupted');
+    aborting.abort('interrupted');
     await rejected;
-    await until(async () => (await site.admin.zCard(site.queue)) === 4);
+    await until(async () => (await fixture.admin.zCard(fixture.queue)) === 4);
     for (const worker of crashed) await worker.kill();
     const begun = performance.now();
     await lease.unlock();
@@ -136,7 +136,7 @@ describePrivate('What Redisson’s fair lock suffers from, ours does not', () =>
     expect(CLAIM_WINDOW).toBe(1_000);
     const lease = await a.obtain(KEY).lock();
     const frozen = await workerWith(5);
-    const [next, last] = await site.enqueue([() => b.obtain(KEY).lock(), () => a.obtain(KEY).lock()]);
+    const [next, last] = await fixture.enqueue([() => b.obtain(KEY).lock(), () => a.obtain(KEY).lock()]);
     frozen.freeze();
     const begun = performance.now();
     await lease.unlock();
@@ -159,7 +159,7 @@ describePrivate('What Redisson’s fair lock suffers from, ours does not', () =>
       ['shorter', b, 300],
       ['last', a, 5_000],
     ] as const;
-    const waiting = await site.enqueue(
+    const waiting = await fixture.enqueue(
       callers.map(
         ([name, registry, waitTime]) =>
           () =>
@@ -172,11 +172,11 @@ describePrivate('What Redisson’s fair lock suffers from, ours does not', () =>
               }),
       ),
     );
-    const before = await site.admin.zRangeWithScores(site.queue, 0, -1);
+    const before = await fixture.admin.zRangeWithScores(fixture.queue, 0, -1);
     expect(await waiting[0]).toBeNull();
     expect(await waiting[3]).toBeNull();
-    await until(async () => (await site.admin.zCard(site.queue)) === 3);
-    expect(await site.admin.zRangeWithScores(site.queue, 0, -1)).toEqual([before[1], before[2], before[4]]);
+    await until(async () => (await fixture.admin.zCard(fixture.queue)) === 3);
+    expect(await fixture.admin.zRangeWithScores(fixture.queue, 0, -1)).toEqual([before[1], before[2], before[4]]);
     await lease.unlock();
     for (const i of [1, 2, 4]) await (await waiting[i])?.unlock();
     expect(order).toEqual(['for ever', 'long', 'last']);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { ServerClock } from '../../lib/strategies/server-clock';
+import { ServerClock } from '../../lib/protocols/fair/server-clock';
 
 const CONNECTION = '1/0';
 

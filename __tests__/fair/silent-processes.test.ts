@@ -1,25 +1,25 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
-import { CLAIM_WINDOW } from '../../lib/strategies/fair-scripts';
+import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
-import { Worker } from './crew';
-import { FairSite, SLACK } from './site';
+import { FairFixture, SLACK } from './fair-fixture';
+import { FairWorker } from './fair-worker';
 import { type Entry, KEY, logOf } from './worker';
 
 const LONG = 60_000;
 
-describePrivate('A fair lock whose waiters and holders fall silent', () => {
-  let site: FairSite;
+describePrivate('A fair lock whose waiters and holders are killed, frozen or disconnected', () => {
+  let fixture: FairFixture;
   let holder: RedisLockRegistry;
 
   beforeAll(async () => {
-    site = await FairSite.open();
+    fixture = await FairFixture.open();
   });
 
   beforeEach(async () => {
-    site.beginTest();
-    holder = await site.process();
+    fixture.beginTest();
+    holder = await fixture.process();
   });
 
   const lock = (registry: RedisLockRegistry) => () => registry.obtain(KEY).lock();
@@ -30,61 +30,61 @@ describePrivate('A fair lock whose waiters and holders fall silent', () => {
     return performance.now();
   };
 
-  /** Processes that messages reach. */
-  const listeners = async () => (await site.admin.pubSubChannels(`*${site.registryKey}*:grants:*`)).length;
+  /** Processes with a subscription. */
+  const listeners = async () => (await fixture.admin.pubSubChannels(`*${fixture.registryKey}*:grants:*`)).length;
 
   const workerWith = async (callers: number) => {
-    const worker = await Worker.start();
-    const before = await site.admin.zCard(site.queue);
+    const worker = await FairWorker.start();
+    const before = await fixture.admin.zCard(fixture.queue);
     await worker.begin({
-      redis: { socket: site.redis.address },
-      registryKey: site.registryKey,
+      redis: { socket: fixture.redis.address },
+      registryKey: fixture.registryKey,
       expireAfter: LONG,
       task: { name: 'queue', callers, work: 0, aborting: 0, abortWithin: 0 },
     });
-    await site.queued(before + callers);
+    await fixture.queued(before + callers);
     return worker;
   };
 
-  it('passes over a process that is only reconnecting, and keeps its place', async () => {
-    const [cut, other] = await Promise.all([site.proxied(), site.process()]);
+  it('passes over a process that is reconnecting, and keeps its position', async () => {
+    const [cut, other] = await Promise.all([fixture.proxied(), fixture.process()]);
     const lease = await lock(holder)();
-    const [first, second, third] = await site.enqueue([lock(cut.registry), lock(other), lock(cut.registry)]);
+    const [first, second, third] = await fixture.enqueue([lock(cut.registry), lock(other), lock(cut.registry)]);
     cut.messages.refuse();
     cut.messages.reset();
     await until(async () => (await listeners()) === 1);
     await lease.unlock();
     const held = await second;
-    const [fourth] = await site.enqueue([lock(other)]);
+    const [fourth] = await fixture.enqueue([lock(other)]);
     await cut.messages.accept();
     await until(async () => (await listeners()) === 2);
-    await site.queued(3);
+    await fixture.queued(3);
     await held?.unlock();
     const [a, b, c] = [await taken(first), await taken(third), await taken(fourth)];
     expect(a).toBeLessThanOrEqual(b);
     expect(b).toBeLessThanOrEqual(c);
   });
 
-  it('bears that all subscriptions are cut at the moment of the release', async () => {
-    const [a, b] = await Promise.all([site.process(), site.process()]);
+  it('survives the loss of all subscriptions at the moment of the release', async () => {
+    const [a, b] = await Promise.all([fixture.process(), fixture.process()]);
     const lease = await lock(holder)();
-    const waiting = await site.enqueue([lock(a), lock(b), lock(a), lock(b)]);
+    const waiting = await fixture.enqueue([lock(a), lock(b), lock(a), lock(b)]);
     const begun = performance.now();
-    await Promise.all([site.admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']), lease.unlock()]);
+    await Promise.all([fixture.admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']), lease.unlock()]);
     await Promise.all(waiting.map(taken));
     expect(performance.now() - begun).toBeLessThan(2 * CLAIM_WINDOW + SLACK);
   });
 
-  it('finds a holder that died when the life of its key ends', async () => {
-    const worker = await Worker.start();
+  it('detects a killed holder when the ttl of its key ends', async () => {
+    const worker = await FairWorker.start();
     await worker.begin({
-      redis: { socket: site.redis.address },
-      registryKey: site.registryKey,
+      redis: { socket: fixture.redis.address },
+      registryKey: fixture.registryKey,
       expireAfter: 1_000,
       task: { name: 'hold' },
     });
     await worker.next('queued');
-    const [first, second] = await site.enqueue([lock(holder), lock(await site.process())]);
+    const [first, second] = await fixture.enqueue([lock(holder), lock(await fixture.process())]);
     await worker.kill();
     const killed = performance.now();
     await taken(first);
@@ -95,7 +95,7 @@ describePrivate('A fair lock whose waiters and holders fall silent', () => {
   it('does not wait for waiters that were killed', async () => {
     const lease = await lock(holder)();
     const workers = [await workerWith(3), await workerWith(30)];
-    const [mine] = await site.enqueue([lock(await site.process())]);
+    const [mine] = await fixture.enqueue([lock(await fixture.process())]);
     for (const worker of workers) await worker.kill();
     const begun = performance.now();
     await lease.unlock();
@@ -108,8 +108,8 @@ describePrivate('A fair lock whose waiters and holders fall silent', () => {
     async (callers) => {
       const lease = await holder.obtain(KEY).lock({ ttl: LONG });
       const frozen = await workerWith(callers);
-      const [a, b] = await Promise.all([site.process(), site.process()]);
-      const waiting = await site.enqueue([lock(a), lock(b), lock(a)]);
+      const [a, b] = await Promise.all([fixture.process(), fixture.process()]);
+      const waiting = await fixture.enqueue([lock(a), lock(b), lock(a)]);
       frozen.freeze();
       const begun = performance.now();
       await lease.unlock();
@@ -119,34 +119,34 @@ describePrivate('A fair lock whose waiters and holders fall silent', () => {
       expect(first).toBeGreaterThan(0.9 * CLAIM_WINDOW);
       expect(all).toBeLessThan(CLAIM_WINDOW + SLACK);
       frozen.thaw();
-      // It has lost its turn, not its right to wait.
+      // It has lost its grant, but not its right to wait.
       expect((await frozen.next('queued')).failures).toEqual([]);
     },
   );
 
-  it('lets a frozen process have its place back', async () => {
+  it('restores the position of a frozen process', async () => {
     const lease = await lock(holder)();
     const frozen = await workerWith(2);
-    const [next] = await site.enqueue([lock(await site.process())]);
+    const [next] = await fixture.enqueue([lock(await fixture.process())]);
     frozen.freeze();
     await lease.unlock();
     const held = await next;
-    const log = logOf(site.registryKey);
-    const behind = holder.run(KEY, () => site.admin.rPush(log, '{"pid":0}'));
-    await site.queued(2);
+    const log = logOf(fixture.registryKey);
+    const behind = holder.run(KEY, () => fixture.admin.rPush(log, '{"pid":0}'));
+    await fixture.queued(2);
     frozen.thaw();
-    await site.queued(3);
+    await fixture.queued(3);
     await held?.unlock();
     await Promise.all([behind, frozen.next('queued')]);
-    const pids = (await site.admin.lRange(log, 0, -1)).map((line) => (JSON.parse(line) as Entry).pid);
+    const pids = (await fixture.admin.lRange(log, 0, -1)).map((line) => (JSON.parse(line) as Entry).pid);
     expect(pids).toEqual([frozen.pid, frozen.pid, 0]);
   });
 
-  it('finds a holder that died after a short ttl when the holder before it had a long one', async () => {
-    const [a, b] = await Promise.all([site.process(), site.process()]);
+  it('detects a dead holder after its short ttl when the holder before it had a long one', async () => {
+    const [a, b] = await Promise.all([fixture.process(), fixture.process()]);
     const lease = await a.obtain(KEY).lock({ ttl: LONG });
-    // The next one is a caller of the releasing process, so that no message tells of it.
-    const [short, next] = await site.enqueue([() => a.obtain(KEY).lock({ ttl: 500 }), lock(b)]);
+    // The next holder is in the releasing process, so that no message is published.
+    const [short, next] = await fixture.enqueue([() => a.obtain(KEY).lock({ ttl: 500 }), lock(b)]);
     await lease.unlock();
     await short; // and never gives it back
     const begun = performance.now();

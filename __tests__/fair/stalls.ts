@@ -1,21 +1,21 @@
-/** ms between two looks. */
+/** ms between two measurements. */
 const EVERY = 2;
 
-/** Less than so many ms late is a timer's habit. */
+/** ms; shorter delays are normal for a timer. */
 const LATE = 3;
 
-/** A time for which a process was not let run: what a busy machine adds to a wait. */
+/** A time in which a process did not run: the delay that a busy machine adds to a wait. */
 export interface Stall {
   readonly at: number;
   readonly ms: number;
 }
 
-/** ms on a clock that all processes of the machine share. */
+/** ms on the monotonic clock of the machine. */
 export function sharedNow(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/** Notes when this process was not let run, or something that it asks again and again did not answer. */
+/** Records when this process did not run, or a repeated request was not answered. */
 export class StallWatch {
   readonly stalls: Stall[] = [];
   #isOver = false;
@@ -38,7 +38,7 @@ export class StallWatch {
   }
 }
 
-/** What stalls add up to in the worst `span` ms: each holds up the one turn that everybody waits for. */
+/** The sum of the stalls in the worst `span` ms: each delays the holder, and so all waiters. */
 export function worstOf(stalls: readonly Stall[], span: number): number {
   return Math.max(
     0,

@@ -1,8 +1,8 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { describePrivate } from '../support/private-redis';
-import { Worker } from './crew';
+import { FairFixture } from './fair-fixture';
+import { FairWorker } from './fair-worker';
 import { measured } from './measured';
-import { FairSite } from './site';
 import { StallWatch, worstOf } from './stalls';
 
 const PROCESSES = 4;
@@ -12,29 +12,29 @@ const WORK = 5;
 const DURATION = 10_000;
 
 describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take turns with ${WORK} ms of work`, () => {
-  let site: FairSite;
+  let fixture: FairFixture;
 
   beforeAll(async () => {
-    site = await FairSite.open();
+    fixture = await FairFixture.open();
   });
 
-  beforeEach(() => site.beginTest());
+  beforeEach(() => fixture.beginTest());
 
   it('have the same number of turns to within 2, and 99.9 % of the waits last less than 1.25 rounds', async () => {
-    const workers = await Worker.startAll(PROCESSES);
+    const workers = await FairWorker.startAll(PROCESSES);
     const begin = Date.now() + 1_500;
     const task = { name: 'turns', callers: CALLERS, work: WORK, begin, duration: DURATION } as const;
     await Promise.all(
       workers.map((worker) =>
         worker.begin({
-          redis: { socket: site.redis.address },
-          registryKey: site.registryKey,
+          redis: { socket: fixture.redis.address },
+          registryKey: fixture.registryKey,
           expireAfter: 60_000,
           task,
         }),
       ),
     );
-    const server = new StallWatch(() => site.admin.ping());
+    const server = new StallWatch(() => fixture.admin.ping());
     const reports = await Promise.all(workers.map((worker) => worker.next('turned')));
     server.stop();
     const turns = reports.flatMap((report) => report.turns);
@@ -43,7 +43,7 @@ describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take tur
     const total = turns.reduce((sum, n) => sum + n, 0);
     const turn = DURATION / total;
     const round = TASKS * turn;
-    // What the machine did not let the server or a process run is not the lock's: little on a quiet machine.
+    // Delays of the machine are not delays of the lock; they are short on an idle machine.
     const stalls = [...server.stalls, ...reports.flatMap((report) => report.stalls)];
     const stalled = worstOf(stalls, 1.25 * round);
     const bound = 1.25 * round + stalled;
@@ -54,7 +54,7 @@ describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take tur
         ({ called, entered }) => waited.filter((other) => other.entered > called && other.entered < entered).length,
       ),
     );
-    // So many may come again while a call is held up on its way to the queue.
+    // Callers that may acquire again while a call is delayed on its way to the queue.
     const heldUp = Math.ceil(worstOf(stalls, turn) / turn);
     measured('turns', {
       total,
@@ -68,7 +68,7 @@ describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take tur
       stalled,
       heldUp,
     });
-    // Each of the others has gone before once, and the one whose turn it was at the call.
+    // Each other caller has entered once, and the holder at the time of the call.
     expect(inTurns).toBeLessThanOrEqual(TASKS + heldUp);
     expect(turns).toHaveLength(TASKS);
     expect(Math.max(...turns) - Math.min(...turns)).toBeLessThanOrEqual(2);

@@ -4,7 +4,7 @@ import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
 import { untilQuiet } from '../support/server-load';
-import { createRegistry, elapsed } from '../support/witness';
+import { createRegistry, elapsed } from '../support/test-registry';
 
 const KEY = 'key';
 

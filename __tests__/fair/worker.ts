@@ -1,4 +1,4 @@
-/** A process of its own with a fair lock, for tests that need several, or one to kill or to freeze. */
+/** A worker process with a fair lock, for tests that need several processes, or one to kill or freeze. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, type RedisClientOptions } from 'redis';
@@ -14,18 +14,18 @@ export interface Job {
   readonly task: QueueingTask | TurnsTask | HoldingTask;
 }
 
-/** So many callers wait for the lock, and write down when they have it. */
+/** `callers` callers wait for the lock, and log their entries. */
 export interface QueueingTask {
   readonly name: 'queue';
   readonly callers: number;
   /** ms in the section. */
   readonly work: number;
-  /** Every so manieth caller gives up at a moment between 0 and `abortWithin` ms; 0: none does. */
+  /** Every n-th caller aborts at a random time within `abortWithin` ms; 0: none. */
   readonly aborting: number;
   readonly abortWithin: number;
 }
 
-/** So many callers take the lock over and over, from the server's time `begin` on for `duration` ms. */
+/** `callers` callers acquire the lock in a loop, from the wall-clock time `begin` on for `duration` ms. */
 export interface TurnsTask {
   readonly name: 'turns';
   readonly callers: number;
@@ -34,7 +34,7 @@ export interface TurnsTask {
   readonly duration: number;
 }
 
-/** Takes the lock and keeps it. */
+/** Acquires the lock and holds it. */
 export interface HoldingTask {
   readonly name: 'hold';
 }
@@ -49,19 +49,19 @@ export type Report =
       readonly stalls: readonly Stall[];
     };
 
-/** From a call to its lease, on a clock that all processes share. */
+/** Times of a call and of its grant, on the monotonic clock of the machine. */
 export interface Waited {
   readonly called: number;
   readonly entered: number;
 }
 
-/** One section, as an independent connection saw it. */
+/** One section, recorded over an independent connection. */
 export interface Entry {
   /** The owner in Redis. */
   readonly owner: string;
   readonly token: number;
   readonly pid: number;
-  /** The other processes that were inside. */
+  /** Other processes inside the section. */
   readonly others: readonly number[];
 }
 
@@ -81,10 +81,10 @@ async function connect(options: RedisClientOptions): Promise<Client> {
 export const logOf = (registryKey: string): string => `log of ${registryKey}`;
 export const insideOf = (registryKey: string): string => `inside of ${registryKey}`;
 
-/** Writes down, over a connection that no lock uses, who was inside. */
-export async function section(witness: Client, registryKey: string, lease: Lease, work: number): Promise<void> {
+/** Records the processes inside over an independent connection. */
+export async function section(recorder: Client, registryKey: string, lease: Lease, work: number): Promise<void> {
   const me = `${process.pid}`;
-  const [owner, , inside] = await witness
+  const [owner, , inside] = await recorder
     .multi()
     .get(`${registryKey}:${KEY}`)
     .sAdd(insideOf(registryKey), me)
@@ -93,14 +93,14 @@ export async function section(witness: Client, registryKey: string, lease: Lease
   const others = (inside as unknown as string[]).filter((pid) => pid !== me).map(Number);
   const entry = { owner: String(owner), token: lease.fencingToken ?? 0, pid: process.pid, others };
   if (work > 0) await sleep(work);
-  await witness
+  await recorder
     .multi()
     .rPush(logOf(registryKey), JSON.stringify(entry satisfies Entry))
     .sRem(insideOf(registryKey), me)
     .exec();
 }
 
-async function queue(registry: RedisLockRegistry, witness: Client, { registryKey }: Job, task: QueueingTask) {
+async function queue(registry: RedisLockRegistry, recorder: Client, { registryKey }: Job, task: QueueingTask) {
   const failures: string[] = [];
   let aborted = 0;
   await Promise.all(
@@ -109,7 +109,7 @@ async function queue(registry: RedisLockRegistry, witness: Client, { registryKey
       const aborts = task.aborting > 0 && i % task.aborting === 0;
       if (aborts) setTimeout(() => gaveUp.abort('gave up'), Math.random() * task.abortWithin);
       try {
-        await registry.run(KEY, (lease) => section(witness, registryKey, lease, task.work), { signal: gaveUp.signal });
+        await registry.run(KEY, (lease) => section(recorder, registryKey, lease, task.work), { signal: gaveUp.signal });
       } catch (error) {
         if (error === 'gave up') aborted++;
         else failures.push(String(error));
@@ -119,10 +119,10 @@ async function queue(registry: RedisLockRegistry, witness: Client, { registryKey
   report({ state: 'queued', aborted, failures });
 }
 
-async function takeTurns(registry: RedisLockRegistry, witness: Client, task: TurnsTask): Promise<void> {
+async function takeTurns(registry: RedisLockRegistry, recorder: Client, task: TurnsTask): Promise<void> {
   const lock = registry.obtain(KEY);
   const waits: Waited[] = [];
-  const [seconds, micros] = await witness.time();
+  const [seconds, micros] = await recorder.time();
   const now = Number(seconds) * 1_000 + Number(micros) / 1_000;
   await sleep(Math.max(0, task.begin - now));
   const end = sharedNow() + task.duration;
@@ -146,14 +146,14 @@ async function takeTurns(registry: RedisLockRegistry, witness: Client, task: Tur
 
 async function work(job: Job): Promise<void> {
   const { redis, registryKey, expireAfter, task } = job;
-  const [client, witness] = await Promise.all([connect(redis), connect(redis)]);
+  const [client, recorder] = await Promise.all([connect(redis), connect(redis)]);
   const registry = new RedisLockRegistry(client, { registryKey, lockType: 'fair', expireAfter, fencing: true });
   report({ state: 'working' });
   switch (task.name) {
     case 'queue':
-      return queue(registry, witness, job, task);
+      return queue(registry, recorder, job, task);
     case 'turns':
-      return takeTurns(registry, witness, task);
+      return takeTurns(registry, recorder, task);
     case 'hold':
       await registry.obtain(KEY).lock();
       return report({ state: 'queued', aborted: 0, failures: [] });

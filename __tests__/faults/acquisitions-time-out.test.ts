@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
 
 const ACQUISITIONS = 1_000;
 const AT_ONCE = 40;
@@ -19,8 +19,8 @@ describePrivate('acquisitions that time out at random moments', () => {
       let busy = AT_ONCE;
       const begunAt = performance.now();
 
-      // The network: as slow as the callers are impatient, and cut from time to time. Not so for redis 5: when it is cut
-      // off in the very turn in which a command is sent, it gives every later reply to the wrong command.
+      // Delays are of the order of the wait times, and connections are reset from time to time. Not for redis 5: after a
+      // reset in the same turn in which a command is sent, it assigns every later reply to the wrong command.
       const network = (async () => {
         for (let step = 1; busy > 0; step++) {
           proxy.requests.delay = Math.random() * 20;
@@ -33,19 +33,19 @@ describePrivate('acquisitions that time out at random moments', () => {
 
       async function acquire(): Promise<void> {
         const startedAt = performance.now();
-        // On a machine that is slower than all of them are patient, they become so until one has had its lock.
-        const patience = Math.random() * (outcomes.lease === 0 ? 100 + (startedAt - begunAt) / 10 : 100);
+        // On a slow machine the wait times grow until one acquisition has succeeded.
+        const waitTime = Math.random() * (outcomes.lease === 0 ? 100 + (startedAt - begunAt) / 10 : 100);
         try {
           const lock = registry.obtain(`key-${Math.abs(left) % 60}`);
           const lease = await (left % 3 === 0
-            ? lock.lock({ signal: AbortSignal.timeout(Math.ceil(patience)) })
-            : lock.tryLock({ waitTime: patience + 1 }));
+            ? lock.lock({ signal: AbortSignal.timeout(Math.ceil(waitTime)) })
+            : lock.tryLock({ waitTime: waitTime + 1 }));
           outcomes[lease ? 'lease' : 'refused']++;
-          // What is meant here is to be given back or given up; the release has its own tests.
+          // Releases that fail have their own tests.
           await lease?.unlock().catch(() => undefined);
         } catch (error) {
           outcomes[(error as Error).name === 'TimeoutError' ? 'aborted' : 'unanswered']++;
-          if (performance.now() - startedAt > patience + 1_000) outcomes.late++;
+          if (performance.now() - startedAt > waitTime + 1_000) outcomes.late++;
         }
       }
       await Promise.all(
@@ -56,14 +56,14 @@ describePrivate('acquisitions that time out at random moments', () => {
       );
       await network;
 
-      // Each of these must have come up, or this test shows nothing.
+      // Without each of these outcomes the test proves nothing.
       const { lease, aborted, unanswered, late } = outcomes;
       expect(lease).toBeGreaterThan(0);
       expect(aborted + unanswered).toBeGreaterThan(30);
       expect(late).toBe(0);
       proxy.requests.delay = 0;
       proxy.replies.delay = 0;
-      // Far sooner than by their ttl.
+      // Long before their ttl ends.
       await until(async () => (await admin.keys(`${nameOf('')}*`)).length === 0, { within: 20_000 });
     },
     60_000,

@@ -1,8 +1,8 @@
 import { beforeAll, expect, it } from '@jest/globals';
 import { CLIENT_KINDS, clientKinds, connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
+import { createRegistry, elapsed, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry, elapsed, lossOf } from '../support/witness';
 
 describePrivate('the application ends its client', () => {
   let redis: PrivateRedis;
@@ -13,29 +13,32 @@ describePrivate('the application ends its client', () => {
     admin = await redis.connect();
   });
 
-  it.each(CLIENT_KINDS)('P1 P4 P7 P8: %s is destroyed under holders, waiters and newcomers', async (kind) => {
-    const client = await clientKinds[kind](redis.address);
-    const { registry, nameOf } = createRegistry(client, { expireAfter: 1_000 });
-    const lease = await registry.obtain('key').lock();
-    const given = await registry.obtain('given').lock();
-    await admin.set(nameOf('taken'), 'another', { PX: 60_000 });
-    const waiting = registry.obtain('taken').lock();
-    const named = { name: 'CannotAcquireLockError' };
-    const waiterRejected = expect(waiting).rejects.toMatchObject(named);
-    client.destroy();
-    expect(await elapsed(waiting)).toBeLessThan(500);
-    await waiterRejected;
-    const locking = registry.obtain('free').lock();
-    const rejected = expect(locking).rejects.toMatchObject({ ...named, cause: { message: 'The client is closed' } });
-    expect(await elapsed(locking)).toBeLessThan(500);
-    await rejected;
-    await expect(given.unlock()).rejects.toMatchObject({ name: 'LockReleaseError' });
-    expect((await lossOf(lease)).reason).toBe('unconfirmed');
-    await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
-    await until(async () => (await admin.exists([nameOf('key'), nameOf('given')])) === 0);
-  });
+  it.each(CLIENT_KINDS)(
+    'P1 P4 P7 P8: %s is destroyed: holders lose their leases, waiters and new callers are rejected',
+    async (kind) => {
+      const client = await clientKinds[kind](redis.address);
+      const { registry, nameOf } = createRegistry(client, { expireAfter: 1_000 });
+      const lease = await registry.obtain('key').lock();
+      const given = await registry.obtain('given').lock();
+      await admin.set(nameOf('taken'), 'another', { PX: 60_000 });
+      const waiting = registry.obtain('taken').lock();
+      const named = { name: 'CannotAcquireLockError' };
+      const waiterRejected = expect(waiting).rejects.toMatchObject(named);
+      client.destroy();
+      expect(await elapsed(waiting)).toBeLessThan(500);
+      await waiterRejected;
+      const locking = registry.obtain('free').lock();
+      const rejected = expect(locking).rejects.toMatchObject({ ...named, cause: { message: 'The client is closed' } });
+      expect(await elapsed(locking)).toBeLessThan(500);
+      await rejected;
+      await expect(given.unlock()).rejects.toMatchObject({ name: 'LockReleaseError' });
+      expect((await lossOf(lease)).reason).toBe('unconfirmed');
+      await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
+      await until(async () => (await admin.exists([nameOf('key'), nameOf('given')])) === 0);
+    },
+  );
 
-  it('P1 P6 P7: without an offline queue: errors while it is cut off, and business as usual afterwards', async () => {
+  it('P1 P6 P7: without an offline queue: calls reject while it is disconnected, and work again afterwards', async () => {
     const proxy = await redis.proxy();
     const client = await connectTo(proxy.address, { disableOfflineQueue: true });
     const { registry, nameOf } = createRegistry(client, {
@@ -69,7 +72,7 @@ describePrivate('the application ends its client', () => {
     await lease.unlock();
   });
 
-  it('P2: what waited in the offline queue and was given up leaves no key after the reconnect', async () => {
+  it('P2: a command that timed out in the offline queue leaves no key after the reconnect', async () => {
     const proxy = await redis.proxy();
     const client = await connectTo(proxy.address);
     const { registry, nameOf } = createRegistry(client);

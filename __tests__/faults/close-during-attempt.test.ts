@@ -5,7 +5,7 @@ import { LOCK_TYPES } from '../support/lock-types';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
-import { createRegistry, elapsed } from '../support/witness';
+import { createRegistry, elapsed } from '../support/test-registry';
 
 describePrivate.each(LOCK_TYPES)('A registry of %s locks that is closed during an attempt', (lockType) => {
   let redis: PrivateRedis;

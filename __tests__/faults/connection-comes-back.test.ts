@@ -3,7 +3,7 @@ import { Lateness } from '../support/lateness';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { until } from '../support/until';
-import { createRegistry, lossOf } from '../support/witness';
+import { createRegistry, lossOf } from '../support/test-registry';
 
 /** ms from the reconnect to the loss. */
 const SOON = 1_000;

@@ -3,7 +3,7 @@ import { LOCK_TYPES } from '../support/lock-types';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { until } from '../support/until';
-import { createRegistry, elapsed } from '../support/witness';
+import { createRegistry, elapsed } from '../support/test-registry';
 
 const PATIENCE = { commandTimeout: 300, unavailableAfter: 500 };
 

@@ -1,7 +1,7 @@
 import { beforeAll, expect, it } from '@jest/globals';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
-import { createRegistry, lossOf } from '../support/witness';
+import { createRegistry, lossOf } from '../support/test-registry';
 
 const TTL = 100;
 
@@ -20,7 +20,7 @@ describePrivate('the event loop is blocked for longer than the ttl', () => {
   });
 
   it.each([true, false])(
-    'P5: the first statement afterwards knows that the lease is over (renewed: %s)',
+    'P5: the lease reports its end in the first statement afterwards (renewed: %s)',
     async (renew) => {
       const { registry, nameOf } = createRegistry(await redis.connect());
       const lock = registry.obtain('key');
@@ -32,17 +32,17 @@ describePrivate('the event loop is blocked for longer than the ttl', () => {
       expect(lease.signal.aborted).toBe(true);
       await admin.set(nameOf('key'), 'another');
       await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
-      // The one that came meanwhile keeps its key, whatever follows up the lost one.
+      // The cleanup of the lost lease does not touch the key of the next owner.
       await (await registry.obtain('other').lock()).unlock();
       expect(await admin.get(nameOf('key'))).toBe('another');
       await admin.del(nameOf('key'));
     },
   );
 
-  it('P5: a late tick never renews what is over, although the key is still there', async () => {
+  it('P5: a late timer does not renew a lease that has ended, although its key still exists', async () => {
     const { registry, nameOf } = createRegistry(await redis.connect(), { expireAfter: TTL });
     const lease = await registry.obtain('key').lock();
-    // Somebody prolonged it in Redis; that the lease ended here is what counts.
+    // The key lives longer in Redis, but the lease has ended in this process.
     await admin.pExpire(nameOf('key'), 60_000);
     block(TTL + 20);
     const { reason } = await lossOf(lease);
@@ -51,18 +51,18 @@ describePrivate('the event loop is blocked for longer than the ttl', () => {
     expect(lease.remaining).toBe(0);
   });
 
-  it('P3 P5: an acquisition whose reply lay there for longer than its ttl is not a lease', async () => {
+  it('P3 P5: an acquisition whose reply was read after its ttl is not a lease', async () => {
     const { registry } = createRegistry(await redis.connect());
     await (await registry.obtain('warm-up').lock()).unlock();
     const locking = registry.obtain('key').tryLock({ ttl: TTL });
     const rejected = expect(locking).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
-    // The request goes out in one turn of the loop, and the reply waits in the socket's buffer.
+    // The request is sent in this turn of the event loop, and the reply waits in the socket's buffer.
     await new Promise(setImmediate);
     block(TTL + 20);
     await rejected;
   });
 
-  it('P7: a run whose lease ended under it says so, and hands over the value', async () => {
+  it('P7: a run whose lease ended rejects with the loss and the result of the task', async () => {
     const { registry } = createRegistry(await redis.connect());
     await expect(
       registry.run(

@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { Lease } from '../../lib';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import { createRegistry } from '../support/witness';
+import { createRegistry } from '../support/test-registry';
 
-/** So many are taken at a time: this is about leases that are held, not about a rush. */
+/** Acquisitions at a time: this test is about held leases, not about a burst. */
 const AT_ONCE = 250;
 
-/** Takes many leases, and returns what counts the losses, and the requests, while they are held. */
+/** Acquires many leases, and returns a function that counts losses and requests while they are held. */
 async function take(many: number, ttl: number) {
   const redis = await PrivateRedis.start();
   const admin = await redis.connect();
@@ -26,7 +26,7 @@ async function take(many: number, ttl: number) {
     const startedAt = performance.now();
     while (performance.now() - startedAt < watchFor) {
       await sleep(ttl / 10);
-      // What is asked at any moment is what counts, not only the end.
+      // Each lease must be held at any time, not only at the end.
       for (const lease of leases) if (lease.remaining === 0) throw new Error(`"${lease.key}" was lost`);
     }
     const requestsPerSecond = ((await requests()) - before) / ((performance.now() - startedAt) / 1_000);
@@ -39,7 +39,7 @@ async function take(many: number, ttl: number) {
 }
 
 describePrivate('many leases are held', () => {
-  it('P4 P6: 1,000 of 3 s for 20 s, and 10,000 of 30 s for longer than a renewal cycle: none is lost, few requests', async () => {
+  it('P4 P6: 1,000 with a ttl of 3 s for 20 s, and 10,000 with 30 s for more than a renewal cycle: none is lost, with few requests', async () => {
     const holdTenThousand = await take(10_000, 30_000);
     const holdThousand = await take(1_000, 3_000);
     const [thousand, tenThousand] = await Promise.all([holdThousand(20_000), holdTenThousand(20_000)]);

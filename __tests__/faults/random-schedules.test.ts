@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { clock } from '../../lib/clock';
+import { clock } from '../../lib/internal/clock';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
 import { run, schedules } from './schedules/schedule';
+import { ScheduleFixture } from './schedules/schedule-fixture';
 import { TTL } from './schedules/settings';
-import { Site } from './schedules/site';
 
 const SCHEDULES = 200;
 const AT_ONCE = 5;
@@ -33,29 +33,29 @@ afterEach(() => {
 });
 
 describePrivate('random schedules of work and faults', () => {
-  it(`P1 P2 P3 P7 P8 P10: ${SCHEDULES} of them: no overlap, tokens rise, nothing is left in Redis, no timer is left`, async () => {
+  it(`P1 P2 P3 P7 P8 P10: ${SCHEDULES} of them: no overlap, rising tokens, no key and no timer left`, async () => {
     const outcomes = await Promise.all(
       Array.from({ length: AT_ONCE }, async () => {
-        const site = await Site.open();
+        const fixture = await ScheduleFixture.open();
         let keys = 0;
         let leases = 0;
         await fc.assert(
           fc.asyncProperty(schedules, async (steps) => {
-            const complaints = await run(site, `key-${++keys}`, steps);
-            leases += site.ledger.size;
-            expect(complaints).toEqual([]);
+            const violations = await run(fixture, `key-${++keys}`, steps);
+            leases += fixture.ledger.size;
+            expect(violations).toEqual([]);
           }),
-          // A shorter schedule would not fail in the same way: time is a part of it.
+          // No shrinking: a shorter schedule has another timing and would not fail in the same way.
           { numRuns: SCHEDULES / AT_ONCE, endOnFailure: true },
         );
-        await site.killProcess();
-        await site.close();
-        const left = await site.admin.keys('*');
+        await fixture.killProcess();
+        await fixture.close();
+        const left = await fixture.admin.keys('*');
         return { leases, left: left.filter((name) => !name.endsWith(':fence')) };
       }),
     );
     expect(outcomes.flatMap(({ left }) => left)).toEqual([]);
-    // Else they show nothing.
+    // Without leases the schedules prove nothing.
     expect(outcomes.reduce((sum, { leases }) => sum + leases, 0)).toBeGreaterThan(SCHEDULES);
     await until(() => timers.size === 0, { within: 4 * TTL });
   }, 120_000);

@@ -1,78 +1,62 @@
-import { beforeAll, beforeEach, expect, it } from '@jest/globals';
-import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
-import type { FaultyProxy } from '../support/proxy';
-import type { TestClient } from '../support/redis';
+import { expect, it } from '@jest/globals';
+import { CLIENT_KINDS, clientKinds, describePrivate } from '../support/private-redis';
+import { elapsed } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry, elapsed, type WitnessedRegistry } from '../support/witness';
+import { FaultFixture } from './fault-fixture';
 
 describePrivate.each(CLIENT_KINDS)('%s loses its connection while it releases', (kind) => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
-  let proxy: FaultyProxy;
-  let site: WitnessedRegistry;
+  const fixture = FaultFixture.install(clientKinds[kind], { commandTimeout: 1_000 });
 
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
-
-  beforeEach(async () => {
-    proxy = await redis.proxy();
-    site = createRegistry(await clientKinds[kind](proxy.address), { commandTimeout: 1_000 });
-    // From now on the server knows the scripts: the request that is lost is the release and not its NOSCRIPT.
-    await (await site.registry.obtain('warm-up').lock()).unlock();
-  });
-
-  it('P7: after the server ran it: a warning and not a loss, and a second unlock does nothing', async () => {
-    const lease = await site.registry.obtain('key').lock();
-    const lost = proxy.loseReply(site.nameOf('key'));
+  it('P7: after its execution: a warning and no loss, and a second unlock does nothing', async () => {
+    const lease = await fixture.registry.obtain('key').lock();
+    const lost = fixture.proxy.loseReply(fixture.nameOf('key'));
     await lease.unlock();
     await lost;
-    expect(await admin.exists(site.nameOf('key'))).toBe(0);
-    expect(site.warnings).toMatchObject([{ code: 'RELEASE_UNCERTAIN', key: 'key' }]);
+    expect(await fixture.admin.exists(fixture.nameOf('key'))).toBe(0);
+    expect(fixture.warnings).toMatchObject([{ code: 'RELEASE_UNCERTAIN', key: 'key' }]);
     expect(lease.signal.aborted).toBe(false);
-    await admin.set(site.nameOf('key'), 'another');
+    await fixture.admin.set(fixture.nameOf('key'), 'another');
     await lease.unlock();
-    expect(await admin.get(site.nameOf('key'))).toBe('another');
+    expect(await fixture.admin.get(fixture.nameOf('key'))).toBe('another');
   });
 
-  it('P7: after the server ran it, and another owner came at once: the key stays theirs', async () => {
-    const lease = await site.registry.obtain('key').lock();
-    proxy.replies.hold = true;
+  it('P7: after its execution, with a new owner at once: the new owner keeps the key', async () => {
+    const lease = await fixture.registry.obtain('key').lock();
+    fixture.proxy.replies.hold = true;
     const unlocking = lease.unlock();
-    await until(async () => (await admin.exists(site.nameOf('key'))) === 0);
-    await admin.set(site.nameOf('key'), 'another');
-    proxy.reset();
-    proxy.replies.hold = false;
+    await until(async () => (await fixture.admin.exists(fixture.nameOf('key'))) === 0);
+    await fixture.admin.set(fixture.nameOf('key'), 'another');
+    fixture.proxy.reset();
+    fixture.proxy.replies.hold = false;
     await unlocking;
-    expect(await admin.get(site.nameOf('key'))).toBe('another');
-    expect(site.warnings).toMatchObject([{ code: 'RELEASE_UNCERTAIN' }]);
+    expect(await fixture.admin.get(fixture.nameOf('key'))).toBe('another');
+    expect(fixture.warnings).toMatchObject([{ code: 'RELEASE_UNCERTAIN' }]);
   });
 
-  it('P7: before the server read it: repeated, and released without a trace', async () => {
-    const lease = await site.registry.obtain('key').lock();
-    const lost = proxy.loseRequest(site.nameOf('key'));
+  it('P7: before its execution: repeated, and released without a warning', async () => {
+    const lease = await fixture.registry.obtain('key').lock();
+    const lost = fixture.proxy.loseRequest(fixture.nameOf('key'));
     await lease.unlock();
     await lost;
-    expect(await admin.exists(site.nameOf('key'))).toBe(0);
-    expect(site.warnings).toEqual([]);
+    expect(await fixture.admin.exists(fixture.nameOf('key'))).toBe(0);
+    expect(fixture.warnings).toEqual([]);
   });
 
-  it('P7: for good: settles within its bound, the local turn is free, and the key goes when Redis is back', async () => {
-    const lock = site.registry.obtain('key');
+  it('P7: permanently: settles within its bound, frees the local turn, and the key is deleted when Redis is back', async () => {
+    const lock = fixture.registry.obtain('key');
     const lease = await lock.lock();
-    proxy.refuse();
-    proxy.reset();
+    fixture.proxy.refuse();
+    fixture.proxy.reset();
     const unlocking = lease.unlock();
     const rejected = expect(unlocking).rejects.toMatchObject({ name: 'LockReleaseError', key: 'key' });
     const next = lock.lock({ waitTime: 10_000 });
     expect(await elapsed(unlocking)).toBeLessThan(1_000 + 300);
     await rejected;
-    expect(await admin.exists(site.nameOf('key'))).toBe(1);
-    await proxy.accept();
-    // The same process enters as soon as its own late release, or its own owner value, lets it.
+    expect(await fixture.admin.exists(fixture.nameOf('key'))).toBe(1);
+    await fixture.proxy.accept();
+    // The same process acquires as soon as its late release was executed, or its own owner value is recognised.
     const second = await next;
     await second.unlock();
-    await until(async () => (await admin.exists(site.nameOf('key'))) === 0);
+    await until(async () => (await fixture.admin.exists(fixture.nameOf('key'))) === 0);
   });
 });

@@ -1,52 +1,32 @@
-import { beforeAll, beforeEach, expect, it } from '@jest/globals';
-import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
-import type { FaultyProxy } from '../support/proxy';
-import type { TestClient } from '../support/redis';
+import { expect, it } from '@jest/globals';
+import { CLIENT_KINDS, clientKinds, describePrivate } from '../support/private-redis';
+import { lossOf } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry, lossOf, type WitnessedRegistry } from '../support/witness';
+import { FaultFixture } from './fault-fixture';
 
 const TTL = 1_000;
 
 describePrivate.each(CLIENT_KINDS)('%s loses its connection while it renews', (kind) => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
-  let proxy: FaultyProxy;
-  let site: WitnessedRegistry;
+  const fixture = FaultFixture.install(clientKinds[kind], { expireAfter: TTL, fencing: true });
 
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
-
-  beforeEach(async () => {
-    proxy = await redis.proxy();
-    site = createRegistry(await clientKinds[kind](proxy.address), { expireAfter: TTL, fencing: true });
-    const lease = await site.registry.obtain('warm-up').lock();
-    await lease.renew();
+  it.each(['loseReply', 'loseRequest'] as const)('P6: %s: repeated until it succeeds, without a loss', async (lose) => {
+    const lease = await fixture.registry.obtain('key').lock();
+    await fixture.proxy[lose](fixture.nameOf('key'));
+    const before = lease.remaining;
+    await until(() => lease.remaining > before);
+    expect(lease.signal.aborted).toBe(false);
+    expect(await fixture.admin.pTTL(fixture.nameOf('key'))).toBeGreaterThan(lease.remaining - 5);
     await lease.unlock();
+    expect(fixture.warnings).toEqual([]);
   });
 
-  it.each(['loseReply', 'loseRequest'] as const)(
-    'P6: %s: unknown, tried again, renewed; the holder does not notice',
-    async (lose) => {
-      const lease = await site.registry.obtain('key').lock();
-      await proxy[lose](site.nameOf('key'));
-      const before = lease.remaining;
-      await until(() => lease.remaining > before);
-      expect(lease.signal.aborted).toBe(false);
-      expect(await admin.pTTL(site.nameOf('key'))).toBeGreaterThan(lease.remaining - 5);
-      await lease.unlock();
-      expect(site.warnings).toEqual([]);
-    },
-  );
-
-  it('P4 P6: every time: unconfirmed by the deadline, and not before', async () => {
+  it('P4 P6: every time: lost as unconfirmed at the deadline, and not before', async () => {
     const startedAt = performance.now();
-    const lease = await site.registry.obtain('key').lock();
+    const lease = await fixture.registry.obtain('key').lock();
     const loss = lossOf(lease);
     let over = false;
     const cutting = (async () => {
-      while (!over) await Promise.race([proxy.loseRequest(site.nameOf('key')), loss]);
+      while (!over) await Promise.race([fixture.proxy.loseRequest(fixture.nameOf('key')), loss]);
     })();
     const { reason, at } = await loss;
     over = true;
@@ -57,9 +37,9 @@ describePrivate.each(CLIENT_KINDS)('%s loses its connection while it renews', (k
     await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason: 'unconfirmed' });
   });
 
-  it('P6: a renewal on request says that it is unknown, and leaves `remaining` as it was', async () => {
-    const lease = await site.registry.obtain('key').lock({ ttl: 10_000 });
-    const lost = proxy.loseReply(site.nameOf('key'));
+  it('P6: an explicit renewal rejects, and does not change `remaining`', async () => {
+    const lease = await fixture.registry.obtain('key').lock({ ttl: 10_000 });
+    const lost = fixture.proxy.loseReply(fixture.nameOf('key'));
     await expect(lease.renew(20_000)).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
     await lost;
     expect(lease.remaining).toBeLessThan(10_000);

@@ -3,7 +3,7 @@ import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
+import { createRegistry } from '../support/test-registry';
 
 /** Commands of the scripts without which some type cannot lock. */
 const COMMANDS = ['time', 'pexpire', 'pttl', 'zadd', 'hset'];

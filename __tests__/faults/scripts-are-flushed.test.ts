@@ -1,7 +1,7 @@
 import { beforeAll, expect, it } from '@jest/globals';
 import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
-import { createRegistry } from '../support/witness';
+import { createRegistry } from '../support/test-registry';
 
 describePrivate('the scripts are flushed', () => {
   let redis: PrivateRedis;
@@ -12,7 +12,7 @@ describePrivate('the scripts are flushed', () => {
     admin = await redis.connect();
   });
 
-  it.each(CLIENT_KINDS)('between all calls of %s: nobody notices', async (kind) => {
+  it.each(CLIENT_KINDS)('between all calls of %s: every call succeeds', async (kind) => {
     const { registry, nameOf, warnings } = createRegistry(await clientKinds[kind](redis.address), { fencing: true });
     let last = 0;
     for (let i = 0; i < 3; i++) {
@@ -30,7 +30,7 @@ describePrivate('the scripts are flushed', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('under many calls that are in flight together: nobody notices', async () => {
+  it('while many calls are in flight: every call succeeds', async () => {
     const { registry, warnings } = createRegistry(await redis.connect());
     const flushing = (async () => {
       for (let i = 0; i < 50; i++) await admin.scriptFlush();

@@ -4,10 +4,10 @@ import type { EvalOptions, RedisClient } from '../../lib';
 import { connectTo, describePrivate } from '../support/private-redis';
 import { FaultyProxy } from '../support/proxy';
 import type { TestClient } from '../support/redis';
-import { type SentinelSite, startSentinel, type TestSentinel } from '../support/sentinel';
-import { createRegistry, type WitnessedRegistry } from '../support/witness';
+import { type SentinelServers, startSentinel, type TestSentinel } from '../support/sentinel';
+import { createRegistry, type TestRegistry } from '../support/test-registry';
 
-/** Does to one command what a sentinel client of node-redis 5 and 6 does when its master's connection breaks. */
+/** Repeats one command, as a sentinel client of node-redis 5 and 6 does when the connection to its master breaks. */
 class RepeatingClient extends EventEmitter implements RedisClient {
   repeatNext = false;
   readonly #client: RedisClient;
@@ -31,13 +31,13 @@ class RepeatingClient extends EventEmitter implements RedisClient {
   }
 }
 
-// A sentinel client that is cut off while it waits for a reply runs the command again, and resolves as if nothing were.
+// A sentinel client that is disconnected while it waits for a reply executes the command again, and resolves normally.
 describePrivate('a sentinel client repeats the command whose reply was lost', () => {
-  let sentinel: SentinelSite;
+  let sentinel: SentinelServers;
   let proxy: FaultyProxy;
   let admin: TestClient;
   let client: TestSentinel;
-  let site: WitnessedRegistry;
+  let locks: TestRegistry;
   let name: string;
 
   beforeAll(async () => {
@@ -54,9 +54,9 @@ describePrivate('a sentinel client repeats the command whose reply was lost', ()
   beforeEach(async () => {
     const { host, port } = sentinel.master;
     client = await sentinel.connect({ [`${host}:${port}`]: proxy.address });
-    site = createRegistry(client, { expireAfter: 5_000, fencing: true });
-    name = site.nameOf('key');
-    const lease = await site.registry.obtain('warm-up').lock();
+    locks = createRegistry(client, { expireAfter: 5_000, fencing: true });
+    name = locks.nameOf('key');
+    const lease = await locks.registry.obtain('warm-up').lock();
     await lease.renew();
     await lease.unlock();
     await admin.configResetStat();
@@ -69,47 +69,47 @@ describePrivate('a sentinel client repeats the command whose reply was lost', ()
     return Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(statistics)?.[1] ?? 0);
   }
 
-  it('P11: an acquisition: the same token, one key, no trace', async () => {
+  it('P11: an acquisition: the same token, one key, no warning', async () => {
     const lost = proxy.loseReply(name);
-    const locking = site.registry.obtain('key').lock();
+    const locking = locks.registry.obtain('key').lock();
     await lost;
-    const minted = await admin.get(`{${name}}:fence`);
+    const token = await admin.get(`{${name}}:fence`);
     const lease = await locking;
     expect(await executions()).toBe(2);
-    expect(String(lease.fencingToken)).toBe(minted);
+    expect(String(lease.fencingToken)).toBe(token);
     await lease.unlock();
     expect(await admin.exists(name)).toBe(0);
-    expect(site.warnings).toEqual([]);
+    expect(locks.warnings).toEqual([]);
   });
 
-  it('P6: a renewal: renewed, no trace', async () => {
-    const lease = await site.registry.obtain('key').lock();
+  it('P6: a renewal: renewed, no warning', async () => {
+    const lease = await locks.registry.obtain('key').lock();
     await admin.configResetStat();
     const lost = proxy.loseReply(name);
-    // Now and then node-redis does not repeat it; then it is unknown, and the next one succeeds.
+    // Sometimes node-redis does not repeat it; then its outcome is unknown, and the next renewal succeeds.
     await lease.renew(10_000).catch(() => lease.renew(10_000));
     await lost;
     expect(await executions()).toBe(2);
     expect(lease.remaining).toBeGreaterThan(8_000);
     await lease.unlock();
-    expect(site.warnings).toEqual([]);
+    expect(locks.warnings).toEqual([]);
   });
 
-  it('P7: a release: its second execution finds nothing: a warning, and not a loss', async () => {
+  it('P7: a release whose second execution finds no key: a warning, and no loss', async () => {
     for (let i = 1; i <= 5; i++) {
-      const lease = await site.registry.obtain('key').lock();
+      const lease = await locks.registry.obtain('key').lock();
       await admin.configResetStat();
       const lost = proxy.loseReply(name);
       await lease.unlock();
       await lost;
       expect(await executions()).toBe(2);
       expect(await admin.exists(name)).toBe(0);
-      expect(site.warnings.map(({ code }) => code)).toEqual(Array.from({ length: i }, () => 'RELEASE_UNCERTAIN'));
+      expect(locks.warnings.map(({ code }) => code)).toEqual(Array.from({ length: i }, () => 'RELEASE_UNCERTAIN'));
       expect(lease.signal.aborted).toBe(false);
     }
   });
 
-  it('P7: a release that the client itself repeats, as is seen outside of Jest: a warning, and not a loss', async () => {
+  it('P7: a release that the client itself repeats: a warning, and no loss', async () => {
     const repeating = new RepeatingClient(admin);
     const { registry, warnings } = createRegistry(repeating);
     await (await registry.obtain('key').lock()).unlock();
@@ -120,8 +120,8 @@ describePrivate('a sentinel client repeats the command whose reply was lost', ()
     expect(lease.signal.aborted).toBe(false);
   });
 
-  it('P6 P7: a release that finds nothing over a connection that held: a loss', async () => {
-    const lease = await site.registry.obtain('key').lock();
+  it('P6 P7: a release that finds no key over an unbroken connection: a loss', async () => {
+    const lease = await locks.registry.obtain('key').lock();
     await admin.del(name);
     await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
   });

@@ -1,13 +1,13 @@
 import { expect, it } from '@jest/globals';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import { createRegistry, lossOf } from '../support/witness';
+import { createRegistry, lossOf } from '../support/test-registry';
 
 const HOUR = 3_600_000;
 
-// Seen from a script, a server whose clock went back is one whose last token lies in the future; and one whose clock
-// went on is one where keys end early.
+// A script sees a clock that stepped back as a last token in the future, and a clock that stepped forward as keys that
+// expire early.
 describePrivate('the clock of the server steps', () => {
-  it('P10: back by an hour: tokens still rise, one by one', async () => {
+  it('P10: back by an hour: tokens still rise, by one', async () => {
     const redis = await PrivateRedis.start();
     const admin = await redis.connect();
     const { registry, nameOf } = createRegistry(await redis.connect(), { fencing: true });
@@ -25,7 +25,7 @@ describePrivate('the clock of the server steps', () => {
     expect(await admin.pTTL(fence)).toBeGreaterThan(23 * HOUR);
   });
 
-  it('P10: the counter is lost: the time takes over, and tokens still rise', async () => {
+  it('P10: the counter is lost: tokens still rise, by the server time', async () => {
     const redis = await PrivateRedis.start();
     const admin = await redis.connect();
     const { registry, nameOf } = createRegistry(await redis.connect(), { fencing: true });
@@ -39,7 +39,7 @@ describePrivate('the clock of the server steps', () => {
     }
   });
 
-  it('P4 P6: on: the lease ends early, and its holder is told by the next renewal', async () => {
+  it('P4 P6: forward: the lease ends early, and the next renewal detects the loss', async () => {
     const redis = await PrivateRedis.start();
     const admin = await redis.connect();
     const { registry, nameOf } = createRegistry(await redis.connect(), { expireAfter: 900 });

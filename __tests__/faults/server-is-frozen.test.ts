@@ -2,16 +2,16 @@ import { afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { Oracle } from '../support/oracle';
 import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
+import { createRegistry, elapsed, lossOf, type TestRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry, elapsed, lossOf, type WitnessedRegistry } from '../support/witness';
 
 const TTL = 1_000;
 
 describePrivate.each(CLIENT_KINDS)('the server of %s is frozen', (kind) => {
   let redis: PrivateRedis;
   let admin: TestClient;
-  let site: WitnessedRegistry;
-  let other: WitnessedRegistry;
+  let locks: TestRegistry;
+  let other: TestRegistry;
 
   beforeAll(async () => {
     redis = await PrivateRedis.start();
@@ -21,18 +21,18 @@ describePrivate.each(CLIENT_KINDS)('the server of %s is frozen', (kind) => {
   beforeEach(async () => {
     const registryKey = `frozen-${kind}`;
     const options = { registryKey, expireAfter: TTL, commandTimeout: 400, fencing: true };
-    site = createRegistry(await clientKinds[kind](redis.address), options);
+    locks = createRegistry(await clientKinds[kind](redis.address), options);
     other = createRegistry(await clientKinds[kind](redis.address), options);
   });
 
   afterEach(() => redis.thaw());
 
-  it('P1 P3 P4 P7: the signal fires within the ttl, unlock is bounded, and nobody enters twice afterwards', async () => {
+  it('P1 P3 P4 P7: the signal aborts within the ttl, unlock is bounded, and there is no double grant afterwards', async () => {
     const oracle = new Oracle(admin);
     const startedAt = performance.now();
-    const lease = await site.registry.obtain('key').lock();
-    const given = await site.registry.obtain('given').lock();
-    const waiting = [site, other].map(async ({ registry }) => {
+    const lease = await locks.registry.obtain('key').lock();
+    const given = await locks.registry.obtain('given').lock();
+    const waiting = [locks, other].map(async ({ registry }) => {
       const next = await registry.obtain('key').lock();
       const section = await oracle.section(() => next.remaining > 0);
       oracle.write(next.fencingToken);
@@ -52,26 +52,26 @@ describePrivate.each(CLIENT_KINDS)('the server of %s is frozen', (kind) => {
     expect(reason).toBe('unconfirmed');
     expect(at - startedAt).toBeLessThan(TTL + 100);
     redis.thaw();
-    // Every attempt that lay in a buffer is executed now.
+    // All buffered attempts are executed now.
     expect(await Promise.all(waiting)).toEqual([true, true]);
     expect(oracle.violations).toEqual([]);
     expect(oracle.entered).toBe(2);
     await until(async () => (await admin.keys(`frozen-${kind}:*`)).length === 0, { within: 5_000 });
   });
 
-  it('P6: for less than the ttl: nobody loses anything', async () => {
-    const lease = await site.registry.obtain('key').lock();
+  it('P6: for less than the ttl: no lease is lost', async () => {
+    const lease = await locks.registry.obtain('key').lock();
     redis.freeze();
     await until(() => lease.remaining < TTL / 3);
     redis.thaw();
     await until(() => lease.remaining > TTL / 2);
     expect(lease.signal.aborted).toBe(false);
     await lease.unlock();
-    expect(site.warnings).toEqual([]);
+    expect(locks.warnings).toEqual([]);
   });
 
-  it('P6: CLIENT PAUSE holds renewals and acquisitions up, and they go on', async () => {
-    const lease = await site.registry.obtain('key').lock();
+  it('P6: CLIENT PAUSE delays renewals and acquisitions, without a loss', async () => {
+    const lease = await locks.registry.obtain('key').lock();
     await admin.clientPause(500, 'ALL');
     const next = other.registry.obtain('free').lock();
     await until(() => lease.remaining < TTL / 2);

@@ -1,11 +1,11 @@
 import { expect, it } from '@jest/globals';
 import { Lateness } from '../support/lateness';
 import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
-import { createRegistry, elapsed, lossOf } from '../support/witness';
+import { createRegistry, elapsed, lossOf } from '../support/test-registry';
 
 const TTL = 2_000;
 
-// An unhandled rejection anywhere in this file, also one that is handled late, fails it: see the test environment.
+// An unhandled rejection, also one that is handled late, fails this file: see the test environment.
 describePrivate('the server is killed right after an acquisition', () => {
   it.concurrent.each(CLIENT_KINDS)('P4 P8: the signal of %s fires within ttl + 50 ms', async (kind) => {
     const redis = await PrivateRedis.start();
@@ -26,7 +26,7 @@ describePrivate('the server is killed right after an acquisition', () => {
     const losses = await Promise.all(taken.map(({ lease }) => lossOf(lease)));
     expect(losses.map(({ reason }) => reason)).toEqual(['unconfirmed', 'expired']);
     for (const [i, { askedAt, lease }] of taken.entries()) {
-      // On a busy machine the server may have lived long enough for the first renewal.
+      // On a busy machine the first renewal may have succeeded before the server was killed.
       const countsFrom = i === 0 && killedAt - askedAt > TTL / 3 - 20 ? killedAt : askedAt;
       const { at = Number.NaN } = losses[i] ?? {};
       expect(at - askedAt).toBeGreaterThan(TTL - 20);

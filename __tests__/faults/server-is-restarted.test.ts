@@ -1,12 +1,12 @@
 import { expect, it } from '@jest/globals';
 import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
+import { createRegistry, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry, lossOf } from '../support/witness';
 
 const TTL = 2_400;
 
 describePrivate.each(CLIENT_KINDS)('the server of %s is killed and started again', (kind) => {
-  it('P6 P10: it forgot everything: the holder is told by its next renewal, and tokens still rise', async () => {
+  it('P6 P10: without its data: the next renewal detects the loss, and tokens still rise', async () => {
     const redis = await PrivateRedis.start();
     const { registry } = createRegistry(await clientKinds[kind](redis.address), { expireAfter: TTL, fencing: true });
     const other = createRegistry(await redis.connect(), { fencing: true });
@@ -17,7 +17,7 @@ describePrivate.each(CLIENT_KINDS)('the server of %s is killed and started again
     await redis.revive();
     const { reason, at } = await lossOf(lease);
     expect(reason).toBe('expired');
-    // Not as late as the deadline would have told: at the first renewal, or the one that repeats it.
+    // Earlier than the deadline: at the first renewal, or at its repetition.
     expect(at - startedAt).toBeLessThan(TTL * (5 / 6));
     const next = await other.registry.obtain('key').lock();
     expect(next.fencingToken).toBeGreaterThan(lease.fencingToken as number);
@@ -29,7 +29,7 @@ describePrivate.each(CLIENT_KINDS)('the server of %s is killed and started again
     await expect(unlocked.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
   });
 
-  it('P6 P10: it wrote everything down: the holder goes on, with the same token', async () => {
+  it('P6 P10: with its data: the lease stays valid, with the same token', async () => {
     const redis = await PrivateRedis.start('--appendonly', 'yes', '--appendfsync', 'always');
     const { registry, nameOf } = createRegistry(await clientKinds[kind](redis.address), {
       expireAfter: TTL,

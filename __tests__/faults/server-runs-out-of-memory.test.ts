@@ -1,25 +1,25 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
+import { createRegistry, elapsed, lossOf, type TestRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry, elapsed, lossOf, type WitnessedRegistry } from '../support/witness';
 
 describePrivate('the server runs out of memory', () => {
   let redis: PrivateRedis;
   let admin: TestClient;
-  let site: WitnessedRegistry;
+  let locks: TestRegistry;
 
   beforeEach(async () => {
     redis = await PrivateRedis.start();
     admin = await redis.connect();
-    site = createRegistry(await redis.connect(), { expireAfter: 1_500, fencing: true });
+    locks = createRegistry(await redis.connect(), { expireAfter: 1_500, fencing: true });
   });
 
   it('P1 P7: noeviction: an acquisition rejects at once with OOM; renewal, release and waiting still work', async () => {
-    const lease = await site.registry.obtain('key').lock();
-    const given = await site.registry.obtain('given').lock();
+    const lease = await locks.registry.obtain('key').lock();
+    const given = await locks.registry.obtain('given').lock();
     await admin.configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
-    const locking = site.registry.obtain('free').lock();
+    const locking = locks.registry.obtain('free').lock();
     const rejected = expect(locking).rejects.toMatchObject({
       name: 'CannotAcquireLockError',
       message: expect.stringContaining('OOM'),
@@ -27,36 +27,36 @@ describePrivate('the server runs out of memory', () => {
     });
     expect(await elapsed(locking)).toBeLessThan(500);
     await rejected;
-    expect(await admin.exists(site.nameOf('free'))).toBe(0);
+    expect(await admin.exists(locks.nameOf('free'))).toBe(0);
     await lease.renew(10_000);
     expect(lease.remaining).toBeGreaterThan(9_000);
     await given.unlock();
     await lease.unlock();
-    expect(await admin.exists([site.nameOf('key'), site.nameOf('given')])).toBe(0);
+    expect(await admin.exists([locks.nameOf('key'), locks.nameOf('given')])).toBe(0);
     await admin.configSet('maxmemory', '0');
-    await (await site.registry.obtain('free').lock()).unlock();
-    expect(site.warnings).toEqual([]);
+    await (await locks.registry.obtain('free').lock()).unlock();
+    expect(locks.warnings).toEqual([]);
   });
 
-  it('P1: noeviction: somebody else holds the lock: that is an answer, and not an error', async () => {
-    await (await site.registry.obtain('key').lock()).unlock();
-    await admin.set(site.nameOf('key'), 'another', { PX: 60_000 });
+  it('P1: noeviction: a lock held by another owner is refused without an error', async () => {
+    await (await locks.registry.obtain('key').lock()).unlock();
+    await admin.set(locks.nameOf('key'), 'another', { PX: 60_000 });
     await admin.configSet('maxmemory', '1');
-    expect(await site.registry.obtain('key').tryLock()).toBeNull();
+    expect(await locks.registry.obtain('key').tryLock()).toBeNull();
   });
 
-  it('P6: volatile-ttl: locks are evicted first, and their holder is told by its next renewal', async () => {
-    const lease = await site.registry.obtain('key').lock({ ttl: 60_000, renew: true });
-    const told = lossOf(lease);
+  it('P6: volatile-ttl: locks are evicted first, and the next renewal detects the loss', async () => {
+    const lease = await locks.registry.obtain('key').lock({ ttl: 60_000, renew: true });
+    const loss = lossOf(lease);
     await admin.configSet({ 'maxmemory-policy': 'volatile-ttl', maxmemory: '1' });
     await until(async () => {
       await admin.set('filler', 'x').catch(() => undefined);
-      return (await admin.exists(site.nameOf('key'))) === 0;
+      return (await admin.exists(locks.nameOf('key'))) === 0;
     });
     await admin.configSet('maxmemory', '0');
-    // The watchdog would ask in 20 s; its holder may ask at any time.
+    // The watchdog would renew in 20 s; the holder renews explicitly.
     await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
-    expect((await told).reason).toBe('expired');
+    expect((await loss).reason).toBe('expired');
     await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
   });
 });

@@ -1,16 +1,16 @@
 import { expect, it } from '@jest/globals';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
-import { createRegistry } from '../support/witness';
+import { createRegistry } from '../support/test-registry';
 
 describePrivate('a task throws, and then its release fails', () => {
   async function open() {
     const redis = await PrivateRedis.start();
     const proxy = await redis.proxy();
-    const site = createRegistry(await connectTo(proxy.address), { commandTimeout: 300 });
-    return { ...site, proxy, admin: await redis.connect() };
+    const locks = createRegistry(await connectTo(proxy.address), { commandTimeout: 300 });
+    return { ...locks, proxy, admin: await redis.connect() };
   }
 
-  it('P7: run: the error of the task surfaces, the one of the release is a warning', async () => {
+  it('P7: run: rejects with the error of the task, and warns of the error of the release', async () => {
     const { registry, warnings, proxy } = await open();
     const failure = new Error('out of stock');
     const running = registry.run('key', () => {
@@ -21,7 +21,7 @@ describePrivate('a task throws, and then its release fails', () => {
     expect(warnings).toMatchObject([{ code: 'RELEASE_FAILED', key: 'key', cause: { name: 'LockReleaseError' } }]);
   });
 
-  it('P7: run: the value of a task surfaces, when only the release failed', async () => {
+  it('P7: run: resolves to the result of the task when only the release failed', async () => {
     const { registry, warnings, proxy } = await open();
     const running = registry.run('key', () => {
       proxy.blackHole = true;
@@ -31,7 +31,7 @@ describePrivate('a task throws, and then its release fails', () => {
     expect(warnings).toMatchObject([{ code: 'RELEASE_FAILED', key: 'key' }]);
   });
 
-  it('P7: await using: likewise, and a loss does not hide the error of the body', async () => {
+  it('P7: await using: throws the error of the body, also after a loss or a failed release', async () => {
     const { registry, warnings, proxy, admin, nameOf } = await open();
     const failure = new Error('out of stock');
     async function body(prepare: () => unknown): Promise<void> {
@@ -49,7 +49,7 @@ describePrivate('a task throws, and then its release fails', () => {
     expect(warnings).toMatchObject([{ code: 'RELEASE_FAILED' }]);
   });
 
-  it('P7: a lease that was lost under a task that threw: the error of the task wins', async () => {
+  it('P7: run: rejects with the error of the task, also when the lease was lost', async () => {
     const { registry, admin, nameOf, warnings } = await open();
     const failure = new Error('out of stock');
     const running = registry.run('key', async () => {

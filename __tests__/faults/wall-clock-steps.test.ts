@@ -1,14 +1,14 @@
 import { afterEach, beforeAll, expect, it } from '@jest/globals';
-import { clock } from '../../lib/clock';
+import { clock } from '../../lib/internal/clock';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
+import { createRegistry, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry, lossOf } from '../support/witness';
 
 const HOUR = 3_600_000;
 const real = clock.wallNow;
 
-/** The wall clock goes on while the monotonic clock stands still, as when the machine was suspended. */
+/** The wall clock advances and the monotonic clock does not, as during a suspend of the machine. */
 function suspend(ms: number): void {
   const before = clock.wallNow;
   clock.wallNow = () => before() + ms;
@@ -41,7 +41,7 @@ describePrivate('the wall clock steps', () => {
     expect((await lossOf(fixed)).at - startedAt).toBeLessThan(300);
   });
 
-  it('P12: forwards: a lease that is still there is unconfirmed until Redis says so, and that is at once', async () => {
+  it('P12: forwards: a lease is unconfirmed until Redis confirms it, which is requested at once', async () => {
     const { registry } = createRegistry(await redis.connect());
     const renewed = await registry.obtain('renewed').lock();
     const fixed = await registry.obtain('fixed').lock({ ttl: 30_000 });
@@ -58,7 +58,7 @@ describePrivate('the wall clock steps', () => {
     await fixed.unlock();
   });
 
-  it('P12: forwards: asked about, and never made longer, nor deleted, when it is not to be renewed', async () => {
+  it('P12: forwards: the confirmation of a lease without renewal neither extends nor deletes its key', async () => {
     const { registry, nameOf } = createRegistry(await redis.connect());
     const lease = await registry.obtain('key').lock({ ttl: 30_000 });
     const before = await admin.pTTL(nameOf('key'));
@@ -74,7 +74,7 @@ describePrivate('the wall clock steps', () => {
     await lease.unlock();
   });
 
-  it('P12: forwards: a lease that expired meanwhile is lost, although its own clock has time left', async () => {
+  it('P12: forwards: a lease that expired meanwhile is lost, although the monotonic clock has time left', async () => {
     const { registry, nameOf } = createRegistry(await redis.connect());
     const lease = await registry.obtain('key').lock();
     await admin.del(nameOf('key')); // as its ttl would have done
@@ -84,7 +84,7 @@ describePrivate('the wall clock steps', () => {
     await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
   });
 
-  it('P3 P12: while the reply of an acquisition was on its way: no lease that may be relied on', async () => {
+  it('P3 P12: while the reply of an acquisition is in flight: no lease that counts as held', async () => {
     const proxy = await redis.proxy();
     const { registry, nameOf } = createRegistry(await connectTo(proxy.address));
     await (await registry.obtain('warm-up').lock()).unlock();
@@ -95,12 +95,12 @@ describePrivate('the wall clock steps', () => {
     suspend(HOUR);
     proxy.replies.hold = false;
     const lease = await acquiring;
-    // It may be asked again by the acquisition itself, and then it has the lock; else it is suspect.
+    // The acquisition may repeat its attempt and then holds the lock; otherwise the lease is unconfirmed.
     expect(lease.remaining > 0).toBe((await admin.exists(nameOf('key'))) === 1);
     await lease.unlock().catch(() => undefined);
   });
 
-  it('P12: while the reply of a renewal was on its way: not confirmed by it', async () => {
+  it('P12: while the reply of a renewal is in flight: the reply does not confirm the lease', async () => {
     const proxy = await redis.proxy();
     const { registry, nameOf } = createRegistry(await connectTo(proxy.address));
     const lease = await registry.obtain('key').lock({ ttl: 30_000 });

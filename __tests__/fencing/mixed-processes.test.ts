@@ -4,7 +4,7 @@ import type { Lease, RedisLockRegistryOptions } from '../../lib';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
-import { createRegistry } from '../support/witness';
+import { createRegistry } from '../support/test-registry';
 
 const KEY = 'key';
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { JAVA } from './peer';
 
-/** Builds the Java side before the tests: what there is of it already, in its target/, is not built again. */
+/** Builds the Java side before the tests. Maven does not rebuild what is up to date in its target/. */
 export default function build(): void {
   try {
     execFileSync('mvn', ['-q', '-B', '-f', JAVA, 'process-classes'], { encoding: 'utf8', stdio: 'pipe' });

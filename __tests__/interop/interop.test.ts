@@ -8,19 +8,19 @@ import { until } from '../support/until';
 import { KINDS, LOCK_KINDS, type LockKind } from './kinds';
 import { type Language, Peer } from './peer';
 
-/** ms; of leases that no test outlives: nobody gets these locks because one ended. */
+/** ms; ttl of leases that do not expire during a test. */
 const LONG = 60_000;
 
-/** ms; of leases that are renewed, or end with their process. */
+/** ms; ttl of leases that are renewed, or expire after their process was killed. */
 const SHORT = 1_500;
 
-/** ms by which anything may be late: six processes share two cores, three of them a JVM that is warming up. */
+/** ms of allowed delay: six processes share two cores, three of them a JVM that is warming up. */
 const SLACK = 2_000;
 
-/** ms from a release to the answer of the one it woke, at best: a few round trips, and two pipes. */
+/** ms from a release to the reply of the notified waiter: a few round trips, and two pipes. */
 const SOON = 100;
 
-/** Spring's owner is the UUID of a registry; ours has a number after it. To Redisson, that is part of the form. */
+/** Spring's owner is the UUID of a registry; ours appends a number, as Redisson does. */
 const OWNER = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(:\d+)?$/;
 const FIELD = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+$/;
 
@@ -56,7 +56,7 @@ for (const kind of LOCK_KINDS) {
 function shared(kind: LockKind): void {
   const { isPrefixed, isWoken } = KINDS[kind];
   const registryKey = `interop-${kind}`;
-  /** One process of each language that stays, and one that is killed in the end. */
+  /** One process of each language for all tests, and one that is killed by a test. */
   let peers: Peers;
   let others: Peers;
   let key: string;
@@ -66,7 +66,7 @@ function shared(kind: LockKind): void {
       const [Java, Node] = (await Promise.all(
         (['Java', 'Node'] as const).map(async (language) => {
           const peer = await Peer.start(language, kind, port, registryKey);
-          // So that it is connected before times are taken.
+          // So that it is connected before a time is measured.
           await Promise.all([LONG, SHORT].map((ttl) => peer.ask('a', ttl, 'remaining', 'any')));
           return peer;
         }),
@@ -117,7 +117,7 @@ function shared(kind: LockKind): void {
       for (let round = 0; round < 5; round++) {
         await peers[mine].ask('a', LONG, 'lock', key);
         const woken = peers[theirs].ask('a', LONG, 'lock', key);
-        await sleep(150); // by then it waits
+        await sleep(150); // the waiter has subscribed by then
         const released = performance.now();
         await Promise.all([peers[mine].ask('a', LONG, 'unlock', key), woken]);
         delays.push(performance.now() - released);
@@ -157,12 +157,12 @@ function shared(kind: LockKind): void {
   }
 
   if (kind === 'redisson-fair') {
-    it('waiters of both are served in order, without those who leave', async () => {
+    it('waiters of both are served in order, without those that leave', async () => {
       const queue = `redisson_lock_queue:{${key}}`;
       const order: string[] = [];
       let queued = 0;
       const peerOf = (caller: string) => peers[caller.startsWith('Java') ? 'Java' : 'Node'];
-      /** Resolves when it stands in the queue. */
+      /** Resolves when the waiter is in the queue. */
       const enqueue = async (caller: string, verb: string, ...args: number[]): Promise<{ answer: Promise<string> }> => {
         const answer = peerOf(caller).ask(caller, LONG, verb, key, ...args);
         queued++;
@@ -210,7 +210,7 @@ function shared(kind: LockKind): void {
     const killed = performance.now();
     await others[mine].kill();
     await takenOver;
-    // Spring's waiter for messages looks again after a whole expireAfter of its own.
+    // Spring's pub-sub waiter polls after its whole expireAfter.
     const patience = kind === 'spring-pub-sub' && theirs === 'Java' ? 2 * SHORT : SHORT;
     expect(performance.now() - killed).toBeLessThan(patience + SLACK);
     expect(await peers[mine].ask('a', SHORT, 'tryLock', key)).toBe('false');

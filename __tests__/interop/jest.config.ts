@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Config } from 'jest';
 import base from '../../jest.config';
 
-/** `npm run test:interop`: beside the real Java libraries. Apart from the other tests, which do without Java. */
+/** `npm run test:interop`: with the real Java libraries. Separate, because the other tests need no Java. */
 const { transform, testEnvironment, maxWorkers, waitForUnhandledRejections, testMatch } = base;
 
 const config: Config = {

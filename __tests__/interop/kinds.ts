@@ -1,20 +1,20 @@
-import type { LockType } from '../../lib/strategies';
+import type { LockType } from '../../lib/protocols/lock-types';
 
 export interface Kind {
   readonly title: string;
-  /** What our side calls it. */
+  /** The lock type in this library. */
   readonly lockType: LockType;
-  /** Locks are named `registryKey:key`; else by their key alone. */
+  /** Whether locks are named `registryKey:key`; otherwise by their key alone. */
   readonly isPrefixed: boolean;
-  /** A waiter is woken by a message, and so soon that it cannot have been by polling. */
+  /** Whether a waiter is notified by a message, which is faster than polling. */
   readonly isWoken: boolean;
   readonly idleBetweenTries: number;
 }
 
-/** Longer than any test takes: whoever waits by messages and polls is found out. */
+/** Longer than any test takes, so that a waiter that polls in place of being notified fails the test. */
 const NEVER = 60_000;
 
-/** The kinds of lock that are shared with Java, as they are called there. */
+/** The lock types that are shared with Java, by their names there. */
 export const KINDS = {
   'spring-spin': {
     title: 'Spring spin',

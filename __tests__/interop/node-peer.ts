@@ -1,6 +1,6 @@
 /**
- * A Node process that takes locks as it is told, by the same lines as the Java process beside it: see java/.../Peer.java.
- * A caller here has a registry of its own, as if each were a process.
+ * A Node process that executes lock commands, in the same line protocol as the Java process: see java/.../Peer.java. Each
+ * caller has its own registry, as if it were a process.
  */
 
 import { createInterface } from 'node:readline';
@@ -13,7 +13,7 @@ const [kindName = '', port, registryKey = ''] = process.argv.slice(2);
 const kind = KINDS[kindName as LockKind];
 const connect = () => createClient({ socket: { host: '127.0.0.1', port: Number(port) } }).connect();
 
-/** What one caller does, one after the other. */
+/** One caller, which executes its commands one after the other. */
 class Caller {
   #last: Promise<unknown> = Promise.resolve();
   readonly #registries = new Map<number, RedisLockRegistry>();
@@ -57,7 +57,7 @@ class Caller {
 
 type Client = Awaited<ReturnType<typeof connect>>;
 
-/** Increments a counter by reading and writing it, and judges from outside who is inside. Returns the violations. */
+/** Increments a counter by reading and writing it, and checks mutual exclusion independently. Returns the violations. */
 async function count(registry: RedisLockRegistry, oracle: Client, key: string, callers: number, times: number) {
   let violations = 0;
   const section = async () => {

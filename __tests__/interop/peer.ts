@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { LockKind } from './kinds';
 
-/** Where build-peer.ts puts the Java side. */
+/** The output of build-peer.ts. */
 export const JAVA = join(__dirname, 'java');
 
 const CLASSPATH = [join(JAVA, 'target', 'classes'), join(JAVA, 'target', 'libraries', '*')].join(':');
 
-/** It is small and short-lived: quick to start, and content with one of few cores. */
+/** JVM options for a small, short-lived process: fast to start, and few threads. */
 const JVM = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Xmx128m'];
 
 export type Language = 'Java' | 'Node';
@@ -19,7 +19,7 @@ interface Answer {
   readonly reject: (error: Error) => void;
 }
 
-/** A process that takes locks as it is told. It ends with the test, however that ends: with its stdin. */
+/** A process that executes lock commands. It ends with its stdin, and so with the test. */
 export class Peer {
   readonly #child: ChildProcess;
   readonly #ready: Promise<unknown>;
@@ -44,7 +44,7 @@ export class Peer {
   private constructor(command: string, args: readonly string[]) {
     this.#child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
     const { stdout, stdin } = this.#child as { stdout: NodeJS.ReadableStream; stdin: NodeJS.WritableStream };
-    stdin.on('error', () => undefined); // 'exit' tells
+    stdin.on('error', () => undefined); // 'exit' reports it
     const lines = createInterface({ input: stdout });
     this.#ready = Promise.race([
       once(lines, 'line'),
@@ -56,7 +56,7 @@ export class Peer {
     });
   }
 
-  /** Tells a caller of the peer what to do, and resolves with what came of it. */
+  /** Sends a command to a caller of the peer, and resolves to its outcome. */
   ask(caller: string, ttl: number, verb: string, key: string, ...args: readonly number[]): Promise<string> {
     const id = String(++this.#asked);
     return new Promise((resolve, reject) => {
@@ -65,7 +65,7 @@ export class Peer {
     });
   }
 
-  /** SIGKILL; resolves when it is dead. */
+  /** Sends SIGKILL; resolves when the process has ended. */
   async kill(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     this.#child.kill('SIGKILL');

@@ -1,7 +1,7 @@
 import { beforeAll, expect, it } from '@jest/globals';
-import { LOCK_TYPES, type LockType } from '../../lib/strategies';
+import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-types';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
-import { Worker } from './crew';
+import { LockWorker } from './lock-worker';
 import type { CountingTask } from './worker';
 
 const PROCESSES = 4;
@@ -16,7 +16,7 @@ describeReal(`${PROCESSES} processes that count to ${ALL} by reading and writing
     client = await createRealClient();
   });
 
-  const count = async (workers: readonly Worker[], lockType: LockType, locked: boolean) => {
+  const count = async (workers: readonly LockWorker[], lockType: LockType, locked: boolean) => {
     const [counter, registryKey] = [uniqueKey('counter'), uniqueKey('registry')];
     const inside = `${counter}:inside`;
     const task: CountingTask = { name: 'count', locked, callers: CALLERS, times: TIMES, counter, inside };
@@ -29,8 +29,8 @@ describeReal(`${PROCESSES} processes that count to ${ALL} by reading and writing
     return { violations, counted, left };
   };
 
-  it('count right under a lock of each type, and leave no key behind; without it the same processes count wrong', async () => {
-    const workers = await Worker.startAll(PROCESSES);
+  it('count correctly under a lock of each type, and leave no key behind; without a lock they miscount', async () => {
+    const workers = await LockWorker.startAll(PROCESSES);
     for (const lockType of LOCK_TYPES) {
       expect({ lockType, ...(await count(workers, lockType, true)) }).toEqual({
         lockType,

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
-import { LOCK_TYPES } from '../../lib/strategies';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { startRedis } from '../../scripts/redis';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
-import { Worker } from './crew';
+import { LockWorker } from './lock-worker';
 
 const TTL = 500;
-/** ms by which anything may be late: starting processes keeps a small machine busy. */
+/** ms of allowed delay: starting processes keeps a small machine busy. */
 const SLACK = 600;
 
 describeReal.each(LOCK_TYPES)('A process with a %s lock', (lockType) => {
@@ -25,23 +25,23 @@ describeReal.each(LOCK_TYPES)('A process with a %s lock', (lockType) => {
     registry = new RedisLockRegistry(client, {
       registryKey,
       lockType,
-      fairLockWaitTimeout: TTL, // as the workers have it
+      fairLockWaitTimeout: TTL, // as in the workers
       idleBetweenTries: 10,
     });
   });
 
   afterEach(() => registry.close({ timeout: 0 }));
 
-  /** Without the companions of Redisson's locks, which have no expiry in its format. */
+  /** Without the companion keys of Redisson's locks, which have no expiry in its format. */
   const keysInRedis = async () =>
     (await client.keys(`*${registryKey}*`)).filter((name) => !name.startsWith('redisson_lock_'));
 
-  it('that is killed lets another take over as soon as its key has expired (P2)', async () => {
-    const worker = await Worker.start();
+  it('that is killed is succeeded by another process as soon as its key has expired (P2)', async () => {
+    const worker = await LockWorker.start();
     await worker.begin({ registryKey, lockType, expireAfter: TTL, task: { name: 'hold', key: 'key' } });
     await worker.done();
     const lock = registry.obtain('key');
-    // As long as it lives, it renews.
+    // It renews until it is killed.
     expect(await lock.tryLock({ waitTime: 1.5 * TTL })).toBeNull();
     await worker.kill();
     const killed = performance.now();
@@ -50,13 +50,11 @@ describeReal.each(LOCK_TYPES)('A process with a %s lock', (lockType) => {
     await lease.unlock();
   });
 
-  it('leaves nothing in Redis that does not expire, at whatever moment it is killed (P2)', async () => {
+  it('leaves no key without expiry when it is killed at a random moment (P2)', async () => {
     const keys = ['a', 'b', 'c'];
-    const workers = await Worker.startAll(3);
+    const workers = await LockWorker.startAll(3);
     await Promise.all(
-      workers.map((worker) =>
-        worker.begin({ registryKey, lockType, expireAfter: TTL, task: { name: 'hammer', keys } }),
-      ),
+      workers.map((worker) => worker.begin({ registryKey, lockType, expireAfter: TTL, task: { name: 'loop', keys } })),
     );
     const started = performance.now();
     for (const [i, worker] of workers.entries()) {
@@ -74,7 +72,7 @@ describeReal.each(LOCK_TYPES)('A process with a %s lock', (lockType) => {
     'ends by itself when nothing is left of it but its registry, and Redis %s (P8)',
     async (redis) => {
       const server = await startRedis();
-      const worker = await Worker.start();
+      const worker = await LockWorker.start();
       const ended = worker.ended();
       const task = { name: 'leave', whenGone: redis === 'is gone' } as const;
       await worker.begin({ registryKey, lockType, expireAfter: 60_000, task }, { socket: server.address });

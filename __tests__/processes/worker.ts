@@ -1,50 +1,50 @@
-/** A process of its own, for tests that need several, or one to kill. Told what to do by messages. */
+/** A worker process for tests that need several processes, or one to kill. It executes the job of its first message. */
 
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, type RedisClientOptions } from 'redis';
 import { RedisLockRegistry } from '../../lib';
-import type { LockType } from '../../lib/strategies';
+import type { LockType } from '../../lib/protocols/lock-types';
 
 export interface Job {
   readonly redis: RedisClientOptions;
   readonly registryKey: string;
   readonly lockType: LockType;
   readonly expireAfter: number;
-  readonly task: CountingTask | HoldingTask | HammeringTask | LeavingTask;
+  readonly task: CountingTask | HoldingTask | LoopTask | LeavingTask;
 }
 
-/** Increments `counter` by reading and writing it, so often by each of so many callers. */
+/** Each of `callers` callers increments `counter` `times` times, by reading and writing it. */
 export interface CountingTask {
   readonly name: 'count';
   readonly locked: boolean;
   readonly callers: number;
   readonly times: number;
   readonly counter: string;
-  /** Counts who is inside. */
+  /** The key that counts the callers inside. */
   readonly inside: string;
 }
 
-/** Takes the lock of `key` and keeps it. */
+/** Acquires the lock of `key` and holds it. */
 export interface HoldingTask {
   readonly name: 'hold';
   readonly key: string;
 }
 
-/** Takes and gives back the locks of `keys`, on and on. */
-export interface HammeringTask {
-  readonly name: 'hammer';
+/** Acquires and releases the locks of `keys` in a loop. */
+export interface LoopTask {
+  readonly name: 'loop';
   readonly keys: readonly string[];
 }
 
-/** Takes a lock, waits for another for a while, closes its client, and has nothing to do any more. */
+/** Acquires a lock, waits for another until a time-out, destroys its client, and has nothing left to do. */
 export interface LeavingTask {
   readonly name: 'leave';
-  /** Not before Redis is gone. */
+  /** Waits for the end of Redis before it destroys its client. */
   readonly whenGone: boolean;
 }
 
-/** What a worker says: that it is ready for a job, that it is on it, or that it has done it, and what went wrong. */
+/** Message from a worker: it is ready for a job, has started it, or has finished it. */
 export type Report =
   | { readonly state: 'ready' | 'working' }
   | { readonly state: 'done'; readonly violations: readonly string[] };
@@ -83,7 +83,7 @@ async function count(registry: RedisLockRegistry, client: Client, task: Counting
   return violations;
 }
 
-async function hammer(registry: RedisLockRegistry, { keys }: HammeringTask): Promise<never> {
+async function loop(registry: RedisLockRegistry, { keys }: LoopTask): Promise<never> {
   for (let i = 0; ; i++) {
     const key = keys[i % keys.length] as string;
     await Promise.all([
@@ -116,8 +116,8 @@ async function work({ redis, registryKey, lockType, expireAfter, task }: Job): P
     case 'hold':
       await registry.obtain(task.key).lock();
       return report({ state: 'done', violations: [] });
-    case 'hammer':
-      return hammer(registry, task);
+    case 'loop':
+      return loop(registry, task);
     case 'leave':
       return leave(registry, new RedisLockRegistry(client, options), client, task);
   }
@@ -144,6 +144,6 @@ function fail(error: unknown): never {
   process.exit(2);
 }
 
-process.on('disconnect', exit); // never outlive the test, however it ended
+process.on('disconnect', exit); // ends with the test, for any reason
 process.on('message', (job: Job) => void work(job).catch(fail));
 report({ state: 'ready' });

@@ -5,7 +5,7 @@ import { createRealClient, describeReal, type TestClient, uniqueKey } from '../s
 import { spyOn } from '../support/spied-client';
 import { until } from '../support/until';
 
-/** As threads of a Redisson client are called. */
+/** Owner values in the form of Redisson: client UUID and thread id. */
 const [JAVA_1, JAVA_2] = ['5b1b0d4e-0a3c-4f5e-9d3a-3f9a6a3a1c11:1', '5b1b0d4e-0a3c-4f5e-9d3a-3f9a6a3a1c11:2'] as const;
 
 /** ms; Redisson's fairLockWaitTimeout. */
@@ -19,7 +19,7 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
   let timeouts: string;
   let registries: RedisLockRegistry[] = [];
 
-  /** Each as of another process. */
+  /** A registry as of a new process. */
   const lock = (options: Partial<RedisLockRegistryOptions> = {}) => {
     const made = new RedisLockRegistry(client, {
       registryKey: '',
@@ -32,7 +32,7 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
   };
   const queued = (many: number) => until(async () => (await java.lLen(queue)) === many);
   const score = async (owner: string | undefined) => Number(await java.zScore(timeouts, owner as string));
-  /** Somebody of Java's stands in the queue, as a script there would write it. */
+  /** Puts a Java waiter into the queue, as Redisson's script does. */
   const enqueue = async (owner: string, timeout: number) => {
     await java.zAdd(timeouts, { score: timeout, value: owner });
     await java.rPush(queue, owner);
@@ -50,7 +50,7 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
     registries = [];
   });
 
-  it('queues with the timeout of the one before, or the life of the key, and a wait on top', async () => {
+  it('queues with the timeout of the waiter before, or the ttl of the key, plus the wait time-out', async () => {
     const holder = await lock().lock({ ttl: 20_000 });
     const first = lock().lock();
     await queued(1);
@@ -71,7 +71,7 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
     expect(await java.exists([key, queue, timeouts])).toBe(0);
   });
 
-  it('has one place in the queue for each process, however many callers wait and however often they look', async () => {
+  it('has one position in the queue for each process, with any number of callers and polls', async () => {
     const holder = await lock().lock();
     const mine = lock({ idleBetweenTries: 1 });
     const waiting = Array.from({ length: 10 }, () => mine.tryLock({ waitTime: 300 }));
@@ -117,7 +117,7 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
     expect(heard).toEqual([`redisson_lock__channel:{${key}}:${JAVA_1} 0`]);
   });
 
-  it('wakes the next one when the first leaves a lock that is free', async () => {
+  it('wakes the next waiter when the first one leaves while the lock is free', async () => {
     await java.hSet(key, JAVA_1, '1');
     const controller = new AbortController();
     const left = expect(lock({ idleBetweenTries: 60_000 }).lock({ signal: controller.signal })).rejects.toThrow();
@@ -126,7 +126,7 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
     const heard: string[] = [];
     const listener = await createRealClient();
     await listener.subscribe(`redisson_lock__channel:{${key}}:${JAVA_2}`, (message) => void heard.push(message));
-    // As if its holder had released, and the message to the first were lost.
+    // As after a release whose message to the first waiter was lost.
     await java.del(key);
     controller.abort();
     await left;
@@ -134,7 +134,7 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
     expect(heard).toEqual(['0']);
   });
 
-  it('waits for its own channel only, and is woken by it', async () => {
+  it('waits for its own channel only, and is notified by it', async () => {
     await java.hSet(key, JAVA_1, '1');
     await java.pExpire(key, 60_000);
     const waiting = lock({ idleBetweenTries: 60_000 }).lock();
@@ -146,24 +146,24 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
     await (await waiting).unlock();
   });
 
-  it('never overtakes the queue, and does not stand in it for a tryLock', async () => {
+  it('never overtakes the queue, and does not enqueue for a tryLock', async () => {
     await enqueue(JAVA_1, Date.now() + WAIT);
     expect(await lock().tryLock()).toBeNull();
     expect(await java.lRange(queue, 0, -1)).toEqual([JAVA_1]);
     expect(await java.exists(key)).toBe(0);
   });
 
-  it('does not ask without a pause while the lock is free and another has the first place', async () => {
+  it('polls with pauses while the lock is free and another waiter is first', async () => {
     await enqueue(JAVA_1, Date.now() + WAIT);
     const spy = spyOn(client);
     const registry = new RedisLockRegistry(spy, { registryKey: '', lockType: 'redisson-fair', idleBetweenTries: 50 });
     expect(await registry.obtain(key).tryLock({ waitTime: 1_000 })).toBeNull();
-    // Twenty intervals, and some tries at both ends; without a pause it would be thousands.
+    // Twenty intervals and some attempts at both ends; without pauses it would be thousands.
     expect(spy.sent).toBeLessThan(40);
     await registry.close();
   });
 
-  it('takes the lock when those in front have had the first place for too long', async () => {
+  it('acquires the lock after the timeout of the waiters before it', async () => {
     await enqueue(JAVA_1, Date.now() - 1);
     await enqueue(JAVA_2, Date.now() + 300);
     const asked = Date.now();
@@ -174,7 +174,7 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
     await lease.unlock();
   });
 
-  it('is not blocked by a place without a timeout, which would block Java for ever', async () => {
+  it('is not blocked by a waiter without a timeout, which would block Java for ever', async () => {
     await java.rPush(queue, JAVA_1);
     const lease = await lock().tryLock();
     expect(lease).not.toBeNull();
@@ -182,7 +182,7 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
     await lease?.unlock();
   });
 
-  it('takes the wait that both sides agree on', async () => {
+  it('uses the configured wait time-out', async () => {
     const holder = await lock().lock({ ttl: 20_000 });
     const waiting = lock({ fairLockWaitTimeout: 5_000 }).lock();
     await queued(1);

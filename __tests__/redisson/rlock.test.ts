@@ -4,7 +4,7 @@ import { SLACK } from '../contract/timing';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
 
-/** As `UUID.randomUUID()` and a thread id of Redisson's. */
+/** An owner value of Redisson: client UUID and thread id. */
 const STRANGER = '5b1b0d4e-0a3c-4f5e-9d3a-3f9a6a3a1c11:42';
 
 describeReal('The redisson lock, as RLock sees it', () => {
@@ -47,7 +47,7 @@ describeReal('The redisson lock, as RLock sees it', () => {
     expect(await java.exists(key)).toBe(0);
   });
 
-  it('is named by the key alone, or with the registryKey in front of it', async () => {
+  it('is named by the key alone, or by registryKey and key', async () => {
     await registry({ registryKey: 'mapped' }).obtain(key).lock();
     expect(await java.exists(`mapped:${key}`)).toBe(1);
     expect(await java.exists(key)).toBe(0);
@@ -79,7 +79,7 @@ describeReal('The redisson lock, as RLock sees it', () => {
     await (await waiting).unlock();
   });
 
-  it('looks again by itself where nobody tells, as RSpinLock does not, and where the key has no end', async () => {
+  it('polls where no release is published, as with RSpinLock, and where the key has no expiry', async () => {
     await java.hSet(key, STRANGER, '1');
     const waiting = registry()
       .obtain(key)
@@ -88,9 +88,9 @@ describeReal('The redisson lock, as RLock sees it', () => {
     await (await waiting).unlock();
   });
 
-  it('leaves no trace of an attempt or a release that was executed twice (P11)', async () => {
+  it('is not changed by a second execution of an attempt or a release (P11)', async () => {
     let lost = 0;
-    // The reply of the first command of each acquisition and release is lost on its way.
+    // The reply to the first command of each acquisition and release is lost.
     const forgetful = {
       eval: (source: string, options?: object) => client.eval(source, options),
       evalSha: async (sha1: string, options?: object) => {
@@ -110,7 +110,7 @@ describeReal('The redisson lock, as RLock sees it', () => {
     }
   });
 
-  it('goes from caller to caller of one process without ever being free', async () => {
+  it('is handed over between callers of one process without being free', async () => {
     const lock = registry({ handOver: 60_000 }).obtain(key);
     const owners = new Set<string>();
     await Promise.all(
@@ -126,14 +126,14 @@ describeReal('The redisson lock, as RLock sees it', () => {
     expect(await java.exists(key)).toBe(0);
   });
 
-  it('is refused as long as RLock holds it, and leaves its fields alone', async () => {
+  it('is refused while RLock holds it, and does not change its fields', async () => {
     await java.hSet(key, STRANGER, '2');
     await java.pExpire(key, 60_000);
     expect(await registry().obtain(key).tryLock({ waitTime: 50 })).toBeNull();
     expect(await java.hGetAll(key)).toEqual({ [STRANGER]: '2' });
   });
 
-  it('finds out that RLock has it after a loss, by renewal and by unlock (P6)', async () => {
+  it('detects by renewal and by unlock that RLock has acquired it after a loss (P6)', async () => {
     const [first, second] = ['renewed', 'unlocked'].map((name) => `${key}:${name}`) as [string, string];
     const leases = await Promise.all([first, second].map((name) => registry().obtain(name).lock()));
     for (const name of [first, second]) {
@@ -146,14 +146,14 @@ describeReal('The redisson lock, as RLock sees it', () => {
     for (const name of [first, second]) expect(await java.hGetAll(name)).toEqual({ [STRANGER]: '1' });
   });
 
-  it('and the string types fail on each other’s keys, at once and with the reason (P13)', async () => {
+  it('and the string types reject each other’s keys at once, with the reason (P13)', async () => {
     const spin = registry({ lockType: 'spin', registryKey: 'string' });
     const redisson = registry({ registryKey: 'string' });
     await spin.run(key, () => expect(redisson.obtain(key).lock()).rejects.toThrow(/WRONGTYPE/));
     await redisson.run(key, () => expect(spin.obtain(key).lock()).rejects.toThrow(/WRONGTYPE/));
   });
 
-  it("counts on in RFencedLock's tokens, and mints none for a refused attempt", async () => {
+  it('continues the tokens of RFencedLock, and issues none for a refused attempt', async () => {
     const token = `redisson_lock_token:{${key}}`;
     await java.set(token, '41');
     await registry({ fencing: true }).run(key, async ({ fencingToken }) => {

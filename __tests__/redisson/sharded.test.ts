@@ -8,7 +8,7 @@ import { describePrivate } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { until } from '../support/until';
 
-/** As before Redis 7. */
+/** A server without sharded channels, as before Redis 7. */
 const OLD = ['--rename-command', 'SPUBLISH', '', '--rename-command', 'SSUBSCRIBE', ''];
 
 describePrivate.each([
@@ -50,7 +50,7 @@ describePrivate.each([
         registryKey: '',
         lockType,
         shardedSubscriptionMode,
-        idleBetweenTries: 60_000, // nobody polls
+        idleBetweenTries: 60_000, // no waiter polls
         onWarning: (warning) => warnings.push(warning),
       };
       const registries = [new RedisLockRegistry(cluster, options), new RedisLockRegistry(cluster, options)] as const;

@@ -5,7 +5,7 @@ import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
+import { createRegistry } from '../support/test-registry';
 
 /** The application's own context: what a listener reads says whose code it runs in. */
 const context = new AsyncLocalStorage<'owner' | 'foreign'>();

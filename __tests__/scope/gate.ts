@@ -1,4 +1,4 @@
-/** Something to wait for until the test opens it: in place of a sleep. */
+/** A promise that the test resolves, in place of a sleep. */
 export class Gate {
   readonly opened: Promise<void>;
   open: () => void = () => undefined;

@@ -1,24 +1,24 @@
 import { expect } from '@jest/globals';
 import type { DistributedLock, Lease, LockLostReason } from '../../lib';
-import type { Bench } from '../contract/bench';
+import type { LockFixture } from '../contract/lock-fixture';
 
-/** Whether somebody else has the lock: one attempt, which is undone where it succeeds. */
+/** Whether the lock is refused: one attempt, which is released if it succeeds. */
 export async function isExcluded(lock: DistributedLock): Promise<boolean> {
   const lease = await lock.tryLock();
   await lease?.unlock();
   return lease === null;
 }
 
-/** Takes the key away behind the lease's back, and lets it notice. */
-export async function lose(bench: Bench, lease: Lease): Promise<void> {
-  await bench.admin.del(bench.nameOf(lease.key));
+/** Deletes the key of a lease, and lets the lease detect it. */
+export async function lose(fixture: LockFixture, lease: Lease): Promise<void> {
+  await fixture.admin.del(fixture.nameOf(lease.key));
   await expectLost(lease.renew(), 'expired');
 }
 
-/** Lets another process have the key behind the lease's back, and lets it notice. Returns the thief's lease. */
-export async function steal(bench: Bench, lease: Lease): Promise<Lease> {
-  await bench.admin.del(bench.nameOf(lease.key));
-  const theirs = await bench.otherRegistry().obtain(lease.key).lock({ ttl: 60_000 });
+/** Lets another process acquire the key of a lease, and lets the lease detect it. Returns the new lease. */
+export async function steal(fixture: LockFixture, lease: Lease): Promise<Lease> {
+  await fixture.admin.del(fixture.nameOf(lease.key));
+  const theirs = await fixture.otherRegistry().obtain(lease.key).lock({ ttl: 60_000 });
   await expectLost(lease.renew(), 'stolen');
   return theirs;
 }
@@ -27,7 +27,7 @@ export async function expectLost(outcome: Promise<unknown>, reason: LockLostReas
   await expect(outcome).rejects.toMatchObject({ name: 'LockLostError', code: 'ERR_LOCK_LOST', reason });
 }
 
-/** Blocks the whole process, so that no timer can run meanwhile: a long garbage collection, a debugger. */
+/** Blocks the whole process so that no timer runs, as a long garbage collection or a debugger does. */
 export function freeze(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
-import type { LockType } from '../../lib/strategies';
-import { Bench } from '../contract/bench';
+import type { LockType } from '../../lib/protocols/lock-types';
+import { LockFixture } from '../contract/lock-fixture';
 import { redis6Client } from '../support/client-kinds';
 import { describeReal } from '../support/redis';
 import { commands } from './parts/commands';
@@ -39,14 +39,14 @@ const parts = [
   unlockingLost,
 ] as const;
 
-/** What re-entrancy is, and is not, for every type of lock: the table of behaviours. */
+/** The behaviour of re-entrancy, for one lock type. */
 export function scopeContract(lockType: LockType): void {
   describeReal(`A scope of a ${lockType} lock`, () => {
-    const bench = new Bench(lockType, redis6Client);
-    beforeAll(() => bench.open());
-    beforeEach(() => bench.beginTest());
-    afterEach(() => bench.endTest());
-    afterAll(() => bench.close());
-    for (const part of parts) part(bench);
+    const fixture = new LockFixture(lockType, redis6Client);
+    beforeAll(() => fixture.open());
+    beforeEach(() => fixture.beginTest());
+    afterEach(() => fixture.endTest());
+    afterAll(() => fixture.close());
+    for (const part of parts) part(fixture);
   });
 }

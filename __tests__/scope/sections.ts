@@ -1,6 +1,6 @@
 import type { Oracle } from '../support/oracle';
 
-/** Sections that must be alone, judged by an oracle; keeps the order in which they were entered. */
+/** Sections that must not overlap, checked by an oracle, in the order of entry. */
 export class Sections {
   readonly entered: string[] = [];
   readonly #oracle: Oracle;

@@ -1,14 +1,14 @@
 import asyncHooks from 'node:async_hooks';
 import { createClient, type RedisClientOptions } from 'redis';
-import type { LockType } from '../../lib/strategies';
+import type { LockType } from '../../lib/protocols/lock-types';
 
-/** How AsyncLocalStorage has been used so far: on Node 20 and 22 its first use makes every later `await` cost more. */
+/** Uses of AsyncLocalStorage: on Node 20 and 22 the first use makes every later `await` more expensive. */
 export interface StorageUse {
   made: number;
   called: number;
 }
 
-/** What storage.test.ts asks of this process. */
+/** Message from storage.test.ts. */
 export interface StorageQuestion {
   readonly lockType: LockType;
   readonly redis: RedisClientOptions | undefined;
@@ -52,7 +52,7 @@ process.on('message', (question: StorageQuestion) => {
 });
 
 async function answer({ lockType, redis, registryKey }: StorageQuestion): Promise<StorageReport> {
-  // Not before the class was replaced.
+  // Loaded after the class was replaced.
   const { RedisLockRegistry } = require('../../lib') as typeof import('../../lib');
   const client = createClient({ ...redis });
   await client.connect();

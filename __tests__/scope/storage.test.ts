@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterEach, expect, it } from '@jest/globals';
-import { LOCK_TYPES } from '../../lib/strategies';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { describeReal, realRedis, uniqueKey } from '../support/redis';
 import type { StorageQuestion, StorageReport } from './storage-use';
 
@@ -12,19 +12,22 @@ describeReal('AsyncLocalStorage', () => {
     child?.kill('SIGKILL');
   });
 
-  it.each(LOCK_TYPES)('is not touched by a %s lock before the first run, and one serves all runs', async (lockType) => {
-    // A process of its own, since what the first run does cannot be undone.
-    child = fork(join(__dirname, 'storage-use.ts'), {
-      cwd: join(__dirname, '..', '..'),
-      execArgv: ['-r', 'esbuild-register'],
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    });
-    const question: StorageQuestion = { lockType, redis: realRedis, registryKey: uniqueKey('registry') };
-    child.send(question);
-    const [report] = (await Promise.race([once(child, 'message'), once(child, 'exit')])) as [StorageReport];
-    expect(report.afterLocks).toEqual({ made: 0, called: 0 });
-    expect(report.afterFirstRun.made).toBe(1);
-    expect(report.afterFirstRun.called).toBeGreaterThan(0);
-    expect(report.afterSecondRun.made).toBe(1);
-  });
+  it.each(LOCK_TYPES)(
+    'is not used by a %s lock before the first run, and one instance serves all runs',
+    async (lockType) => {
+      // In its own process, because the effect of the first run is permanent.
+      child = fork(join(__dirname, 'storage-use.ts'), {
+        cwd: join(__dirname, '..', '..'),
+        execArgv: ['-r', 'esbuild-register'],
+        stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      });
+      const question: StorageQuestion = { lockType, redis: realRedis, registryKey: uniqueKey('registry') };
+      child.send(question);
+      const [report] = (await Promise.race([once(child, 'message'), once(child, 'exit')])) as [StorageReport];
+      expect(report.afterLocks).toEqual({ made: 0, called: 0 });
+      expect(report.afterFirstRun.made).toBe(1);
+      expect(report.afterFirstRun.called).toBeGreaterThan(0);
+      expect(report.afterSecondRun.made).toBe(1);
+    },
+  );
 });

@@ -32,7 +32,7 @@ describe('runAcross', () => {
     expect(registry.held).toEqual([]);
   });
 
-  it('holds the locks of those it takes from, and of no other, while it commits', async () => {
+  it('holds only the locks of the segments it takes from while it commits', async () => {
     await stock.runAcross(10, {
       available,
       commit(parts) {
@@ -43,7 +43,7 @@ describe('runAcross', () => {
     expect(registry.held).toEqual([]);
   });
 
-  it('takes nothing when all have too little together', async () => {
+  it('takes nothing when all segments together have too little', async () => {
     let committed = false;
     const commit = () => {
       committed = true;
@@ -54,7 +54,7 @@ describe('runAcross', () => {
     expect(registry.held).toEqual([]);
   });
 
-  it.each(['available', 'commit'] as const)('gives everything back when %s throws', async (method) => {
+  it.each(['available', 'commit'] as const)('releases all locks when %s throws', async (method) => {
     const error = new Error('no');
     const task = { available, commit: take, [method]: () => Promise.reject(error) };
     await expect(stock.runAcross(7, task)).rejects.toBe(error);
@@ -79,7 +79,7 @@ describe('runAcross', () => {
     expect(pieces).toEqual([3, 0, 5, 2]);
   });
 
-  it('does not deadlock, and loses and oversells nothing, among many callers', async () => {
+  it('does not deadlock, lose or oversell with many callers', async () => {
     pieces = [50, 50, 50, 50];
     const slowly = async (segment: Segment) => {
       await new Promise(setImmediate);
@@ -94,7 +94,7 @@ describe('runAcross', () => {
     expect(sold).toBeGreaterThan(200 - 7);
   });
 
-  it('waits no longer than waitTime for all of them, and gives back what it held', async () => {
+  it('waits no longer than waitTime for all of them, and releases the locks that it held', async () => {
     const lease = await registry.obtain('stock:2').lock();
     const error = await stock.runAcross(7, { available, commit: take }, { waitTime: 60 }).catch((e: unknown) => e);
     expect(error).toBeInstanceOf(LockTimeoutError);
@@ -105,7 +105,7 @@ describe('runAcross', () => {
     await lease.unlock();
   });
 
-  it('is stopped by its signal, and gives back what it held', async () => {
+  it('is stopped by its signal, and releases the locks that it held', async () => {
     const lease = await registry.obtain('stock:2').lock();
     const controller = new AbortController();
     const call = stock.runAcross(7, { available, commit: take }, { signal: controller.signal });
@@ -128,7 +128,7 @@ describe('runAll', () => {
     expect(registry.held).toEqual([]);
   });
 
-  it('shares out anew with split', async () => {
+  it('redistributes with split', async () => {
     await stock.runAll(() => {
       for (const { index, amount } of stock.split(10)) pieces[index] = amount;
     });

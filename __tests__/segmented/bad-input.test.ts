@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { type AcrossTask, type LockOptions, type Segment, SegmentedLock, type SegmentedLockOptions } from '../../lib';
 import { LocalRegistry } from './local-registry';
 
-/** As plain JavaScript would call it. */
+/** Without types, as plain JavaScript calls it. */
 const untyped = <T>(value: unknown): T => value as T;
 
 const registry = new LocalRegistry();
@@ -28,7 +28,7 @@ describe('the constructor', () => {
     expect(() => create(key, options)).toThrow(message);
   });
 
-  it('takes undefined for an option that is not given', () => {
+  it('treats undefined as an option that is not given', () => {
     expect(create('stock', { segments: 1, random: undefined }).names).toEqual(['stock:0']);
   });
 });
@@ -57,7 +57,7 @@ describe('the methods reject', () => {
     }
   });
 
-  it('what is no task', async () => {
+  it('a task that is not a function', async () => {
     await expect(stock.run(untyped<() => number>(undefined))).rejects.toThrow('`task`');
     await expect(stock.runAll(untyped<() => number>('task'))).rejects.toThrow('`task`');
     await expect(stock.runAcross(1, untyped<AcrossTask<string>>(undefined))).rejects.toThrow('`task.available`');

@@ -38,7 +38,7 @@ describe('the segment that serves', () => {
     for (const times of served.values()) expect(times).toBeGreaterThan(60);
   });
 
-  it('is the same again with the same seed', async () => {
+  it('is the same with the same seed', async () => {
     const draw = async (seed: number) => {
       const lock = new SegmentedLock(registry, 'stock', { segments: 8, random: seeded(seed) });
       const drawn = [];
@@ -49,7 +49,7 @@ describe('the segment that serves', () => {
     expect(await draw(7)).not.toEqual(await draw(8));
   });
 
-  it('is told to the task and to the caller, and given back at the end', async () => {
+  it('is passed to the task and to the caller, and released at the end', async () => {
     const answer = await stock.run(async (segment) => {
       expect(segment.name).toBe(`stock:${segment.index}`);
       expect(segment.lease.key).toBe(segment.name);
@@ -67,7 +67,7 @@ describe('the segment that serves', () => {
 });
 
 describe('a segment that is exhausted', () => {
-  it('is given back, and the next one is tried, each once', async () => {
+  it('is released, and the next segment is tried, each once', async () => {
     const seen: number[] = [];
     const answer = await stock.run(({ index, name, exhausted }) => {
       expect(registry.held).toEqual([name]);
@@ -80,7 +80,7 @@ describe('a segment that is exhausted', () => {
     expect(registry.held).toEqual([]);
   });
 
-  it('is tried last by the next caller, and yet tried', async () => {
+  it('is tried last by the next caller', async () => {
     const only = (wanted: number) => (segment: Segment) => (segment.index === wanted ? 'served' : segment.exhausted);
     for (let seed = 0; seed < 20; seed++) {
       const lock = new SegmentedLock(registry, 'stock', { segments: 8, random: seeded(seed) });
@@ -88,7 +88,7 @@ describe('a segment that is exhausted', () => {
       await lock.run(only(3));
       const refused = registry.contended.slice(0, -1);
       registry.contended.length = 0;
-      // All but the one that served have been filled up again.
+      // All but the segment that served have been refilled.
       await lock.run(({ index, exhausted }) => (index === 3 ? exhausted : index));
       const untried = registry.contended.slice(0, 8 - refused.length);
       expect(untried.filter((name) => refused.includes(name))).toEqual([]);
@@ -96,7 +96,7 @@ describe('a segment that is exhausted', () => {
     }
   });
 
-  it('that serves again is drawn like any other', async () => {
+  it('is drawn like any other after it has served again', async () => {
     await stock.run(({ exhausted }) => exhausted);
     const served = new Set<number>();
     for (let i = 0; i < 100; i++) {
@@ -108,7 +108,7 @@ describe('a segment that is exhausted', () => {
 });
 
 describe('a busy segment', () => {
-  it('is passed over for a free one', async () => {
+  it('is skipped for a free one', async () => {
     const leases = await holdAll(0, 1, 2, 3, 5, 6, 7);
     for (let i = 0; i < 10; i++) expect(await stock.run(serve)).toMatchObject({ segment: 4 });
     for (const lease of leases) await lease.unlock();
@@ -127,7 +127,7 @@ describe('a busy segment', () => {
     expect(await answer).toEqual({ served: true, value: 'served', segment: 2 });
   });
 
-  it('must be seen before an order is refused', async () => {
+  it('must be visited before an order is refused', async () => {
     const [lease] = await holdAll(6);
     let settled = false;
     const seen: number[] = [];
@@ -145,7 +145,7 @@ describe('a busy segment', () => {
     expect(seen.toSorted()).toEqual(all);
   });
 
-  it('is entered when it is the first to be given back, and nobody waits for the others any more', async () => {
+  it('is entered when it is released first, and the waits for the others end', async () => {
     const leases = await holdAll(...all);
     const answer = stock.run(serve);
     const waitedFor = () => all.filter((index) => registry.waiting(`stock:${index}`) > 0);
@@ -158,7 +158,7 @@ describe('a busy segment', () => {
     expect(registry.held).toEqual([]);
   });
 
-  it('of a dead process holds nobody up for long: one more is waited for every 100 ms', async () => {
+  it('of a killed process does not block: one more segment is waited for every 100 ms', async () => {
     const leases = await holdAll(...all);
     const answer = stock.run(serve);
     const waitedFor = () => all.filter((index) => registry.waiting(`stock:${index}`) > 0);
@@ -171,7 +171,7 @@ describe('a busy segment', () => {
     for (const lease of leases) if (lease.key !== `stock:${added}`) await lease.unlock();
   });
 
-  it('is not entered by somebody who has entered another one at the same moment', async () => {
+  it('is not entered by a caller that has entered another segment at the same moment', async () => {
     const leases = await holdAll(...all);
     let tasks = 0;
     const answer = stock.run(async ({ index }) => {
@@ -196,7 +196,7 @@ describe('the wait', () => {
     expect(await stock.run(serve, { waitTime: 0 })).toMatchObject({ segment: 5 });
   });
 
-  it('that is over before every segment was seen rejects, with the key and the time of the whole', async () => {
+  it('that ends before every segment was visited rejects, with the key and the total wait time', async () => {
     const leases = await holdAll(3);
     const began = performance.now();
     const error = await stock.run(({ exhausted }) => exhausted, { waitTime: 120 }).catch((reason: unknown) => reason);
@@ -207,7 +207,7 @@ describe('the wait', () => {
     await leases[0]?.unlock();
   });
 
-  it('counts what the tasks took that could not serve', async () => {
+  it('includes the time of tasks that could not serve', async () => {
     const leases = await holdAll(3);
     const slow = async ({ exhausted }: Segment) => {
       await new Promise((resolve) => setTimeout(resolve, 30));
@@ -226,7 +226,7 @@ describe('the wait', () => {
     expect(await stock.run(slow, { waitTime: 60 })).toMatchObject({ value: 'served' });
   });
 
-  it('ends when a lock does not say whether it is free', async () => {
+  it('ends when the state of a lock is unknown', async () => {
     const silent = new (class extends LocalRegistry {
       override obtain(key: string) {
         const lock = super.obtain(key);
@@ -245,7 +245,7 @@ describe('the wait', () => {
 describe('the signal', () => {
   const reason = new Error('enough');
 
-  it('that is aborted already lets nothing happen', async () => {
+  it('that has aborted already prevents any attempt', async () => {
     await expect(stock.run(serve, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     expect(registry.contended).toEqual([]);
   });
@@ -262,7 +262,7 @@ describe('the signal', () => {
     expect(registry.held).toEqual([]);
   });
 
-  it('does not interrupt a task, but keeps the next segment from being tried', async () => {
+  it('does not interrupt a task, but prevents the next attempt', async () => {
     const controller = new AbortController();
     const served = stock.run(
       () => {
@@ -295,7 +295,7 @@ describe('an error', () => {
     expect(registry.held).toEqual([]);
   });
 
-  it('of the registry, which may have no room for a lock, is the caller’s', async () => {
+  it('of the registry, such as a full cache, rejects the call', async () => {
     const leases = await holdAll(...all);
     const obtain = registry.obtain.bind(registry);
     const full = new CannotAcquireLockError('the cache is full', 'stock:7');
@@ -311,7 +311,7 @@ describe('an error', () => {
     for (const lease of leases) await lease.unlock();
   });
 
-  it('of a segment that was waited for is the caller’s, and the others are left', async () => {
+  it('of a segment that was waited for rejects the call, and ends the other waits', async () => {
     const leases = await holdAll(...all);
     const failure = new CannotAcquireLockError('Redis is gone', 'stock:1');
     const fail: (() => void)[] = [];

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { LOCK_TYPES } from '../../lib/strategies';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { startCluster, type TestCluster } from '../support/cluster';
 import { describePrivate } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
-import { createRegistry } from '../support/witness';
+import { createRegistry } from '../support/test-registry';
 import { hashSlot } from './hash-slot';
 
 const SEGMENTS = 12;
@@ -22,9 +22,9 @@ describePrivate('On a cluster of three masters', () => {
     await cluster.stop();
   });
 
-  it.each(LOCK_TYPES)('the segments of a %s lock spread, and sell to the last piece', async (lockType) => {
+  it.each(LOCK_TYPES)('the segments of a %s lock are distributed, and sell all pieces', async (lockType) => {
     const { registry, nameOf } = createRegistry(client, { lockType, fencing: true, registryKey: uniqueKey('cluster') });
-    // With a hash tag, so that a segment's stock and ledger share its slot: a transaction over both is possible.
+    // With a hash tag, so that the stock and ledger of a segment share its slot, as a transaction requires.
     const stock = registry.segmented('{product:7}', { segments: SEGMENTS });
     const masters = new Set(stock.names.map((name) => client.slots[hashSlot(nameOf(name))]?.master.address));
     expect(masters.size).toBe(3);

@@ -1,4 +1,4 @@
-/** The slot of a key, as the specification of Redis Cluster says: CRC-16/XMODEM of the hash tag, or of the whole key. */
+/** The hash slot of a key by the Redis Cluster specification: CRC-16/XMODEM of the hash tag, or of the whole key. */
 export function hashSlot(key: string): number {
   const open = key.indexOf('{');
   const close = key.indexOf('}', open + 1);

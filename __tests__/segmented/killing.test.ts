@@ -1,24 +1,24 @@
 import { beforeAll, expect, it } from '@jest/globals';
 import { array, assert, asyncProperty, boolean, constantFrom, integer, nat, record, uniqueArray } from 'fast-check';
-import { LOCK_TYPES, type LockType } from '../../lib/strategies';
+import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-types';
 import { createRealClient, describeReal, realRedis, type TestClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
-import type { Entry, News, Order, Shop } from './seller';
+import type { Entry, Order, SellerMessage, Shop } from './seller';
 import { Seller } from './sellers';
 
 const SCHEDULES = 100;
-/** So many at a time: most of their time passes waiting for the locks of the dead. */
+/** Schedules at a time: most of their time is spent waiting for the locks of killed sellers. */
 const STREAMS = 4;
 const SELLERS = 2;
-/** ms; far longer than a section takes, so that the living lose no lock on a machine that is busy. */
+/** ms; a killed seller's locks block the others for this time. */
 const EXPIRE_AFTER = 800;
 
 interface Schedule {
   readonly lockType: LockType;
-  /** In each segment. */
+  /** The pieces of each segment. */
   readonly pieces: readonly number[];
   readonly orders: readonly (Omit<Order, 'id'> & { readonly seller: number })[];
-  /** Whose order is the so many-th to be inside of its section is killed there. */
+  /** A seller is killed in its section if the section is the n-th that was entered, for each n in this list. */
   readonly kills: readonly number[];
 }
 
@@ -47,10 +47,10 @@ describeReal(`${SCHEDULES} schedules of orders, with sellers killed in between`,
     client = await createRealClient();
   });
 
-  /** A stock in Redis, its ledger, and what its sellers tell. */
+  /** A stock in Redis, its ledger, and the reported states of its orders. */
   class Stock {
     readonly shop: Shop;
-    readonly told = new Map<number, Exclude<News, 'ready'>['state']>();
+    readonly states = new Map<number, Exclude<SellerMessage, 'ready'>['state']>();
     readonly failures: string[] = [];
     readonly #names: readonly string[];
 
@@ -74,12 +74,12 @@ describeReal(`${SCHEDULES} schedules of orders, with sellers killed in between`,
     }
 
     isSettled(id: number): boolean {
-      return !['inside', undefined].includes(this.told.get(id));
+      return !['inside', undefined].includes(this.states.get(id));
     }
 
-    listen(news: Exclude<News, 'ready'>): void {
-      this.told.set(news.id, news.state);
-      if (news.state === 'failed') this.failures.push(news.why);
+    record(message: Exclude<SellerMessage, 'ready'>): void {
+      this.states.set(message.id, message.state);
+      if (message.state === 'failed') this.failures.push(message.why);
     }
 
     async clear(): Promise<void> {
@@ -87,43 +87,43 @@ describeReal(`${SCHEDULES} schedules of orders, with sellers killed in between`,
     }
   }
 
-  /** Those who are free to work for a shop. */
+  /** Running sellers without a shop. */
   const idle: Seller[] = [];
-  const hire = (): Seller => idle.pop() ?? new Seller();
+  const takeSeller = (): Seller => idle.pop() ?? new Seller();
 
-  async function perform(schedule: Schedule): Promise<void> {
+  async function runSchedule(schedule: Schedule): Promise<void> {
     const stock = new Stock(schedule);
     await stock.fill(schedule.pieces);
     const orders = schedule.orders.map((order, id) => ({ ...order, id }));
-    const sellers = Array.from({ length: SELLERS }, hire);
+    const sellers = Array.from({ length: SELLERS }, takeSeller);
     const alive = new Set(sellers);
 
     let inside = 0;
-    const deaths: Promise<void>[] = [];
-    const listenTo = (seller: Seller) => (news: Exclude<News, 'ready'>) => {
+    const kills: Promise<void>[] = [];
+    const recordFrom = (seller: Seller) => (message: Exclude<SellerMessage, 'ready'>) => {
       if (!alive.has(seller)) return;
-      stock.listen(news);
-      if (news.state !== 'inside' || !schedule.kills.includes(++inside)) return;
+      stock.record(message);
+      if (message.state !== 'inside' || !schedule.kills.includes(++inside)) return;
       alive.delete(seller);
-      deaths.push(seller.kill());
+      kills.push(seller.kill());
     };
-    await Promise.all(sellers.map((seller) => seller.open(stock.shop, listenTo(seller))));
+    await Promise.all(sellers.map((seller) => seller.open(stock.shop, recordFrom(seller))));
     sellers.forEach((seller, index) => {
       seller.sell(orders.filter((order) => order.seller === index));
     });
-    const ofTheLiving = () => orders.filter(({ seller }) => alive.has(sellers[seller] as Seller));
-    await until(() => ofTheLiving().every(({ id }) => stock.isSettled(id)), { within: 20_000 });
-    await Promise.all(deaths);
-    killed += deaths.length;
+    const ordersOfLiving = () => orders.filter(({ seller }) => alive.has(sellers[seller] as Seller));
+    await until(() => ordersOfLiving().every(({ id }) => stock.isSettled(id)), { within: 20_000 });
+    await Promise.all(kills);
+    killed += kills.length;
 
-    await checkBooks(stock, schedule, orders);
-    const heir = hire();
-    await sellTheRest(stock, schedule, heir);
+    await checkTotals(stock, schedule, orders);
+    const successor = takeSeller();
+    await sellTheRest(stock, schedule, successor);
     await stock.clear();
-    idle.push(heir, ...alive);
+    idle.push(successor, ...alive);
   }
 
-  async function checkBooks(stock: Stock, { pieces }: Schedule, orders: readonly Order[]): Promise<void> {
+  async function checkTotals(stock: Stock, { pieces }: Schedule, orders: readonly Order[]): Promise<void> {
     const [left, sold] = [await stock.left(), await stock.sold()];
     expect(stock.failures).toEqual([]);
     expect(sum(sold.map(({ amount }) => amount)) + sum(left)).toBe(sum(pieces));
@@ -131,31 +131,32 @@ describeReal(`${SCHEDULES} schedules of orders, with sellers killed in between`,
     const inLedger = sold.map(({ id }) => id);
     expect(new Set(inLedger).size).toBe(inLedger.length);
     for (const { id, amount, across } of orders) {
-      const state = stock.told.get(id);
+      const state = stock.states.get(id);
       if (state === 'sold') expect(inLedger).toContain(id);
       if (state !== 'refused') continue;
       expect(inLedger).not.toContain(id);
-      // Nothing comes back to this stock: what is there at the end was there when the order was refused.
+      // Pieces are never returned: what is left at the end was there when the order was refused.
       expect(across ? sum(left) : Math.max(...left)).toBeLessThan(amount);
     }
   }
 
-  /** Somebody new sells piece by piece: every one that is left finds its order, the last too, and only the next is refused. */
-  async function sellTheRest(stock: Stock, { pieces }: Schedule, heir: Seller): Promise<void> {
+  /** A new seller sells the remaining pieces one by one: all of them are sold, and only one more order is refused. */
+  async function sellTheRest(stock: Stock, { pieces }: Schedule, successor: Seller): Promise<void> {
     const rest = sum(await stock.left());
     const orders = Array.from({ length: rest + 1 }, (_, i) => ({ id: 1_000 + i, amount: 1, across: false, work: 0 }));
-    await heir.open(stock.shop, (news) => stock.listen(news));
-    heir.sell(orders);
+    // No seller is killed here, and a busy machine must not cost a lease.
+    await successor.open({ ...stock.shop, expireAfter: 30_000 }, (message) => stock.record(message));
+    successor.sell(orders);
     await until(() => orders.every(({ id }) => stock.isSettled(id)), { within: 20_000 });
     expect(stock.failures).toEqual([]);
-    const states = orders.map(({ id }) => stock.told.get(id));
-    expect(states.toSorted()).toEqual(['refused', ...Array(rest).fill('sold')]);
+    const outcomes = orders.map(({ id }) => stock.states.get(id));
+    expect(outcomes.toSorted()).toEqual(['refused', ...Array(rest).fill('sold')]);
     expect(await stock.left()).toEqual(pieces.map(() => 0));
   }
 
-  it('leave the books right: pieces sold + pieces left = pieces at the start, never below zero, none refused too early', async () => {
+  it('keep the totals correct: pieces sold + pieces left = pieces at the start, never below zero, no order refused too early', async () => {
     const stream = () =>
-      assert(asyncProperty(schedules, perform), { numRuns: SCHEDULES / STREAMS, endOnFailure: true });
+      assert(asyncProperty(schedules, runSchedule), { numRuns: SCHEDULES / STREAMS, endOnFailure: true });
     await Promise.all(Array.from({ length: STREAMS }, stream));
     expect(killed).toBeGreaterThan(SCHEDULES / 4);
   }, 180_000);

@@ -1,8 +1,8 @@
 import { type DistributedLock, type Lease, type LockOptions, LockRegistry, LockTimeoutError } from '../../lib';
 
-/** Locks in the memory of this process: for what depends on no Redis, and to show that segments need no more than these. */
+/** Locks in the memory of this process, for tests without Redis: a segmented lock needs no more than a LockRegistry. */
 export class LocalRegistry extends LockRegistry {
-  /** The keys that were asked for, in order; those that were contended for more than once are there as often. */
+  /** The keys of all acquisitions, in order, with repetitions. */
   readonly contended: string[] = [];
   readonly #locks = new Map<string, LocalLock>();
 
@@ -12,12 +12,12 @@ export class LocalRegistry extends LockRegistry {
     return lock;
   }
 
-  /** The keys that are held. */
+  /** The held keys. */
   get held(): string[] {
     return [...this.#locks.values()].filter((lock) => lock.isAcquiredInThisProcess).map(({ key }) => key);
   }
 
-  /** How many wait for a key. */
+  /** Number of waiters of a key. */
   waiting(key: string): number {
     return this.obtain(key).waiting;
   }

@@ -13,13 +13,13 @@ describe('the names of segments', () => {
     expect(namesOf('product:7', 3)).toEqual(['product:7:0', 'product:7:1', 'product:7:2']);
   });
 
-  it('have the index inside of the hash tag where the key has one', () => {
+  it('have the index inside the hash tag where the key has one', () => {
     expect(namesOf('{product:7}', 2)).toEqual(['{product:7:0}', '{product:7:1}']);
     expect(namesOf('shop:{7}:{stock}', 2)).toEqual(['shop:{7:0}:{stock}', 'shop:{7:1}:{stock}']);
     expect(namesOf("{$&$'}", 1)).toEqual(["{$&$':0}"]);
   });
 
-  it('do not take braces for a hash tag that are none', () => {
+  it('do not treat other braces as a hash tag', () => {
     expect(namesOf('a{}b', 1)).toEqual(['a{}b:0']);
     expect(namesOf('a}b{c', 1)).toEqual(['a}b{c:0']);
   });
@@ -27,14 +27,14 @@ describe('the names of segments', () => {
   it.each(['product:7', '{product:7}', 'shop:{7}:stock'])(
     'spread over the slots of a cluster for the key %p',
     (key) => {
-      // The slots of a good hash collide as birthdays do: of 20 segments, two share a slot in one key of eighty.
+      // By the birthday problem, two of 20 segments share a slot in one key of eighty.
       expect(slotsOf(key, 20).size).toBe(20);
       const thirds = [...slotsOf(key, 300)].map((slot) => Math.floor((slot * 3) / 16_384));
       for (const third of [0, 1, 2]) expect(thirds.filter((each) => each === third).length).toBeGreaterThan(60);
     },
   );
 
-  it('let the data that are named after a segment with a hash tag share its slot', () => {
+  it('put data that are named after a segment with a hash tag into its slot', () => {
     for (const name of namesOf('{product:7}', 20)) {
       expect(new Set([`orders:${name}`, `stock:${name}`, `ledger:${name}`].map(hashSlot)).size).toBe(1);
     }
@@ -57,7 +57,7 @@ describe('a registryKey with a hash tag', () => {
     return warnings;
   };
 
-  it('is warned of, since it puts all segments into one slot', () => {
+  it('causes a warning, because it puts all segments into one slot', () => {
     expect(warningsOf('{orders}')).toMatchObject([
       { code: 'SEGMENTS_SHARE_SLOT', key: 'product:7', message: expect.stringContaining('"{orders}"') },
     ]);

@@ -1,9 +1,9 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { LockLostError, LockTimeoutError, type RedisLockRegistry, type Segment, type SegmentedLock } from '../../lib';
-import { LOCK_TYPES } from '../../lib/strategies';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
 
 const SEGMENTS = 5;
 
@@ -38,7 +38,7 @@ describeReal.each(LOCK_TYPES)('A segmented lock of type %s', (lockType) => {
   const nothingIsLeft = () =>
     until(async () => (await client.exists(stock.names.map((name) => `${registryKey}:${name}`))) === 0);
 
-  /** Reads, lets others in that a broken lock would let in, and writes. */
+  /** Reads, yields so that a broken lock would let others in, and writes. */
   const sell =
     (many: number) =>
     async ({ index, exhausted }: Segment) => {
@@ -49,7 +49,7 @@ describeReal.each(LOCK_TYPES)('A segmented lock of type %s', (lockType) => {
       return before - many;
     };
 
-  it('tells the task its segment and its lease, with a fencing token, and leaves nothing behind', async () => {
+  it('passes the segment and its lease with a fencing token to the task, and leaves no key behind', async () => {
     const tokens: (number | undefined)[] = [];
     const answer = await stock.run(({ index, name, lease }) => {
       expect(name).toBe(`stock:${index}`);
@@ -63,7 +63,7 @@ describeReal.each(LOCK_TYPES)('A segmented lock of type %s', (lockType) => {
     await nothingIsLeft();
   });
 
-  it('sells a skewed stock to the last piece, each piece once, and refuses only then', async () => {
+  it('sells all pieces of a skewed stock once, and refuses only then', async () => {
     await fill([0, 0, 17, 0, 1]);
     const answers = await Promise.all(
       Array.from({ length: 24 }, (_, i) => (stocks[i % 2] as SegmentedLock).run(sell(1))),
@@ -73,7 +73,7 @@ describeReal.each(LOCK_TYPES)('A segmented lock of type %s', (lockType) => {
     await nothingIsLeft();
   });
 
-  it('passes over what another process holds, and waits for it only when nothing else is left', async () => {
+  it('skips segments that another process holds, and waits for them only when nothing else is left', async () => {
     await fill([1, 1, 1, 1, 1]);
     const lease = await (registries[1] as RedisLockRegistry).obtain('stock:3').lock();
     for (let i = 0; i < 4; i++) expect(await stock.run(sell(1))).toMatchObject({ served: true });
@@ -85,7 +85,7 @@ describeReal.each(LOCK_TYPES)('A segmented lock of type %s', (lockType) => {
     await nothingIsLeft();
   });
 
-  it('leaves nothing behind when a wait for several segments is stopped', async () => {
+  it('leaves no key behind when a wait for several segments is aborted', async () => {
     const leases = await Promise.all(
       stock.names.map((name) => (registries[1] as RedisLockRegistry).obtain(name).lock()),
     );
@@ -96,13 +96,13 @@ describeReal.each(LOCK_TYPES)('A segmented lock of type %s', (lockType) => {
     const timeOut = stock.run(sell(1), { waitTime: 150 });
     await expect(timeOut).rejects.toMatchObject({ code: 'ERR_LOCK_TIMEOUT', key: 'stock', waitTime: 150 });
     controller.abort(new Error('enough'));
-    // They are given back while the others leave.
+    // They are released while the waiters leave.
     await Promise.all(leases.map((lease) => lease.unlock()));
     expect(await waits).toEqual(Array(6).fill({ status: 'rejected', reason: new Error('enough') }));
     await nothingIsLeft();
   });
 
-  it('takes from several segments, all or nothing, from two processes at once', async () => {
+  it('takes from several segments, all or nothing, in two processes at once', async () => {
     await fill([4, 4, 0, 4, 4]);
     const across = (index: number) =>
       (stocks[index % 2] as SegmentedLock).runAcross(7, {
@@ -120,7 +120,7 @@ describeReal.each(LOCK_TYPES)('A segmented lock of type %s', (lockType) => {
     await nothingIsLeft();
   });
 
-  it('counts the whole while nobody sells', async () => {
+  it('counts the total while all segments are held', async () => {
     await fill([4, 4, 4, 4, 4]);
     const selling = Promise.all(Array.from({ length: 10 }, (_, i) => (stocks[i % 2] as SegmentedLock).run(sell(1))));
     await stock.runAll(async (segments) => {
@@ -133,7 +133,7 @@ describeReal.each(LOCK_TYPES)('A segmented lock of type %s', (lockType) => {
     expect((await left()).reduce((sum, pieces) => sum + pieces)).toBe(10);
   });
 
-  it('says so when the lease was lost under the task', async () => {
+  it('rejects when the lease was lost during the task', async () => {
     const lost = stock.run(async ({ name, lease }) => {
       await client.del(`${registryKey}:${name}`);
       await lease.renew().catch(() => undefined);

@@ -7,7 +7,7 @@ import type { AcrossResult, Segment, SegmentedLock, SegmentedResult } from '../.
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 const same = <A, B>(_: Same<A, B>): void => undefined;
 
-/** A task of its own, whose type is inferred without knowing what it is for. */
+/** A task whose type is inferred without its context. */
 const declared = async (segment: Segment) => (segment.index > 0 ? segment.name : segment.exhausted);
 
 export async function results(stock: SegmentedLock): Promise<void> {

@@ -1,25 +1,25 @@
-/** A process that sells from a segmented stock, for a test that may kill it at any moment. Told what to do by messages. */
+/** A process that sells from a segmented stock and may be killed at any moment. It executes the orders of each message. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, type RedisClientOptions } from 'redis';
 import { LockLostError, RedisLockRegistry } from '../../lib';
-import type { LockType } from '../../lib/strategies';
+import type { LockType } from '../../lib/protocols/lock-types';
 
 export interface Shop {
   readonly redis: RedisClientOptions;
   readonly registryKey: string;
   readonly lockType: LockType;
   readonly segments: number;
-  /** ms that the locks of a killed seller live. */
+  /** ms; ttl of the locks. */
   readonly expireAfter: number;
-  /** Key of a list: what was sold. The pieces of a segment are counted under its name with `ledger` before it. */
+  /** Key of the list of sold orders; also the prefix of the keys that count the pieces of each segment. */
   readonly ledger: string;
 }
 
 export interface Order {
   readonly id: number;
   readonly amount: number;
-  /** From several segments, or from one. */
+  /** Whether it may be served from several segments. */
   readonly across: boolean;
   /** ms between reading and writing. */
   readonly work: number;
@@ -27,17 +27,17 @@ export interface Order {
 
 export type Message = { readonly shop: Shop } | { readonly orders: readonly Order[] };
 
-/** What became of an order; `inside`: it has read what is there, and is about to write. */
-export type News =
+/** State of an order; `inside`: it has read the stock and is about to write. */
+export type SellerMessage =
   | 'ready'
   | { readonly id: number; readonly state: 'inside' | 'sold' | 'refused' | 'lost' }
   | { readonly id: number; readonly state: 'failed'; readonly why: string };
 
-/** An order as it stands in the ledger. */
+/** An order in the ledger. */
 export type Entry = Pick<Order, 'id' | 'amount'>;
 
-const tell = (news: News): void => {
-  process.send?.(news);
+const report = (message: SellerMessage): void => {
+  process.send?.(message);
 };
 
 async function open({ redis, registryKey, lockType, segments, expireAfter, ledger }: Shop) {
@@ -49,15 +49,15 @@ async function open({ redis, registryKey, lockType, segments, expireAfter, ledge
     lockType,
     expireAfter,
     idleBetweenTries: 5,
-    fairLockWaitTimeout: 100, // as long as a dead waiter of redisson-fair holds up those behind it
+    fairLockWaitTimeout: 100, // ms for which a killed waiter of redisson-fair blocks the waiters behind it
   });
   const stock = registry.segmented('stock', { segments });
   const piecesOf = (name: string) => `${ledger}:${name}`;
   const read = async (name: string) => Number(await client.get(piecesOf(name)));
 
-  /** Stock and ledger in one transaction: a process that is killed has written both, or nothing. */
+  /** Stock and ledger in one transaction: a killed process has written both or nothing. */
   const write = async ({ id, amount, work }: Order, left: ReadonlyMap<string, number>): Promise<boolean> => {
-    tell({ id, state: 'inside' });
+    report({ id, state: 'inside' });
     await sleep(work);
     const transaction = client.multi().rPush(ledger, JSON.stringify({ id, amount } satisfies Entry));
     for (const [name, pieces] of left) transaction.set(piecesOf(name), pieces, { expiration: 'KEEPTTL' });
@@ -74,15 +74,15 @@ async function open({ redis, registryKey, lockType, segments, expireAfter, ledge
     });
 
   const fromSeveral = (order: Order) => {
-    const seen = new Map<string, number>();
+    const piecesOfSegment = new Map<string, number>();
     return stock.runAcross(order.amount, {
       async available({ name }) {
         const pieces = await read(name);
-        seen.set(name, pieces);
+        piecesOfSegment.set(name, pieces);
         return pieces;
       },
       commit: (parts) =>
-        write(order, new Map(parts.map(({ name, amount }) => [name, (seen.get(name) as number) - amount]))),
+        write(order, new Map(parts.map(({ name, amount }) => [name, (piecesOfSegment.get(name) as number) - amount]))),
     });
   };
 
@@ -90,9 +90,9 @@ async function open({ redis, registryKey, lockType, segments, expireAfter, ledge
     const { id } = order;
     try {
       const { served } = await (order.across ? fromSeveral(order) : fromOne(order));
-      tell({ id, state: served ? 'sold' : 'refused' });
+      report({ id, state: served ? 'sold' : 'refused' });
     } catch (error) {
-      tell(error instanceof LockLostError ? { id, state: 'lost' } : { id, state: 'failed', why: String(error) });
+      report(error instanceof LockLostError ? { id, state: 'lost' } : { id, state: 'failed', why: String(error) });
     }
   };
   const close = async (): Promise<void> => {
@@ -116,5 +116,5 @@ async function listen(message: Message): Promise<void> {
 }
 
 process.on('message', (message: Message) => void listen(message));
-process.on('disconnect', () => process.exit()); // the test is gone
-tell('ready');
+process.on('disconnect', () => process.exit()); // ends with the test
+report('ready');

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll } from '@jest/globals';
 import { build } from 'esbuild';
-import type { Message, News, Order, Shop } from './seller';
+import type { Message, Order, SellerMessage, Shop } from './seller';
 
 let folder: string;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'seller-'));
-  // One file of plain JavaScript starts several times as fast as TypeScript does.
+  // One file of plain JavaScript starts several times as fast as TypeScript.
   await build({
     entryPoints: [join(__dirname, 'seller.ts')],
     outfile: join(folder, 'seller.js'),
@@ -29,7 +29,7 @@ afterEach(() => {
   children.clear();
 });
 
-/** A seller's process, seen from the test. It lives for no longer than the test does, and serves one shop after the other. */
+/** A seller process. It ends with the test, and serves one shop after the other. */
 export class Seller {
   readonly #child: ChildProcess;
   readonly #ready: Promise<unknown>;
@@ -37,13 +37,13 @@ export class Seller {
   constructor() {
     this.#child = fork(join(folder, 'seller.js'), { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
     children.add(this.#child);
-    // A test that has failed does not wait for what it has left.
+    // A failed test does not wait for the processes that it has left.
     this.#child.unref();
     this.#child.channel?.unref();
     this.#ready = once(this.#child, 'message');
   }
 
-  async open(shop: Shop, listener: (news: Exclude<News, 'ready'>) => void): Promise<void> {
+  async open(shop: Shop, listener: (news: Exclude<SellerMessage, 'ready'>) => void): Promise<void> {
     await this.#ready;
     this.#child.removeAllListeners('message');
     this.#child.on('message', listener);
@@ -62,6 +62,6 @@ export class Seller {
   }
 
   #send(message: Message): void {
-    this.#child.send(message, () => {}); // an error means that it is dead, which the test knows
+    this.#child.send(message, () => {}); // an error means that it was killed by the test
   }
 }

@@ -11,7 +11,7 @@ describe('split', () => {
     expect(split(5, 1)).toEqual([5]);
   });
 
-  it('loses nothing, and its shares differ by at most one, whatever the total', async () => {
+  it('distributes any total completely, in shares that differ by at most one', async () => {
     await assert(
       property(
         integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),

@@ -5,9 +5,9 @@ import { expect, it } from '@jest/globals';
 import { Database } from 'node-sqlite3-wasm';
 import { Shop } from '../../scripts/examples/segmented-sql';
 import { createRealClient, describeReal } from '../support/redis';
-import { createRegistry } from '../support/witness';
+import { createRegistry } from '../support/test-registry';
 
-it('runs, and sells what there is', async () => {
+it('runs and sells its stock', async () => {
   const script = join(__dirname, '../../scripts/examples/segmented-sql.ts');
   const { REDIS_URL: _, ...env } = process.env;
   const { stdout } = await promisify(execFile)('node', ['-r', require.resolve('esbuild-register'), script], { env });
@@ -17,7 +17,7 @@ it('runs, and sells what there is', async () => {
     .map(Number) as [number, number, number];
   expect(served).toBeLessThan(60);
   expect(sold + left).toBe(100);
-  // Sixty orders for 150 pieces: what is left at the end is too little for the largest of them.
+  // Sixty orders for 150 pieces: the remaining pieces are too few for the largest order.
   expect(left).toBeLessThan(4);
 });
 
@@ -30,18 +30,18 @@ describeReal('its shop', () => {
     return { shop, db, nameOf };
   };
 
-  it('serves an order that is larger than what any segment has', async () => {
+  it('serves an order that is larger than each segment', async () => {
     const { shop } = await openShop();
-    expect(shop.books()).toEqual({ left: [4, 3, 3], sold: 0 });
+    expect(shop.totals()).toEqual({ left: [4, 3, 3], sold: 0 });
     expect(await shop.order('somebody', 9)).toBe(true);
     expect(await shop.order('somebody', 2)).toBe(false);
-    expect(shop.books()).toEqual({ left: [0, 0, 1], sold: 9 });
+    expect(shop.totals()).toEqual({ left: [0, 0, 1], sold: 9 });
   });
 
-  it('takes nothing from a segment that a later holder has written to', async () => {
+  it('rejects a write to a segment that a later holder has written to', async () => {
     const { shop, db } = await openShop();
     db.run('UPDATE stock SET fence = ?', 2 ** 53);
     await expect(shop.order('somebody', 1)).rejects.toThrow('later holder');
-    expect(shop.books()).toEqual({ left: [4, 3, 3], sold: 0 });
+    expect(shop.totals()).toEqual({ left: [4, 3, 3], sold: 0 });
   });
 });

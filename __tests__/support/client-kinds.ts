@@ -5,7 +5,7 @@ import { startCluster } from './cluster';
 import { createEmbeddedClient, createRealClient, realRedis, type TestClient } from './redis';
 import { startSentinel } from './sentinel';
 
-/** What the tests do to a Redis behind the back of the locks. */
+/** Direct access to the Redis of the locks. */
 export interface Admin {
   exists(key: string): Promise<number>;
   pTTL(key: string): Promise<number>;
@@ -15,8 +15,8 @@ export interface Admin {
   forgetScripts(): Promise<unknown>;
 }
 
-/** Where the locks of a contract live: two clients of one kind, as of two processes, and an independent connection. */
-export interface Site {
+/** Two clients of one kind, as of two processes, and an independent connection. */
+export interface ContractClients {
   readonly clients: readonly [RedisClient, RedisClient];
   readonly admin: Admin;
   close(): Promise<void>;
@@ -24,9 +24,8 @@ export interface Site {
 
 export interface ClientKind {
   readonly name: string;
-  /** Left out where there is no real Redis. */
-  readonly needsRealRedis: boolean;
-  open(): Promise<Site>;
+  readonly server: 'real' | 'embedded';
+  open(): Promise<ContractClients>;
 }
 
 interface Connectable {
@@ -42,31 +41,31 @@ async function opened<T extends Connectable>(client: T): Promise<T> {
 
 export const redis6Client: ClientKind = {
   name: 'a redis 6 client',
-  needsRealRedis: true,
-  open: () => siteOf(() => createRealClient(), createRealClient()),
+  server: 'real',
+  open: () => clientsOf(() => createRealClient(), createRealClient()),
 };
 
 export const embeddedClient: ClientKind = {
   name: 'a redis 6 client on js-redis-server',
-  needsRealRedis: false,
-  open: () => siteOf(() => createEmbeddedClient(), createEmbeddedClient()),
+  server: 'embedded',
+  open: () => clientsOf(() => createEmbeddedClient(), createEmbeddedClient()),
 };
 
 export const redis6Pool: ClientKind = {
   name: 'a redis 6 pool',
-  needsRealRedis: true,
-  open: () => siteOf(() => opened(createClientPool(realRedis, { minimum: 2, maximum: 8 })), createRealClient()),
+  server: 'real',
+  open: () => clientsOf(() => opened(createClientPool(realRedis, { minimum: 2, maximum: 8 })), createRealClient()),
 };
 
 export const redis5Client: ClientKind = {
   name: 'a redis 5 client',
-  needsRealRedis: true,
-  open: () => siteOf(() => opened(createClient5(plainly(realRedis))), createRealClient()),
+  server: 'real',
+  open: () => clientsOf(() => opened(createClient5(plainly(realRedis))), createRealClient()),
 };
 
 export const redis6Cluster: ClientKind = {
   name: 'a redis 6 cluster of three masters',
-  needsRealRedis: true,
+  server: 'real',
   async open() {
     const cluster = await startCluster();
     const [first, second, admin] = await Promise.all([cluster.connect(), cluster.connect(), cluster.connect()]);
@@ -90,7 +89,7 @@ export const redis6Cluster: ClientKind = {
 
 export const redis6Sentinel: ClientKind = {
   name: 'a redis 6 sentinel',
-  needsRealRedis: true,
+  server: 'real',
   async open() {
     const sentinel = await startSentinel();
     const [first, second] = await Promise.all([sentinel.connect(), sentinel.connect()]);
@@ -107,15 +106,15 @@ export const redis6Sentinel: ClientKind = {
   },
 };
 
-/** The types of the two majors' options are not the same; what ours name is. */
+/** The option types of redis 5 and 6 differ, but not in the options used here. */
 function plainly(options: RedisClientOptions | undefined): Parameters<typeof createClient5>[0] {
   return options as Parameters<typeof createClient5>[0];
 }
 
-async function siteOf(
+async function clientsOf(
   create: () => Promise<RedisClient & { destroy(): void }>,
   connecting: Promise<TestClient>,
-): Promise<Site> {
+): Promise<ContractClients> {
   const [first, second, admin] = await Promise.all([create(), create(), connecting]);
   return {
     clients: [first, second],
@@ -136,7 +135,7 @@ function adminOf(client: TestClient): Admin {
   };
 }
 
-/** An independent client for an oracle, whatever the locks use. */
+/** An independent plain client for an oracle. */
 export function createOracleClient(kind: ClientKind): Promise<TestClient> {
-  return kind.needsRealRedis ? createRealClient() : createEmbeddedClient();
+  return kind.server === 'real' ? createRealClient() : createEmbeddedClient();
 }

@@ -1,4 +1,4 @@
-import { clock, MAX_DELAY } from '../../lib/clock';
+import { clock, MAX_DELAY } from '../../lib/internal/clock';
 
 interface FakeTimer {
   readonly due: number;
@@ -8,11 +8,11 @@ interface FakeTimer {
 
 const real = { ...clock };
 
-/** Takes the place of the library's clock until `restore`: time passes only by `advance`. */
+/** Replaces the library's clock until `restore`: time passes only by `advance`. */
 export class FakeClock {
   now = 1_000;
   wallNow = 1_700_000_000_000;
-  /** Delays that were asked of a timer. */
+  /** The delays of all timers that were set. */
   readonly delays: number[] = [];
   readonly #timers = new Map<object, FakeTimer>();
 
@@ -21,7 +21,7 @@ export class FakeClock {
     clock.wallNow = () => this.wallNow;
     clock.setTimeout = (callback, ms) => {
       this.delays.push(ms);
-      // As Node does: a delay that is too long becomes 1 ms.
+      // Node sets a delay that is too long to 1 ms.
       const delay = ms > MAX_DELAY ? 1 : Math.max(1, ms);
       const timer: FakeTimer = { due: this.now + delay, callback, isUnreferenced: false };
       const handle = {
@@ -43,12 +43,12 @@ export class FakeClock {
     return this.#timers.size;
   }
 
-  /** Those of them that keep the process alive. */
+  /** Pending timers that keep the process alive. */
   get keepingAlive(): number {
     return [...this.#timers.values()].filter((timer) => !timer.isUnreferenced).length;
   }
 
-  /** Lets `ms` pass on both clocks, and what is due happen, in order, with everything that follows from it at once. */
+  /** Advances both clocks by `ms` and runs the timers that become due, in order, each followed by its promise jobs. */
   async advance(ms: number): Promise<void> {
     const end = this.now + ms;
     for (;;) {
@@ -73,7 +73,7 @@ export class FakeClock {
   }
 }
 
-/** Everything that follows from promises alone has happened. */
+/** Resolves after all pending promise jobs. */
 function settled(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

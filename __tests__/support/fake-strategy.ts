@@ -1,4 +1,4 @@
-import { clock, reliableUntil } from '../../lib/clock';
+import { clock, reliableUntil } from '../../lib/internal/clock';
 import type { Claim, Grant, LockStrategy, Ownership, Released, Renewal } from '../../lib/strategies/strategy';
 
 /** One call of `renew`. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 
-/** A cluster node listens at its port and at that port + 10 000 too. */
+/** A cluster node listens on its port and on its port + 10,000. */
 const HIGHEST = 65_535 - 10_000;
 
 /** A free TCP port on loopback, low enough for a node of a cluster. */

@@ -1,18 +1,18 @@
-/** ms between two looks at the clock. */
+/** ms between two measurements. */
 const STEP = 5;
 
 /**
- * Watches how late this process gets its timers: so much may a machine that is busy with other things add to every time
- * that a test measures meanwhile.
+ * Measures how late the timers of this process fire. A busy machine may add that much to any time that a test measures
+ * meanwhile.
  */
 export class Lateness {
   #worst = 0;
-  #lookedAt = performance.now();
-  readonly #timer = setInterval(() => this.#look(), STEP);
+  #measuredAt = performance.now();
+  readonly #timer = setInterval(() => this.#measure(), STEP);
 
-  /** ms, since it was made. */
+  /** The longest delay so far, in ms. */
   get worst(): number {
-    this.#look();
+    this.#measure();
     return this.#worst;
   }
 
@@ -20,9 +20,9 @@ export class Lateness {
     clearInterval(this.#timer);
   }
 
-  #look(): void {
+  #measure(): void {
     const now = performance.now();
-    this.#worst = Math.max(this.#worst, now - this.#lookedAt - STEP);
-    this.#lookedAt = now;
+    this.#worst = Math.max(this.#worst, now - this.#measuredAt - STEP);
+    this.#measuredAt = now;
   }
 }

@@ -3,14 +3,14 @@ import type { EvalOptions, RedisClient } from '../../lib';
 
 type Run = RedisClient['eval'];
 
-/** How the scripts of a spin lock answer. */
+/** Replies of the scripts of a spin lock. */
 export const granted = 1;
 export const released = 1;
 export const refused = (life: number): number[] => [life];
 
 /**
- * The mock that application code would write: a client with `eval` and `evalSha`. Without more, every script answers 1:
- * every lock is free, and every release is of one's own key.
+ * The mock that application code would write: a client with `eval` and `evalSha`. By default every script replies 1:
+ * every lock is free, and every release succeeds.
  */
 export function mockRedis() {
   const evaluate = jest.fn<Run>().mockResolvedValue(1);
@@ -18,23 +18,23 @@ export function mockRedis() {
   return {
     eval: evaluate,
     evalSha: evaluateSha,
-    /** Commands so far, EVALSHA and EVAL together. */
+    /** Number of commands, EVALSHA and EVAL together. */
     get sent(): number {
       return evaluate.mock.calls.length + evaluateSha.mock.calls.length;
     },
-    /** What the commands so far were told, in order. */
+    /** The options of each EVALSHA, in order. */
     get calls(): (EvalOptions | undefined)[] {
       return evaluateSha.mock.calls.map(([, options]) => options);
     },
   };
 }
 
-/** An answer that never comes. */
+/** A reply that never arrives. */
 export function silence(): Promise<never> {
   return new Promise(() => {});
 }
 
-/** What a server says that does not know a script. */
+/** The error of a server that has not loaded a script. */
 export function noScript(): Error {
   return new Error('NOSCRIPT No matching script. Please use EVAL.');
 }

@@ -3,7 +3,7 @@ import { startMonitor } from './monitor';
 import { createRealClient, describeReal, uniqueKey } from './redis';
 
 describeReal('startMonitor', () => {
-  it('records what the server carries out, inside scripts too, with the arguments as they were sent', async () => {
+  it('records all commands, also in scripts, with their exact arguments', async () => {
     const client = await createRealClient();
     const monitor = await startMonitor();
     const key = uniqueKey();

@@ -6,25 +6,25 @@ import { until } from './until';
 export interface MonitoredCommand {
   readonly name: string;
   readonly args: readonly string[];
-  /** `lua` for a call inside a script, else the address of the client. */
+  /** `lua` for a call in a script, else the address of the client. */
   readonly source: string;
 }
 
 export interface Monitor {
-  /** What the server has carried out since the start, or since `clear`. */
+  /** The commands executed since the start, or since `clear`. */
   readonly commands: readonly MonitoredCommand[];
-  /** Waits until everything that was carried out before this call is in `commands`. */
+  /** Waits until all commands executed before this call are in `commands`. */
   settle(): Promise<void>;
   clear(): void;
   stop(): void;
 }
 
-/** Records every command that a real Redis carries out: what was really sent, and how often. */
+/** Records every command that a real Redis executes. */
 export async function startMonitor(options: RedisClientOptions = {}): Promise<Monitor> {
-  const tap = await createRealClient(options);
+  const listener = await createRealClient(options);
   const marker = await createRealClient(options);
   const commands: MonitoredCommand[] = [];
-  await tap.monitor((line) => commands.push(parse(String(line))));
+  await listener.monitor((line) => commands.push(parse(String(line))));
   return {
     commands,
     async settle() {
@@ -37,7 +37,7 @@ export async function startMonitor(options: RedisClientOptions = {}): Promise<Mo
       commands.length = 0;
     },
     stop() {
-      tap.destroy();
+      listener.destroy();
       marker.destroy();
     },
   };

@@ -1,24 +1,24 @@
 import { type TestClient, uniqueKey } from './redis';
 
 /**
- * Judges mutual exclusion from outside: it counts in Redis who is inside, over a connection that no lock uses. What it
- * sees it writes down and does not throw, since the code under test might swallow it.
+ * Checks mutual exclusion independently: it counts the callers inside in Redis, over its own connection. It records
+ * violations and does not throw, because the code under test might swallow an error.
  */
 export class Oracle {
   readonly violations: string[] = [];
-  /** Sections that were entered. */
+  /** Number of sections entered. */
   entered = 0;
   readonly #client: TestClient;
   readonly #inside = uniqueKey('inside');
   #lastToken = 0;
 
-  /** Everyone who wants the same lock shares one oracle, or gives each of several oracles the same `inside` key. */
+  /** All users of one lock share one oracle, or several oracles with the same `inside` key. */
   constructor(client: TestClient, inside?: string) {
     this.#client = client;
     if (inside) this.#inside = inside;
   }
 
-  /** Runs the body as a section that must be alone. */
+  /** Runs the body as a section that must not overlap another. */
   async section<T>(body: () => T | PromiseLike<T>): Promise<T> {
     const before = await this.#client.incr(this.#inside);
     this.entered += 1;
@@ -31,7 +31,7 @@ export class Oracle {
     }
   }
 
-  /** A store that checks fencing tokens: refuses one that is not above the last. */
+  /** A write to a store that checks fencing tokens: each must be greater than the last. */
   write(token: number | undefined): void {
     if (token === undefined || token <= this.#lastToken)
       this.violations.push(`token ${token} after ${this.#lastToken}`);

@@ -11,17 +11,17 @@ import { FaultyProxy } from './proxy';
 import type { TestClient } from './redis';
 import { until } from './until';
 
-/** `describe` for what needs a server of its own, to freeze, kill or starve it; left out where none can be started. */
+/** `describe` for tests that freeze, kill or starve their own server; skipped where none can be started. */
 export const describePrivate = findRedisBinary() ? describe : describe.skip;
 
 export type ClientOptions = Omit<RedisClientOptions, 'socket'> & { reconnectStrategy?: number | false };
 
-/** What every kind of client has: what a lock needs, and an end. */
+/** What all kinds of client have in common. */
 export type AnyClient = RedisClient & { destroy(): void };
 
 const ended: (() => Promise<void> | void)[] = [];
 
-/** For whatever must not outlive the tests of the file: ended in reverse order. */
+/** Registers a cleanup for the end of the file's tests; cleanups run in reverse order. */
 export function atTheEnd(end: () => Promise<void> | void): void {
   ended.push(end);
 }
@@ -30,7 +30,7 @@ afterAll(async () => {
   for (const end of ended.splice(0).reverse()) await end();
 });
 
-/** A server of the test's own. It can be killed, and started again on the same address and files. */
+/** A private server that can be killed and started again with the same address and files. */
 export class PrivateRedis {
   readonly #dir: string;
   readonly #args: readonly string[];
@@ -61,7 +61,7 @@ export class PrivateRedis {
     return this.#dir;
   }
 
-  /** It keeps its connections and its memory, and does nothing. */
+  /** SIGSTOP: the server keeps its connections and its data, and does nothing. */
   freeze(): void {
     this.#server.kill('SIGSTOP');
   }
@@ -70,10 +70,10 @@ export class PrivateRedis {
     this.#server.kill('SIGCONT');
   }
 
-  /** Kill -9; resolves when the process is gone. */
+  /** Sends SIGKILL; resolves when the process has ended. */
   async kill(): Promise<void> {
     const server = this.#server;
-    // `stop` fails in the moment in which the process is gone and its parent does not know it yet.
+    // `stop` fails between the end of the process and the notification of its parent.
     const isGone = () =>
       server.stop().then(
         () => true,
@@ -84,26 +84,26 @@ export class PrivateRedis {
     await until(isGone);
   }
 
-  /** Starts it again after `kill`, on the same address; what its files do not tell is forgotten. */
+  /** Starts it again after `kill`, on the same address, with the data of its files only. */
   async revive(...args: string[]): Promise<void> {
     this.#server = await startRedis({ dir: this.#dir, args: [...this.#args, ...args] });
     this.#killed = false;
   }
 
-  /** A proxy in front of it, stopped when the tests of the file are over. */
+  /** A proxy in front of the server, stopped at the end of the file's tests. */
   async proxy(): Promise<FaultyProxy> {
     const proxy = await FaultyProxy.start(this.address);
     atTheEnd(() => proxy.stop());
     return proxy;
   }
 
-  /** A connected plain client, destroyed when the tests of the file are over. */
+  /** A connected plain client, destroyed at the end of the file's tests. */
   connect(options: ClientOptions = {}): Promise<TestClient> {
     return connectTo(this.address, options);
   }
 }
 
-/** A connected plain client, destroyed when the tests of the file are over. It reconnects every few ms. */
+/** A connected plain client, destroyed at the end of the file's tests. It reconnects every few ms. */
 export async function connectTo(
   address: RedisAddress,
   { reconnectStrategy = 5, ...options }: ClientOptions = {},
@@ -113,7 +113,7 @@ export async function connectTo(
   return client;
 }
 
-/** The kinds of client that meet a single Redis, each with its own way to fail. */
+/** The kinds of client for a single Redis; each fails in its own way. */
 export const clientKinds = {
   'a client': connectTo,
   'a pool': async (address: RedisAddress): Promise<AnyClient> => {
@@ -135,7 +135,7 @@ export type ClientKind = keyof typeof clientKinds;
 
 export const CLIENT_KINDS = Object.keys(clientKinds) as ClientKind[];
 
-/** Without a listener, an error of a connection would end the process. */
+/** Without an error listener, a connection error would end the process. */
 function quiet<T extends { on(event: 'error', listener: () => void): unknown; destroy(): unknown; isOpen: boolean }>(
   client: T,
 ): T {

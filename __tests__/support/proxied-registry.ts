@@ -2,10 +2,10 @@ import type { RedisLockRegistryOptions } from '../../lib';
 import { connectTo, type PrivateRedis } from './private-redis';
 import type { FaultyProxy } from './proxy';
 import type { TestClient } from './redis';
-import { createRegistry, type WitnessedRegistry } from './witness';
+import { createRegistry, type TestRegistry } from './test-registry';
 
 /** A registry as of a separate process, with one proxy for its commands and one for the messages it receives. */
-export interface ProxiedRegistry extends WitnessedRegistry {
+export interface ProxiedRegistry extends TestRegistry {
   readonly client: TestClient;
   readonly subscriber: TestClient;
   readonly commands: FaultyProxy;

@@ -27,7 +27,7 @@ describeReal('FaultyProxy', () => {
     const first = client.incr(key);
     await until(async () => (await direct.get(key)) === '1');
     expect(performance.now() - sent).toBeLessThan(200);
-    await until(() => proxy.replies.bytes > before); // the delay of a reply is decided when it is read
+    await until(() => proxy.replies.bytes > before); // the delay of a reply is fixed when it is read
     proxy.replies.delay = 0;
     const second = client.incr(key);
     expect(await Promise.race([second.then(() => 'second'), first.then(() => 'first')])).toBe('first');
@@ -35,7 +35,7 @@ describeReal('FaultyProxy', () => {
     expect([await first, await second]).toEqual([1, 2]);
   });
 
-  it('holds replies until it is told to deliver them', async () => {
+  it('holds replies until `hold` is false again', async () => {
     const key = uniqueKey();
     let settled = false;
     proxy.replies.hold = true;
@@ -48,7 +48,7 @@ describeReal('FaultyProxy', () => {
     expect(await reply).toBe(1);
   });
 
-  it('loses a request: reset, not carried out', async () => {
+  it('loses a request: a reset, and no execution', async () => {
     const key = uniqueKey();
     const lost = proxy.loseRequest(key);
     await expect(client.incr(key)).rejects.toThrow();
@@ -58,7 +58,7 @@ describeReal('FaultyProxy', () => {
     expect(proxy.connections).toBe(2);
   });
 
-  it('loses a reply: carried out, then reset', async () => {
+  it('loses a reply: an execution, then a reset', async () => {
     const key = uniqueKey();
     const lost = proxy.loseReply(key);
     await client.ping();
@@ -67,7 +67,7 @@ describeReal('FaultyProxy', () => {
     expect(await direct.get(key)).toBe('1');
   });
 
-  it('is a black hole, and ends by a reset', async () => {
+  it('swallows everything as a black hole, until a reset', async () => {
     const key = uniqueKey();
     proxy.blackHole = true;
     const before = proxy.requests.bytes;
@@ -79,7 +79,7 @@ describeReal('FaultyProxy', () => {
     expect(await direct.exists(key)).toBe(0);
   });
 
-  it('passes single bytes', async () => {
+  it('can write single bytes', async () => {
     proxy.requests.bytewise = true;
     proxy.replies.bytewise = true;
     expect(await client.echo('a longer text with \u00e4\u00f6\u00fc')).toBe('a longer text with \u00e4\u00f6\u00fc');

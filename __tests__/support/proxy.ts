@@ -3,17 +3,17 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { RedisAddress } from '../../scripts/redis';
 
-/** What happens to the bytes that go one way. Changes apply to what arrives from then on. */
+/** What happens to the bytes of one direction. Changes apply to chunks that arrive later. */
 export class Direction {
-  /** ms that every chunk is late; the order stays. */
+  /** ms of delay for every chunk, in order. */
   delay = 0;
-  /** Nothing arrives any more, the end of the connection neither: a black hole. */
+  /** A black hole: drops everything, also the end of the connection. */
   swallow = false;
-  /** Nothing arrives until this is false again; then all of it does. */
+  /** Holds everything back until this is false again. */
   hold = false;
-  /** One byte per write. */
+  /** Writes single bytes. */
   bytewise = false;
-  /** Bytes that came in, delivered or not. */
+  /** Bytes received, delivered or not. */
   bytes = 0;
 }
 
@@ -28,7 +28,7 @@ interface Link {
   readonly server: Socket;
 }
 
-/** A TCP proxy on loopback in front of a Redis, for making networks fail. Let clients connect to `address`. */
+/** A TCP proxy on loopback in front of a Redis that simulates network faults. Clients connect to `address`. */
 export class FaultyProxy {
   readonly requests = new Direction();
   readonly replies = new Direction();
@@ -59,15 +59,15 @@ export class FaultyProxy {
     return this.#links.size;
   }
 
-  /** Swallows everything, both ways. */
+  /** Drops everything in both directions. */
   set blackHole(on: boolean) {
     this.requests.swallow = on;
     this.replies.swallow = on;
   }
 
-  /** Refuses new connections, as a closed port does. Those that are open stay. */
+  /** Refuses new connections, as a closed port does. Open connections stay open. */
   refuse(): void {
-    // `close` calls back only when the open connections are gone too; the port is closed at once.
+    // `close` calls back after all connections have ended; the port is closed at once.
     if (this.#listener.listening) this.#listener.close();
   }
 
@@ -78,17 +78,17 @@ export class FaultyProxy {
     this.#port = (this.#listener.address() as AddressInfo).port;
   }
 
-  /** Resets all connections that are open now. */
+  /** Resets all open connections. */
   reset(): void {
     for (const link of this.#links) this.#reset(link);
   }
 
-  /** The next request with `match` in it does not reach the server; its connection is reset. Resolves when done. */
+  /** Drops the next request that contains `match` and resets its connection. Resolves after the reset. */
   loseRequest(match = ''): Promise<void> {
     return this.#lose('request', match);
   }
 
-  /** The next request with `match` in it is carried out; in place of its reply comes a reset. Resolves when done. */
+  /** Lets the next request that contains `match` be executed and resets the connection in place of its reply. */
   loseReply(match = ''): Promise<void> {
     return this.#lose('reply', match);
   }
@@ -133,7 +133,7 @@ export class FaultyProxy {
     }
   }
 
-  /** Chunks wait in one queue for each connection and way, so that no delay can change their order. */
+  /** Chunks wait in one queue for each connection and direction, so that no delay changes their order. */
   #carry(from: Socket, to: Socket, direction: Direction, mayPass: (chunk: Buffer) => boolean): void {
     let queue = Promise.resolve();
     const enqueue = (deliver: () => Promise<void> | void) => {

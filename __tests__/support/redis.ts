@@ -7,7 +7,7 @@ export type TestClient = ReturnType<typeof createClient>;
 
 const { TEST_REDIS_URL, TEST_REDIS_SOCKETS, TEST_EMBEDDED_URLS, JEST_WORKER_ID } = process.env;
 
-/** Each worker of the test run has servers of its own. */
+/** Each worker of the test run has its own servers. */
 function ofThisWorker(servers: string | undefined): string | undefined {
   return servers?.split(',')[Number(JEST_WORKER_ID) - 1];
 }
@@ -21,11 +21,16 @@ export const realRedis: RedisClientOptions | undefined = TEST_REDIS_URL
     ? { socket: { path: socketPath, tls: false } }
     : undefined;
 
-/** How to reach js-redis-server, which every run has. */
-export const embeddedRedis: RedisClientOptions = parse(ofThisWorker(TEST_EMBEDDED_URLS) as string);
+const embeddedUrl = ofThisWorker(TEST_EMBEDDED_URLS);
 
-/** `describe` for what only a real Redis can show; left out, and counted as skipped, where there is none. */
+/** How to reach js-redis-server; undefined where it could not be installed. */
+export const embeddedRedis: RedisClientOptions | undefined = embeddedUrl ? parse(embeddedUrl) : undefined;
+
+/** `describe` for tests that need a real Redis; skipped where there is none. */
 export const describeReal = realRedis ? describe : describe.skip;
+
+/** `describe` for tests on js-redis-server; skipped where it could not be installed. */
+export const describeEmbedded = embeddedRedis ? describe : describe.skip;
 
 /** A connected client of the real Redis, closed when the tests of the file are over. */
 export function createRealClient(options: RedisClientOptions = {}): Promise<TestClient> {
@@ -35,15 +40,16 @@ export function createRealClient(options: RedisClientOptions = {}): Promise<Test
 
 /** A connected client of js-redis-server, closed when the tests of the file are over. */
 export function createEmbeddedClient(options: RedisClientOptions = {}): Promise<TestClient> {
+  if (!embeddedRedis) throw new Error('This test needs js-redis-server: put it into describeEmbedded');
   return connect(embeddedRedis, options);
 }
 
-/** The Redis may be somebody's own (REDIS_URL), and all files share it, so no test may use a fixed name. */
+/** A key that no other test uses: all files share one Redis, which may be the developer's own (REDIS_URL). */
 export function uniqueKey(name = 'key'): string {
   return `redis-lock-registry-test:${randomUUID()}:${name}`;
 }
 
-/** Where the server listens, for a proxy in front of it. */
+/** The address of the server, for a proxy in front of it. */
 export function addressOf(server: RedisClientOptions | undefined): RedisAddress {
   return server?.socket as RedisAddress;
 }
@@ -57,19 +63,19 @@ afterAll(() => {
 
 async function connect(server: RedisClientOptions, options: RedisClientOptions): Promise<TestClient> {
   const client: TestClient = createClient({ ...server, ...options, socket: chooseSocket(server, options) });
-  client.on('error', () => {}); // without a listener a cut connection, as in tests of faults, ends the process
+  client.on('error', () => {}); // without a listener, a cut connection would end the process
   clients.add(client);
   await client.connect();
   return client;
 }
 
-/** An address of the test's own, such as that of a proxy, takes the place of the server's. */
+/** An address that the test gives, such as that of a proxy, replaces the server's. */
 function chooseSocket(server: RedisClientOptions, { socket }: RedisClientOptions) {
   const elsewhere = socket && ('port' in socket || 'path' in socket);
   return (elsewhere ? socket : { ...server.socket, ...socket }) as NonNullable<RedisClientOptions['socket']>;
 }
 
-/** Not left to node-redis, which lets a URL overrule any other address. */
+/** Parsed here because node-redis lets a URL overrule any other address. */
 function parse(url: string): RedisClientOptions {
   const { protocol, hostname, port, username, password, pathname } = new URL(url);
   const address = { host: hostname, port: Number(port || 6379) };

@@ -13,7 +13,7 @@ export type TestSentinel = ReturnType<typeof newSentinel>;
 
 const NAME = 'locks';
 
-/** For a proxy in front of a node: where clients are to find the node `host:port`. */
+/** Maps `host:port` of a node to the address of a proxy in front of it. */
 export type NodeAddresses = Record<string, { host: string; port: number }>;
 
 function newSentinel(port: number, nodeAddressMap: NodeAddresses = {}) {
@@ -32,19 +32,19 @@ function isListening(port: number): Promise<boolean> {
   });
 }
 
-export interface SentinelSite {
+export interface SentinelServers {
   readonly master: { host: string; port: number };
   connect(addresses?: NodeAddresses): Promise<TestSentinel>;
   stop(): Promise<void>;
 }
 
-/** Starts one master, and one sentinel that watches it. */
-export async function startSentinel(): Promise<SentinelSite> {
+/** Starts one master and one sentinel. */
+export async function startSentinel(): Promise<SentinelServers> {
   const [masterPort, port] = [await freePort(), await freePort()];
   const master = { host: '127.0.0.1', port: masterPort };
   const server = await startRedis({ port: masterPort });
   const dir = await mkdtemp(join(tmpdir(), 'sentinel-'));
-  const settings = join(dir, 'sentinel.conf'); // a sentinel insists on a file, which it rewrites
+  const settings = join(dir, 'sentinel.conf'); // a sentinel requires a file, which it rewrites
   await writeFile(
     settings,
     `port ${port}\nbind 127.0.0.1\ndir ${dir}\nsentinel monitor ${NAME} 127.0.0.1 ${masterPort} 1\n`,

@@ -1,6 +1,6 @@
 import type { RedisClient, RedisCommands } from '../../lib';
 
-/** A client that counts the commands that pass through it, whatever kind it is. */
+/** Wraps any kind of client and counts its commands. */
 export interface SpiedClient extends RedisClient {
   readonly sent: number;
 }

@@ -1,8 +1,8 @@
-// Taken before a test can replace them by fake timers.
+// Captured before a test can install fake timers.
 const { setTimeout: realSetTimeout } = globalThis;
 const now = performance.now.bind(performance);
 
-/** Waits until the condition answers with something true, and answers with it; rejects when `within` ms are over. */
+/** Resolves to the first truthy result of the condition; rejects after `within` ms. */
 export async function until<T>(
   condition: () => T | PromiseLike<T>,
   { within = 2_000 }: { within?: number } = {},

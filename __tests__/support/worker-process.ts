@@ -4,13 +4,13 @@ import { afterEach } from '@jest/globals';
 
 const children = new Set<ChildProcess>();
 
-// Not left to the tests, which may fail before they come to it: a child keeps Jest alive.
+// A failing test may not reach its own cleanup, and a child process keeps Jest alive.
 afterEach(() => {
   for (const child of children) child.kill('SIGKILL');
   children.clear();
 });
 
-/** One worker process, seen from the test. It says what state it is in, and lives for no longer than the test does. */
+/** A worker process of one test, which reports its state. It is killed at the end of the test. */
 export class WorkerProcess<Report extends { readonly state: string }> {
   protected readonly child: ChildProcess;
   protected readonly exited: Promise<unknown[]>;
@@ -26,13 +26,13 @@ export class WorkerProcess<Report extends { readonly state: string }> {
     this.#reports = on(this.child, 'message', { close: ['exit', 'disconnect'] });
   }
 
-  /** Gives it its job; resolves when it is on it. */
+  /** Sends the job; resolves when the worker has started it. */
   protected async assign(job: object): Promise<void> {
     this.child.send(job as Serializable);
     await this.next('working');
   }
 
-  /** Its report when it is in this state; those before it are passed over. */
+  /** The next report of this state; other reports before it are skipped. */
   async next<State extends Report['state']>(state: State): Promise<Extract<Report, { state: State }>> {
     for (;;) {
       const { value, done } = await this.#reports.next();
@@ -42,7 +42,7 @@ export class WorkerProcess<Report extends { readonly state: string }> {
     }
   }
 
-  /** SIGKILL; resolves when it is dead. */
+  /** Sends SIGKILL; resolves when the process has ended. */
   async kill(): Promise<void> {
     this.child.kill('SIGKILL');
     await this.exited;

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { type LockOptions, type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import { mockRedis } from '../support/mock-redis';
 
-/** As plain JavaScript would call it. */
+/** Without types, as plain JavaScript calls it. */
 const untyped = <T>(value: unknown): T => value as T;
 
 const tooLong = 2 ** 31;
@@ -101,7 +101,7 @@ describe('the constructor', () => {
 
   it.each([0, 0.5, Number.POSITIVE_INFINITY])('takes a handOver of %p', (handOver) => expectAcceptance({ handOver }));
 
-  it('takes undefined for an option that is not given', () => {
+  it('treats undefined as an option that is not given', () => {
     expectAcceptance({ expireAfter: undefined, lockType: undefined, onWarning: undefined });
   });
 
@@ -128,7 +128,7 @@ describe('obtain', () => {
   });
 });
 
-describe('taking a lock', () => {
+describe('acquiring a lock', () => {
   const badOptions = [
     ...badDurations.map(([value, kind, quoted]) => ['ttl', value, kind, quoted] as const),
     ...notNumbers.map(([value, kind, quoted]) => ['waitTime', value, kind, quoted] as const),
@@ -168,7 +168,7 @@ describe('taking a lock', () => {
     expect(redis.sent).toBe(0);
   });
 
-  it('refuses a task that is no function, before it takes the lock', async () => {
+  it('refuses a task that is not a function, before it acquires the lock', async () => {
     const redis = mockRedis();
     const registry = new RedisLockRegistry(redis, { registryKey: 'orders' });
     await expect(registry.run('42', untyped<() => void>('task'))).rejects.toThrow(TypeError);

@@ -17,7 +17,7 @@ afterEach(async () => {
   await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
 });
 
-it('sends two commands for an uncontended lock and unlock: one to take it, one to give it back', async () => {
+it('sends two commands for an uncontended lock and unlock: an acquisition and a release', async () => {
   const redis = mockRedis();
   const lease = await registryOn(redis).obtain('42').lock();
   expect(redis.sent).toBe(1);
@@ -27,18 +27,18 @@ it('sends two commands for an uncontended lock and unlock: one to take it, one t
   const [taken, givenBack] = redis.calls;
   expect(taken?.keys).toEqual(['orders:42']);
   expect(givenBack?.keys).toEqual(['orders:42']);
-  // What is given back is what was taken.
+  // The release names the acquired key and owner.
   expect(givenBack?.arguments?.[0]).toBe(taken?.arguments?.[0]);
 });
 
-it('sends nothing until a lock is wanted', () => {
+it('sends nothing before the first acquisition', () => {
   const redis = mockRedis();
   const lock = registryOn(redis).obtain('42');
   expect(lock.isAcquiredInThisProcess).toBe(false);
   expect(redis.sent).toBe(0);
 });
 
-it('sends two commands for a run, and its task sees the lease', async () => {
+it('sends two commands for a run, and passes the lease to its task', async () => {
   const redis = mockRedis();
   expect(await registryOn(redis).run('42', (lease) => lease.key)).toBe('42');
   expect(redis.sent).toBe(2);
@@ -52,7 +52,7 @@ it('sends nothing for a second unlock', async () => {
   expect(redis.sent).toBe(2);
 });
 
-it('sends the script itself once to a server that does not know it', async () => {
+it('sends the script itself once to a server that has not loaded it', async () => {
   const redis = mockRedis();
   redis.evalSha.mockRejectedValueOnce(noScript());
   const registry = registryOn(redis);
@@ -83,13 +83,13 @@ it('makes exactly one attempt for a tryLock', async () => {
   expect(redis.sent).toBe(1);
 });
 
-it('rounds a ttl up to whole milliseconds, since Redis knows no others', async () => {
+it('rounds a ttl up to whole milliseconds, as Redis requires', async () => {
   const redis = mockRedis();
   await registryOn(redis).obtain('42').lock({ ttl: 1_500.4 });
   expect(redis.calls[0]?.arguments?.[1]).toBe('1501');
 });
 
-it('falls back to DEL where UNLINK is not to be had, and remembers it', async () => {
+it('falls back to DEL where UNLINK is not available, and remembers it', async () => {
   const redis = mockRedis();
   const registry = registryOn(redis);
   redis.evalSha.mockResolvedValueOnce(1).mockResolvedValueOnce(2);
@@ -101,17 +101,17 @@ it('falls back to DEL where UNLINK is not to be had, and remembers it', async ()
   expect(releases.map((args) => args.includes('DEL'))).toEqual([false, true, true]);
 });
 
-it('does not take silence for contention: tryLock rejects when Redis does not answer', async () => {
+it('distinguishes silence from contention: tryLock rejects when Redis does not answer', async () => {
   const redis = mockRedis();
   redis.evalSha.mockImplementation(silence);
   const registry = registryOn(redis, { commandTimeout: 30 });
   await expect(registry.obtain('42').tryLock()).rejects.toThrow(CannotAcquireLockError);
 });
 
-it('does not take contention for silence: only the last attempt was not answered in time', async () => {
+it('distinguishes contention from silence: only the last attempt was not answered in time', async () => {
   const redis = mockRedis();
   let attempts = 0;
-  // Held, it says, as long as somebody is waiting; what is asked in the last 15 ms is answered too late.
+  // The lock is held during the whole wait; attempts of the last 15 ms are answered too late.
   const start = performance.now();
   redis.evalSha.mockImplementation(async () => {
     attempts += 1;
@@ -122,7 +122,7 @@ it('does not take contention for silence: only the last attempt was not answered
   expect(attempts).toBeGreaterThan(3);
 });
 
-it('rejects at once, with the cause, when Redis refuses for good', async () => {
+it('rejects at once, with the cause, for a permanent error', async () => {
   const redis = mockRedis();
   const cause = new Error('NOPERM this user has no permissions to run the evalsha command');
   redis.evalSha.mockRejectedValue(cause);
@@ -133,7 +133,7 @@ it('rejects at once, with the cause, when Redis refuses for good', async () => {
   expect(redis.sent).toBe(1);
 });
 
-it('asks again while Redis cannot answer, until it can', async () => {
+it('retries during a transient error', async () => {
   const redis = mockRedis();
   redis.evalSha
     .mockRejectedValueOnce(new Error('LOADING Redis is loading the dataset in memory'))
@@ -144,7 +144,7 @@ it('asks again while Redis cannot answer, until it can', async () => {
   expect(new Set(owners).size).toBe(1); // P11: a lost reply must not block its own retry
 });
 
-it('asks a client of node-redis once for commands without a timeout and with replies of its own kind', async () => {
+it('requests once from a node-redis client commands without a timeout and with default reply types', async () => {
   const commands = mockRedis();
   const withCommandOptions = jest.fn(() => commands);
   const client = { ...mockRedis(), withCommandOptions };
@@ -171,7 +171,7 @@ it.each([
   },
 );
 
-it('leaves the client as it was', async () => {
+it('does not change the client', async () => {
   const redis = Object.freeze({ eval: async () => 1, evalSha: async () => 1 });
   await registryOn(redis).run('42', () => undefined);
 });

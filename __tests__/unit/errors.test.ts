@@ -45,7 +45,7 @@ it.each([
   for (const part of parts) expect(error.message).toContain(part);
 });
 
-it('is fresh every time, so that its stack shows who was told', async () => {
+it('is a new instance every time, so that its stack shows the caller', async () => {
   const redis = mockRedis();
   redis.evalSha.mockResolvedValue(refused(60_000));
   const lock = new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42');
@@ -55,7 +55,7 @@ it('is fresh every time, so that its stack shows who was told', async () => {
   expect(told[0]).not.toBe(told[1]);
 });
 
-it('is fresh for everybody who hears of one loss', async () => {
+it('is a new instance for each call that reports one loss', async () => {
   const redis = mockRedis();
   const lease = await new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42').lock({ ttl: 5 });
   await new Promise((resolve) => lease.signal.addEventListener('abort', resolve));

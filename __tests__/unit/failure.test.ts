@@ -4,7 +4,7 @@ import { CommandTimeoutError, isFinal, isNoScript, isServerAnswer, serverErrorCo
 
 class ClientClosedError extends Error {}
 
-/** What waiting may mend, what it does not; whether the server has answered, so that nothing was carried out. */
+/** Which errors are transient, which are final, and whether the server answered, so that nothing was executed. */
 const table: readonly [string, { code: string | undefined; final: boolean; answered: boolean }][] = [
   ['LOADING Redis is loading the dataset in memory', { code: 'LOADING', final: false, answered: true }],
   ['BUSY Redis is busy running a script.', { code: 'BUSY', final: false, answered: true }],
@@ -30,7 +30,7 @@ const table: readonly [string, { code: string | undefined; final: boolean; answe
   ],
   ["ERR unknown command 'EVALSHA'", { code: 'ERR', final: true, answered: true }],
   ["CROSSSLOT Keys in request don't hash to the same slot", { code: 'CROSSSLOT', final: true, answered: true }],
-  // Before Redis 7 an error inside of a script stood behind a preamble.
+  // Before Redis 7, an error in a script had a prefix.
   [
     'ERR Error running script (call to f_4a2): @user_script:2: WRONGTYPE Operation against a key',
     { code: 'WRONGTYPE', final: true, answered: true },
@@ -40,7 +40,7 @@ const table: readonly [string, { code: string | undefined; final: boolean; answe
     { code: 'READONLY', final: false, answered: true },
   ],
   ['-LOADING Redis is loading the dataset in memory', { code: 'LOADING', final: false, answered: true }],
-  // What comes from the client: carried out or not, nobody knows.
+  // Errors of the client: it is unknown whether the command was executed.
   ['Socket closed unexpectedly', { code: undefined, final: false, answered: false }],
   ['connect ECONNREFUSED 127.0.0.1:6379', { code: undefined, final: false, answered: false }],
   ['The client is closed', { code: undefined, final: false, answered: false }],
@@ -58,16 +58,16 @@ describe.each(table)('%s', (message, { code, final, answered }) => {
   });
 });
 
-it('knows NOSCRIPT', () => {
+it('recognises NOSCRIPT', () => {
   expect(isNoScript(new Error('NOSCRIPT No matching script. Please use EVAL.'))).toBe(true);
   expect(isNoScript(new Error('ERR NOSCRIPT'))).toBe(false);
 });
 
-it('takes a closed client for final: nothing will be answered any more', () => {
+it('treats a closed client as final', () => {
   expect(isFinal(new ClientClosedError('The client is closed'))).toBe(true);
 });
 
-it('knows errors of another realm, and is not upset by what is no error at all', () => {
+it('recognises errors of another realm, and accepts values that are not errors', () => {
   expect(isNoScript(runInNewContext("new Error('NOSCRIPT No matching script.')"))).toBe(true);
   for (const thrown of [undefined, null, 'NOSCRIPT text', 42, {}]) {
     expect(isNoScript(thrown)).toBe(false);
@@ -76,7 +76,7 @@ it('knows errors of another realm, and is not upset by what is no error at all',
   }
 });
 
-it('tells how long it waited, keeps the answer that may still come, and never lets it go unhandled', async () => {
+it('reports how long it waited, keeps a late reply, and never leaves it unhandled', async () => {
   const late = Promise.reject(new Error('too late'));
   const error = new CommandTimeoutError(51.4, late);
   expect(error.message).toBe('Redis did not answer within 51 ms');

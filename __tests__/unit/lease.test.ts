@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Lease, type LockWarning, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
-import { MAX_DELAY, reliableUntil, Timer } from '../../lib/clock';
+import { MAX_DELAY, reliableUntil, Timer } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, silence } from '../support/mock-redis';
 
@@ -32,7 +32,7 @@ function open(options: Partial<RedisLockRegistryOptions> = {}): RedisLockRegistr
   return registry;
 }
 
-/** What a renewal script answers: the life of the one key in ms. */
+/** Reply of a renewal script: the ttl of the key in ms. */
 const life = (ms: number): Promise<unknown> => Promise.resolve([ms]);
 
 describe('The arithmetic of a lease', () => {
@@ -45,7 +45,7 @@ describe('The arithmetic of a lease', () => {
     expect(reliableUntil(5_000, ttl) - 5_000).toBeCloseTo(reliable, 2);
   });
 
-  it('has timers of any length, and none for ever', async () => {
+  it('has timers of any length, and none for an infinite ttl', async () => {
     const fired: string[] = [];
     new Timer(3 * MAX_DELAY, () => fired.push('long'));
     new Timer(Number.POSITIVE_INFINITY, () => fired.push('never'));
@@ -71,12 +71,12 @@ describe('A lease', () => {
     return lease;
   }
 
-  it('is made longer by renew, and never shorter (P3)', async () => {
+  it('is extended by renew, and never shortened (P3)', async () => {
     await take({}, 10_000);
     redis.evalSha.mockReturnValueOnce(life(20_000));
     await lease.renew(20_000);
     expect(lease.remaining).toBe(20_000 - 21);
-    // The server says what the life of the key is; a shorter wish changes nothing.
+    // The server replies with the ttl of the key; a shorter ttl changes nothing.
     redis.evalSha.mockReturnValueOnce(life(1_000));
     await lease.renew(1_000);
     expect(lease.remaining).toBe(20_000 - 21);
@@ -101,7 +101,7 @@ describe('A lease', () => {
     expect(lease.remaining).toBe(10_000 - 11 - 4_000);
   });
 
-  it('signals nothing after a clean unlock, whatever a renewal in flight says (P7)', async () => {
+  it('does not abort its signal after a successful unlock, for any reply to a renewal in flight (P7)', async () => {
     await take({ expireAfter: 3_000 });
     let answer: (reply: unknown) => void = () => undefined;
     redis.evalSha.mockReturnValueOnce(
@@ -120,7 +120,7 @@ describe('A lease', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('asks nothing more of Redis after its unlock (P7)', async () => {
+  it('sends nothing after its unlock (P7)', async () => {
     await take({ expireAfter: 3_000 });
     await lease.unlock();
     const sent = redis.sent;
@@ -128,7 +128,7 @@ describe('A lease', () => {
     expect(redis.sent).toBe(sent);
   });
 
-  it('signals once, at the deadline, while Redis is silent and the registry closes behind it (P4)', async () => {
+  it('aborts its signal once, at the deadline, while Redis is silent and the registry closes (P4)', async () => {
     await take({ expireAfter: 3_000, commandTimeout: 500 });
     redis.evalSha.mockImplementation(silence);
     await time.advance(2_990);
@@ -153,7 +153,7 @@ describe('A lease', () => {
     expect(lease.signal.reason).toMatchObject({ reason: 'expired' });
   });
 
-  it('is suspect when the machine was suspended before the answer of its renewal was read (P12)', async () => {
+  it('is unconfirmed when the machine was suspended before the reply to its renewal was read (P12)', async () => {
     await take({}, 10_000);
     let answer: (reply: unknown) => void = () => undefined;
     redis.evalSha.mockReturnValueOnce(
@@ -168,7 +168,7 @@ describe('A lease', () => {
     expect(lease.remaining).toBe(0);
   });
 
-  it('is suspect when the machine was suspended before the answer of its acquisition was read (P12)', async () => {
+  it('is unconfirmed when the machine was suspended before the reply to its acquisition was read (P12)', async () => {
     let answer: (reply: unknown) => void = () => undefined;
     redis.evalSha.mockReturnValueOnce(
       new Promise((resolve) => {
@@ -179,11 +179,11 @@ describe('A lease', () => {
     const taken = taking.catch(() => null);
     time.wallNow += 3_600_000;
     answer(1);
-    // No lease at all would be right too.
+    // No lease at all would be correct too.
     expect((await taken)?.remaining ?? 0).toBe(0);
   });
 
-  it('does not mind a wall clock that drifts slowly (P12)', async () => {
+  it('is not affected by a wall clock that drifts slowly (P12)', async () => {
     await take({}, 60_000);
     for (let i = 0; i < 50; i++) {
       time.wallNow += 1;

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
-import { LocalQueue } from '../../lib/local-queue';
-import type { Turn } from '../../lib/turn';
-import { Wait } from '../../lib/wait';
+import { LocalQueue } from '../../lib/acquire/local-queue';
+import type { Turn } from '../../lib/acquire/turn';
+import { Wait } from '../../lib/acquire/wait';
 
 const TTL = 1_000;
 

@@ -1,8 +1,8 @@
 import { expect, it } from '@jest/globals';
 import * as api from '../../lib';
 
-/** What a caller may depend on. A change here is a change of the version. */
-it('is just this', () => {
+/** The exports that applications depend on. A change here changes the version. */
+it('consists of these exports', () => {
   expect(Object.keys(api).sort()).toEqual([
     'CannotAcquireLockError',
     'LockError',
@@ -18,7 +18,7 @@ it('is just this', () => {
   ]);
 });
 
-it('gives a class for a token of dependency injection, which one of another kind may extend', async () => {
+it('has an abstract class as a dependency injection token, which other implementations can extend', async () => {
   class InMemoryRegistry extends api.LockRegistry {
     obtain(key: string): api.DistributedLock {
       return { key, run: async (task) => task({ key } as api.Lease) } as api.DistributedLock;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
-import { clock } from '../../lib/clock';
+import { clock } from '../../lib/internal/clock';
 import { Redis } from '../../lib/redis/client';
 import { CommandTimeoutError } from '../../lib/redis/failure';
 import { Script } from '../../lib/redis/script';
@@ -54,7 +54,7 @@ it('has one timer for all commands in flight, and rejects each at its own deadli
   expect(time.pending).toBe(0);
 });
 
-it('meets a deadline also when the timer of an earlier command was taken away, as by the end of fake timers', async () => {
+it('meets a deadline also when the timer of an earlier command disappeared, as at the end of fake timers', async () => {
   const redis = mockRedis();
   redis.evalSha.mockImplementation(silence).mockResolvedValueOnce('answer');
   const commands = new Redis(redis, 5_000);
@@ -67,7 +67,7 @@ it('meets a deadline also when the timer of an earlier command was taken away, a
   await rejected;
 });
 
-it('keeps no process alive when Redis has answered, or failed', async () => {
+it('does not keep the process alive after a reply or an error', async () => {
   const redis = mockRedis();
   redis.evalSha.mockResolvedValueOnce('answer').mockRejectedValueOnce(new Error('ERR no'));
   const commands = new Redis(redis, 5_000);
@@ -77,7 +77,7 @@ it('keeps no process alive when Redis has answered, or failed', async () => {
   expect(time.keepingAlive).toBe(0);
 });
 
-it('does not send the script any more when its NOSCRIPT came too late', async () => {
+it('does not send the script when its NOSCRIPT came too late', async () => {
   const redis = mockRedis();
   let answer: (error: Error) => void = () => {};
   redis.evalSha.mockImplementation(
@@ -122,7 +122,7 @@ it('rejects also when the client throws at the second try', async () => {
   await expect(new Redis(redis, 5_000).run(script, ['key'], [], 100)).rejects.toThrow('of the client');
 });
 
-it('takes "no such script" that comes with the deadline for silence, and not for a refusal (P1)', async () => {
+it('treats a NOSCRIPT at the deadline as silence, not as a refusal (P1)', async () => {
   const redis = mockRedis();
   let fail: (error: Error) => void = () => undefined;
   redis.evalSha.mockReturnValueOnce(
@@ -130,7 +130,7 @@ it('takes "no such script" that comes with the deadline for silence, and not for
       fail = reject;
     }),
   );
-  // What lies in the socket's buffer is read between the deadline and the verdict.
+  // The socket's buffer is read between the deadline and the rejection.
   const reading = jest.spyOn(clock, 'immediate').mockImplementation(async () => {
     fail(noScript());
     await new Promise((resolve) => setImmediate(resolve));

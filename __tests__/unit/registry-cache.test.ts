@@ -15,15 +15,15 @@ describe('the cache of a registry', () => {
 
   afterEach(() => registry.close({ timeout: 0 }));
 
-  it('gives the same object for the same key, and another for another', () => {
+  it('returns the same object for the same key, and another for another key', () => {
     expect(registry.obtain('a')).toBe(registry.obtain('a'));
     expect(registry.obtain('b')).not.toBe(registry.obtain('a'));
     expect(registry.size).toBe(2);
   });
 
-  it('forgets the least recently used lock to make room', () => {
+  it('evicts the least recently used lock', () => {
     const [a, b, c] = ['a', 'b', 'c'].map((key) => registry.obtain(key));
-    expect(registry.obtain('a')).toBe(a); // now b is the eldest
+    expect(registry.obtain('a')).toBe(a); // now b is the least recently used
     registry.obtain('d');
     expect(registry.size).toBe(3);
     expect(registry.obtain('a')).toBe(a);
@@ -31,7 +31,7 @@ describe('the cache of a registry', () => {
     expect(registry.obtain('b')).not.toBe(b);
   });
 
-  it('never forgets one that is held, however long ago it was obtained', async () => {
+  it('never evicts a held lock', async () => {
     const held = registry.obtain('held');
     const lease = await held.lock();
     for (const key of ['a', 'b', 'c', 'd']) registry.obtain(key);
@@ -42,7 +42,7 @@ describe('the cache of a registry', () => {
     expect(registry.obtain('held')).not.toBe(held);
   });
 
-  it('never forgets one that somebody waits for', async () => {
+  it('never evicts a lock with waiters', async () => {
     redis.evalSha.mockResolvedValue(refused(60_000));
     const waitedFor = registry.obtain('waited for');
     const rejected = expect(waitedFor.lock()).rejects.toThrow('closed');
@@ -52,20 +52,20 @@ describe('the cache of a registry', () => {
     await rejected;
   });
 
-  it('says so, with the numbers, when all that it has room for are in use, and goes on when one is free', async () => {
+  it('throws, with the numbers, when all cached locks are in use, and works again when one is free', async () => {
     const [a] = await Promise.all(['a', 'b', 'c'].map((key) => registry.obtain(key).lock()));
     const obtain = () => registry.obtain('d');
     expect(obtain).toThrow(CannotAcquireLockError);
     expect(obtain).toThrow(/"d".*3.*"orders"/);
     await expect(registry.run('d', () => undefined)).rejects.toThrow(CannotAcquireLockError);
     expect(registry.size).toBe(3);
-    registry.obtain('b'); // one that is there needs no room
+    registry.obtain('b'); // a cached lock needs no room
     await a?.unlock();
     await (await obtain().lock()).unlock();
     expect(registry.size).toBe(3);
   });
 
-  it('does not search anew through all locks in use for each one that it makes room for', async () => {
+  it('does not search through all locks in use for each eviction', async () => {
     const many = new RedisLockRegistry(mockRedis(), { registryKey: 'orders', cacheCapacity: 300, renew: false });
     await Promise.all(Array.from({ length: 200 }, (_, i) => many.obtain(`held ${i}`).lock()));
     const looks = jest.spyOn(RedisLock.prototype, 'isInUse', 'get');
@@ -97,7 +97,7 @@ describe('expireUnusedOlderThan', () => {
     return { registry, held, idle, lease };
   };
 
-  it('forgets all that are not in use for a negative age', async () => {
+  it('evicts all locks that are not in use for a negative age', async () => {
     const { registry, held, idle, lease } = await used();
     registry.expireUnusedOlderThan(-1);
     expect(registry.size).toBe(1);
@@ -107,7 +107,7 @@ describe('expireUnusedOlderThan', () => {
     await registry.close();
   });
 
-  it('keeps those that were used since', async () => {
+  it('keeps the locks that were used since', async () => {
     const { registry, idle, lease } = await used();
     registry.expireUnusedOlderThan(60_000);
     expect(registry.obtain('idle')).toBe(idle);
@@ -123,7 +123,7 @@ describe('expireUnusedOlderThan', () => {
     await registry.close();
   });
 
-  it('counts the use of a lock, and not only that it was obtained', async () => {
+  it('counts the last use of a lock, not only when it was obtained', async () => {
     const { registry, idle, lease } = await used();
     const before = performance.now();
     await until(() => performance.now() - before > 25);

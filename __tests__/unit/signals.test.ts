@@ -29,7 +29,7 @@ it('rejects with the reason of a signal that has aborted already, with no comman
   expect(getEventListeners(signal, 'abort')).toHaveLength(0);
 });
 
-it('leaves no listener on a signal once the lock is had, or was refused', async () => {
+it('leaves no listener on a signal after the lock was acquired or refused', async () => {
   const redis = mockRedis();
   const lock = registryOn(redis).obtain('42');
   const { signal } = new AbortController();
@@ -41,7 +41,7 @@ it('leaves no listener on a signal once the lock is had, or was refused', async 
   expect(getEventListeners(signal, 'abort')).toHaveLength(0);
 });
 
-it('does not end a lease whose caller used the signal to get it', async () => {
+it('does not end a lease when the signal of its acquisition aborts', async () => {
   const controller = new AbortController();
   const lease = await registryOn(mockRedis()).obtain('42').lock({ signal: controller.signal });
   controller.abort();
@@ -50,7 +50,7 @@ it('does not end a lease whose caller used the signal to get it', async () => {
   await lease.unlock();
 });
 
-it('bears one listener for a signal that a thousand callers share, and rejects all of them at once (P8)', async () => {
+it('adds one listener to a signal that a thousand callers share, and rejects all of them at once (P8)', async () => {
   const redis = mockRedis();
   redis.evalSha.mockResolvedValue(refused(60_000));
   const registry = registryOn(redis);
@@ -67,7 +67,7 @@ it('bears one listener for a signal that a thousand callers share, and rejects a
   expect(getEventListeners(signal, 'abort')).toHaveLength(0);
 });
 
-it('rejects at once while an attempt is in flight, and undoes what the attempt may bring later (P2)', async () => {
+it('rejects at once while an attempt is in flight, and undoes a late grant (P2)', async () => {
   const redis = mockRedis();
   let answer: (reply: number) => void = () => {};
   redis.evalSha.mockImplementationOnce(
@@ -89,7 +89,7 @@ it('rejects at once while an attempt is in flight, and undoes what the attempt m
   expect(lock.isAcquiredInThisProcess).toBe(false);
 });
 
-it('lets the next local caller go on when the one in front of it aborts', async () => {
+it('serves the next local caller when the one before it aborts', async () => {
   const redis = mockRedis();
   redis.evalSha.mockImplementationOnce(silence);
   const lock = registryOn(redis).obtain('42');

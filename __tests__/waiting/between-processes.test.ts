@@ -3,7 +3,7 @@ import type { RedisLockRegistry } from '../../lib';
 import { describePrivate } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { until } from '../support/until';
-import { Stage } from './stage';
+import { RedisFixture } from './redis-fixture';
 
 const DELAY = 10;
 const ROUNDS = 15;
@@ -15,15 +15,15 @@ const median = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] as number;
 
 describePrivate(`Between two processes, ${DELAY} ms from Redis`, () => {
-  const stage = Stage.set();
+  const fixture = RedisFixture.install();
   let client: TestClient;
   let [first, second]: RedisLockRegistry[] = [];
 
   beforeEach(async () => {
-    const { proxy, client: made } = await stage.proxied();
+    const { proxy, client: made } = await fixture.proxied();
     client = made;
-    first = stage.registry(client).registry;
-    second = stage.registry(await stage.connect({}, proxy.address)).registry;
+    first = fixture.registry(client).registry;
+    second = fixture.registry(await fixture.connect({}, proxy.address)).registry;
     await round(); // from now on the server knows the scripts
     proxy.requests.delay = DELAY;
     proxy.replies.delay = DELAY;
@@ -36,8 +36,8 @@ describePrivate(`Between two processes, ${DELAY} ms from Redis`, () => {
     const entering = (second as RedisLockRegistry).run('key', () => {
       enteredAt = performance.now();
     });
-    await until(async () => (await stage.channels()).length === 1);
-    await stage.quiet();
+    await until(async () => (await fixture.channels()).length === 1);
+    await fixture.untilIdle();
     const pingedAt = performance.now();
     await client.ping();
     const releasedAt = performance.now();

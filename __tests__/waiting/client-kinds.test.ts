@@ -9,8 +9,8 @@ import { type TestClient, uniqueKey } from '../support/redis';
 import { startSentinel } from '../support/sentinel';
 import { until } from '../support/until';
 
-/** Where processes meet that use one kind of client. */
-interface Site {
+/** The servers of one kind of client. */
+interface Servers {
   connect(): Promise<AnyClient>;
   /** Independent connections, one to each server. */
   readonly admins: readonly TestClient[];
@@ -28,12 +28,12 @@ async function opened<T extends Connectable>(client: T): Promise<T> {
   return client;
 }
 
-async function singleServer(create: (socket: PrivateRedis['address']) => AnyClient & Connectable): Promise<Site> {
+async function singleServer(create: (socket: PrivateRedis['address']) => AnyClient & Connectable): Promise<Servers> {
   const redis = await PrivateRedis.start();
   return { connect: () => opened(create(redis.address)), admins: [await redis.connect()], stop: async () => {} };
 }
 
-const kinds: Readonly<Record<string, () => Promise<Site>>> = {
+const kinds: Readonly<Record<string, () => Promise<Servers>>> = {
   'a client of redis 6': () => singleServer((socket) => createClient({ socket })),
   'a client of redis 6 with RESP2': () => singleServer((socket) => createClient({ socket, RESP: 2 })),
   'a client of redis 5': () => singleServer((socket) => createClient5({ socket })),
@@ -56,24 +56,24 @@ const kinds: Readonly<Record<string, () => Promise<Site>>> = {
 };
 
 describePrivate.each(Object.keys(kinds))('Waiting for a message through %s', (kind) => {
-  let site: Site;
+  let servers: Servers;
   const ended: (() => Promise<void> | void)[] = [];
 
   beforeAll(async () => {
-    site = await (kinds[kind] as () => Promise<Site>)();
+    servers = await (kinds[kind] as () => Promise<Servers>)();
   });
 
   afterEach(async () => {
     for (const end of ended.splice(0).reverse()) await end();
   });
 
-  afterAll(() => site.stop());
+  afterAll(() => servers.stop());
 
   const registryKey = uniqueKey('registry');
   const warnings: LockWarning[] = [];
 
   const processOf = async (): Promise<RedisLockRegistry> => {
-    const client = await site.connect();
+    const client = await servers.connect();
     const registry = new RedisLockRegistry(client, {
       registryKey,
       lockType: 'pub-sub',
@@ -88,16 +88,16 @@ describePrivate.each(Object.keys(kinds))('Waiting for a message through %s', (ki
   };
 
   const channels = async (): Promise<string[]> =>
-    (await Promise.all(site.admins.map((admin) => admin.pubSubChannels(`*${registryKey}*`)))).flat();
+    (await Promise.all(servers.admins.map((admin) => admin.pubSubChannels(`*${registryKey}*`)))).flat();
 
-  it('sleeps until it is told, wherever the keys are, and leaves no channel and no connection', async () => {
+  it('sleeps until it is notified, on any node, and leaves no channel and no connection', async () => {
     const [holders, waiters] = [await processOf(), await processOf()];
-    const before = await Promise.all(site.admins.map(async (admin) => (await admin.clientList()).length));
+    const before = await Promise.all(servers.admins.map(async (admin) => (await admin.clientList()).length));
     for (const key of ['one', 'two', 'three', 'four']) {
       const lease = await holders.obtain(key).lock();
       const waiting = waiters.run(key, () => 'entered');
       await until(async () => (await channels()).some((channel) => channel.endsWith(`:${key}`)));
-      // It looks once more when it is subscribed; whether before or after the release does not matter.
+      // The waiter makes one more attempt after subscribing, before or after the release.
       const released = performance.now();
       await lease.unlock();
       expect(await waiting).toBe('entered');
@@ -107,7 +107,7 @@ describePrivate.each(Object.keys(kinds))('Waiting for a message through %s', (ki
     await Promise.all([holders.close(), waiters.close()]);
     await until(async () => (await channels()).length === 0);
     await until(async () => {
-      const now = await Promise.all(site.admins.map(async (admin) => (await admin.clientList()).length));
+      const now = await Promise.all(servers.admins.map(async (admin) => (await admin.clientList()).length));
       return now.every((count, i) => count <= (before[i] as number));
     });
     expect(warnings).toEqual([]);

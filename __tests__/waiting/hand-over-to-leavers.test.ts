@@ -4,34 +4,34 @@ import { SLACK } from '../contract/timing';
 import { Oracle } from '../support/oracle';
 import { describePrivate } from '../support/private-redis';
 import type { FaultyProxy } from '../support/proxy';
+import { elapsed } from '../support/test-registry';
 import { until } from '../support/until';
-import { elapsed } from '../support/witness';
-import { Stage } from './stage';
+import { RedisFixture } from './redis-fixture';
 
 const TTL = 60_000;
 
 describePrivate.each(['spin', 'pub-sub'] as const)(
   'A caller that leaves while a %s lock is handed over to it',
   (lockType) => {
-    const stage = Stage.set();
+    const fixture = RedisFixture.install();
     let proxy: FaultyProxy;
     let registry: RedisLockRegistry;
     let lock: RedisLock;
     let holder: Lease;
 
-    const owner = () => stage.admin.get(stage.namesOf('key').lock);
+    const owner = () => fixture.admin.get(fixture.namesOf('key').lock);
 
     beforeEach(async () => {
-      const { proxy: made, client } = await stage.proxied();
+      const { proxy: made, client } = await fixture.proxied();
       proxy = made;
-      ({ registry } = stage.registry(client, { lockType, idleBetweenTries: 20, expireAfter: TTL }));
-      // From now on the server knows the scripts.
+      ({ registry } = fixture.registry(client, { lockType, idleBetweenTries: 20, expireAfter: TTL }));
+      // Loads the scripts into the server.
       await Promise.all([1, 2].map(() => registry.run('warm up', () => undefined)));
       lock = registry.obtain('key');
       holder = await lock.lock();
     });
 
-    /** The holder gives it back; Redis hands it over, and its answer does not arrive. Answers with the next owner. */
+    /** The holder unlocks and Redis hands over, but the reply is held back. Resolves to the new owner. */
     const handOver = async (): Promise<{ unlocking: Promise<void>; next: string | null }> => {
       const before = await owner();
       proxy.replies.hold = true;
@@ -40,30 +40,30 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       return { unlocking, next: await owner() };
     };
 
-    it('by its signal is rejected at once, and the one behind it gets the same lease without a request', async () => {
+    it('by its signal is rejected at once, and the next waiter gets the same grant without a request', async () => {
       const stop = new AbortController();
-      const leaving = expect(lock.lock({ signal: stop.signal })).rejects.toBe('enough');
+      const leaving = expect(lock.lock({ signal: stop.signal })).rejects.toBe('aborted');
       const behind = lock.lock();
       const { unlocking, next } = await handOver();
-      const requests = await stage.requests();
+      const requests = await fixture.requests();
       const aborted = performance.now();
-      stop.abort('enough');
+      stop.abort('aborted');
       await leaving;
       expect(performance.now() - aborted).toBeLessThan(SLACK);
       proxy.replies.hold = false;
       await unlocking;
       const lease = await behind;
       expect(await owner()).toBe(next);
-      expect(await stage.requests()).toBe(requests);
+      expect(await fixture.requests()).toBe(requests);
       lease.assertHeld();
       await lease.unlock();
-      expect(await stage.isHeld('key')).toBe(false);
+      expect(await fixture.isHeld('key')).toBe(false);
     });
 
-    it('by its waitTime is told so in time, and the one behind it gets the lock', async () => {
-      const late = lock.lock({ waitTime: 150 });
-      const leaving = expect(late).rejects.toMatchObject({ name: 'LockTimeoutError' });
-      const took = elapsed(late);
+    it('by its waitTime is rejected in time, and the next waiter gets the lock', async () => {
+      const timingOut = lock.lock({ waitTime: 150 });
+      const leaving = expect(timingOut).rejects.toMatchObject({ name: 'LockTimeoutError' });
+      const took = elapsed(timingOut);
       const behind = lock.lock();
       const { unlocking } = await handOver();
       await leaving;
@@ -71,15 +71,15 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       proxy.replies.hold = false;
       await unlocking;
       await (await behind).unlock();
-      expect(await stage.isHeld('key')).toBe(false);
+      expect(await fixture.isHeld('key')).toBe(false);
     });
 
-    it('leaves it to the one behind it, also when that one asks for another ttl', async () => {
+    it('leaves the lock to the next waiter, also when that one has another ttl', async () => {
       const stop = new AbortController();
-      const leaving = expect(lock.lock({ signal: stop.signal })).rejects.toBe('enough');
+      const leaving = expect(lock.lock({ signal: stop.signal })).rejects.toBe('aborted');
       const behind = lock.lock({ ttl: 5_000 });
       const { unlocking, next } = await handOver();
-      stop.abort('enough');
+      stop.abort('aborted');
       await leaving;
       proxy.replies.hold = false;
       await unlocking;
@@ -87,25 +87,25 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       const lease = await behind;
       expect(performance.now() - answered).toBeLessThan(SLACK);
       expect(await owner()).not.toBe(next);
-      expect(await stage.admin.pTTL(stage.namesOf('key').lock)).toBeLessThanOrEqual(5_000);
+      expect(await fixture.admin.pTTL(fixture.namesOf('key').lock)).toBeLessThanOrEqual(5_000);
       expect(lease.remaining).toBeLessThanOrEqual(5_000);
       await lease.unlock();
-      expect(await stage.isHeld('key')).toBe(false);
+      expect(await fixture.isHeld('key')).toBe(false);
     });
 
-    it('and that was the last one leaves no key behind (P2)', async () => {
+    it('as the last waiter leaves no key behind (P2)', async () => {
       const stop = new AbortController();
-      const leaving = expect(lock.lock({ signal: stop.signal })).rejects.toBe('enough');
+      const leaving = expect(lock.lock({ signal: stop.signal })).rejects.toBe('aborted');
       const { unlocking } = await handOver();
-      stop.abort('enough');
+      stop.abort('aborted');
       await leaving;
       proxy.replies.hold = false;
       await unlocking;
-      await until(async () => !(await stage.isHeld('key')));
+      await until(async () => !(await fixture.isHeld('key')));
       expect(lock.isAcquiredInThisProcess).toBe(false);
     });
 
-    it('since the registry is closed is rejected at once, and leaves no key behind (P2)', async () => {
+    it('by `close` is rejected at once, and leaves no key behind (P2)', async () => {
       const leaving = Promise.all(
         [1, 2].map(() => expect(lock.lock()).rejects.toMatchObject({ name: 'RegistryClosedError' })),
       );
@@ -117,18 +117,18 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       proxy.replies.hold = false;
       await unlocking;
       await closing;
-      await until(async () => !(await stage.isHeld('key')));
+      await until(async () => !(await fixture.isHeld('key')));
     });
 
-    it('at whatever moment: the others get their turns, alone, and no key is left', async () => {
-      const oracle = new Oracle(stage.admin);
-      let given = 0;
+    it('at a random moment: the others acquire the lock without overlap, and no key is left', async () => {
+      const oracle = new Oracle(fixture.admin);
+      let acquired = 0;
       const outcomes = Promise.allSettled(
         Array.from({ length: 200 }, async (_, caller) => {
-          const patience = caller % 3 === 0 ? { signal: AbortSignal.timeout(Math.ceil(Math.random() * 150)) } : {};
+          const abort = caller % 3 === 0 ? { signal: AbortSignal.timeout(Math.ceil(Math.random() * 150)) } : {};
           const ttl = caller % 2 === 0 ? {} : { ttl: TTL };
-          const lease = await lock.lock({ ...patience, ...ttl });
-          given++;
+          const lease = await lock.lock({ ...abort, ...ttl });
+          acquired++;
           await oracle.section(() => undefined);
           await lease.unlock();
         }),
@@ -137,9 +137,9 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       const rejected = (await outcomes).filter(({ status }) => status === 'rejected');
       expect(rejected.length).toBeLessThanOrEqual(67);
       for (const outcome of rejected) expect(outcome).toMatchObject({ reason: { name: 'TimeoutError' } });
-      expect(given).toBe(200 - rejected.length);
+      expect(acquired).toBe(200 - rejected.length);
       expect(oracle.violations).toEqual([]);
-      await until(async () => !(await stage.isHeld('key')));
+      await until(async () => !(await fixture.isHeld('key')));
     });
   },
 );

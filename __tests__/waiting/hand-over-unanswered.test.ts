@@ -5,36 +5,36 @@ import { Oracle } from '../support/oracle';
 import { describePrivate } from '../support/private-redis';
 import type { FaultyProxy } from '../support/proxy';
 import { until } from '../support/until';
-import { Stage } from './stage';
+import { RedisFixture } from './redis-fixture';
 
 describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock whose hand-over is not answered', (lockType) => {
-  const stage = Stage.set();
+  const fixture = RedisFixture.install();
   let proxy: FaultyProxy;
   let lock: RedisLock;
   let warnings: LockWarning[];
   let holder: Lease;
 
-  const name = () => stage.namesOf('key').lock;
+  const name = () => fixture.namesOf('key').lock;
 
   beforeEach(async () => {
-    const { proxy: made, client } = await stage.proxied();
+    const { proxy: made, client } = await fixture.proxied();
     proxy = made;
-    const process = stage.registry(client, { lockType, idleBetweenTries: 20, commandTimeout: 400, fencing: true });
+    const process = fixture.registry(client, { lockType, idleBetweenTries: 20, commandTimeout: 400, fencing: true });
     warnings = process.warnings;
-    // From now on the server knows the scripts.
+    // Loads the scripts into the server.
     await Promise.all([1, 2].map(() => process.registry.run('warm up', () => undefined)));
     lock = process.registry.obtain('key');
     holder = await lock.lock();
   });
 
-  /** The one who unlocks is told of no loss, those behind it get the lock one after the other, and no key is left. */
-  const goesOn = async (unlocking: Promise<void>, behind: readonly Promise<Lease>[]) => {
-    const oracle = new Oracle(stage.admin);
+  /** `unlock` reports no loss, the waiters get the lock one after the other, and no key is left. */
+  const continues = async (unlocking: Promise<void>, waiters: readonly Promise<Lease>[]) => {
+    const oracle = new Oracle(fixture.admin);
     oracle.write(holder.fencingToken);
     await unlocking;
     expect(holder.signal.aborted).toBe(false);
     const released = performance.now();
-    for (const next of behind) {
+    for (const next of waiters) {
       const lease = await next;
       expect(performance.now() - released).toBeLessThan(SLACK);
       await oracle.section(() => oracle.write(lease.fencingToken));
@@ -42,41 +42,41 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock whose hand-over is
       await lease.unlock();
     }
     expect(oracle.violations).toEqual([]);
-    await until(async () => !(await stage.isHeld('key')));
+    await until(async () => !(await fixture.isHeld('key')));
     expect(warnings.filter(({ code }) => code !== 'RELEASE_UNCERTAIN')).toEqual([]);
   };
 
   const queue = () => [lock.lock(), lock.lock(), lock.lock({ ttl: 5_000 })];
 
-  it('since its reply is lost with the connection: goes on', async () => {
-    const behind = queue();
+  it('because its reply is lost with the connection is acquired by the next waiters', async () => {
+    const waiters = queue();
     const lost = proxy.loseReply(name());
     const unlocking = holder.unlock();
     await lost;
-    await goesOn(unlocking, behind);
+    await continues(unlocking, waiters);
   });
 
-  it('since it is lost before the server read it: goes on', async () => {
-    const behind = queue();
+  it('because its request is lost with the connection is acquired by the next waiters', async () => {
+    const waiters = queue();
     const lost = proxy.loseRequest(name());
     const unlocking = holder.unlock();
     await lost;
-    await goesOn(unlocking, behind);
+    await continues(unlocking, waiters);
   });
 
-  it('in time: goes on, and what arrives later does no harm', async () => {
-    const behind = queue();
-    const before = await stage.calls('evalsha');
+  it('in time is acquired by the next waiters, and the late reply has no effect', async () => {
+    const waiters = queue();
+    const before = await fixture.calls('evalsha');
     proxy.replies.hold = true;
     const unlocking = holder.unlock();
-    // The hand-over, and then the release that takes its place.
-    await until(async () => (await stage.calls('evalsha')) === before + 2);
+    // The hand-over, and then the release that replaces it.
+    await until(async () => (await fixture.calls('evalsha')) === before + 2);
     proxy.replies.hold = false;
-    await goesOn(unlocking, behind);
+    await continues(unlocking, waiters);
   });
 
-  it('in time, since it has not arrived: goes on, and does no harm when it does', async () => {
-    const behind = queue();
+  it('in time, because its request is late, is acquired by the next waiters, and the late request has no effect', async () => {
+    const waiters = queue();
     const sent = proxy.requests.bytes;
     proxy.requests.hold = true;
     const unlocking = holder.unlock();
@@ -84,16 +84,16 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock whose hand-over is
     const handedOver = proxy.requests.bytes;
     await until(() => proxy.requests.bytes > handedOver);
     proxy.requests.hold = false;
-    await goesOn(unlocking, behind);
+    await continues(unlocking, waiters);
   });
 
-  it('at all: the one who unlocks is told that it is not known, and nobody gets it twice', async () => {
-    const behind = queue();
+  it('at all rejects `unlock`, and does not grant the lock twice', async () => {
+    const waiters = queue();
     proxy.blackHole = true;
     await expect(holder.unlock()).rejects.toMatchObject({ name: 'LockReleaseError' });
     expect(holder.signal.aborted).toBe(false);
     proxy.blackHole = false;
     proxy.reset();
-    await goesOn(Promise.resolve(), behind);
+    await continues(Promise.resolve(), waiters);
   });
 });

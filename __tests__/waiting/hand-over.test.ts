@@ -3,19 +3,19 @@ import type { Lease, RedisLockRegistryOptions } from '../../lib';
 import { NotLockOwnerError } from '../../lib';
 import { Oracle } from '../support/oracle';
 import { describePrivate } from '../support/private-redis';
-import { Stage } from './stage';
+import { RedisFixture } from './redis-fixture';
 
 const CALLERS = 100;
 const ROUNDS = 5;
 
 type HandOver = Pick<RedisLockRegistryOptions, 'handOver'>;
 
-describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock that callers of one process want', (lockType) => {
-  const stage = Stage.set();
+describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending callers of one process', (lockType) => {
+  const fixture = RedisFixture.install();
 
-  const warm = async (options: Partial<RedisLockRegistryOptions> = {}) => {
-    const { registry } = await stage.process({ lockType, idleBetweenTries: 100, ...options });
-    // From now on the server knows the scripts.
+  const openRegistry = async (options: Partial<RedisLockRegistryOptions> = {}) => {
+    const { registry } = await fixture.process({ lockType, idleBetweenTries: 100, ...options });
+    // Loads the scripts into the server.
     await Promise.all([1, 2].map(() => registry.run('warm up', () => undefined)));
     return registry;
   };
@@ -26,9 +26,9 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock that callers of on
   it.each([
     ['handed over', handOver, 1.0, 1.1],
     ['released and acquired, with handOver: 0', noHandOver, 2.0, 2.1],
-  ])('is %s: requests for each acquisition, and the order', async (_, options, least, most) => {
-    const registry = await warm({ ...options, fencing: true });
-    const before = await stage.requests();
+  ])('is %s: with this number of requests for each acquisition, in FIFO order', async (_, options, least, most) => {
+    const registry = await openRegistry({ ...options, fencing: true });
+    const before = await fixture.requests();
     const [order, tokens] = [[] as number[], [] as number[]];
     await Promise.all(
       Array.from({ length: CALLERS }, async (_, caller) => {
@@ -40,18 +40,18 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock that callers of on
         }
       }),
     );
-    const sent = (await stage.requests()) - before;
+    const sent = (await fixture.requests()) - before;
     expect(sent / (CALLERS * ROUNDS)).toBeGreaterThanOrEqual(least);
     expect(sent / (CALLERS * ROUNDS)).toBeLessThanOrEqual(most);
-    // Whoever gave it back came back to the end of the queue.
+    // A caller that released and locks again is at the end of the queue.
     expect(order).toEqual(Array.from({ length: CALLERS * ROUNDS }, (_, turn) => turn % CALLERS));
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
-    expect(await stage.isHeld('key')).toBe(false);
+    expect(await fixture.isHeld('key')).toBe(false);
   });
 
-  it('is held by one caller at a time, for an independent judge', async () => {
-    const registry = await warm({ fencing: true });
-    const oracle = new Oracle(stage.admin);
+  it('is held by one caller at a time', async () => {
+    const registry = await openRegistry({ fencing: true });
+    const oracle = new Oracle(fixture.admin);
     await Promise.all(
       Array.from({ length: 200 }, () =>
         registry.run('key', ({ fencingToken }) => oracle.section(() => oracle.write(fencingToken))),
@@ -61,9 +61,9 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock that callers of on
     expect(oracle.violations).toEqual([]);
   });
 
-  it('gives each holder an owner value, a signal, a deadline and a token of its own', async () => {
-    const registry = await warm({ fencing: true });
-    const { lock } = stage.namesOf('key');
+  it('gives each holder its own owner value, signal, deadline and token', async () => {
+    const registry = await openRegistry({ fencing: true });
+    const { lock } = fixture.namesOf('key');
     const ttls = [60_000, 5_000, 90_000.5, 1_000, 30_000, 30_000];
     const [owners, leases] = [[] as (string | null)[], [] as Lease[]];
     await Promise.all(
@@ -71,9 +71,9 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock that callers of on
         registry.run(
           'key',
           async (lease) => {
-            owners.push(await stage.admin.get(lock));
-            const life = await stage.admin.pTTL(lock);
-            // As long as it was asked for, not as long as the one before asked.
+            owners.push(await fixture.admin.get(lock));
+            const life = await fixture.admin.pTTL(lock);
+            // The ttl of this call, not that of the holder before.
             expect(life).toBeLessThanOrEqual(Math.ceil(ttl));
             expect(life).toBeGreaterThan(ttl - 900);
             expect(lease.remaining).toBeLessThanOrEqual(life);
@@ -96,11 +96,11 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock that callers of on
     expect(leases.filter(({ signal }) => signal.aborted)).toEqual([]);
     const tokens = leases.map(({ fencingToken }) => fencingToken as number);
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
-    expect(await stage.isHeld('key')).toBe(false);
+    expect(await fixture.isHeld('key')).toBe(false);
   });
 
-  it('loses the lease of one holder, and not those after it', async () => {
-    const registry = await warm();
+  it('loses the lease of one holder, but not those of later holders', async () => {
+    const registry = await openRegistry();
     const lock = registry.obtain('key');
     const [first, second] = [lock.lock({ ttl: 100, renew: false }), lock.lock({ ttl: 30_000 })];
     const lost = await first;
@@ -109,7 +109,7 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock that callers of on
     const lease = await second;
     await expect(lost.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
     lease.assertHeld();
-    expect(await stage.isHeld('key')).toBe(true);
+    expect(await fixture.isHeld('key')).toBe(true);
     await lease.unlock();
     expect(lease.signal.aborted).toBe(false);
   });

@@ -4,8 +4,8 @@ import type { TestClient } from '../support/redis';
 const STEP = 5;
 
 /**
- * How late the machine itself makes things: runs short pauses and PINGs beside the body, and answers with the body's
- * result and the longest that one of them took beyond its time. On two busy cores that may be more than what is measured.
+ * Measures the delay that a busy machine adds: runs short pauses and PINGs beside the body, and resolves to the result of
+ * the body and the longest delay of one of them. On two busy cores it may exceed what a test measures.
  */
 export async function withLag<T>(client: TestClient, body: () => Promise<T>): Promise<{ result: T; lag: number }> {
   let lag = 0;

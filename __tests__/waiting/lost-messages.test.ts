@@ -3,36 +3,36 @@ import { SLACK } from '../contract/timing';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
 import { withLag } from './lag';
-import { Stage } from './stage';
+import { RedisFixture } from './redis-fixture';
 
-/** ms after the end of the key's life by which everybody who was not told has looked again (P9). */
+/** ms after the expiry of the key within which every waiter without a notification has polled (P9). */
 const LATE = 100;
 
-/** ms; what is left of the holder's key when it is given back unheard. */
+/** ms; ttl of the holder's key. */
 const LIFE = 600;
 
-describePrivate('A wake-up that is lost', () => {
-  const stage = Stage.set();
+describePrivate('A notification that is lost', () => {
+  const fixture = RedisFixture.install();
   const keys = Array.from({ length: 5 }, (_, i) => `key-${i}`);
 
-  /** Waits for keys of foreign holders; answers with the ms after the end of their lives at which the last one was had. */
+  /** Waits for the keys of other holders; resolves to the ms between their expiry and the last acquisition. */
   const lateness = async (wait: (key: string) => Promise<unknown>, meanwhile: () => Promise<unknown>) => {
-    const { result, lag } = await withLag(stage.admin, async () => {
-      await Promise.all(keys.map((key) => stage.hold(key, LIFE)));
+    const { result, lag } = await withLag(fixture.admin, async () => {
+      await Promise.all(keys.map((key) => fixture.holdAsOther(key, LIFE)));
       const heldAt = performance.now();
-      const had = keys.map(async (key) => {
+      const acquired = keys.map(async (key) => {
         await wait(key);
         return performance.now() - heldAt - LIFE;
       });
       await meanwhile();
-      return Math.max(...(await Promise.all(had)));
+      return Math.max(...(await Promise.all(acquired)));
     });
     return { late: result, allowed: LATE + lag };
   };
 
-  it.each(['SUBSCRIBE', 'channels'])('since %s is denied: waiting polls, with one warning (P9)', async (what) => {
+  it.each(['SUBSCRIBE', 'channels'])('because %s is denied: waiters poll, with one warning (P9)', async (what) => {
     const rule = what === 'channels' ? 'resetchannels' : '-subscribe';
-    const { registry, warnings } = stage.registry(await stage.connect(await stage.user(rule)), {
+    const { registry, warnings } = fixture.registry(await fixture.connect(await fixture.user(rule)), {
       idleBetweenTries: 50,
     });
     const { late, allowed } = await lateness(
@@ -41,26 +41,26 @@ describePrivate('A wake-up that is lost', () => {
     );
     expect(late).toBeGreaterThan(-50);
     expect(late).toBeLessThanOrEqual(allowed);
-    // What is given back early is had at the next look.
-    await stage.hold('early');
+    // A lock that is released before its expiry is acquired at the next poll.
+    await fixture.holdAsOther('early');
     const waiting = registry.run('early', () => 'entered');
-    await stage.giveBack('early');
+    await fixture.releaseAsOther('early');
     const givenBack = performance.now();
     expect(await waiting).toBe('entered');
     expect(performance.now() - givenBack).toBeLessThan(SLACK);
     expect(warnings).toMatchObject([{ code: 'SUBSCRIBER_UNAVAILABLE', message: expect.stringMatching(/NOPERM/) }]);
-    expect(await stage.channels()).toEqual([]);
+    expect(await fixture.channels()).toEqual([]);
     await registry.close();
-    expect(await stage.listeners()).toEqual([]);
+    expect(await fixture.listeners()).toEqual([]);
   });
 
-  it('in CLIENT KILL TYPE pubsub, though the keys stay: nobody waits beyond their lives (P9)', async () => {
-    const { registry, warnings } = await stage.process();
+  it('by CLIENT KILL TYPE pubsub, while the keys are held: no waiter waits beyond their expiry (P9)', async () => {
+    const { registry, warnings } = await fixture.process();
     const { late, allowed } = await lateness(
       (key) => registry.run(key, () => undefined),
       async () => {
-        await until(async () => (await stage.channels()).length === keys.length);
-        await stage.admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']);
+        await until(async () => (await fixture.channels()).length === keys.length);
+        await fixture.admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']);
       },
     );
     expect(late).toBeGreaterThan(-50);
@@ -68,50 +68,50 @@ describePrivate('A wake-up that is lost', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('in CLIENT KILL TYPE pubsub, just when the keys are given back: had as soon as it is resubscribed', async () => {
-    const { registry } = await stage.process();
+  it('by CLIENT KILL TYPE pubsub, at the release of the keys: acquired after the resubscription', async () => {
+    const { registry } = await fixture.process();
     let givenBack = 0;
-    const { result, lag } = await withLag(stage.admin, async () => {
-      await Promise.all(keys.map((key) => stage.hold(key)));
-      const had = keys.map((key) => registry.run(key, () => undefined));
-      await until(async () => (await stage.channels()).length === keys.length);
-      await stage.quiet();
+    const { result, lag } = await withLag(fixture.admin, async () => {
+      await Promise.all(keys.map((key) => fixture.holdAsOther(key)));
+      const acquired = keys.map((key) => registry.run(key, () => undefined));
+      await until(async () => (await fixture.channels()).length === keys.length);
+      await fixture.untilIdle();
       givenBack = performance.now();
-      const killing = stage.admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']);
-      await Promise.all([killing, ...keys.map((key) => stage.giveBack(key))]);
-      await Promise.all(had);
+      const killing = fixture.admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']);
+      await Promise.all([killing, ...keys.map((key) => fixture.releaseAsOther(key))]);
+      await Promise.all(acquired);
       return performance.now() - givenBack;
     });
     expect(result).toBeLessThanOrEqual(LATE + lag);
   });
 
-  it('by a network that drops it: nobody waits longer than what the key had to live (P9)', async () => {
-    const { proxy, client: subscriber } = await stage.proxied();
-    const { registry, warnings } = stage.registry(await stage.connect(), { subscriber });
+  it('by the network: no waiter waits beyond the expiry of the key (P9)', async () => {
+    const { proxy, client: subscriber } = await fixture.proxied();
+    const { registry, warnings } = fixture.registry(await fixture.connect(), { subscriber });
     const { late, allowed } = await lateness(
       (key) => registry.run(key, () => undefined),
       async () => {
-        await until(async () => (await stage.channels()).length === keys.length);
-        await stage.quiet();
+        await until(async () => (await fixture.channels()).length === keys.length);
+        await fixture.untilIdle();
         proxy.blackHole = true;
-        await Promise.all(keys.map((key) => stage.giveBack(key)));
+        await Promise.all(keys.map((key) => fixture.releaseAsOther(key)));
       },
     );
-    expect(late).toBeGreaterThan(-50); // nobody was told
+    expect(late).toBeGreaterThan(-50); // no waiter was notified
     expect(late).toBeLessThanOrEqual(allowed);
     expect(warnings).toEqual([]);
     proxy.blackHole = false;
     proxy.reset();
   });
 
-  it('by a network that drops it: nobody waits longer than ten idle intervals either, however long the key lives', async () => {
-    const { proxy, client: subscriber } = await stage.proxied();
-    const { registry } = stage.registry(await stage.connect(), { subscriber, idleBetweenTries: 40 });
-    await stage.hold('key');
+  it('by the network: no waiter waits longer than ten poll intervals, for any ttl of the key', async () => {
+    const { proxy, client: subscriber } = await fixture.proxied();
+    const { registry } = fixture.registry(await fixture.connect(), { subscriber, idleBetweenTries: 40 });
+    await fixture.holdAsOther('key');
     const waiting = registry.run('key', () => undefined);
-    await until(async () => (await stage.channels()).length === 1);
+    await until(async () => (await fixture.channels()).length === 1);
     proxy.blackHole = true;
-    await stage.giveBack('key');
+    await fixture.releaseAsOther('key');
     const givenBack = performance.now();
     await waiting;
     expect(performance.now() - givenBack).toBeLessThan(400 + SLACK);
@@ -119,57 +119,57 @@ describePrivate('A wake-up that is lost', () => {
     proxy.reset();
   });
 
-  it('between an unsubscribe in flight and a subscribe: none is', async () => {
-    const { proxy, client: subscriber } = await stage.proxied();
-    const { registry } = stage.registry(await stage.connect(), { subscriber });
-    const wait = async (whenAsleep: () => Promise<unknown>) => {
-      await stage.hold('key');
+  it('between an unsubscribe in flight and a subscribe does not occur', async () => {
+    const { proxy, client: subscriber } = await fixture.proxied();
+    const { registry } = fixture.registry(await fixture.connect(), { subscriber });
+    const wait = async (whenWaiting: () => Promise<unknown>) => {
+      await fixture.holdAsOther('key');
       const waiting = registry.run('key', () => undefined);
-      await whenAsleep();
-      await stage.giveBack('key');
+      await whenWaiting();
+      await fixture.releaseAsOther('key');
       const givenBack = performance.now();
       await waiting;
       return performance.now() - givenBack;
     };
-    await wait(() => stage.quiet());
-    // The channel lingers; its unsubscribe will be carried out, and not be answered.
+    await wait(() => fixture.untilIdle());
+    // The channel lingers; its unsubscribe is executed, but its reply is held back.
     proxy.replies.hold = true;
-    await until(async () => (await stage.channels()).length === 0);
+    await until(async () => (await fixture.channels()).length === 0);
     const took = await wait(async () => {
-      await stage.quiet();
+      await fixture.untilIdle();
       proxy.replies.hold = false;
-      await until(async () => (await stage.channels()).length === 1);
-      await stage.quiet();
+      await until(async () => (await fixture.channels()).length === 1);
+      await fixture.untilIdle();
     });
     expect(took).toBeLessThan(SLACK);
   });
 
-  describe('with its connection, for good', () => {
+  describe('with its connection, permanently', () => {
     const clients = {
-      'redis 6': () => stage.connect({ reconnectStrategy: false }),
-      'redis 5': () => stage.connectWithRedis5(false),
+      'redis 6': () => fixture.connect({ reconnectStrategy: false }),
+      'redis 5': () => fixture.connectWithRedis5(false),
     };
 
-    it.each(['redis 6', 'redis 5'] as const)('(%s): the next one is heard again, or is polled for', async (version) => {
+    it.each(['redis 6', 'redis 5'] as const)('(%s): the next wait is notified again, or polls', async (version) => {
       const client = await clients[version]();
-      const { registry } = stage.registry(client, { idleBetweenTries: 50 });
-      await stage.hold('key', LIFE);
+      const { registry } = fixture.registry(client, { idleBetweenTries: 50 });
+      await fixture.holdAsOther('key', LIFE);
       const first = registry.run('key', () => 'entered');
-      await until(async () => (await stage.channels()).length === 1);
-      await stage.admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']);
+      await until(async () => (await fixture.channels()).length === 1);
+      await fixture.admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']);
       expect(await first).toBe('entered');
       for (let round = 0; round < 3; round++) {
-        await stage.hold('key');
-        const before = await stage.calls('evalsha');
+        await fixture.holdAsOther('key');
+        const before = await fixture.calls('evalsha');
         const waiting = registry.run('key', () => 'entered');
-        await until(async () => (await stage.calls('evalsha')) > before);
-        await stage.giveBack('key');
+        await until(async () => (await fixture.calls('evalsha')) > before);
+        await fixture.releaseAsOther('key');
         const givenBack = performance.now();
         expect(await waiting).toBe('entered');
         expect(performance.now() - givenBack).toBeLessThan(SLACK);
       }
       await registry.close();
-      await until(async () => (await stage.listeners()).length === 0);
+      await until(async () => (await fixture.listeners()).length === 0);
     });
   });
 });

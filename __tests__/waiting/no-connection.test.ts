@@ -4,17 +4,17 @@ import { SLACK } from '../contract/timing';
 import { describePrivate } from '../support/private-redis';
 import type { FaultyProxy } from '../support/proxy';
 import { until } from '../support/until';
-import { Stage } from './stage';
+import { RedisFixture } from './redis-fixture';
 
-describePrivate('A pub/sub connection that cannot be had', () => {
-  const stage = Stage.set();
+describePrivate('A pub/sub connection that cannot be opened', () => {
+  const fixture = RedisFixture.install();
 
-  const pollsInPlace = async (registry: RedisLockRegistry, warnings: readonly LockWarning[]) => {
+  const expectPolling = async (registry: RedisLockRegistry, warnings: readonly LockWarning[]) => {
     for (const key of ['one', 'two']) {
-      await stage.hold(key);
+      await fixture.holdAsOther(key);
       const waiting = registry.run(key, () => 'entered');
       await until(() => warnings.length > 0);
-      await stage.giveBack(key);
+      await fixture.releaseAsOther(key);
       const givenBack = performance.now();
       expect(await waiting).toBe('entered');
       expect(performance.now() - givenBack).toBeLessThan(SLACK);
@@ -23,39 +23,39 @@ describePrivate('A pub/sub connection that cannot be had', () => {
     expect(warnings).toMatchObject([{ code: 'SUBSCRIBER_UNAVAILABLE' }]);
   };
 
-  const patient = { idleBetweenTries: 20, commandTimeout: 200 };
+  const options = { idleBetweenTries: 20, commandTimeout: 200 };
 
-  const strategies: Readonly<Record<string, number | false>> = { 'gives up': false, 'tries on and on': 5 };
+  const strategies: Readonly<Record<string, number | false>> = { 'gives up': false, 'keeps trying': 5 };
 
   it.each([
     ['redis 6', 'gives up'],
-    ['redis 6', 'tries on and on'],
+    ['redis 6', 'keeps trying'],
     ['redis 5', 'gives up'],
-    ['redis 5', 'tries on and on'],
-  ])('since the port is closed to it costs one warning (%s, which %s)', async (version, whenRefused) => {
-    const proxy: FaultyProxy = await stage.redis.proxy();
+    ['redis 5', 'keeps trying'],
+  ])('because the port is closed costs one warning (%s, which %s)', async (version, whenRefused) => {
+    const proxy: FaultyProxy = await fixture.redis.proxy();
     const reconnectStrategy = strategies[whenRefused] ?? false;
     const client =
       version === 'redis 6'
-        ? await stage.connect({ reconnectStrategy }, proxy.address)
-        : await stage.connectWithRedis5(reconnectStrategy, proxy.address);
-    const { registry, warnings } = stage.registry(client, patient);
+        ? await fixture.connect({ reconnectStrategy }, proxy.address)
+        : await fixture.connectWithRedis5(reconnectStrategy, proxy.address);
+    const { registry, warnings } = fixture.registry(client, options);
     proxy.refuse();
-    await pollsInPlace(registry, warnings);
+    await expectPolling(registry, warnings);
     const before = proxy.connections;
     await proxy.accept();
-    await stage.quiet();
+    await fixture.untilIdle();
     expect(proxy.connections).toBe(before);
   });
 
-  it('since the server has no room for one more costs one warning', async () => {
-    const { registry, warnings } = stage.registry(await stage.connect(), patient);
-    const { maxclients = '' } = await stage.admin.configGet('maxclients');
-    await stage.admin.configSet('maxclients', String((await stage.admin.clientList()).length));
+  it('because the server is at its connection limit costs one warning', async () => {
+    const { registry, warnings } = fixture.registry(await fixture.connect(), options);
+    const { maxclients = '' } = await fixture.admin.configGet('maxclients');
+    await fixture.admin.configSet('maxclients', String((await fixture.admin.clientList()).length));
     try {
-      await pollsInPlace(registry, warnings);
+      await expectPolling(registry, warnings);
     } finally {
-      await stage.admin.configSet('maxclients', maxclients);
+      await fixture.admin.configSet('maxclients', maxclients);
     }
   });
 });

@@ -3,26 +3,26 @@ import type { RedisLockRegistry } from '../../lib';
 import { SLACK } from '../contract/timing';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
-import { Stage } from './stage';
+import { RedisFixture } from './redis-fixture';
 
-describePrivate('Waiting through a pool, which cannot listen', () => {
-  const stage = Stage.set();
+describePrivate('Waiting through a pool, which cannot subscribe', () => {
+  const fixture = RedisFixture.install();
 
-  const waitsFor = async (registry: RedisLockRegistry, key: string, asleep: () => unknown) => {
-    await stage.hold(key);
+  const waitsFor = async (registry: RedisLockRegistry, key: string, isWaiting: () => unknown) => {
+    await fixture.holdAsOther(key);
     const waiting = registry.run(key, () => 'entered');
-    await until(asleep);
-    await stage.giveBack(key);
+    await until(isWaiting);
+    await fixture.releaseAsOther(key);
     const givenBack = performance.now();
     expect(await waiting).toBe('entered');
     expect(performance.now() - givenBack).toBeLessThan(SLACK);
   };
 
-  it('polls, and warns of it exactly once', async () => {
-    const { registry, warnings } = stage.registry(await stage.connectPool(), { idleBetweenTries: 20 });
+  it('polls, with exactly one warning', async () => {
+    const { registry, warnings } = fixture.registry(await fixture.connectPool(), { idleBetweenTries: 20 });
     for (const key of ['one', 'two', 'three']) {
-      const before = await stage.requests();
-      await waitsFor(registry, key, async () => warnings.length > 0 && (await stage.requests()) > before + 3);
+      const before = await fixture.requests();
+      await waitsFor(registry, key, async () => warnings.length > 0 && (await fixture.requests()) > before + 3);
     }
     await registry.close();
     expect(warnings).toHaveLength(1);
@@ -30,18 +30,18 @@ describePrivate('Waiting through a pool, which cannot listen', () => {
       code: 'SUBSCRIBER_UNAVAILABLE',
       message: expect.stringMatching('`subscriber`'),
     });
-    expect(await stage.listeners()).toEqual([]);
+    expect(await fixture.listeners()).toEqual([]);
   });
 
-  it('sleeps until it is told with the option `subscriber`, without a warning', async () => {
-    const subscriber = await stage.connect();
-    const { registry, warnings } = stage.registry(await stage.connectPool(), { subscriber });
+  it('sleeps until it is notified through the option `subscriber`, without a warning', async () => {
+    const subscriber = await fixture.connect();
+    const { registry, warnings } = fixture.registry(await fixture.connectPool(), { subscriber });
     for (const key of ['one', 'two']) {
-      await waitsFor(registry, key, async () => (await stage.channels()).includes(stage.namesOf(key).channel));
+      await waitsFor(registry, key, async () => (await fixture.channels()).includes(fixture.namesOf(key).channel));
     }
     await registry.close();
     expect(subscriber.isReady).toBe(true);
-    expect(await stage.channels()).toEqual([]);
+    expect(await fixture.channels()).toEqual([]);
     expect(warnings).toEqual([]);
   });
 });

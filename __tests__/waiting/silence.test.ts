@@ -4,7 +4,7 @@ import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
+import { createRegistry } from '../support/test-registry';
 
 const WAIT_TIME = 4_000;
 

@@ -3,21 +3,21 @@ import { expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
 import { SLACK } from '../contract/timing';
 import { describePrivate } from '../support/private-redis';
-import { Stage } from './stage';
+import { RedisFixture } from './redis-fixture';
 
-/** Keeps the lock in this process with so many callers until it is told to stop; answers with their turns. */
-function occupy(registry: RedisLockRegistry, callers: number): { turns(): number; stop(): Promise<void> } {
-  let [turns, stopped] = [0, false];
+/** Contends for the lock with several callers of this process until `stop`, and counts their acquisitions. */
+function occupy(registry: RedisLockRegistry, callers: number): { acquisitions(): number; stop(): Promise<void> } {
+  let [acquisitions, stopped] = [0, false];
   const occupying = Array.from({ length: callers }, async () => {
     while (!stopped) {
       await registry.run('key', () => {
-        turns++;
+        acquisitions++;
         return sleep(2);
       });
     }
   });
   return {
-    turns: () => turns,
+    acquisitions: () => acquisitions,
     async stop() {
       stopped = true;
       await Promise.all(occupying);
@@ -25,14 +25,14 @@ function occupy(registry: RedisLockRegistry, callers: number): { turns(): number
   };
 }
 
-describePrivate.each(['spin', 'pub-sub'] as const)('A process whose callers always want a %s lock', (lockType) => {
-  const stage = Stage.set();
+describePrivate.each(['spin', 'pub-sub'] as const)('A process that always contends for a %s lock', (lockType) => {
+  const fixture = RedisFixture.install();
   const HAND_OVER = 100;
   const IDLE = 20;
   const options = { lockType, handOver: HAND_OVER, idleBetweenTries: IDLE };
 
-  it('lets another process have it after its slice of time', async () => {
-    const [{ registry }, other] = [await stage.process(options), await stage.process(options)];
+  it('lets another process acquire it after its time slice', async () => {
+    const [{ registry }, other] = [await fixture.process(options), await fixture.process(options)];
     const occupation = occupy(registry, 4);
     for (let round = 0; round < 5; round++) {
       const asked = performance.now();
@@ -40,29 +40,29 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A process whose callers alwa
       expect(performance.now() - asked).toBeLessThan(2 * HAND_OVER + SLACK);
     }
     await occupation.stop();
-    expect(await stage.isHeld('key')).toBe(false);
+    expect(await fixture.isHeld('key')).toBe(false);
   });
 
-  it('keeps it beyond its slice when nobody else waits, with hardly a request more', async () => {
+  it('keeps it beyond its time slice when no other process waits, with hardly any more requests', async () => {
     const slice = 50;
-    const { registry } = await stage.process({ ...options, handOver: slice });
+    const { registry } = await fixture.process({ ...options, handOver: slice });
     if (lockType === 'pub-sub') {
-      // It had to wait once, so that it listens itself: nobody else than itself is told.
-      await stage.hold('key');
+      // After a wait of its own it is subscribed, and is the only one that is notified.
+      await fixture.holdAsOther('key');
       const waiting = registry.run('key', () => undefined);
-      await stage.quiet();
-      await stage.giveBack('key');
+      await fixture.untilIdle();
+      await fixture.releaseAsOther('key');
       await waiting;
     }
-    const before = await stage.requests();
+    const before = await fixture.requests();
     const started = performance.now();
     const occupation = occupy(registry, 4);
     await sleep(10 * slice);
     await occupation.stop();
     const elapsed = performance.now() - started;
-    const sent = (await stage.requests()) - before;
-    // One for each turn, and the release. Spin gives it up at the end of every slice, and cannot know that it was for nothing.
+    const sent = (await fixture.requests()) - before;
+    // One for each acquisition, and the release. Spin releases at the end of every slice: it cannot know of other waiters.
     const gaveUp = lockType === 'spin' ? Math.ceil(elapsed / slice) : 0;
-    expect(sent).toBeLessThanOrEqual(occupation.turns() + 1 + gaveUp + 2);
+    expect(sent).toBeLessThanOrEqual(occupation.acquisitions() + 1 + gaveUp + 2);
   });
 });

@@ -3,134 +3,137 @@ import { SLACK } from '../contract/timing';
 import { describePrivate } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { until } from '../support/until';
-import { Stage } from './stage';
+import { RedisFixture } from './redis-fixture';
 
 describePrivate("In the messages of Spring Integration's RedisLockRegistry", () => {
-  const stage = Stage.set();
+  const fixture = RedisFixture.install();
 
-  /** Everything that is told on the channels of the current test. */
-  const eavesdrop = async (): Promise<[string, string][]> => {
-    const ear: TestClient = await stage.connect();
-    const heard: [string, string][] = [];
-    await ear.pSubscribe(`${stage.registryKey}-channel*`, (message, channel) => void heard.push([channel, message]));
-    return heard;
+  /** All messages on the channels of the current test. */
+  const recordMessages = async (): Promise<[string, string][]> => {
+    const subscriber: TestClient = await fixture.connect();
+    const messages: [string, string][] = [];
+    await subscriber.pSubscribe(
+      `${fixture.registryKey}-channel*`,
+      (message, channel) => void messages.push([channel, message]),
+    );
+    return messages;
   };
 
-  it('the name of the lock on its own channel wakes whoever waits for it', async () => {
-    const { registry } = await stage.process();
-    const { lock, channel } = stage.namesOf('key');
-    await stage.hold('key');
+  it('the name of a lock on its channel wakes its waiters', async () => {
+    const { registry } = await fixture.process();
+    const { lock, channel } = fixture.namesOf('key');
+    await fixture.holdAsOther('key');
     const waiting = registry.run('key', () => 'entered');
-    await until(async () => (await stage.channels()).length === 1);
-    await stage.quiet();
-    await stage.admin.unlink(lock);
-    const told = performance.now();
-    expect(await stage.admin.publish(channel, lock)).toBe(1);
+    await until(async () => (await fixture.channels()).length === 1);
+    await fixture.untilIdle();
+    await fixture.admin.unlink(lock);
+    const published = performance.now();
+    expect(await fixture.admin.publish(channel, lock)).toBe(1);
     expect(await waiting).toBe('entered');
-    expect(performance.now() - told).toBeLessThan(SLACK);
+    expect(performance.now() - published).toBeLessThan(SLACK);
   });
 
-  it('another body wakes nobody, whatever it is', async () => {
-    const { registry } = await stage.process();
-    const { lock, channel } = stage.namesOf('key');
-    await stage.hold('key');
+  it('any other body wakes no waiter', async () => {
+    const { registry } = await fixture.process();
+    const { lock, channel } = fixture.namesOf('key');
+    await fixture.holdAsOther('key');
     const waiting = registry.run('key', () => 'entered');
-    await until(async () => (await stage.channels()).length === 1);
-    await stage.quiet();
-    const before = await stage.requests();
-    for (const body of ['', 'key', stage.namesOf('other').lock, `${lock} `, lock.toUpperCase(), '{"not":"ours"}']) {
-      expect(await stage.admin.publish(channel, body)).toBe(1);
+    await until(async () => (await fixture.channels()).length === 1);
+    await fixture.untilIdle();
+    const before = await fixture.requests();
+    for (const body of ['', 'key', fixture.namesOf('other').lock, `${lock} `, lock.toUpperCase(), '{"not":"ours"}']) {
+      expect(await fixture.admin.publish(channel, body)).toBe(1);
     }
-    await stage.quiet();
-    expect(await stage.requests()).toBe(before);
-    await stage.giveBack('key');
+    await fixture.untilIdle();
+    expect(await fixture.requests()).toBe(before);
+    await fixture.releaseAsOther('key');
     expect(await waiting).toBe('entered');
   });
 
-  it('a release is told in, on the one channel, by every lock type that Spring can wait for', async () => {
-    const heard = await eavesdrop();
-    const { lock, channel } = stage.namesOf('key');
+  it('a release is published on one channel, by every lock type that Spring can wait for', async () => {
+    const messages = await recordMessages();
+    const { lock, channel } = fixture.namesOf('key');
     for (const lockType of ['spin', 'pub-sub'] as const) {
-      await (await stage.process({ lockType })).registry.run('key', () => undefined);
+      await (await fixture.process({ lockType })).registry.run('key', () => undefined);
     }
-    await until(() => heard.length >= 2);
-    expect(heard).toEqual([
+    await until(() => messages.length >= 2);
+    expect(messages).toEqual([
       [channel, lock],
       [channel, lock],
     ]);
   });
 
-  it('a release by a spin lock wakes whoever waits with pub-sub', async () => {
-    const { registry: spinning } = await stage.process({ lockType: 'spin' });
-    const { registry } = await stage.process();
+  it('a release by a spin lock wakes pub-sub waiters', async () => {
+    const { registry: spinning } = await fixture.process({ lockType: 'spin' });
+    const { registry } = await fixture.process();
     const lease = await spinning.obtain('key').lock();
     const waiting = registry.run('key', () => 'entered');
-    await until(async () => (await stage.channels()).length === 1);
-    await stage.quiet();
+    await until(async () => (await fixture.channels()).length === 1);
+    await fixture.untilIdle();
     const released = performance.now();
     await lease.unlock();
     expect(await waiting).toBe('entered');
     expect(performance.now() - released).toBeLessThan(SLACK);
   });
 
-  it('older versions are told on the channel that they listen on, with `legacyChannel`', async () => {
-    const heard = await eavesdrop();
-    const { lock, channel, legacyChannel } = stage.namesOf('key');
+  it('a release is also published on the channel of older versions, with `legacyChannel`', async () => {
+    const messages = await recordMessages();
+    const { lock, channel, legacyChannel } = fixture.namesOf('key');
     for (const lockType of ['spin', 'pub-sub'] as const) {
-      const { registry } = await stage.process({ lockType, legacyChannel: true });
+      const { registry } = await fixture.process({ lockType, legacyChannel: true });
       await registry.run('key', () => undefined);
     }
-    await until(() => heard.length >= 4);
-    expect(heard.map(([, body]) => body)).toEqual([lock, lock, lock, lock]);
-    expect(new Set(heard.map(([name]) => name))).toEqual(new Set([channel, legacyChannel]));
+    await until(() => messages.length >= 4);
+    expect(messages.map(([, body]) => body)).toEqual([lock, lock, lock, lock]);
+    expect(new Set(messages.map(([name]) => name))).toEqual(new Set([channel, legacyChannel]));
   });
 
-  it('older versions are heard on theirs, with `legacyChannel`, and only about the lock that is waited for', async () => {
-    const { registry } = await stage.process({ legacyChannel: true });
-    const { lock, channel, legacyChannel } = stage.namesOf('key');
-    await stage.hold('key');
+  it('a message on the channel of older versions wakes only the waiters of its lock, with `legacyChannel`', async () => {
+    const { registry } = await fixture.process({ legacyChannel: true });
+    const { lock, channel, legacyChannel } = fixture.namesOf('key');
+    await fixture.holdAsOther('key');
     const waiting = registry.run('key', () => 'entered');
-    await until(async () => (await stage.channels()).length === 2);
-    expect(await stage.channels()).toEqual([legacyChannel, channel].sort());
-    await stage.quiet();
-    const before = await stage.requests();
-    await stage.admin.publish(legacyChannel, stage.namesOf('other').lock);
-    await stage.quiet();
-    expect(await stage.requests()).toBe(before);
-    await stage.admin.unlink(lock);
-    const told = performance.now();
-    expect(await stage.admin.publish(legacyChannel, lock)).toBe(1);
+    await until(async () => (await fixture.channels()).length === 2);
+    expect(await fixture.channels()).toEqual([legacyChannel, channel].sort());
+    await fixture.untilIdle();
+    const before = await fixture.requests();
+    await fixture.admin.publish(legacyChannel, fixture.namesOf('other').lock);
+    await fixture.untilIdle();
+    expect(await fixture.requests()).toBe(before);
+    await fixture.admin.unlink(lock);
+    const published = performance.now();
+    expect(await fixture.admin.publish(legacyChannel, lock)).toBe(1);
     expect(await waiting).toBe('entered');
-    expect(performance.now() - told).toBeLessThan(SLACK);
+    expect(performance.now() - published).toBeLessThan(SLACK);
   });
 
-  it('older versions go unheard without `legacyChannel`', async () => {
-    const { registry } = await stage.process();
-    const { lock, legacyChannel } = stage.namesOf('key');
-    await stage.hold('key');
+  it('the channel of older versions is not subscribed without `legacyChannel`', async () => {
+    const { registry } = await fixture.process();
+    const { lock, legacyChannel } = fixture.namesOf('key');
+    await fixture.holdAsOther('key');
     const waiting = registry.run('key', () => 'entered');
-    await until(async () => (await stage.channels()).length === 1);
-    expect(await stage.admin.publish(legacyChannel, lock)).toBe(0);
-    await stage.giveBack('key');
+    await until(async () => (await fixture.channels()).length === 1);
+    expect(await fixture.admin.publish(legacyChannel, lock)).toBe(0);
+    await fixture.releaseAsOther('key');
     expect(await waiting).toBe('entered');
   });
 
-  it('nothing is told by whoever has no rights on channels: it releases all the same, and others look by themselves', async () => {
-    const heard = await eavesdrop();
-    const mute = await stage.connect(await stage.user('resetchannels'));
-    const { registry: muted, warnings } = stage.registry(mute, { handOver: 1 });
-    const { registry } = await stage.process({ idleBetweenTries: 30 });
-    const lease = await muted.obtain('key').lock();
+  it('no release is published without rights on channels, and waiters acquire the lock by polling', async () => {
+    const messages = await recordMessages();
+    const client = await fixture.connect(await fixture.user('resetchannels'));
+    const { registry: unpublished, warnings } = fixture.registry(client, { handOver: 1 });
+    const { registry } = await fixture.process({ idleBetweenTries: 30 });
+    const lease = await unpublished.obtain('key').lock();
     const waiting = registry.run('key', () => 'entered');
-    await until(async () => (await stage.channels()).length === 1);
+    await until(async () => (await fixture.channels()).length === 1);
     const released = performance.now();
     await lease.unlock();
     expect(await waiting).toBe('entered');
     expect(performance.now() - released).toBeLessThan(10 * 30 + SLACK);
-    // Hand-over too, at the end of a slice and within it.
-    await Promise.all(Array.from({ length: 20 }, () => muted.run('key', () => undefined)));
-    expect(await stage.isHeld('key')).toBe(false);
-    expect(heard.length).toBeLessThanOrEqual(1); // that of `waiting`
+    // The same for a hand-over, within a time slice and at its end.
+    await Promise.all(Array.from({ length: 20 }, () => unpublished.run('key', () => undefined)));
+    expect(await fixture.isHeld('key')).toBe(false);
+    expect(messages.length).toBeLessThanOrEqual(1); // from `waiting`
     expect(warnings).toEqual([]);
   });
 });

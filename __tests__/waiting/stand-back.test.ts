@@ -6,7 +6,7 @@ import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createProxiedRegistry, type ProxiedRegistry } from '../support/proxied-registry';
 import { type TestClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
+import { createRegistry } from '../support/test-registry';
 
 const KEY = 'key';
 

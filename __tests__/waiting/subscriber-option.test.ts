@@ -3,93 +3,90 @@ import { SLACK } from '../contract/timing';
 import { describePrivate } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { until } from '../support/until';
-import { Stage } from './stage';
+import { RedisFixture } from './redis-fixture';
 
-describePrivate("A subscriber of the caller's", () => {
-  const stage = Stage.set();
+describePrivate('A subscriber that the application provides', () => {
+  const fixture = RedisFixture.install();
 
   /** Listeners of events that a client has, by event. */
   const listenersOf = (client: TestClient) =>
     Object.fromEntries(client.eventNames().map((event) => [String(event), client.listenerCount(event)]));
 
-  it.each([2, 3])('is used in place of a connection of our own, and not closed (RESP%s)', async (version) => {
-    const subscriber = version === 2 ? await stage.connectWithResp2() : await stage.connect();
-    const { registry, warnings } = stage.registry(await stage.connect(), { subscriber });
-    const before = { listeners: listenersOf(subscriber), connections: await stage.connections() };
-    await stage.hold('key');
+  it.each([2, 3])('is used in place of a duplicate of the client, and not closed (RESP%s)', async (version) => {
+    const subscriber = version === 2 ? await fixture.connectWithResp2() : await fixture.connect();
+    const { registry, warnings } = fixture.registry(await fixture.connect(), { subscriber });
+    const before = { listeners: listenersOf(subscriber), connections: await fixture.connections() };
+    await fixture.holdAsOther('key');
     const waiting = registry.run('key', () => 'entered');
-    await until(async () => (await stage.channels()).length === 1);
-    await stage.quiet();
-    const told = performance.now();
-    await stage.giveBack('key');
+    await until(async () => (await fixture.channels()).length === 1);
+    await fixture.untilIdle();
+    const published = performance.now();
+    await fixture.releaseAsOther('key');
     expect(await waiting).toBe('entered');
-    expect(performance.now() - told).toBeLessThan(SLACK);
-    expect(await stage.connections()).toBe(before.connections);
+    expect(performance.now() - published).toBeLessThan(SLACK);
+    expect(await fixture.connections()).toBe(before.connections);
     await registry.close();
     expect(subscriber.isReady).toBe(true);
-    expect(await stage.channels()).toEqual([]);
+    expect(await fixture.channels()).toEqual([]);
     expect(listenersOf(subscriber)).toEqual(before.listeners);
     expect(warnings).toEqual([]);
   });
 
-  it('keeps what its owner listens to, on the same channel too', async () => {
-    const subscriber = await stage.connect();
-    const { registry } = stage.registry(await stage.connect(), { subscriber });
-    const { channel, lock } = stage.namesOf('key');
+  it('keeps the subscriptions of the application, on the same channel too', async () => {
+    const subscriber = await fixture.connect();
+    const { registry } = fixture.registry(await fixture.connect(), { subscriber });
+    const { channel, lock } = fixture.namesOf('key');
     const heard: string[] = [];
     await subscriber.subscribe(channel, (message) => void heard.push(message));
-    await stage.hold('key');
+    await fixture.holdAsOther('key');
     const waiting = registry.run('key', () => undefined);
-    await stage.quiet();
-    await stage.giveBack('key');
+    await fixture.untilIdle();
+    await fixture.releaseAsOther('key');
     await waiting;
     await registry.close();
     expect(heard).toContain(lock);
-    expect(await stage.admin.publish(channel, 'after the registry')).toBe(1);
+    expect(await fixture.admin.publish(channel, 'after the registry')).toBe(1);
     await until(() => heard.includes('after the registry'));
   });
 
   it('may be shared by several registries', async () => {
-    const subscriber = await stage.connect();
+    const subscriber = await fixture.connect();
     const [first, second] = [
-      stage.registry(await stage.connect(), { subscriber }),
-      stage.registry(await stage.connect(), { subscriber }),
+      fixture.registry(await fixture.connect(), { subscriber }),
+      fixture.registry(await fixture.connect(), { subscriber }),
     ];
-    await stage.hold('key');
+    await fixture.holdAsOther('key');
     const waiting = [first, second].map(({ registry }) => registry.run('key', () => undefined));
-    await stage.quiet();
-    await stage.giveBack('key');
+    await fixture.untilIdle();
+    await fixture.releaseAsOther('key');
     await Promise.all(waiting);
     await first.registry.close();
-    // The other one still hears.
-    await stage.hold('key');
+    // The other registry is still subscribed.
+    await fixture.holdAsOther('key');
     const last = second.registry.run('key', () => 'entered');
-    await stage.quiet();
-    await stage.giveBack('key');
+    await fixture.untilIdle();
+    await fixture.releaseAsOther('key');
     expect(await last).toBe('entered');
     await second.registry.close();
-    expect(await stage.channels()).toEqual([]);
+    expect(await fixture.channels()).toEqual([]);
   });
 
-  // Whether it never answers or refuses: after a while of the one, at once after the other.
-  it.each(['is not connected', 'may not subscribe'])(
-    'that %s costs one warning, and bears no listener',
-    async (how) => {
-      const subscriber = await stage.connect(how === 'may not subscribe' ? await stage.user('-subscribe') : {});
-      if (how === 'is not connected') subscriber.destroy();
-      const before = listenersOf(subscriber);
-      const options = { subscriber, idleBetweenTries: 20, commandTimeout: 200 };
-      const { registry, warnings } = stage.registry(await stage.connect(), options);
-      for (const key of ['one', 'two']) {
-        await stage.hold(key);
-        const waiting = registry.run(key, () => 'entered');
-        await until(() => warnings.length > 0);
-        await stage.giveBack(key);
-        expect(await waiting).toBe('entered');
-      }
-      await registry.close();
-      expect(warnings).toMatchObject([{ code: 'SUBSCRIBER_UNAVAILABLE' }]);
-      expect(listenersOf(subscriber)).toEqual(before);
-    },
-  );
+  // It does not answer, or it refuses: the warning comes after the command timeout, or at once.
+  it.each(['is not connected', 'may not subscribe'])('that %s costs one warning, and gets no listener', async (how) => {
+    const subscriber = await fixture.connect(how === 'may not subscribe' ? await fixture.user('-subscribe') : {});
+    if (how === 'is not connected') subscriber.destroy();
+    const before = listenersOf(subscriber);
+    const options = { subscriber, idleBetweenTries: 20, commandTimeout: 200 };
+    const { registry, warnings } = fixture.registry(await fixture.connect(), options);
+    for (const key of ['one', 'two']) {
+      await fixture.holdAsOther(key);
+      const waiting = registry.run(key, () => 'entered');
+      await until(() => warnings.length > 0);
+      await fixture.releaseAsOther(key);
+      expect(await waiting).toBe('entered');
+    }
+    await registry.close();
+    expect(warnings).toMatchObject([{ code: 'SUBSCRIBER_UNAVAILABLE' }]);
+    expect(listenersOf(subscriber)).toEqual(before);
+  });
 });

@@ -1,35 +1,35 @@
 import { type Call, evaluate, type Receiver } from './call';
 import type { RedisCommands } from './client';
-import { isErrorLike, isFinal, isServerAnswer, serverErrorCode } from './failure';
-import { hashTag } from './names';
+import { isErrorLike, isFinal, isServerAnswer, serverErrorCode, UnexpectedReplyError } from './failure';
+import { KeyPlacement } from './key-placement';
 import { LockScript, type Script } from './script';
 
-/** So many calls go into one script at most: it holds up the server for a fraction of a millisecond. */
+/** At most this many calls go into one command: it occupies the server for a fraction of a millisecond. */
 const LARGEST = 100;
 
-/** So many slots, each found beside another one, are proof enough that all keys are on one server. */
-const PROOF = 20;
+/** Errors about keys that cannot be used in one command, though each of them can. */
+const SPLIT = new Set(['CROSSSLOT', 'TRYAGAIN']);
 
 /**
- * Calls that are made at the same time, about as many locks, go to Redis as one: a command costs client and server
- * more than the work in it. "At the same time" is before the client would write to its socket, so nobody waits for it.
+ * Calls of one script that are made at the same time, about several locks, go to Redis as one command: a command costs
+ * client and server more than the work in it. "At the same time" is before the client writes to its socket, so no call
+ * waits for another.
  *
- * Only a server that has all keys can run such a script, and a proxy that shards keys over several servers need not
- * tell: it may look at the first key only. So the first calls that go together are releases of locks that were each
- * taken by a call of its own. As long as every one is found, they were on the same server; one that is not found is
- * asked for again alone, and when it is there, calls go together no more.
+ * A script that acquires joins others only once it is proven that all keys are on one server (see `KeyPlacement`).
+ * Scripts about locks that were taken before make that proof: a key that they miss is asked for again alone.
  */
 export class Batches {
   readonly #commands: RedisCommands;
+  readonly #placement = new KeyPlacement();
+  /** Whether scripts that acquire may ever go together: only over a client that has one connection to one server. */
+  readonly #mayAcquireTogether: boolean;
   #waiting: Call[] = [];
-  #isSharded = false;
-  /** Slots that were shown to be on one server; `undefined`: enough of them. */
-  #shown: Set<string> | undefined = new Set();
-  /** Calls that were not found, and are asked for again. */
+  /** Keys that were missed and are being asked for alone. */
   #missing = 0;
 
-  constructor(commands: RedisCommands) {
+  constructor(commands: RedisCommands, mayAcquireTogether: boolean) {
     this.#commands = commands;
+    this.#mayAcquireTogether = mayAcquireTogether;
   }
 
   add(call: Call): void {
@@ -46,26 +46,33 @@ export class Batches {
     }
   }
 
-  /** Those of one script that fit together, in the order in which the first of each group was made. */
+  /** Calls of one script that fit together, in the order in which the first call of each group was made. */
   #groups(calls: readonly Call[]): Call[][] {
     const groups: Call[][] = [];
-    const open = new Map<Script, Call[]>();
+    const open = new Map<Script, Map<string, Call[]>>();
     for (const call of calls) {
-      const group = open.get(call.script);
+      const slot = this.#mayGoTogether(call.script) ? this.#placement.groupOf(call.keys[0] ?? '') : undefined;
+      if (slot === undefined) {
+        groups.push([call]);
+        continue;
+      }
+      const ofScript = open.get(call.script) ?? new Map<string, Call[]>();
+      open.set(call.script, ofScript);
+      const group = ofScript.get(slot);
       if (group !== undefined && group.length < LARGEST && isLike(group[0], call)) {
         group.push(call);
         continue;
       }
       const next = [call];
       groups.push(next);
-      if (this.#mayGoTogether(call.script)) open.set(call.script, next);
+      ofScript.set(slot, next);
     }
     return groups;
   }
 
   #mayGoTogether(script: Script): boolean {
-    if (this.#isSharded || !(script instanceof LockScript)) return false;
-    return this.#shown === undefined || script.found !== undefined;
+    if (!(script instanceof LockScript)) return false;
+    return script.found !== undefined || (this.#mayAcquireTogether && this.#placement.isProven);
   }
 
   #sendAlone(call: Call, receiver: Receiver = call): void {
@@ -83,7 +90,7 @@ export class Batches {
       get isOver() {
         return calls.every((call) => call.isOver);
       },
-      // The calls are taken out: node-redis' queue refers to what it has sent for longer than it needs it.
+      // The calls are taken out of the array: node-redis refers to what it has sent for longer than it needs it.
       answer: (replies) => this.#settle(calls.splice(0), script, replies),
       fail: (error) => this.#fail(calls.splice(0), error),
     };
@@ -92,42 +99,41 @@ export class Batches {
 
   #settle(calls: readonly Call[], script: LockScript, replies: unknown): void {
     if (!Array.isArray(replies) || replies.length !== calls.length) {
-      this.#fail(calls, new Error('The reply is that of another command'));
+      this.#fail(calls, new UnexpectedReplyError(script.forMany.name, replies));
       return;
     }
-    const missing = this.#shown === undefined ? [] : this.#examine(this.#shown, calls, script, replies);
+    const missing = this.#placement.isProven ? [] : this.#examine(calls, script, replies);
     calls.forEach((call, i) => {
       const reply = replies[i];
       if (isErrorLike(reply)) call.fail(reply);
-      else if (missing.includes(call)) this.#lookFor(call, script);
+      else if (missing.includes(call)) this.#askAlone(call, script);
       else call.answer(reply);
     });
   }
 
   #fail(calls: readonly Call[], error: unknown): void {
-    if (serverErrorCode(error) === 'CROSSSLOT') this.#isSharded = true;
-    // It may be for one of them that the server refuses all.
-    const isRefusal = isServerAnswer(error) && isFinal(error);
+    const code = serverErrorCode(error);
+    if (code === 'CROSSSLOT') this.#placement.crossSlot();
+    // The server may refuse all of them because of one.
+    const tryAlone = code !== undefined && (SPLIT.has(code) || (isServerAnswer(error) && isFinal(error)));
     for (const call of calls) {
-      if (isRefusal && !call.isOver) this.#sendAlone(call);
+      if (tryAlone && !call.isOver) this.#sendAlone(call);
       else call.fail(error);
     }
   }
 
-  /** Takes note of what was found, unless something was not found, and returns that. */
-  #examine(shown: Set<string>, calls: readonly Call[], script: LockScript, replies: readonly unknown[]): Call[] {
-    const missing = calls.filter((_, i) => !isErrorLike(replies[i]) && !script.found?.(replies[i]));
-    if (missing.length === 0) {
-      const slots = calls.flatMap(({ keys }) => keys.map((key) => hashTag(key) ?? key));
-      // The first key decided on the server: that it was found there, or another of its slot, shows nothing.
-      for (const slot of slots) if (slot !== slots[0]) shown.add(slot);
+  /** Learns from what was found together. Returns the calls whose key was not found behind another one. */
+  #examine(calls: readonly Call[], script: LockScript, replies: readonly unknown[]): Call[] {
+    const missing = calls.filter((_, i) => i > 0 && !isErrorLike(replies[i]) && !script.found?.(replies[i]));
+    const first = replies[0];
+    if (missing.length === 0 && this.#missing === 0 && !isErrorLike(first) && script.found?.(first)) {
+      this.#placement.foundTogether(calls.flatMap(({ keys }) => keys));
     }
-    if (shown.size >= PROOF && this.#missing === 0) this.#shown = undefined;
     return missing;
   }
 
-  /** Asks for one again that was not found where others were. */
-  #lookFor(call: Call, script: LockScript): void {
+  /** Asks again, alone, for a key that was not found behind another one. */
+  #askAlone(call: Call, script: LockScript): void {
     this.#missing++;
     const receiver: Receiver = {
       get isOver() {
@@ -135,12 +141,12 @@ export class Batches {
       },
       answer: (reply) => {
         this.#missing--;
-        if (script.found?.(reply)) this.#isSharded = true;
+        if (script.found?.(reply)) this.#placement.foundApart();
         call.answer(reply);
       },
       fail: (error) => {
         this.#missing--;
-        this.#shown?.clear();
+        this.#placement.doubt();
         call.fail(error);
       },
     };
@@ -148,7 +154,7 @@ export class Batches {
   }
 }
 
-/** As many keys, and as many arguments. */
+/** They have the same number of keys and of arguments. */
 function isLike(one: Call | undefined, other: Call): boolean {
   return one?.keys.length === other.keys.length && one.args.length === other.args.length;
 }

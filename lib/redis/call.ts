@@ -1,12 +1,12 @@
-import { clock } from '../clock';
+import { clock } from '../internal/clock';
 import type { EvalOptions, RedisCommands } from './client';
 import type { Deadline, Deadlines } from './deadlines';
 import { CommandTimeoutError, isNoScript } from './failure';
 import type { Script } from './script';
 
-/** Whoever gets the answer of Redis. */
+/** Receives the answer of Redis. */
 export interface Receiver {
-  /** Nobody waits for the answer any more: to send something now would only do harm. */
+  /** Nobody waits for the answer any more: sending something now would only do harm. */
   readonly isOver: boolean;
   answer(reply: unknown): void;
   fail(error: unknown): void;
@@ -37,7 +37,7 @@ export function evaluate(
   }
 }
 
-/** One run of a script: settles with the answer of Redis, or at its deadline, whichever comes first. */
+/** One run of a script. It settles with the answer of Redis or at its deadline, whichever comes first. */
 export class Call implements Deadline, Receiver {
   readonly script: Script;
   readonly keys: string[];
@@ -50,7 +50,7 @@ export class Call implements Deadline, Receiver {
   readonly #deadlines: Deadlines;
   readonly #resolve: (reply: unknown) => void;
   readonly #reject: (error: unknown) => void;
-  /** After the deadline: where the answer goes that may still come. */
+  /** After the deadline: passes on the answer that may still come. */
   #late: ((answer: Promise<unknown>) => void) | undefined;
 
   /** `timeout` in ms. */
@@ -92,13 +92,13 @@ export class Call implements Deadline, Receiver {
       return;
     }
     this.#late(Promise.reject(error));
-    // "No such script" is no answer to a caller: the script would have been sent, in time.
+    // NOSCRIPT is no answer to a caller: the script would have been sent, in time.
     if (!isNoScript(error)) this.#reject(error);
   }
 
   /** As Deadline. */
   missed(): void {
-    const error = new CommandTimeoutError(clock.now() - this.#madeAt, new Promise((tell) => (this.#late = tell)));
+    const error = new CommandTimeoutError(clock.now() - this.#madeAt, new Promise((pass) => (this.#late = pass)));
     // After a pause of the event loop the answer may lie in the socket's buffer: it is read first.
     void clock.immediate().then(() => this.#reject(error));
   }

@@ -1,7 +1,7 @@
-import { clock, MAX_DELAY } from '../clock';
-import { type Linked, LinkedList } from '../linked-list';
+import { clock, MAX_DELAY } from '../internal/clock';
+import { type Linked, LinkedList } from '../internal/linked-list';
 
-/** Something that is to be over by a time. */
+/** Something that has to be over by a certain time. */
 export interface Deadline extends Linked<Deadline> {
   /** On the monotonic clock. */
   readonly at: number;
@@ -11,8 +11,8 @@ export interface Deadline extends Linked<Deadline> {
 
 /**
  * The deadlines of all commands in flight, on one timer: a timer for each would cost as much as the rest of a command.
- * What is over leaves the timer as it is; it comes once for nothing then. It does not keep the process alive: the
- * connection that the answer comes over does that.
+ * Removing a deadline leaves the timer as it is; it fires once for nothing then. The timer does not keep the process
+ * alive: the connection that brings the answer does.
  */
 export class Deadlines {
   readonly #pending = new LinkedList<Deadline>();
@@ -22,7 +22,7 @@ export class Deadlines {
   add(deadline: Deadline, now: number): void {
     this.#pending.append(deadline);
     const { at } = deadline;
-    // A timer that is overdue may never come: it was set on a clock that an application's tests have put away.
+    // A timer that is overdue may never fire: it was set on a clock that an application's tests have replaced since.
     if (at < this.#wakesAt || this.#wakesAt < now) this.#wakeBy(Math.min(at, Math.max(this.#wakesAt, now + 1)), now);
   }
 

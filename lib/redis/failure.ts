@@ -1,3 +1,5 @@
+import { inspect } from 'node:util';
+
 /** Redis did not answer in time: whether the command was or will be executed is unknown. */
 export class CommandTimeoutError extends Error {
   override readonly name = 'CommandTimeoutError';
@@ -7,13 +9,22 @@ export class CommandTimeoutError extends Error {
   constructor(elapsed: number, late: Promise<unknown>) {
     super(`Redis did not answer within ${Math.round(elapsed)} ms`);
     this.late = late;
-    // Whoever needs the late answer looks at it; nobody else is to hear of it.
     late.catch(() => undefined);
   }
 }
 
-/** Answers of a server that will be able to execute the command at another time. */
-const PASSING = new Set([
+/** A reply that the script cannot have made: it belongs to another command, or a mock made it. */
+export class UnexpectedReplyError extends Error {
+  override readonly name = 'UnexpectedReplyError';
+
+  constructor(script: string, reply: unknown) {
+    const shown = inspect(reply, { depth: 1, breakLength: Number.POSITIVE_INFINITY, maxStringLength: 100 });
+    super(`Redis replied ${shown} to the script "${script}", which cannot return that`);
+  }
+}
+
+/** Error codes of a server that will be able to execute the command at another time. */
+const TRANSIENT = new Set([
   'LOADING',
   'BUSY',
   'READONLY',
@@ -26,16 +37,13 @@ const PASSING = new Set([
   'ASK',
 ]);
 
-/** Errors of the client that waiting does not mend. */
-const FINAL_CLIENT_ERRORS = new Set(['ClientClosedError']);
-
 /**
- * The error code with which an answer of the server begins, `undefined` for what is not an answer of the server.
- * By text and not by class: there is one class for each copy of node-redis, and other clients have their own.
- * Servers before 7 put an error inside of a script behind a preamble that ends with the script's line number.
+ * The error code with which an answer of the server begins; `undefined` for an error that is no answer of the server.
+ * Read from the text and not from the class: each copy of node-redis has its own classes, and so has each other client.
+ * Servers before 7 put an error inside a script behind a preamble that ends with the script's line number.
  */
 export function serverErrorCode(error: unknown): string | undefined {
-  const message = error instanceof Error || isErrorLike(error) ? error.message : '';
+  const message = isErrorLike(error) ? error.message : '';
   return /user_script:\s*\d+:\s*-?([A-Z]{3,})\s/.exec(message)?.[1] ?? /^-?([A-Z]{3,})\s/.exec(message)?.[1];
 }
 
@@ -43,24 +51,34 @@ export function isNoScript(error: unknown): boolean {
   return serverErrorCode(error) === 'NOSCRIPT';
 }
 
-/** The server does not have the command: it is too old for it, or it was renamed. */
+/** The server does not have the command: it is too old for it, or the command was renamed. */
 export function isUnknownCommand(error: unknown): boolean {
-  return (error instanceof Error || isErrorLike(error)) && /unknown command/i.test(error.message);
+  return isErrorLike(error) && /unknown command/i.test(error.message);
 }
 
-/** No retry can mend it: the server refused for good (no rights, wrong type, out of memory …), or the client is closed. */
+/** The application has closed the client: nothing will be sent any more. */
+export function isClientClosed(error: unknown): boolean {
+  return isErrorLike(error) && error.constructor.name === 'ClientClosedError';
+}
+
+/** A retry cannot help: the server refused permanently (no rights, wrong type, out of memory …), or the client is closed. */
 export function isFinal(error: unknown): boolean {
   const code = serverErrorCode(error);
-  if (code !== undefined) return !PASSING.has(code);
-  return error instanceof Error && FINAL_CLIENT_ERRORS.has(error.constructor.name);
+  if (code !== undefined) return !TRANSIENT.has(code);
+  return isClientClosed(error) || error instanceof UnexpectedReplyError;
 }
 
-/** The server answered: the command was not executed. Anything else, a lost connection for one, leaves that unknown. */
+/** The server answered. Any other error, such as a lost connection, leaves unknown whether the command was executed. */
 export function isServerAnswer(error: unknown): boolean {
   return serverErrorCode(error) !== undefined;
 }
 
-/** An Error of another realm, a test environment's for one, is no instance of ours. */
+/** An Error of another realm, such as that of a test environment, is no instance of ours. */
 export function isErrorLike(error: unknown): error is Error {
   return typeof (error as Partial<Error> | null)?.message === 'string';
+}
+
+/** The message of an error, or whatever else was thrown as text. */
+export function messageOf(error: unknown): string {
+  return isErrorLike(error) ? error.message : String(error);
 }

@@ -1,60 +1,57 @@
-/** What one lock is called in Redis. */
+/** The suffixes of the keys and channels that belong to a lock. */
+export type Companion = 'fence' | 'queue' | 'tickets' | 'grants';
+
+const COMPANION_NAME = /^\{[^}]+\}:(fence|queue|tickets|grants)(:|$)/;
+
+/** The names of one lock in Redis. */
 export class LockNames {
   /** The key of the lock. */
   readonly lock: string;
   readonly #registryKey: string;
-  /** Of its companions; made for the first of them. */
-  #stem: string | undefined;
 
-  /** Without a registryKey, where the lock type allows that, the key is the lock's name. */
+  /** An empty registryKey, where the lock type allows that: the key is the lock's name. */
   constructor(registryKey: string, key: string) {
     this.lock = registryKey === '' ? key : `${registryKey}:${key}`;
     this.#registryKey = registryKey;
+    if (COMPANION_NAME.test(this.lock)) {
+      throw new RangeError(`Expected "${this.lock}" not to be the name of a key that belongs to another lock`);
+    }
   }
 
-  /** The channel on which its release is told, as Spring Integration's RedisLockRegistry names it. */
+  /** The channel of the lock's releases, as Spring Integration's RedisLockRegistry names it. */
   get channel(): string {
     return `${this.legacyChannel}:${this.lock}`;
   }
 
-  /** The one channel that Spring Integration up to 6.4.7 and 6.5.2 has for all locks of a registry. */
+  /** The one channel for all locks of a registry, of Spring Integration up to 6.4.7 and 6.5.2. */
   get legacyChannel(): string {
     return `${this.#registryKey}-channel`;
   }
 
   /**
-   * A key that belongs to the lock and shares its hash slot: a name without braces is wrapped, one with a hash tag
-   * keeps it. Braces that make no hash tag leave no way to name a second key of the same slot.
+   * A key that belongs to the lock and shares its hash slot: `{name}:fence`, or `{tag}:fence:name` where the name has a
+   * hash tag. It begins with a brace, and the locks of a registry begin with its registryKey: so no lock can have it.
+   * Throws `RangeError` for braces that make no hash tag: then no second key shares the slot.
    */
-  companion(suffix: string): string {
-    this.#stem ??= stem(this.lock);
-    return `${this.#stem}:${suffix}`;
+  companion(suffix: Companion): string {
+    const { lock } = this;
+    const tag = hashTag(lock);
+    if (tag !== undefined) return `{${tag}}:${suffix}:${lock}`;
+    if (/[{}]/.test(lock)) {
+      throw new RangeError(`Expected the braces in "${lock}" to make a hash tag, as in "{tag}:rest"`);
+    }
+    return `{${lock}}:${suffix}`;
   }
 
-  /** A key or channel that belongs to the lock, as Redisson names it: braces in the lock's name are taken for a hash tag. */
+  /** A key or channel that belongs to the lock, named exactly as Redisson does: a name with a brace is not wrapped. */
   redisson(prefix: string): string {
     return this.lock.includes('{') ? `${prefix}:${this.lock}` : `${prefix}:{${this.lock}}`;
   }
-
-  /** As above; throws `RangeError` where the braces in the lock's name put the two into different hash slots. */
-  redissonKey(prefix: string): string {
-    const key = this.redisson(prefix);
-    if (hashTag(key) === (hashTag(this.lock) ?? this.lock)) return key;
-    throw new RangeError(`Expected the braces in "${this.lock}" to make a hash tag, as in "{tag}:rest"`);
-  }
 }
 
-/** The part of a key that decides on its hash slot, where it is not the whole: between the first { and the next }. */
+/** The part of a key that decides on its hash slot, where that is not the whole key: between the first { and the next }. */
 export function hashTag(name: string): string | undefined {
   const open = name.indexOf('{');
   const close = open < 0 ? -1 : name.indexOf('}', open);
   return close > open + 1 ? name.slice(open + 1, close) : undefined;
-}
-
-function stem(lock: string): string {
-  if (hashTag(lock) !== undefined) return lock;
-  if (/[{}]/.test(lock)) {
-    throw new RangeError(`Expected the braces in "${lock}" to make a hash tag, as in "{tag}:rest"`);
-  }
-  return `{${lock}}`;
 }

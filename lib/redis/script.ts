@@ -1,36 +1,41 @@
 import { createHash } from 'node:crypto';
 
-/** A Lua script, with the name that EVALSHA knows it by. */
+/** A Lua script, with the digest that EVALSHA identifies it by. */
 export class Script {
+  /** What it does, for error messages: `acquire (spring)`. */
+  readonly name: string;
   readonly source: string;
   readonly sha1: string;
 
-  constructor(source: string) {
+  constructor(name: string, source: string) {
+    this.name = name;
     this.source = source;
     this.sha1 = createHash('sha1').update(source).digest('hex');
   }
 }
 
-/**
- * A script about one lock, which can be run for many locks in one call. It returns something other than nil, and bears
- * being executed twice.
- */
+/** A script about one lock. One command can run it for many locks. It is idempotent, and never returns nil. */
 export class LockScript extends Script {
-  /** Of a script that gives back: whether its reply says that the lock was found, where it had been taken. */
+  /** For a script about a lock that was taken before: whether its reply says that the lock's key was found. */
   readonly found: ((reply: unknown) => boolean) | undefined;
   #forMany: Script | undefined;
 
-  constructor(source: string, found?: (reply: unknown) => boolean) {
-    super(source);
+  constructor(name: string, source: string, found?: (reply: unknown) => boolean) {
+    super(name, source);
     this.found = found;
   }
 
   /**
-   * KEYS and ARGV of each run, one after the other, as many for each; before them ARGV has the number of runs. Returns
-   * the reply of each; what went wrong in one is its reply, and harms no other.
+   * Runs the script for each of several locks.
+   *
+   * KEYS: those of each run, one run after the other. Each run has the same number of keys.
+   * ARGV: the number of runs; then the arguments of each run. Each run has the same number of arguments.
+   * Returns the reply of each run. An error of one run is its reply and does not affect the others.
    */
   get forMany(): Script {
-    this.#forMany ??= new Script(`
+    this.#forMany ??= new Script(
+      `${this.name}, for many`,
+      `
 local function run(KEYS, ARGV)
 ${this.source}
 end
@@ -45,7 +50,8 @@ for i = 1, runs do
   if not succeeded and type(reply) ~= 'table' then reply = { err = reply } end
   replies[i] = reply
 end
-return replies`);
+return replies`,
+    );
     return this.#forMany;
   }
 }

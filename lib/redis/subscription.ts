@@ -1,45 +1,69 @@
-/** What is made of a message. Other locks may share a channel: then its body says which one is meant. */
-export type Hear = (message: string, subscription: Subscription) => void;
+import { clock } from '../internal/clock';
 
-/** What the waiters of one lock hear, on one channel or several, as long as one of them listens and a moment longer. */
+/** ms that a subscription stays when nobody listens any more: a caller that waits again soon is spared two requests. */
+const LINGER = 1_000;
+
+/** What one lock hears on its channels. It belongs to the lock's protocol, and stays a moment longer than its listeners. */
 export class Subscription {
-  /** Whose it is: there is one for each lock. */
-  readonly id: string;
   readonly channels: readonly string[];
-  readonly hear: Hear;
-  /** Messages that came, and occasions on which one may have been missed; a number that only grows. */
-  messages = 0;
+  /** Called with every message on one of the channels. */
+  readonly onMessage: (message: string) => void;
   /** Redis has confirmed every channel. */
   isOpen = false;
-  /** It was not to be had. */
+  /** It could not be had. */
   hasFailed = false;
-  /** Kept by the subscriber: how many listen, and the timer that ends it when nobody does. */
-  listeners = 0;
-  lingering: NodeJS.Timeout | undefined;
+  /** It has ended: nothing is heard on it any more. */
+  isOver = false;
+  #listeners = 0;
+  #lingering: NodeJS.Timeout | undefined;
+  readonly #end: (subscription: Subscription) => void;
   readonly #wakers = new Set<() => void>();
 
-  constructor(id: string, channels: readonly string[], hear: Hear) {
-    this.id = id;
+  /** `end` is called when the subscription has had no listeners for a while. */
+  constructor(
+    channels: readonly string[],
+    onMessage: (message: string) => void,
+    end: (subscription: Subscription) => void,
+  ) {
+    this.#end = end;
     this.channels = channels;
-    this.hear = hear;
+    this.onMessage = onMessage;
   }
 
-  /** Calls `waker` at every `wake`; returns what takes it back. */
-  next(waker: () => void): () => void {
+  /** Somebody listens, until `leave`. */
+  join(): void {
+    this.#listeners++;
+    clock.clearTimeout(this.#lingering);
+  }
+
+  leave(): void {
+    if (--this.#listeners > 0 || this.isOver) return;
+    this.#lingering = clock.setTimeout(() => this.#end(this), LINGER);
+    this.#lingering.unref?.();
+  }
+
+  /** Calls `waker` at every `wake`. Returns the function that stops it. */
+  onWake(waker: () => void): () => void {
     this.#wakers.add(waker);
     return () => this.#wakers.delete(waker);
   }
 
-  /** There is news, or there may be: a message may have been missed. */
+  /** Something happened, or a message may have been missed. */
   wake(): void {
-    this.messages++;
     for (const waker of [...this.#wakers]) waker();
   }
 
-  /** It stands, or it is not to be had: whoever waits looks again in any case. */
+  /** Kept by the subscriber: the channels are confirmed, or cannot be had. Its listeners look again in both cases. */
   settle(isOpen: boolean): void {
     this.isOpen = isOpen;
     this.hasFailed = !isOpen;
     this.wake();
+  }
+
+  /** Kept by the subscriber. */
+  over(): void {
+    this.isOver = true;
+    this.isOpen = false;
+    clock.clearTimeout(this.#lingering);
   }
 }

@@ -1,18 +1,18 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { keepProcessorsAwake, killProcesses } from './child-processes';
+import { measureAll } from './measure';
 import { type Options, readOptions, UsageError, usage } from './options';
-import { endProcesses, keepProcessorsAwake } from './processes';
-import { circumstances } from './report/machine';
+import { readEnvironment } from './report/environment';
 import { page } from './report/page';
 import { Terminal } from './report/terminal';
 import type { ScenarioResult } from './results';
 import { BenchServer } from './server';
-import { hold } from './session';
-import { judge } from './targets';
+import { evaluateTargets } from './targets';
 
 const PAGE = join(__dirname, '..', '..', 'docs', 'benchmarks.md');
 
-/** Exit code: 0; 1 when a lock did not exclude, or the bench itself failed; 2 for a wrong option. A missed target is no failure. */
+/** Exit code: 0, also when a target was missed; 1 when mutual exclusion was violated or the bench failed; 2 for a wrong option. */
 export async function main(): Promise<void> {
   try {
     const options = readOptions(process.argv.slice(2));
@@ -25,34 +25,33 @@ export async function main(): Promise<void> {
 }
 
 async function bench(options: Options): Promise<void> {
-  const terminal = new Terminal(options.json ? process.stderr : process.stdout, options.rounds, judge);
+  const terminal = new Terminal(options.json ? process.stderr : process.stdout, options.rounds);
   const server = await BenchServer.start();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted(server));
   try {
-    const about = circumstances(server.name);
-    terminal.say(`${about.cpu}, ${about.cores} cores; Node ${about.node}, ${about.redis}\n`);
+    const environment = readEnvironment(server.name);
+    terminal.print(`${environment.cpu}, ${environment.cores} cores; Node ${environment.node}, ${environment.redis}\n`);
     keepProcessorsAwake();
-    const results = await hold(server, options, terminal);
-    const verdicts = results.flatMap(judge);
-    terminal.say('Targets');
-    terminal.verdicts(verdicts);
-    if (options.json) console.log(JSON.stringify({ about, options, results, verdicts }, null, 2));
+    const results = await measureAll(server, options, terminal);
+    const targets = results.flatMap(evaluateTargets);
+    terminal.printTargets(targets);
+    if (options.json) console.log(JSON.stringify({ environment, options, results, targets }, null, 2));
     if (options.page) {
       mkdirSync(dirname(PAGE), { recursive: true });
-      writeFileSync(PAGE, page(about, options, results, verdicts));
+      writeFileSync(PAGE, page(environment, options, results));
     }
-    if (results.some(letsIntrudersIn)) process.exitCode = 1;
+    if (results.some(violatesExclusion)) process.exitCode = 1;
   } finally {
-    endProcesses();
+    killProcesses();
     await server.stop();
   }
 }
 
-function letsIntrudersIn({ rows }: ScenarioResult): boolean {
+function violatesExclusion({ rows }: ScenarioResult): boolean {
   return rows.some(({ violations }) => violations > 0);
 }
 
 function interrupted(server: BenchServer): void {
-  endProcesses();
+  killProcesses();
   void server.stop().finally(() => process.exit(130));
 }

@@ -6,18 +6,18 @@ export interface Options {
   readonly quick: boolean;
   readonly rounds: number;
   readonly scenarios: readonly number[];
-  /** Of the floors always those that the rest is compared with. */
+  /** Candidates to run, with the floor of each scenario. Empty: all. */
   readonly only: readonly string[];
   readonly json: boolean;
   readonly page: boolean;
 }
 
 export const usage = `npm run bench -- [options]
-  --quick        one round, short windows, no variants of a peer or scenario: under two minutes
-  --rounds N     how often everything is measured (5; 1 with --quick)
+  --quick        one round, short windows, no variants: under two minutes
+  --rounds N     number of rounds (5; 1 with --quick)
   --scenario N   only this scenario; may be repeated
-  --only NAME    only this candidate, and the floor; may be repeated
-  --json         prints the results as JSON, and all else on stderr
+  --only NAME    only this candidate and the floor; may be repeated
+  --json         prints the results as JSON, and progress on stderr
   --page         writes docs/benchmarks.md
 Scenarios:
 ${scenarios.map(({ id, title }) => `  ${id.padEnd(3)} ${title}`).join('\n')}
@@ -25,13 +25,14 @@ Candidates: ${candidates.map(({ id }) => id).join(', ')}`;
 
 export class UsageError extends Error {}
 
-/** `undefined`: help was asked for. */
+/** `undefined` for --help. */
 export function readOptions(args: readonly string[]): Options | undefined {
   const { values } = parse(args);
   if (values.help) return undefined;
   const quick = values.quick ?? false;
   const rounds = Number(values.rounds ?? (quick ? 1 : 5));
-  if (!Number.isInteger(rounds) || rounds < 1) throw new UsageError(`--rounds ${values.rounds} is no number of rounds`);
+  if (!Number.isInteger(rounds) || rounds < 1)
+    throw new UsageError(`--rounds ${values.rounds} is not a number of rounds`);
   const numbers = (values.scenario ?? []).map(Number);
   for (const number of numbers) {
     if (!scenarios.some((scenario) => scenario.number === number))
@@ -43,9 +44,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
   }
   const page = values.page ?? false;
   if (page && (numbers.length > 0 || only.length > 0)) {
-    throw new UsageError(
-      'A page of a part of the results would look like the whole: --page goes with neither --scenario nor --only',
-    );
+    throw new UsageError('--page cannot be combined with --scenario or --only: the page must show all results');
   }
   return { quick, rounds, scenarios: numbers, only, json: values.json ?? false, page };
 }

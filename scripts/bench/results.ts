@@ -2,7 +2,7 @@ import { max, median, min } from 'simple-statistics';
 import type { Candidate, CandidateKind } from './candidates/candidate';
 import type { Figures, Scenario } from './scenarios/scenario';
 
-/** A figure over all rounds. */
+/** One figure over all rounds. */
 export interface Spread {
   readonly median: number;
   readonly least: number;
@@ -13,12 +13,12 @@ export interface Row {
   readonly id: string;
   readonly title: string;
   readonly kind: CandidateKind;
-  /** By the name of the metric. */
+  /** By metric id. */
   readonly values: Readonly<Record<string, Spread>>;
-  /** The same as ratios to the floor of the same round, where that tells anything. */
+  /** Ratios to the floor of the same round, for metrics that have one. */
   readonly ratios: Readonly<Record<string, Spread>>;
   readonly violations: number;
-  /** Why there are no figures, or not of every round. */
+  /** Why figures are missing, or missing in some rounds. */
   readonly fault: string | undefined;
 }
 
@@ -27,10 +27,10 @@ export interface ScenarioResult {
   readonly rows: readonly Row[];
 }
 
-/** One candidate's rounds: figures, or what went wrong. */
+/** One round of one candidate: its figures, or its fault. */
 export type Round = Figures | { readonly fault: string };
 
-/** The rounds of everybody, made into one table. */
+/** Combines the rounds of all candidates into one table. */
 export function summarise(scenario: Scenario, rounds: ReadonlyMap<Candidate, readonly Round[]>): ScenarioResult {
   const floor = [...rounds].find(([{ id }]) => id === scenario.floor)?.[1] ?? [];
   const rows = [...rounds].map(([{ id, title, kind }, ofCandidate]): Row => {

@@ -1,19 +1,19 @@
 import { createClient } from 'redis';
 import { type RedisServer, startRedis } from '../redis';
 import type { Address } from './candidates/candidate';
-import { confine, SHARES } from './processors';
+import { CPU_SETS, pinTo } from './cpu-sets';
 
-/** What the server has done so far. */
-export interface Look {
-  /** By the name of the command; those in scripts count too. */
+/** Totals of the server since its start. */
+export interface ServerStats {
+  /** Calls of each command, in scripts too. */
   readonly calls: ReadonlyMap<string, number>;
-  /** ms */
+  /** ms of CPU */
   readonly cpu: number;
 }
 
 type Client = ReturnType<typeof connection>;
 
-/** A private Redis for the bench, on loopback as an application's is. */
+/** A private Redis for the bench, on loopback TCP. */
 export class BenchServer {
   readonly address: Address;
   readonly name: string;
@@ -22,7 +22,7 @@ export class BenchServer {
 
   static async start(): Promise<BenchServer> {
     const server = await startRedis({ port: true });
-    confine(server.pid, SHARES.server);
+    pinTo(server.pid, CPU_SETS.server);
     const client = connection(server.address as Address);
     await client.connect();
     return new BenchServer(server, client);
@@ -35,16 +35,16 @@ export class BenchServer {
     this.name = `${server.name} ${server.version}`;
   }
 
-  /** Takes all keys out. Scripts stay: those of a candidate that has just connected may be among them. */
+  /** Deletes all keys. Scripts stay cached: a candidate that has just connected may have loaded some. */
   async clear(): Promise<void> {
     await this.#client.flushAll();
   }
 
-  async look(): Promise<Look> {
+  async stats(): Promise<ServerStats> {
     const info = await this.#client.info('all');
     const calls = new Map<string, number>();
     for (const [, name = '', count] of info.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)) {
-      // Without the subcommand, which MONITOR does not tell apart from an argument.
+      // Without the subcommand: MONITOR prints it as an argument.
       const command = name.split('|', 1)[0] as string;
       calls.set(command, (calls.get(command) ?? 0) + Number(count));
     }
@@ -52,7 +52,7 @@ export class BenchServer {
     return { calls, cpu: (seconds('used_cpu_user') + seconds('used_cpu_sys')) * 1000 };
   }
 
-  /** What every key holds, its life left aside. */
+  /** The value of every key, without its ttl. */
   async contents(): Promise<Map<string, string>> {
     const keys = await this.#client.keys('*');
     const dumps = await Promise.all(keys.map((key) => this.#client.dump(key)));

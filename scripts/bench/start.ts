@@ -1,8 +1,13 @@
-/** `npm run bench`: makes ready what it needs, and then measures. */
+/** `npm run bench`: installs and builds what it needs, then measures. */
 
 import { prepare } from './prepare';
 
-prepare();
-// Only now its packages are there to be loaded.
+try {
+  prepare();
+} catch (error) {
+  console.error((error as Error).message);
+  process.exit(1);
+}
+// Loaded late: its packages may have been missing before `prepare`.
 const { main } = require('./main') as typeof import('./main');
 void main();

@@ -1,48 +1,47 @@
-/** One process of a candidate: opens it, begins a load, and observes it whenever it is told to. */
+/** A worker process of the bench: opens one candidate, starts a load on it, and observes the load on request. */
 
 import { candidate } from './candidates';
 import type { OpenOptions } from './candidates/candidate';
-import { begin, type LoadOrder } from './loads';
+import { begin, type LoadSpec } from './loads';
 import { type Observation, type Observe, observe } from './loads/load';
 
-/** In the environment of the process. */
-export interface Engagement extends OpenOptions {
+/** Passed in the environment of the process. */
+export interface WorkerOptions extends OpenOptions {
   readonly candidate: string;
 }
 
-/** What the bench sends. */
-export type Order = LoadOrder | { readonly observe: number } | 'end';
+/** Message from the bench to a worker: start a load, or observe it for some ms. */
+export type WorkerRequest = LoadSpec | { readonly observe: number };
 
-/** What comes back: that it is ready for an order, or has carried it out. */
-export type Report = { readonly observation?: Observation } | { readonly fault: string };
+/** Message from a worker: it has started, or has executed a request. */
+export type WorkerReply = { readonly observation?: Observation } | { readonly fault: string };
 
-const engagement = JSON.parse(process.env.BENCH_ENGAGEMENT ?? '{}') as Engagement;
-const opened = candidate(engagement.candidate).open(engagement);
+const options = JSON.parse(process.env.BENCH_WORKER ?? '{}') as WorkerOptions;
+const opened = candidate(options.candidate).open(options);
 let load: Observe | undefined;
 
-async function carryOut(order: Order): Promise<void> {
-  if (order === 'end') process.exit();
-  if ('load' in order) {
-    load = await begin(await opened, order);
-    report({});
+async function execute(request: WorkerRequest): Promise<void> {
+  if ('load' in request) {
+    load = await begin(await opened, request);
+    reply({});
   } else if (load !== undefined) {
-    report({ observation: await observe(load, order.observe) });
+    reply({ observation: await observe(load, request.observe) });
   }
 }
 
-function report(message: Report): void {
+function reply(message: WorkerReply): void {
   process.send?.(message);
 }
 
 function fail(error: unknown): void {
-  process.send?.({ fault: error instanceof Error ? error.message : String(error) } satisfies Report, () =>
+  process.send?.({ fault: error instanceof Error ? error.message : String(error) } satisfies WorkerReply, () =>
     process.exit(1),
   );
 }
 
 process.on('unhandledRejection', fail);
 process.on('uncaughtException', fail);
-process.on('disconnect', () => process.exit()); // never outlive the bench, however it ended
-process.on('SIGINT', () => {}); // Ctrl-C reaches the whole process group: the bench decides
-process.on('message', (order: Order) => void carryOut(order).catch(fail));
-opened.then(() => report({}), fail);
+process.on('disconnect', () => process.exit()); // ends with the bench, for any reason
+process.on('SIGINT', () => {}); // Ctrl-C reaches the whole process group; the bench handles it
+process.on('message', (request: WorkerRequest) => void execute(request).catch(fail));
+opened.then(() => reply({}), fail);

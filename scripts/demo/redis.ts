@@ -1,12 +1,12 @@
-import { startEmbeddedRedis } from '../embedded-redis';
+import { installEmbeddedRedis, startEmbeddedRedis } from '../embedded-redis/start';
 import { startRedis } from '../redis';
 import { findRedisBinary } from '../redis-binary';
 import { connect, type Redis } from './connection';
 
-/** The Redis of the demo, and a connection to it. */
+/** The Redis server of a demo, and a connection to it. */
 export interface DemoRedis {
   readonly url: string;
-  readonly name: string; // for people: without the password
+  readonly name: string; // for display, without the password
   readonly isEmbedded: boolean;
   readonly client: Redis;
   stop(): Promise<void>;
@@ -16,10 +16,10 @@ export class RedisUnreachableError extends Error {}
 
 type Server = Omit<DemoRedis, 'client'>;
 
-/** The Redis that REDIS_URL names, or else an embedded one; where speed matters rather a private instance of a real one. */
-export async function openRedis({ fast = false } = {}): Promise<DemoRedis> {
+/** The Redis that REDIS_URL names, else a private instance of an installed server, else an embedded one. */
+export async function openRedis(): Promise<DemoRedis> {
   const given = process.env.REDIS_URL;
-  const server = given ? named(given) : fast && findRedisBinary() ? await startReal() : await startEmbedded();
+  const server = given ? named(given) : findRedisBinary() ? await startReal() : await startEmbedded();
   try {
     const client = await connect(server.url);
     const stop = async () => {
@@ -44,6 +44,7 @@ async function startReal(): Promise<Server> {
 }
 
 async function startEmbedded(): Promise<Server> {
+  installEmbeddedRedis();
   const { url, stop } = await startEmbeddedRedis();
   return { url, name: 'an embedded js-redis-server (REDIS_URL names a real one)', isEmbedded: true, stop };
 }

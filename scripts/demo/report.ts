@@ -2,21 +2,21 @@ import { SingleBar } from 'cli-progress';
 import Table from 'cli-table3';
 import { type ScenarioName, scenarios } from './scenarios';
 
-/** The books of one run. */
+/** The totals of one run. */
 export interface Result {
   readonly name: ScenarioName;
   readonly pieces: number;
-  readonly left: readonly number[]; // what Redis says at the end, of each part of the stock
+  readonly left: readonly number[]; // in Redis at the end, for each part of the stock
   readonly soldByWorker: readonly number[];
   readonly refusedTooEarly: number; // orders that were refused although a piece was left
-  readonly ms: number; // until the last order was done
+  readonly ms: number; // until the last order was finished
 }
 
 export function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
 }
 
-/** Orders for which there was no piece. Negative: pieces that went without an order. */
+/** Orders without a piece. Negative: pieces that left the stock without an order. */
 export function oversold({ soldByWorker, left, pieces }: Result): number {
   return sum(soldByWorker) + sum(left) - pieces;
 }
@@ -26,7 +26,7 @@ export function rate({ soldByWorker, ms }: Result): number {
   return sum(soldByWorker) / (ms / 1000);
 }
 
-/** What is wrong with the books, in words: nothing when every order got its piece. */
+/** One sentence for each error in the totals; empty when every order got its piece. */
 export function faults(result: Result): string[] {
   const excess = oversold(result);
   const below = result.left.filter((pieces) => pieces < 0).length;
@@ -45,7 +45,7 @@ export function verdict(result: Result): string {
   return `${scenarios[result.name].title}: ${wrong.length > 0 ? wrong.join('; ') : 'every order got its piece'}.`;
 }
 
-/** How far the stock is sold, as a bar; as a line every two seconds where the output is no terminal. */
+/** A progress bar of the stock; a line every two seconds where the output is not a terminal. */
 export class StockBar {
   readonly #bar: SingleBar;
   readonly #pieces: number;

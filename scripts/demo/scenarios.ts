@@ -3,22 +3,22 @@ import type { Redis } from './connection';
 import { SegmentedStock } from './segmented-stock';
 import { SimpleStock, type Stock } from './stock';
 
-/** One way to place an order; a demo runs the same shop with each. */
+/** One way to place an order. */
 export interface Scenario {
   readonly title: string;
-  /** Whether the books have to be right at the end. */
+  /** Whether the totals must be correct at the end. */
   readonly exact: boolean;
   /** How many buyers each worker process serves at a time. */
   readonly buyers: number;
   open(redis: Redis, stockKey: string, locks: RedisLockRegistry): Stock;
 }
 
-const SEGMENTS = 20; // as many as there are buyers in four processes: every one of them can sell at any time
+const SEGMENTS = 20; // one for each buyer of the four processes, so that all can sell at once
 
 const moment = () => 1 + Math.random() * 2;
 const twentyMs = () => 20;
 
-/** The stock with one lock over each order. */
+/** The same stock, each order under one lock. */
 function locked(stock: Stock, locks: RedisLockRegistry): Stock {
   return {
     fill: (pieces) => stock.fill(pieces),

@@ -3,7 +3,7 @@ import type { SegmentedLock } from '../../lib';
 import type { Redis } from './connection';
 import { STOCK_LIFE, type Stock } from './stock';
 
-/** The same stock, in as many counters as the lock has segments: so many orders are worked on at a time. */
+/** The same stock, with one counter for each segment of the lock: one order at a time in each. */
 export class SegmentedStock implements Stock {
   readonly #redis: Redis;
   readonly #key: string;

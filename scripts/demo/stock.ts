@@ -1,19 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from './connection';
 
-/** ms; each write sets the expiry anew (KEEPTTL would keep none on a key that is gone): the demo leaves nothing behind. */
+/** ms; every write sets it, so that a demo leaves no keys behind. KEEPTTL would keep no expiry on a missing key. */
 export const STOCK_LIFE = 30_000;
 
-/** What the demo sells from. */
+/** The stock that a demo sells from. */
 export interface Stock {
   fill(pieces: number): Promise<unknown>;
-  /** The pieces that are left, one number for each part that the stock is kept in. */
+  /** The remaining pieces, one number for each part of the stock. */
   left(): Promise<readonly number[]>;
-  /** One order for one piece. False when the stock is sold out. */
+  /** Sells one piece; false when the stock is sold out. */
   sellOne(): Promise<boolean>;
 }
 
-/** One counter in Redis, and the classic way to get it wrong when several sell at once. */
+/** One counter in Redis, with a read-modify-write that loses updates unless it is locked. */
 export class SimpleStock implements Stock {
   readonly #redis: Redis;
   readonly #key: string;
@@ -38,7 +38,7 @@ export class SimpleStock implements Stock {
   async sellOne(): Promise<boolean> {
     const [left = 0] = await this.left();
     if (left <= 0) return false;
-    await sleep(this.#work()); // payment, invoice, ...: others read the same number meanwhile
+    await sleep(this.#work()); // payment, invoice, ...: other workers read the same number meanwhile
     await this.fill(left - 1);
     return true;
   }

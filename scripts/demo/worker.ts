@@ -1,21 +1,21 @@
-/** A worker process of the demos: a few buyers at a time, each placing order after order. */
+/** A worker process of the demos: concurrent buyers, each of which places one order after another. */
 
 import { RedisLockRegistry } from '../../lib';
 import { connect } from './connection';
 import { type Scenario, type ScenarioName, scenarios } from './scenarios';
 import type { Stock } from './stock';
 
-/** What the demo sends. */
+/** Message from the demo to a worker. */
 export interface Job {
   readonly scenario: ScenarioName;
   readonly stockKey: string;
   readonly closingTime: number; // ms from now
 }
 
-/** What a worker sends back: first when it is ready, then ten times a second, at last when the shop is closed. */
+/** Message from a worker: when it is ready, then ten times a second, and when it has closed. */
 export interface Report {
   readonly sold: number;
-  readonly lastSaleAt: number; // ms from the job on
+  readonly lastSaleAt: number; // ms since the job began
   readonly refusedTooEarly: number; // orders that were refused although a piece was left
   readonly closed: boolean;
 }
@@ -25,7 +25,7 @@ async function main(): Promise<void> {
   const redis = await connect(url);
   const locks = new RedisLockRegistry(redis, {
     registryKey,
-    expireAfter: 10_000, // what a killed worker leaves is gone soon
+    expireAfter: 10_000, // the lock of a killed worker expires soon
     idleBetweenTries: 10, // an order takes 3 ms: at the default of 100, one worker would sell most of the stock
   });
 
@@ -38,21 +38,21 @@ async function main(): Promise<void> {
 
 async function sell(stock: Stock, buyers: number, closingTime: number): Promise<void> {
   const opening = performance.now();
-  const books = { sold: 0, lastSaleAt: 0, refusedTooEarly: 0 };
+  const totals = { sold: 0, lastSaleAt: 0, refusedTooEarly: 0 };
   const buyer = async () => {
     while (performance.now() < opening + closingTime) {
       if (!(await stock.sellOne())) {
-        if ((await stock.left()).some((pieces) => pieces > 0)) books.refusedTooEarly += 1;
+        if ((await stock.left()).some((pieces) => pieces > 0)) totals.refusedTooEarly += 1;
         return;
       }
-      books.sold += 1;
-      books.lastSaleAt = performance.now() - opening;
+      totals.sold += 1;
+      totals.lastSaleAt = performance.now() - opening;
     }
   };
-  const timer = setInterval(() => report({ ...books, closed: false }), 100);
+  const timer = setInterval(() => report({ ...totals, closed: false }), 100);
   await Promise.all(Array.from({ length: buyers }, buyer));
   clearInterval(timer);
-  report({ ...books, closed: true });
+  report({ ...totals, closed: true });
 }
 
 function report(message: Report): void {

@@ -1,11 +1,11 @@
 /**
- * A shop whose stock is in SQL: one row for each segment, and the locks in Redis.
+ * A shop with its stock in SQL, one row for each segment, and its locks in Redis.
  *
- *   node -r esbuild-register scripts/examples/segmented-sql.ts      (REDIS_URL, or an embedded server)
+ *   node -r esbuild-register scripts/examples/segmented-sql.ts      (uses REDIS_URL, an installed or an embedded server)
  *
- * The database is SQLite, in WebAssembly; any other with transactions will do. Under its lock an order reads, works and
- * writes in a segment alone, without holding a transaction open while it works. A lock cannot promise that its holder is
- * not paused just before it writes; the fencing token lets the database refuse what comes too late.
+ * The database is SQLite in WebAssembly; any database with transactions works. An order has exclusive use of its segment
+ * while it reads, works and writes, and needs no open transaction while it works. The holder of a lock may be paused just
+ * before it writes, for longer than its lease lasts: the fencing token lets the database refuse such a late write.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -37,7 +37,7 @@ export class Shop {
     }
   }
 
-  /** `false`: sold out, for an order of this size. */
+  /** `false` when the stock cannot serve an order of this size. */
   async order(customer: string, pieces: number): Promise<boolean> {
     const fromOne = await this.#stock.run(async ({ index, lease, exhausted }) => {
       if (this.#piecesIn(index) < pieces) return exhausted;
@@ -57,8 +57,8 @@ export class Shop {
     return fromSeveral.served;
   }
 
-  /** The pieces of each segment, and what was sold. */
-  books(): { left: number[]; sold: number } {
+  /** The remaining pieces of each segment, and the number of pieces sold. */
+  totals(): { left: number[]; sold: number } {
     const left = this.#db.all('SELECT pieces FROM stock ORDER BY segment').map((row) => Number(row.pieces));
     const sold = Number(this.#db.get('SELECT COALESCE(SUM(pieces), 0) AS sold FROM orders')?.sold);
     return { left, sold };
@@ -68,7 +68,7 @@ export class Shop {
     return Number(this.#db.get('SELECT pieces FROM stock WHERE segment = ?', index)?.pieces);
   }
 
-  /** All in one transaction. A segment that somebody with a later token has written to is not ours any more. */
+  /** One transaction. It fails when a holder with a later token has written to a segment. */
   #write(customer: string, pieces: number, parts: readonly Omit<Part, 'name'>[]): void {
     this.#db.exec('BEGIN IMMEDIATE');
     try {
@@ -100,7 +100,7 @@ async function main(): Promise<void> {
     shop.open(100);
     const customers = Array.from({ length: 60 }, (_, i) => ({ name: `customer ${i + 1}`, pieces: 1 + (i % 4) }));
     const answers = await Promise.all(customers.map(({ name, pieces }) => shop.order(name, pieces)));
-    const { left, sold } = shop.books();
+    const { left, sold } = shop.totals();
     console.log(`${answers.filter(Boolean).length} of ${customers.length} orders were served.`);
     console.log(`${sold} pieces sold, ${left.reduce((sum, pieces) => sum + pieces)} left in ${left.length} segments.`);
   } finally {

@@ -1,30 +1,30 @@
 import { describe, expect, it } from '@jest/globals';
 import { spyOn } from '../../support/spied-client';
-import type { Bench } from '../bench';
+import type { LockFixture } from '../lock-fixture';
 import { reliable, SLACK } from '../timing';
 
-export function acquiring(bench: Bench): void {
+export function acquiring(fixture: LockFixture): void {
   describe('acquiring', () => {
-    it('takes a free lock at once, with the ttl that was asked for (P3)', async () => {
-      const lease = await bench.registry().obtain('key').lock({ ttl: 60_000 });
+    it('acquires a free lock at once, with the given ttl (P3)', async () => {
+      const lease = await fixture.registry().obtain('key').lock({ ttl: 60_000 });
       expect(lease.key).toBe('key');
       expect(lease.remaining).toBeLessThanOrEqual(reliable(60_000));
       expect(lease.remaining).toBeGreaterThan(reliable(60_000) - SLACK);
-      const life = await bench.life('key');
+      const life = await fixture.ttlOf('key');
       expect(life).toBeLessThanOrEqual(60_000);
       expect(life).toBeGreaterThanOrEqual(lease.remaining);
       await lease.unlock();
     });
 
-    it('takes the ttl of the registry where the call gives none', async () => {
-      await bench.registry({ expireAfter: 30_000 }).obtain('key').lock();
-      const life = await bench.life('key');
+    it('uses the ttl of the registry where the call gives none', async () => {
+      await fixture.registry({ expireAfter: 30_000 }).obtain('key').lock();
+      const life = await fixture.ttlOf('key');
       expect(life).toBeLessThanOrEqual(30_000);
       expect(life).toBeGreaterThan(30_000 - SLACK);
     });
 
-    it('refuses a second holder on the same key as long as the first holds it', async () => {
-      const [mine, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+    it('refuses a second holder of a key while the first holds it', async () => {
+      const [mine, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const lease = await mine.lock();
       expect(await theirs.tryLock()).toBeNull();
       expect(await mine.tryLock()).toBeNull();
@@ -36,12 +36,12 @@ export function acquiring(bench: Bench): void {
       await next?.unlock();
     });
 
-    it('makes exactly one attempt for a tryLock, and none where a caller of this process has the lock', async () => {
-      const spy = spyOn(bench.clients[1]);
-      const other = bench.registryOn(spy);
+    it('makes exactly one attempt for a tryLock, and none where a caller of this process holds the lock', async () => {
+      const spy = spyOn(fixture.clients[1]);
+      const other = fixture.registryOn(spy);
       const free = await other.obtain('free').tryLock({ waitTime: 0 });
       expect(free).not.toBeNull();
-      const mine = await bench.registry().obtain('key').lock();
+      const mine = await fixture.registry().obtain('key').lock();
       const before = spy.sent;
       expect(await other.obtain('key').tryLock()).toBeNull();
       expect(spy.sent).toBe(before + 1);
@@ -51,8 +51,8 @@ export function acquiring(bench: Bench): void {
     });
 
     it('lets different keys, and equal keys of different registryKeys, be held at once', async () => {
-      const registry = bench.registry();
-      const elsewhere = bench.otherRegistry({ registryKey: `${bench.registryKey}:other` });
+      const registry = fixture.registry();
+      const elsewhere = fixture.otherRegistry({ registryKey: `${fixture.registryKey}:other` });
       const leases = [
         await registry.obtain('one').tryLock(),
         await registry.obtain('two').tryLock(),
@@ -62,31 +62,31 @@ export function acquiring(bench: Bench): void {
       await Promise.all(leases.map((lease) => lease?.unlock()));
     });
 
-    it('takes, holds and gives back ten keys, and caches one object for each', async () => {
-      const registry = bench.registry();
+    it('acquires, holds and releases ten keys, and caches one object for each', async () => {
+      const registry = fixture.registry();
       const keys = Array.from({ length: 10 }, (_, i) => `key ${i}`);
       const leases = await Promise.all(keys.map((key) => registry.obtain(key).lock()));
       expect(registry.size).toBe(10);
-      for (const key of keys) expect(await bench.isInRedis(key)).toBe(true);
+      for (const key of keys) expect(await fixture.isInRedis(key)).toBe(true);
       await Promise.all(leases.map((lease) => lease.unlock()));
-      for (const key of keys) expect(await bench.isInRedis(key)).toBe(false);
+      for (const key of keys) expect(await fixture.isInRedis(key)).toBe(false);
       expect(registry.size).toBe(10);
       expect(registry.obtain('key 3')).toBe(registry.obtain('key 3'));
     });
 
     it('may be locked and unlocked again and again, and leaves no key behind each time', async () => {
-      const registry = bench.registry();
+      const registry = fixture.registry();
       for (let round = 0; round < 30; round++) {
         const lock = registry.obtain('key');
         await lock.lock();
         await lock.unlock();
-        expect(await bench.isInRedis('key')).toBe(false);
+        expect(await fixture.isInRedis('key')).toBe(false);
         expect(registry.size).toBe(1);
       }
     });
 
-    it('goes through three whole lives, renewals included', async () => {
-      const lock = bench.registry().obtain('key');
+    it('can be acquired, renewed and released three times in a row', async () => {
+      const lock = fixture.registry().obtain('key');
       for (let life = 0; life < 3; life++) {
         const lease = await lock.lock({ ttl: 500 });
         await lease.renew(10_000);
@@ -94,13 +94,13 @@ export function acquiring(bench: Bench): void {
         lease.assertHeld();
         await lease.unlock();
         expect(lease.remaining).toBe(0);
-        expect(await bench.isInRedis('key')).toBe(false);
+        expect(await fixture.isInRedis('key')).toBe(false);
       }
     });
 
-    it('knows in this process whether this process holds it', async () => {
-      const lock = bench.registry().obtain('key');
-      const theirs = bench.otherRegistry().obtain('key');
+    it('knows without a command whether this process holds it', async () => {
+      const lock = fixture.registry().obtain('key');
+      const theirs = fixture.otherRegistry().obtain('key');
       expect(lock.isAcquiredInThisProcess).toBe(false);
       const lease = await lock.lock();
       expect(lock.isAcquiredInThisProcess).toBe(true);
@@ -116,12 +116,12 @@ export function acquiring(bench: Bench): void {
       ['a hash tag', '{tag}:rest'],
       ['control characters', '\u0000\u0001\r\n'],
       ['10,000 letters', 'x'.repeat(10_000)],
-    ])('takes a key with %s', async (_, key) => {
-      const lease = await bench.registry().obtain(key).lock();
-      expect(await bench.isInRedis(key)).toBe(true);
-      expect(await bench.otherRegistry().obtain(key).tryLock()).toBeNull();
+    ])('accepts a key with %s', async (_, key) => {
+      const lease = await fixture.registry().obtain(key).lock();
+      expect(await fixture.isInRedis(key)).toBe(true);
+      expect(await fixture.otherRegistry().obtain(key).tryLock()).toBeNull();
       await lease.unlock();
-      expect(await bench.isInRedis(key)).toBe(false);
+      expect(await fixture.isInRedis(key)).toBe(false);
     });
   });
 }

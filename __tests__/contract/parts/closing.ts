@@ -1,14 +1,14 @@
 import { describe, expect, it } from '@jest/globals';
 import { RegistryClosedError } from '../../../lib';
 import { until } from '../../support/until';
-import type { Bench } from '../bench';
+import type { LockFixture } from '../lock-fixture';
 import { SLACK } from '../timing';
 
-export function closing(bench: Bench): void {
+export function closing(fixture: LockFixture): void {
   describe('closing the registry', () => {
-    it('rejects those who wait, in the local queue and for another process, and all who come later', async () => {
-      const registry = bench.registry();
-      const theirs = await bench.otherRegistry().obtain('theirs').lock();
+    it('rejects all waiters, in the local queue and in Redis, and all later calls', async () => {
+      const registry = fixture.registry();
+      const theirs = await fixture.otherRegistry().obtain('theirs').lock();
       const mine = await registry.obtain('mine').lock();
       const refused = Promise.all([
         expect(registry.obtain('theirs').lock()).rejects.toBeInstanceOf(RegistryClosedError),
@@ -25,11 +25,11 @@ export function closing(bench: Bench): void {
       await mine.unlock();
       await closed;
       await theirs.unlock();
-      expect(await bench.isInRedis('mine')).toBe(false);
+      expect(await fixture.isInRedis('mine')).toBe(false);
     });
 
-    it('waits for the holders, whose leases are renewed as before', async () => {
-      const registry = bench.registry({ expireAfter: 400 });
+    it('waits for the holders, and keeps renewing their leases', async () => {
+      const registry = fixture.registry({ expireAfter: 400 });
       const lease = await registry.obtain('key').lock();
       let closed = false;
       const closing = registry.close().then(() => {
@@ -44,26 +44,26 @@ export function closing(bench: Bench): void {
       expect(lease.signal.aborted).toBe(false);
     });
 
-    it('gives up on holders after its timeout: their signal aborts, and their key is left to expire (P8)', async () => {
-      const registry = bench.registry({ expireAfter: 400 });
+    it('stops waiting after its timeout: the signals of the holders abort, and their keys expire (P8)', async () => {
+      const registry = fixture.registry({ expireAfter: 400 });
       const lease = await registry.obtain('key').lock();
       const start = performance.now();
       await registry.close({ timeout: 50 });
       expect(performance.now() - start).toBeLessThan(50 + SLACK);
       expect(lease.signal.reason).toMatchObject({ reason: 'closed', key: 'key' });
       expect(lease.remaining).toBe(0);
-      // Not deleted under the running task; renewed no more either.
-      const lives = [await bench.life('key'), await bench.life('key')];
+      // Neither deleted under the running task nor renewed.
+      const lives = [await fixture.ttlOf('key'), await fixture.ttlOf('key')];
       for (const life of lives) expect(life).toBeGreaterThan(0);
-      await until(async () => !(await bench.isInRedis('key')), { within: 400 + SLACK });
+      await until(async () => !(await fixture.isInRedis('key')), { within: 400 + SLACK });
     });
 
-    it('may be done twice, by `await using` too, and leaves the client as it was', async () => {
-      const own = bench.registry();
+    it('is idempotent, also by `await using`, and does not close the client', async () => {
+      const own = fixture.registry();
       await (await own.obtain('key').lock()).unlock();
       await Promise.all([own.close(), own.close()]);
       await own[Symbol.asyncDispose]();
-      const next = await bench.registry().obtain('key').lock();
+      const next = await fixture.registry().obtain('key').lock();
       await next.unlock();
     });
   });

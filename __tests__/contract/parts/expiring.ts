@@ -1,16 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockLostError } from '../../../lib';
 import { until } from '../../support/until';
-import type { Bench } from '../bench';
+import type { LockFixture } from '../lock-fixture';
 import { reliable, SLACK } from '../timing';
 
-export function expiring(bench: Bench): void {
+export function expiring(fixture: LockFixture): void {
   describe('a lease with a ttl', () => {
-    it('ends by itself, told by its signal, a little before the key does (P3, P4)', async () => {
+    it('ends by itself, with its signal, slightly before the key does (P3, P4)', async () => {
       const asked = performance.now();
-      const lease = await bench.registry().obtain('key').lock({ ttl: 200 });
+      const lease = await fixture.registry().obtain('key').lock({ ttl: 200 });
       const granted = performance.now();
-      const life = await bench.life('key');
+      const life = await fixture.ttlOf('key');
       const lifeOfKeyEnds = performance.now() + life;
       let abortedAt = 0;
       let heldAtAbort = true;
@@ -29,8 +29,8 @@ export function expiring(bench: Bench): void {
       expect(() => lease.assertHeld()).toThrow(LockLostError);
     });
 
-    it('is over for this process too: the lock is not held, and the next local caller gets it without an unlock', async () => {
-      const lock = bench.registry().obtain('key');
+    it('frees the lock in this process too: the next local caller acquires it without an unlock', async () => {
+      const lock = fixture.registry().obtain('key');
       const first = await lock.lock({ ttl: 100 });
       const second = await lock.lock({ waitTime: 100 + SLACK });
       expect(first.remaining).toBe(0);
@@ -41,8 +41,8 @@ export function expiring(bench: Bench): void {
       expect(lock.isAcquiredInThisProcess).toBe(false);
     });
 
-    it('can be relied on for less and less', async () => {
-      const lease = await bench.registry().obtain('key').lock({ ttl: 100 });
+    it('counts down', async () => {
+      const lease = await fixture.registry().obtain('key').lock({ ttl: 100 });
       const seen = [lease.remaining];
       await until(() => {
         const { remaining } = lease;
@@ -53,11 +53,11 @@ export function expiring(bench: Bench): void {
       expect(seen).toEqual([...seen].sort((a, b) => b - a));
     });
 
-    it('is a fresh one when the key is taken again: the ttl of an earlier lease does not stick', async () => {
-      const lock = bench.registry({ expireAfter: 20_000 }).obtain('key');
+    it('does not affect the ttl of the next lease of the key', async () => {
+      const lock = fixture.registry({ expireAfter: 20_000 }).obtain('key');
       await (await lock.lock({ ttl: 60_000 })).unlock();
       await lock.lock();
-      expect(await bench.life('key')).toBeLessThanOrEqual(20_000);
+      expect(await fixture.ttlOf('key')).toBeLessThanOrEqual(20_000);
       await lock.unlock();
     });
   });

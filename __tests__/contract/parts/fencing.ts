@@ -1,17 +1,17 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Bench } from '../bench';
+import type { LockFixture } from '../lock-fixture';
 
-export function fencing(bench: Bench): void {
+export function fencing(fixture: LockFixture): void {
   describe('fencing tokens', () => {
-    it('are not there unless they are asked for', async () => {
-      const lease = await bench.registry().obtain('key').lock();
+    it('exist only with the option `fencing`', async () => {
+      const lease = await fixture.registry().obtain('key').lock();
       expect(lease.fencingToken).toBeUndefined();
       await lease.unlock();
     });
 
-    it('rise with every acquisition, by whichever process and in whatever way (P10)', async () => {
-      const registries = [bench.registry({ fencing: true }), bench.otherRegistry({ fencing: true })] as const;
-      const oracle = bench.oracle();
+    it('rise with every acquisition, by any process and any method (P10)', async () => {
+      const registries = [fixture.registry({ fencing: true }), fixture.otherRegistry({ fencing: true })] as const;
+      const oracle = fixture.oracle();
       for (let round = 0; round < 5; round++) {
         for (const registry of registries) {
           await registry.run('key', (lease) => oracle.write(lease.fencingToken));
@@ -25,8 +25,8 @@ export function fencing(bench: Bench): void {
     });
 
     it('rise after an expiry, and under contention (P10)', async () => {
-      const [mine, theirs] = [bench.registry({ fencing: true }), bench.otherRegistry({ fencing: true })];
-      const oracle = bench.oracle();
+      const [mine, theirs] = [fixture.registry({ fencing: true }), fixture.otherRegistry({ fencing: true })];
+      const oracle = fixture.oracle();
       oracle.write((await mine.obtain('key').lock({ ttl: 50 })).fencingToken);
       await Promise.all(
         Array.from({ length: 40 }, (_, i) =>
@@ -36,10 +36,10 @@ export function fencing(bench: Bench): void {
       expect(oracle.violations).toEqual([]);
     });
 
-    it('do not change when a lease is renewed, nor does a refused attempt take the key', async () => {
-      const lease = await bench.registry({ fencing: true }).obtain('key').lock({ ttl: 5_000 });
+    it('do not change by a renewal or by a refused attempt', async () => {
+      const lease = await fixture.registry({ fencing: true }).obtain('key').lock({ ttl: 5_000 });
       const { fencingToken } = lease;
-      expect(await bench.otherRegistry({ fencing: true }).obtain('key').tryLock()).toBeNull();
+      expect(await fixture.otherRegistry({ fencing: true }).obtain('key').tryLock()).toBeNull();
       await lease.renew(10_000);
       expect(lease.fencingToken).toBe(fencingToken);
       await lease.unlock();

@@ -1,16 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
 import { spyOn } from '../../support/spied-client';
 import { until } from '../../support/until';
-import type { Bench } from '../bench';
+import type { LockFixture } from '../lock-fixture';
 import { reliable, SLACK } from '../timing';
 
-/** Its first renewal comes after a third of it, and may be late by the rest. */
+/** ms. The first renewal is due after a third of it and may be late by the rest. */
 const TTL = 450;
 
-export function keepingAlive(bench: Bench): void {
+export function keepingAlive(fixture: LockFixture): void {
   describe('the watchdog', () => {
-    it('keeps every lease alive that was taken without a ttl, or with `renew: true`, long beyond its first ttl', async () => {
-      const [registry, other] = [bench.registry({ expireAfter: TTL }), bench.otherRegistry()];
+    it('renews every lease that was acquired without a ttl, or with `renew: true`, beyond its first ttl', async () => {
+      const [registry, other] = [fixture.registry({ expireAfter: TTL }), fixture.otherRegistry()];
       const keys = Array.from({ length: 30 }, (_, i) => `key ${i}`);
       const leases = await Promise.all(keys.map((key) => registry.obtain(key).lock()));
       leases.push(await registry.obtain('told to').lock({ ttl: TTL - 10, renew: true }));
@@ -24,9 +24,9 @@ export function keepingAlive(bench: Bench): void {
       await Promise.all(leases.map((lease) => lease.unlock()));
     });
 
-    it('sends nothing for a lease that is given back soon, and nothing after it was given back (P7)', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const registry = bench.registryOn(spy, { expireAfter: TTL });
+    it('sends nothing for a lease that is released soon, and nothing after its release (P7)', async () => {
+      const spy = spyOn(fixture.clients[0]);
+      const registry = fixture.registryOn(spy, { expireAfter: TTL });
       await (await registry.obtain('key').lock()).unlock();
       const before = spy.sent;
       const lease = await registry.obtain('key').lock();
@@ -37,28 +37,28 @@ export function keepingAlive(bench: Bench): void {
       expect(spy.sent).toBe(before + 2);
     });
 
-    it('leaves a lease alone that was taken with a ttl, or with `renew: false`', async () => {
-      const registry = bench.registry({ expireAfter: 150 });
+    it('does not renew a lease that was acquired with a ttl, or with `renew: false`', async () => {
+      const registry = fixture.registry({ expireAfter: 150 });
       const fixed = await registry.obtain('fixed').lock({ ttl: 150 });
       const unrenewed = await registry.obtain('unrenewed').lock({ renew: false });
-      const byDefault = await bench.registry({ expireAfter: 150, renew: false }).obtain('default').lock();
+      const byDefault = await fixture.registry({ expireAfter: 150, renew: false }).obtain('default').lock();
       await until(() => fixed.signal.aborted && unrenewed.signal.aborted && byDefault.signal.aborted, {
         within: 150 + SLACK,
       });
       expect(unrenewed.signal.reason).toMatchObject({ reason: 'expired' });
     });
 
-    it('stops after maxHold; then the lease ends with its ttl', async () => {
+    it('stops renewing after maxHold, so that the lease ends with its ttl', async () => {
       const start = performance.now();
-      const lease = await bench.registry({ expireAfter: 200, maxHold: 80 }).obtain('key').lock();
+      const lease = await fixture.registry({ expireAfter: 200, maxHold: 80 }).obtain('key').lock();
       await until(() => lease.signal.aborted, { within: 280 + SLACK });
       expect(performance.now() - start).toBeGreaterThan(reliable(200));
       expect(lease.signal.reason).toMatchObject({ reason: 'expired' });
-      await until(async () => !(await bench.isInRedis('key')), { within: SLACK });
+      await until(async () => !(await fixture.isInRedis('key')), { within: SLACK });
     });
 
-    it('finds out that the key is gone, or another owner’s, brings nothing back, and leaves alone what is not its own (P6)', async () => {
-      const registry = bench.registry({ expireAfter: TTL });
+    it('detects a deleted or stolen key, does not restore it, and does not touch the key of another owner (P6)', async () => {
+      const registry = fixture.registry({ expireAfter: TTL });
       const [gone, stolen] = await Promise.all(['gone', 'stolen'].map((key) => registry.obtain(key).lock()));
       if (gone === undefined || stolen === undefined) throw new Error('not reached');
       let told = 0;
@@ -67,16 +67,16 @@ export function keepingAlive(bench: Bench): void {
           told += 1;
         });
       }
-      await bench.admin.del(bench.nameOf('gone'));
-      await bench.admin.set(bench.nameOf('stolen'), 'somebody else', { PX: 60_000 });
+      await fixture.admin.del(fixture.nameOf('gone'));
+      await fixture.admin.set(fixture.nameOf('stolen'), 'somebody else', { PX: 60_000 });
       await until(() => told === 2, { within: TTL / 3 + SLACK });
       expect(gone.signal.reason).toMatchObject({ reason: 'expired' });
       expect(stolen.signal.reason).toMatchObject({ reason: 'stolen' });
       await expect(stolen.unlock()).rejects.toMatchObject({ reason: 'stolen' });
       expect(told).toBe(2);
-      expect(await bench.isInRedis('gone')).toBe(false);
-      expect(await bench.life('stolen')).toBeGreaterThan(60_000 - TTL - 2 * SLACK);
-      await bench.admin.del(bench.nameOf('stolen'));
+      expect(await fixture.isInRedis('gone')).toBe(false);
+      expect(await fixture.ttlOf('stolen')).toBeGreaterThan(60_000 - TTL - 2 * SLACK);
+      await fixture.admin.del(fixture.nameOf('stolen'));
     });
   });
 }

@@ -2,108 +2,108 @@ import { describe, expect, it } from '@jest/globals';
 import { LockLostError, NotLockOwnerError } from '../../../lib';
 import { spyOn } from '../../support/spied-client';
 import { until } from '../../support/until';
-import type { Bench } from '../bench';
+import type { LockFixture } from '../lock-fixture';
 
-export function releasing(bench: Bench): void {
+export function releasing(fixture: LockFixture): void {
   describe('releasing', () => {
-    it('removes the key and lets the next in', async () => {
-      const lease = await bench.registry().obtain('key').lock();
+    it('removes the key and frees the lock', async () => {
+      const lease = await fixture.registry().obtain('key').lock();
       await lease.unlock();
-      expect(await bench.isInRedis('key')).toBe(false);
-      const next = await bench.otherRegistry().obtain('key').tryLock();
+      expect(await fixture.isInRedis('key')).toBe(false);
+      const next = await fixture.otherRegistry().obtain('key').tryLock();
       await next?.unlock();
       expect(next).not.toBeNull();
     });
 
     it('does nothing the second time, not even a command; a call at the same time shares the first (P7)', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const lock = bench.registryOn(spy).obtain('key');
-      await (await lock.lock()).unlock(); // from now on the server knows the scripts
+      const spy = spyOn(fixture.clients[0]);
+      const lock = fixture.registryOn(spy).obtain('key');
+      await (await lock.lock()).unlock(); // loads the scripts into the server
       const lease = await lock.lock();
       const before = spy.sent;
       await Promise.all([lease.unlock(), lease.unlock()]);
       await lease.unlock();
       await lease[Symbol.asyncDispose]();
       expect(spy.sent).toBe(before + 1);
-      const next = await bench.otherRegistry().obtain('key').lock();
+      const next = await fixture.otherRegistry().obtain('key').lock();
       await lease.unlock();
       next.assertHeld();
-      expect(await bench.isInRedis('key')).toBe(true);
+      expect(await fixture.isInRedis('key')).toBe(true);
       await next.unlock();
     });
 
-    it('is refused to whoever does not hold the lock, and changes nothing then', async () => {
-      const lease = await bench.registry().obtain('key').lock({ ttl: 60_000 });
-      const theirs = bench.otherRegistry().obtain('key');
+    it('is refused to a caller that does not hold the lock, and changes nothing', async () => {
+      const lease = await fixture.registry().obtain('key').lock({ ttl: 60_000 });
+      const theirs = fixture.otherRegistry().obtain('key');
       await expect(theirs.unlock()).rejects.toThrow(NotLockOwnerError);
       expect(await theirs.tryLock()).toBeNull();
       await expect(theirs.unlock()).rejects.toThrow(NotLockOwnerError);
-      expect(await bench.isInRedis('key')).toBe(true);
+      expect(await fixture.isInRedis('key')).toBe(true);
       await lease.unlock();
     });
 
-    it('is refused by the lock once it was given back', async () => {
-      const lock = bench.registry().obtain('key');
+    it('is refused by the lock after the lease was released', async () => {
+      const lock = fixture.registry().obtain('key');
       await lock.lock();
       await lock.unlock();
       await expect(lock.unlock()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER', key: 'key' });
     });
 
-    it("tells of a lease that expired, and never deletes the next holder's key (P7)", async () => {
-      const lock = bench.registry().obtain('key');
+    it('reports an expired lease, and never deletes the key of the next holder (P7)', async () => {
+      const lock = fixture.registry().obtain('key');
       const late = await lock.lock({ ttl: 100 });
-      const next = await bench.otherRegistry().obtain('key').lock({ ttl: 60_000 });
+      const next = await fixture.otherRegistry().obtain('key').lock({ ttl: 60_000 });
       const told = expect(late.unlock()).rejects.toMatchObject({ reason: 'expired', key: 'key' });
       await told;
       await late.unlock();
-      expect(await bench.isInRedis('key')).toBe(true);
-      expect(await bench.registry().obtain('key').tryLock()).toBeNull();
+      expect(await fixture.isInRedis('key')).toBe(true);
+      expect(await fixture.registry().obtain('key').tryLock()).toBeNull();
       await next.unlock();
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('tells that the key was gone, or had become another owner’s, which it leaves alone (P6)', async () => {
-      const registry = bench.registry();
+    it('reports a deleted or stolen key, and does not touch the key of another owner (P6)', async () => {
+      const registry = fixture.registry();
       const deleted = await registry.obtain('deleted').lock({ ttl: 60_000 });
       const stolen = await registry.obtain('stolen').lock({ ttl: 60_000 });
       const { signal } = stolen;
-      await bench.admin.del(bench.nameOf('deleted'));
-      await bench.admin.set(bench.nameOf('stolen'), 'somebody else', { PX: 60_000 });
+      await fixture.admin.del(fixture.nameOf('deleted'));
+      await fixture.admin.set(fixture.nameOf('stolen'), 'somebody else', { PX: 60_000 });
       await expect(deleted.unlock()).rejects.toMatchObject({ reason: 'expired' });
       await expect(stolen.unlock()).rejects.toMatchObject({ reason: 'stolen' });
       expect(signal.reason).toBeInstanceOf(LockLostError);
-      expect(await bench.isInRedis('stolen')).toBe(true);
-      await bench.admin.del(bench.nameOf('stolen'));
+      expect(await fixture.isInRedis('stolen')).toBe(true);
+      await fixture.admin.del(fixture.nameOf('stolen'));
     });
 
-    it('through the lock tells of a loss once, and never touches a later holder', async () => {
-      const lock = bench.registry().obtain('key');
+    it('on the lock reports a loss once, and never affects a later holder', async () => {
+      const lock = fixture.registry().obtain('key');
       await lock.lock({ ttl: 60 });
-      // The local turn is free when the lease is over, without anybody's unlock.
+      // The local turn is free after the lease ended, without an unlock.
       const later = await lock.lock({ ttl: 60_000 });
       await expect(lock.unlock()).rejects.toThrow(LockLostError);
       later.assertHeld();
-      expect(await bench.isInRedis('key')).toBe(true);
+      expect(await fixture.isInRedis('key')).toBe(true);
       await lock.unlock();
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
       await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
     });
 
-    it('survives that the server forgets its scripts', async () => {
-      const registry = bench.registry();
+    it('works after SCRIPT FLUSH', async () => {
+      const registry = fixture.registry();
       for (let round = 0; round < 3; round++) {
         const lease = await registry.obtain('key').lock();
-        await bench.admin.forgetScripts();
+        await fixture.admin.forgetScripts();
         await lease.renew();
-        await bench.admin.forgetScripts();
+        await fixture.admin.forgetScripts();
         await lease.unlock();
-        await bench.admin.forgetScripts();
+        await fixture.admin.forgetScripts();
       }
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('frees the key within a moment where `await using` ends its block, in whatever way', async () => {
-      const registry = bench.registry();
+    it('frees the key at once when an `await using` block ends, in any way', async () => {
+      const registry = fixture.registry();
       const normally = async () => {
         await using lease = await registry.obtain('key').lock();
         lease.assertHeld();
@@ -118,22 +118,22 @@ export function releasing(bench: Bench): void {
         throw new Error(`of the body of ${lease.key}`);
       };
       const nothing = async () => {
-        await using lease = await bench.otherRegistry().obtain('key').tryLock();
+        await using lease = await fixture.otherRegistry().obtain('key').tryLock();
         return lease;
       };
       await normally();
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
       expect(await early(true)).toBe('key');
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
       await expect(throwing()).rejects.toThrow('of the body of key');
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
       const lease = await registry.obtain('key').lock();
       expect(await nothing()).toBeNull();
       await lease.unlock();
     });
 
-    it('by `await using` never hides the error of the body behind a loss (P7)', async () => {
-      const lock = bench.registry().obtain('key');
+    it('by `await using` never replaces the error of the body by a loss (P7)', async () => {
+      const lock = fixture.registry().obtain('key');
       const body = async () => {
         await using lease = await lock.lock({ ttl: 50 });
         await until(() => lease.remaining === 0);

@@ -1,31 +1,31 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockLostError, NotLockOwnerError } from '../../../lib';
 import { until } from '../../support/until';
-import type { Bench } from '../bench';
+import type { LockFixture } from '../lock-fixture';
 import { reliable, SLACK } from '../timing';
 
-export function renewing(bench: Bench): void {
-  describe('renewing by hand', () => {
+export function renewing(fixture: LockFixture): void {
+  describe('renewing explicitly', () => {
     it('makes the lease last the new ttl from now, not added to the old one', async () => {
-      const lease = await bench.registry().obtain('key').lock({ ttl: 5_000 });
+      const lease = await fixture.registry().obtain('key').lock({ ttl: 5_000 });
       await lease.renew(10_000);
       expect(lease.remaining).toBeLessThanOrEqual(reliable(10_000));
       expect(lease.remaining).toBeGreaterThan(reliable(10_000) - SLACK);
-      expect(await bench.life('key')).toBeLessThanOrEqual(10_000);
-      expect(await bench.life('key')).toBeGreaterThan(10_000 - SLACK);
+      expect(await fixture.ttlOf('key')).toBeLessThanOrEqual(10_000);
+      expect(await fixture.ttlOf('key')).toBeGreaterThan(10_000 - SLACK);
       await lease.unlock();
     });
 
     it('never makes it shorter than it was', async () => {
-      const lease = await bench.registry().obtain('key').lock({ ttl: 60_000 });
+      const lease = await fixture.registry().obtain('key').lock({ ttl: 60_000 });
       await lease.renew(100);
       expect(lease.remaining).toBeGreaterThan(60_000 - SLACK);
-      expect(await bench.life('key')).toBeGreaterThan(60_000 - SLACK);
+      expect(await fixture.ttlOf('key')).toBeGreaterThan(60_000 - SLACK);
       await lease.unlock();
     });
 
-    it('takes the ttl of the lease where none is given', async () => {
-      const lease = await bench.registry().obtain('key').lock({ ttl: 5_000 });
+    it('uses the ttl of the lease where none is given', async () => {
+      const lease = await fixture.registry().obtain('key').lock({ ttl: 5_000 });
       await until(() => lease.remaining < reliable(5_000) - 20);
       const before = lease.remaining;
       await lease.renew();
@@ -34,57 +34,57 @@ export function renewing(bench: Bench): void {
     });
 
     it('keeps others out after the old ttl', async () => {
-      const lease = await bench.registry().obtain('key').lock({ ttl: 100 });
+      const lease = await fixture.registry().obtain('key').lock({ ttl: 100 });
       const started = performance.now();
       await lease.renew(60_000);
       await until(() => performance.now() - started > 120);
-      expect(await bench.otherRegistry().obtain('key').tryLock()).toBeNull();
+      expect(await fixture.otherRegistry().obtain('key').tryLock()).toBeNull();
       lease.assertHeld();
       await lease.unlock();
     });
 
-    it('is to be had from the registry by key, for what it holds and nothing else', async () => {
-      const registry = bench.registry();
+    it('works on the registry by key, only for locks that it holds', async () => {
+      const registry = fixture.registry();
       await expect(registry.renewLock('key', 1_000)).rejects.toThrow(NotLockOwnerError);
       const lock = registry.obtain('key');
       await expect(registry.renewLock('key')).rejects.toThrow(NotLockOwnerError);
       const lease = await lock.lock({ ttl: 5_000 });
       await registry.renewLock('key', 60_000);
       expect(lease.remaining).toBeGreaterThan(reliable(60_000) - SLACK);
-      await expect(bench.otherRegistry().renewLock('key')).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
+      await expect(fixture.otherRegistry().renewLock('key')).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
       await lock.unlock();
       await expect(registry.renewLock('key', 60_000)).rejects.toThrow(NotLockOwnerError);
     });
 
-    it('rejects when the lease is over, and brings no key back', async () => {
-      const lease = await bench.registry().obtain('key').lock({ ttl: 50 });
-      await until(async () => !(await bench.isInRedis('key')));
+    it('rejects after the lease has ended, and does not restore the key', async () => {
+      const lease = await fixture.registry().obtain('key').lock({ ttl: 50 });
+      await until(async () => !(await fixture.isInRedis('key')));
       await expect(lease.renew(60_000)).rejects.toMatchObject({ reason: 'expired' });
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('tells at once that the key is gone, or somebody else’s, which it leaves as it is (P6)', async () => {
-      const registry = bench.registry();
+    it('reports at once a deleted or stolen key, and does not touch the key of another owner (P6)', async () => {
+      const registry = fixture.registry();
       const gone = await registry.obtain('gone').lock({ ttl: 60_000 });
       const stolen = await registry.obtain('stolen').lock({ ttl: 60_000 });
-      await bench.admin.del(bench.nameOf('gone'));
-      await bench.admin.set(bench.nameOf('stolen'), 'somebody else', { PX: 5_000 });
+      await fixture.admin.del(fixture.nameOf('gone'));
+      await fixture.admin.set(fixture.nameOf('stolen'), 'somebody else', { PX: 5_000 });
       await expect(gone.renew()).rejects.toMatchObject({ reason: 'expired' });
       await expect(stolen.renew(90_000)).rejects.toMatchObject({ reason: 'stolen' });
       expect(stolen.signal.reason).toBeInstanceOf(LockLostError);
       expect(stolen.remaining).toBe(0);
-      expect(await bench.isInRedis('gone')).toBe(false);
-      expect(await bench.life('stolen')).toBeLessThanOrEqual(5_000);
-      await bench.admin.del(bench.nameOf('stolen'));
+      expect(await fixture.isInRedis('gone')).toBe(false);
+      expect(await fixture.ttlOf('stolen')).toBeLessThanOrEqual(5_000);
+      await fixture.admin.del(fixture.nameOf('stolen'));
     });
 
-    it('is refused after unlock, and brings no key back', async () => {
-      const lease = await bench.registry().obtain('key').lock({ ttl: 60_000 });
+    it('is refused after unlock, and does not restore the key', async () => {
+      const lease = await fixture.registry().obtain('key').lock({ ttl: 60_000 });
       await lease.unlock();
       await expect(lease.renew()).rejects.toThrow(NotLockOwnerError);
       expect(() => lease.assertHeld()).toThrow(NotLockOwnerError);
       expect(lease.signal.aborted).toBe(false);
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
   });
 }

@@ -1,25 +1,25 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockLostError, LockTimeoutError } from '../../../lib';
 import { until } from '../../support/until';
-import type { Bench } from '../bench';
+import type { LockFixture } from '../lock-fixture';
 
-export function running(bench: Bench): void {
+export function running(fixture: LockFixture): void {
   describe('run', () => {
-    it('returns what the task returns, at once or later, holds the lock meanwhile and gives it back', async () => {
-      const registry = bench.registry();
+    it('returns the result of a synchronous or asynchronous task, and holds the lock meanwhile', async () => {
+      const registry = fixture.registry();
       const lock = registry.obtain('key');
       expect(await lock.run(() => 'at once')).toBe('at once');
       const later = await registry.run('key', async (lease) => {
         lease.assertHeld();
         expect(lock.isAcquiredInThisProcess).toBe(true);
-        return bench.isInRedis('key');
+        return fixture.isInRedis('key');
       });
       expect(later).toBe(true);
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('passes on what the task throws, at once or later, and gives the lock back', async () => {
-      const registry = bench.registry();
+    it('rejects with the error of the task, and releases the lock', async () => {
+      const registry = fixture.registry();
       const error = new Error('of the task');
       const throwing = () => {
         throw error;
@@ -27,23 +27,23 @@ export function running(bench: Bench): void {
       await expect(registry.run('key', throwing)).rejects.toBe(error);
       await expect(registry.run('key', async () => throwing())).rejects.toBe(error);
       await expect(registry.run('key', () => Promise.reject('not even an Error'))).rejects.toBe('not even an Error');
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('does not run the task when the lock could not be had', async () => {
-      const lease = await bench.registry().obtain('key').lock();
+    it('does not run the task when the lock was not acquired', async () => {
+      const lease = await fixture.registry().obtain('key').lock();
       let ran = false;
       const task = () => {
         ran = true;
       };
-      await expect(bench.otherRegistry().run('key', task, { waitTime: 50 })).rejects.toThrow(LockTimeoutError);
+      await expect(fixture.otherRegistry().run('key', task, { waitTime: 50 })).rejects.toThrow(LockTimeoutError);
       expect(ran).toBe(false);
       await lease.unlock();
     });
 
-    it('tells of a loss under a task that succeeded, with its result; not in place of its error (P7)', async () => {
-      const lock = bench.registry().obtain('key');
-      const outlive = async (ending: () => string) =>
+    it('reports a loss during a task that succeeded, with its result; the error of a task takes precedence (P7)', async () => {
+      const lock = fixture.registry().obtain('key');
+      const runBeyondTtl = async (ending: () => string) =>
         lock.run(
           async (lease) => {
             await until(() => lease.signal.aborted);
@@ -51,29 +51,29 @@ export function running(bench: Bench): void {
           },
           { ttl: 60 },
         );
-      const lost = await outlive(() => 'done').catch((error: unknown) => error);
+      const lost = await runBeyondTtl(() => 'done').catch((error: unknown) => error);
       expect(lost).toBeInstanceOf(LockLostError);
       expect(lost).toMatchObject({ reason: 'expired', result: 'done', key: 'key' });
-      const failed = outlive(() => {
+      const failed = runBeyondTtl(() => {
         throw new Error('of the task');
       });
       await expect(failed).rejects.toThrow('of the task');
     });
 
-    it('tells of a loss that only the release finds, with the result', async () => {
+    it('reports a loss that only the release detects, with the result', async () => {
       const task = async () => {
-        await bench.admin.set(bench.nameOf('key'), 'somebody else', { PX: 60_000 });
+        await fixture.admin.set(fixture.nameOf('key'), 'somebody else', { PX: 60_000 });
         return 42;
       };
-      await expect(bench.registry().run('key', task)).rejects.toMatchObject({ reason: 'stolen', result: 42 });
-      expect(await bench.isInRedis('key')).toBe(true);
-      await bench.admin.del(bench.nameOf('key'));
+      await expect(fixture.registry().run('key', task)).rejects.toMatchObject({ reason: 'stolen', result: 42 });
+      expect(await fixture.isInRedis('key')).toBe(true);
+      await fixture.admin.del(fixture.nameOf('key'));
     });
 
-    it('lets the task give the lock back early', async () => {
-      const result = await bench.registry().run('key', async (lease) => {
+    it('lets the task release the lock early', async () => {
+      const result = await fixture.registry().run('key', async (lease) => {
         await lease.unlock();
-        return bench.isInRedis('key');
+        return fixture.isInRedis('key');
       });
       expect(result).toBe(false);
     });

@@ -2,21 +2,21 @@ import { describe, expect, it } from '@jest/globals';
 import { type Lease, LockTimeoutError } from '../../../lib';
 import { spyOn } from '../../support/spied-client';
 import { until } from '../../support/until';
-import type { Bench } from '../bench';
+import type { LockFixture } from '../lock-fixture';
 import { EARLY, SLACK } from '../timing';
 
-export function waiting(bench: Bench): void {
+export function waiting(fixture: LockFixture): void {
   describe('waiting', () => {
-    it.each(['the same', 'another'])('gets the lock soon after its release in %s process', async (where) => {
-      const registry = bench.registry();
+    it.each(['the same', 'another'])('acquires the lock soon after its release in %s process', async (where) => {
+      const registry = fixture.registry();
       const lease = await registry.obtain('key').lock({ ttl: 60_000 });
-      const waiter = where === 'another' ? bench.otherRegistry() : registry;
+      const waiter = where === 'another' ? fixture.otherRegistry() : registry;
       let entered = false;
       const next = waiter.obtain('key').lock();
       void next.then(() => {
         entered = true;
       });
-      // It has tried, and still waits.
+      // It has made an attempt and still waits.
       expect(await waiter.obtain('key').tryLock({ waitTime: 50 })).toBeNull();
       expect(entered).toBe(false);
       const released = performance.now();
@@ -25,10 +25,10 @@ export function waiting(bench: Bench): void {
       expect(performance.now() - released).toBeLessThan(SLACK);
     });
 
-    it('gets the lock when the ttl of a vanished holder is over, neither before nor much later', async () => {
+    it('acquires the lock when the ttl of a vanished holder ends, neither before nor much later', async () => {
       const taken = performance.now();
-      await bench.registry().obtain('key').lock({ ttl: 200 });
-      const next = await bench.otherRegistry().obtain('key').lock();
+      await fixture.registry().obtain('key').lock({ ttl: 200 });
+      const next = await fixture.otherRegistry().obtain('key').lock();
       const waited = performance.now() - taken;
       expect(waited).toBeGreaterThanOrEqual(200 - 1); // Redis counts in whole ms
       expect(waited).toBeLessThan(200 + SLACK);
@@ -36,9 +36,9 @@ export function waiting(bench: Bench): void {
     });
 
     it.each(['the same', 'another'])('waits no longer than waitTime for a holder in %s process (P1)', async (where) => {
-      const holders = bench.registry();
+      const holders = fixture.registry();
       const lease = await holders.obtain('key').lock();
-      const lock = (where === 'another' ? bench.otherRegistry() : holders).obtain('key');
+      const lock = (where === 'another' ? fixture.otherRegistry() : holders).obtain('key');
       const start = performance.now();
       await Promise.all([
         expect(lock.lock({ waitTime: 200 })).rejects.toBeInstanceOf(LockTimeoutError),
@@ -50,14 +50,14 @@ export function waiting(bench: Bench): void {
       expect(waited).toBeLessThan(200 + SLACK);
       lease.assertHeld();
       await lease.unlock();
-      // Through a pool it may pass by those who are about to leave the queue.
-      await until(async () => !(await bench.isInRedis('key')));
+      // Through a pool, the release may still be handed over to callers that are leaving.
+      await until(async () => !(await fixture.isInRedis('key')));
     });
 
     it('sends nothing for a signal that has aborted already, and rejects with its reason', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const lock = bench.registryOn(spy).obtain('key');
-      const reason = { why: 'not interested' };
+      const spy = spyOn(fixture.clients[0]);
+      const lock = fixture.registryOn(spy).obtain('key');
+      const reason = { why: 'cancelled' };
       const signal = AbortSignal.abort(reason);
       await expect(lock.lock({ signal })).rejects.toBe(reason);
       await expect(lock.tryLock({ signal })).rejects.toBe(reason);
@@ -66,14 +66,14 @@ export function waiting(bench: Bench): void {
     });
 
     it.each(['the same', 'another'])(
-      'rejects a caller whose signal aborts while it waits at once, and never takes the lock for it later: holder in %s process (P2)',
+      'rejects a waiting caller at once when its signal aborts, and does not acquire for it later: holder in %s process (P2)',
       async (where) => {
-        const holders = bench.registry();
+        const holders = fixture.registry();
         const lease = await holders.obtain('key').lock();
-        const spy = spyOn(bench.clients[1]);
-        const waiters = where === 'another' ? bench.registryOn(spy) : holders;
+        const spy = spyOn(fixture.clients[1]);
+        const waiters = where === 'another' ? fixture.registryOn(spy) : holders;
         const controller = new AbortController();
-        const reason = new Error('changed my mind');
+        const reason = new Error('cancelled');
         const waiting = waiters.obtain('key').lock({ signal: controller.signal });
         const rejected = expect(waiting).rejects.toBe(reason);
         if (where === 'another') await until(() => spy.sent >= 2);
@@ -82,35 +82,35 @@ export function waiting(bench: Bench): void {
         await rejected;
         expect(performance.now() - aborted).toBeLessThan(SLACK);
         await lease.unlock();
-        // Whatever it had in flight is undone; then the lock stays free.
-        await until(async () => !(await bench.isInRedis('key')));
-        const next = await bench.otherRegistry().obtain('key').lock({ waitTime: SLACK });
+        // An attempt in flight is undone; then the lock stays free.
+        await until(async () => !(await fixture.isInRedis('key')));
+        const next = await fixture.otherRegistry().obtain('key').lock({ waitTime: SLACK });
         await next.unlock();
         expect(waiters.obtain('key').isAcquiredInThisProcess).toBe(false);
       },
     );
 
-    it('serves the callers of one process in the order they came, also when some of them leave', async () => {
-      const lock = bench.registry().obtain('key');
+    it('serves the callers of one process in FIFO order, also when some of them abort', async () => {
+      const lock = fixture.registry().obtain('key');
       const first = await lock.lock();
       const order: number[] = [];
-      const impatient = new AbortController();
+      const aborting = new AbortController();
       const outcomes = Promise.allSettled(
         Array.from({ length: 20 }, async (_, i) => {
-          const lease = await lock.lock(i % 4 === 1 ? { signal: impatient.signal } : {});
+          const lease = await lock.lock(i % 4 === 1 ? { signal: aborting.signal } : {});
           order.push(i);
           await lease.unlock();
         }),
       );
-      impatient.abort();
+      aborting.abort();
       await first.unlock();
       const rejected = (await outcomes).flatMap(({ status }, i) => (status === 'rejected' ? [i] : []));
       expect(rejected).toEqual([1, 5, 9, 13, 17]);
       expect(order).toEqual(Array.from({ length: 20 }, (_, i) => i).filter((i) => i % 4 !== 1));
     });
 
-    it('does not get stuck when the holder releases just as the waiting begins', async () => {
-      const [mine, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+    it('ends also when the holder releases just as the wait begins', async () => {
+      const [mine, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       for (let round = 0; round < 20; round++) {
         const lease = await mine.lock();
         const [next] = await Promise.all([theirs.lock({ waitTime: 2_000 }), lease.unlock()]);
@@ -118,9 +118,9 @@ export function waiting(bench: Bench): void {
       }
     });
 
-    it('lets each of ten registries have its turn, three rounds long', async () => {
-      const registries = Array.from({ length: 10 }, (_, i) => (i % 2 ? bench.registry() : bench.otherRegistry()));
-      const oracle = bench.oracle();
+    it('serves each of ten registries in three rounds', async () => {
+      const registries = Array.from({ length: 10 }, (_, i) => (i % 2 ? fixture.registry() : fixture.otherRegistry()));
+      const oracle = fixture.oracle();
       await Promise.all(
         registries.map(async (registry) => {
           for (let round = 0; round < 3; round++) await registry.run('key', () => oracle.section(() => undefined));
@@ -130,8 +130,8 @@ export function waiting(bench: Bench): void {
       expect(oracle.violations).toEqual([]);
     });
 
-    it('lets two keys with two contenders each never time out for one another', async () => {
-      const [mine, theirs] = [bench.registry(), bench.otherRegistry()];
+    it('does not time out because of contention on another key', async () => {
+      const [mine, theirs] = [fixture.registry(), fixture.otherRegistry()];
       const contend = async (lease: Promise<Lease>) => (await lease).unlock();
       for (let round = 0; round < 10; round++) {
         await Promise.all(

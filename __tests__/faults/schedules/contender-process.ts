@@ -1,9 +1,9 @@
-/** A contender in a process of its own, which the test can kill. */
+/** A contender in its own process, which the test can kill. */
 
 import { createClient } from 'redis';
 import { RedisLockRegistry } from '../../../lib';
 import type { RedisAddress } from '../../../scripts/redis';
-import { Contender, type Outcome, type Tenure } from './contender';
+import { Contender, type LeaseEvent, type Outcome } from './contender';
 import { contenderOptions } from './settings';
 
 export interface Call {
@@ -13,7 +13,7 @@ export interface Call {
   readonly waitTime: number;
 }
 
-export type Message = { readonly tenure: Tenure } | { readonly id: number; readonly outcome: Outcome };
+export type Message = { readonly leaseEvent: LeaseEvent } | { readonly id: number; readonly outcome: Outcome };
 
 async function main(): Promise<void> {
   const { address, registryKey } = JSON.parse(process.argv[2] as string) as {
@@ -24,13 +24,13 @@ async function main(): Promise<void> {
   client.on('error', () => {});
   await client.connect();
   const registry = new RedisLockRegistry(client, { ...contenderOptions, registryKey, onWarning: () => {} });
-  const say = (message: Message) => process.send?.(message);
-  const contender = new Contender(`process-${process.pid}`, registry, (tenure) => say({ tenure }));
+  const send = (message: Message) => process.send?.(message);
+  const contender = new Contender(`process-${process.pid}`, registry, (leaseEvent) => send({ leaseEvent }));
   process.on('message', ({ id, method, key, waitTime }: Call) => {
-    void contender[method](key, waitTime).then((outcome) => say({ id, outcome }));
+    void contender[method](key, waitTime).then((outcome) => send({ id, outcome }));
   });
   process.on('disconnect', () => process.exit());
-  say({ id: 0, outcome: 'done' });
+  send({ id: 0, outcome: 'done' });
 }
 
 void main();

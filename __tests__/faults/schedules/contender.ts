@@ -1,29 +1,29 @@
 import type { RedisLockRegistry } from '../../../lib';
-import type { RedisLease } from '../../../lib/redis-lease';
+import type { RedisLease } from '../../../lib/lease/redis-lease';
 
-/** One lease, as those see it who judge: times are in ms on the clock that all processes of this machine share. */
-export type Tenure =
-  | { readonly event: 'began'; readonly id: string; readonly token: number; readonly at: number }
-  | { readonly event: 'ended'; readonly id: string; readonly at: number };
+/** The beginning or the end of a lease. Times are in ms on the monotonic clock of the machine. */
+export type LeaseEvent =
+  | { readonly type: 'began'; readonly id: string; readonly token: number; readonly at: number }
+  | { readonly type: 'ended'; readonly id: string; readonly at: number };
 
 export const sharedNow = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-/** How a call ended: what it returned, or the name of its error. */
+/** The outcome of a call: what it returned, or the name of its error. */
 export type Outcome = 'granted' | 'held' | 'done' | 'nothing to do' | string;
 
-/** Somebody who takes a lock and gives it back, one lease at a time, and tells when it was entitled to what. */
+/** Acquires and releases a lock, one lease at a time, and reports the beginning and end of each lease. */
 export class Contender {
   readonly #registry: RedisLockRegistry;
   readonly #name: string;
-  readonly #tell: (tenure: Tenure) => void;
+  readonly #report: (event: LeaseEvent) => void;
   #count = 0;
   #stop: AbortController | undefined;
   #lease: { readonly lease: RedisLease; readonly end: () => void } | undefined;
 
-  constructor(name: string, registry: RedisLockRegistry, tell: (tenure: Tenure) => void) {
+  constructor(name: string, registry: RedisLockRegistry, report: (event: LeaseEvent) => void) {
     this.#name = name;
     this.#registry = registry;
-    this.#tell = tell;
+    this.#report = report;
   }
 
   async lock(key: string, waitTime: number): Promise<Outcome> {
@@ -70,11 +70,11 @@ export class Contender {
     const end = () => {
       if (over) return;
       over = true;
-      // The signal may be late; the deadline itself is not.
-      this.#tell({ event: 'ended', id, at: sharedNow() + Math.min(0, lease.until - performance.now()) });
+      // The signal may be late; the lease has ended at its deadline.
+      this.#report({ type: 'ended', id, at: sharedNow() + Math.min(0, lease.until - performance.now()) });
     };
     this.#lease = { lease, end };
-    this.#tell({ event: 'began', id, token: lease.fencingToken as number, at: sharedNow() });
+    this.#report({ type: 'began', id, token: lease.fencingToken as number, at: sharedNow() });
     lease.signal.addEventListener('abort', end);
   }
 }

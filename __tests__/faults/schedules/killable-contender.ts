@@ -3,28 +3,28 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import type { RedisAddress } from '../../../scripts/redis';
 import { atTheEnd } from '../../support/private-redis';
-import type { Contender, Outcome, Tenure } from './contender';
+import type { Contender, LeaseEvent, Outcome } from './contender';
 import type { Call, Message } from './contender-process';
 
-/** A contender in a process of its own. */
+/** A contender in its own process. */
 export class KillableContender implements Pick<Contender, Call['method']> {
   readonly #child: ChildProcess;
   readonly #calls = new Map<number, (outcome: Outcome) => void>();
   #id = 0;
 
-  static async start(address: RedisAddress, registryKey: string, tell: (tenure: Tenure) => void) {
-    const contender = new KillableContender(address, registryKey, tell);
+  static async start(address: RedisAddress, registryKey: string, report: (event: LeaseEvent) => void) {
+    const contender = new KillableContender(address, registryKey, report);
     await new Promise((resolve) => contender.#calls.set(0, resolve));
     return contender;
   }
 
-  private constructor(address: RedisAddress, registryKey: string, tell: (tenure: Tenure) => void) {
+  private constructor(address: RedisAddress, registryKey: string, report: (event: LeaseEvent) => void) {
     this.#child = fork(join(__dirname, 'contender-process.ts'), [JSON.stringify({ address, registryKey })], {
       execArgv: ['-r', require.resolve('esbuild-register')],
     });
     atTheEnd(() => void this.#child.kill('SIGKILL'));
     this.#child.on('message', (message: Message) => {
-      if ('tenure' in message) tell(message.tenure);
+      if ('leaseEvent' in message) report(message.leaseEvent);
       else this.#settle(message.id, message.outcome);
     });
     this.#child.on('exit', () => {
@@ -52,7 +52,7 @@ export class KillableContender implements Pick<Contender, Call['method']> {
     return this.#call('unlock');
   }
 
-  /** SIGKILL; resolves when it is dead. */
+  /** Sends SIGKILL; resolves when the process has ended. */
   async kill(): Promise<void> {
     const exited = once(this.#child, 'exit');
     this.#child.kill('SIGKILL');

@@ -1,4 +1,4 @@
-import type { Tenure } from './contender';
+import type { LeaseEvent } from './contender';
 
 interface Entry {
   readonly id: string;
@@ -7,25 +7,25 @@ interface Entry {
   to: number;
 }
 
-/** The model: who was entitled to the lock, and when. It knows nothing of Redis. */
+/** The model: which contender held a lease, and when. It does not use Redis. */
 export class Ledger {
   readonly #entries: Entry[] = [];
 
-  record(tenure: Tenure): void {
-    if (tenure.event === 'began') {
-      this.#entries.push({ id: tenure.id, token: tenure.token, from: tenure.at, to: Number.POSITIVE_INFINITY });
+  record(event: LeaseEvent): void {
+    if (event.type === 'began') {
+      this.#entries.push({ id: event.id, token: event.token, from: event.at, to: Number.POSITIVE_INFINITY });
     } else {
-      const entry = this.#entries.find(({ id }) => id === tenure.id);
-      if (entry !== undefined) entry.to = Math.min(entry.to, tenure.at);
+      const entry = this.#entries.find(({ id }) => id === event.id);
+      if (entry !== undefined) entry.to = Math.min(entry.to, event.at);
     }
   }
 
-  /** Those of a process that is dead are over. */
-  bury(prefix: string, at: number): void {
+  /** Ends the leases of a killed process. */
+  endAll(prefix: string, at: number): void {
     for (const entry of this.#entries) if (entry.id.startsWith(prefix)) entry.to = Math.min(entry.to, at);
   }
 
-  /** Whoever is entitled now. */
+  /** The leases that have not ended. */
   get holders(): readonly string[] {
     return this.#entries.filter(({ to }) => to === Number.POSITIVE_INFINITY).map(({ id }) => id);
   }
@@ -34,7 +34,7 @@ export class Ledger {
     return this.#entries.length;
   }
 
-  /** What may never be: two that were entitled at one time, and tokens that do not rise. */
+  /** Leases that overlap, and tokens that do not rise. */
   get violations(): string[] {
     const entries = [...this.#entries].sort((a, b) => a.from - b.from);
     return entries.flatMap((entry, i) => {

@@ -3,19 +3,19 @@ import fc from 'fast-check';
 import { until } from '../../support/until';
 import type { Outcome } from './contender';
 import { Ledger } from './ledger';
+import { CONTENDERS, type ContenderName, type ScheduleFixture } from './schedule-fixture';
 import { COMMAND_TIMEOUT, TTL, WAIT_TIME } from './settings';
-import { PARTIES, type Party, type Site } from './site';
 
 export type Step =
-  | { readonly do: 'lock' | 'tryLock' | 'renew' | 'unlock' | 'abort' | 'cut'; readonly party: Party }
+  | { readonly do: 'lock' | 'tryLock' | 'renew' | 'unlock' | 'abort' | 'cut'; readonly contender: ContenderName }
   | { readonly do: 'wait'; readonly ms: number }
   | { readonly do: 'restart' | 'kill' };
 
-const party = fc.constantFrom(...PARTIES);
+const contenderName = fc.constantFrom(...CONTENDERS);
 const by = (what: 'lock' | 'tryLock' | 'renew' | 'unlock' | 'abort' | 'cut') =>
-  fc.record({ do: fc.constant(what), party });
+  fc.record({ do: fc.constant(what), contender: contenderName });
 
-/** Mostly what applications do, and now and then a fault. */
+/** Steps of applications, and some faults. */
 export const schedules = fc.array(
   fc.oneof(
     { weight: 8, arbitrary: by('lock') },
@@ -31,10 +31,10 @@ export const schedules = fc.array(
   { minLength: 6, maxLength: 16 },
 );
 
-/** ms by which a busy machine may be late. */
+/** ms of delay that is allowed on a busy machine. */
 const SLACK = 1_500;
 
-/** What each call may end with when something was broken before, and the ms in which it has to. */
+/** The possible outcomes of each call after a fault, and its time limit in ms. */
 const possible = {
   lock: { outcomes: ['granted', 'LockTimeoutError', 'CannotAcquireLockError', 'AbortError'], within: WAIT_TIME },
   tryLock: { outcomes: ['granted', 'held', 'CannotAcquireLockError'], within: COMMAND_TIMEOUT },
@@ -43,79 +43,80 @@ const possible = {
   abort: { outcomes: ['done'], within: 0 },
 } as const;
 
-/** Runs one schedule, and answers with what went against the model. */
-export async function run(site: Site, key: string, steps: readonly Step[]): Promise<string[]> {
+/** Runs one schedule, and resolves to its violations of the model. */
+export async function run(fixture: ScheduleFixture, key: string, steps: readonly Step[]): Promise<string[]> {
   const ledger = new Ledger();
-  site.ledger = ledger;
-  const complaints: string[] = [];
-  const waiting = new Map<Party, Promise<void>>();
-  /** Nothing was broken or given up yet: what has to come is certain. */
-  let calm = true;
+  fixture.ledger = ledger;
+  const violations: string[] = [];
+  const waiting = new Map<ContenderName, Promise<void>>();
+  /** No fault, abort or delay so far: the outcomes are certain. */
+  let isUndisturbed = true;
 
-  // So is a machine that is too busy for timers: a lease may end under its holder then.
+  // A machine too busy for timers is a disturbance too: a lease may end early.
   let tickedAt = performance.now();
   const ticking = setInterval(() => {
     const now = performance.now();
-    if (now - tickedAt > TTL / 8) calm = false;
+    if (now - tickedAt > TTL / 8) isUndisturbed = false;
     tickedAt = now;
   }, 10);
 
-  const judged = async (step: string, method: keyof typeof possible, call: Promise<Outcome>): Promise<Outcome> => {
+  const checked = async (step: string, method: keyof typeof possible, call: Promise<Outcome>): Promise<Outcome> => {
     const startedAt = performance.now();
     const outcome = await call;
     const { outcomes, within } = possible[method];
     const took = performance.now() - startedAt;
     if (outcome !== 'killed' && !(outcomes as readonly string[]).includes(outcome))
-      complaints.push(`${step}: ${outcome}`);
-    if (took > within + SLACK) complaints.push(`${step}: took ${took} ms`);
-    // The machine was too busy for an answer in time: that is silence, and from now on anything may come.
-    if (took >= COMMAND_TIMEOUT && method !== 'lock') calm = false;
+      violations.push(`${step}: ${outcome}`);
+    if (took > within + SLACK) violations.push(`${step}: took ${took} ms`);
+    // The machine was too busy for a reply in time: from now on all possible outcomes are allowed.
+    if (took >= COMMAND_TIMEOUT && method !== 'lock') isUndisturbed = false;
     return outcome;
   };
 
-  const take = async (step: Step): Promise<void> => {
+  const execute = async (step: Step): Promise<void> => {
     if ('ms' in step) return sleep(step.ms).then(() => undefined);
-    if (!('party' in step)) {
-      calm = false;
-      return step.do === 'restart' ? site.restart() : site.killProcess();
+    if (!('contender' in step)) {
+      isUndisturbed = false;
+      return step.do === 'restart' ? fixture.restart() : fixture.killProcess();
     }
     if (step.do === 'cut') {
-      calm = false;
-      return site.cut(step.party);
+      isUndisturbed = false;
+      return fixture.cut(step.contender);
     }
-    const contender = await site.party(step.party);
-    const name = `${step.party} ${step.do}`;
-    const mine = () => ledger.holders.some((id) => id.startsWith(step.party));
+    const contender = await fixture.contender(step.contender);
+    const name = `${step.contender} ${step.do}`;
+    const isHolding = () => ledger.holders.some((id) => id.startsWith(step.contender));
     if (step.do === 'lock' || step.do === 'tryLock') {
-      // One at a time for each party.
-      if (waiting.has(step.party) || mine()) return;
+      // One acquisition at a time for each contender.
+      if (waiting.has(step.contender) || isHolding()) return;
       if (step.do === 'lock') {
-        const locking = judged(name, 'lock', contender.lock(key, WAIT_TIME));
+        const locking = checked(name, 'lock', contender.lock(key, WAIT_TIME));
         waiting.set(
-          step.party,
-          locking.then(() => void waiting.delete(step.party)),
+          step.contender,
+          locking.then(() => void waiting.delete(step.contender)),
         );
         return;
       }
       const wasFree = ledger.holders.length === 0 && waiting.size === 0;
-      const outcome = await judged(name, 'tryLock', contender.tryLock(key));
-      if (calm && wasFree && outcome !== 'granted') complaints.push(`${name}: ${outcome} in calm`);
+      const outcome = await checked(name, 'tryLock', contender.tryLock(key));
+      if (isUndisturbed && wasFree && outcome !== 'granted')
+        violations.push(`${name}: ${outcome} without a disturbance`);
       return;
     }
-    if (step.do === 'abort' && waiting.has(step.party)) calm = false;
-    const held = mine();
-    const outcome = await judged(name, step.do, contender[step.do]());
-    if (performance.now() - tickedAt > TTL / 8) calm = false;
-    if (calm && held && outcome !== 'done') complaints.push(`${name}: ${outcome} in calm`);
+    if (step.do === 'abort' && waiting.has(step.contender)) isUndisturbed = false;
+    const held = isHolding();
+    const outcome = await checked(name, step.do, contender[step.do]());
+    if (performance.now() - tickedAt > TTL / 8) isUndisturbed = false;
+    if (isUndisturbed && held && outcome !== 'done') violations.push(`${name}: ${outcome} without a disturbance`);
   };
 
-  for (const step of steps) await take(step);
+  for (const step of steps) await execute(step);
   await Promise.all(waiting.values());
-  for (const each of PARTIES) await take({ do: 'unlock', party: each });
+  for (const each of CONTENDERS) await execute({ do: 'unlock', contender: each });
   clearInterval(ticking);
-  const left = () => site.admin.exists(`${site.registryKey}:${key}`);
+  const left = () => fixture.admin.exists(`${fixture.registryKey}:${key}`);
   await until(async () => (await left()) === 0, { within: 2 * TTL + SLACK }).catch(() =>
-    complaints.push('a key is left'),
+    violations.push('a key remains'),
   );
-  return [...complaints, ...ledger.violations];
+  return [...violations, ...ledger.violations];
 }

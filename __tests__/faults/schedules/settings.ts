@@ -1,4 +1,4 @@
-/** ms; every lease is renewed, and short, so that whatever fails in a schedule matters within it. */
+/** ms; every lease is short and renewed, so that a fault has an effect within the schedule. */
 export const TTL = 800;
 export const WAIT_TIME = 400;
 export const COMMAND_TIMEOUT = 250;

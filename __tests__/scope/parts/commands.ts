@@ -1,26 +1,26 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { type Monitor, startMonitor } from '../../support/monitor';
 
-export function commands(bench: Bench): void {
-  describe('what is sent', () => {
+export function commands(fixture: LockFixture): void {
+  describe('the commands of a scope', () => {
     let monitor: Monitor;
     beforeAll(async () => {
       monitor = await startMonitor();
     });
     afterAll(() => monitor.stop());
 
-    /** The names of the commands of this test that the server carried out since the last look, those of scripts too. */
+    /** The commands of this test that the server executed since the last call, in scripts too. */
     async function carriedOut(): Promise<string[]> {
       await monitor.settle();
-      const ours = monitor.commands.filter(({ args }) => args.some((arg) => arg.includes(bench.registryKey)));
+      const ours = monitor.commands.filter(({ args }) => args.some((arg) => arg.includes(fixture.registryKey)));
       const names = ours.map(({ name, source }) => (source === 'lua' ? `${name} in a script` : name));
       monitor.clear();
       return names;
     }
 
-    it('is nothing at all by a re-entry: run, lock, tryLock, unlock, siblings, a refusal, at any depth', async () => {
-      const lock = bench.registry().obtain('key');
+    it('are none for a re-entry: run, lock, tryLock, unlock, siblings, a refusal, at any depth', async () => {
+      const lock = fixture.registry().obtain('key');
       await lock.run(async () => {
         expect(await carriedOut()).not.toEqual([]);
         await lock.run(() => lock.run(() => lock.run(() => undefined)));
@@ -38,11 +38,11 @@ export function commands(bench: Bench): void {
       expect(await carriedOut()).not.toEqual([]);
     });
 
-    it('is by a run with ten nested levels and ten siblings what it is by a run with nothing inside', async () => {
-      const lock = bench.registry().obtain('key');
+    it('are the same for a run with ten nested levels and ten siblings as for a run without', async () => {
+      const lock = fixture.registry().obtain('key');
       const descend = (levels: number): Promise<unknown> =>
         lock.run(() => (levels > 0 ? descend(levels - 1) : undefined));
-      await lock.run(() => undefined); // the server knows the scripts from now on
+      await lock.run(() => undefined); // loads the scripts into the server
       await carriedOut();
       await lock.run(() => undefined);
       const ofPlainRun = await carriedOut();
@@ -54,8 +54,8 @@ export function commands(bench: Bench): void {
       expect(ofPlainRun).not.toEqual([]);
     });
 
-    it('is one renewal by a re-entry that extends the lease', async () => {
-      const lock = bench.registry().obtain('key');
+    it('are one renewal for a re-entry that extends the lease', async () => {
+      const lock = fixture.registry().obtain('key');
       await lock.run(
         async (lease) => {
           await lease.renew(40_000);

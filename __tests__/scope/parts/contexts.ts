@@ -1,16 +1,16 @@
 import { EventEmitter, once } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { spyOn } from '../../support/spied-client';
 import { Gate } from '../gate';
 import { isExcluded } from '../probes';
 import { Sections } from '../sections';
 
-export function contexts(bench: Bench): void {
+export function contexts(fixture: LockFixture): void {
   describe('asynchronous code', () => {
-    it('that is not called from the task is outside, however close in time it is', async () => {
-      const lock = bench.registry().obtain('key');
-      const oracle = bench.oracle();
+    it('that is not called from the task is outside, at any time', async () => {
+      const lock = fixture.registry().obtain('key');
+      const oracle = fixture.oracle();
       const [inside, checked] = [new Gate(), new Gate()];
       const holder = lock.run(() =>
         oracle.section(() => {
@@ -27,9 +27,9 @@ export function contexts(bench: Bench): void {
     });
 
     it('that a task calls through many awaits, timers and microtasks is inside', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const lock = bench.registryOn(spy).obtain('key');
-      const oracle = bench.oracle();
+      const spy = spyOn(fixture.clients[0]);
+      const lock = fixture.registryOn(spy).obtain('key');
+      const oracle = fixture.oracle();
       await lock.run(async () => {
         const before = spy.sent;
         const enter = () => lock.run(() => oracle.section(() => undefined));
@@ -41,17 +41,17 @@ export function contexts(bench: Bench): void {
           new Promise((resolve) => setImmediate(() => resolve(enter()))),
           new Promise<void>((resolve) => process.nextTick(() => resolve(enter().then(() => undefined)))),
           new Promise<void>((resolve) => queueMicrotask(() => resolve(enter().then(() => undefined)))),
-          bench.admin.exists('whatever').then(enter),
+          fixture.admin.exists('whatever').then(enter),
         ]);
         expect(spy.sent).toBe(before);
       });
       expect(oracle).toMatchObject({ entered: 6, violations: [] });
     });
 
-    it('of a plain timer that was set in the task is inside as long as the task runs, and outside afterwards', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const [lock, theirs] = [bench.registryOn(spy).obtain('key'), bench.otherRegistry().obtain('key')];
-      const sections = new Sections(bench.oracle());
+    it('of a timer that was set in the task is inside while the task runs, and outside afterwards', async () => {
+      const spy = spyOn(fixture.clients[0]);
+      const [lock, theirs] = [fixture.registryOn(spy).obtain('key'), fixture.otherRegistry().obtain('key')];
+      const sections = new Sections(fixture.oracle());
       const ticked = new EventEmitter();
       let timer: NodeJS.Timeout | undefined;
       await lock.run(async () => {
@@ -77,9 +77,9 @@ export function contexts(bench: Bench): void {
     });
 
     it('of a listener runs where the event is emitted: inside from the task, outside from elsewhere', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const lock = bench.registryOn(spy).obtain('key');
-      const oracle = bench.oracle();
+      const spy = spyOn(fixture.clients[0]);
+      const lock = fixture.registryOn(spy).obtain('key');
+      const oracle = fixture.oracle();
       const emitter = new EventEmitter();
       const works: Promise<unknown>[] = [];
       const listener = () => works.push(lock.run(() => oracle.section(() => undefined)));
@@ -91,7 +91,7 @@ export function contexts(bench: Bench): void {
         await works.at(-1);
         expect(spy.sent).toBe(before);
         await oracle.section(() => {
-          // A listener that the task adds is not in its scope for that.
+          // A listener that the task adds is not in its scope.
           emitter.off('order', listener).on('order', listener);
           inside.open();
           return emitted.opened;
@@ -106,9 +106,9 @@ export function contexts(bench: Bench): void {
     });
 
     it('of an async generator runs where it is consumed: inside from the task, outside from elsewhere', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const [lock, theirs] = [bench.registryOn(spy).obtain('key'), bench.otherRegistry().obtain('key')];
-      const oracle = bench.oracle();
+      const spy = spyOn(fixture.clients[0]);
+      const [lock, theirs] = [fixture.registryOn(spy).obtain('key'), fixture.otherRegistry().obtain('key')];
+      const oracle = fixture.oracle();
       async function* orders() {
         for (let order = 0; ; order++) yield await lock.run(() => oracle.section(() => order), { waitTime: 50 });
       }
@@ -130,9 +130,9 @@ export function contexts(bench: Bench): void {
       expect(oracle).toMatchObject({ entered: 5, violations: [] });
     });
 
-    it('that locks in a task of its own, as `Promise.all` of two runs does, is in two scopes that exclude each other', async () => {
-      const lock = bench.registry().obtain('key');
-      const sections = new Sections(bench.oracle());
+    it('of two runs in `Promise.all` is in two scopes that exclude each other', async () => {
+      const lock = fixture.registry().obtain('key');
+      const sections = new Sections(fixture.oracle());
       await Promise.all(
         ['a', 'b'].map((name) =>
           lock.run(async () => {

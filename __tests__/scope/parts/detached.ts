@@ -1,16 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
 import type { DistributedLock } from '../../../lib';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { spyOn } from '../../support/spied-client';
 import { Gate } from '../gate';
 import { isExcluded } from '../probes';
 import { Sections } from '../sections';
 
-export function detached(bench: Bench): void {
+export function detached(fixture: LockFixture): void {
   describe('work that outlives its scope', () => {
-    it('acquires for itself, and is kept out while somebody else holds the lock', async () => {
-      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
-      const sections = new Sections(bench.oracle());
+    it('makes its own acquisition, and is excluded by another holder', async () => {
+      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
+      const sections = new Sections(fixture.oracle());
       const [scopeOver, refused] = [new Gate(), new Gate()];
       const work = await inScope(lock, async () => {
         await scopeOver.opened;
@@ -31,12 +31,12 @@ export function detached(bench: Bench): void {
       await work.done;
       expect(sections.entered).toEqual(['theirs', 'still theirs', 'detached']);
       expect(sections.violations).toEqual([]);
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('is kept out by a caller of its own process as well', async () => {
-      const lock = bench.registry().obtain('key');
-      const sections = new Sections(bench.oracle());
+    it('is excluded by a caller of its own process as well', async () => {
+      const lock = fixture.registry().obtain('key');
+      const sections = new Sections(fixture.oracle());
       const [scopeOver, refused] = [new Gate(), new Gate()];
       const work = await inScope(lock, async () => {
         await scopeOver.opened;
@@ -55,9 +55,9 @@ export function detached(bench: Bench): void {
       expect(sections.violations).toEqual([]);
     });
 
-    it('opens a scope of its own when it runs the lock again', async () => {
-      const lock = bench.registry().obtain('key');
-      const oracle = bench.oracle();
+    it('opens a new scope when it runs the lock again', async () => {
+      const lock = fixture.registry().obtain('key');
+      const oracle = fixture.oracle();
       const scopeOver = new Gate();
       const work = await inScope(lock, async () => {
         await scopeOver.opened;
@@ -66,13 +66,13 @@ export function detached(bench: Bench): void {
       scopeOver.open();
       await work.done;
       expect(oracle).toMatchObject({ entered: 3, violations: [] });
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('is in the scope around the one that ended, as long as that is open', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const lock = bench.registryOn(spy).obtain('key');
-      const oracle = bench.oracle();
+    it('is in the outer scope of the one that ended, while that is open', async () => {
+      const spy = spyOn(fixture.clients[0]);
+      const lock = fixture.registryOn(spy).obtain('key');
+      const oracle = fixture.oracle();
       await lock.run(async () => {
         const before = spy.sent;
         const innerOver = new Gate();
@@ -87,9 +87,9 @@ export function detached(bench: Bench): void {
       expect(oracle).toMatchObject({ entered: 2, violations: [] });
     });
 
-    it('that waited for its turn when the scope ended acquires for itself', async () => {
-      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
-      const sections = new Sections(bench.oracle());
+    it('that waits for its turn when the scope ends makes its own acquisition', async () => {
+      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
+      const sections = new Sections(fixture.oracle());
       let second: Promise<unknown> = Promise.resolve();
       let held: Promise<unknown> = Promise.resolve();
       await lock.run(async () => {
@@ -104,12 +104,12 @@ export function detached(bench: Bench): void {
       expect(sections.entered[0]).toBe('first');
       expect([...sections.entered].sort()).toEqual(['first', 'second', 'theirs']);
       expect(sections.violations).toEqual([]);
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('does not wait for ever for a turn that nobody gave back in the scope that ended', async () => {
-      const lock = bench.registry().obtain('key');
-      const oracle = bench.oracle();
+    it('does not wait for ever for a turn that was not released in the scope that ended', async () => {
+      const lock = fixture.registry().obtain('key');
+      const oracle = fixture.oracle();
       let waiting: Promise<unknown> = Promise.resolve();
       await lock.run(async () => {
         await lock.lock();
@@ -120,8 +120,8 @@ export function detached(bench: Bench): void {
       expect(oracle).toMatchObject({ entered: 1, violations: [] });
     });
 
-    it('with a nested lease of the scope that ended does not hold the lock any more', async () => {
-      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+    it('with a nested lease of the scope that ended no longer holds the lock', async () => {
+      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const lease = await lock.run(() => lock.lock());
       expect(lease.remaining).toBe(0);
       expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ code: 'ERR_NOT_LOCK_OWNER' }));
@@ -129,17 +129,17 @@ export function detached(bench: Bench): void {
       const held = await theirs.lock();
       await lease.unlock();
       held.assertHeld();
-      expect(await bench.isInRedis('key')).toBe(true);
+      expect(await fixture.isInRedis('key')).toBe(true);
       await held.unlock();
     });
   });
 }
 
-/** Starts work inside a run of the lock that does not wait for it, and returns when that run is over. */
+/** Starts work in a run of the lock that does not wait for it, and returns when that run is over. */
 async function inScope(lock: DistributedLock, work: () => Promise<void>): Promise<{ readonly done: Promise<void> }> {
   return lock.run(() => {
     const done = work();
-    done.catch(() => undefined); // whoever awaits it sees it
+    done.catch(() => undefined); // handled by the test
     return { done };
   });
 }

@@ -1,17 +1,17 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { spyOn } from '../../support/spied-client';
 import { isExcluded } from '../probes';
 
 const LEVELS = 4;
 
-export function errors(bench: Bench): void {
+export function errors(fixture: LockFixture): void {
   describe('an error', () => {
     it.each([1, 2, 3, 4])(
       'of level %i of four surfaces as it is, and the outermost gives back, once',
       async (thrower) => {
-        const spy = spyOn(bench.clients[0]);
-        const lock = bench.registryOn(spy).obtain('key');
+        const spy = spyOn(fixture.clients[0]);
+        const lock = fixture.registryOn(spy).obtain('key');
         await lock.run(() => undefined);
         const start = spy.sent;
         await lock.run(() => undefined);
@@ -24,15 +24,15 @@ export function errors(bench: Bench): void {
         const before = spy.sent;
         await expect(lock.run(() => descend(1))).rejects.toBe(error);
         expect(spy.sent - before).toBe(ofOneRun);
-        expect(await bench.isInRedis('key')).toBe(false);
-        expect(await isExcluded(bench.otherRegistry().obtain('key'))).toBe(false);
+        expect(await fixture.isInRedis('key')).toBe(false);
+        expect(await isExcluded(fixture.otherRegistry().obtain('key'))).toBe(false);
       },
     );
 
     it.each([2, 3, 4])(
       'of level %i that the level above catches leaves the lock held, and the turn free',
       async (thrower) => {
-        const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+        const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
         const caught: number[] = [];
         const descend = async (level: number): Promise<void> => {
           if (level < LEVELS) {
@@ -48,12 +48,12 @@ export function errors(bench: Bench): void {
         };
         await lock.run(() => descend(1));
         expect(caught).toEqual([thrower - 1]);
-        expect(await bench.isInRedis('key')).toBe(false);
+        expect(await fixture.isInRedis('key')).toBe(false);
       },
     );
 
-    it('that is thrown at once, without a promise, is no different', async () => {
-      const lock = bench.registry().obtain('key');
+    it('that is thrown synchronously is treated alike', async () => {
+      const lock = fixture.registry().obtain('key');
       const error = new Error('at once');
       const task = () => {
         throw error;
@@ -61,15 +61,15 @@ export function errors(bench: Bench): void {
       await lock.run(async () => {
         await expect(lock.run(task)).rejects.toBe(error);
         expect(await isExcluded(lock)).toBe(false);
-        expect(await bench.isInRedis('key')).toBe(true);
+        expect(await fixture.isInRedis('key')).toBe(true);
       });
       await expect(lock.run(() => lock.run(task))).rejects.toBe(error);
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('of one sibling does not keep the others from their turns', async () => {
-      const lock = bench.registry().obtain('key');
-      const oracle = bench.oracle();
+    it('of one sibling does not affect the turns of the others', async () => {
+      const lock = fixture.registry().obtain('key');
+      const oracle = fixture.oracle();
       const outcomes = await lock.run(() =>
         Promise.allSettled(
           [0, 1, 2, 3].map((i) =>

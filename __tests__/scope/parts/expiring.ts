@@ -1,14 +1,14 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { spyOn } from '../../support/spied-client';
 import { until } from '../../support/until';
 import { expectLost, freeze, isExcluded } from '../probes';
 
-export function expiring(bench: Bench): void {
+export function expiring(fixture: LockFixture): void {
   describe('a lease that ends with its ttl', () => {
-    it('is noticed at once after a pause of the process, before any timer has run (P5)', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const lock = bench.registryOn(spy).obtain('key');
+    it('is detected at once after a pause of the process, before any timer has run (P5)', async () => {
+      const spy = spyOn(fixture.clients[0]);
+      const lock = fixture.registryOn(spy).obtain('key');
       const run = lock.run(
         async () => {
           const nested = await lock.lock();
@@ -29,8 +29,8 @@ export function expiring(bench: Bench): void {
       await expectLost(run, 'expired');
     });
 
-    it('tells the unlock of a nested lease that the lease is over after a pause of the process (P5)', async () => {
-      const lock = bench.registry().obtain('key');
+    it('makes the unlock of a nested lease reject after a pause of the process (P5)', async () => {
+      const lock = fixture.registry().obtain('key');
       const run = lock.run(
         async () => {
           const nested = await lock.lock();
@@ -43,7 +43,7 @@ export function expiring(bench: Bench): void {
     });
 
     it('aborts the signal of a nested lease, by a local timer', async () => {
-      const lock = bench.registry().obtain('key');
+      const lock = fixture.registry().obtain('key');
       const run = lock.run(
         () =>
           lock.run(async ({ signal }) => {
@@ -53,7 +53,7 @@ export function expiring(bench: Bench): void {
         { ttl: 60 },
       );
       await expectLost(run, 'expired');
-      expect(await isExcluded(bench.otherRegistry().obtain('key'))).toBe(false);
+      expect(await isExcluded(fixture.otherRegistry().obtain('key'))).toBe(false);
     });
   });
 }

@@ -1,19 +1,19 @@
 import { describe, expect, it } from '@jest/globals';
 import { type Lease, LockLostError } from '../../../lib';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { spyOn } from '../../support/spied-client';
 import { Gate } from '../gate';
 import { expectLost, lose, steal } from '../probes';
 
-export function losing(bench: Bench): void {
+export function losing(fixture: LockFixture): void {
   describe('a lease that is lost', () => {
-    it('lets nobody in again: run, lock and tryLock reject, send nothing, and never acquire anew', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const lock = bench.registryOn(spy).obtain('key');
+    it('admits no re-entry: run, lock and tryLock reject, send nothing, and make no new acquisition', async () => {
+      const spy = spyOn(fixture.clients[0]);
+      const lock = fixture.registryOn(spy).obtain('key');
       const called: string[] = [];
       await lock
         .run(async (lease) => {
-          await lose(bench, lease);
+          await lose(fixture, lease);
           const before = spy.sent;
           await expectLost(
             lock.run(() => called.push('run')),
@@ -24,16 +24,16 @@ export function losing(bench: Bench): void {
           await expectLost(lock.lock({ ttl: 600_000, waitTime: 1_000 }), 'expired');
           expect(spy.sent).toBe(before);
           expect(lock.isAcquiredInThisProcess).toBe(false);
-          expect(await bench.isInRedis('key')).toBe(false);
+          expect(await fixture.isInRedis('key')).toBe(false);
         })
         .catch((error: unknown) => expect(error).toBeInstanceOf(LockLostError));
       expect(called).toEqual([]);
     });
 
     it('makes the outer run reject with its result, when the task is over', async () => {
-      const lock = bench.registry().obtain('key');
+      const lock = fixture.registry().obtain('key');
       const run = lock.run(async (lease) => {
-        await lose(bench, lease);
+        await lose(fixture, lease);
         await expectLost(
           lock.run(() => 'nested'),
           'expired',
@@ -44,10 +44,10 @@ export function losing(bench: Bench): void {
     });
 
     it('makes every level that was inside reject with the result of its own task', async () => {
-      const lock = bench.registry().obtain('key');
+      const lock = fixture.registry().obtain('key');
       const results: unknown[] = [];
       const descend = async (level: number, lease: Lease): Promise<number> => {
-        if (level === 3) await lose(bench, lease);
+        if (level === 3) await lose(fixture, lease);
         else {
           await lock
             .run((nested) => descend(level + 1, nested))
@@ -59,12 +59,12 @@ export function losing(bench: Bench): void {
       expect(results).toEqual([3, 2, 1]);
     });
 
-    it('to another process is lost on every level, and the other is left alone', async () => {
-      const lock = bench.registry().obtain('key');
+    it('to another process is lost on every level, and the new holder is not affected', async () => {
+      const lock = fixture.registry().obtain('key');
       const theirs = await lock
         .run((outer) =>
           lock.run(async (middle) => {
-            const thief = await steal(bench, middle);
+            const thief = await steal(fixture, middle);
             for (const lease of [outer, middle]) {
               expect(lease.remaining).toBe(0);
               expect(() => lease.assertHeld()).toThrow(LockLostError);
@@ -81,14 +81,14 @@ export function losing(bench: Bench): void {
           },
         );
       theirs?.assertHeld();
-      expect(await bench.isInRedis('key')).toBe(true);
+      expect(await fixture.isInRedis('key')).toBe(true);
       await theirs?.unlock();
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('is lost to the sibling who waits for its turn, too', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const lock = bench.registryOn(spy).obtain('key');
+    it('is lost for a sibling that waits for its turn, too', async () => {
+      const spy = spyOn(fixture.clients[0]);
+      const lock = fixture.registryOn(spy).obtain('key');
       const called: string[] = [];
       const run = lock.run(async (lease) => {
         const first = await lock.lock();
@@ -99,7 +99,7 @@ export function losing(bench: Bench): void {
             'expired',
           ),
         ];
-        await lose(bench, lease);
+        await lose(fixture, lease);
         const before = spy.sent;
         await expectLost(first.unlock(), 'expired');
         await Promise.all(waiting);
@@ -109,8 +109,8 @@ export function losing(bench: Bench): void {
       expect(called).toEqual([]);
     });
 
-    it('by the close of its registry lets nobody in again either', async () => {
-      const registry = bench.registry();
+    it('by the close of its registry admits no re-entry either', async () => {
+      const registry = fixture.registry();
       const lock = registry.obtain('key');
       const run = lock.run(async (lease) => {
         await registry.close({ timeout: 0 });
@@ -124,12 +124,12 @@ export function losing(bench: Bench): void {
       await expectLost(run, 'closed');
     });
 
-    it('is not taken anew by way of a fresh lock object, when the registry has forgotten the old one', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const registry = bench.registryOn(spy);
+    it('is not acquired again through a new lock object after an eviction', async () => {
+      const spy = spyOn(fixture.clients[0]);
+      const registry = fixture.registryOn(spy);
       const called: string[] = [];
       const run = registry.run('key', async (lease) => {
-        await lose(bench, lease);
+        await lose(fixture, lease);
         registry.expireUnusedOlderThan(-1);
         const before = spy.sent;
         await expectLost(
@@ -143,14 +143,14 @@ export function losing(bench: Bench): void {
       expect(called).toEqual([]);
     });
 
-    it('lets work that outlived its scope acquire for itself', async () => {
-      const lock = bench.registry().obtain('key');
-      const oracle = bench.oracle();
+    it('lets work that outlives its scope make its own acquisition', async () => {
+      const lock = fixture.registry().obtain('key');
+      const oracle = fixture.oracle();
       const scopeOver = new Gate();
       let work: Promise<unknown> = Promise.resolve();
       const run = lock.run(async (lease) => {
         work = scopeOver.opened.then(() => lock.run(() => oracle.section(() => undefined)));
-        await lose(bench, lease);
+        await lose(fixture, lease);
       });
       await expectLost(run, 'expired');
       scopeOver.open();

@@ -1,16 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
 import { NotLockOwnerError, RegistryClosedError } from '../../../lib';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { spyOn } from '../../support/spied-client';
 import { Gate } from '../gate';
 import { isExcluded } from '../probes';
 import { Sections } from '../sections';
 
-export function neighbours(bench: Bench): void {
-  describe('what is and what is not the same lock', () => {
-    it('a second registry with the same registryKey is not: it is kept out by Redis, as another process is', async () => {
-      const [mine, second] = [bench.registry().obtain('key'), bench.registry().obtain('key')];
-      const sections = new Sections(bench.oracle());
+export function neighbours(fixture: LockFixture): void {
+  describe('the identity of a lock', () => {
+    it('is not that of a second registry with the same registryKey: Redis excludes it, as another process', async () => {
+      const [mine, second] = [fixture.registry().obtain('key'), fixture.registry().obtain('key')];
+      const sections = new Sections(fixture.oracle());
       let late: Promise<unknown> = Promise.resolve();
       await mine.run(async () => {
         expect(await second.tryLock()).toBeNull();
@@ -24,24 +24,24 @@ export function neighbours(bench: Bench): void {
       expect(sections.violations).toEqual([]);
     });
 
-    it('another key is not: it is taken in Redis, and given back by itself', async () => {
-      const registry = bench.registry();
-      const theirs = bench.otherRegistry().obtain('two');
-      const oracle = bench.oracle();
+    it('is not that of another key, which is acquired and released in Redis', async () => {
+      const registry = fixture.registry();
+      const theirs = fixture.otherRegistry().obtain('two');
+      const oracle = fixture.oracle();
       await registry.run('one', async () => {
         const held = await theirs.lock();
         expect(await registry.obtain('two').tryLock()).toBeNull();
-        const two = registry.run('two', () => oracle.section(() => bench.isInRedis('two')));
+        const two = registry.run('two', () => oracle.section(() => fixture.isInRedis('two')));
         await oracle.section(() => held.assertHeld());
         await held.unlock();
         expect(await two).toBe(true);
-        expect([await bench.isInRedis('one'), await bench.isInRedis('two')]).toEqual([true, false]);
+        expect([await fixture.isInRedis('one'), await fixture.isInRedis('two')]).toEqual([true, false]);
       });
       expect(oracle).toMatchObject({ entered: 2, violations: [] });
     });
 
-    it('different keys do not wait for each other in one scope', async () => {
-      const registry = bench.registry();
+    it('is not needed by different keys of one scope, which do not wait for each other', async () => {
+      const registry = fixture.registry();
       const [one, two] = [new Gate(), new Gate()];
       await registry.run('one', () =>
         registry.run('two', () =>
@@ -57,29 +57,29 @@ export function neighbours(bench: Bench): void {
           ]),
         ),
       );
-      expect([await bench.isInRedis('one'), await bench.isInRedis('two')]).toEqual([false, false]);
+      expect([await fixture.isInRedis('one'), await fixture.isInRedis('two')]).toEqual([false, false]);
     });
 
-    it('an equal key of another registryKey is not', async () => {
-      const registry = bench.registry();
-      const elsewhere = bench.registry({ registryKey: `${bench.registryKey}:other` });
+    it('is not that of an equal key of another registryKey', async () => {
+      const registry = fixture.registry();
+      const elsewhere = fixture.registry({ registryKey: `${fixture.registryKey}:other` });
       await registry.run('key', async () => {
         const lease = await elsewhere.obtain('key').lock();
-        expect(await bench.admin.exists(`${bench.registryKey}:other:key`)).toBe(1);
+        expect(await fixture.admin.exists(`${fixture.registryKey}:other:key`)).toBe(1);
         await lease.unlock();
-        expect(await bench.isInRedis('key')).toBe(true);
+        expect(await fixture.isInRedis('key')).toBe(true);
       });
     });
 
-    it('a lock object that the registry has forgotten is, inside the scope of the one that took its place', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const registry = bench.registryOn(spy);
-      const theirs = bench.otherRegistry().obtain('key');
+    it('is that of an evicted lock object, inside the scope of its replacement', async () => {
+      const spy = spyOn(fixture.clients[0]);
+      const registry = fixture.registryOn(spy);
+      const theirs = fixture.otherRegistry().obtain('key');
       const forgotten = registry.obtain('key');
       registry.expireUnusedOlderThan(-1);
       const fresh = registry.obtain('key');
       expect(fresh).not.toBe(forgotten);
-      const oracle = bench.oracle();
+      const oracle = fixture.oracle();
       await fresh.run(async () => {
         const before = spy.sent;
         await Promise.all([
@@ -96,12 +96,12 @@ export function neighbours(bench: Bench): void {
         expect(await isExcluded(theirs)).toBe(true);
       });
       expect(oracle).toMatchObject({ entered: 3, violations: [] });
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('a lock that was forgotten before is, when it is run and then obtained anew', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const registry = bench.registryOn(spy);
+    it('is that of a lock that was evicted before its run, when it is obtained again', async () => {
+      const spy = spyOn(fixture.clients[0]);
+      const registry = fixture.registryOn(spy);
       const forgotten = registry.obtain('key');
       registry.expireUnusedOlderThan(-1);
       await forgotten.run(async () => {
@@ -112,14 +112,14 @@ export function neighbours(bench: Bench): void {
         await forgotten.unlock();
         expect(spy.sent).toBe(before);
       });
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('a registry that is being closed lets the runs it waits for go on, nested runs included, and nobody else', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const registry = bench.registryOn(spy);
+    it('is still usable in running tasks while the registry closes, nested runs included, and by no other caller', async () => {
+      const spy = spyOn(fixture.clients[0]);
+      const registry = fixture.registryOn(spy);
       const lock = registry.obtain('key');
-      const oracle = bench.oracle();
+      const oracle = fixture.oracle();
       const [inside, closing] = [new Gate(), new Gate()];
       const holder = lock.run(async () => {
         inside.open();
@@ -146,7 +146,7 @@ export function neighbours(bench: Bench): void {
       expect(await holder).toBe('done');
       await close;
       expect(oracle).toMatchObject({ entered: 2, violations: [] });
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
   });
 }

@@ -1,36 +1,36 @@
 import { describe, expect, it } from '@jest/globals';
 import type { DistributedLock, Lease } from '../../../lib';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { Gate } from '../gate';
 import { isExcluded } from '../probes';
 import { Sections } from '../sections';
 
-export function nesting(bench: Bench): void {
+export function nesting(fixture: LockFixture): void {
   describe('nesting', () => {
-    it('lets a run inside of a run in, ten levels deep, and only the outermost gives the lock back', async () => {
-      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
-      const oracle = bench.oracle();
+    it('lets a nested run in, ten levels deep, and only the outermost releases the lock', async () => {
+      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
+      const oracle = fixture.oracle();
       const descend = async (level: number): Promise<number> => {
         const depth = level === 10 ? level : await lock.run(() => descend(level + 1));
-        // On the way up too: nothing was given back yet.
-        expect(await bench.isInRedis('key')).toBe(true);
+        // Also on the way back: nothing was released yet.
+        expect(await fixture.isInRedis('key')).toBe(true);
         expect(await isExcluded(theirs)).toBe(true);
         await oracle.section(() => undefined);
         return depth;
       };
       expect(await lock.run(() => descend(1))).toBe(10);
       expect(oracle).toMatchObject({ entered: 10, violations: [] });
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
       expect(await isExcluded(theirs)).toBe(false);
     });
 
-    it('keeps every other process out from the first level to the last', async () => {
-      const registry = bench.registry();
-      const sections = new Sections(bench.oracle());
+    it('excludes other processes on all levels', async () => {
+      const registry = fixture.registry();
+      const sections = new Sections(fixture.oracle());
       const gate = new Gate();
-      const rivals = [bench.otherRegistry(), bench.registry()].map(async (rival) => {
+      const others = [fixture.otherRegistry(), fixture.registry()].map(async (other) => {
         await gate.opened;
-        await rival.run('key', () => sections.enter('rival'));
+        await other.run('key', () => sections.enter('other'));
       });
       await registry.run('key', async () => {
         gate.open();
@@ -42,14 +42,14 @@ export function nesting(bench: Bench): void {
         });
         await sections.enter('1 again');
       });
-      await Promise.all(rivals);
-      expect(sections.entered).toEqual(['1', '2', '3', '2 again', '1 again', 'rival', 'rival']);
+      await Promise.all(others);
+      expect(sections.entered).toEqual(['1', '2', '3', '2 again', '1 again', 'other', 'other']);
       expect(sections.violations).toEqual([]);
     });
 
-    it('lets lock and unlock inside of a run in, by the lease and by the lock, and holds on after the unlock', async () => {
-      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
-      const oracle = bench.oracle();
+    it('lets lock and unlock in a run, by the lease and by the lock, and still holds after the unlock', async () => {
+      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
+      const oracle = fixture.oracle();
       await lock.run(async () => {
         const locked = await lock.lock();
         await oracle.section(() => locked.assertHeld());
@@ -67,25 +67,25 @@ export function nesting(bench: Bench): void {
       expect(await isExcluded(theirs)).toBe(false);
     });
 
-    it('finds its scope again behind the run of another lock', async () => {
-      const registry = bench.registry();
+    it('finds its scope through the run of another lock', async () => {
+      const registry = fixture.registry();
       const path: string[] = [];
       await registry.run('one', () =>
         registry.run('two', () =>
           registry.run('one', () =>
             registry.run('two', async () => {
               path.push('inside');
-              expect([await bench.isInRedis('one'), await bench.isInRedis('two')]).toEqual([true, true]);
+              expect([await fixture.isInRedis('one'), await fixture.isInRedis('two')]).toEqual([true, true]);
             }),
           ),
         ),
       );
       expect(path).toEqual(['inside']);
-      expect([await bench.isInRedis('one'), await bench.isInRedis('two')]).toEqual([false, false]);
+      expect([await fixture.isInRedis('one'), await fixture.isInRedis('two')]).toEqual([false, false]);
     });
 
-    it('shows the nested holder the same lease: key, life, signal and fencing token', async () => {
-      const lock = bench.registry({ fencing: true }).obtain('key');
+    it('shows the same lease to the nested holder: key, remaining time, signal and fencing token', async () => {
+      const lock = fixture.registry({ fencing: true }).obtain('key');
       await lock.run(async (outer) => {
         const nested = await lock.lock();
         expect(nested.key).toBe('key');
@@ -101,9 +101,9 @@ export function nesting(bench: Bench): void {
       });
     });
 
-    it('gives the turn back once, however often a nested lease is unlocked', async () => {
-      const lock = bench.registry().obtain('key');
-      const sections = new Sections(bench.oracle());
+    it('frees the turn once for any number of unlocks of a nested lease', async () => {
+      const lock = fixture.registry().obtain('key');
+      const sections = new Sections(fixture.oracle());
       await lock.run(async () => {
         const first = await lock.lock();
         const waiters = ['second', 'third'].map((name) =>
@@ -111,8 +111,8 @@ export function nesting(bench: Bench): void {
             sections.enter(name, async () => {
               await Promise.all([first.unlock(), first.unlock()]);
               await first[Symbol.asyncDispose]();
-              // Time enough for the third to come in, if it could.
-              expect(await bench.isInRedis('key')).toBe(true);
+              // Enough time for the third to enter, if it could.
+              expect(await fixture.isInRedis('key')).toBe(true);
             }),
           ),
         );
@@ -124,8 +124,8 @@ export function nesting(bench: Bench): void {
       expect(sections.violations).toEqual([]);
     });
 
-    it('tells a nested holder that its lease was unlocked, while the outer lease is as it was', async () => {
-      const lock = bench.registry().obtain('key');
+    it('refuses a nested lease after its unlock, and does not change the outer lease', async () => {
+      const lock = fixture.registry().obtain('key');
       await lock.run(async (outer) => {
         const nested = await lock.lock();
         await nested.unlock();
@@ -136,8 +136,8 @@ export function nesting(bench: Bench): void {
       });
     });
 
-    it('gives a nested lease back where `await using` ends its block', async () => {
-      const lock = bench.registry().obtain('key');
+    it('releases a nested lease at the end of an `await using` block', async () => {
+      const lock = fixture.registry().obtain('key');
       await lock.run(async () => {
         await inBlock(lock, (lease) => lease.assertHeld());
         await expect(inBlock(lock, () => Promise.reject(new Error('of the body')))).rejects.toThrow('of the body');
@@ -145,8 +145,8 @@ export function nesting(bench: Bench): void {
       });
     });
 
-    it('knows in every level that this process holds the lock', async () => {
-      const lock = bench.registry().obtain('key');
+    it('reports on every level that this process holds the lock', async () => {
+      const lock = fixture.registry().obtain('key');
       const known = await lock.run(async () => [
         lock.isAcquiredInThisProcess,
         await lock.run(() => lock.isAcquiredInThisProcess),
@@ -156,9 +156,9 @@ export function nesting(bench: Bench): void {
       expect(lock.isAcquiredInThisProcess).toBe(false);
     });
 
-    it('ends the scope with its lease: after an early unlock a nested run acquires for itself', async () => {
-      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
-      const oracle = bench.oracle();
+    it('ends the scope with its lease: after an early unlock a nested run makes a new acquisition', async () => {
+      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
+      const oracle = fixture.oracle();
       await lock.run(async (lease) => {
         await lease.unlock();
         const held = await theirs.lock();
@@ -169,7 +169,7 @@ export function nesting(bench: Bench): void {
         await run;
       });
       expect(oracle).toMatchObject({ entered: 2, violations: [] });
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
   });
 }

@@ -2,13 +2,13 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import type { RedisLock } from '../../../lib';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { until } from '../../support/until';
 
-export function remembering(bench: Bench): void {
-  describe('what is remembered', () => {
-    it('is nothing of a lock that the scope took and gave back, however long the scope lasts (P8)', async () => {
-      const registry = bench.registry();
+export function remembering(fixture: LockFixture): void {
+  describe('the memory of a scope', () => {
+    it('does not keep a lock that was acquired and released in it (P8)', async () => {
+      const registry = fixture.registry();
       const takeAndGiveBack = async (i: number): Promise<WeakRef<RedisLock>> => {
         const lock = registry.obtain(`other ${i}`);
         await lock.lock();
@@ -20,7 +20,7 @@ export function remembering(bench: Bench): void {
         registry.expireUnusedOlderThan(-1);
         const collect = garbageCollector();
         const isForgotten = (lock: WeakRef<RedisLock>) => lock.deref() === undefined;
-        // All but what a register or a cache of the engine may still point at.
+        // A register or cache of the engine may still reference some of them.
         await until(() => {
           collect();
           return taken.filter(isForgotten).length >= 95;

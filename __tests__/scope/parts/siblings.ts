@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { until } from '../../support/until';
 import { Gate } from '../gate';
 import { isExcluded } from '../probes';
@@ -7,11 +7,11 @@ import { Sections } from '../sections';
 
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
 
-export function siblings(bench: Bench): void {
+export function siblings(fixture: LockFixture): void {
   describe('siblings', () => {
-    it('take turns where they are started together, in the order they came', async () => {
-      const registry = bench.registry();
-      const sections = new Sections(bench.oracle());
+    it('take turns in FIFO order when they are started together', async () => {
+      const registry = fixture.registry();
+      const sections = new Sections(fixture.oracle());
       await registry.run('key', () =>
         Promise.all(numbers(10).map((i) => registry.run('key', () => sections.enter(`${i}`)))),
       );
@@ -19,9 +19,9 @@ export function siblings(bench: Bench): void {
       expect(sections.violations).toEqual([]);
     });
 
-    it('take turns on two levels: each goes through its own children before the next begins', async () => {
-      const registry = bench.registry();
-      const sections = new Sections(bench.oracle());
+    it('take turns on two levels: the children of one finish before the next begins', async () => {
+      const registry = fixture.registry();
+      const sections = new Sections(fixture.oracle());
       const family = (parent: number) =>
         Promise.all(numbers(3).map((child) => registry.run('key', () => sections.enter(`${parent}.${child}`))));
       await registry.run('key', () => Promise.all(numbers(3).map((i) => registry.run('key', () => family(i)))));
@@ -29,16 +29,16 @@ export function siblings(bench: Bench): void {
       expect(sections.violations).toEqual([]);
     });
 
-    it('take turns whichever of run, lock and tryLock they use', async () => {
-      const lock = bench.registry().obtain('key');
-      const sections = new Sections(bench.oracle());
+    it('take turns with any of run, lock and tryLock', async () => {
+      const lock = fixture.registry().obtain('key');
+      const sections = new Sections(fixture.oracle());
       const kinds = {
         run: (name: string) => lock.run(() => sections.enter(name)),
         lease: async (name: string) => {
           await using _lease = await lock.lock();
           await sections.enter(name);
         },
-        // The habit of Spring: the lock is unlocked, not the lease.
+        // As in Spring: the lock is unlocked, not the lease.
         lock: async (name: string) => {
           await lock.lock();
           try {
@@ -60,13 +60,13 @@ export function siblings(bench: Bench): void {
       expect(sections.violations).toEqual([]);
     });
 
-    it('take turns with callers from outside the scope too: first all of the scope, then the others', async () => {
-      const [registry, other] = [bench.registry(), bench.otherRegistry()];
-      const sections = new Sections(bench.oracle());
+    it('take turns with callers outside the scope: first all of the scope, then the others', async () => {
+      const [registry, other] = [fixture.registry(), fixture.otherRegistry()];
+      const sections = new Sections(fixture.oracle());
       const gate = new Gate();
-      const outsiders = [registry, other, registry].map(async (rival) => {
+      const outsiders = [registry, other, registry].map(async (other) => {
         await gate.opened;
-        await rival.run('key', () => sections.enter('outside'));
+        await other.run('key', () => sections.enter('outside'));
       });
       await registry.run('key', async () => {
         gate.open();
@@ -78,8 +78,8 @@ export function siblings(bench: Bench): void {
       expect(sections.violations).toEqual([]);
     });
 
-    it('find the turn taken with tryLock, and free again right after it was given back', async () => {
-      const lock = bench.registry().obtain('key');
+    it('are refused by tryLock while the turn is taken, and admitted right after its release', async () => {
+      const lock = fixture.registry().obtain('key');
       await lock.run(async () => {
         const first = await lock.lock();
         expect(await lock.tryLock()).toBeNull();
@@ -88,15 +88,15 @@ export function siblings(bench: Bench): void {
         expect(second).not.toBeNull();
         await second?.unlock();
         await lock.run(async () => {
-          // Its own turn is another one: that of the scope it opened.
+          // Its own turn is that of the scope that it opened.
           expect(await isExcluded(lock)).toBe(false);
         });
         expect(await isExcluded(lock)).toBe(false);
       });
     });
 
-    it('find the turn taken with tryLock while a nested run of a sibling is inside', async () => {
-      const lock = bench.registry().obtain('key');
+    it('are refused by tryLock while a nested run of a sibling is inside', async () => {
+      const lock = fixture.registry().obtain('key');
       const gate = new Gate();
       await lock.run(async () => {
         const sibling = lock.run(() => gate.opened);
@@ -107,9 +107,9 @@ export function siblings(bench: Bench): void {
       });
     });
 
-    it('make a second lock in one scope wait until the first is given back', async () => {
-      const lock = bench.registry().obtain('key');
-      const oracle = bench.oracle();
+    it('make a second lock in one scope wait for the release of the first', async () => {
+      const lock = fixture.registry().obtain('key');
+      const oracle = fixture.oracle();
       await lock.run(async () => {
         const first = await lock.lock();
         let entered = false;
@@ -127,8 +127,8 @@ export function siblings(bench: Bench): void {
       expect(oracle).toMatchObject({ entered: 2, violations: [] });
     });
 
-    it('that wait for nothing but each other are many: a thousand take their turns in order', async () => {
-      const lock = bench.registry().obtain('key');
+    it('take turns in order when there are a thousand', async () => {
+      const lock = fixture.registry().obtain('key');
       const order: number[] = [];
       let inside = 0;
       await lock.run(async () => {
@@ -146,10 +146,10 @@ export function siblings(bench: Bench): void {
       expect(order).toEqual(numbers(1_000));
     });
 
-    it('of two scopes of different processes never meet', async () => {
-      const sections = new Sections(bench.oracle());
+    it('of two scopes of different processes do not interleave', async () => {
+      const sections = new Sections(fixture.oracle());
       await Promise.all(
-        [bench.registry(), bench.otherRegistry()].map(async (registry, process) => {
+        [fixture.registry(), fixture.otherRegistry()].map(async (registry, process) => {
           for (const round of numbers(5)) {
             await registry.run('key', () =>
               Promise.all(numbers(2).map((i) => registry.run('key', () => sections.enter(`${process}.${round}.${i}`)))),
@@ -159,12 +159,12 @@ export function siblings(bench: Bench): void {
       );
       expect(sections.entered).toHaveLength(20);
       expect(sections.violations).toEqual([]);
-      // The two of one scope came one after the other, with nobody between them.
+      // The two siblings of one scope ran one after the other.
       for (const i of numbers(10)) {
         const [first, second] = sections.entered.slice(2 * i, 2 * i + 2);
         expect(second).toBe(first?.replace(/0$/, '1'));
       }
-      await until(async () => !(await bench.isInRedis('key')));
+      await until(async () => !(await fixture.isInRedis('key')));
     });
   });
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { DistributedLock, LockOptions } from '../../../lib';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { reliable, SLACK } from '../../contract/timing';
 import { spyOn } from '../../support/spied-client';
 
@@ -10,43 +10,46 @@ const reenter: Record<string, (lock: DistributedLock, options: LockOptions) => P
   tryLock: async (lock, options) => (await lock.tryLock(options))?.unlock(),
 };
 
-export function ttl(bench: Bench): void {
+export function ttl(fixture: LockFixture): void {
   describe('a ttl on re-entry', () => {
     it.each(Object.entries(reenter))(
       'that is longer extends the lease, also beyond the nested %s',
       async (_, enter) => {
-        const lock = bench.registry().obtain('key');
+        const lock = fixture.registry().obtain('key');
         await lock.run(
           async (lease) => {
             await enter(lock, { ttl: 600_000 });
             expect(lease.remaining).toBeGreaterThan(reliable(600_000) - SLACK);
-            expect(await bench.life('key')).toBeGreaterThan(600_000 - SLACK);
+            expect(await fixture.ttlOf('key')).toBeGreaterThan(600_000 - SLACK);
           },
           { ttl: 30_000 },
         );
-        expect(await bench.isInRedis('key')).toBe(false);
+        expect(await fixture.isInRedis('key')).toBe(false);
       },
     );
 
-    it.each(Object.entries(reenter))('that is shorter does not shorten it, and sends nothing: %s', async (_, enter) => {
-      const spy = spyOn(bench.clients[0]);
-      const lock = bench.registryOn(spy).obtain('key');
-      await lock.run(
-        async (lease) => {
-          const before = spy.sent;
-          await enter(lock, { ttl: 1_000 });
-          await enter(lock, { ttl: 1_000 });
-          expect(spy.sent).toBe(before);
-          expect(lease.remaining).toBeGreaterThan(reliable(60_000) - SLACK);
-          expect(await bench.life('key')).toBeGreaterThan(60_000 - SLACK);
-        },
-        { ttl: 60_000 },
-      );
-    });
+    it.each(Object.entries(reenter))(
+      'that is shorter does not shorten the lease, and sends nothing: %s',
+      async (_, enter) => {
+        const spy = spyOn(fixture.clients[0]);
+        const lock = fixture.registryOn(spy).obtain('key');
+        await lock.run(
+          async (lease) => {
+            const before = spy.sent;
+            await enter(lock, { ttl: 1_000 });
+            await enter(lock, { ttl: 1_000 });
+            expect(spy.sent).toBe(before);
+            expect(lease.remaining).toBeGreaterThan(reliable(60_000) - SLACK);
+            expect(await fixture.ttlOf('key')).toBeGreaterThan(60_000 - SLACK);
+          },
+          { ttl: 60_000 },
+        );
+      },
+    );
 
-    it('that is not given leaves a fixed lease as it is, however long the default', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const lock = bench.registryOn(spy, { expireAfter: 600_000 }).obtain('key');
+    it('that is absent does not change a fixed lease, for any default', async () => {
+      const spy = spyOn(fixture.clients[0]);
+      const lock = fixture.registryOn(spy, { expireAfter: 600_000 }).obtain('key');
       await lock.run(
         async (lease) => {
           const before = spy.sent;
@@ -59,7 +62,7 @@ export function ttl(bench: Bench): void {
     });
 
     it('extends a lease that the watchdog renews as well, from any depth', async () => {
-      const lock = bench.registry({ expireAfter: 10_000 }).obtain('key');
+      const lock = fixture.registry({ expireAfter: 10_000 }).obtain('key');
       await lock.run(async (lease) => {
         await lock.run(() => lock.run(() => undefined, { ttl: 600_000 }));
         expect(lease.remaining).toBeGreaterThan(reliable(600_000) - SLACK);
@@ -68,11 +71,11 @@ export function ttl(bench: Bench): void {
       });
     });
 
-    it('finds out that the lease is gone: the nested run is not called, and the turn is free', async () => {
-      const lock = bench.registry().obtain('key');
+    it('detects a lost lease: the nested task is not called, and the turn is free', async () => {
+      const lock = fixture.registry().obtain('key');
       const run = lock.run(
         async () => {
-          await bench.admin.del(bench.nameOf('key'));
+          await fixture.admin.del(fixture.nameOf('key'));
           await expect(lock.run(() => 'never', { ttl: 600_000 })).rejects.toMatchObject({ reason: 'expired' });
           await expect(lock.tryLock()).rejects.toMatchObject({ reason: 'expired' });
           return 'result';
@@ -80,7 +83,7 @@ export function ttl(bench: Bench): void {
         { ttl: 30_000 },
       );
       await expect(run).rejects.toMatchObject({ reason: 'expired', result: 'result' });
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
   });
 }

@@ -1,15 +1,15 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { until } from '../../support/until';
 import { Gate } from '../gate';
 import { isExcluded } from '../probes';
 import { Sections } from '../sections';
 
-export function unawaited(bench: Bench): void {
-  describe('a nested run that nobody awaits', () => {
-    it('is under the lock to its end: the outermost run waits for it before it gives the lock back', async () => {
-      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
-      const sections = new Sections(bench.oracle());
+export function unawaited(fixture: LockFixture): void {
+  describe('a nested run that is not awaited', () => {
+    it('is under the lock to its end: the outermost run waits for it before it releases the lock', async () => {
+      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
+      const sections = new Sections(fixture.oracle());
       const [taskOver, gate] = [new Gate(), new Gate()];
       const settled: string[] = [];
       const outer = lock
@@ -20,20 +20,20 @@ export function unawaited(bench: Bench): void {
         })
         .finally(() => settled.push('outer'));
       await taskOver.opened;
-      const rival = theirs.run(() => sections.enter('rival'));
+      const other = theirs.run(() => sections.enter('other'));
       await until(() => sections.entered.length > 0);
       expect(await isExcluded(theirs)).toBe(true);
       expect(settled).toEqual([]);
       gate.open();
       expect(await outer).toBe('result');
       expect(settled).toEqual(['nested', 'outer']);
-      await rival;
-      expect(sections.entered).toEqual(['nested', 'rival']);
+      await other;
+      expect(sections.entered).toEqual(['nested', 'other']);
       expect(sections.violations).toEqual([]);
     });
 
     it('is waited for on every level', async () => {
-      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const gate = new Gate();
       const settled: string[] = [];
       const level = (name: string, task: () => unknown) => lock.run(task).finally(() => settled.push(name));
@@ -50,8 +50,8 @@ export function unawaited(bench: Bench): void {
       expect(settled).toEqual(['3', '2', '1']);
     });
 
-    it('is waited for too when the task of the outer run fails, and that error is the one that surfaces', async () => {
-      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+    it('is waited for also when the task of the outer run fails, and that error is reported', async () => {
+      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const gate = new Gate();
       const [ofTheTask, ofNested] = [new Error('of the task'), new Error('of the nested run')];
       const settled: string[] = [];
@@ -73,12 +73,12 @@ export function unawaited(bench: Bench): void {
       expect(settled).toEqual([]);
       gate.open();
       await Promise.all([nested, rejected]);
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
 
     it('that first extends the lease is under the lock as well', async () => {
-      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
-      const sections = new Sections(bench.oracle());
+      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
+      const sections = new Sections(fixture.oracle());
       let nested: Promise<unknown> = Promise.resolve();
       await lock.run(
         () => {
@@ -91,13 +91,13 @@ export function unawaited(bench: Bench): void {
             },
             { ttl: 60_000 },
           );
-          nested.catch(() => undefined); // looked at below
+          nested.catch(() => undefined); // checked below
         },
         { ttl: 30_000 },
       );
       await nested;
       expect(sections.entered).toEqual(['nested']);
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
   });
 }

@@ -1,17 +1,17 @@
 import { describe, expect, it } from '@jest/globals';
 import { NotLockOwnerError } from '../../../lib';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { spyOn } from '../../support/spied-client';
 import { Gate } from '../gate';
 import { expectLost, isExcluded, lose } from '../probes';
 
-export function unlockingInside(bench: Bench): void {
+export function unlockingInside(fixture: LockFixture): void {
   describe('unlock of the lock inside a scope', () => {
     it.each(['lock', 'tryLock'] as const)(
       'gives back what the scope took with %s, and the run goes on',
       async (take) => {
-        const spy = spyOn(bench.clients[0]);
-        const [lock, theirs] = [bench.registryOn(spy).obtain('key'), bench.otherRegistry().obtain('key')];
+        const spy = spyOn(fixture.clients[0]);
+        const [lock, theirs] = [fixture.registryOn(spy).obtain('key'), fixture.otherRegistry().obtain('key')];
         await lock.run(async (outer) => {
           const before = spy.sent;
           const hold = await lock[take]();
@@ -23,13 +23,13 @@ export function unlockingInside(bench: Bench): void {
           outer.assertHeld();
           expect(await isExcluded(theirs)).toBe(true);
         });
-        expect(await bench.isInRedis('key')).toBe(false);
+        expect(await fixture.isInRedis('key')).toBe(false);
       },
     );
 
-    it('is refused where the scope took nothing: the run itself is not given back by it', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const [lock, theirs] = [bench.registryOn(spy).obtain('key'), bench.otherRegistry().obtain('key')];
+    it('is refused when the scope acquired nothing: it does not release the run itself', async () => {
+      const spy = spyOn(fixture.clients[0]);
+      const [lock, theirs] = [fixture.registryOn(spy).obtain('key'), fixture.otherRegistry().obtain('key')];
       await lock.run(
         async (outer) => {
           const before = spy.sent;
@@ -40,16 +40,16 @@ export function unlockingInside(bench: Bench): void {
           await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
           expect(spy.sent).toBe(before);
           outer.assertHeld();
-          expect(await bench.life('key')).toBeGreaterThan(30_000);
+          expect(await fixture.ttlOf('key')).toBeGreaterThan(30_000);
           expect(await isExcluded(theirs)).toBe(true);
         },
         { ttl: 60_000 },
       );
     });
 
-    it('is about the hold of that scope: neither of the one around it, nor of one inside', async () => {
-      const lock = bench.registry().obtain('key');
-      const other = bench.registry().obtain('other');
+    it('releases the nested lease of that scope only, not of an outer or inner one', async () => {
+      const lock = fixture.registry().obtain('key');
+      const other = fixture.registry().obtain('other');
       await lock.run(async () => {
         const ofOuter = await other.lock();
         await lock.run(async () => {
@@ -57,43 +57,43 @@ export function unlockingInside(bench: Bench): void {
           ofOuter.assertHeld();
           await lock.lock();
         });
-        // The hold that the inner scope did not give back ended with it.
+        // The nested lease that the inner scope did not release ended with it.
         await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
-        expect(await bench.isInRedis('other')).toBe(true);
+        expect(await fixture.isInRedis('other')).toBe(true);
         await other.unlock();
-        expect(await bench.isInRedis('other')).toBe(false);
+        expect(await fixture.isInRedis('other')).toBe(false);
       });
     });
 
-    it('gives back another lock that the scope took, in Redis too; not one from before the scope', async () => {
-      const registry = bench.registry();
+    it('releases another lock that the scope acquired, in Redis too, but not one from before the scope', async () => {
+      const registry = fixture.registry();
       const [before, within] = [registry.obtain('before'), registry.obtain('within')];
       const early = await before.lock();
       await registry.run('key', async () => {
         await expect(before.unlock()).rejects.toThrow(NotLockOwnerError);
         await within.lock();
-        expect(await bench.isInRedis('within')).toBe(true);
+        expect(await fixture.isInRedis('within')).toBe(true);
         await within.unlock();
-        expect(await bench.isInRedis('within')).toBe(false);
+        expect(await fixture.isInRedis('within')).toBe(false);
       });
       early.assertHeld();
-      expect(await bench.isInRedis('before')).toBe(true);
+      expect(await fixture.isInRedis('before')).toBe(true);
       await before.unlock();
-      expect(await bench.isInRedis('before')).toBe(false);
+      expect(await fixture.isInRedis('before')).toBe(false);
     });
 
-    it('is refused after the scope for a hold that was not given back in it', async () => {
-      const lock = bench.registry().obtain('key');
+    it('is refused after the scope for a nested lease that was not released in it', async () => {
+      const lock = fixture.registry().obtain('key');
       await lock.run(() => lock.lock());
       await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('tells of a loss, gives the turn back, and tells it once', async () => {
-      const lock = bench.registry().obtain('key');
+    it('reports a loss once, and frees the turn', async () => {
+      const lock = fixture.registry().obtain('key');
       const run = lock.run(async (lease) => {
         await lock.lock();
-        await lose(bench, lease);
+        await lose(fixture, lease);
         await expectLost(lock.unlock(), 'expired');
         await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
       });
@@ -101,23 +101,23 @@ export function unlockingInside(bench: Bench): void {
       await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
     });
 
-    it('tells of the loss of another lock first, and leaves a later hold of the scope alone', async () => {
-      const registry = bench.registry();
+    it('reports the loss of another lock first, and does not affect a later lease of the scope', async () => {
+      const registry = fixture.registry();
       const other = registry.obtain('other');
       await registry.run('key', async () => {
-        await lose(bench, await other.lock());
+        await lose(fixture, await other.lock());
         const later = await other.lock();
         await expectLost(other.unlock(), 'expired');
         later.assertHeld();
-        expect(await bench.isInRedis('other')).toBe(true);
+        expect(await fixture.isInRedis('other')).toBe(true);
         await other.unlock();
-        expect(await bench.isInRedis('other')).toBe(false);
+        expect(await fixture.isInRedis('other')).toBe(false);
         await expect(other.unlock()).rejects.toThrow(NotLockOwnerError);
       });
     });
 
-    it('by work that outlived the scope never gives back what somebody else took later', async () => {
-      const lock = bench.registry().obtain('key');
+    it('by work that outlives the scope never releases a later lease of another caller', async () => {
+      const lock = fixture.registry().obtain('key');
       const [scopeOver, taken] = [new Gate(), new Gate()];
       let work: Promise<unknown> = Promise.resolve();
       await lock.run(async () => {
@@ -135,23 +135,23 @@ export function unlockingInside(bench: Bench): void {
       taken.open();
       await work;
       later.assertHeld();
-      expect(await bench.isInRedis('key')).toBe(true);
+      expect(await fixture.isInRedis('key')).toBe(true);
       await later.unlock();
     });
 
-    it('by work that outlived the scope gives back another lock that it took in the scope', async () => {
-      const registry = bench.registry();
+    it('by work that outlives the scope releases another lock that it acquired in the scope', async () => {
+      const registry = fixture.registry();
       const other = registry.obtain('other');
       const scopeOver = new Gate();
       let work: Promise<unknown> = Promise.resolve();
       await registry.run('key', async () => {
         await other.lock();
         work = scopeOver.opened.then(() => other.unlock());
-        work.catch(() => undefined); // looked at below
+        work.catch(() => undefined); // checked below
       });
       scopeOver.open();
       await work;
-      expect(await bench.isInRedis('other')).toBe(false);
+      expect(await fixture.isInRedis('other')).toBe(false);
     });
   });
 }

@@ -1,48 +1,48 @@
 import { describe, expect, it } from '@jest/globals';
 import { NotLockOwnerError } from '../../../lib';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { spyOn } from '../../support/spied-client';
 import { Gate } from '../gate';
 import { isExcluded } from '../probes';
 import { Sections } from '../sections';
 
-export function unlockingOutside(bench: Bench): void {
+export function unlockingOutside(fixture: LockFixture): void {
   describe('unlock of the lock outside any scope', () => {
-    it.each(['lock', 'tryLock'] as const)('gives back what this process took with %s', async (take) => {
-      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+    it.each(['lock', 'tryLock'] as const)('releases what this process acquired with %s', async (take) => {
+      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const lease = await lock[take]();
       expect(await isExcluded(theirs)).toBe(true);
       await lock.unlock();
       expect(lease?.remaining).toBe(0);
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
       expect(await isExcluded(theirs)).toBe(false);
     });
 
-    it('is refused, and changes nothing in Redis, where nothing was taken, or it was given back already', async () => {
-      const spy = spyOn(bench.clients[0]);
-      const lock = bench.registryOn(spy).obtain('key');
-      const held = await bench.otherRegistry().obtain('key').lock({ ttl: 60_000 });
+    it('is refused, and changes nothing in Redis, when nothing was acquired, or it was released already', async () => {
+      const spy = spyOn(fixture.clients[0]);
+      const lock = fixture.registryOn(spy).obtain('key');
+      const held = await fixture.otherRegistry().obtain('key').lock({ ttl: 60_000 });
       await expect(lock.unlock()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER', key: 'key' });
       expect(spy.sent).toBe(0);
       held.assertHeld();
-      expect(await bench.life('key')).toBeGreaterThan(30_000);
+      expect(await fixture.ttlOf('key')).toBeGreaterThan(30_000);
       await held.unlock();
       await lock.lock();
       await lock.unlock();
-      const next = await bench.otherRegistry().obtain('key').lock({ ttl: 60_000 });
+      const next = await fixture.otherRegistry().obtain('key').lock({ ttl: 60_000 });
       const before = spy.sent;
       await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
       expect(spy.sent).toBe(before);
       next.assertHeld();
-      expect(await bench.life('key')).toBeGreaterThan(30_000);
+      expect(await fixture.ttlOf('key')).toBeGreaterThan(30_000);
       await next.unlock();
     });
 
-    it('is refused where a run holds the lock, whether it is in this process or in another', async () => {
-      const [lock, theirs] = [bench.registry().obtain('key'), bench.otherRegistry().obtain('key')];
+    it('is refused while a run holds the lock, in this process or in another', async () => {
+      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const [inside, refused] = [new Gate(), new Gate()];
       const holder = lock.run(async (lease) => {
-        // The scope has a hold of its own as well, which is none of the outsider's business.
+        // The scope also has a nested lease, which a call outside must not release.
         const hold = await lock.lock();
         inside.open();
         await refused.opened;
@@ -53,14 +53,14 @@ export function unlockingOutside(bench: Bench): void {
       await inside.opened;
       await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
       await expect(theirs.unlock()).rejects.toThrow(NotLockOwnerError);
-      expect(await bench.isInRedis('key')).toBe(true);
+      expect(await fixture.isInRedis('key')).toBe(true);
       refused.open();
       await holder;
     });
 
-    it('goes together with the unlock of leases, by several callers: nobody gives back what is another’s', async () => {
-      const lock = bench.registry().obtain('key');
-      const sections = new Sections(bench.oracle());
+    it('can be mixed with the unlock of leases by several callers: none releases the lease of another', async () => {
+      const lock = fixture.registry().obtain('key');
+      const sections = new Sections(fixture.oracle());
       const byLease = async (name: string) => {
         const lease = await lock.lock();
         await sections.enter(name, () => lease.assertHeld());
@@ -83,16 +83,16 @@ export function unlockingOutside(bench: Bench): void {
       expect([...sections.entered].sort()).toEqual([...names].sort());
       expect(sections.violations).toEqual([]);
       await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('is refused to the second of two callers who give back one hold at the same time', async () => {
-      const lock = bench.registry().obtain('key');
+    it('is refused to the second of two callers that release one lease at the same time', async () => {
+      const lock = fixture.registry().obtain('key');
       await lock.lock();
       const [first, second] = await Promise.allSettled([lock.unlock(), lock.unlock()]);
       expect(first.status).toBe('fulfilled');
       expect(second).toMatchObject({ status: 'rejected', reason: { code: 'ERR_NOT_LOCK_OWNER' } });
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
   });
 }

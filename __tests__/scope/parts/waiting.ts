@@ -1,13 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import { LockTimeoutError } from '../../../lib';
-import type { Bench } from '../../contract/bench';
+import type { LockFixture } from '../../contract/lock-fixture';
 import { SLACK } from '../../contract/timing';
 import { silenceable } from '../silenceable-client';
 
-export function waiting(bench: Bench): void {
+export function waiting(fixture: LockFixture): void {
   describe('waiting for a sibling', () => {
-    it('ends with waitTime: lock and run reject, tryLock answers null, and the task is never called', async () => {
-      const lock = bench.registry().obtain('key');
+    it('ends with waitTime: lock and run reject, tryLock resolves to null, and the task is not called', async () => {
+      const lock = fixture.registry().obtain('key');
       await lock.run(async () => {
         const sibling = await lock.lock();
         const start = performance.now();
@@ -24,15 +24,15 @@ export function waiting(bench: Bench): void {
         const waited = performance.now() - start;
         expect(tried).toBeNull();
         expect(called).toBe(false);
-        expect(waited).toBeGreaterThanOrEqual(90); // a timer counts from the beginning of its turn of the event loop
+        expect(waited).toBeGreaterThanOrEqual(90); // a timer counts from the start of its event loop turn
         expect(waited).toBeLessThan(100 + SLACK);
         sibling.assertHeld();
         await sibling.unlock();
       });
     });
 
-    it('ends at once when the signal aborts, with its reason, and the others keep their places', async () => {
-      const lock = bench.registry().obtain('key');
+    it('ends at once when the signal aborts, with its reason, and the others keep their positions', async () => {
+      const lock = fixture.registry().obtain('key');
       const order: string[] = [];
       const controller = new AbortController();
       const reason = new Error('changed my mind');
@@ -58,8 +58,8 @@ export function waiting(bench: Bench): void {
       expect(order).toEqual(['before', 'after']);
     });
 
-    it('does not begin for a signal that has aborted already', async () => {
-      const lock = bench.registry().obtain('key');
+    it('does not start for a signal that has aborted already', async () => {
+      const lock = fixture.registry().obtain('key');
       const reason = new Error('not interested');
       const signal = AbortSignal.abort(reason);
       await lock.run(async () => {
@@ -72,8 +72,8 @@ export function waiting(bench: Bench): void {
       });
     });
 
-    it('leaves the turn free when the last who waited has left: the next tryLock has it', async () => {
-      const lock = bench.registry().obtain('key');
+    it('leaves the turn free after the last waiter has left: the next tryLock succeeds', async () => {
+      const lock = fixture.registry().obtain('key');
       await lock.run(async () => {
         const first = await lock.lock();
         await expect(lock.lock({ waitTime: 10 })).rejects.toThrow(LockTimeoutError);
@@ -84,17 +84,17 @@ export function waiting(bench: Bench): void {
       });
     });
 
-    it('checks its options as every other call does', async () => {
-      const lock = bench.registry().obtain('key');
+    it('validates its options', async () => {
+      const lock = fixture.registry().obtain('key');
       await lock.run(async () => {
         await expect(lock.run(() => 'never', { ttl: 0 })).rejects.toThrow(RangeError);
         await expect(lock.lock({ waitTime: -1 })).rejects.toThrow(RangeError);
       });
     });
 
-    it('keeps to waitTime and signal too while Redis does not answer the extension of the lease (P1)', async () => {
-      const client = silenceable(bench.clients[0]);
-      const lock = bench.registryOn(client, { commandTimeout: 2_000 }).obtain('key');
+    it('obeys waitTime and signal also while Redis does not answer the extension of the lease (P1)', async () => {
+      const client = silenceable(fixture.clients[0]);
+      const lock = fixture.registryOn(client, { commandTimeout: 2_000 }).obtain('key');
       const controller = new AbortController();
       const reason = new Error('changed my mind');
       await lock.run(
@@ -117,7 +117,7 @@ export function waiting(bench: Bench): void {
         },
         { ttl: 30_000 },
       );
-      expect(await bench.isInRedis('key')).toBe(false);
+      expect(await fixture.isInRedis('key')).toBe(false);
     });
   });
 }

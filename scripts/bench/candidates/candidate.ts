@@ -1,4 +1,4 @@
-/** Where the server, or the proxy in front of it, listens. */
+/** Address of the server, or of the proxy in front of it. */
 export interface Address {
   readonly host: string;
   readonly port: number;
@@ -6,36 +6,36 @@ export interface Address {
 
 export interface OpenOptions {
   readonly address: Address;
-  /** ms; the life of a lock's key, where the library lets the caller choose. */
+  /** ms, for libraries with a configurable ttl. */
   readonly ttl: number;
 }
 
 export type Release = () => Promise<unknown>;
 
-/** A lock library, opened in one process. Whatever is not said here is left at the library's own defaults. */
+/** A lock library, opened in one process with its default options. */
 export interface Locks {
-  /** Waits for as long as it takes. */
+  /** Waits without a time limit. */
   acquire(key: string): Promise<Release>;
-  /** Takes a lock that the library itself keeps from expiring; absent where it cannot. */
+  /** Acquires a lock that the library renews; absent if it cannot. */
   keep?(key: string): Promise<Release>;
-  /** The object that stands for a lock between its uses; absent where there is none. */
+  /** The object of a lock that lives between its uses; absent if there is none. */
   object?(key: string): object;
 }
 
 /**
- * `floor`: no library at all, the least that Redis and node-redis can do; `ours`; a `polling` peer asks again until it
- * has the lock; a `notified` one is told of a release.
+ * `floor`: no library, the least that a lock on Redis and node-redis costs. `polling`: a peer whose waiters poll.
+ * `notified`: a peer whose waiters are notified of a release.
  */
 export type CandidateKind = 'floor' | 'ours' | 'polling' | 'notified';
 
 export interface Candidate {
-  /** What `--only` knows it by. */
+  /** For the option --only. */
   readonly id: string;
   readonly title: string;
   readonly kind: CandidateKind;
-  /** Much like another one; left out when it has to be quick. */
+  /** Similar to another candidate; left out with --quick. */
   readonly isVariant?: boolean;
-  /** The packages whose versions count. */
+  /** The packages whose versions are reported. */
   readonly packages: readonly string[];
   open(options: OpenOptions): Promise<Locks>;
 }

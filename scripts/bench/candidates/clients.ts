@@ -1,21 +1,23 @@
 import type { Redis } from 'ioredis';
 import type { Address } from './candidate';
 
-// Imported when they are needed: every process of the bench is to start soon.
+// Imported on demand, so that a worker process loads only the client it uses.
 
-/** A client as an application makes it, all options at their defaults. */
+/** A client with default options. */
 export async function nodeRedis(address: Address) {
   const { createClient } = await import('redis');
   const client = createClient({ socket: { ...address } });
-  client.on('error', () => {}); // the commands that it concerns reject too
+  client.on('error', () => {}); // the affected commands reject too
   await client.connect();
   return client;
 }
 
-/** The floor: without the timeout of each command, which costs several times what the command does. */
+/** For the floors: without command timeouts, which cost several times as much as the command itself. */
 export async function rawNodeRedis(address: Address) {
   const client = await nodeRedis(address);
-  return Object.assign(client.withCommandOptions({ timeout: 0 }), { tap: () => client.duplicate().connect() });
+  return Object.assign(client.withCommandOptions({ timeout: 0 }), {
+    newSubscriber: () => client.duplicate().connect(),
+  });
 }
 
 export type RawNodeRedis = Awaited<ReturnType<typeof rawNodeRedis>>;

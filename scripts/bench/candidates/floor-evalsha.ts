@@ -2,7 +2,7 @@ import type { Candidate } from './candidate';
 import { rawNodeRedis } from './clients';
 import { nextOwner, RawScripts } from './raw-scripts';
 
-/** As a library does that acquires with a script too, for it can then recognise its own earlier attempt. */
+/** Acquires by script, as a library must to recognise its own earlier attempt. */
 export const floorEvalSha: Candidate = {
   id: 'floor-evalsha',
   title: 'floor: EVALSHA + EVALSHA',
@@ -10,11 +10,11 @@ export const floorEvalSha: Candidate = {
   packages: ['redis'],
   async open({ address, ttl }) {
     const scripts = await RawScripts.load(await rawNodeRedis(address), 'acquire', 'release');
-    const life = String(ttl);
+    const ttlArgument = String(ttl);
     return {
       async acquire(key) {
         const owner = nextOwner();
-        await scripts.run('acquire', [key], owner, life);
+        await scripts.run('acquire', [key], owner, ttlArgument);
         return () => scripts.run('release', [key], owner);
       },
     };

@@ -1,11 +1,11 @@
 import type { Candidate } from './candidate';
 import { rawNodeRedis } from './clients';
-import { Fifos } from './fifo';
+import { LocalQueues } from './local-queues';
 import { nextOwner, RawScripts } from './raw-scripts';
 
 /**
- * Contention: a FIFO in each process, whose first tries SET NX PX again at every message of a release. No deadline, no
- * fairness between processes, no second look for a message that was lost.
+ * Contended: a FIFO queue in each process; its first caller retries SET NX PX when a release is published. No deadline,
+ * no fairness between processes, no poll that would make up for a lost message.
  */
 export const floorFifo: Candidate = {
   id: 'floor-fifo',
@@ -14,10 +14,10 @@ export const floorFifo: Candidate = {
   packages: ['redis'],
   async open({ address, ttl }) {
     const client = await rawNodeRedis(address);
-    const scripts = await RawScripts.load(client, 'releaseAndTell');
+    const scripts = await RawScripts.load(client, 'releaseAndPublish');
     const options = { condition: 'NX', expiration: { type: 'PX', value: ttl } } as const;
-    const fifos = new Fifos<undefined>();
-    const subscriber = await client.tap();
+    const queues = new LocalQueues<undefined>();
+    const subscriber = await client.newSubscriber();
     const subscribed = new Map<string, Promise<void>>();
     const wake = new Map<string, () => void>();
     const subscribe = (key: string) => {
@@ -27,7 +27,7 @@ export const floorFifo: Candidate = {
     };
     return {
       async acquire(key) {
-        await fifos.enter(key);
+        await queues.enter(key);
         const owner = nextOwner();
         if ((await client.set(key, owner, options)) === null) {
           await subscribe(key);
@@ -38,8 +38,8 @@ export const floorFifo: Candidate = {
           }
         }
         return async () => {
-          await scripts.run('releaseAndTell', [key], owner);
-          fifos.leave(key);
+          await scripts.run('releaseAndPublish', [key], owner);
+          queues.leave(key);
         };
       },
     };

@@ -2,9 +2,9 @@ import type { Candidate, Locks, OpenOptions } from './candidate';
 import { rawNodeRedis } from './clients';
 import { nextOwner, RawScripts } from './raw-scripts';
 
-const RENEWED_TOGETHER = 100;
+const KEYS_PER_RENEWAL = 100;
 
-/** No queue and no wait: SET NX PX, and a script that deletes what is ours. */
+/** Uncontended, without a queue: SET NX PX, and a script that deletes the key if it is ours. */
 export const floor: Candidate = {
   id: 'floor',
   title: 'floor: SET NX PX + EVALSHA',
@@ -18,8 +18,8 @@ export const floor: Candidate = {
 
     const renew = async () => {
       const entries = [...held];
-      for (let i = 0; i < entries.length; i += RENEWED_TOGETHER) {
-        const batch = entries.slice(i, i + RENEWED_TOGETHER);
+      for (let i = 0; i < entries.length; i += KEYS_PER_RENEWAL) {
+        const batch = entries.slice(i, i + KEYS_PER_RENEWAL);
         const keys = batch.map(([key]) => key);
         await scripts.run('renew', keys, String(ttl), ...batch.map(([, owner]) => owner));
       }

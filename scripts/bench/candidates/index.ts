@@ -2,7 +2,7 @@ import type { Candidate } from './candidate';
 import { floor } from './floor';
 import { floorEvalSha } from './floor-evalsha';
 import { floorFifo } from './floor-fifo';
-import { floorTransfer } from './floor-transfer';
+import { floorHandOver } from './floor-hand-over';
 import { nodeRedisson } from './node-redisson';
 import { ourCandidates } from './ours';
 import { redisSemaphores } from './redis-semaphore';
@@ -12,12 +12,12 @@ import { sesameRedlock } from './sesame-redlock';
 import { simpleRedisMutex } from './simple-redis-mutex';
 import { verrou } from './verrou';
 
-/** A new one is a file in this folder and a line here. */
+/** A new candidate needs a file in this folder and a line here. */
 export const candidates: readonly Candidate[] = [
   floor,
   floorEvalSha,
   floorFifo,
-  floorTransfer,
+  floorHandOver,
   ...ourCandidates,
   redlock,
   sesameRedlock,

@@ -4,7 +4,7 @@ import { nodeRedis } from './clients';
 
 type LockType = NonNullable<RedisLockRegistryOptions['lockType']>;
 
-/** Used as the README says, on a client as an application makes it: the built package, and no sources. */
+/** The built package with default options, used as in the README. */
 function ours(lockType: LockType): Candidate {
   return {
     id: lockType,

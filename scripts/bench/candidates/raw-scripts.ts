@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { RawNodeRedis } from './clients';
 
-/** The smallest scripts that make a lock: compare, and then act. */
+/** Minimal lock scripts: compare the owner, then act. */
 const sources = {
   acquire: `return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])`,
   release: `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
-  releaseAndTell: `
+  releaseAndPublish: `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
 return redis.call('PUBLISH', KEYS[1], '')`,
-  transfer: `
+  handOver: `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])`,
   renew: `
@@ -22,7 +22,7 @@ return held`,
 
 type ScriptName = keyof typeof sources;
 
-/** Scripts that the server knows already, so that each is one EVALSHA. */
+/** Scripts that are loaded once, so that each call is one EVALSHA. */
 export class RawScripts {
   readonly #client: RawNodeRedis;
   readonly #sha1 = new Map<ScriptName, string>();
@@ -47,7 +47,7 @@ export class RawScripts {
 
 let sequence = 0;
 
-/** An owner value that was never used before. */
+/** A new owner value. */
 export function nextOwner(): string {
   return `${process.pid}:${++sequence}`;
 }

@@ -4,7 +4,7 @@ import { ioRedis, nodeRedis } from './clients';
 
 type RedisClient = ConstructorParameters<typeof RedisMutex>[0];
 
-/** Its mutex, whose object is one owner: each acquisition has one of its own. */
+/** Its mutex object is one owner, so each acquisition creates a new one. */
 function redisSemaphore(
   id: string,
   title: string,
@@ -33,7 +33,7 @@ function redisSemaphore(
   };
 }
 
-/** The commands of ioredis that the mutex sends, on node-redis. */
+/** The ioredis commands that the mutex uses, implemented with node-redis. */
 async function shim(address: Address): Promise<RedisClient> {
   const client = await nodeRedis(address);
   const split = (numberOfKeys: number, rest: string[]) => ({

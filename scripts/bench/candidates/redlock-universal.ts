@@ -1,6 +1,6 @@
 import type { Candidate } from './candidate';
 import { nodeRedis } from './clients';
-import { keptByUsing } from './using';
+import { keepByUsing } from './keep-by-using';
 
 export const redlockUniversal: Candidate = {
   id: 'redlock-universal',
@@ -10,7 +10,7 @@ export const redlockUniversal: Candidate = {
   async open({ address, ttl }) {
     const { createLock, NodeRedisAdapter } = await import('redlock-universal');
     const adapter = new NodeRedisAdapter(await nodeRedis(address));
-    // Default: gives up after three tries.
+    // Default: gives up after three attempts.
     const object = (key: string) => createLock({ adapter, key, ttl, retryAttempts: Number.MAX_SAFE_INTEGER });
     const locks = new Map<string, ReturnType<typeof object>>();
     const lockOf = (key: string) => {
@@ -24,7 +24,7 @@ export const redlockUniversal: Candidate = {
         const handle = await lock.acquire();
         return () => lock.release(handle);
       },
-      keep: (key) => keptByUsing((routine) => lockOf(key).using(routine)),
+      keep: (key) => keepByUsing((routine) => lockOf(key).using(routine)),
       object,
     };
   },

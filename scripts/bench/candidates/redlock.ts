@@ -1,6 +1,6 @@
 import type { Candidate } from './candidate';
 import { ioRedis } from './clients';
-import { keptByUsing } from './using';
+import { keepByUsing } from './keep-by-using';
 
 export const redlock: Candidate = {
   id: 'redlock',
@@ -9,14 +9,14 @@ export const redlock: Candidate = {
   packages: ['redlock', 'ioredis'],
   async open({ address, ttl }) {
     const { default: Redlock } = await import('redlock');
-    // Default: gives up after ten tries.
+    // Default: gives up after ten attempts.
     const locks = new Redlock([await ioRedis(address)], { retryCount: -1 });
     return {
       async acquire(key) {
         const lock = await locks.acquire([key], ttl);
         return () => lock.release();
       },
-      keep: (key) => keptByUsing((routine) => locks.using([key], ttl, routine)),
+      keep: (key) => keepByUsing((routine) => locks.using([key], ttl, routine)),
     };
   },
 };

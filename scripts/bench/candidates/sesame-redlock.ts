@@ -1,6 +1,6 @@
 import type { Candidate } from './candidate';
 import { ioRedis } from './clients';
-import { keptByUsing } from './using';
+import { keepByUsing } from './keep-by-using';
 
 export const sesameRedlock: Candidate = {
   id: 'sesame-redlock',
@@ -10,14 +10,14 @@ export const sesameRedlock: Candidate = {
   packages: ['@sesamecare-oss/redlock', 'ioredis'],
   async open({ address, ttl }) {
     const { Redlock } = await import('@sesamecare-oss/redlock');
-    // Default: gives up after ten tries. With -1 it keeps an object for every try.
+    // Default: gives up after ten attempts. With -1 it allocates an object for every attempt.
     const locks = new Redlock([await ioRedis(address)], { retryCount: Number.MAX_SAFE_INTEGER });
     return {
       async acquire(key) {
         const lock = await locks.acquire([key], ttl);
         return () => lock.release();
       },
-      keep: (key) => keptByUsing((routine) => locks.using([key], ttl, routine)),
+      keep: (key) => keepByUsing((routine) => locks.using([key], ttl, routine)),
     };
   },
 };

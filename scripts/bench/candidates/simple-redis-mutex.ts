@@ -1,7 +1,7 @@
 import type { Candidate } from './candidate';
 import { nodeRedis } from './clients';
 
-/** It does not keep a lock from expiring, and has no object for a lock. */
+/** It has no renewal and no lock objects. */
 export const simpleRedisMutex: Candidate = {
   id: 'simple-redis-mutex',
   title: 'simple-redis-mutex',

@@ -1,7 +1,7 @@
 import type { Candidate } from './candidate';
 import { ioRedis } from './clients';
 
-/** Its lock object is one owner: each acquisition has one of its own. It does not keep a lock from expiring. */
+/** Its lock object is one owner, so each acquisition creates a new one. It has no renewal. */
 export const verrou: Candidate = {
   id: 'verrou',
   title: '@verrou/core',

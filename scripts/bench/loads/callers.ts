@@ -1,59 +1,59 @@
 import type { Locks } from '../candidates/candidate';
 import { now, sleep } from '../clock';
-import type { Observe, Passage } from './load';
+import type { Acquisition, Observe } from './load';
 
 export interface CallersSettings {
   readonly callers: number;
-  /** Over how many keys they are spread. */
+  /** Number of keys that the callers are distributed over. */
   readonly keys: number;
-  /** ms in the section, and up to how many more at random. 0: one microtask, in which an intruder would show. */
+  /** ms in the section, and a random addition of up to `workJitter`. 0: one microtask, in which an overlap would show. */
   readonly work: number;
   readonly workJitter: number;
-  /** ms from a release to the next question. */
+  /** ms from a release to the next request. */
   readonly pause: number;
 }
 
-type Notes = { -readonly [Key in keyof Passage]: Passage[Key] };
+type MutableAcquisition = { -readonly [Key in keyof Acquisition]: Acquisition[Key] };
 
 const NOT_YET = Number.POSITIVE_INFINITY;
 
-/** Callers that take a lock, work and give it back, again and again; every passage is noted. */
+/** Callers that lock, work and unlock in a loop. Every acquisition is recorded. */
 export function callers(locks: Locks, { callers, keys, work, workJitter, pause }: CallersSettings): Observe {
-  let log: Notes[] = [];
-  const waiting = new Set<Notes>();
+  let log: MutableAcquisition[] = [];
+  const waiting = new Set<MutableAcquisition>();
   const inside = new Map<string, number>();
   let violations = 0;
 
-  const pass = async (caller: number) => {
+  const acquireOnce = async (caller: number) => {
     const key = `key-${caller % keys}`;
-    const notes: Notes = { caller, asked: now(), entered: NOT_YET, left: NOT_YET };
-    waiting.add(notes);
+    const acquisition: MutableAcquisition = { caller, requestedAt: now(), enteredAt: NOT_YET, leftAt: NOT_YET };
+    waiting.add(acquisition);
     const release = await locks.acquire(key);
-    notes.entered = now();
-    waiting.delete(notes);
-    log.push(notes);
+    acquisition.enteredAt = now();
+    waiting.delete(acquisition);
+    log.push(acquisition);
 
-    const company = inside.get(key) ?? 0;
-    if (company > 0) violations++;
-    inside.set(key, company + 1);
+    const others = inside.get(key) ?? 0;
+    if (others > 0) violations++;
+    inside.set(key, others + 1);
     await (work === 0 ? undefined : sleep(work + Math.random() * workJitter));
     inside.set(key, (inside.get(key) ?? 0) - 1);
 
-    notes.left = now();
+    acquisition.leftAt = now();
     await release();
   };
-  const live = async (caller: number) => {
+  const loop = async (caller: number) => {
     for (;;) {
-      await pass(caller);
+      await acquireOnce(caller);
       if (pause > 0) await sleep(pause);
     }
   };
-  // A rejection is nobody's to handle: it ends the process, and so the measurement.
-  for (let caller = 0; caller < callers; caller++) void live(caller);
+  // A rejection is not handled: it ends the process, and with it the measurement.
+  for (let caller = 0; caller < callers; caller++) void loop(caller);
 
   return async (ms) => {
     log = [];
     await sleep(ms);
-    return { passages: [...log, ...waiting], violations };
+    return { acquisitions: [...log, ...waiting], violations };
   };
 }

@@ -1,13 +1,13 @@
 import type { Locks } from '../candidates/candidate';
 import type { Observe } from './load';
 
-/** Callers with a key each, who lock and unlock it as often as they can, and only while they are observed. */
+/** Callers with one key each, which lock and unlock it in a loop, only while they are observed. */
 export function cycles(locks: Locks, { callers }: { readonly callers: number }): Observe {
   const keys = Array.from({ length: callers }, (_, i) => `key-${i}`);
   return async (ms) => {
     const durations: number[] = [];
     const end = performance.now() + ms;
-    const live = async (key: string) => {
+    const loop = async (key: string) => {
       for (let startedAt = performance.now(), endedAt = 0; startedAt < end; startedAt = endedAt) {
         const release = await locks.acquire(key);
         await release();
@@ -15,7 +15,7 @@ export function cycles(locks: Locks, { callers }: { readonly callers: number }):
         durations.push(endedAt - startedAt);
       }
     };
-    await Promise.all(keys.map(live));
+    await Promise.all(keys.map(loop));
     return { durations };
   };
 }

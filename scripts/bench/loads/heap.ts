@@ -2,10 +2,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Locks } from '../candidates/candidate';
 import type { Observe } from './load';
 
-/** What is weighed stays reachable until the process ends. */
+/** Keeps the measured objects reachable until the process ends. */
 const kept: unknown[] = [];
 
-/** bytes of heap for each lock that was used and is idle, that is held, and that is waited for (all behind one holder). */
+/** bytes of heap for each lock that is idle after use, each held lock, and each waiter (all of them on one held lock). */
 export function heap(locks: Locks, { locks: count }: { readonly locks: number }): Observe {
   const { object } = locks;
   const use = async (names: readonly string[]) => {
@@ -13,37 +13,37 @@ export function heap(locks: Locks, { locks: count }: { readonly locks: number })
     await Promise.all(releases.map((release) => release()));
   };
   return async () => {
-    // The names are the caller's: they are there before, and are not weighed.
+    // The names belong to the caller: they are allocated first and are not measured.
     const [warm, idle, held, waiting] = ['warm', 'idle', 'held', 'waiting'].map((kind) =>
       Array.from({ length: count }, (_, i) => `${kind}-${i}`),
     ) as [string[], string[], string[], string[]];
     await use(warm);
     await use(warm);
-    const weighed: Record<string, number> = {};
+    const bytes: Record<string, number> = {};
     if (object !== undefined) {
-      weighed.idle = await weigh(count, async () => {
+      bytes.idle = await heapFor(count, async () => {
         kept.push(idle.map((key) => object(key)));
         await use(idle);
       });
     }
-    weighed.held = await weigh(count, async () => {
+    bytes.held = await heapFor(count, async () => {
       kept.push(await Promise.all(held.map((key) => locks.acquire(key))));
     });
-    weighed.waiting = await weigh(count, async () => {
+    bytes.waiting = await heapFor(count, async () => {
       for (let i = 0; i < waiting.length; i++) void locks.acquire(held[0] as string);
     });
-    return { heap: weighed };
+    return { heap: bytes };
   };
 }
 
-async function weigh(count: number, make: () => Promise<void>): Promise<number> {
+async function heapFor(count: number, make: () => Promise<void>): Promise<number> {
   const before = await heapUsed();
   await make();
   return Math.max(0, (await heapUsed()) - before) / count;
 }
 
 async function heapUsed(): Promise<number> {
-  // What hangs on timers, finalizers and settled promises goes only after a turn.
+  // Timers, finalizers and settled promises free their memory only after a turn of the event loop.
   for (let i = 0; i < 4; i++) {
     await nextTurn();
     global.gc?.();

@@ -10,11 +10,11 @@ const loads = { callers, cycles, heap, holder, leases, waiters };
 
 type SettingsOf<L> = L extends Load<infer Settings> ? Settings : never;
 
-/** What a process is to do, by the name of the load. */
-export type LoadOrder = {
+/** The load that a process runs, and its settings. */
+export type LoadSpec = {
   [Name in keyof typeof loads]: { readonly load: Name; readonly settings: SettingsOf<(typeof loads)[Name]> };
 }[keyof typeof loads];
 
-export async function begin(locks: Locks, { load, settings }: LoadOrder): Promise<Observe> {
+export async function begin(locks: Locks, { load, settings }: LoadSpec): Promise<Observe> {
   return (loads[load] as Load<unknown>)(locks, settings);
 }

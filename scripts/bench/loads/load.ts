@@ -1,42 +1,43 @@
 import type { Locks } from '../candidates/candidate';
 import { now, sleep } from '../clock';
 
-/** One passage of a caller, from its question to the moment at which it gives the lock back. Times are those of `now`; ∞: not yet. */
-export interface Passage {
+/** One acquisition by one caller. Times are those of `now`; Infinity: not reached yet. */
+export interface Acquisition {
   readonly caller: number;
-  readonly asked: number;
-  readonly entered: number;
-  readonly left: number;
+  readonly requestedAt: number;
+  readonly enteredAt: number;
+  /** Before the release is sent. */
+  readonly leftAt: number;
 }
 
-/** What one process saw in a window of time. */
+/** What one process measured in one window. */
 export interface Observation {
-  /** ms that it lasted, and when it ended. */
+  /** Length of the window, in ms, and the time of its end. */
   readonly time: number;
   readonly end: number;
   /** ms of CPU */
   readonly cpu: number;
-  /** ms of each cycle of lock and unlock, where the load measures them. */
+  /** ms of each cycle of lock and unlock, if the load measures them. */
   readonly durations: readonly number[];
-  /** Those that entered the section, and those that still wait, where the load notes them. */
-  readonly passages: readonly Passage[];
-  /** Two callers in one section, or one where nobody may be. */
+  /** Finished and waiting acquisitions, if the load records them. */
+  readonly acquisitions: readonly Acquisition[];
+  /** Two callers in one section, or one caller in a section that must stay empty. */
   readonly violations: number;
   /** bytes of heap for each lock */
   readonly heap: Readonly<Record<string, number>>;
 }
 
-/** Observes for so many ms what a load does, which goes on all the time. */
+/** Observes for `ms` a load that runs all the time. */
 export type Observe = (ms: number) => Promise<Partial<Observation>>;
 
-/** Begins the work of a process, which lasts as long as the process. */
+/** Starts the work of a process; it runs until the process ends. */
 export type Load<Settings> = (locks: Locks, settings: Settings) => Observe | Promise<Observe>;
 
-/** The whole observation: what the load itself tells, and the CPU that it took. */
+/** The observation of the load, with the time and CPU that it took. */
 export async function observe(load: Observe, ms: number): Promise<Observation> {
   const startedAt = performance.now();
   const before = process.cpuUsage();
-  const seen = await load(ms);
+  const observation = await load(ms);
   const { user, system } = process.cpuUsage(before);
   const time = performance.now() - startedAt;
   return {
@@ -44,15 +45,15 @@ export async function observe(load: Observe, ms: number): Promise<Observation> {
     end: now(),
     cpu: (user + system) / 1000,
     durations: [],
-    passages: [],
+    acquisitions: [],
     violations: 0,
     heap: {},
-    ...seen,
+    ...observation,
   };
 }
 
-/** A load that has nothing to tell but what goes wrong. */
-export function quietly(violations: () => number): Observe {
+/** For a load that reports violations only. */
+export function reportViolations(violations: () => number): Observe {
   return async (ms) => {
     await sleep(ms);
     return { violations: violations() };

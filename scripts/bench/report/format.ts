@@ -1,6 +1,4 @@
-import type { Verdict } from '../targets';
-
-/** Three significant digits, and thousands apart. */
+/** Three significant digits, with thousands separators. */
 export function figure(value: number): string {
   if (!Number.isFinite(value)) return '–';
   if (Math.abs(value) >= 1_000) return Math.round(Number(value.toPrecision(3))).toLocaleString('en');
@@ -10,8 +8,4 @@ export function figure(value: number): string {
 
 export function ratio(value: number): string {
   return `${value >= 100 ? figure(value) : value.toFixed(2)} ×`;
-}
-
-export function verdict({ isMet }: Verdict): string {
-  return isMet === undefined ? 'not measured' : isMet ? 'met' : 'MISSED';
 }

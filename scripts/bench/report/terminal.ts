@@ -1,31 +1,29 @@
 import Table from 'cli-table3';
 import type { Candidate } from '../candidates/candidate';
+import type { ProgressListener } from '../measure';
 import type { Round, Row, ScenarioResult } from '../results';
 import type { Figures, Scenario } from '../scenarios/scenario';
-import type { Audience } from '../session';
-import type { Verdict } from '../targets';
-import { figure, ratio, verdict } from './format';
+import type { TargetResult } from '../targets';
+import { figure, ratio } from './format';
 
 const style = { head: [], border: [] };
 
-/** Says what was measured as soon as it is, and makes a table of each scenario. */
-export class Terminal implements Audience {
+/** Prints each outcome as it is measured, a table for each scenario, and the targets. */
+export class Terminal implements ProgressListener {
   readonly #out: NodeJS.WriteStream;
   readonly #rounds: number;
-  readonly #judge: (result: ScenarioResult) => Verdict[];
 
-  constructor(out: NodeJS.WriteStream, rounds: number, judge: (result: ScenarioResult) => Verdict[]) {
+  constructor(out: NodeJS.WriteStream, rounds: number) {
     this.#out = out;
     this.#rounds = rounds;
-    this.#judge = judge;
   }
 
-  say(text: string): void {
+  print(text: string): void {
     this.#out.write(`${text}\n`);
   }
 
-  gathered({ id }: Scenario, round: number, turns: number): void {
-    this.say(`${id.padEnd(2)} ${round + 1}/${this.#rounds}  all candidates, ${turns} short turns each`);
+  alternatingRoundStarted({ id }: Scenario, round: number, slices: number): void {
+    this.print(`${id.padEnd(2)} ${round + 1}/${this.#rounds}  all candidates in alternation, ${slices} windows each`);
   }
 
   measured({ id, metrics }: Scenario, round: number, { title }: Candidate, outcome: Round): void {
@@ -33,12 +31,11 @@ export class Terminal implements Audience {
       const value = (outcome as Figures)[name];
       return value === undefined ? [] : [`${what} ${figure(value)}${unit && ` ${unit}`}`];
     });
-    const text = 'fault' in outcome ? `did not run: ${outcome.fault}` : figures.slice(0, 4).join(', ');
-    this.say(`${id.padEnd(2)} ${round + 1}/${this.#rounds}  ${title.padEnd(42)} ${text}`);
+    const text = 'fault' in outcome ? `not measured: ${outcome.fault}` : figures.slice(0, 4).join(', ');
+    this.print(`${id.padEnd(2)} ${round + 1}/${this.#rounds}  ${title.padEnd(42)} ${text}`);
   }
 
-  finished(result: ScenarioResult): void {
-    const { scenario, rows } = result;
+  finished({ scenario, rows }: ScenarioResult): void {
     const table = new Table({
       head: [
         '',
@@ -51,28 +48,28 @@ export class Terminal implements Audience {
       style,
     });
     for (const row of rows) table.push([row.title, ...cells(row, scenario)]);
-    this.say(
+    this.print(
       `\nScenario ${scenario.id}: ${scenario.title}${scenario.floor ? ` (× ${scenario.floor} of the same round)` : ''}`,
     );
-    this.say(table.toString());
+    this.print(`${table}\n`);
     for (const { title, violations } of rows.filter((row) => row.violations > 0)) {
-      this.say(`NO EXCLUSION: ${title} let ${violations} intruders in`);
+      this.print(`MUTUAL EXCLUSION VIOLATED: ${title}, ${violations} overlapping entries`);
     }
-    this.verdicts(this.#judge(result));
   }
 
-  verdicts(verdicts: readonly Verdict[]): void {
-    for (const one of verdicts) {
-      this.say(
-        `${verdict(one).padEnd(12)} ${one.scenario.padEnd(2)} ${one.candidate}: ${one.target}: ${figure(one.value)}`,
-      );
+  /** A missed target is followed by its explanation, if there is one. */
+  printTargets(targets: readonly TargetResult[]): void {
+    this.print('Targets');
+    for (const { scenario, candidate, target, value, isMet, explanation } of targets) {
+      const status = isMet === undefined ? 'not measured' : isMet ? 'met' : 'MISSED';
+      this.print(`${status.padEnd(12)} ${scenario.padEnd(2)} ${candidate}: ${target}: ${figure(value)}`);
+      if (explanation !== undefined) this.print(`${''.padEnd(15)} ${explanation}`);
     }
-    this.say('');
   }
 }
 
 function cells(row: Row, { metrics }: Scenario): (string | { content: string; colSpan: number })[] {
-  if (Object.keys(row.values).length === 0) return [{ content: `did not run: ${row.fault}`, colSpan: metrics.length }];
+  if (Object.keys(row.values).length === 0) return [{ content: `not measured: ${row.fault}`, colSpan: metrics.length }];
   return metrics.map(({ id }) => {
     const value = row.values[id];
     const toFloor = row.ratios[id];

@@ -1,10 +1,10 @@
 import { max, min, sum } from 'simple-statistics';
-import { handOvers, intrusions, inversions, quantile, sequences, turns, waits } from '../passages';
-import type { Play, Seen } from '../performer';
-import { everybodyAnd, type Figures, metric, type Scenario } from './scenario';
+import { acquisitionsPerCaller, handOvers, keyHistories, overlaps, overtaken, quantile, waits } from '../acquisitions';
+import type { Measurement, RunPlan } from '../running-candidate';
+import { type Figures, librariesAnd, metric, type Scenario } from './scenario';
 
-/** Callers of one key, who come back as soon as they have released it. */
-interface Crowd {
+/** Callers that lock and unlock one key in a loop. */
+interface CallerGroup {
   readonly processes: number;
   readonly callers: number;
   /** ms in the section */
@@ -17,56 +17,59 @@ const metrics = [
   metric('handOver', 'hand-over', 'µs'),
   metric('p999', 'wait, p99.9', 'ms'),
   metric('longest', 'longest wait', 'ms'),
-  metric('unluckiest', 'turns of the unluckiest', '', false),
-  metric('luckiest', 'turns of the luckiest', '', false),
-  metric('evenness', 'unluckiest to luckiest', '', false),
-  metric('inversions', 'overtaken, for each', '', false),
+  metric('fewest', 'least-served caller', '', false),
+  metric('most', 'most-served caller', '', false),
+  metric('evenness', 'least / most served', '', false),
+  metric('overtaken', 'overtaken, for each', '', false),
   metric('client', 'client CPU for each', 'µs'),
   metric('server', 'server CPU for each', 'µs'),
 ];
 
-function play({ processes, callers, work }: Crowd, warmUp: number, window: number): Play {
+function plan({ processes, callers, work }: CallerGroup, warmUp: number, window: number): RunPlan {
   const settings = { callers, keys: 1, work, workJitter: 0, pause: 0 };
-  return { orders: new Array(processes).fill({ load: 'callers', settings }), warmUp, window };
+  return { loads: new Array(processes).fill({ load: 'callers', settings }), warmUp, window };
 }
 
-function figures({ processes, callers }: Crowd, { observations, requests, serverCpu, seconds }: Seen): Figures {
-  const [sequence = []] = sequences(observations, callers, 1);
-  const waited = waits(sequence, min(observations.map(({ end }) => end)));
-  const turnsOfEach = turns(sequence, processes * callers);
-  const entered = sum(turnsOfEach);
-  const latencies = handOvers(sequence).sort((a, b) => a - b);
+function figures(
+  { processes, callers }: CallerGroup,
+  { observations, requests, serverCpu, seconds }: Measurement,
+): Figures {
+  const [history = []] = keyHistories(observations, callers, 1);
+  const waited = waits(history, min(observations.map(({ end }) => end)));
+  const perCaller = acquisitionsPerCaller(history, processes * callers);
+  const count = sum(perCaller);
+  const latencies = handOvers(history).sort((a, b) => a - b);
   return {
-    rate: entered / seconds,
-    requests: requests / entered,
+    rate: count / seconds,
+    requests: requests / count,
     handOver: quantile(latencies, 0.5) * 1000,
     p999: quantile(waited, 0.999),
     longest: waited.at(-1) ?? Number.NaN,
-    unluckiest: min(turnsOfEach),
-    luckiest: max(turnsOfEach),
-    evenness: min(turnsOfEach) / max(turnsOfEach),
-    inversions: inversions(sequence) / entered,
-    client: (sum(observations.map(({ cpu }) => cpu)) / entered) * 1000,
-    server: (serverCpu / entered) * 1000,
-    violations: intrusions(sequence) + sum(observations.map(({ violations }) => violations)),
+    fewest: min(perCaller),
+    most: max(perCaller),
+    evenness: min(perCaller) / max(perCaller),
+    overtaken: overtaken(history) / count,
+    client: (sum(observations.map(({ cpu }) => cpu)) / count) * 1000,
+    server: (serverCpu / count) * 1000,
+    violations: overlaps(history) + sum(observations.map(({ violations }) => violations)),
   };
 }
 
-const hundred: Crowd = { processes: 1, callers: 100, work: 0 };
+const hundredCallers: CallerGroup = { processes: 1, callers: 100, work: 0 };
 
 export const oneProcess: Scenario = {
   id: '3',
   number: 3,
   title: '100 callers on one key in one process, empty section',
-  floor: 'floor-transfer',
+  floor: 'floor-hand-over',
   metrics,
-  suits: everybodyAnd('floor-fifo', 'floor-transfer'),
-  play: (isQuick) => (isQuick ? play(hundred, 800, 500) : play(hundred, 2_000, 1_500)),
-  figures: (seen) => figures(hundred, seen),
+  suits: librariesAnd('floor-fifo', 'floor-hand-over'),
+  plan: (isQuick) => (isQuick ? plan(hundredCallers, 800, 500) : plan(hundredCallers, 2_000, 1_500)),
+  figures: (measurement) => figures(hundredCallers, measurement),
 };
 
 function fourProcesses(id: string, title: string, work: number, window: number): Scenario {
-  const crowd = { processes: 4, callers: 10, work };
+  const group = { processes: 4, callers: 10, work };
   return {
     id,
     number: 4,
@@ -74,9 +77,9 @@ function fourProcesses(id: string, title: string, work: number, window: number):
     title: `4 processes with 10 callers on one key, ${title}`,
     floor: 'floor-fifo',
     metrics,
-    suits: everybodyAnd('floor-fifo'),
-    play: (isQuick) => (isQuick ? play(crowd, 200, window / 4) : play(crowd, 1_000, window)),
-    figures: (seen) => figures(crowd, seen),
+    suits: librariesAnd('floor-fifo'),
+    plan: (isQuick) => (isQuick ? plan(group, 200, window / 4) : plan(group, 1_000, window)),
+    figures: (measurement) => figures(group, measurement),
   };
 }
 

@@ -1,10 +1,10 @@
 import { fourProcessesEmpty, fourProcessesWorking, oneProcess } from './contended';
-import { farAway } from './far-away';
-import { manyLeases } from './holding';
-import { memory } from './memory';
+import { heap } from './heap';
+import { heldLeases } from './held-leases';
+import { remoteRedis } from './remote-redis';
 import type { Scenario } from './scenario';
 import { manyKeys, oneCaller } from './uncontended';
-import { held } from './waiting';
+import { waiters } from './waiters';
 
 export const scenarios: readonly Scenario[] = [
   oneCaller,
@@ -12,8 +12,8 @@ export const scenarios: readonly Scenario[] = [
   oneProcess,
   fourProcessesEmpty,
   fourProcessesWorking,
-  held,
-  manyLeases,
-  memory,
-  farAway,
+  waiters,
+  heldLeases,
+  heap,
+  remoteRedis,
 ];

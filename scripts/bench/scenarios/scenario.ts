@@ -1,36 +1,36 @@
 import type { Candidate } from '../candidates/candidate';
-import type { Play, Seen } from '../performer';
+import type { Measurement, RunPlan } from '../running-candidate';
 
-/** What was measured of one candidate in one round, by the name of the metric. NaN: there is none. */
+/** The figures of one candidate in one round, by metric id. NaN: no figure. */
 export type Figures = Readonly<Record<string, number>>;
 
 export interface Metric {
   readonly id: string;
   readonly title: string;
   readonly unit: string;
-  /** Whether a ratio to the floor tells anything. */
+  /** Whether the figure is also shown as a ratio to the floor. */
   readonly hasRatio: boolean;
 }
 
 export interface Scenario {
   readonly id: string;
-  /** As the option --scenario knows it. */
+  /** For the option --scenario. */
   readonly number: number;
   readonly title: string;
-  /** Much like another one; left out when it has to be quick. */
+  /** Similar to another scenario; left out with --quick. */
   readonly isVariant?: boolean;
   /** The candidate whose figures all others are compared with. */
   readonly floor: string | undefined;
   readonly metrics: readonly Metric[];
   suits(candidate: Candidate): boolean;
-  /** What a candidate has to do; less of it when it has to be quick. */
-  play(isQuick: boolean): Play;
-  /** Wherever a lock is contended, with `violations`: unless there are none, the run fails. */
-  figures(seen: Seen): Figures;
+  /** With --quick, the windows are shorter. */
+  plan(isQuick: boolean): RunPlan;
+  /** Includes `violations` if the lock is contended; the run fails unless they are 0. */
+  figures(measurement: Measurement): Figures;
 }
 
-/** Everybody, and of the floors only these. */
-export function everybodyAnd(...floors: string[]): (candidate: Candidate) => boolean {
+/** Suits all libraries, and only these floors. */
+export function librariesAnd(...floors: string[]): (candidate: Candidate) => boolean {
   return ({ id, kind }) => kind !== 'floor' || floors.includes(id);
 }
 

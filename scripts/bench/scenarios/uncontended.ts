@@ -1,6 +1,6 @@
 import { sum } from 'simple-statistics';
-import { quantile } from '../passages';
-import { everybodyAnd, metric, type Scenario } from './scenario';
+import { quantile } from '../acquisitions';
+import { librariesAnd, metric, type Scenario } from './scenario';
 
 export const oneCaller: Scenario = {
   id: '1',
@@ -8,10 +8,10 @@ export const oneCaller: Scenario = {
   title: 'Uncontended, one caller: lock and unlock',
   floor: 'floor',
   metrics: [metric('p50', 'p50', 'µs'), metric('p99', 'p99', 'µs')],
-  suits: everybodyAnd('floor', 'floor-evalsha'),
-  play: (isQuick) => ({
-    orders: [{ load: 'cycles', settings: { callers: 1 } }],
-    // Until the compiler has done its best: at one caller's pace that takes a while.
+  suits: librariesAnd('floor', 'floor-evalsha'),
+  plan: (isQuick) => ({
+    loads: [{ load: 'cycles', settings: { callers: 1 } }],
+    // Until the code is optimised, which takes long at the rate of a single caller.
     warmUp: isQuick ? 600 : 2_000,
     window: isQuick ? 50 : 100,
     slices: isQuick ? 8 : 12,
@@ -33,9 +33,9 @@ export const manyKeys: Scenario = {
     metric('client', 'client CPU for each', 'µs'),
     metric('server', 'server CPU for each', 'µs'),
   ],
-  suits: everybodyAnd('floor', 'floor-evalsha'),
-  play: (isQuick) => ({
-    orders: [{ load: 'cycles', settings: { callers: 100 } }],
+  suits: librariesAnd('floor', 'floor-evalsha'),
+  plan: (isQuick) => ({
+    loads: [{ load: 'cycles', settings: { callers: 100 } }],
     warmUp: isQuick ? 600 : 2_000,
     window: isQuick ? 60 : 120,
     slices: isQuick ? 6 : 12,

@@ -16,11 +16,11 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.Lock;
 
 /**
- * A Java process that takes locks as it is told. Arguments: kind of lock, port of Redis, registryKey.
+ * A Java process that executes lock commands. Arguments: kind of lock, port of Redis, registryKey.
  *
- * A line of stdin is "id caller ttl verb key argument...", its answer on stdout "id ok value" or "id error message". A
- * caller is a thread, and does what it is told in order; callers do not wait for each other. The ttl, in ms, is that of
- * locks that are renewed. Ends with its stdin. The Node process beside it, node-peer.ts, is told the same.
+ * A line of stdin is "id caller ttl verb key argument...", its reply on stdout "id ok value" or "id error message". A
+ * caller is a thread that executes its commands in order; callers do not wait for each other. The ttl, in ms, is that of
+ * renewed locks. The process ends with its stdin. node-peer.ts implements the same protocol.
  */
 public final class Peer {
   private final Map<String, ExecutorService> callers = new ConcurrentHashMap<>();

@@ -1,0 +1,95 @@
+import { type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import type { LockType } from '../../lib/protocols/lock-types';
+import { type Admin, type ClientKind, type ContractClients, createOracleClient } from '../support/client-kinds';
+import { Oracle } from '../support/oracle';
+import { type TestClient, uniqueKey } from '../support/redis';
+
+type Options = Partial<RedisLockRegistryOptions>;
+
+/** Registries of one lock type through one kind of client. */
+export class LockFixture {
+  /** The registryKey of the current test. */
+  registryKey = '';
+  readonly #lockType: LockType;
+  readonly #kind: ClientKind;
+  readonly #registries: RedisLockRegistry[] = [];
+  #contractClients: ContractClients | undefined;
+  #oracleClient: TestClient | undefined;
+
+  constructor(lockType: LockType, kind: ClientKind) {
+    this.#lockType = lockType;
+    this.#kind = kind;
+  }
+
+  async open(): Promise<void> {
+    this.#contractClients = await this.#kind.open();
+    this.#oracleClient = await createOracleClient(this.#kind);
+  }
+
+  beginTest(): void {
+    this.registryKey = uniqueKey('registry');
+  }
+
+  async endTest(): Promise<void> {
+    await Promise.all(this.#registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
+  }
+
+  async close(): Promise<void> {
+    await this.#contractClients?.close();
+  }
+
+  /** A registry on the first client, as of one process. */
+  registry(options: Options = {}): RedisLockRegistry {
+    return this.registryOn(this.clients[0], options);
+  }
+
+  /** A registry on the second client, as of another process. */
+  otherRegistry(options: Options = {}): RedisLockRegistry {
+    return this.registryOn(this.clients[1], options);
+  }
+
+  registryOn(client: RedisClient, options: Options = {}): RedisLockRegistry {
+    // A pool warns that it cannot subscribe; another test covers that.
+    const onWarning = () => undefined;
+    const defaults = { registryKey: this.registryKey, lockType: this.#lockType, idleBetweenTries: 10, onWarning };
+    const registry = new RedisLockRegistry(client, { ...defaults, ...options });
+    this.#registries.push(registry);
+    return registry;
+  }
+
+  get clients(): ContractClients['clients'] {
+    return this.#opened.clients;
+  }
+
+  get admin(): Admin {
+    return this.#opened.admin;
+  }
+
+  /** The name of the lock of `key` in Redis. */
+  nameOf(key: string): string {
+    return `${this.registryKey}:${key}`;
+  }
+
+  async isInRedis(key: string): Promise<boolean> {
+    return (await this.admin.exists(this.nameOf(key))) === 1;
+  }
+
+  /** ttl of the lock's key in ms. */
+  ttlOf(key: string): Promise<number> {
+    return this.admin.pTTL(this.nameOf(key));
+  }
+
+  oracle(): Oracle {
+    return new Oracle(this.oracleClient);
+  }
+
+  get oracleClient(): TestClient {
+    if (this.#oracleClient === undefined) throw new Error('The fixture is not open yet');
+    return this.#oracleClient;
+  }
+
+  get #opened(): ContractClients {
+    if (this.#contractClients === undefined) throw new Error('The fixture is not open yet');
+    return this.#contractClients;
+  }
+}

@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { CLAIM_WINDOW, TICKET_GRACE } from '../../lib/protocols/fair/fair-scripts';
+import { describePrivate } from '../support/private-redis';
+import { until } from '../support/until';
+import { FairFixture } from './fair-fixture';
+import { FairWorker } from './fair-worker';
+import { measured } from './measured';
+import { type Entry, KEY, logOf } from './worker';
+
+const PROCESSES = 8;
+const TASKS = 500;
+const TTL = 500;
+const WORK = 12;
+
+describePrivate(`${TASKS} tasks in ${PROCESSES} processes`, () => {
+  let fixture: FairFixture;
+
+  beforeAll(async () => {
+    fixture = await FairFixture.open();
+  });
+
+  beforeEach(() => fixture.beginTest());
+
+  it('keep their order though 3 processes are killed, 1 is frozen for long and woken, and callers give up', async () => {
+    const workers = await FairWorker.startAll(PROCESSES);
+    const holder = await fixture.process({ expireAfter: TTL });
+    const lease = await holder.obtain(KEY).lock();
+    await Promise.all(
+      workers.map((worker, i) =>
+        worker.begin({
+          redis: { socket: fixture.redis.address },
+          registryKey: fixture.registryKey,
+          expireAfter: TTL,
+          task: {
+            name: 'queue',
+            callers: Math.floor(TASKS / PROCESSES) + (i < TASKS % PROCESSES ? 1 : 0),
+            work: WORK,
+            aborting: 7,
+            abortWithin: 8_000,
+          },
+        }),
+      ),
+    );
+    // All of them have arrived, but for those that have given up by now.
+    await until(async () => (await fixture.admin.zCard(fixture.queue)) > TASKS * 0.9, { within: 10_000 });
+    await sleep(300);
+    const arrived = await fixture.admin.zRange(fixture.queue, 0, -1);
+    const [frozen, ...others] = workers as [FairWorker, ...FairWorker[]];
+    const [killed, living] = [others.slice(0, 3), others.slice(3)];
+    frozen.freeze();
+    const frozenAt = performance.now();
+    const done = Promise.all(living.map((worker) => worker.next('queued')));
+    await lease.unlock();
+    for (const worker of killed) {
+      await sleep(700 + Math.random() * 300);
+      await worker.kill();
+    }
+    await sleep(TICKET_GRACE + TTL + CLAIM_WINDOW - (performance.now() - frozenAt));
+    const leftWhenThawed = await fixture.admin.zCard(fixture.queue);
+    frozen.thaw();
+    const reports = [...(await done), await frozen.next('queued')];
+    const log = (await fixture.admin.lRange(logOf(fixture.registryKey), 0, -1)).map(
+      (line) => JSON.parse(line) as Entry,
+    );
+
+    expect(reports.flatMap(({ failures }) => failures)).toEqual([]);
+    const dead = new Set(killed.map(({ pid }) => pid));
+    // A process that was killed inside could not say that it left; its key had to end before anybody else came in.
+    expect(log.flatMap(({ others: inside }) => inside).filter((pid) => !dead.has(pid))).toEqual([]);
+    const tokens = log.map(({ token }) => token);
+    expect(tokens).toEqual([...tokens].sort((a, b) => a - b));
+    expect(new Set(tokens).size).toBe(tokens.length);
+
+    // Who was frozen has lost its turns; everybody else had them in the order of arrival.
+    const awake = log.filter(({ pid }) => pid !== frozen.pid).map(({ owner }) => owner);
+    const had = new Set(awake);
+    expect(awake).toEqual(arrived.filter((owner) => had.has(owner)));
+    const aborted = reports.reduce((sum, report) => sum + report.aborted, 0);
+    const survivors = log.filter(({ pid }) => !dead.has(pid)).length;
+    const callers = TASKS - killed.length * Math.floor(TASKS / PROCESSES);
+    expect(Math.abs(survivors + aborted - callers)).toBeLessThanOrEqual(killed.length);
+
+    const finished = performance.now();
+    await until(async () => (await fixture.keys()).every((name) => /^(log|inside) of/.test(name)), {
+      within: TICKET_GRACE + 2 * TTL + CLAIM_WINDOW,
+    });
+    measured('torture', {
+      sections: log.length,
+      aborted,
+      leftWhenThawed,
+      frozenMs: finished - frozenAt,
+      keysGoneAfter: performance.now() - finished,
+    });
+  }, 60_000);
+});

@@ -1,0 +1,119 @@
+import { beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
+import { createRegistry, elapsed, lossOf } from '../support/test-registry';
+import { until } from '../support/until';
+
+const EVERYTHING = ['+@all', '~*', '&*'];
+
+describePrivate('the server answers with a permanent error', () => {
+  let redis: PrivateRedis;
+  let admin: TestClient;
+
+  beforeAll(async () => {
+    redis = await PrivateRedis.start();
+    admin = await redis.connect();
+  });
+
+  beforeEach(async () => {
+    await admin.sendCommand(['ACL', 'SETUSER', 'default', 'on', 'nopass', ...EVERYTHING]);
+    await admin.sendCommand(['ACL', 'SETUSER', 'locks', 'reset', 'on', '>secret', ...EVERYTHING]);
+  });
+
+  const connect = () => redis.connect({ username: 'locks', password: 'secret' });
+
+  async function expectAtOnce(client: TestClient, code: string): Promise<void> {
+    const { registry } = createRegistry(client);
+    const refused = {
+      name: 'CannotAcquireLockError',
+      message: expect.stringContaining(`could not be acquired: ${code}`),
+      cause: { message: expect.stringMatching(new RegExp(`^${code}`)) },
+    };
+    for (const acquire of [() => registry.obtain('key').lock(), () => registry.obtain('key').tryLock()]) {
+      const acquiring = acquire();
+      const rejected = expect(acquiring).rejects.toMatchObject(refused);
+      expect(await elapsed(acquiring)).toBeLessThan(500);
+      await rejected;
+    }
+  }
+
+  it('NOPERM on the scripts: rejects at once, with the error of the server', async () => {
+    await admin.sendCommand(['ACL', 'SETUSER', 'locks', '-@scripting']);
+    await expectAtOnce(await connect(), 'NOPERM');
+  });
+
+  it('NOPERM on the key: rejects at once', async () => {
+    await admin.sendCommand(['ACL', 'SETUSER', 'locks', 'resetkeys', '~elsewhere:*']);
+    await expectAtOnce(await connect(), 'NOPERM');
+  });
+
+  it('NOPERM on a command in the script: rejects at once', async () => {
+    await admin.sendCommand(['ACL', 'SETUSER', 'locks', '-set']);
+    await expectAtOnce(await connect(), 'ERR');
+  });
+
+  it('NOAUTH: rejects at once', async () => {
+    const client = await redis.connect();
+    // Connected but not authenticated, on a server that requires it from now on.
+    await admin.sendCommand(['ACL', 'SETUSER', 'default', 'resetpass', '>other']);
+    await client.sendCommand(['RESET']);
+    await expectAtOnce(client, 'NOAUTH');
+  });
+
+  it('WRONGTYPE: rejects at once, and does not change the key', async () => {
+    const { registry, nameOf } = createRegistry(await connect());
+    await admin.hSet(nameOf('key'), 'java', '1');
+    const locking = registry.obtain('key').lock();
+    const rejected = expect(locking).rejects.toMatchObject({
+      name: 'CannotAcquireLockError',
+      cause: { message: expect.stringMatching(/^WRONGTYPE/) },
+    });
+    expect(await elapsed(locking)).toBeLessThan(500);
+    await rejected;
+    expect(await admin.hGetAll(nameOf('key'))).toEqual({ java: '1' });
+  });
+
+  it('an unknown command: rejects at once', async () => {
+    const old = await PrivateRedis.start('--rename-command', 'EVALSHA', '');
+    await expectAtOnce(await old.connect(), 'ERR unknown command');
+  });
+
+  it('P8: WRONGPASS after a reconnect: settles by its deadline, without an unhandled error', async () => {
+    const client = await connect();
+    const { registry } = createRegistry(client, { expireAfter: 600, commandTimeout: 300, unavailableAfter: 400 });
+    const lease = await registry.obtain('key').lock();
+    await admin.sendCommand(['ACL', 'SETUSER', 'locks', 'resetpass', '>changed']);
+    // node-redis sends queued commands right after the AUTH that fails: they must not run as the default user.
+    await admin.sendCommand(['ACL', 'SETUSER', 'default', 'off']);
+    await admin.sendCommand(['CLIENT', 'KILL', 'USER', 'locks']);
+    const locking = registry.obtain('free').lock();
+    const rejected = expect(locking).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
+    expect(await elapsed(locking)).toBeLessThan(400 + 200);
+    await rejected;
+    expect((await lossOf(lease)).reason).toBe('unconfirmed');
+  });
+
+  it('P4 P6 P7: NOPERM for a holder: unconfirmed at the deadline, and its unlock rejects at once', async () => {
+    const { registry, nameOf } = createRegistry(await connect(), { expireAfter: 800 });
+    const lease = await registry.obtain('key').lock();
+    const given = await registry.obtain('given').lock();
+    await admin.sendCommand(['ACL', 'SETUSER', 'locks', '-@scripting']);
+    const unlocking = given.unlock();
+    const rejected = expect(unlocking).rejects.toMatchObject({
+      name: 'LockReleaseError',
+      cause: { message: expect.stringMatching(/^NOPERM/) },
+    });
+    expect(await elapsed(unlocking)).toBeLessThan(200);
+    await rejected;
+    expect((await lossOf(lease)).reason).toBe('unconfirmed');
+    await until(async () => (await admin.exists([nameOf('key'), nameOf('given')])) === 0);
+  });
+
+  it('P7: without UNLINK and without channels: released with DEL, and without a message', async () => {
+    await admin.sendCommand(['ACL', 'SETUSER', 'locks', '-unlink', '-publish', 'resetchannels']);
+    const { registry, nameOf, warnings } = createRegistry(await connect());
+    for (let i = 0; i < 2; i++) await (await registry.obtain('key').lock()).unlock();
+    expect(await admin.exists(nameOf('key'))).toBe(0);
+    expect(warnings).toEqual([]);
+  });
+});

@@ -1,0 +1,90 @@
+import { type LockType, type LockWarning, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import type { PrivateRedis } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
+import { until } from '../support/until';
+
+/** The names that docs/operations.md uses. */
+export const REGISTRY_KEY = 'orders';
+export const KEY = 'order:42';
+
+const LIMIT = { within: 10_000 };
+
+interface Credentials {
+  readonly username?: string;
+  readonly password?: string;
+}
+
+/** Several registries, each with a connection of its own as in processes of their own, contend for one lock. */
+export class Contention {
+  readonly warnings: LockWarning[] = [];
+  readonly #redis: PrivateRedis;
+  readonly #admin: TestClient;
+  readonly #options: RedisLockRegistryOptions;
+  readonly #user: Credentials;
+  readonly #open: { readonly registry: RedisLockRegistry; readonly client: TestClient }[] = [];
+
+  constructor(redis: PrivateRedis, admin: TestClient, lockType: LockType, fencing: boolean, user: Credentials = {}) {
+    this.#redis = redis;
+    this.#admin = admin;
+    this.#user = user;
+    this.#options = {
+      registryKey: REGISTRY_KEY,
+      lockType,
+      fencing,
+      // A process hands the lock to its own callers as long as it has any, also on a busy machine.
+      handOver: 60_000,
+      onWarning: (warning) => void this.warnings.push(warning),
+    };
+  }
+
+  /**
+   * Acquires, renews, waits, leaves the queue, hands over within a process and between processes, and releases.
+   * `whenWaiting` is called while one registry holds the lock and three wait for it.
+   */
+  async run(whenWaiting: () => Promise<void> = async () => undefined): Promise<void> {
+    const holder = await (await this.registry()).obtain(KEY).lock();
+    await holder.renew(90_000);
+    const second = await this.registry();
+    if ((await second.obtain(KEY).tryLock()) !== null) throw new Error('The lock has two holders');
+
+    const waits = [second.run(KEY, () => undefined)];
+    await this.#untilWaiting(1);
+    waits.push(second.run(KEY, () => undefined));
+    const leaving = new AbortController();
+    const left = (await this.registry()).run(KEY, () => undefined, { signal: leaving.signal });
+    await this.#untilWaiting(2);
+    waits.push((await this.registry()).run(KEY, () => undefined));
+    await this.#untilWaiting(3);
+    await whenWaiting();
+
+    leaving.abort(new Error('It leaves'));
+    if ((await left.catch((reason) => reason)) !== leaving.signal.reason) throw new Error('It waited on');
+    await holder.unlock();
+    await Promise.all(waits);
+    // A subscription outlives its last waiter for a moment.
+    await until(async () => (await this.#subscribers()) === 0, LIMIT);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#open.map(({ registry }) => registry.close({ timeout: 0 })));
+    for (const { client } of this.#open) client.destroy();
+  }
+
+  async registry(): Promise<RedisLockRegistry> {
+    const client = await this.#redis.connect(this.#user);
+    const registry = new RedisLockRegistry(client, this.#options);
+    this.#open.push({ registry, client });
+    return registry;
+  }
+
+  /** Until this many registries wait: those that do not poll have subscribed by then. */
+  async #untilWaiting(registries: number): Promise<void> {
+    if (this.#options.lockType === 'spin') return;
+    await until(async () => (await this.#subscribers()) >= registries, LIMIT);
+  }
+
+  async #subscribers(): Promise<number> {
+    const clients = String(await this.#admin.sendCommand(['CLIENT', 'LIST', 'TYPE', 'pubsub']));
+    return clients.split('\n').filter((line) => / s?sub=[1-9]/.test(line)).length;
+  }
+}

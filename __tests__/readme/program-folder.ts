@@ -1,0 +1,91 @@
+import { execFile } from 'node:child_process';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { promisify } from 'node:util';
+import { build, transform } from 'esbuild';
+import type { RedisServer } from '../../scripts/redis';
+import { ROOT } from './pages';
+import { type Program, REDIS_URL_OF_PAGES } from './programs';
+
+const run = promisify(execFile);
+
+/**
+ * A folder in which programs of the pages run as an application's own: ES modules that import `redis-lock-registry` and
+ * `redis` by name.
+ */
+export class ProgramFolder {
+  readonly #path: string;
+  readonly #redisUrl: string;
+
+  private constructor(name: string, { address }: RedisServer) {
+    if ('path' in address) throw new Error('The programs need a Redis on TCP: start it with `port: true`');
+    this.#redisUrl = `redis://${address.host}:${address.port}`;
+    // Inside the project, so that the programs find its packages.
+    this.#path = join(__dirname, '.blocks', name);
+  }
+
+  /** The programs will find this server where the pages say that Redis is. */
+  static async create(name: string, server: RedisServer): Promise<ProgramFolder> {
+    const folder = new ProgramFolder(name, server);
+    await folder.remove();
+    const library = join(folder.#path, 'node_modules/redis-lock-registry');
+    await mkdir(library, { recursive: true });
+    // A package of its own: inside the project's the name would mean its `dist`, which may be old or missing.
+    await writeFile(join(folder.#path, 'package.json'), JSON.stringify({ type: 'module' }));
+    await writeFile(join(library, 'package.json'), JSON.stringify({ main: 'index.cjs' }));
+    await build({
+      entryPoints: [join(ROOT, 'lib/index.ts')],
+      outfile: join(library, 'index.cjs'),
+      bundle: true,
+      format: 'cjs',
+      platform: 'node',
+      packages: 'external',
+    });
+    return folder;
+  }
+
+  remove(): Promise<void> {
+    return rm(this.#path, { recursive: true, force: true });
+  }
+
+  /** Writes the program as JavaScript that Node 20 runs, and returns its path. */
+  async script({ page, line, code }: Program): Promise<string> {
+    const tsconfigRaw = { compilerOptions: { experimentalDecorators: true } };
+    const source = code.replaceAll(REDIS_URL_OF_PAGES, this.#redisUrl);
+    const output = await transform(source, { loader: 'ts', format: 'esm', target: 'node20', tsconfigRaw });
+    const path = join(this.#path, `${fileName(page, line)}.js`);
+    await writeFile(path, output.code);
+    return path;
+  }
+
+  /** What the compiler says of the programs under the strict settings of this project: nothing, if all is well. */
+  async complaints(programs: readonly Program[]): Promise<string> {
+    for (const { page, line, code } of programs) {
+      await writeFile(join(this.#path, `${fileName(page, line)}.ts`), code);
+    }
+    const settings = {
+      extends: relative(this.#path, join(ROOT, 'tsconfig.json')),
+      compilerOptions: {
+        rootDir: ROOT,
+        noEmit: true,
+        // What an application with decorators sets.
+        experimentalDecorators: true,
+        emitDecoratorMetadata: true,
+        erasableSyntaxOnly: false,
+        isolatedModules: false,
+        paths: { 'redis-lock-registry': [join(ROOT, 'lib/index.ts')] },
+      },
+      include: ['*.ts'],
+    };
+    await writeFile(join(this.#path, 'tsconfig.json'), JSON.stringify(settings));
+    const compiler = run(join(ROOT, 'node_modules/.bin/tsc'), ['-p', this.#path], { timeout: 50_000 });
+    return compiler.then(
+      ({ stdout }) => stdout,
+      ({ stdout, message }: { stdout: string; message: string }) => stdout || message,
+    );
+  }
+}
+
+function fileName(page: string, line: number): string {
+  return `${page.replace(/\W/g, '-')}-${line}`;
+}

@@ -1,0 +1,51 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { type RedisServer, startRedis } from '../../scripts/redis';
+import { connectTo, describePrivate } from '../support/private-redis';
+import { ProgramFolder } from './program-folder';
+import { PROGRAMS, promisedOutput } from './programs';
+
+const run = promisify(execFile);
+
+/** ms; every program ends by itself long before, also on a busy machine. */
+const RUN_LIMIT = 20_000;
+
+describePrivate('The TypeScript of the README and of every page of docs', () => {
+  let server: RedisServer;
+  let folder: ProgramFolder;
+
+  beforeAll(async () => {
+    server = await startRedis({ port: true });
+    folder = await ProgramFolder.create('programs', server);
+  });
+
+  beforeEach(async () => {
+    const admin = await connectTo(server.address);
+    await admin.flushAll();
+    admin.destroy();
+  });
+
+  afterAll(async () => {
+    await server.stop();
+    await folder.remove();
+  });
+
+  it('compiles under strict settings', async () => {
+    expect(await folder.complaints(PROGRAMS)).toBe('');
+  }, 60_000);
+
+  it.each(PROGRAMS.filter(({ isServer }) => !isServer))(
+    'on $page, line $line, ends by itself, and prints what it says',
+    async (program) => {
+      const promised = promisedOutput(program);
+      // A program that nothing checks would prove nothing.
+      if (promised.length === 0) expect(program.code).toContain("from 'node:assert/strict'");
+      const script = await folder.script(program);
+      const { stdout, stderr } = await run(process.execPath, [script], { timeout: RUN_LIMIT });
+      expect(stderr).toBe('');
+      expect(stdout.split('\n').slice(0, -1)).toEqual(promised);
+    },
+    RUN_LIMIT + 5_000,
+  );
+});

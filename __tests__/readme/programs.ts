@@ -1,0 +1,40 @@
+import { PAGES, readPage } from './pages';
+
+/** TypeScript of a page that a reader could paste into one file and run. */
+export interface Program {
+  readonly page: string;
+  /** Of its first block. */
+  readonly line: number;
+  readonly code: string;
+  /** It runs until it gets a signal. Its block is marked with ```ts server. */
+  readonly isServer: boolean;
+}
+
+/** Where the pages say that Redis is. */
+export const REDIS_URL_OF_PAGES = 'redis://localhost:6379';
+
+const BLOCK = /^```ts(?<isServer> server)?\n(?<code>.*?)^```$/gms;
+
+/** A block that imports something begins a program; one without imports continues the one before it on its page. */
+export function programsOf(page: string): Program[] {
+  const text = readPage(page);
+  const programs: Program[] = [];
+  for (const { index, groups } of text.matchAll(BLOCK)) {
+    const code = groups?.code ?? '';
+    const last = programs.at(-1);
+    if (last !== undefined && !/^import /m.test(code)) {
+      programs.splice(-1, 1, { ...last, code: `${last.code}\n${code}` });
+    } else {
+      const line = text.slice(0, index).split('\n').length;
+      programs.push({ page, line, code, isServer: groups?.isServer !== undefined });
+    }
+  }
+  return programs;
+}
+
+export const PROGRAMS = PAGES.flatMap(programsOf);
+
+/** The lines that a program says it prints, in comments such as `// prints: 42`. */
+export function promisedOutput({ code }: Program): string[] {
+  return [...code.matchAll(/\/\/ prints: (.*)$/gm)].map(([, line]) => line as string);
+}

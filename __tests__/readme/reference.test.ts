@@ -1,0 +1,72 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import * as library from '../../lib';
+import packageJson from '../../package.json';
+import { codeSpans, PAGES, ROOT, readPage, tableBelow } from './pages';
+
+const redis = { eval: async () => 1, evalSha: async () => 1 };
+
+/** The message of the error that a bad option of the registry or of a call makes. */
+async function refusal(registryOptions: object, callOptions: object = {}): Promise<string> {
+  try {
+    const registry = new library.RedisLockRegistry(redis, { registryKey: 'orders', ...registryOptions });
+    await registry.obtain('order:42').lock(callOptions);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  throw new Error('nothing was refused');
+}
+
+/** The names after "known are". */
+async function knownOptions(message: Promise<string>): Promise<string[]> {
+  return ((await message).split('known are ')[1] ?? '').split(', ').sort();
+}
+
+function firstCells(page: string, heading: string): string[] {
+  return tableBelow(page, heading)
+    .flatMap(([cell = '']) => codeSpans(cell))
+    .sort();
+}
+
+/** The members of a union of literals in the sources of the library. */
+function union(name: string): string[] {
+  const files = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' });
+  const sources = files
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => readFileSync(join(ROOT, 'lib', file), 'utf8'));
+  const [, members = ''] = new RegExp(`type ${name} =([^;]*);`).exec(sources.join('\n')) ?? [];
+  return [...members.matchAll(/'([^']*)'/g)].map(([, member]) => member as string).sort();
+}
+
+describe('The tables of the pages name', () => {
+  it('every option of a call, and no other', async () => {
+    expect(firstCells('README.md', 'Options of a call')).toEqual(await knownOptions(refusal({}, { unknown: 1 })));
+  });
+
+  it('every option of a registry, and no other', async () => {
+    expect(firstCells('README.md', 'Options of a registry')).toEqual(await knownOptions(refusal({ unknown: 1 })));
+  });
+
+  it('every lock type, and no other', async () => {
+    const named = firstCells('README.md', 'Lock types').map((type) => type.replaceAll("'", ''));
+    const known = /one of (.*), got/.exec(await refusal({ lockType: 'unknown' }))?.[1]?.split(', ');
+    expect(named).toEqual(known?.sort());
+  });
+
+  it('every error, and no other', () => {
+    const classes = Object.keys(library).filter((name) => name.endsWith('Error') && name !== 'LockError');
+    expect(firstCells('README.md', 'Errors')).toEqual(classes.sort());
+  });
+
+  it('every code of a warning, and no other', () => {
+    expect(firstCells('docs/operations.md', 'Warnings')).toEqual(union('LockWarningCode'));
+  });
+});
+
+describe('The pages name', () => {
+  it.each(PAGES)('only commands that there are: %s', (page) => {
+    const named = [...readPage(page).matchAll(/npm run ([\w:-]+)/g)].map(([, script]) => script as string);
+    expect(named.filter((script) => !(script in packageJson.scripts))).toEqual([]);
+  });
+});

@@ -1,0 +1,84 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { RedisLockRegistry } from '../../lib';
+import { type RedisServer, startRedis } from '../../scripts/redis';
+import { connectTo, describePrivate } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
+import { until } from '../support/until';
+import { ProgramFolder } from './program-folder';
+import { PROGRAMS } from './programs';
+import { ServerProcess, type Status } from './server-process';
+
+/** ms; a request waits for a lock for up to 30 s, and `close` for a holder for up to 5 s. */
+const SHUTDOWN_LIMIT = 15_000;
+
+const SERVERS = PROGRAMS.filter(({ isServer }) => isServer);
+
+describePrivate('A server that shuts down as docs/in-an-application.md says', () => {
+  let redis: RedisServer;
+  let admin: TestClient;
+  let folder: ProgramFolder;
+  /** Of another process, as far as the server can see. */
+  let elsewhere: RedisLockRegistry;
+  let server: ServerProcess | undefined;
+
+  beforeAll(async () => {
+    redis = await startRedis({ port: true });
+    folder = await ProgramFolder.create('shutdown', redis);
+  });
+
+  beforeEach(async () => {
+    admin = await connectTo(redis.address);
+    await admin.flushAll();
+    elsewhere = new RedisLockRegistry(admin, { registryKey: 'shop', lockType: 'pub-sub' });
+  });
+
+  afterEach(async () => {
+    await server?.kill();
+    await elsewhere.close({ timeout: 0 });
+    admin.destroy();
+  });
+
+  afterAll(async () => {
+    await redis.stop();
+    await folder.remove();
+  });
+
+  it('is there: one in plain Node, one in Nest', () => {
+    expect(SERVERS).toHaveLength(2);
+  });
+
+  it.each(SERVERS)(
+    '(line $line) ends in time after a SIGTERM under load, answers those who wait, and leaves nothing in Redis',
+    async (program) => {
+      // One name in plain Node, the other in Nest.
+      const held = [await elsewhere.obtain('cart:/carts/held').lock(), await elsewhere.obtain('cart:held').lock()];
+      const shop = await ServerProcess.start(await folder.script(program));
+      server = shop;
+
+      const waiters = Array.from({ length: 5 }, (_, i) => shop.post('/carts/held', `waiter ${i}`));
+      const answers: Status[] = [];
+      const load = Array.from({ length: 10 }, async (_, i) => {
+        for (let answer: Status = 0; answer !== undefined; answers.push(answer)) {
+          answer = await shop.post(`/carts/${i % 2}`, `caller ${i}`);
+        }
+      });
+      // By then the server has read the requests of the waiters, which were sent before.
+      await until(() => answers.length >= 30, { within: 15_000 });
+      expect(new Set(answers)).toEqual(new Set([201]));
+
+      const { end, after } = await shop.terminate(SHUTDOWN_LIMIT);
+      // Nest sends itself the signal again when its hooks are done.
+      expect([0, 'SIGTERM']).toContain(end);
+      expect(after).toBeLessThan(SHUTDOWN_LIMIT);
+      expect(await Promise.all(waiters)).toEqual([503, 503, 503, 503, 503]);
+      await Promise.all(load);
+      expect([...new Set(answers)].filter((answer) => ![201, 503, undefined].includes(answer))).toEqual([]);
+      expect(shop.errors).toBe('');
+
+      expect((await admin.keys('*')).sort()).toEqual(['shop:cart:/carts/held', 'shop:cart:held']);
+      for (const lease of held) await lease.unlock();
+      expect(await admin.dbSize()).toBe(0);
+    },
+    60_000,
+  );
+});

@@ -1,0 +1,215 @@
+import { afterEach, beforeAll, beforeEach } from '@jest/globals';
+import { createClient, createClientPool } from 'redis';
+import { createClient as createClient5 } from 'redis5';
+import { type LockWarning, type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { type AnyClient, type ClientOptions, connectTo, PrivateRedis } from '../support/private-redis';
+import type { FaultyProxy } from '../support/proxy';
+import { type TestClient, uniqueKey } from '../support/redis';
+
+type Options = Partial<RedisLockRegistryOptions>;
+
+/** Commands that a registry sends; calls in its scripts do not count. */
+const SENT = ['eval', 'evalsha', 'subscribe', 'unsubscribe', 'ssubscribe', 'sunsubscribe'];
+
+/** The name of a lock in Redis, and the channels on which its release is published. */
+export interface Names {
+  readonly lock: string;
+  readonly channel: string;
+  readonly legacyChannel: string;
+}
+
+/** A private server, the registries and clients of one test, and statistics of the server. */
+export class RedisFixture {
+  /** The registryKey of the current test. */
+  registryKey = '';
+  readonly #serverArgs: readonly string[];
+  #redis: PrivateRedis | undefined;
+  #admin: TestClient | undefined;
+  readonly #ended: (() => Promise<void> | void)[] = [];
+
+  /** Registers the hooks that open the fixture for the tests of the surrounding `describe`. */
+  static install(...serverArgs: string[]): RedisFixture {
+    const fixture = new RedisFixture(serverArgs);
+    beforeAll(() => fixture.#open());
+    beforeEach(() => {
+      fixture.registryKey = uniqueKey('registry');
+    });
+    afterEach(() => fixture.#clear());
+    return fixture;
+  }
+
+  private constructor(serverArgs: readonly string[]) {
+    this.#serverArgs = serverArgs;
+  }
+
+  async #open(): Promise<void> {
+    this.#redis = await PrivateRedis.start(...this.#serverArgs);
+    this.#admin = await this.#redis.connect();
+  }
+
+  async #clear(): Promise<void> {
+    const failures: unknown[] = [];
+    for (const end of this.#ended.splice(0).reverse()) {
+      try {
+        await end();
+      } catch (error) {
+        failures.push(error); // the other cleanups must run too
+      }
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+
+  get redis(): PrivateRedis {
+    if (this.#redis === undefined) throw new Error('The fixture is not open yet');
+    return this.#redis;
+  }
+
+  /** An independent connection. */
+  get admin(): TestClient {
+    if (this.#admin === undefined) throw new Error('The fixture is not open yet');
+    return this.#admin;
+  }
+
+  /** A client for the current test, as of one process. */
+  async connect(options: ClientOptions = {}, address = this.redis.address): Promise<TestClient> {
+    const client = await connectTo(address, options);
+    this.#ended.push(() => {
+      if (client.isOpen) client.destroy();
+    });
+    return client;
+  }
+
+  /** A client of redis 6 with RESP2: after its first SUBSCRIBE it accepts no other commands. */
+  async connectWithResp2(): Promise<TestClient> {
+    // Its type differs in the replies of commands only.
+    const client = createClient({ socket: this.redis.address, RESP: 2 }) as unknown as TestClient;
+    client.on('error', () => {});
+    this.#ended.push(() => client.destroy());
+    await client.connect();
+    return client;
+  }
+
+  /** A client of redis 5, for the current test. */
+  async connectWithRedis5(reconnectStrategy: number | false, address = this.redis.address): Promise<AnyClient> {
+    const client = createClient5({ socket: { ...address, reconnectStrategy } });
+    client.on('error', () => {});
+    this.#ended.push(() => {
+      if (client.isOpen) client.destroy();
+    });
+    await client.connect();
+    return client;
+  }
+
+  /** A pool, for the current test. */
+  async connectPool(): Promise<AnyClient> {
+    const pool = createClientPool({ socket: this.redis.address }, { minimum: 2 });
+    pool.on('error', () => {});
+    this.#ended.push(() => pool.destroy());
+    await pool.connect();
+    return pool;
+  }
+
+  /** A user with all rights, changed by the rules. */
+  async user(...rules: string[]): Promise<{ username: string; password: string }> {
+    const username = uniqueKey('user').replaceAll(':', '-');
+    await this.admin.sendCommand(['ACL', 'SETUSER', username, 'on', '>secret', '~*', '&*', '+@all', ...rules]);
+    return { username, password: 'secret' };
+  }
+
+  /** A proxy in front of the server, and a client through it. */
+  async proxied(options: ClientOptions = {}): Promise<{ proxy: FaultyProxy; client: TestClient }> {
+    const proxy = await this.redis.proxy();
+    return { proxy, client: await this.connect(options, proxy.address) };
+  }
+
+  /**
+   * A registry as of one process. By default it polls so rarely that a fast acquisition proves a notification.
+   */
+  registry(client: RedisClient, options: Options = {}): { registry: RedisLockRegistry; warnings: LockWarning[] } {
+    const warnings: LockWarning[] = [];
+    const registry = new RedisLockRegistry(client, {
+      registryKey: this.registryKey,
+      lockType: 'pub-sub',
+      idleBetweenTries: 2_000,
+      onWarning: (warning) => warnings.push(warning),
+      ...options,
+    });
+    this.#ended.push(() => registry.close({ timeout: 0 }));
+    return { registry, warnings };
+  }
+
+  /** A registry with its own client. */
+  async process(options: Options = {}): Promise<{ registry: RedisLockRegistry; warnings: LockWarning[] }> {
+    return this.registry(await this.connect(), options);
+  }
+
+  namesOf(key: string): Names {
+    const lock = `${this.registryKey}:${key}`;
+    const legacyChannel = `${this.registryKey}-channel`;
+    return { lock, channel: `${legacyChannel}:${lock}`, legacyChannel };
+  }
+
+  /** Sets the lock as a Spring client does, or any other owner. */
+  async holdAsOther(key: string, ttl = 60_000): Promise<void> {
+    await this.admin.set(this.namesOf(key).lock, 'another', { PX: ttl });
+  }
+
+  /** Releases what `holdAsOther` set, with a message, as Spring's PUB_SUB_LOCK does. */
+  async releaseAsOther(key: string): Promise<void> {
+    const { lock, channel } = this.namesOf(key);
+    await this.admin.multi().unlink(lock).publish(channel, lock).exec();
+  }
+
+  isHeld(key: string): Promise<boolean> {
+    return this.admin.exists(this.namesOf(key).lock).then((count) => count === 1);
+  }
+
+  /** Channels of the current test that have subscribers. */
+  async channels(): Promise<string[]> {
+    return (await this.admin.pubSubChannels(`*${this.registryKey}*`)).sort();
+  }
+
+  /** Connections that have subscribed to a channel. */
+  async listeners(): Promise<number[]> {
+    return (await this.admin.clientList({ TYPE: 'PUBSUB' })).map(({ id }) => id);
+  }
+
+  /** Connections that the server has accepted since its start. */
+  async connections(): Promise<number> {
+    return Number(/^total_connections_received:(\d+)/m.exec(await this.admin.info('stats'))?.[1]);
+  }
+
+  /** Executions of one command. */
+  calls(command: string): Promise<number> {
+    return callsOf(this.admin, [command]);
+  }
+
+  /** Requests of all registries to the server. */
+  requests(): Promise<number> {
+    return requestsOf(this.admin);
+  }
+
+  /** Resolves when no registry has sent a request for 80 ms: all waiters are asleep. */
+  async untilIdle(): Promise<void> {
+    let before = -1;
+    let since = 0;
+    while (before < 0 || performance.now() - since < 80) {
+      const requests = await this.requests();
+      if (requests !== before) since = performance.now();
+      before = requests;
+    }
+  }
+}
+
+/** Requests of registries to this server. */
+export function requestsOf(admin: TestClient): Promise<number> {
+  return callsOf(admin, SENT);
+}
+
+async function callsOf(admin: TestClient, commands: readonly string[]): Promise<number> {
+  const stats = await admin.info('commandstats');
+  return commands.reduce(
+    (sum, command) => sum + Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0),
+    0,
+  );
+}

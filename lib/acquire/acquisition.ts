@@ -1,0 +1,71 @@
+import { clock } from '../internal/clock';
+import { CommandTimeoutError, isServerAnswer } from '../redis/failure';
+
+/**
+ * One caller's acquisition, from its first attempt on: what it asks for, and what is known of its attempts. Its ticket
+ * is an owner value that is used for no other acquisition, so a late command of it can never touch another one.
+ */
+export class Acquisition {
+  /** The owner value that its attempts write. A hand-over may grant it the lock under a value derived from this one. */
+  readonly ticket: string;
+  /** ms, whole. */
+  readonly ttl: number;
+  /** Its caller is ready to wait. */
+  readonly waits: boolean;
+  /** The connection that its attempts go over, where the client says. */
+  readonly epoch: number | undefined;
+  /** When the last attempt was sent, on the monotonic clock, and the drift between the clocks then. */
+  sentAt = 0;
+  drift = 0;
+  /** It has, or may get, a position in a queue in Redis. */
+  isEnqueued = false;
+  /** Attempts whose outcome is not known yet. */
+  inDoubt = 0;
+  /** When the outcome of all of them is known. */
+  settled: Promise<unknown> | undefined;
+  /** The outcome of an attempt will never be known: its connection was lost before Redis answered. */
+  lostTrack = false;
+
+  constructor(ticket: string, ttl: number, waits: boolean, epoch: number | undefined) {
+    this.ticket = ticket;
+    this.ttl = Math.ceil(ttl);
+    this.waits = waits;
+    this.epoch = epoch;
+  }
+
+  /** An attempt is about to be sent. */
+  stamp(): void {
+    this.sentAt = clock.now();
+    this.drift = clock.wallNow() - this.sentAt;
+  }
+
+  /** The outcome of `attempt` is not known: it failed without an answer, or its caller left before the answer. */
+  doubt(attempt: Promise<unknown>): void {
+    this.inDoubt++;
+    const settled = wasAnswered(attempt).then((answered) => {
+      this.inDoubt--;
+      if (!answered) this.lostTrack = true;
+    });
+    this.settled = Promise.all([this.settled, settled]);
+  }
+
+  /** Every attempt was answered: what Redis says of this acquisition from now on is final. */
+  get isCertain(): boolean {
+    return this.inDoubt === 0 && !this.lostTrack;
+  }
+
+  /** Something of it may be in Redis, or may still be written there. */
+  get mayHaveTrace(): boolean {
+    return this.settled !== undefined || this.isEnqueued;
+  }
+}
+
+/** Resolves when it is known whether Redis answered. An answer that comes late counts, a lost connection does not. */
+async function wasAnswered(attempt: Promise<unknown>): Promise<boolean> {
+  try {
+    await attempt;
+    return true;
+  } catch (error) {
+    return error instanceof CommandTimeoutError ? wasAnswered(error.late) : isServerAnswer(error);
+  }
+}

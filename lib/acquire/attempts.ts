@@ -1,0 +1,160 @@
+import { CannotAcquireLockError } from '../errors';
+import { Backoff } from '../internal/backoff';
+import { clock } from '../internal/clock';
+import { type Grant, type LockProtocol, NOT_GRANTED, type NotGranted, type Refusal } from '../protocols/protocol';
+import type { ConnectionMonitor } from '../redis/connection-monitor';
+import { isFinal, isServerAnswer, messageOf } from '../redis/failure';
+import type { Acquisition } from './acquisition';
+import type { Wait } from './wait';
+
+/** ms; the first attempt of a wait has at least this long to be answered, however short the wait is. */
+export const FIRST_ATTEMPT_AT_LEAST = 50;
+
+export interface AttemptSettings {
+  readonly commandTimeout: number;
+  readonly unavailableAfter: number;
+}
+
+/**
+ * Attempts to acquire one lock in Redis, the waits between them, and what is made of failures. Contention is never an
+ * error, and silence is never taken for contention.
+ */
+export class Attempts {
+  readonly #key: string;
+  readonly #settings: AttemptSettings;
+  readonly #monitor: ConnectionMonitor;
+  /** The attempt in flight. */
+  #attempt: Promise<Grant | Refusal> | undefined;
+
+  constructor(key: string, settings: AttemptSettings, monitor: ConnectionMonitor) {
+    this.#key = key;
+    this.#settings = settings;
+    this.#monitor = monitor;
+  }
+
+  /** Contends until the lock is granted, or the wait is over while another owner holds it (not granted). */
+  async acquire(protocol: LockProtocol, acquisition: Acquisition, wait: Wait): Promise<Grant | NotGranted> {
+    const { availability } = protocol;
+    let timeout = this.#firstTimeout(wait);
+    let wasRefused = false;
+    let backoff: Backoff | undefined;
+    for (;;) {
+      const standBack = wait.isSingleAttempt ? undefined : protocol.standBack(wait);
+      if (standBack !== undefined) await standBack;
+      const attempt = this.#send(protocol, acquisition, wait, timeout);
+      let outcome: Grant | Refusal | undefined;
+      try {
+        outcome = await wait.unlessAborted(attempt);
+        this.#assertInTime(outcome, acquisition, attempt);
+        availability.answered();
+      } catch (error) {
+        outcome = undefined;
+        this.#failed(error, protocol, acquisition, wait, attempt);
+      } finally {
+        this.#attempt = undefined;
+      }
+      if (outcome?.granted) return outcome;
+      wait.throwIfInterrupted();
+      if (outcome !== undefined) {
+        backoff?.reset();
+        wasRefused = true;
+        const result = wait.remaining > 0 ? await protocol.wait(acquisition, outcome, wait) : NOT_GRANTED;
+        if (result.granted && result.until > clock.now()) return result;
+        if (wait.remaining === 0) return this.#timedOut(protocol, wait);
+      } else {
+        backoff ??= new Backoff();
+        if (wait.remaining > 0) await wait.sleep(backoff.next());
+        // A last attempt that had next to no time to be answered is no silence: Redis said "held" a moment ago.
+        if (wait.remaining === 0 && wasRefused && timeout < FIRST_ATTEMPT_AT_LEAST) return NOT_GRANTED;
+        if (wait.remaining === 0) throw this.#unanswered(protocol, wait);
+      }
+      timeout = wait.remaining;
+    }
+  }
+
+  /** A waitTime of 0 is one attempt with the time that a command has, and not one without time. */
+  #firstTimeout(wait: Wait): number {
+    return wait.isSingleAttempt ? this.#settings.commandTimeout : Math.max(wait.remaining, FIRST_ATTEMPT_AT_LEAST);
+  }
+
+  #send(protocol: LockProtocol, acquisition: Acquisition, wait: Wait, timeout: number): Promise<Grant | Refusal> {
+    acquisition.stamp();
+    const { sentAt } = acquisition;
+    const { availability } = protocol;
+    availability.asked(sentAt);
+    const left = this.#settings.unavailableAfter - availability.silence(wait.startedAt, sentAt);
+    if (left <= 0) throw this.#unanswered(protocol, wait);
+    this.#attempt = protocol.attempt(acquisition, Math.min(timeout, left));
+    return this.#attempt;
+  }
+
+  #assertInTime(outcome: Grant | Refusal, acquisition: Acquisition, attempt: Promise<unknown>): void {
+    if (!outcome.granted || outcome.until > clock.now()) return;
+    acquisition.doubt(attempt); // it was granted, and is of no use: it has to be released
+    throw new Error(`Redis answered so late that nothing was left of the ttl of ${acquisition.ttl} ms`);
+  }
+
+  /** Throws the caller's error for an attempt that failed, unless it failed in a way that may pass. */
+  #failed(
+    error: unknown,
+    protocol: LockProtocol,
+    acquisition: Acquisition,
+    wait: Wait,
+    attempt: Promise<unknown>,
+  ): void {
+    // A script that the server stopped half-way may have written something.
+    const mayHaveWritten = !isServerAnswer(error) || isFinal(error);
+    if (mayHaveWritten) acquisition.doubt(attempt);
+    if (wait.isInterrupted) protocol.availability.withdrawn(acquisition.sentAt);
+    wait.throwIfInterrupted();
+    if (isFinal(error)) {
+      protocol.availability.withdrawn(acquisition.sentAt);
+      throw this.#cannotAcquire(messageOf(error), error);
+    }
+    protocol.availability.failed(error);
+  }
+
+  /** For a wait that ended in Redis' queue or between two attempts: throws where Redis had fallen silent meanwhile. */
+  #timedOut(protocol: LockProtocol, wait: Wait): NotGranted {
+    const { availability } = protocol;
+    if (
+      availability.failure === undefined &&
+      availability.silence(wait.startedAt, clock.now()) < 5 * FIRST_ATTEMPT_AT_LEAST
+    ) {
+      return NOT_GRANTED;
+    }
+    throw this.#unanswered(protocol, wait);
+  }
+
+  /**
+   * For a local caller whose wait ended in the local queue: throws unless Redis answered the caller in front of it.
+   * The attempt in flight counts as its own.
+   */
+  async assertAnswered(protocol: LockProtocol, wait: Wait): Promise<void> {
+    const attempt = this.#attempt;
+    const left = wait.isSingleAttempt
+      ? Number.POSITIVE_INFINITY
+      : FIRST_ATTEMPT_AT_LEAST - (clock.now() - wait.startedAt);
+    if (attempt !== undefined && left > 0) {
+      const settled = attempt.catch(() => undefined);
+      await wait.suspend<unknown>(left, (resume) => void settled.then(resume));
+    }
+    wait.throwIfInterrupted();
+    if (protocol.availability.isSilentSince(wait.startedAt)) throw this.#unanswered(protocol, wait);
+  }
+
+  /** Names the last answer of the server or error of the socket: it says more than the silence. */
+  #unanswered({ availability }: LockProtocol, wait: Wait): CannotAcquireLockError {
+    const { failure } = availability;
+    const ms = Math.round(availability.silence(wait.startedAt, clock.now()));
+    if (isServerAnswer(failure))
+      return this.#cannotAcquire(`Redis answered for ${ms} ms: ${messageOf(failure)}`, failure);
+    const { lastError } = this.#monitor;
+    const reason = lastError === undefined ? '' : `; the last error of the client was: ${messageOf(lastError)}`;
+    return this.#cannotAcquire(`Redis has not answered for ${ms} ms${reason}`, failure ?? lastError);
+  }
+
+  #cannotAcquire(why: string, cause: unknown): CannotAcquireLockError {
+    return new CannotAcquireLockError(`Lock "${this.#key}" could not be acquired: ${why}`, this.#key, { cause });
+  }
+}

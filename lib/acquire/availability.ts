@@ -1,0 +1,44 @@
+/**
+ * Whether Redis answers questions about one lock. All who ask about the lock in this process share it. Silence is never
+ * taken for contention.
+ */
+export class Availability {
+  #unansweredSince: number | undefined;
+  #failure: unknown;
+
+  /** A question is about to be sent, at this time. */
+  asked(sentAt: number): void {
+    this.#unansweredSince ??= sentAt;
+  }
+
+  /** Redis answered with yes or no. */
+  answered(): void {
+    this.#unansweredSince = undefined;
+    this.#failure = undefined;
+  }
+
+  /** A question failed in a way that may pass. */
+  failed(error: unknown): void {
+    this.#failure = error;
+  }
+
+  /** The caller of the question that was sent at this time left before the answer: that is no sign of silence. */
+  withdrawn(sentAt: number): void {
+    if (this.#unansweredSince === sentAt) this.#unansweredSince = undefined;
+  }
+
+  /** Why the last question failed, if none was answered since. */
+  get failure(): unknown {
+    return this.#failure;
+  }
+
+  /** ms for which Redis has not answered, for a caller that came at `startedAt`. Silence before its call does not count. */
+  silence(startedAt: number, now: number): number {
+    return this.#unansweredSince === undefined ? 0 : Math.max(0, now - Math.max(this.#unansweredSince, startedAt));
+  }
+
+  /** Nothing was answered since the caller came at `startedAt`, or before. */
+  isSilentSince(startedAt: number): boolean {
+    return this.#unansweredSince !== undefined && this.#unansweredSince <= startedAt;
+  }
+}

@@ -1,0 +1,113 @@
+import { Semaphore } from 'async-mutex';
+import { type Linked, LinkedList } from '../internal/linked-list';
+import { NoTurn, type Turn } from './turn';
+import type { Wait } from './wait';
+
+interface Waiter extends Linked<Waiter> {
+  /** ms; the ttl that it will ask Redis for. */
+  readonly ttl: number;
+  readonly grant: (turn: Turn) => void;
+}
+
+/**
+ * The local callers of one lock, served strictly in the order in which they came.
+ *
+ * async-mutex's Semaphore is the mutex between waiters (its Mutex costs ten times as much). It cannot cancel one waiter.
+ * So a waiter never enters its queue: waiters are in a list here, which each can leave at once, and the semaphore is
+ * asked for once, for the waiter that is first when it is granted. While there are no waiters there is no semaphore.
+ */
+export class LocalQueue {
+  readonly #waiters = new LinkedList<Waiter>();
+  #semaphore: Semaphore | undefined;
+  #isTaken = false;
+  #asking = false;
+
+  /** A caller has the turn. */
+  get isTaken(): boolean {
+    return this.#isTaken;
+  }
+
+  /** The next caller, if there is one. */
+  get next(): { readonly ttl: number } | undefined {
+    return this.#waiters.first;
+  }
+
+  /** Gives a turn that was not released directly to the next caller. */
+  pass(turn: Turn): void {
+    this.#waiters.first?.grant(turn);
+  }
+
+  /** Takes the turn if it is free, synchronously: no other caller can come between the question and the answer. */
+  tryEnter(): Turn | undefined {
+    if (this.#isTaken || this.#waiters.first !== undefined) return undefined;
+    this.#isTaken = true;
+    return new LocalTurn(this);
+  }
+
+  /** Waits for the turn; `undefined` when the caller's waitTime is over first. */
+  enter(wait: Wait, ttl: number): Promise<Turn | undefined> {
+    return wait.suspend<Turn>(wait.remaining, (grant) => {
+      const waiter: Waiter = { ttl, grant, previous: undefined, next: undefined };
+      this.#waiters.append(waiter);
+      this.#ask();
+      return () => this.#leave(waiter);
+    });
+  }
+
+  /** Resolves every waiter with a no-op turn. */
+  dismiss(): void {
+    while (this.#waiters.first !== undefined) this.#waiters.first.grant(new NoTurn());
+  }
+
+  /** Called when a turn is released. */
+  released(): void {
+    if (this.#waiters.first !== undefined) {
+      this.#semaphore?.release();
+      return;
+    }
+    this.#semaphore = undefined;
+    this.#isTaken = false;
+  }
+
+  /** Keeps one request in the semaphore's queue while there are waiters. */
+  #ask(): void {
+    if (this.#asking) return;
+    this.#asking = true;
+    this.#semaphore ??= new Semaphore(this.#isTaken ? 0 : 1);
+    this.#isTaken = true;
+    this.#semaphore.acquire().then(
+      () => {
+        this.#asking = false;
+        const turn = new LocalTurn(this);
+        // All waiters may have left since: then the turn goes back.
+        if (this.#waiters.first === undefined) turn.release();
+        else this.#waiters.first.grant(turn);
+        if (this.#waiters.first !== undefined) this.#ask();
+      },
+      () => undefined, // cancelled by the last waiter that left
+    );
+  }
+
+  #leave(waiter: Waiter): void {
+    this.#waiters.remove(waiter);
+    if (this.#waiters.first !== undefined || !this.#asking) return;
+    // No waiters are left: else the semaphore would grant a turn that nobody takes, when it is released.
+    this.#asking = false;
+    this.#semaphore?.cancel();
+  }
+}
+
+class LocalTurn implements Turn {
+  handedOver: Turn['handedOver'];
+  #queue: LocalQueue | undefined;
+
+  constructor(queue: LocalQueue) {
+    this.#queue = queue;
+  }
+
+  release(): void {
+    const queue = this.#queue;
+    this.#queue = undefined;
+    queue?.released();
+  }
+}

@@ -1,0 +1,120 @@
+import { clock, Timer } from '../internal/clock';
+import type { Linked } from '../internal/linked-list';
+
+/**
+ * One caller's wait, from its call to its lease: how much of its waitTime is left, and what may interrupt it (its own
+ * signal, or `close` of the registry). A caller waits for everything, in this process and in Redis, through this object.
+ */
+export class Wait implements Linked<Wait> {
+  /** Among the waits that `close` interrupts. */
+  previous: Wait | undefined;
+  next: Wait | undefined;
+  /** The key of its lock. */
+  readonly key: string;
+  readonly startedAt = clock.now();
+  readonly signal: AbortSignal | undefined;
+  /** The caller does not wait: it makes one attempt. */
+  readonly isSingleAttempt: boolean;
+  readonly #endsAt: number;
+  #interruption: { readonly reason: unknown } | undefined;
+  #interruptStep: ((reason: unknown) => void) | undefined;
+
+  /** `waitTime` in ms. */
+  constructor(key: string, waitTime: number, signal: AbortSignal | undefined) {
+    this.key = key;
+    this.isSingleAttempt = waitTime === 0;
+    this.#endsAt = this.startedAt + waitTime;
+    this.signal = signal;
+    if (signal !== undefined) listen(signal, this);
+  }
+
+  /** ms; 0 when the time is over. */
+  get remaining(): number {
+    if (this.#endsAt === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
+    return Math.max(0, this.#endsAt - clock.now());
+  }
+
+  /** Rejects what the caller waits for now, and what it would wait for next. */
+  interrupt(reason: unknown): void {
+    this.#interruption ??= { reason };
+    this.#interruptStep?.(reason);
+  }
+
+  get isInterrupted(): boolean {
+    return this.#interruption !== undefined;
+  }
+
+  /** Throws the reason of the interruption, if there was one. */
+  throwIfInterrupted(): void {
+    if (this.#interruption !== undefined) throw this.#interruption.reason;
+  }
+
+  /** The caller has its result: nothing may interrupt it any more. */
+  end(): void {
+    if (this.signal !== undefined) unlisten(this.signal, this);
+  }
+
+  /**
+   * Suspends the caller until `resume` or `fail` is called, until `ms` are over (`undefined`), or until it is
+   * interrupted (rejects). `start` may return what has to be undone at the end of the step, in any case.
+   */
+  suspend<T>(
+    ms: number,
+    start: (resume: (value: T) => void, fail: (error: unknown) => void) => (() => void) | undefined,
+  ): Promise<T | undefined> {
+    return new Promise<T | undefined>((resolve, reject) => {
+      this.throwIfInterrupted();
+      let over = false;
+      let undo: (() => void) | undefined;
+      const finish = (settle: () => void): void => {
+        if (over) return;
+        over = true;
+        timer.cancel();
+        this.#interruptStep = undefined;
+        undo?.();
+        settle();
+      };
+      const timer = new Timer(ms, () => finish(() => resolve(undefined)));
+      this.#interruptStep = (reason) => finish(() => reject(reason));
+      undo = start(
+        (value) => finish(() => resolve(value)),
+        (error) => finish(() => reject(error)),
+      );
+      // `start` may have called back at once, before there was anything to undo.
+      if (over) undo?.();
+    });
+  }
+
+  async sleep(ms: number): Promise<void> {
+    await this.suspend(Math.min(ms, this.remaining), () => undefined);
+  }
+
+  /** Settles as `promise` does, or rejects as soon as the caller's signal aborts. The promise itself is left alone. */
+  unlessAborted<T>(promise: Promise<T>): Promise<T> {
+    // Without a signal only `close` could interrupt, and the promise of a command settles soon by itself.
+    if (this.signal === undefined) return promise;
+    return this.suspend<T>(Number.POSITIVE_INFINITY, (resume, fail) => {
+      promise.then(resume, fail);
+      return undefined;
+    }) as Promise<T>;
+  }
+}
+
+/** The waits of each signal. A signal that a thousand callers share has one listener of ours and not a thousand. */
+const waitsOf = new WeakMap<AbortSignal, Set<Wait>>();
+
+function interruptAll(this: AbortSignal): void {
+  for (const wait of [...(waitsOf.get(this) ?? [])]) wait.interrupt(this.reason);
+}
+
+function listen(signal: AbortSignal, wait: Wait): void {
+  const waits = waitsOf.get(signal) ?? new Set();
+  waitsOf.set(signal, waits);
+  if (waits.size === 0) signal.addEventListener('abort', interruptAll);
+  waits.add(wait);
+}
+
+function unlisten(signal: AbortSignal, wait: Wait): void {
+  const waits = waitsOf.get(signal);
+  if (waits?.delete(wait) && waits.size === 0) signal.removeEventListener('abort', interruptAll);
+}

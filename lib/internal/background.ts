@@ -1,0 +1,18 @@
+import { AsyncResource } from 'node:async_hooks';
+
+/** The async context in which the library was loaded: no context of a caller. */
+const background = new AsyncResource('RedisLockRegistry', { requireManualDestroy: true });
+
+/**
+ * Runs `start` outside the async context of the caller. Timers and sockets keep the context in which they were made.
+ * One that many callers share must keep none of theirs: else what it calls would run inside a foreign scope.
+ */
+export function inBackground<T>(start: () => T): T {
+  return background.runInAsyncScope(start);
+}
+
+/** Runs callbacks later in the async context in which this function was called. */
+export function captureContext(): <T>(callback: () => T) => T {
+  const resource = new AsyncResource('RedisLockRegistryListener', { requireManualDestroy: true });
+  return (callback) => resource.runInAsyncScope(callback);
+}

@@ -1,0 +1,79 @@
+import { inBackground } from './background';
+
+/** The only source of time in this library. Tests replace its functions. */
+export const clock = {
+  /** Monotonic ms. Leases, deadlines and waits are measured on it. */
+  now: (): number => performance.now(),
+  /** Wall-clock ms. Compared only with itself, to notice that the machine was suspended. */
+  wallNow: (): number => Date.now(),
+  /** Resolves after what was written to sockets in this turn of the event loop has gone out. */
+  immediate: (): Promise<void> => new Promise((resolve) => setImmediate(resolve)),
+  // The globals are looked up at each call, so that an application's fake timers apply to the library too.
+  setTimeout: (callback: () => void, ms: number): NodeJS.Timeout => inBackground(() => setTimeout(callback, ms)),
+  clearTimeout: (handle: NodeJS.Timeout | undefined): void => clearTimeout(handle),
+};
+
+/** Beyond this many ms between wall clock and monotonic clock, the machine was suspended: the monotonic one stood still. */
+const SUSPENDED = 100;
+
+/** ms; the wall clock minus the monotonic clock. It grows while the machine is suspended. */
+export function drift(): number {
+  return clock.wallNow() - clock.now();
+}
+
+/** Whether the machine was suspended, or its wall clock was set, between two readings of `drift`. */
+export function wasSuspended(driftBefore: number, driftNow: number): boolean {
+  return driftNow - driftBefore > SUSPENDED;
+}
+
+/** ms; the longest delay of a JavaScript timer. A longer one would fire at once. Also the longest ttl. */
+export const MAX_DELAY = 2 ** 31 - 1;
+
+/** ms; the shortest ttl that leaves a holder any time after the round trip and the margin below. */
+export const MIN_TTL = 5;
+
+/**
+ * Until when, on the monotonic clock, a key may be relied on that was given `ttl` ms by a request sent at `sentAt`.
+ * Counted from before the request was sent, since the server cannot have counted from earlier. The margin of 0.1 % and
+ * 1 ms covers clocks of different rates, and Redis counting in whole milliseconds.
+ */
+export function reliableUntil(sentAt: number, ttl: number): number {
+  return sentAt + ttl - (ttl * 0.001 + 1);
+}
+
+/** A timer of any length. `Infinity` never fires and costs nothing. It keeps the process alive: a caller waits for it. */
+export class Timer {
+  #handle: NodeJS.Timeout | undefined;
+  readonly #callback: () => void;
+
+  constructor(ms: number, callback: () => void) {
+    this.#callback = callback;
+    this.#start(ms);
+  }
+
+  #start(ms: number): void {
+    if (ms === Number.POSITIVE_INFINITY) return;
+    this.#handle =
+      ms <= MAX_DELAY
+        ? clock.setTimeout(this.#callback, Math.max(0, ms))
+        : clock.setTimeout(() => this.#start(ms - MAX_DELAY), MAX_DELAY);
+  }
+
+  cancel(): void {
+    clock.clearTimeout(this.#handle);
+  }
+}
+
+/** A pause that a caller waits for: it keeps the process alive. */
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.setTimeout(resolve, ms);
+  });
+}
+
+/** A pause of background work: it does not keep the process alive. */
+export function backgroundPause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.setTimeout(resolve, ms).unref?.();
+  });
+}

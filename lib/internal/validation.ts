@@ -1,0 +1,113 @@
+import { inspect } from 'node:util';
+import { MAX_DELAY, MIN_TTL } from './clock';
+
+/** Checks one value: returns it, or throws `TypeError` or `RangeError`. */
+export type Check<T> = (name: string, value: unknown) => T;
+
+/** Checks that every option is known and, where it is given, valid: a misspelt option must not silently do nothing. */
+export function checkOptions(checks: Readonly<Record<string, Check<unknown>>>, options: object): void {
+  if (typeof options !== 'object' || options === null) throw new TypeError(expected('options', 'an object', options));
+  for (const [name, value] of Object.entries(options)) {
+    const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
+    if (check === undefined) {
+      throw new TypeError(
+        `Unknown option \`${name}\` (${inspect(value, { depth: 0 })}); known are ${Object.keys(checks).join(', ')}`,
+      );
+    }
+    if (value !== undefined) check(name, value);
+  }
+}
+
+/** Text that Redis keeps as it is. A lone surrogate would become another character, and with it another key. */
+export function string(name: string, value: unknown): string {
+  if (typeof value !== 'string') throw new TypeError(expected(name, 'a string', value));
+  if (!isWellFormed(value)) throw new TypeError(expected(name, 'well-formed UTF-16 (it has a lone surrogate)', value));
+  return value;
+}
+
+export function nonEmptyString(name: string, value: unknown): string {
+  if (value === '') throw new TypeError(expected(name, 'a non-empty string', value));
+  return string(name, value);
+}
+
+function isWellFormed(text: string): boolean {
+  return !/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/.test(text);
+}
+
+/** A positive number of ms that a timer and Redis can represent. */
+export function duration(name: string, value: unknown): number {
+  const ms = number(name, value);
+  if (!(ms > 0 && ms <= MAX_DELAY)) {
+    throw new RangeError(expected(name, `a positive number of milliseconds, at most ${MAX_DELAY}`, value));
+  }
+  return ms;
+}
+
+/** A number of ms for which a lease can work. */
+export function ttl(name: string, value: unknown): number {
+  const ms = number(name, value);
+  if (!(ms >= MIN_TTL && ms <= MAX_DELAY)) {
+    throw new RangeError(expected(name, `a number of milliseconds from ${MIN_TTL} to ${MAX_DELAY}`, value));
+  }
+  return ms;
+}
+
+/** A number of ms from 0 up; `Infinity` is one. */
+export function notNegative(name: string, value: unknown): number {
+  const ms = number(name, value);
+  if (!(ms >= 0)) throw new RangeError(expected(name, 'a number of milliseconds from 0 up, Infinity included', value));
+  return ms;
+}
+
+export function count(name: string, value: unknown): number {
+  const many = number(name, value);
+  if (!(Number.isInteger(many) && many > 0 && many <= MAX_DELAY)) {
+    throw new RangeError(expected(name, `a positive whole number, at most ${MAX_DELAY}`, value));
+  }
+  return many;
+}
+
+export function wholeNumber(name: string, value: unknown, least: number, most = Number.MAX_SAFE_INTEGER): number {
+  const whole = number(name, value);
+  if (!(Number.isInteger(whole) && whole >= least && whole <= most)) {
+    throw new RangeError(expected(name, `a whole number from ${least} to ${most}`, value));
+  }
+  return whole;
+}
+
+export function number(name: string, value: unknown): number {
+  if (typeof value !== 'number') throw new TypeError(expected(name, 'a number', value));
+  return value;
+}
+
+export function boolean(name: string, value: unknown): boolean {
+  if (typeof value !== 'boolean') throw new TypeError(expected(name, 'a boolean', value));
+  return value;
+}
+
+export function oneOf<T extends string>(values: readonly T[]): Check<T> {
+  return (name, value) => {
+    if (typeof value !== 'string') throw new TypeError(expected(name, 'a string', value));
+    const known = values.find((one) => one === value);
+    if (known === undefined) throw new RangeError(expected(name, `one of ${values.join(', ')}`, value));
+    return known;
+  };
+}
+
+/** By structure: a signal may come from another realm, such as that of a test environment. */
+export function abortSignal(name: string, value: unknown): AbortSignal {
+  const signal = value as Partial<AbortSignal> | null;
+  if (typeof signal?.aborted !== 'boolean' || typeof signal.addEventListener !== 'function') {
+    throw new TypeError(expected(name, 'an AbortSignal', value));
+  }
+  return value as AbortSignal;
+}
+
+export function callback(name: string, value: unknown): void {
+  if (typeof value !== 'function') throw new TypeError(expected(name, 'a function', value));
+}
+
+/** The one form of messages about arguments: what was expected, and the value that came instead. */
+export function expected(name: string, what: string, value: unknown): string {
+  return `Expected \`${name}\` to be ${what}, got ${inspect(value, { depth: 0, breakLength: Number.POSITIVE_INFINITY })} (${value === null ? 'null' : typeof value})`;
+}

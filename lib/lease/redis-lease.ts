@@ -1,0 +1,118 @@
+import type { Acquisition } from '../acquire/acquisition';
+import { LockLostError, LockReleaseError } from '../errors';
+import { clock } from '../internal/clock';
+import type { Grant, LockProtocol } from '../protocols/protocol';
+import type { Redis } from '../redis/redis';
+import { type LockWarningCode, type WarningListener, warn } from '../warnings';
+import type { Orphans } from './orphans';
+import { type HandOverResult, releaseWithin } from './release';
+import { TimedLease } from './timed-lease';
+import type { HeldLease } from './unlock-order';
+import type { Watchdog } from './watchdog';
+
+/** ms; a release has at least this long, however little is left of the ttl: its answer decides whether it was a loss. */
+const RELEASE_AT_LEAST = 250;
+
+/** What the leases of a registry share. */
+export interface LeaseServices {
+  readonly settings: { readonly commandTimeout: number; readonly maxHold: number; readonly onWarning: WarningListener };
+  readonly redis: Redis;
+  readonly watchdog: Watchdog;
+  readonly orphans: Orphans;
+}
+
+/** The lock that a lease belongs to. */
+export interface LeaseKeeper {
+  /** Hands the lock over to the next local caller; `undefined` when there is none. */
+  handOver(lease: RedisLease, timeout: number): Promise<HandOverResult> | undefined;
+  /** Called once, when the lease ended, by unlock or loss. */
+  leaseOver(lease: RedisLease): void;
+}
+
+/** The lease of one acquisition. */
+export class RedisLease extends TimedLease implements HeldLease {
+  readonly #services: LeaseServices;
+  readonly #keeper: LeaseKeeper;
+  #unlocking: Promise<void> | undefined;
+
+  constructor(
+    key: string,
+    acquisition: Acquisition,
+    grant: Grant,
+    renews: boolean,
+    protocol: LockProtocol,
+    services: LeaseServices,
+    keeper: LeaseKeeper,
+  ) {
+    const { settings, watchdog } = services;
+    const renewUntil = renews ? clock.now() + settings.maxHold : Number.NEGATIVE_INFINITY;
+    super(key, acquisition, grant, renewUntil, protocol, watchdog, settings.commandTimeout);
+    this.#services = services;
+    this.#keeper = keeper;
+    this.watch(grant);
+  }
+
+  get isUnlocked(): boolean {
+    return this.#unlocking !== undefined;
+  }
+
+  protected onLoss(): void {
+    this.#keeper.leaseOver(this);
+  }
+
+  unlock(): Promise<void> {
+    // The first call reports how it ended. A second call only waits for it.
+    if (this.#unlocking !== undefined) return this.#unlocking.catch(() => undefined);
+    this.loseIfDue();
+    if (this.reading === undefined) return this.#unlockNow();
+    return this.reading.then(() => this.#unlocking?.catch(() => undefined) ?? this.#unlockNow());
+  }
+
+  #unlockNow(): Promise<void> {
+    if (this.isLost) {
+      this.#unlocking = Promise.reject(this.lossError());
+      // Where Redis has not said that it is not ours, its key may still be there for a moment.
+      this.#services.orphans.follow(this.acquisition, this.protocol);
+    } else {
+      // First of all: a lease that is given back must not be renewed. The answer of a renewal in flight no longer counts.
+      this.watchdog.remove(this);
+      this.#unlocking = this.#release();
+    }
+    return this.#unlocking;
+  }
+
+  async #release(): Promise<void> {
+    const { orphans, redis, settings } = this.#services;
+    const limit = Math.min(settings.commandTimeout, Math.max(this.until - clock.now(), RELEASE_AT_LEAST));
+    // Half of the time, so that there is some left for the release of a lock that could not be handed over.
+    const handingOver = this.#keeper.handOver(this, limit / 2);
+    const result = await releaseWithin(limit, this.protocol, this.owner, redis, handingOver);
+    if (result.outcome === 'failed' || !this.acquisition.isCertain) orphans.follow(this.acquisition, this.protocol);
+    this.#keeper.leaseOver(this);
+    if (result.outcome === 'failed') {
+      const message = `The release of lock "${this.key}" was not confirmed: ${result.reason}`;
+      throw new LockReleaseError(message, this.key, { cause: result.cause });
+    }
+    if (result.outcome === 'released') return;
+    if (result.isRepeated) {
+      // An earlier try may have released it: no loss can be told from that.
+      this.#warn('RELEASE_UNCERTAIN', `Lock "${this.key}" was not ours any more when its release was repeated`);
+      return;
+    }
+    this.loseAtRelease(result.outcome);
+    throw this.lossError();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.unlock();
+    } catch (error) {
+      // A loss shows on the signal. Nothing else would report a release that failed.
+      if (!(error instanceof LockLostError)) this.#warn('RELEASE_FAILED', String(error), error);
+    }
+  }
+
+  #warn(code: LockWarningCode, message: string, cause?: unknown): void {
+    warn(this.#services.settings.onWarning, { code, message, key: this.key, cause });
+  }
+}

@@ -1,0 +1,55 @@
+import { Backoff } from '../internal/backoff';
+import { clock, pause } from '../internal/clock';
+import type { LockProtocol, Released } from '../protocols/protocol';
+import { isFinal, isServerAnswer, messageOf } from '../redis/failure';
+import type { Redis } from '../redis/redis';
+
+/** How a release ended. */
+export type ReleaseResult =
+  | {
+      readonly outcome: Released /** An earlier try may have done it: the outcome is that of a repetition. */;
+      readonly isRepeated: boolean;
+    }
+  | { readonly outcome: 'failed'; readonly cause: unknown; readonly reason: string };
+
+/** What a hand-over to a local caller came to; `not tried`: the server refused it, and there is still a key to release. */
+export type HandOverResult = Released | 'unknown' | 'not tried';
+
+/**
+ * Hands the lock over to a local caller, or releases it, and repeats the release after failures that pass, for up to
+ * `limit` ms. Never rejects.
+ */
+export async function releaseWithin(
+  limit: number,
+  protocol: LockProtocol,
+  owner: string,
+  redis: Redis,
+  handingOver: Promise<HandOverResult> | undefined,
+): Promise<ReleaseResult> {
+  const startedAt = clock.now();
+  const endsAt = startedAt + limit;
+  const disruptions = redis.disruptions;
+  const handedOver = handingOver === undefined ? 'not tried' : await handingOver;
+  if (handedOver !== 'unknown' && handedOver !== 'not tried') {
+    return { outcome: handedOver, isRepeated: disruptions !== redis.disruptions };
+  }
+  let isRepeated = handedOver === 'unknown';
+  for (const backoff = new Backoff(); ; ) {
+    try {
+      const outcome = await protocol.release(owner, Math.max(1, endsAt - clock.now()));
+      return { outcome, isRepeated: isRepeated || disruptions !== redis.disruptions };
+    } catch (cause) {
+      if (!isServerAnswer(cause)) isRepeated = true;
+      const interval = backoff.next();
+      if (isFinal(cause) || clock.now() + interval >= endsAt) {
+        return { outcome: 'failed', cause, reason: describe(cause, clock.now() - startedAt) };
+      }
+      await pause(interval);
+    }
+  }
+}
+
+function describe(cause: unknown, elapsed: number): string {
+  if (isFinal(cause)) return `Redis refused it: ${messageOf(cause)}`;
+  return `tried for ${Math.round(elapsed)} ms: ${messageOf(cause)}`;
+}

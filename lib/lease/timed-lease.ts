@@ -1,0 +1,236 @@
+import { inspect } from 'node:util';
+import type { Acquisition } from '../acquire/acquisition';
+import { CannotAcquireLockError, LockLostError, leaseUnlocked } from '../errors';
+import { captureContext } from '../internal/background';
+import { clock, drift, wasSuspended } from '../internal/clock';
+import { ttl as checkedTtl } from '../internal/validation';
+import type { LockLostReason } from '../lock-registry';
+import type { Grant, LockProtocol, Ownership, RenewalMode } from '../protocols/protocol';
+import type { Watchdog, WatchedLease } from './watchdog';
+
+/**
+ * The time of a lease: its deadline, its renewals, its loss. It is lost at its deadline, or as soon as Redis says "not
+ * yours". Times are on the monotonic clock.
+ */
+export abstract class TimedLease implements WatchedLease {
+  readonly key: string;
+  /** The value in Redis that says whose the lock is. */
+  readonly owner: string;
+  readonly fencingToken: number | undefined;
+  renewAt = Number.POSITIVE_INFINITY;
+  unread = 0;
+  previous: WatchedLease | undefined;
+  next: WatchedLease | undefined;
+
+  protected readonly acquisition: Acquisition;
+  protected readonly protocol: LockProtocol;
+  protected readonly watchdog: Watchdog;
+  readonly #commandTimeout: number;
+  /** It is not renewed after this time; `-Infinity`: never. */
+  readonly #renewUntil: number;
+  #until: number;
+  #drift: number;
+  #loss: LockLostReason | undefined;
+  #abort: AbortController | undefined;
+  #inListenersContext: ((dispatch: () => void) => void) | undefined;
+  /** Its deadline has come while a renewal was in flight: the event loop reads what has arrived. */
+  protected reading: Promise<void> | undefined;
+  /** The key has its full ttl. A grant by hand-over lasts for the claim window only, until its first renewal. */
+  #hasFullTtl: boolean;
+
+  /** `renewUntil`: on the monotonic clock. */
+  constructor(
+    key: string,
+    acquisition: Acquisition,
+    grant: Grant,
+    renewUntil: number,
+    protocol: LockProtocol,
+    watchdog: Watchdog,
+    commandTimeout: number,
+  ) {
+    this.key = key;
+    this.owner = grant.owner;
+    this.fencingToken = grant.fencingToken;
+    this.acquisition = acquisition;
+    this.protocol = protocol;
+    this.watchdog = watchdog;
+    this.#commandTimeout = commandTimeout;
+    this.#renewUntil = renewUntil;
+    this.#until = grant.until;
+    this.#drift = grant.drift;
+    this.#hasFullTtl = grant.renewal === undefined;
+  }
+
+  /** From now on its deadline is watched, and it is renewed. */
+  protected watch({ renewal, drift }: Grant): void {
+    this.watchdog.add(this, clock.now(), renewal && this.#read(renewal, drift));
+  }
+
+  /** `unlock` was called. */
+  abstract readonly isUnlocked: boolean;
+  /** Called once, when the lease is lost. */
+  protected abstract onLoss(): void;
+
+  /** ms; the ttl that it was taken with. */
+  get ttl(): number {
+    return this.acquisition.ttl;
+  }
+
+  /** The deadline, unless it is renewed. */
+  get until(): number {
+    return this.#until;
+  }
+
+  get isHeld(): boolean {
+    return this.#loss === undefined && !this.isUnlocked;
+  }
+
+  /** Known to be lost; the deadline may have come without a check. */
+  protected get isLost(): boolean {
+    return this.#loss !== undefined;
+  }
+
+  get wasLost(): boolean {
+    this.loseIfDue();
+    return this.#loss !== undefined;
+  }
+
+  get remaining(): number {
+    // Computed from the clock at every read: after a pause of the process this runs before any timer does.
+    if (!this.isHeld || this.#isSuspect()) return 0;
+    return Math.max(0, this.#until - clock.now());
+  }
+
+  // Made when it is first read: most leases are unlocked before anybody reads it.
+  get signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      this.#abort = new AbortController();
+      this.#inListenersContext = captureContext();
+      if (this.#loss !== undefined) this.#abort.abort(this.lossError());
+    }
+    return this.#abort.signal;
+  }
+
+  assertHeld(): void {
+    if (this.remaining > 0) return;
+    this.loseIfDue();
+    if (this.#loss !== undefined) throw this.lossError();
+    if (this.isUnlocked) throw leaseUnlocked(this.key);
+    throw new LockLostError(this.key, 'unconfirmed');
+  }
+
+  /** A fresh error that says how the lease was lost. */
+  lossError(result?: unknown): LockLostError {
+    return new LockLostError(this.key, this.#loss ?? 'unconfirmed', result);
+  }
+
+  /**
+   * The wall clock went on while the monotonic clock stood still: the machine was suspended, or the wall clock was set.
+   * Until Redis confirms the lease, it must not be relied on.
+   */
+  #isSuspect(): boolean {
+    const suspect = this.isSuspectAt(drift());
+    if (suspect) this.watchdog.hurry();
+    return suspect;
+  }
+
+  /** As above, for a caller that has read the clocks already. A slow drift is harmless: renewals are frequent. */
+  isSuspectAt(driftNow: number): boolean {
+    return wasSuspended(this.#drift, driftNow);
+  }
+
+  /** A first renewal is needed in any case: without it a lease ends with the claim window. */
+  mayRenewAt(time: number): boolean {
+    return !this.#hasFullTtl || time < this.#renewUntil;
+  }
+
+  renewInBackground(timeout: number, now: number, driftNow: number): Promise<Ownership> {
+    const mode: RenewalMode = this.mayRenewAt(now) ? 'extend' : 'ask';
+    return this.#read(this.protocol.renew(this.owner, this.ttl, mode, timeout), driftNow);
+  }
+
+  /** Takes over the answer of a renewal. `driftBefore`: as it was before the renewal was sent. */
+  async #read(renewal: Promise<Ownership>, driftBefore: number): Promise<Ownership> {
+    this.unread++;
+    const ownership = await renewal;
+    this.unread--;
+    if (this.isHeld) this.#confirm(ownership, driftBefore);
+    return ownership;
+  }
+
+  #confirm(ownership: Ownership, driftBefore: number): void {
+    if (ownership.state === 'held') {
+      // After a suspension the old deadline is worth nothing. Else it stands, since no script shortens a key's life.
+      this.#until = this.isSuspectAt(driftBefore) ? ownership.until : Math.max(this.#until, ownership.until);
+      this.#drift = driftBefore;
+      this.#hasFullTtl = true;
+    } else if (ownership.state !== 'unknown') {
+      this.lose(ownership.state);
+    }
+  }
+
+  /**
+   * Ends the lease if its deadline has come. After a pause of the process, the answer of a renewal may have arrived
+   * without having been read. So while a renewal is in flight the lease is only unconfirmed (`remaining` is 0) until
+   * the event loop has read what is there.
+   */
+  loseIfDue(now = clock.now()): void {
+    if (!this.isHeld || now < this.#until) return;
+    if (this.unread > 0) this.reading ??= this.#readThenLose();
+    else this.#loseByDeadline();
+  }
+
+  async #readThenLose(): Promise<void> {
+    // Sockets are read between two turns of the event loop. The current turn may have passed that point already.
+    await clock.immediate();
+    await clock.immediate();
+    this.reading = undefined;
+    if (this.isHeld && clock.now() >= this.#until) this.#loseByDeadline();
+  }
+
+  #loseByDeadline(): void {
+    this.lose(this.mayRenewAt(this.#until) ? 'unconfirmed' : 'expired');
+  }
+
+  lose(reason: LockLostReason): void {
+    if (!this.isHeld) return;
+    this.#loss = reason;
+    this.watchdog.remove(this);
+    this.onLoss();
+    this.#abortSignal();
+  }
+
+  /** The release found that the lock was lost before. */
+  protected loseAtRelease(reason: LockLostReason): void {
+    this.#loss = reason;
+    this.#abortSignal();
+  }
+
+  #abortSignal(): void {
+    this.#inListenersContext?.(() => this.#abort?.abort(this.lossError()));
+  }
+
+  /** See `Lease.renew`; `limit` in ms. */
+  async renew(ttl?: number, limit = Number.POSITIVE_INFINITY): Promise<void> {
+    const atLeast = ttl === undefined ? this.ttl : Math.ceil(checkedTtl('ttl', ttl));
+    this.loseIfDue();
+    await this.reading;
+    if (this.#loss !== undefined) throw this.lossError();
+    if (this.isUnlocked) throw leaseUnlocked(this.key);
+    const timeout = Math.min(this.#commandTimeout, this.#until - clock.now(), limit);
+    const driftBefore = drift();
+    const ownership = await this.#read(this.protocol.renew(this.owner, atLeast, 'extend', timeout), driftBefore);
+    if (this.#loss !== undefined) throw this.lossError();
+    if (ownership.state === 'unknown') {
+      throw new CannotAcquireLockError(`Lock "${this.key}" could not be renewed: Redis did not confirm it`, this.key, {
+        cause: ownership.cause,
+      });
+    }
+  }
+
+  /** What `console.log(lease)` prints: no internals. */
+  [inspect.custom](): string {
+    const token = this.fencingToken === undefined ? '' : `, fencingToken: ${this.fencingToken}`;
+    return `Lease { key: ${inspect(this.key)}, remaining: ${Math.round(this.remaining)}${token} }`;
+  }
+}

@@ -1,0 +1,61 @@
+import type { Lease } from '../lock-registry';
+
+/** Internal view of a lease. */
+export interface HeldLease extends Lease {
+  /** `unlock` was called. */
+  readonly isUnlocked: boolean;
+  readonly wasLost: boolean;
+  /** `timeout` in ms. */
+  renew(ttl?: number, timeout?: number): Promise<void>;
+  /** A fresh `LockLostError` that says how it was lost; `result` is what the task under it returned. */
+  lossError(result?: unknown): Error;
+}
+
+/** Maximum number of lost leases kept for `unlock()` to report. Leases that are never unlocked are not kept for ever. */
+const MOST_LOST = 16;
+
+/**
+ * The leases of one lock that were taken with `lock` or `tryLock` in one place (a scope, or outside all scopes), in the
+ * order in which `lock.unlock()` ends them. It cannot know its caller. At most one of the leases is held. Those before it
+ * were lost, and each of their holders has an `unlock()` to come, which reports the loss: so the `finally` of an earlier
+ * holder never releases the lease of a later one.
+ */
+export class UnlockOrder {
+  #leases: HeldLease[] = [];
+
+  /** Lost leases that are only counted, and the last of them. */
+  #counted = 0;
+  #lastCounted: HeldLease | undefined;
+
+  add(lease: HeldLease): void {
+    this.forgetUnlocked();
+    if (this.#leases.length > MOST_LOST) {
+      this.#lastCounted = this.#leases.shift();
+      this.#counted++;
+    }
+    this.#leases.push(lease);
+  }
+
+  forgetUnlocked(): void {
+    this.#leases = this.#leases.filter((lease) => !lease.isUnlocked);
+  }
+
+  get isEmpty(): boolean {
+    return this.#counted === 0 && this.#next === undefined;
+  }
+
+  /** Unlocks the oldest lease that was not unlocked; false when there is none. */
+  async unlockNext(): Promise<boolean> {
+    if (this.#counted > 0 && this.#lastCounted !== undefined) {
+      this.#counted--;
+      throw this.#lastCounted.lossError();
+    }
+    const next = this.#next;
+    await next?.unlock();
+    return next !== undefined;
+  }
+
+  get #next(): HeldLease | undefined {
+    return this.#leases.find((lease) => !lease.isUnlocked);
+  }
+}

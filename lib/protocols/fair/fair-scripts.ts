@@ -1,0 +1,298 @@
+import { LockScript } from '../../redis/script';
+import { isFound } from '../format';
+import { deleteBy, FENCE_TTL } from '../spring/spring-scripts';
+
+/*
+ * The fair lock in Redis, all keys in one hash slot:
+ *
+ *   lock     string   the owner, as for spin and pub-sub: under one name the types exclude each other
+ *   queue    zset     ticket -> score, the order of arrival
+ *   tickets  hash     <ticket>           -> ttl in ms that it asks for
+ *                     <process>          -> "<end of its life, epoch ms>:<how it is notified>", for all its tickets
+ *                     granted            -> the last grant by hand-over
+ *                     absent:<process>   -> it let a grant run out: it is passed over until it is heard of again
+ *   fence    string   the last fencing token
+ *
+ * A ticket is "<process>:<number>". An acquisition that finds the lock free is granted under its ticket; a grant by
+ * hand-over has an owner value of its own, "<ticket>@<server time of the grant>". So whatever is sent later for an
+ * earlier grant finds nothing.
+ *
+ * KEYS of every script: lock, queue, tickets [, fence]. ARGV[1] is PUBLISH or SPUBLISH. Times of the server are in
+ * microseconds. Every script is idempotent.
+ */
+
+/** ms; a grant by hand-over lasts this long until it is renewed; never longer than the ttl that was asked for. */
+export const CLAIM_WINDOW = 1_000;
+
+/** How a process learns of a grant: by a message, or it polls. `none`: the caller does not wait. */
+export type NotifiedBy = 'message' | 'poll' | 'none';
+
+/** Tickets are read in groups of this size. */
+const GROUP = 50;
+
+/** The keys by name. */
+const KEYS_BY_NAME = `
+local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]`;
+
+/** The time and what every script needs. Inserted after the path without waiters: Lua creates functions at every run. */
+const FUNCTIONS = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+
+-- Lua prints at most 14 digits by itself.
+local function digits(number) return string.format('%.0f', number) end
+
+local function processOf(owner) return string.match(owner, '^(.*):') end
+
+-- The next token: max(last + 1, server time), as for the other types. Empty without a fence.
+local function mint()
+  if not fence then return '' end
+  local token = digits(math.max((tonumber(redis.call('GET', fence)) or 0) + 1, now))
+  redis.call('SET', fence, token, 'PX', ${FENCE_TTL})
+  return token
+end
+
+-- The token of the grant that holds the lock, or empty where its process minted none: processes without fencing do not.
+local function tokenOf(owner)
+  local last = fence and redis.call('GET', fence)
+  local grantedAt = string.match(owner, '@(%d+)$')
+  return last and (not grantedAt or tonumber(last) >= tonumber(grantedAt)) and last or ''
+end
+
+local function forget(ticket)
+  redis.call('ZREM', queue, ticket)
+  redis.call('HDEL', tickets, ticket)
+end
+
+-- A hash whose last field has gone has lost its expiry.
+local function note(field, value)
+  redis.call('HSET', tickets, field, value)
+  if redis.call('PTTL', tickets) < 0 then redis.call('PEXPIRE', tickets, ${10 * CLAIM_WINDOW}) end
+end
+
+-- A script of this process runs: it is alive. Returns 1 when it had been passed over.
+local function hear(process)
+  local granted = redis.call('HGET', tickets, 'granted')
+  if granted and processOf(granted) == process then redis.call('HDEL', tickets, 'granted') end
+  return redis.call('HDEL', tickets, 'absent:' .. process)
+end
+
+-- PEXPIRE first: out of memory, Redis refuses SET to a script that has not written yet.
+local function give(owner, life)
+  redis.call('PEXPIRE', lock, life)
+  redis.call('SET', lock, owner, 'PX', life)
+end
+`;
+
+/**
+ * Gives a lock that is free, or about to be, to the first ticket whose process can be reached. `asking` is the ticket of
+ * the attempt that runs the script, if it waits: it gets its full ttl, since the attempt is followed up. Any other grant
+ * lasts for the claim window. `mine` is the process that runs the script.
+ *
+ * Returns the owner and its token when the grant is to a ticket of `mine`, which learns it from the reply; true and the
+ * token when it is another process'; nothing when there is no such ticket. `refused` is true afterwards when the server
+ * refused to publish.
+ */
+const HAND_OVER = `
+local refused = false
+
+-- How many connections of the process were notified of a grant.
+local function notify(process, message)
+  local channel = string.gsub(queue, '}:queue', '}:grants', 1) .. ':' .. process
+  local heard = redis.pcall(ARGV[1], channel, message)
+  if type(heard) == 'number' then return heard end
+  refused = true
+  return 0
+end
+
+local function handOver(mine, asking)
+  -- A grant that is still noted when the lock is free ran out, or its holder died.
+  local lapsed = redis.call('HGET', tickets, 'granted')
+  redis.call('HDEL', tickets, 'granted')
+  if lapsed and processOf(lapsed) ~= mine then note('absent:' .. processOf(lapsed), lapsed) end
+  local skipped, kept, token = {}, 0, nil
+  while true do
+    local group = redis.call('ZRANGE', queue, kept, kept + ${GROUP - 1})
+    if #group == 0 then return end
+    for _, ticket in ipairs(group) do
+      local process = processOf(ticket)
+      if skipped[process] then
+        kept = kept + 1
+      else
+        local ttl = redis.call('HGET', tickets, ticket)
+        local life, how = string.match(redis.call('HGET', tickets, process) or '', '^(%d+):(%a+)$')
+        if not ttl or not life or tonumber(life) * 1000 < now then
+          -- Its process has not been heard of for long. If it lives, it enters the ticket again, with its first score.
+          forget(ticket)
+        elseif ticket == asking then
+          forget(ticket)
+          give(ticket, ttl)
+          return ticket, mint()
+        else
+          local window = math.min(${CLAIM_WINDOW}, tonumber(ttl))
+          local owner = ticket .. '@' .. digits(now)
+          token = token or mint()
+          local isReached = process == mine
+          if not isReached and redis.call('HEXISTS', tickets, 'absent:' .. process) == 0 then
+            -- A process that polls finds the grant by itself.
+            isReached = how == 'poll' or notify(process, 'grant ' .. owner .. ' ' .. window .. ' ' .. token) > 0
+          end
+          if isReached then
+            give(owner, window)
+            forget(ticket)
+            note('granted', owner)
+            return process == mine and owner or true, token
+          end
+          -- It is dead, frozen or reconnecting: it is passed over and keeps its position.
+          skipped[process] = true
+          kept = kept + 1
+        end
+      end
+    end
+  end
+end
+`;
+
+/** The queue lives at least as long as the process that runs the script is expected to be heard of again. */
+const PROLONG = (life: string) => `
+for _, key in ipairs({ queue, tickets }) do
+  if redis.call('PTTL', key) < tonumber(${life}) then redis.call('PEXPIRE', key, ${life}) end
+end`;
+
+/**
+ * Acquires a lock, or takes a position in its queue.
+ *
+ * ARGV: PUBLISH or SPUBLISH, ticket, ttl in ms, its first score or '' if it has none, how its process is notified
+ * (NotifiedBy), ms until the process is taken for dead unless it is heard of
+ * Returns 1, or with a fence the token as text, when the lock was free and there were no waiters; else { owner of the
+ * process that has been granted the lock or '', its token, life of the lock's key in ms, server time, score }.
+ */
+export const ACQUIRE = new LockScript(
+  'acquire (fair)',
+  `${KEYS_BY_NAME}
+local holder = redis.call('GET', lock)
+if not holder and redis.call('EXISTS', queue, tickets) == 0 then
+  local now = fence and redis.call('TIME')
+  local last = fence and redis.call('GET', fence)
+  redis.call('SET', lock, ARGV[2], 'PX', ARGV[3])
+  if not fence then return 1 end
+  local token = string.format('%.0f', math.max((tonumber(last) or 0) + 1, now[1] * 1000000 + now[2]))
+  redis.call('SET', fence, token, 'PX', ${FENCE_TTL})
+  return token
+end
+${FUNCTIONS}${HAND_OVER}
+local ticket, ttl, score, how, life = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local process = processOf(ticket)
+if holder and (holder == ticket or string.match(holder, '^(.*)@') == ticket) then
+  -- It is granted already: the reply or the message was lost.
+  if redis.call('PTTL', lock) < tonumber(ttl) then redis.call('PEXPIRE', lock, ttl) end
+  forget(ticket)
+  hear(process)
+  local token = tokenOf(holder)
+  if token == '' then token = mint() end
+  return { holder, token, redis.call('PTTL', lock), digits(now), score }
+end
+local owner, token
+if how == 'none' then
+  if not holder then
+    owner, token = handOver(process)
+    if not owner then
+      -- No waiter can be reached.
+      give(ticket, ttl)
+      owner, token = ticket, mint()
+    end
+  end
+  hear(process)
+else
+  -- With a position already, it keeps it even when the server is out of memory: a script that has written may go on.
+  if score ~= '' then hear(process) end
+  if score == '' then
+    local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
+    score = redis.call('ZSCORE', queue, ticket) or digits(math.max((tonumber(last) or 0) + 1, now))
+  end
+  redis.call('ZADD', queue, 'NX', score, ticket)
+  redis.call('HSET', tickets, ticket, ttl, process, digits(now / 1000 + tonumber(life)) .. ':' .. how)
+  hear(process)
+  ${PROLONG('life')}
+  if not holder then owner, token = handOver(process, ticket) end
+end
+if type(owner) ~= 'string' then owner, token = '', '' end
+return { owner, token, redis.call('PTTL', lock), digits(now), score }`,
+);
+
+/**
+ * Polls for the waiters of one process: prolongs the life of the tickets that are in the queue, and hands a free lock
+ * over. It never creates a ticket: a poll that is executed late must not leave one.
+ *
+ * ARGV: PUBLISH or SPUBLISH, process, how it is notified, ms until it is taken for dead, tickets
+ * Returns { owner of the process that holds the lock or '', its token or '', life of the lock's key in ms, server time,
+ * 1 when the process had let a grant run out, positions among the tickets of those that are not in the queue }.
+ */
+export const POLL = new LockScript(
+  'poll (fair)',
+  `${KEYS_BY_NAME}${FUNCTIONS}${HAND_OVER}
+local process, how, life = ARGV[2], ARGV[3], ARGV[4]
+local waiting = {}
+for i = 5, #ARGV do waiting[#waiting + 1] = ARGV[i] end
+local missing = {}
+for i, ttl in ipairs(redis.call('HMGET', tickets, unpack(waiting))) do
+  if not ttl then missing[#missing + 1] = i end
+end
+local lapsed = hear(process)
+if #missing < #waiting then
+  redis.call('HSET', tickets, process, digits(now / 1000 + tonumber(life)) .. ':' .. how)
+  ${PROLONG('life')}
+end
+local owner, token = redis.call('GET', lock), ''
+if not owner then
+  owner, token = handOver(process)
+elseif processOf(owner) == process then
+  token = tokenOf(owner)
+else
+  owner = ''
+end
+if type(owner) ~= 'string' then owner, token = '', '' end
+return { owner, token, redis.call('PTTL', lock), digits(now), lapsed, unpack(missing) }`,
+);
+
+/**
+ * Releases a lock and hands it over to the next ticket; takes a ticket out of the queue. With a ticket it also releases
+ * any grant of that ticket.
+ *
+ * ARGV: PUBLISH or SPUBLISH, owner or ticket, command that deletes, channels of spin and pub-sub
+ * Returns 1 or 2 when the lock was the owner's and there were no waiters (2: deleted by DEL); else { 1 or 2 it was the
+ * owner's, 0 no key, -1 the key of another owner; owner of the process that has been granted the lock or '', its token,
+ * life of the lock's key in ms, server time, 1 when the server refused to publish }.
+ */
+export const RELEASE = new LockScript(
+  'release (fair)',
+  `${KEYS_BY_NAME}
+local owner = ARGV[2]
+-- pcall: a key of another type is the key of another owner.
+local holder = redis.pcall('GET', lock)
+local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)
+if isOwners and redis.call('EXISTS', queue, tickets) == 0 then
+  ${deleteBy('ARGV[3]')}
+  for i = 4, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end
+  return deleted
+end
+${FUNCTIONS}${HAND_OVER}
+local process = processOf(owner)
+forget(string.match(owner, '^(.*)@') or owner)
+hear(process)
+local granted, token
+local found = isOwners and 1 or holder and -1 or 0
+if found >= 0 then
+  granted, token = handOver(process)
+  if redis.call('ZCARD', queue) == 0 and not granted then redis.call('DEL', tickets) end
+end
+if isOwners and not granted then
+  ${deleteBy('ARGV[3]')}
+  found = deleted
+  for i = 4, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end
+end
+if type(granted) ~= 'string' then granted, token = '', '' end
+local life = type(holder) == 'table' and 0 or redis.call('PTTL', lock)
+return { found, granted, token, life, digits(now), refused and 1 or 0 }`,
+  isFound,
+);

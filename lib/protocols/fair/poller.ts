@@ -1,0 +1,54 @@
+import { clock, MAX_DELAY } from '../../internal/clock';
+
+/** ms; polls that are due within this time go together. */
+const SLACK = 20;
+
+/** A lock whose waiters poll. */
+export interface Polled {
+  poll(): void;
+}
+
+/** Polls for all waiting locks of a registry from one timer, so that their polls go to Redis together. */
+export class Poller {
+  readonly #due = new Map<Polled, number>();
+  #timer: NodeJS.Timeout | undefined;
+  #wakesAt = Number.POSITIVE_INFINITY;
+
+  /** The next poll, at this time on the monotonic clock, in place of the one that was scheduled before. */
+  schedule(polled: Polled, at: number): void {
+    this.#due.set(polled, at);
+    this.#wakeBy(at);
+  }
+
+  cancel(polled: Polled): void {
+    this.#due.delete(polled);
+  }
+
+  /** Leaves no timer behind. */
+  close(): void {
+    this.#due.clear();
+    clock.clearTimeout(this.#timer);
+  }
+
+  #wakeBy(time: number): void {
+    if (time >= this.#wakesAt) return;
+    clock.clearTimeout(this.#timer);
+    this.#wakesAt = time;
+    this.#timer = clock.setTimeout(() => this.#tick(), Math.max(1, Math.min(time - clock.now(), MAX_DELAY)));
+  }
+
+  #tick(): void {
+    this.#wakesAt = Number.POSITIVE_INFINITY;
+    const until = clock.now() + SLACK;
+    let next = Number.POSITIVE_INFINITY;
+    for (const [polled, at] of [...this.#due]) {
+      if (at > until) {
+        next = Math.min(next, at);
+      } else {
+        this.#due.delete(polled);
+        polled.poll();
+      }
+    }
+    if (next < Number.POSITIVE_INFINITY) this.#wakeBy(next);
+  }
+}

@@ -1,0 +1,83 @@
+import { drift, reliableUntil, wasSuspended } from '../../internal/clock';
+
+/** Clocks of two machines may differ in rate by this much. */
+const RATE = 0.001;
+
+/** ms by which two readings of one clock may contradict each other. */
+const TOLERANCE = 2;
+
+/** ms for which time stamps prove nothing after a contradiction: a message from before it has arrived by then. */
+const DISTRUST = 60_000;
+
+/** An exchange with the server: when it was sent and received, in local monotonic ms, and what its clock showed, in ms. */
+interface Anchor {
+  readonly sentAt: number;
+  readonly receivedAt: number;
+  readonly serverTime: number;
+  /** The connections that it holds for. */
+  readonly connection: string;
+  /** The drift between the local clocks then. */
+  readonly drift: number;
+}
+
+/**
+ * What is known of the server's clock. It tells from a time stamp of the server how old the stamp is at the most.
+ *
+ * One exchange shows that the server's clock was at S1 at some time between the local times a (sent) and b (received).
+ * So a stamp S was not made before local a + (S - S1), minus the drift over that span. This assumes that both clocks run
+ * at the same rate to within 0.1 %, and that the server's clock was not set between S1 and S. A clock that was set shows
+ * at the next exchange, which has to fit the one before. Another server has another clock, so an exchange counts only
+ * while the connections are the same. While this machine is suspended its monotonic clock stands still, so an exchange
+ * counts only as long as its wall clock has not run ahead.
+ */
+export class ServerClock {
+  #anchor: Anchor | undefined;
+  #distrustedUntil = Number.NEGATIVE_INFINITY;
+
+  /** Notes an exchange; `connection` is undefined for a client that does not say when it talks to another server. */
+  note(sentAt: number, receivedAt: number, serverTime: number, connection: string | undefined): void {
+    const now = drift();
+    const before = this.#anchorFor(connection, now);
+    if (before !== undefined && !fits(before, sentAt, receivedAt, serverTime)) {
+      this.#distrustedUntil = receivedAt + DISTRUST;
+    }
+    const isTrusted = connection !== undefined && receivedAt >= this.#distrustedUntil;
+    this.#anchor = isTrusted ? { sentAt, receivedAt, serverTime, connection, drift: now } : undefined;
+  }
+
+  /**
+   * Until when, in local ms, a grant may be relied on that lasts for `window` ms, was stamped `stamp` and received at
+   * `receivedAt`, for a ticket that was first sent at `sentAt`. It was made after the ticket was sent, whatever else can
+   * be proved, and before it was received.
+   */
+  grantUntil(
+    stamp: number,
+    window: number,
+    sentAt: number,
+    receivedAt: number,
+    connection: string | undefined,
+  ): number {
+    const madeAt = Math.max(sentAt, this.#earliest(stamp, connection));
+    return reliableUntil(Math.min(madeAt, receivedAt), window);
+  }
+
+  #earliest(stamp: number, connection: string | undefined): number {
+    const anchor = this.#anchorFor(connection, drift());
+    if (anchor === undefined) return Number.NEGATIVE_INFINITY;
+    const span = stamp - anchor.serverTime;
+    return anchor.sentAt + span - Math.abs(span) * RATE;
+  }
+
+  #anchorFor(connection: string | undefined, driftNow: number): Anchor | undefined {
+    const anchor = this.#anchor;
+    if (anchor === undefined || anchor.connection !== connection) return undefined;
+    return wasSuspended(anchor.drift, driftNow) ? undefined : anchor;
+  }
+}
+
+function fits(before: Anchor, sentAt: number, receivedAt: number, serverTime: number): boolean {
+  const elapsed = serverTime - before.serverTime;
+  const least = (sentAt - before.receivedAt) * (1 - RATE) - TOLERANCE;
+  const most = (receivedAt - before.sentAt) * (1 + RATE) + TOLERANCE;
+  return elapsed >= least && elapsed <= most;
+}

@@ -1,0 +1,63 @@
+import type { Grant } from '../protocol';
+
+/** The process that a ticket or owner value belongs to: "<process>:<number>", "<process>:<number>@<server time>". */
+export function processOf(owner: string): string {
+  return owner.slice(0, owner.lastIndexOf(':'));
+}
+
+/** The ticket that an owner value was granted for. */
+export function ticketOf(owner: string): string {
+  const at = owner.lastIndexOf('@');
+  return at < 0 ? owner : owner.slice(0, at);
+}
+
+/** The server's time of a grant by hand-over, in ms; `undefined` for an owner value that is a ticket. */
+export function grantedAt(owner: string): number | undefined {
+  const at = owner.lastIndexOf('@');
+  return at < 0 ? undefined : Number(owner.slice(at + 1)) / 1000;
+}
+
+/** One caller of this process that waits for a fair lock. */
+export class Ticket {
+  readonly id: string;
+  /** ms; what it asks for. */
+  readonly ttl: number;
+  /** When it was first sent, on the monotonic clock. */
+  readonly sentAt: number;
+  /** Its score in the queue: it keeps it when it is entered again. Empty until Redis has given it one. */
+  score = '';
+  /** The owner value of the grant that it is about to enter with. */
+  offered: string | undefined;
+  #grant: Grant | undefined;
+  #resume: ((grant: Grant | undefined) => void) | undefined;
+
+  constructor(id: string, ttl: number, sentAt: number) {
+    this.id = id;
+    this.ttl = ttl;
+    this.sentAt = sentAt;
+  }
+
+  /** Calls `resume` once, with a grant, which may be there already, or with nothing when another attempt is needed. */
+  attach(resume: (grant: Grant | undefined) => void): () => void {
+    this.#resume = resume;
+    const grant = this.#grant;
+    this.#grant = undefined;
+    if (grant !== undefined) resume(grant);
+    return () => {
+      this.#resume = undefined;
+    };
+  }
+
+  /** The lock is its own. */
+  deliver(grant: Grant): void {
+    if (this.#resume === undefined) this.#grant = grant;
+    else this.#resume(grant);
+  }
+
+  /** Another attempt is needed: it enters the ticket again, or shows what is wrong. */
+  retry(): void {
+    this.offered = undefined;
+    this.#grant = undefined;
+    this.#resume?.(undefined);
+  }
+}

@@ -1,0 +1,99 @@
+import type { Acquisition } from '../acquire/acquisition';
+import type { Availability } from '../acquire/availability';
+import type { Wait } from '../acquire/wait';
+import type { RedisSubscriber } from '../redis/subscriber-connection';
+import type { WarningListener } from '../warnings';
+
+/** The lock is the acquisition's. */
+export interface Grant {
+  readonly granted: true;
+  /** The value in Redis that says so. No other grant ever has it. */
+  readonly owner: string;
+  /** Until when it may be relied on, on the monotonic clock. */
+  readonly until: number;
+  readonly fencingToken: number | undefined;
+  /** The drift between the clocks when `until` was measured. */
+  readonly drift: number;
+  /** For a grant that lasts only for the claim window: its first renewal, which is in flight. Never rejects. */
+  readonly renewal?: Promise<Ownership>;
+}
+
+/** Another owner holds the lock. */
+export interface Refusal {
+  readonly granted: false;
+  /** ms that the holder's key still has to live; `Infinity` when it has no expiry. */
+  readonly remaining: number;
+  /** ms that the answer took. */
+  readonly roundTrip: number;
+  /** How many releases had been heard of before the attempt was sent, where a protocol listens for them. */
+  readonly heard?: number | undefined;
+}
+
+/** A wait ended without a grant: it is time for another attempt, or the caller's time is over. */
+export interface NotGranted {
+  readonly granted: false;
+}
+
+export const NOT_GRANTED: NotGranted = { granted: false };
+
+/** What Redis says of an owner: it holds the lock until then; nobody or another owner does; or there was no answer. */
+export type Ownership =
+  | { readonly state: 'held'; readonly until: number }
+  | { readonly state: 'expired' | 'stolen' }
+  | { readonly state: 'unknown'; readonly cause: unknown };
+
+/** What a release found: our key, no key, or the key of another owner. */
+export type Released = 'released' | 'expired' | 'stolen';
+
+/** What became of a local hand-over. */
+export type HandOver = { readonly handedOver: Grant } | { readonly handedOver: undefined; readonly found: Released };
+
+/** `extend`: the key lives for at least the ttl from now. `ask`: only a key that lost its expiry gets the ttl again. */
+export type RenewalMode = 'extend' | 'ask';
+
+/**
+ * One lock in Redis: how it is written, how its waiters learn that it is free, and how processes share it. There is one
+ * object for each lock, found by the lock's name. It owns everything that is remembered about the lock, and lives as long
+ * as there is any of that. Timeouts are in ms.
+ */
+export interface LockProtocol {
+  /** Where the callers of one process queue: for a local turn, or each for itself in Redis. */
+  readonly queue: 'local' | 'redis';
+  readonly availability: Availability;
+  /** Something is remembered that a new object for the same lock would not know. */
+  readonly isActive: boolean;
+  /** The pause in which this process leaves a free lock to other processes; `undefined`: none. */
+  standBack(wait: Wait): Promise<void> | undefined;
+  /** One attempt, one script. It is idempotent: a key that holds the acquisition's ticket is the acquisition's. */
+  attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal>;
+  /** After a refusal: resolves when it is time for another attempt, with the lock itself, or when the wait is over. */
+  wait(acquisition: Acquisition, refusal: Refusal, wait: Wait): Promise<Grant | NotGranted>;
+  /** Never rejects. A renewal never shortens the life of the key. */
+  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership>;
+  /** Deletes the key if it is the owner's, and notifies waiters. Also takes the owner out of a queue. */
+  release(owner: string, timeout: number): Promise<Released>;
+  /** Hands the lock over to another acquisition of this process in place of a release, or releases it for others. */
+  handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver>;
+  /** ms for which something of a given-up acquisition may stay in Redis if no command removes it. */
+  orphanLife(acquisition: Acquisition): number;
+}
+
+/** What all protocols of a registry share. */
+export interface ProtocolSettings {
+  readonly idleBetweenTries: number;
+  readonly commandTimeout: number;
+  readonly unavailableAfter: number;
+  /** `undefined`: the default of the lock type. */
+  readonly handOver: number | undefined;
+  readonly fencing: boolean;
+  readonly legacyChannel: boolean;
+  readonly shardedSubscriptionMode: ShardedSubscriptionMode;
+  readonly fairLockWaitTimeout: number;
+  readonly subscriber: RedisSubscriber | undefined;
+  readonly onWarning: WarningListener;
+}
+
+export const SHARDED_SUBSCRIPTION_MODES = ['auto', 'on', 'off'] as const;
+
+/** Whether releases go over sharded channels. `auto`: on a cluster, if the server has them. */
+export type ShardedSubscriptionMode = (typeof SHARDED_SUBSCRIPTION_MODES)[number];

@@ -1,0 +1,121 @@
+import { LockScript } from '../../redis/script';
+import { isFound } from '../format';
+import { ASSERT_WRITABLE, deleteBy } from '../spring/spring-scripts';
+import { HOLD, OWNED, PROLONG, publishRelease } from './redisson-scripts';
+
+/*
+ * Redisson's fair lock:
+ *
+ *   lock      hash   as for RLock
+ *   queue     list   the waiters' owner values, in the order of arrival
+ *   timeouts  zset   owner -> epoch ms until which its position is kept: that of the waiter before it, or what is left of
+ *                    the holder's key, plus a wait of its own
+ *   token     string the last fencing token; of Node only, since Redisson has no fair lock with tokens
+ *
+ * Queue and timeouts have no expiry, and each side has to wait for what the other leaves in them. So a position without
+ * a timeout is never made, and one that is found at the head is removed (Redisson's own scripts would never remove it).
+ * A waiter that gives up takes its position out, and notifies the next one in case it is its turn.
+ *
+ * KEYS of every script: lock, queue, timeouts [, token]. ARGV begins with: owner, ttl in ms, wait in ms, PUBLISH or
+ * SPUBLISH, channel of the lock. "Now" is the server's time: one clock less that may be wrong. Java clients use their
+ * own; as between two of them, a position is kept longer or shorter by the difference. Every script is idempotent.
+ */
+
+const PRELUDE = `
+local owner, wait, queue, timeouts = ARGV[1], tonumber(ARGV[3]), KEYS[2], KEYS[3]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
+
+/** Removes waiters that have had the first position for too long: they are taken for dead. Sets `head`. */
+const REMOVE_STALE = `
+local head = redis.call('LINDEX', queue, 0)
+while head do
+  local timeout = redis.call('ZSCORE', timeouts, head)
+  if timeout and tonumber(timeout) > now then break end
+  redis.call('ZREM', timeouts, head)
+  redis.call('LPOP', queue)
+  head = redis.call('LINDEX', queue, 0)
+end`;
+
+/** Notifies the first waiter, on its own channel. */
+const NOTIFY_HEAD = publishRelease('ARGV[4]', "ARGV[5] .. ':' .. head");
+
+/**
+ * Acquires a lock, or takes a position in its queue.
+ *
+ * ARGV: as above, then 1 to queue or 0
+ * Returns 1, or with a token key the token, when the lock is the owner's; else { ms after which it may be another
+ * waiter's turn }: the life of the holder's key or, when the lock is free, for how long the first position is kept.
+ */
+export const ACQUIRE = new LockScript(
+  'acquire (redisson-fair)',
+  `${PRELUDE}
+-- Out of memory, Redis refuses this command, which changes nothing, unless the script has written before.
+redis.call('ZADD', timeouts, 'XX', 0, '')
+${REMOVE_STALE}
+local isFree = redis.call('EXISTS', KEYS[1]) == 0
+if isFree and (not head or head == owner) then
+  redis.call('LPOP', queue)
+  redis.call('ZREM', timeouts, owner)
+  -- Those behind wait for one less.
+  for _, other in ipairs(redis.call('ZRANGE', timeouts, 0, -1)) do
+    redis.call('ZINCRBY', timeouts, -wait, other)
+  end
+  ${HOLD}
+  return KEYS[4] and redis.call('INCR', KEYS[4]) or 1
+end
+if not isFree and redis.call('HEXISTS', KEYS[1], owner) == 1 then
+  ${PROLONG}
+  return KEYS[4] and tonumber(redis.call('GET', KEYS[4])) or 1
+end
+local life = redis.call('PTTL', KEYS[1])
+if ARGV[6] == '1' and not redis.call('ZSCORE', timeouts, owner) then
+  local last = redis.call('LINDEX', queue, -1)
+  local timeout = last and last ~= owner and redis.call('ZSCORE', timeouts, last)
+  local base = timeout and tonumber(timeout) - now or math.max(0, life)
+  redis.call('ZADD', timeouts, base + wait + now, owner)
+  redis.call('LREM', queue, 0, owner)
+  redis.call('RPUSH', queue, owner)
+end
+if isFree then
+  -- A Java waiter that gave up at its turn notified nobody: the head may not know that the lock is free.
+  ${NOTIFY_HEAD}
+  life = redis.call('ZSCORE', timeouts, head) - now
+end
+return { life }`,
+);
+
+/**
+ * Releases a lock if it is the owner's, and else takes the owner out of the queue. Notifies the first waiter when the
+ * lock is free.
+ *
+ * ARGV: as above, then the command that deletes
+ * Returns 1 deleted, 2 deleted by DEL, since the command was refused; 0 no key; -1 the key of another owner.
+ */
+export const RELEASE = new LockScript(
+  'release (redisson-fair)',
+  `${PRELUDE}
+${REMOVE_STALE}
+if redis.call('ZSCORE', timeouts, owner) then
+  local isBehind = false
+  for _, other in ipairs(redis.call('LRANGE', queue, 0, -1)) do
+    if isBehind then redis.call('ZINCRBY', timeouts, -wait, other) end
+    isBehind = isBehind or other == owner
+  end
+  redis.call('ZREM', timeouts, owner)
+  redis.call('LREM', queue, 0, owner)
+end
+${OWNED}
+if owned == -1 then return -1 end
+if owned == 0 then ${ASSERT_WRITABLE} end
+if owned == 1 then
+  ${deleteBy('ARGV[6]')}
+  owned = deleted
+end
+head = redis.call('LINDEX', queue, 0)
+if head then
+  ${NOTIFY_HEAD}
+end
+return owned`,
+  isFound,
+);

@@ -1,0 +1,134 @@
+import { LockScript } from '../../redis/script';
+import { isFound } from '../format';
+import { ASSERT_WRITABLE, deleteBy, EXTEND } from '../spring/spring-scripts';
+
+/*
+ * The lock as a hash key, in the format of Redisson's locks: one field "<uuid>:<number>", which is the owner; its value
+ * is the number of holds of the owner; the key always has an expiry. Redisson compares owners only with its own, so ours
+ * may differ with every acquisition. The value is always 1: the scripts set it and do not count, so they are idempotent.
+ */
+
+/** The body of the message about a release. Redisson decodes it as a number; anything else breaks its decoder. */
+export const UNLOCKED = '0';
+
+/**
+ * What KEYS[1] is to ARGV[1]. Sets `owned`: 1 its own, 0 no key, -1 another owner's; a key of another type counts as
+ * another owner's. Any other error is returned as the script's reply.
+ */
+export const OWNED = `
+local owned = redis.pcall('HEXISTS', KEYS[1], ARGV[1])
+if type(owned) == 'table' then
+  if not string.find(owned.err, 'WRONGTYPE', 1, true) then return owned end
+  owned = -1
+elseif owned == 0 and redis.call('EXISTS', KEYS[1]) == 1 then
+  owned = -1
+end`;
+
+/**
+ * Publishes a release with `command`, PUBLISH or SPUBLISH. Sets `heard`: the number of connections that got the message,
+ * or -1 where that is not known. pcall: else a user without rights on channels could not release, and servers before 7
+ * have no SPUBLISH.
+ */
+export const publishRelease = (command: string, channel: string) => `
+local heard = redis.pcall(${command}, ${channel}, '${UNLOCKED}')
+if type(heard) == 'table' and ${command} == 'SPUBLISH' then heard = redis.pcall('PUBLISH', ${channel}, '${UNLOCKED}') end
+if type(heard) == 'table' then heard = -1 end`;
+
+/** Makes KEYS[1] the lock of ARGV[1] for ARGV[2] ms. */
+export const HOLD = `
+redis.call('HSET', KEYS[1], ARGV[1], 1)
+redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
+
+/** KEYS[1] is the owner's already: a reply was lost. A late repetition must not shorten a renewed life. */
+export const PROLONG = `
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`;
+
+/**
+ * Acquires a lock.
+ *
+ * KEYS: lock [, token]
+ * ARGV: owner, ttl in ms
+ * Returns 1, or with a token key the token, when the lock is the owner's; else { life of the holder's key in ms }.
+ */
+export const ACQUIRE = new LockScript(
+  'acquire (redisson)',
+  `
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  ${HOLD}
+  return KEYS[2] and redis.call('INCR', KEYS[2]) or 1
+end
+-- Not by pcall: a key of another type is an error that waiting does not mend.
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return { redis.call('PTTL', KEYS[1]) } end
+${PROLONG}
+return KEYS[2] and tonumber(redis.call('GET', KEYS[2])) or 1`,
+);
+
+/**
+ * Releases a lock and publishes that it is free.
+ *
+ * KEYS: lock
+ * ARGV: owner, command that deletes, PUBLISH or SPUBLISH, channel
+ * Returns as the script of spring: 1 or 2 deleted, as { 1 or 2, listeners } where there are listeners; 0 no key; -1 the
+ * key of another owner.
+ */
+export const RELEASE = new LockScript(
+  'release (redisson)',
+  `${OWNED}
+if owned == 0 then ${ASSERT_WRITABLE} end
+if owned ~= 1 then return owned end
+${deleteBy('ARGV[2]')}
+${publishRelease('ARGV[3]', 'ARGV[4]')}
+if heard == 0 then return deleted end
+return { deleted, heard }`,
+  isFound,
+);
+
+/**
+ * Hands a lock over to another owner of the same process, or releases it when others listen for it.
+ *
+ * KEYS: lock [, token]
+ * ARGV: owner, next owner, ttl in ms, listeners of our own or 'keep', command that deletes, PUBLISH or SPUBLISH, channel
+ * Returns as the script of spring: 1 or the token when the lock is the next owner's; { 1 or 2 deleted, listeners } when
+ * it was released; { 0 } no key; { -1 } the key of another owner.
+ */
+export const HAND_OVER = new LockScript(
+  'hand over (redisson)',
+  `${OWNED}
+if owned ~= 1 then
+  -- It was handed over already: the reply was lost.
+  if redis.pcall('HEXISTS', KEYS[1], ARGV[2]) == 1 then
+    return KEYS[2] and tonumber(redis.call('GET', KEYS[2])) or 1
+  end
+  return { owned }
+end
+if ARGV[4] ~= 'keep' then
+  ${publishRelease('ARGV[6]', 'ARGV[7]')}
+  -- Where the number of listeners is not known, others may listen.
+  if heard == -1 or heard > tonumber(ARGV[4]) then
+    ${deleteBy('ARGV[5]')}
+    return { deleted, heard }
+  end
+end
+-- PEXPIRE first: out of memory, Redis refuses HSET to a script that has not written yet. The new field comes before the
+-- old one goes, since a hash without fields is deleted.
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('HSET', KEYS[1], ARGV[2], 1)
+redis.call('HDEL', KEYS[1], ARGV[1])
+return KEYS[2] and redis.call('INCR', KEYS[2]) or 1`,
+);
+
+/**
+ * Renews a lock.
+ *
+ * KEYS: lock
+ * ARGV: owner, ttl in ms, 'extend' or 'ask'
+ * Returns as the script of spring: 1 the key has the ttl; { life in ms }; 0 no key; -1 the key of another owner.
+ */
+export const RENEW = new LockScript(
+  'renew (redisson)',
+  `${OWNED}
+if owned == 0 then ${ASSERT_WRITABLE} end
+if owned ~= 1 then return owned end
+${EXTEND}`,
+  isFound,
+);

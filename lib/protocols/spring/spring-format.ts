@@ -1,0 +1,34 @@
+import type { LockNames } from '../../redis/names';
+import type { Redis } from '../../redis/redis';
+import type { ProtocolSettings } from '../protocol';
+import { ScriptedFormat } from '../scripted-format';
+import { ACQUIRE, HAND_OVER, RELEASE, RENEW } from './spring-scripts';
+
+/** Spring's string key: see spring-scripts.ts. */
+export class SpringFormat extends ScriptedFormat {
+  readonly isSharded = false;
+  readonly countsListeners: boolean;
+  readonly #legacyChannel: boolean;
+
+  constructor(redis: Redis, { fencing, legacyChannel }: ProtocolSettings) {
+    super(redis, fencing, { acquire: ACQUIRE, release: RELEASE, handOver: HAND_OVER, renew: RENEW });
+    this.countsListeners = !redis.isCluster;
+    this.#legacyChannel = legacyChannel;
+  }
+
+  channels(names: LockNames): readonly string[] {
+    return this.#legacyChannel ? [names.channel, names.legacyChannel] : [names.channel];
+  }
+
+  isRelease(message: string, names: LockNames): boolean {
+    return message === names.lock;
+  }
+
+  protected notification(names: LockNames): readonly string[] {
+    return this.channels(names);
+  }
+
+  protected fence(names: LockNames): string {
+    return names.companion('fence');
+  }
+}

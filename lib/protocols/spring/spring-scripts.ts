@@ -1,0 +1,169 @@
+import { LockScript } from '../../redis/script';
+import { isFound } from '../format';
+
+/*
+ * The lock as a string key, in the format of Spring Integration's RedisLockRegistry: the value is the owner, and the
+ * key always has an expiry. Spring compares owners only with its own, so ours may differ with every acquisition: then
+ * a late or repeated command of an earlier holder can never touch a later one.
+ *
+ * Every script is idempotent: a sentinel client repeats a command whose reply was lost. A script reads before it writes,
+ * so that one that the server refuses has written nothing.
+ *
+ * Parts of scripts are inserted as text and not called as Lua functions: Lua creates a function anew at every run, which
+ * costs the server as much as a command.
+ */
+
+/** ms; a fencing counter outlives its last use by a day. When it is gone, the server's time takes over. */
+export const FENCE_TTL = 24 * 60 * 60 * 1000;
+
+/**
+ * Mints a fencing token and returns it: max(last + 1, server time in microseconds). It rises with every acquisition,
+ * also after the counter was lost. Lua prints at most 14 digits by itself, hence string.format.
+ * Needs `last`, the value of the counter, and `now`, the reply of TIME.
+ */
+const MINT = `
+local token = string.format('%.0f', math.max((tonumber(last) or 0) + 1, now[1] * 1000000 + now[2]))
+redis.call('SET', KEYS[2], token, 'PX', ${FENCE_TTL})
+return token`;
+
+/** Deletes KEYS[1]. Sets `deleted`: 1, or 2 where the command was refused and DEL did it. */
+export const deleteBy = (command: string) => `
+local deleted = 1
+if type(redis.pcall(${command}, KEYS[1])) == 'table' then
+  redis.call('DEL', KEYS[1])
+  deleted = 2
+end`;
+
+/**
+ * Publishes the lock's name on the channels ARGV[first] to the last. Sets `heard`: the number of connections that got
+ * the message, or -1 when the server refused to publish. pcall: else a user without rights on channels could not release.
+ */
+const publish = (first: number) => `
+local heard = 0
+for i = ${first}, #ARGV do
+  local listening = redis.pcall('PUBLISH', ARGV[i], KEYS[1])
+  heard = type(listening) == 'number' and heard + listening or -1
+end`;
+
+/** A replica may be behind: a missing key says nothing there. Raises READONLY on a replica, and does nothing elsewhere. */
+export const ASSERT_WRITABLE = `redis.call('PEXPIRE', KEYS[1], 1)`;
+
+/**
+ * Acquires a lock.
+ *
+ * KEYS: lock [, fence]
+ * ARGV: owner, ttl in ms
+ * Returns 1, or with a fence the token as text, when the lock is the owner's; else { life of the holder's key in ms }.
+ */
+export const ACQUIRE = new LockScript(
+  'acquire (spring)',
+  `
+local holder = redis.call('GET', KEYS[1])
+-- Another owner holds it.
+if holder and holder ~= ARGV[1] then return { redis.call('PTTL', KEYS[1]) } end
+local last = KEYS[2] and redis.call('GET', KEYS[2])
+local now = KEYS[2] and redis.call('TIME')
+if not holder then
+  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+elseif redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
+  -- It is ours already: the reply of an earlier attempt was lost. A late repetition must not shorten a renewed life.
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+if not KEYS[2] then return 1 end
+if last and holder then return last end
+${MINT}`,
+);
+
+/**
+ * Releases a lock and publishes that it is free.
+ *
+ * KEYS: lock
+ * ARGV: owner, command that deletes, channels
+ * Returns 1 deleted (2: by DEL, since the command was refused), as { 1 or 2, listeners } where there are listeners, -1
+ * listeners when the server refused to publish; 0 no key; -1 the key of another owner.
+ */
+export const RELEASE = new LockScript(
+  'release (spring)',
+  `
+-- pcall: a key of another type is the key of another owner.
+local holder = redis.pcall('GET', KEYS[1])
+if not holder then
+  ${ASSERT_WRITABLE}
+  return 0
+end
+if holder ~= ARGV[1] then return -1 end
+${deleteBy('ARGV[2]')}
+${publish(3)}
+if heard == 0 then return deleted end
+return { deleted, heard }`,
+  isFound,
+);
+
+/**
+ * Hands a lock over to another owner of the same process, or releases it when others listen for it.
+ *
+ * KEYS: lock [, fence]
+ * ARGV: owner, next owner, ttl in ms, listeners of our own or 'keep', command that deletes, channels
+ * Returns 1, or with a fence the token as text, when the lock is the next owner's; { 1 or 2 deleted, listeners } when it
+ * was released; { 0 } no key; { -1 } the key of another owner.
+ */
+export const HAND_OVER = new LockScript(
+  'hand over (spring)',
+  `
+local holder = redis.call('GET', KEYS[1])
+if not holder then
+  ${ASSERT_WRITABLE}
+  return { 0 }
+end
+local last = KEYS[2] and redis.call('GET', KEYS[2])
+-- It was handed over already: the reply was lost.
+if holder == ARGV[2] then return last or 1 end
+if holder ~= ARGV[1] then return { -1 } end
+local now = KEYS[2] and redis.call('TIME')
+if ARGV[4] ~= 'keep' then
+  ${publish(6)}
+  if heard > tonumber(ARGV[4]) then
+    ${deleteBy('ARGV[5]')}
+    return { deleted, heard }
+  end
+end
+-- PEXPIRE first: out of memory, Redis refuses SET to a script that has not written yet.
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+if not KEYS[2] then return 1 end
+${MINT}`,
+);
+
+/**
+ * The end of a script that renews: KEYS[1] is the owner's. ARGV[3] 'extend' makes it live at least ARGV[2] ms; 'ask'
+ * only gives that life to a key that has lost its expiry. Never shortens. Returns 1, or { life in ms }.
+ */
+export const EXTEND = `
+local life = redis.call('PTTL', KEYS[1])
+if life < 0 or (ARGV[3] == 'extend' and life < tonumber(ARGV[2])) then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return 1
+end
+return { life }`;
+
+/**
+ * Renews a lock.
+ *
+ * KEYS: lock
+ * ARGV: owner, ttl in ms, 'extend' or 'ask'
+ * Returns 1 the key has the ttl; { life in ms } it lives longer, or was only asked about; 0 no key; -1 the key of
+ * another owner.
+ */
+export const RENEW = new LockScript(
+  'renew (spring)',
+  `
+local holder = redis.pcall('GET', KEYS[1])
+if not holder then
+  ${ASSERT_WRITABLE}
+  return 0
+end
+if type(holder) == 'table' and not string.find(holder.err, 'WRONGTYPE', 1, true) then return holder end
+if holder ~= ARGV[1] then return -1 end
+${EXTEND}`,
+  isFound,
+);

@@ -1,0 +1,90 @@
+import type { Wait } from '../acquire/wait';
+import { clock } from '../internal/clock';
+import type { Waiting } from './polling';
+import type { OwnRelease, Sharing } from './sharing';
+
+/** ms; the unit in which processes give precedence to each other is a measured round trip, within these limits. */
+const LEAST_STEP = 2;
+const LONGEST_STEP = 20;
+
+/** ms; a free lock is never left alone for longer. */
+const LONGEST_STAND_BACK = 200;
+
+/** ms; after this time nothing of a release is remembered. */
+const MEMORY = 1_000;
+
+/**
+ * Sharing with processes that listen for releases. At the end of its slice a process releases the lock if others listen.
+ *
+ * PUBLISH wakes listeners always in the same order, and the process that releases asks again first of all. Without a
+ * rule the same processes would win every race. So a process that released the lock while n others listened lets that
+ * many go first: it waits n + 1 steps, minus one for each release that it has heard of since, its own included. The
+ * process whose last release is the oldest tries first.
+ */
+export class YieldToListeners implements Sharing {
+  readonly yieldsToListeners = true;
+  readonly #slice: number;
+  readonly #waiting: Waiting;
+  #sliceEndsAt = 0;
+  #release: OwnRelease | undefined;
+
+  /** `slice` in ms. */
+  constructor(slice: number, waiting: Waiting) {
+    this.#slice = slice;
+    this.#waiting = waiting;
+  }
+
+  get isActive(): boolean {
+    return this.#lastRelease(clock.now()) !== undefined;
+  }
+
+  acquired(sentAt: number): void {
+    this.#sliceEndsAt = sentAt + this.#slice;
+  }
+
+  renewSlice(sentAt: number): void {
+    this.#sliceEndsAt = sentAt + this.#slice;
+  }
+
+  isSliceOver(now: number): boolean {
+    return now >= this.#sliceEndsAt;
+  }
+
+  released(release: OwnRelease): void {
+    this.#release = release.others > 0 ? release : undefined;
+  }
+
+  standBack(wait: Wait): Promise<void> | undefined {
+    const pause = this.#pause(clock.now());
+    return pause > 0 ? this.#standBack(wait, pause) : undefined;
+  }
+
+  async #standBack(wait: Wait, first: number): Promise<void> {
+    const endsAt = clock.now() + LONGEST_STAND_BACK;
+    let pause = first;
+    while (pause > 0 && wait.remaining > 0) {
+      const isHint = await wait.suspend<true>(Math.min(pause, wait.remaining / 2), (resume) =>
+        this.#waiting.onRelease(() => resume(true)),
+      );
+      if (!isHint) return;
+      // The pause begins again at each release that is heard of, with one step less.
+      const now = clock.now();
+      pause = Math.min(this.#pause(now), endsAt - now);
+    }
+  }
+
+  /** ms for which others go first, from now on: counted from our own release, or the last one that was heard of. */
+  #pause(now: number): number {
+    const release = this.#lastRelease(now);
+    if (release === undefined) return 0;
+    const ahead = release.others + 1 - (this.#waiting.hints - release.hintsBefore);
+    const step = Math.min(Math.max(LEAST_STEP, release.answeredAt - release.sentAt), LONGEST_STEP);
+    const since = Math.max(release.answeredAt, this.#waiting.hintedAt);
+    return Math.min(ahead * step, LONGEST_STAND_BACK) - (now - since);
+  }
+
+  #lastRelease(now: number): OwnRelease | undefined {
+    if (this.#release !== undefined && now - this.#release.sentAt >= MEMORY) this.#release = undefined;
+    return this.#release;
+  }
+}

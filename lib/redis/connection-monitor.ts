@@ -1,0 +1,79 @@
+import { EventEmitter, errorMonitor } from 'node:events';
+
+/** What the monitor needs from a client, by structure. */
+export interface ConnectionEvents {
+  on?(event: string, listener: () => void): unknown;
+  off?(event: string, listener: () => void): unknown;
+}
+
+/** A connection was made again, and may lead to a server with other data: of a client, a cluster, a sentinel. */
+const RECONNECTED = ['ready', 'node-ready', 'topology-change'];
+
+/** A sentinel client lost a connection. Which of these it emits depends on its version. */
+const LOST = ['client-error', 'topology-change'];
+
+const monitors = new WeakMap<ConnectionEvents, ConnectionMonitor>();
+
+/**
+ * Listens to the connection events of one client, for all registries that use it. Node warns of a leak when a client has
+ * more than ten listeners of one event, so there is one for each event and not one for each registry.
+ */
+export class ConnectionMonitor {
+  readonly #client: ConnectionEvents;
+  readonly #listeners = new Set<() => void>();
+  /** Connections that were lost, as far as the client says. */
+  lostConnections = 0;
+  /** The last error that the client emitted since it was connected. */
+  lastError: unknown;
+
+  /** The monitor of this client. */
+  static of(client: ConnectionEvents): ConnectionMonitor {
+    let monitor = monitors.get(client);
+    if (monitor === undefined) {
+      monitor = new ConnectionMonitor(client);
+      monitors.set(client, monitor);
+    }
+    return monitor;
+  }
+
+  private constructor(client: ConnectionEvents) {
+    this.#client = client;
+  }
+
+  /** Calls `listener` each time that a connection was made again. Returns the function that stops it. */
+  onReconnect(listener: () => void): () => void {
+    if (this.#listeners.size === 0) this.#attach();
+    this.#listeners.add(listener);
+    return () => {
+      if (this.#listeners.delete(listener) && this.#listeners.size === 0) this.#detach();
+    };
+  }
+
+  #attach(): void {
+    const client = this.#client;
+    for (const event of RECONNECTED) client.on?.(event, this.#onReconnected);
+    for (const event of LOST) client.on?.(event, this.#onLost);
+    // errorMonitor is no listener of `error`: an error that the application does not handle still ends its process.
+    if (client instanceof EventEmitter) client.on(errorMonitor, this.#onError);
+  }
+
+  #detach(): void {
+    const client = this.#client;
+    for (const event of RECONNECTED) client.off?.(event, this.#onReconnected);
+    for (const event of LOST) client.off?.(event, this.#onLost);
+    if (client instanceof EventEmitter) client.off(errorMonitor, this.#onError);
+  }
+
+  readonly #onReconnected = (): void => {
+    this.lastError = undefined;
+    for (const listener of [...this.#listeners]) listener();
+  };
+
+  readonly #onLost = (): void => {
+    this.lostConnections++;
+  };
+
+  readonly #onError = (error: unknown): void => {
+    this.lastError = error;
+  };
+}

@@ -1,0 +1,118 @@
+import { inBackground } from '../internal/background';
+import type { RedisClient } from './client';
+import { ConnectionMonitor } from './connection-monitor';
+
+type Listener = (message: string, channel: string) => unknown;
+
+/** A pub/sub connection, by structure: node-redis' client, cluster and sentinel have it. */
+export interface RedisSubscriber {
+  subscribe(channel: string, listener: Listener): Promise<unknown>;
+  unsubscribe(channel: string, listener?: (message: unknown, channel: unknown) => unknown): Promise<unknown>;
+  /** Sharded channels, for the lock types that need them on a cluster. */
+  sSubscribe?(channel: string, listener: Listener): Promise<unknown>;
+  sUnsubscribe?(channel: string, listener?: (message: unknown, channel: unknown) => unknown): Promise<unknown>;
+  /** For the events `ready` and `node-ready`: after a reconnect all waiters look again. */
+  on?(event: string, listener: () => void): unknown;
+  off?(event: string, listener: () => void): unknown;
+}
+
+/** A connection of our own, made with the client's `duplicate()`. */
+interface OwnConnection extends RedisSubscriber {
+  on(event: string, listener: () => void): unknown;
+  connect(): Promise<unknown>;
+  destroy(): void;
+  unref?(): void;
+  /** `false` once it is closed for good. */
+  readonly isOpen?: boolean;
+}
+
+interface Duplicable {
+  readonly options?: { readonly socket?: object };
+  duplicate(overrides: { socket: object }): OwnConnection;
+}
+
+export function isSubscriber(value: unknown): value is RedisSubscriber {
+  const subscriber = value as Partial<RedisSubscriber> | null | undefined;
+  return typeof subscriber?.subscribe === 'function' && typeof subscriber.unsubscribe === 'function';
+}
+
+/** What a registry does when its pub/sub connection changes. */
+export interface ConnectionListener {
+  /** The connection was made again: messages may have been missed meanwhile. */
+  reconnected(): void;
+  /** The connection is closed for good. */
+  closed(): void;
+}
+
+/**
+ * Where a registry's pub/sub connection comes from: the caller's, the client itself where it can listen and send
+ * commands at once (cluster, sentinel), or a duplicate of a plain client.
+ */
+export class SubscriberConnection {
+  readonly #client: RedisClient;
+  readonly #given: RedisSubscriber | undefined;
+  readonly #listener: ConnectionListener;
+  #connection: Promise<RedisSubscriber> | undefined;
+  #own: OwnConnection | undefined;
+  #stopMonitoring: (() => void) | undefined;
+
+  constructor(client: RedisClient, given: RedisSubscriber | undefined, listener: ConnectionListener) {
+    this.#client = client;
+    this.#given = given;
+    this.#listener = listener;
+  }
+
+  /** It is our own, and ends with all its subscriptions when it is closed. */
+  get isOwn(): boolean {
+    return this.#own !== undefined;
+  }
+
+  get(): Promise<RedisSubscriber> {
+    // The socket outlives the caller that needs it first.
+    this.#connection ??= inBackground(() => this.#connect());
+    return this.#connection;
+  }
+
+  /** Closes our own connection, or leaves the caller's as it was. */
+  close(): void {
+    const own = this.#own;
+    this.#stopMonitoring?.();
+    this.#stopMonitoring = undefined;
+    this.#own = undefined;
+    this.#connection = undefined;
+    try {
+      own?.destroy();
+    } catch {} // redis 5: it is closed already
+  }
+
+  async #connect(): Promise<RedisSubscriber> {
+    const given = this.#given ?? this.#client;
+    // A plain client (it counts its connections) does not listen and send commands at once: it is duplicated.
+    if (this.#given === undefined && this.#client.socketEpoch !== undefined) return this.#duplicate();
+    if (!isSubscriber(given)) {
+      throw new Error('the client has no pub/sub connection (a pool has none): pass one as the option `subscriber`');
+    }
+    this.#stopMonitoring = ConnectionMonitor.of(given).onReconnect(() => this.#listener.reconnected());
+    return given;
+  }
+
+  async #duplicate(): Promise<RedisSubscriber> {
+    const client = this.#client as RedisClient & Partial<Duplicable>;
+    if (client.duplicate === undefined) throw new Error('the client has no `duplicate()`');
+    // Without socketTimeout: a connection that only listens is idle most of the time.
+    const own = client.duplicate({ socket: { ...client.options?.socket, socketTimeout: 0 } });
+    this.#own = own;
+    // It reconnects by itself, unless its reconnectStrategy gives up. Without a listener the process would end.
+    own.on('error', () => {
+      if (own.isOpen === false && own === this.#own) this.#listener.closed();
+    });
+    own.on('ready', () => this.#listener.reconnected());
+    // It would try to reconnect for ever, and keep the process alive, though the application has closed its client.
+    own.on('reconnecting', () => {
+      if (client.isOpen === false) own.destroy();
+    });
+    await own.connect();
+    own.unref?.();
+    return own;
+  }
+}

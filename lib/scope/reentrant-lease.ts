@@ -1,0 +1,65 @@
+import { inspect } from 'node:util';
+import { leaseUnlocked } from '../errors';
+import type { HeldLease } from '../lease/unlock-order';
+
+/** A re-entry inside a scope: the outer lease, and the scope's turn. Unlocking gives back the turn and sends no command. */
+export class ReentrantLease implements HeldLease {
+  readonly #outer: HeldLease;
+  readonly #giveBack: () => void;
+  isUnlocked = false;
+
+  constructor(outer: HeldLease, giveBack: () => void) {
+    this.#outer = outer;
+    this.#giveBack = giveBack;
+  }
+
+  get key(): string {
+    return this.#outer.key;
+  }
+
+  get signal(): AbortSignal {
+    return this.#outer.signal;
+  }
+
+  get remaining(): number {
+    return this.isUnlocked ? 0 : this.#outer.remaining;
+  }
+
+  get fencingToken(): number | undefined {
+    return this.#outer.fencingToken;
+  }
+
+  get wasLost(): boolean {
+    return this.#outer.wasLost;
+  }
+
+  lossError(result?: unknown): Error {
+    return this.#outer.lossError(result);
+  }
+
+  assertHeld(): void {
+    if (this.isUnlocked) throw leaseUnlocked(this.key);
+    this.#outer.assertHeld();
+  }
+
+  async renew(ttl?: number, timeout?: number): Promise<void> {
+    if (this.isUnlocked) throw leaseUnlocked(this.key);
+    await this.#outer.renew(ttl, timeout);
+  }
+
+  async unlock(): Promise<void> {
+    if (this.isUnlocked) return;
+    this.isUnlocked = true;
+    this.#giveBack();
+    if (this.#outer.wasLost) throw this.#outer.lossError();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.unlock().catch(() => undefined);
+  }
+
+  /** What `console.log(lease)` prints: no internals. */
+  [inspect.custom](): string {
+    return `Lease { key: ${inspect(this.key)}, remaining: ${Math.round(this.remaining)}, reentrant: true }`;
+  }
+}

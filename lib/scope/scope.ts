@@ -1,0 +1,134 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { FIRST_ATTEMPT_AT_LEAST } from '../acquire/attempts';
+import { LocalQueue } from '../acquire/local-queue';
+import type { Turn } from '../acquire/turn';
+import type { Wait } from '../acquire/wait';
+import { type HeldLease, UnlockOrder } from '../lease/unlock-order';
+import type { LockRequest } from '../options';
+import { ReentrantLease } from './reentrant-lease';
+
+/** Made by the first scope: on Node 20 and 22 every await of the process costs more from then on. */
+let storage: AsyncLocalStorage<Scope> | undefined;
+
+/** How an attempt to enter again ended. `timed out`: a sibling was inside until the wait was over. */
+export type Reentry =
+  | { readonly outcome: 'entered'; readonly lease: ReentrantLease }
+  | { readonly outcome: 'timed out' | 'scope ended' };
+
+/**
+ * One logical task under a lock: what a thread is in Java. Node has no thread id, and a guess from the async context
+ * would let `Promise.all` siblings into the section together. So only `run` opens a scope. Inside it there is a single
+ * turn for the lock, which nested `run`, `lock` and `tryLock` all take.
+ */
+export class Scope {
+  readonly #lock: object;
+  readonly #lease: HeldLease;
+  readonly #parent = storage?.getStore();
+  readonly #turns = new LocalQueue();
+  readonly #unlockOrders = new WeakMap<object, UnlockOrder>();
+  #isOver = false;
+  #nestedRun: Promise<void> | undefined;
+
+  constructor(lock: object, lease: HeldLease) {
+    this.#lock = lock;
+    this.#lease = lease;
+  }
+
+  /** The scope that the caller runs in. Work that outlives its scope is in the one around it, if that is still open. */
+  static current(): Scope | undefined {
+    let scope = storage?.getStore();
+    while (scope !== undefined && !scope.#isOpen) scope = scope.#parent;
+    return scope;
+  }
+
+  /** The innermost scope around the caller that holds `lock`. */
+  static holding(lock: object): Scope | undefined {
+    let scope = Scope.current();
+    while (scope !== undefined && !(scope.#lock === lock && scope.#isOpen)) scope = scope.#parent;
+    return scope;
+  }
+
+  get #isOpen(): boolean {
+    return !this.#isOver && !this.#lease.isUnlocked;
+  }
+
+  /** Runs a task in this scope, which ends with it. It waits for a nested `run` that the task did not wait for. */
+  async run<T>(task: () => T | PromiseLike<T>): Promise<T> {
+    storage ??= new AsyncLocalStorage();
+    try {
+      return await storage.run(this, task);
+    } finally {
+      this.#isOver = true;
+      this.#turns.dismiss();
+      await this.#nestedRun;
+    }
+  }
+
+  /**
+   * Enters again, with no command to Redis, as soon as no sibling is inside. Rejects with `LockLostError` when the lease
+   * is lost: it is never acquired again silently.
+   */
+  async reenter(request: LockRequest, wait: Wait, isRun: boolean): Promise<Reentry> {
+    this.#lease.assertHeld();
+    const turn =
+      this.#turns.tryEnter() ?? (wait.isSingleAttempt ? undefined : await this.#turns.enter(wait, request.ttl));
+    if (turn === undefined) return { outcome: 'timed out' };
+    let lease: ReentrantLease;
+    try {
+      wait.throwIfInterrupted();
+      if (!this.#isOpen) {
+        turn.release();
+        return { outcome: 'scope ended' };
+      }
+      this.#lease.assertHeld();
+      // Before the extension, so that the scope waits for it.
+      lease = this.#enter(turn, isRun);
+    } catch (error) {
+      turn.release();
+      throw error;
+    }
+    try {
+      if (request.explicitTtl && request.ttl > lease.remaining) await this.#extend(lease, request.ttl, wait);
+    } catch (error) {
+      await lease[Symbol.asyncDispose]();
+      throw error;
+    }
+    if (isRun ? !this.#lease.isUnlocked : this.#isOpen) return { outcome: 'entered', lease };
+    await lease.unlock();
+    return { outcome: 'scope ended' };
+  }
+
+  async #extend(lease: ReentrantLease, ttl: number, wait: Wait): Promise<void> {
+    const limit = wait.isSingleAttempt ? undefined : Math.max(wait.remaining, FIRST_ATTEMPT_AT_LEAST);
+    await wait.unlessAborted(lease.renew(ttl, limit));
+  }
+
+  #enter(turn: Turn, isRun: boolean): ReentrantLease {
+    if (!isRun) return new ReentrantLease(this.#lease, () => turn.release());
+    let over = (): void => undefined;
+    this.#nestedRun = new Promise((resolve) => {
+      over = resolve;
+    });
+    return new ReentrantLease(this.#lease, () => {
+      turn.release();
+      over();
+    });
+  }
+
+  /** What an `unlock` of the caller is about: the leases of its scope, also of one that it outlived. */
+  static unlockOrderFor(lock: object): UnlockOrder | undefined {
+    let scope = storage?.getStore();
+    for (; scope !== undefined && !scope.#isOpen; scope = scope.#parent) {
+      const order = scope.#unlockOrders.get(lock);
+      if (order !== undefined && !order.isEmpty) return order;
+    }
+    return scope?.unlockOrderOf(lock);
+  }
+
+  /** The leases that were taken in this scope with `lock` and `tryLock` of `lock`. */
+  unlockOrderOf(lock: object): UnlockOrder {
+    const order = this.#unlockOrders.get(lock) ?? new UnlockOrder();
+    this.#unlockOrders.set(lock, order);
+    return order;
+  }
+}

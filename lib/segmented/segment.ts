@@ -1,0 +1,60 @@
+import type { Lease } from '../lock-registry';
+import { hashTag } from '../redis/names';
+
+declare const brand: unique symbol;
+
+/** The type of `segment.exhausted`, its only value. */
+export type Exhausted = symbol & { readonly [brand]: 'exhausted' };
+
+export const EXHAUSTED = Symbol('exhausted') as Exhausted;
+
+/** A segment whose lock is held: its part of the data is the holder's alone. */
+export interface Segment {
+  /** From 0 up. */
+  readonly index: number;
+  /** The key of its lock, for `registry.obtain` too. Its part of the data is best named after it. */
+  readonly name: string;
+  readonly lease: Lease;
+  /** What a task returns when this segment cannot serve it. It must have changed nothing: the next segment is tried. */
+  readonly exhausted: Exhausted;
+}
+
+/** The part of a total that falls to one segment. */
+export interface Share {
+  readonly index: number;
+  readonly name: string;
+  readonly amount: number;
+}
+
+/** The part of an amount that is taken from one segment, whose lock is held. */
+export interface Part extends Share {
+  readonly lease: Lease;
+}
+
+/** One segment served the task; or none could: every single one was seen so under its lock. */
+export type SegmentedResult<T> =
+  | { readonly served: true; readonly value: T; readonly segment: number }
+  | { readonly served: false };
+
+/** These segments served the task together; or all of them together could not. */
+export type AcrossResult<T> =
+  | { readonly served: true; readonly value: T; readonly segments: readonly number[] }
+  | { readonly served: false };
+
+/** How an amount is taken from several segments. */
+export interface AcrossTask<T> {
+  /** How much the segment has, a whole number from 0 up. It is asked under its lock, and nothing is changed yet. */
+  available(segment: Segment): number | PromiseLike<number>;
+  /** Takes `amount` from each of the parts, all or nothing. Called once, when there is enough, while all are locked. */
+  commit(parts: readonly Part[]): T | PromiseLike<T>;
+}
+
+/**
+ * `product:7` becomes `product:7:3`, and `{product:7}` becomes `{product:7:3}`: the part between braces decides on the
+ * slot of a cluster, and with the index inside of it the segments spread. Whatever data are named after such a segment
+ * share its slot.
+ */
+export function segmentName(key: string, index: number): string {
+  const tag = hashTag(key);
+  return tag === undefined ? `${key}:${index}` : key.replace(`{${tag}}`, () => `{${tag}:${index}}`);
+}

@@ -1,0 +1,71 @@
+import { quantileSorted } from 'simple-statistics';
+import { CLOCK_ERROR } from './clock';
+import type { Acquisition, Observation } from './loads/load';
+
+/** Acquisitions of one key by all processes, in the order of entry; unfinished ones come last. */
+export type KeyHistory = readonly Acquisition[];
+
+/** Merges the observations of several processes into one history for each key. Callers are numbered over all processes. */
+export function keyHistories(observations: readonly Observation[], callers: number, keys: number): KeyHistory[] {
+  const all = observations.flatMap(({ acquisitions }, process) =>
+    acquisitions.map((acquisition) => ({ ...acquisition, caller: process * callers + acquisition.caller })),
+  );
+  const ofKey = Array.from({ length: keys }, (): Acquisition[] => []);
+  for (const acquisition of all) ofKey[(acquisition.caller % callers) % keys]?.push(acquisition);
+  return ofKey.map((acquisitions) =>
+    acquisitions.sort((a, b) => a.enteredAt - b.enteredAt || a.requestedAt - b.requestedAt),
+  );
+}
+
+/** Number of entries into a section that had not been left. */
+export function overlaps(history: KeyHistory): number {
+  return pairs(history).filter(([before, after]) => after.enteredAt < before.leftAt - CLOCK_ERROR).length;
+}
+
+/** ms from each release to the next entry, if the next holder had already waited for `minimumWait` ms. */
+export function handOvers(history: KeyHistory, minimumWait = 0): number[] {
+  return pairs(history)
+    .filter(
+      ([before, after]) =>
+        after.requestedAt + minimumWait < before.leftAt && after.enteredAt < Number.POSITIVE_INFINITY,
+    )
+    .map(([before, after]) => after.enteredAt - before.leftAt);
+}
+
+/** ms that each acquisition waited, sorted. An unfinished wait counts up to `end`, a lower bound. */
+export function waits(history: KeyHistory, end: number): number[] {
+  return history.map(({ requestedAt, enteredAt }) => Math.min(enteredAt, end) - requestedAt).sort((a, b) => a - b);
+}
+
+/** How often each of `callers` acquired the lock, the fewest first. */
+export function acquisitionsPerCaller(history: KeyHistory, callers: number): number[] {
+  const counts = new Uint32Array(callers);
+  for (const { caller, enteredAt } of history)
+    counts[caller] = (counts[caller] ?? 0) + Number(enteredAt < Number.POSITIVE_INFINITY);
+  return [...counts].sort((a, b) => a - b);
+}
+
+/** Number of pairs of acquisitions that entered in another order than they were requested in. */
+export function overtaken(history: KeyHistory): number {
+  const order = [...history].sort((a, b) => a.requestedAt - b.requestedAt);
+  const position = new Map(order.map((acquisition, i) => [acquisition, i + 1]));
+  // A Fenwick tree: counts, for each entry, the earlier entries that were requested later.
+  const tree = new Uint32Array(history.length + 1);
+  let count = 0;
+  history.forEach((acquisition, enteredBefore) => {
+    let requestedEarlier = 0;
+    const own = position.get(acquisition) as number;
+    for (let i = own; i > 0; i -= i & -i) requestedEarlier += tree[i] as number;
+    count += enteredBefore - requestedEarlier;
+    for (let i = own; i < tree.length; i += i & -i) tree[i] = (tree[i] as number) + 1;
+  });
+  return count;
+}
+
+export function quantile(sorted: readonly number[], p: number): number {
+  return sorted.length === 0 ? Number.NaN : quantileSorted(sorted as number[], p);
+}
+
+function pairs(history: KeyHistory): [Acquisition, Acquisition][] {
+  return history.slice(1).map((after, i) => [history[i] as Acquisition, after]);
+}

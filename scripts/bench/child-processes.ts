@@ -1,0 +1,114 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { cpus } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Address, OpenOptions } from './candidates/candidate';
+import { CPU_SETS, pinTo } from './cpu-sets';
+import type { LoadSpec } from './loads';
+import type { Observation } from './loads/load';
+import { built } from './prepare';
+import type { WorkerOptions, WorkerReply, WorkerRequest } from './worker';
+
+/** ms added to the expected duration of a request. A candidate that hangs is reported as a fault. */
+const REPLY_TIMEOUT = 15_000;
+
+const running = new Set<ChildProcess>();
+
+/** Kills all child processes of the bench. */
+export function killProcesses(): void {
+  for (const child of running) child.kill('SIGKILL');
+}
+
+/** Starts one busy process for each CPU; they run until `killProcesses`. */
+export function keepProcessorsAwake(): void {
+  for (const [cpu] of cpus().entries()) pinTo(start(built.busyProcess, {}).pid, String(cpu));
+}
+
+function start(script: string, env: Record<string, string>): ChildProcess {
+  const child = fork(script, {
+    env: { ...process.env, NODE_ENV: 'production', NODE_NO_WARNINGS: '1', BENCH_LIBRARY: built.library, ...env },
+    execArgv: ['--expose-gc'],
+    serialization: 'advanced',
+    stdio: ['ignore', 'ignore', 2, 'ipc'],
+  });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  return child;
+}
+
+/** One process of a candidate. */
+export class CandidateProcess {
+  readonly #child: ChildProcess;
+  readonly #exited: Promise<WorkerReply>;
+
+  static async start(candidate: string, options: OpenOptions): Promise<CandidateProcess> {
+    const workerOptions: WorkerOptions = { candidate, ...options };
+    const child = start(built.worker, { BENCH_WORKER: JSON.stringify(workerOptions) });
+    const candidateProcess = new CandidateProcess(child);
+    await candidateProcess.#reply(0);
+    pinTo(child.pid, CPU_SETS.clients);
+    return candidateProcess;
+  }
+
+  private constructor(child: ChildProcess) {
+    this.#child = child;
+    this.#exited = once(child, 'exit').then(() => ({ fault: 'its process ended' }));
+  }
+
+  async begin(load: LoadSpec): Promise<void> {
+    await this.#request(load, 0);
+  }
+
+  async observe(ms: number): Promise<Observation> {
+    const { observation } = await this.#request({ observe: ms }, ms);
+    return observation as Observation;
+  }
+
+  async end(): Promise<void> {
+    await end(this.#child);
+  }
+
+  async #request(request: WorkerRequest, duration: number): Promise<{ observation?: Observation }> {
+    const reply = this.#reply(duration);
+    this.#child.send(request);
+    return reply;
+  }
+
+  async #reply(duration: number): Promise<{ observation?: Observation }> {
+    const settled = new AbortController();
+    const timeout = sleep(duration + REPLY_TIMEOUT, undefined, { signal: settled.signal, ref: false });
+    try {
+      const reply = await Promise.race([
+        once(this.#child, 'message', { signal: settled.signal }).then(([message]) => message as WorkerReply),
+        this.#exited,
+        timeout.then((): WorkerReply => ({ fault: `no answer for ${REPLY_TIMEOUT / 1000} s` })),
+      ]);
+      if ('fault' in reply) throw new CandidateFault(reply.fault);
+      return reply;
+    } finally {
+      timeout.catch(() => {}); // rejects when it is aborted here
+      settled.abort();
+    }
+  }
+}
+
+/** A candidate cannot run a load. */
+export class CandidateFault extends Error {}
+
+export interface DelayProxy {
+  readonly address: Address;
+  end(): Promise<void>;
+}
+
+export async function startProxy(address: Address, delay: number): Promise<DelayProxy> {
+  const child = start(built.proxy, { BENCH_PROXY: JSON.stringify({ address, delay }) });
+  const [proxied] = (await once(child, 'message')) as [Address];
+  return { address: proxied, end: () => end(child) };
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (!running.has(child)) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+}

@@ -1,0 +1,132 @@
+import { candidates } from './candidates';
+import type { Candidate } from './candidates/candidate';
+import { CandidateFault } from './child-processes';
+import type { Options } from './options';
+import { type Round, type ScenarioResult, summarise } from './results';
+import { RunningCandidate } from './running-candidate';
+import { scenarios } from './scenarios';
+import type { Scenario } from './scenarios/scenario';
+import type { BenchServer } from './server';
+
+/** Notified of the progress of a run. */
+export interface ProgressListener {
+  /** A round begins in which all candidates are measured in alternation, each in `slices` windows. */
+  alternatingRoundStarted(scenario: Scenario, round: number, slices: number): void;
+  measured(scenario: Scenario, round: number, candidate: Candidate, outcome: Round): void;
+  finished(result: ScenarioResult): void;
+}
+
+type RecordOutcome = (candidate: Candidate, outcome: Round) => void;
+
+/** Measures the selected scenarios: in each of them, round by round, all candidates. */
+export async function measureAll(
+  server: BenchServer,
+  options: Options,
+  progress: ProgressListener,
+): Promise<ScenarioResult[]> {
+  const results: ScenarioResult[] = [];
+  for (const scenario of scenarios) {
+    if (!isSelected(scenario, options)) continue;
+    const participants = candidates.filter((candidate) => takesPart(candidate, scenario, options));
+    const rounds = new Map(participants.map((candidate): [Candidate, Round[]] => [candidate, []]));
+    const { slices = 1 } = scenario.plan(options.quick);
+    const measureRound = slices === 1 ? measureOneByOne : measureInAlternation;
+    for (let round = 0; round < options.rounds; round++) {
+      if (slices > 1) progress.alternatingRoundStarted(scenario, round, slices);
+      await measureRound(scenario, rotated(participants, round), server, options.quick, (candidate, outcome) => {
+        rounds.get(candidate)?.push(outcome);
+        if (slices === 1) progress.measured(scenario, round, candidate, outcome);
+      });
+    }
+    const result = summarise(scenario, rounds);
+    progress.finished(result);
+    results.push(result);
+  }
+  return results;
+}
+
+/** Each candidate runs alone while it is measured. The next one starts its processes during the warm-up. */
+async function measureOneByOne(
+  scenario: Scenario,
+  participants: readonly Candidate[],
+  server: BenchServer,
+  isQuick: boolean,
+  record: RecordOutcome,
+): Promise<void> {
+  const open = (candidate: Candidate | undefined) =>
+    candidate && orFault(() => RunningCandidate.open(candidate.id, scenario.plan(isQuick), server));
+  let opening = open(participants[0]);
+  for (const [i, candidate] of participants.entries()) {
+    const opened = await opening;
+    await server.clear();
+    opening = open(participants[i + 1]);
+    if (!(opened instanceof RunningCandidate)) {
+      record(candidate, opened ?? {});
+      continue;
+    }
+    const outcome = await orFault(async () => {
+      await opened.begin();
+      await opening;
+      return scenario.figures(await opened.measure());
+    });
+    await opened.end();
+    record(candidate, outcome);
+  }
+}
+
+/** All candidates are running and are measured in alternation, so that other work of the machine affects all equally. */
+async function measureInAlternation(
+  scenario: Scenario,
+  participants: readonly Candidate[],
+  server: BenchServer,
+  isQuick: boolean,
+  record: RecordOutcome,
+): Promise<void> {
+  await server.clear();
+  const plan = scenario.plan(isQuick);
+  const running = new Map<Candidate, RunningCandidate>();
+  try {
+    for (const candidate of participants) {
+      const outcome = await orFault(async () => {
+        const opened = await RunningCandidate.open(candidate.id, plan, server);
+        running.set(candidate, opened);
+        await opened.begin();
+        return {};
+      });
+      if ('fault' in outcome) record(candidate, outcome);
+    }
+    for (let slice = 0; slice < (plan.slices ?? 1); slice++) {
+      for (const [candidate, one] of rotated([...running], slice)) {
+        record(candidate, await orFault(async () => scenario.figures(await one.measure())));
+      }
+    }
+  } finally {
+    await Promise.all([...running.values()].map((one) => one.end()));
+  }
+}
+
+function isSelected({ number, isVariant }: Scenario, { scenarios: numbers, quick }: Options): boolean {
+  return numbers.length > 0 ? numbers.includes(number) : !(quick && isVariant);
+}
+
+function takesPart(candidate: Candidate, scenario: Scenario, { only, quick }: Options): boolean {
+  if (!scenario.suits(candidate)) return false;
+  if (only.length > 0) return only.includes(candidate.id) || candidate.id === scenario.floor;
+  return !(quick && candidate.isVariant);
+}
+
+/** A fault of one candidate is recorded and does not stop the run. */
+async function orFault<T>(act: () => Promise<T>): Promise<T | { readonly fault: string }> {
+  try {
+    return await act();
+  } catch (error) {
+    if (error instanceof CandidateFault) return { fault: error.message };
+    throw error;
+  }
+}
+
+/** Varies the order from round to round, so that no candidate always comes first or after the same one. */
+function rotated<T>(items: readonly T[], round: number): T[] {
+  const first = Math.floor((items.length * round * 0.381966) % items.length);
+  return [...items.slice(first), ...items.slice(0, first)];
+}

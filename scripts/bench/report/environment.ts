@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs';
+import { arch, cpus, platform, totalmem } from 'node:os';
+import { join } from 'node:path';
+import { candidates } from '../candidates';
+
+/** What the figures depend on. It contains nothing that identifies the machine. */
+export interface Environment {
+  readonly date: string;
+  readonly cpu: string;
+  readonly cores: number;
+  /** GiB */
+  readonly memory: number;
+  readonly system: string;
+  readonly node: string;
+  readonly redis: string;
+  /** Of this package and of all compared ones. */
+  readonly versions: Readonly<Record<string, string>>;
+}
+
+export function readEnvironment(redis: string): Environment {
+  const packages = [...new Set(candidates.flatMap((candidate) => candidate.packages))].sort();
+  return {
+    date: new Date().toISOString().slice(0, 10),
+    cpu: cpus()[0]?.model.trim() ?? 'unknown',
+    cores: cpus().length,
+    memory: Math.round(totalmem() / 2 ** 30),
+    system: `${platform()} ${arch()}`,
+    node: process.version,
+    redis,
+    versions: {
+      'redis-lock-registry': version(join(__dirname, '..', '..', '..', 'package.json')),
+      ...Object.fromEntries(
+        packages.map((name) => [name, version(join(__dirname, '..', 'node_modules', name, 'package.json'))]),
+      ),
+    },
+  };
+}
+
+function version(file: string): string {
+  try {
+    return String((JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version).replace(/^v/, '');
+  } catch {
+    return 'not installed';
+  }
+}

@@ -1,0 +1,17 @@
+import type { Options } from '../options';
+
+/** The section of the page that says how the figures were measured. */
+export function method({ quick, rounds }: Pick<Options, 'quick' | 'rounds'>, isServerAlone: boolean): string {
+  return `## Method
+
+- The server is a private Redis without persistence, on loopback. It is emptied before each candidate. Every candidate runs in its own processes, which are new in every round and warm up before they are measured.
+- A round measures all candidates one after the other, in an order that changes from round to round. In scenarios 1 and 2 the processes of all candidates run at the same time and are measured in alternation, in windows of 50 to 120 ms, so that other work of the machine affects all of them equally; there, each window counts as a round. A ratio is the ratio to the floor *of the same round*. Cells show the median of ${rounds === 1 ? 'one round' : `${rounds} rounds`}, with the minimum and the maximum.
+- ${isServerAlone ? 'The server has one CPU for itself, and the candidates share the others. Otherwise the scheduler may or may not put a client on the CPU of the server, which changes a round trip by a factor of three.' : 'Server and candidates share all CPUs (this machine has no `taskset` to separate them), so the figures vary more.'} A process of the lowest priority keeps each CPU awake, because waking a CPU takes longer than a round trip on loopback.
+- The floor is not a library: it is node-redis without its command timeout, and the fewest commands that do the work. It has no deadlines, no renewal and no detailed errors.
+- Ours is the built package with default options, used as in its README: with renewal, and with a deadline for each command. Peers run with their own defaults on the client they are made for; only a limit on the number of attempts is lifted. They poll at their default intervals: redlock and @sesamecare-oss/redlock every 200 ms ± 100 ms, redlock-universal every 100 ms, redis-semaphore every 10 ms, @verrou/core every 250 ms.
+- Requests are counted by the server (\`INFO commandstats\`), which also counts calls in scripts. MONITOR, during the warm-up, determines which share of the calls of each command is sent by clients. CPU is that of the whole process, from \`process.cpuUsage()\` and \`INFO cpu\`.
+- Every contended scenario checks mutual exclusion: the entries and exits of all processes are ordered by the machine's monotonic clock. An overlap fails the run.
+- A wait that is unfinished at the end of the window counts up to that moment, so the figures of a starving candidate are lower bounds. "Overtaken" counts, for each acquisition, the callers that had requested the lock earlier and were still waiting. "Least-served caller" is the number of acquisitions of the caller with the fewest, "most-served caller" that of the caller with the most.
+- Scenario 7 measures the heap after a forced garbage collection, with ${quick ? '1,000' : '2,000'} locks of each kind. The key strings belong to the caller and are not counted. "Idle" is the object of a lock after its use; libraries without such an object show no figure.
+- Scenario 8 has a proxy process between the clients and the server that delays every byte by 10 ms in each direction. The unit is a PING through the same proxy.`;
+}

@@ -1,0 +1,136 @@
+import { createClient } from 'redis';
+import type { Address } from './candidates/candidate';
+import { CandidateProcess, type DelayProxy, startProxy } from './child-processes';
+import { sleep } from './clock';
+import { CommandSources } from './command-sources';
+import type { LoadSpec } from './loads';
+import type { Observation } from './loads/load';
+import type { BenchServer } from './server';
+
+/** ms; no lock needs a renewal while something else is measured. */
+const TTL = 30_000;
+
+/** ms of warm-up in which a candidate sends each of its commands at least once. */
+const MONITORING = 200;
+
+/** What the processes of a candidate run in a scenario. */
+export interface RunPlan {
+  /** One process for each; they start one after the other. */
+  readonly loads: readonly LoadSpec[];
+  /** ms */
+  readonly warmUp: number;
+  /** ms of the warm-up in which MONITOR attributes commands to clients or scripts; MONITOR slows everything down. */
+  readonly monitoring?: number;
+  /** ms */
+  readonly window: number;
+  /** Windows in a round. With more than one, all candidates run at the same time and are measured in alternation. */
+  readonly slices?: number;
+  readonly ttl?: number;
+  /** ms of network delay between candidate and server, in each direction. */
+  readonly delay?: number;
+}
+
+/** The raw figures of one window. */
+export interface Measurement {
+  readonly observations: readonly Observation[];
+  /** s */
+  readonly seconds: number;
+  /** Client requests to the server. */
+  readonly requests: number;
+  /** ms of CPU of the server. */
+  readonly serverCpu: number;
+  /** Keys that disappeared or changed during the window. */
+  readonly keysLost: number;
+  /** ms that a PING takes on the same connection path. */
+  readonly ping: number;
+}
+
+/** A candidate that runs in its own processes. */
+export class RunningCandidate {
+  readonly #plan: RunPlan;
+  readonly #server: BenchServer;
+  readonly #sources: CommandSources;
+  readonly #processes: readonly CandidateProcess[];
+  readonly #proxy: DelayProxy | undefined;
+  readonly #ping: number;
+
+  /** Starts and connects its processes, without a load. */
+  static async open(candidate: string, plan: RunPlan, server: BenchServer): Promise<RunningCandidate> {
+    const { delay, ttl = TTL } = plan;
+    const proxy = delay === undefined ? undefined : await startProxy(server.address, delay);
+    const address = proxy?.address ?? server.address;
+    const ping = proxy === undefined ? Number.NaN : await timeOfPing(address);
+    const starting = plan.loads.map(() => CandidateProcess.start(candidate, { address, ttl }));
+    const started = (await Promise.allSettled(starting)).flatMap((it) => (it.status === 'fulfilled' ? [it.value] : []));
+    const running = new RunningCandidate(plan, server, started, proxy, ping);
+    try {
+      await Promise.all(starting);
+      return running;
+    } catch (error) {
+      await running.end();
+      throw error;
+    }
+  }
+
+  private constructor(
+    plan: RunPlan,
+    server: BenchServer,
+    processes: readonly CandidateProcess[],
+    proxy: DelayProxy | undefined,
+    ping: number,
+  ) {
+    this.#plan = plan;
+    this.#server = server;
+    this.#processes = processes;
+    this.#proxy = proxy;
+    this.#ping = ping;
+    this.#sources = new CommandSources(server.address);
+  }
+
+  /** Starts the loads and warms up. MONITOR runs during the first part. */
+  async begin(): Promise<void> {
+    const { loads, warmUp, monitoring = Math.min(warmUp, MONITORING) } = this.#plan;
+    const work = async (ms: number): Promise<void> => {
+      if (ms > 0) await Promise.all(this.#processes.map((process) => process.observe(ms)));
+    };
+    await this.#sources.monitor(async () => {
+      for (const [i, load] of loads.entries()) await this.#processes[i]?.begin(load);
+      await work(monitoring);
+    });
+    await work(warmUp - monitoring);
+  }
+
+  async measure(): Promise<Measurement> {
+    const contentsBefore = await this.#server.contents();
+    const before = await this.#server.stats();
+    const observations = await Promise.all(this.#processes.map((process) => process.observe(this.#plan.window)));
+    const after = await this.#server.stats();
+    const contentsAfter = await this.#server.contents();
+    return {
+      observations,
+      seconds: Math.max(...observations.map(({ time }) => time)) / 1000,
+      requests: this.#sources.requests(before.calls, after.calls),
+      serverCpu: after.cpu - before.cpu,
+      keysLost: [...contentsBefore].filter(([key, content]) => contentsAfter.get(key) !== content).length,
+      ping: this.#ping,
+    };
+  }
+
+  async end(): Promise<void> {
+    await Promise.all([...this.#processes, this.#proxy].map((process) => process?.end()));
+  }
+}
+
+async function timeOfPing(address: Address): Promise<number> {
+  const client = createClient({ socket: { ...address } }).on('error', () => {});
+  await client.connect();
+  const times: number[] = [];
+  for (let i = 0; i < 9; i++) {
+    const startedAt = performance.now();
+    await client.ping();
+    times.push(performance.now() - startedAt);
+    await sleep(1);
+  }
+  client.destroy();
+  return times.sort((a, b) => a - b)[4] as number;
+}
