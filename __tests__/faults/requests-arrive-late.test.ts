@@ -5,8 +5,8 @@ import { HoldableClient } from '../support/held-commands';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
 
 /** ms; long enough that no key ends by itself during a test. */
 const TTL = 60_000;

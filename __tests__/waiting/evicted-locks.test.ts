@@ -4,8 +4,8 @@ import { LOCK_TYPES } from '../support/lock-types';
 import { Oracle } from '../support/oracle';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { createRegistry } from '../support/witness';
 
 const PROCESSES = 3;
 const CALLERS = 4;
