@@ -1,21 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import type { Wait } from './acquire/wait';
-import { CannotAcquireLockError, NotLockOwnerError, RegistryClosedError } from './errors';
+import { NotLockOwnerError, RegistryClosedError } from './errors';
 import { captureContext } from './internal/background';
 import { clock, Timer } from './internal/clock';
 import { LinkedList } from './internal/linked-list';
 import { ttl as checkedTtl, expected, nonEmptyString, notNegative, number } from './internal/validation';
 import { Orphans } from './lease/orphans';
 import { Watchdog } from './lease/watchdog';
+import { LockCache } from './lock-cache';
 import { LockRegistry } from './lock-registry';
-import { type RedisLockRegistryOptions, registrySettings, type SegmentedLockOptions } from './options';
+import type { RedisLockRegistryOptions, SegmentedLockOptions } from './options';
 import { createProtocols, type Protocols } from './protocols/lock-types';
-import type { LockProtocol } from './protocols/protocol';
 import { describeWrongClient, isRedisClient, type RedisClient } from './redis/client';
-import { hashTag, type LockNames } from './redis/names';
+import { hashTag } from './redis/names';
 import { Redis } from './redis/redis';
 import { type LockServices, RedisLock } from './redis-lock';
 import { SegmentedLock } from './segmented/segmented-lock';
+import { registrySettings } from './settings';
 import { type LockWarning, warn } from './warnings';
 
 /** ms; how long `close` waits for the holders by default. */
@@ -33,13 +34,7 @@ const CLEANING_AT_LEAST = 500;
 export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
   readonly #services: LockServices;
   readonly #protocols: Protocols;
-  readonly #locks = new Map<string, RedisLock>();
-  /** The same locks: the least recently used one comes first. */
-  readonly #byUse = new LinkedList<RedisLock>();
-  /** By the name of a lock that was evicted: its protocol, while it is still active. */
-  readonly #detached = new Map<string, LockProtocol>();
-  /** Beyond this size, protocols that are active no more are removed. */
-  #sweepDetachedAt = 16;
+  readonly #cache: LockCache;
   /** Callers between their call and their lease. */
   readonly #waits = new LinkedList<Wait>();
   #whenNoWaits: (() => void) | undefined;
@@ -59,17 +54,18 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
     const redis = new Redis(client, settings.commandTimeout);
     const watchdog = new Watchdog(settings.commandTimeout);
     this.#protocols = createProtocols(settings.lockType, redis, settings);
+    this.#cache = new LockCache(settings.cacheCapacity, settings.registryKey, this.#protocols);
     this.#services = {
       settings,
       redis,
       watchdog,
       orphans: new Orphans(redis, settings.commandTimeout),
       nextTicket: () => `${this.#clientId}:${++this.#sequence}`,
-      openProtocol: (names) => this.#openProtocol(names),
+      openProtocol: (names) => this.#cache.openProtocol(names),
       begin: (wait) => this.#begin(wait),
       end: (wait) => this.#end(wait),
-      cached: (key) => this.#locks.get(key),
-      readmit: (lock) => this.#locks.get(lock.key) ?? this.#cache(lock),
+      cached: (key) => this.#cache.get(key),
+      readmit: (lock) => this.#cache.get(lock.key) ?? this.#cache.add(lock),
     };
     // A server that was restarted, or failed over, may have lost locks: their holders learn it at once.
     this.#stopMonitoring = redis.monitor.onReconnect(() => watchdog.askAboutAll());
@@ -80,8 +76,7 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
    * Throws `CannotAcquireLockError` when the cache is full of locks that are in use.
    */
   obtain(key: string): RedisLock {
-    const lock = this.#locks.get(nonEmptyString('key', key)) ?? new RedisLock(key, this.#services);
-    return this.#cache(lock);
+    return this.#cache.add(this.#cache.get(nonEmptyString('key', key)) ?? new RedisLock(key, this.#services));
   }
 
   /**
@@ -99,7 +94,7 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
 
   /** The number of cached locks. */
   get size(): number {
-    return this.#locks.size;
+    return this.#cache.size;
   }
 
   /**
@@ -108,19 +103,16 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
    * `Lease.renew` does.
    */
   async renewLock(key: string, ttl?: number): Promise<void> {
-    const lock = this.#locks.get(nonEmptyString('key', key));
+    const lock = this.#cache.get(nonEmptyString('key', key));
     if (ttl !== undefined) checkedTtl('ttl', ttl);
     if (lock === undefined) throw new NotLockOwnerError(`Lock "${key}" is not held in this process`, key);
     await lock.renew(ttl);
   }
 
-  /** Forgets the locks that were not used for more than `age` ms and are not in use. A negative age: all not in use. */
+  /** Removes from the cache the locks that are not in use and were not used for more than `age` ms. A negative age: all that are not in use. */
   expireUnusedOlderThan(age: number): void {
     if (Number.isNaN(number('age', age))) throw new RangeError(expected('age', 'a number of milliseconds', age));
-    const now = clock.now();
-    for (const lock of this.#locks.values()) {
-      if (!lock.isInUse && now - lock.usedAt > age) this.#evict(lock);
-    }
+    this.#cache.expireUnusedOlderThan(age);
   }
 
   /**
@@ -142,7 +134,7 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
     const { orphans, settings, watchdog } = this.#services;
     const endsAt = clock.now() + timeout;
     for (const wait of [...this.#waits]) wait.interrupt(registryClosed(wait.key));
-    const locks = [...this.#locks.values()].filter((lock) => lock.isInUse);
+    const locks = this.#cache.inUse;
     await within(timeout, Promise.all(locks.map((lock) => lock.free())));
     for (const lock of locks) lock.loseByClose();
     watchdog.close();
@@ -169,59 +161,6 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
     await new Promise<void>((resolve) => {
       this.#whenNoWaits = resolve;
     });
-  }
-
-  /** What is remembered about a lock belongs to its name: it is not lost when the cached lock is evicted. */
-  #openProtocol(names: LockNames): LockProtocol {
-    const detached = this.#detached.get(names.lock);
-    this.#detached.delete(names.lock);
-    return detached ?? this.#protocols.open(names);
-  }
-
-  /** Makes it the most recently used one, and makes room for it where it is new. */
-  #cache(lock: RedisLock): RedisLock {
-    if (this.#locks.has(lock.key)) {
-      this.#byUse.remove(lock);
-    } else {
-      this.#makeRoom(lock.key);
-      this.#locks.set(lock.key, lock);
-      lock.evicted = false;
-    }
-    this.#byUse.append(lock);
-    lock.usedAt = clock.now();
-    return lock;
-  }
-
-  #makeRoom(key: string): void {
-    const { cacheCapacity, registryKey } = this.#services.settings;
-    if (this.#locks.size < cacheCapacity) return;
-    const { last } = this.#byUse;
-    for (const lock of this.#byUse) {
-      if (!lock.isInUse) {
-        this.#evict(lock);
-        return;
-      }
-      // What is in use is recently used: then the next search does not have to pass it again.
-      this.#byUse.remove(lock);
-      this.#byUse.append(lock);
-      if (lock === last) break;
-    }
-    throw new CannotAcquireLockError(
-      `Lock "${key}" cannot be cached: all ${cacheCapacity} locks of registry "${registryKey}" are in use (cacheCapacity ${cacheCapacity})`,
-      key,
-    );
-  }
-
-  #evict(lock: RedisLock): void {
-    this.#locks.delete(lock.key);
-    this.#byUse.remove(lock);
-    lock.evicted = true;
-    const protocol = lock.detachProtocol();
-    if (!protocol?.isActive) return;
-    this.#detached.set(lock.names.lock, protocol);
-    if (this.#detached.size < this.#sweepDetachedAt) return;
-    for (const [name, { isActive }] of this.#detached) if (!isActive) this.#detached.delete(name);
-    this.#sweepDetachedAt = 2 * this.#detached.size + 16;
   }
 }
 

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import type { Acquisition } from '../acquire/acquisition';
 import { LockLostError, LockReleaseError } from '../errors';
 import { clock } from '../internal/clock';
@@ -69,7 +70,7 @@ export class RedisLease extends TimedLease implements HeldLease {
   }
 
   #unlockNow(): Promise<void> {
-    if (this.isLost) {
+    if (this.wasLost) {
       this.#unlocking = Promise.reject(this.lossError());
       // Where Redis has not said that it is not ours, its key may still be there for a moment.
       this.#services.orphans.follow(this.acquisition, this.protocol);
@@ -114,5 +115,11 @@ export class RedisLease extends TimedLease implements HeldLease {
 
   #warn(code: LockWarningCode, message: string, cause?: unknown): void {
     warn(this.#services.settings.onWarning, { code, message, key: this.key, cause });
+  }
+
+  /** What `console.log(lease)` prints: no internals. */
+  [inspect.custom](): string {
+    const token = this.fencingToken === undefined ? '' : `, fencingToken: ${this.fencingToken}`;
+    return `Lease { key: ${inspect(this.key)}, remaining: ${Math.round(this.remaining)}${token} }`;
   }
 }

@@ -1,11 +1,10 @@
-import { inspect } from 'node:util';
 import type { Acquisition } from '../acquire/acquisition';
 import { CannotAcquireLockError, LockLostError, leaseUnlocked } from '../errors';
-import { captureContext } from '../internal/background';
 import { clock, drift, wasSuspended } from '../internal/clock';
 import { ttl as checkedTtl } from '../internal/validation';
 import type { LockLostReason } from '../lock-registry';
 import type { Grant, LockProtocol, Ownership, RenewalMode } from '../protocols/protocol';
+import { LossSignal } from './loss-signal';
 import type { Watchdog, WatchedLease } from './watchdog';
 
 /**
@@ -31,8 +30,7 @@ export abstract class TimedLease implements WatchedLease {
   #until: number;
   #drift: number;
   #loss: LockLostReason | undefined;
-  #abort: AbortController | undefined;
-  #inListenersContext: ((dispatch: () => void) => void) | undefined;
+  #lossSignal: LossSignal | undefined;
   /** Its deadline has come while a renewal was in flight: the event loop reads what has arrived. */
   protected reading: Promise<void> | undefined;
   /** The key has its full ttl. A grant by hand-over lasts for the claim window only, until its first renewal. */
@@ -85,11 +83,6 @@ export abstract class TimedLease implements WatchedLease {
     return this.#loss === undefined && !this.isUnlocked;
   }
 
-  /** Known to be lost; the deadline may have come without a check. */
-  protected get isLost(): boolean {
-    return this.#loss !== undefined;
-  }
-
   get wasLost(): boolean {
     this.loseIfDue();
     return this.#loss !== undefined;
@@ -103,12 +96,11 @@ export abstract class TimedLease implements WatchedLease {
 
   // Made when it is first read: most leases are unlocked before anybody reads it.
   get signal(): AbortSignal {
-    if (this.#abort === undefined) {
-      this.#abort = new AbortController();
-      this.#inListenersContext = captureContext();
-      if (this.#loss !== undefined) this.#abort.abort(this.lossError());
+    if (this.#lossSignal === undefined) {
+      this.#lossSignal = new LossSignal();
+      if (this.#loss !== undefined) this.#lossSignal.abort(this.lossError());
     }
-    return this.#abort.signal;
+    return this.#lossSignal.signal;
   }
 
   assertHeld(): void {
@@ -197,17 +189,13 @@ export abstract class TimedLease implements WatchedLease {
     this.#loss = reason;
     this.watchdog.remove(this);
     this.onLoss();
-    this.#abortSignal();
+    this.#lossSignal?.abort(this.lossError());
   }
 
   /** The release found that the lock was lost before. */
   protected loseAtRelease(reason: LockLostReason): void {
     this.#loss = reason;
-    this.#abortSignal();
-  }
-
-  #abortSignal(): void {
-    this.#inListenersContext?.(() => this.#abort?.abort(this.lossError()));
+    this.#lossSignal?.abort(this.lossError());
   }
 
   /** See `Lease.renew`; `limit` in ms. */
@@ -226,11 +214,5 @@ export abstract class TimedLease implements WatchedLease {
         cause: ownership.cause,
       });
     }
-  }
-
-  /** What `console.log(lease)` prints: no internals. */
-  [inspect.custom](): string {
-    const token = this.fencingToken === undefined ? '' : `, fencingToken: ${this.fencingToken}`;
-    return `Lease { key: ${inspect(this.key)}, remaining: ${Math.round(this.remaining)}${token} }`;
   }
 }

@@ -4,7 +4,7 @@ import { LocalQueue } from '../acquire/local-queue';
 import type { Turn } from '../acquire/turn';
 import type { Wait } from '../acquire/wait';
 import { type HeldLease, UnlockOrder } from '../lease/unlock-order';
-import type { LockRequest } from '../options';
+import type { LockRequest } from '../settings';
 import { ReentrantLease } from './reentrant-lease';
 
 /** Made by the first scope: on Node 20 and 22 every await of the process costs more from then on. */

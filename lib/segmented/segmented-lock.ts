@@ -1,6 +1,7 @@
 import { callback, expected, nonEmptyString, number, wholeNumber } from '../internal/validation';
 import type { Lease, LockOptions, LockRegistry } from '../lock-registry';
-import { checkLockOptions, type SegmentedLockOptions, segmentedSettings } from '../options';
+import type { SegmentedLockOptions } from '../options';
+import { checkLockOptions, segmentedSettings } from '../settings';
 import {
   type AcrossResult,
   type AcrossTask,

@@ -1,5 +1,5 @@
 import { wholeNumber } from '../internal/validation';
-import { MOST_SEGMENTS } from '../options';
+import { MOST_SEGMENTS } from '../settings';
 
 /**
  * Cuts `total` into shares, one for each of `segments`: they differ by at most one, the larger ones come first, and

@@ -1,0 +1,99 @@
+import { CannotAcquireLockError } from './errors';
+import { clock } from './internal/clock';
+import { LinkedList } from './internal/linked-list';
+import type { Protocols } from './protocols/lock-types';
+import type { LockProtocol } from './protocols/protocol';
+import type { LockNames } from './redis/names';
+import type { RedisLock } from './redis-lock';
+
+/** The locks of a registry by key, of which the least recently used ones are evicted. */
+export class LockCache {
+  readonly #capacity: number;
+  readonly #registryKey: string;
+  readonly #protocols: Protocols;
+  readonly #locks = new Map<string, RedisLock>();
+  /** The same locks: the least recently used one comes first. */
+  readonly #byUse = new LinkedList<RedisLock>();
+  /** By the name of a lock that was evicted: its protocol, while it is still active. */
+  readonly #detached = new Map<string, LockProtocol>();
+  /** Beyond this size, protocols that are no longer active are removed. */
+  #sweepDetachedAt = 16;
+
+  constructor(capacity: number, registryKey: string, protocols: Protocols) {
+    this.#capacity = capacity;
+    this.#registryKey = registryKey;
+    this.#protocols = protocols;
+  }
+
+  get size(): number {
+    return this.#locks.size;
+  }
+
+  get(key: string): RedisLock | undefined {
+    return this.#locks.get(key);
+  }
+
+  get inUse(): RedisLock[] {
+    return [...this.#locks.values()].filter((lock) => lock.isInUse);
+  }
+
+  /** What is remembered about a lock belongs to its name: it is not lost when the cached lock is evicted. */
+  openProtocol(names: LockNames): LockProtocol {
+    const detached = this.#detached.get(names.lock);
+    this.#detached.delete(names.lock);
+    return detached ?? this.#protocols.open(names);
+  }
+
+  /** Removes the locks that are not in use and were not used for more than `age` ms. */
+  expireUnusedOlderThan(age: number): void {
+    const now = clock.now();
+    for (const lock of this.#locks.values()) {
+      if (!lock.isInUse && now - lock.usedAt > age) this.#evict(lock);
+    }
+  }
+
+  /** Makes it the most recently used one, and makes room for it where it is new. */
+  add(lock: RedisLock): RedisLock {
+    if (this.#locks.has(lock.key)) {
+      this.#byUse.remove(lock);
+    } else {
+      this.#makeRoom(lock.key);
+      this.#locks.set(lock.key, lock);
+      lock.evicted = false;
+    }
+    this.#byUse.append(lock);
+    lock.usedAt = clock.now();
+    return lock;
+  }
+
+  #makeRoom(key: string): void {
+    if (this.#locks.size < this.#capacity) return;
+    const { last } = this.#byUse;
+    for (const lock of this.#byUse) {
+      if (!lock.isInUse) {
+        this.#evict(lock);
+        return;
+      }
+      // What is in use is recently used: then the next search does not have to pass it again.
+      this.#byUse.remove(lock);
+      this.#byUse.append(lock);
+      if (lock === last) break;
+    }
+    throw new CannotAcquireLockError(
+      `Lock "${key}" cannot be cached: all ${this.#capacity} locks of registry "${this.#registryKey}" are in use (cacheCapacity ${this.#capacity})`,
+      key,
+    );
+  }
+
+  #evict(lock: RedisLock): void {
+    this.#locks.delete(lock.key);
+    this.#byUse.remove(lock);
+    lock.evicted = true;
+    const { name, protocol } = lock.detachProtocol();
+    if (!protocol?.isActive) return;
+    this.#detached.set(name, protocol);
+    if (this.#detached.size < this.#sweepDetachedAt) return;
+    for (const [name, { isActive }] of this.#detached) if (!isActive) this.#detached.delete(name);
+    this.#sweepDetachedAt = 2 * this.#detached.size + 16;
+  }
+}

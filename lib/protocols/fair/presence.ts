@@ -1,0 +1,174 @@
+import type { Availability } from '../../acquire/availability';
+import { clock } from '../../internal/clock';
+import { isFinal } from '../../redis/failure';
+import type { LockNames } from '../../redis/names';
+import type { Subscriber } from '../../redis/subscriber';
+import type { Subscription } from '../../redis/subscription';
+import { CLAIM_WINDOW, type NotifiedBy } from './fair-scripts';
+import type { Polled, Poller } from './poller';
+import type { QueueFormat, QueueReply } from './queue-format';
+import { processOf, type Ticket } from './ticket';
+import type { Waiters } from './waiters';
+
+/** At most this many tickets go into one poll. */
+const LARGEST_POLL = 500;
+
+/** ms for which a process that let a grant run out polls instead of relying on messages. */
+const POLLS_AFTER_LAPSE = 10_000;
+
+/** ms; the shortest interval between two polls. */
+const LEAST_INTERVAL = 10;
+
+/** What the fair locks of a registry share. Durations in ms. */
+export interface FairServices {
+  readonly format: QueueFormat;
+  readonly subscriber: Subscriber;
+  readonly poller: Poller;
+  /** The longest time between two polls while messages reach this process. */
+  readonly pollInterval: number;
+  /** The same while they do not. */
+  readonly idleBetweenTries: number;
+  readonly commandTimeout: number;
+  readonly unavailableAfter: number;
+  readonly onNotificationRefused: () => void;
+}
+
+/** What presence tells the protocol of its lock. */
+export interface PresenceListener {
+  /** A message on one of the channels. */
+  onMessage(message: string): void;
+  /** The reply of a poll. */
+  onReply(reply: QueueReply): void;
+}
+
+/**
+ * How the waiters of this process are present in the queue of one lock: they listen for messages, and poll. A poll
+ * prolongs the life of their tickets. It finds a grant whose message was lost, a lock whose holder died or whose key was
+ * deleted, and an unreachable Redis.
+ */
+export class Presence implements Polled {
+  readonly #names: LockNames;
+  readonly #services: FairServices;
+  readonly #waiters: Waiters;
+  readonly #availability: Availability;
+  readonly #listener: PresenceListener;
+  #subscription: Subscription | undefined;
+  #hasJoined = false;
+  #isPolling = false;
+  #isToPollAgain = false;
+  #pollsUntil = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    names: LockNames,
+    services: FairServices,
+    waiters: Waiters,
+    availability: Availability,
+    listener: PresenceListener,
+  ) {
+    this.#names = names;
+    this.#services = services;
+    this.#waiters = waiters;
+    this.#availability = availability;
+    this.#listener = listener;
+  }
+
+  get isActive(): boolean {
+    return this.#isPolling || this.isSubscribed;
+  }
+
+  get isSubscribed(): boolean {
+    return this.#subscription !== undefined && !this.#subscription.isOver;
+  }
+
+  get notifiedBy(): NotifiedBy {
+    return this.#subscription?.isOpen && clock.now() >= this.#pollsUntil ? 'message' : 'poll';
+  }
+
+  /** Listens while there are waiters. Whenever a message may have been missed, it polls. */
+  listen(): void {
+    const id = this.#waiters.anyId;
+    if (id === undefined) return;
+    if (!this.isSubscribed) {
+      this.#hasJoined = false;
+      const onMessage = (message: string): void => this.#listener.onMessage(message);
+      this.#subscription = this.#services.subscriber.subscribe(this.#channels(id), onMessage);
+      this.#subscription?.onWake(() => this.poll());
+    }
+    if (this.#hasJoined || this.#subscription === undefined) return;
+    this.#subscription.join();
+    this.#hasJoined = true;
+  }
+
+  /** Waiters have left: the last one ends the polls, and the subscription a moment later. */
+  leave(): void {
+    if (this.#waiters.size > 0) return;
+    this.#services.poller.cancel(this);
+    if (this.#hasJoined) this.#subscription?.leave();
+    this.#hasJoined = false;
+  }
+
+  /** The lock's key lives for `life` ms: the next poll comes when it ends, or after the longest interval. */
+  schedulePoll(life: number): void {
+    if (this.#waiters.size === 0) return;
+    const { idleBetweenTries, poller, pollInterval } = this.#services;
+    const longest = this.notifiedBy === 'message' ? pollInterval : Math.min(idleBetweenTries, CLAIM_WINDOW / 3);
+    poller.schedule(this, clock.now() + Math.max(LEAST_INTERVAL, Math.min(life + 1, longest)));
+  }
+
+  /** Polls now, or once more after the poll in flight: that one may have been sent too early. */
+  poll(): void {
+    if (this.#isPolling) this.#isToPollAgain = true;
+    else if (this.#waiters.size > 0) void this.#poll();
+  }
+
+  async #poll(): Promise<void> {
+    this.#isPolling = true;
+    do {
+      this.#isToPollAgain = false;
+      this.listen();
+      const { waiting } = this.#waiters;
+      for (let from = 0; from < waiting.length; from += LARGEST_POLL) {
+        await this.#pollFor(waiting.slice(from, from + LARGEST_POLL));
+      }
+    } while (this.#isToPollAgain && this.#waiters.size > 0);
+    this.#isPolling = false;
+  }
+
+  async #pollFor(tickets: readonly Ticket[]): Promise<void> {
+    const [first] = tickets;
+    if (first === undefined) return;
+    const { format, commandTimeout } = this.#services;
+    this.#availability.asked(clock.now());
+    try {
+      const reply = await format.pollFor(this.#names, processOf(first.id), this.notifiedBy, tickets, commandTimeout);
+      this.#availability.answered();
+      if (reply.hasLapsed) this.#pollsUntil = clock.now() + POLLS_AFTER_LAPSE;
+      this.#listener.onReply(reply);
+      // A ticket that is not in the queue is entered again by an attempt, which is followed up.
+      for (const position of reply.missing) {
+        const ticket = tickets[position];
+        if (ticket !== undefined && ticket.offered === undefined) ticket.retry();
+      }
+    } catch (error) {
+      this.#pollFailed(error, tickets);
+    }
+  }
+
+  /** Attempts show what is wrong: of all waiters where it will not pass, else of those for which Redis is silent too long. */
+  #pollFailed(error: unknown, tickets: readonly Ticket[]): void {
+    const now = clock.now();
+    this.#availability.failed(error);
+    for (const ticket of tickets) {
+      const isSilent = this.#availability.silence(ticket.sentAt, now) >= this.#services.unavailableAfter;
+      if (isFinal(error) || isSilent) ticket.retry();
+    }
+    this.schedulePoll(this.#services.idleBetweenTries);
+  }
+
+  /** On a cluster, the other lock types and Spring publish a release on a channel that is not sharded: only polls find it. */
+  #channels(id: string): string[] {
+    const { format } = this.#services;
+    const grants = format.grants(this.#names, processOf(id));
+    return format.countsListeners ? [grants, ...format.channels(this.#names)] : [grants];
+  }
+}
