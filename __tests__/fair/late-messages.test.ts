@@ -4,8 +4,8 @@ import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createProxiedRegistry } from '../support/proxied-registry';
 import { type TestClient, uniqueKey } from '../support/redis';
 import { untilQuiet } from '../support/server-load';
-import { until } from '../support/until';
 import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
 
 const KEY = 'key';
 
@@ -70,8 +70,10 @@ describePrivate('A fair lock whose grant messages arrive late', () => {
     await untilQuiet(admin);
     await until(() => lease.remaining < 600);
     slow.messages.replies.delay = 1_000;
+    slow.commands.requests.hold = true; // nor does a poll find it
     await lease.unlock();
     const held = await next;
+    slow.commands.requests.hold = false;
     // The first message arrives shortly after the second grant, and the second one much later.
     await sleep(400);
     await held.unlock();
