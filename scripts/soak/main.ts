@@ -73,4 +73,5 @@ async function main(): Promise<void> {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
-void main();
+// A connection of a proxy that could not be reset stays open, and would keep this process alive.
+void main().finally(() => process.stdout.write('', () => process.exit()));

@@ -79,10 +79,10 @@ class TypeSoak {
 
   async run(): Promise<SoakResult> {
     for (const ms of this.#options.rounds) {
-      this.#judgeRound(await this.#round(ms));
+      this.#judgeRound(await failureAsViolation(this.#round(ms)));
       if (this.#judge.violations.length > 0) break;
     }
-    if (this.#judge.violations.length === 0) this.#judgeRound(await this.#finish());
+    if (this.#judge.violations.length === 0) this.#judgeRound(await failureAsViolation(this.#finish()));
     const { acquisitions, killed, inCalm, rounds, outcomes } = this.#tally;
     const { type } = this.#options;
     const { violations } = this.#judge;
@@ -97,14 +97,10 @@ class TypeSoak {
       clock: this.#clock,
       deadPlacesBlock: this.#options.type === 'redisson-fair',
     };
-    try {
-      const { violations, inCalm } = await runRound(services, ms);
-      this.#tally.rounds++;
-      this.#tally.inCalm += inCalm;
-      return violations;
-    } catch (error) {
-      return [{ kind: 'a worker fails', text: String(error), at: sharedNow() }];
-    }
+    const { violations, inCalm } = await runRound(services, ms);
+    this.#tally.rounds++;
+    this.#tally.inCalm += inCalm;
+    return violations;
   }
 
   /** Every worker closes its registry and its client, and then has to end by itself. */
@@ -125,6 +121,11 @@ class TypeSoak {
     for (const records of processes) this.#tally.count(records);
     this.#judge.round(processes, violations);
   }
+}
+
+/** A worker that died or does not answer any more. */
+async function failureAsViolation(found: Promise<readonly Violation[]>): Promise<readonly Violation[]> {
+  return found.catch((error: unknown) => [{ kind: 'a worker fails', text: String(error), at: sharedNow() }]);
 }
 
 async function connect({ address }: RedisServer): Promise<AdminClient> {

@@ -48,7 +48,7 @@ export class WorkerProcess {
   async ask<Asked extends Exclude<Command, { readonly do: 'block' }>>(command: Asked): Promise<AnswerTo<Asked['do']>> {
     this.#answer = undefined;
     this.#child.send(command);
-    return this.#answerTo(command.do);
+    return this.#answerTo<Asked['do']>(command.do);
   }
 
   block(ms: number): void {
@@ -73,18 +73,25 @@ export class WorkerProcess {
 
   /** How it ended after `finish`; `undefined`: it did not end by itself. */
   async end(): Promise<string | undefined> {
-    const hasEnded = () => this.#child.exitCode !== null || this.#child.signalCode !== null;
-    if (await holdsWithin(this.#clock, ENDING, hasEnded)) {
-      return this.#child.signalCode ?? `exit code ${this.#child.exitCode}`;
-    }
+    if (await holdsWithin(this.#clock, ENDING, () => this.#hasEnded)) return this.#howItEnded;
     await this.kill();
     return undefined;
   }
 
+  get #hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
+  get #howItEnded(): string {
+    return this.#child.signalCode ?? `exit code ${this.#child.exitCode}`;
+  }
+
   async #answerTo<Done extends Answer['done']>(done: Done): Promise<AnswerTo<Done>> {
     const isAnswered = await holdsWithin(this.#clock, ANSWERING, () => {
-      if (this.#child.exitCode !== null) throw new Error(`${this.settings.name} ended with ${this.#child.exitCode}`);
-      return this.#answer?.done === done;
+      if (this.#answer?.done === done) return true;
+      if (this.#hasEnded)
+        throw new Error(`${this.settings.name} ended with ${this.#howItEnded} before it did "${done}"`);
+      return false;
     });
     if (!isAnswered) throw new Error(`${this.settings.name} did not answer to "${done}" within ${ANSWERING} ms`);
     return this.#answer as AnswerTo<Done>;
