@@ -1,11 +1,19 @@
 import { sharedNow } from './awake-clock';
-import { type AdminClient, belongsTo, type Entry, readContent } from './redis-content';
+import { type AdminClient, belongsTo, type Entry, keyOf, readContent } from './redis-content';
 import { LONG_TTL } from './settings';
 
 /** ms that what a dead process left may stay: its lease, and the life of its place in a queue on top. */
 const EXCUSED = LONG_TTL + 20_000;
 /** ms after a kill at which is looked: what a connection still carried is executed by then. */
 const LOOKS = [20, 300, 1_500];
+
+/** What nobody holds or waits for, and nothing excuses. */
+export interface Leftover {
+  readonly text: string;
+  readonly key?: string;
+  /** When it was written, if its ttl was a long one, on the clock that all processes of the machine share. */
+  readonly since?: number;
+}
 
 /**
  * What is in Redis though nobody holds it and nobody waits. Excused is only what a killed process, or a `close` that
@@ -31,18 +39,11 @@ export class Leftovers {
     }
   }
 
-  /** What nobody can excuse, in words. */
-  async find(): Promise<string[]> {
+  async find(): Promise<Leftover[]> {
     const { entries, endless } = await readContent(this.#admin);
     return [
-      ...endless.map((name) => `"${name}" has no expiry`),
-      ...entries
-        .filter((entry) => !this.#isExcused(entry))
-        .map(({ name, owner, isLock, ttl }) =>
-          isLock
-            ? `"${name}" is held by ${owner} for another ${ttl} ms, and nobody has that lease`
-            : `"${name}" has ${owner}, and nobody waits`,
-        ),
+      ...endless.map((name) => ({ text: `"${name}" has no expiry` })),
+      ...entries.filter((entry) => !this.#isExcused(entry)).map(describe),
     ];
   }
 
@@ -56,6 +57,12 @@ export class Leftovers {
   #isExcused(entry: Entry): boolean {
     return sharedNow() + (entry.isLock ? entry.ttl : 0) < (this.#excused.get(idOf(entry)) ?? 0);
   }
+}
+
+function describe({ name, owner, isLock, ttl }: Entry): Leftover {
+  if (!isLock) return { text: `"${name}" has ${owner}, and nobody waits` };
+  const text = `"${name}" is held by ${owner} for another ${ttl} ms, and nobody has that lease`;
+  return { text, key: keyOf(name), since: sharedNow() + ttl - LONG_TTL };
 }
 
 function idOf({ name, owner }: Entry): string {

@@ -50,6 +50,11 @@ function isLockName(name: string): boolean {
   return name.startsWith(`${REGISTRY_KEY}:`) && !name.includes('{');
 }
 
+/** The key of the application whose lock has this name. */
+export function keyOf(name: string): string {
+  return name.slice(REGISTRY_KEY.length + 1);
+}
+
 /** Whether the key belongs to this lock: its name as it is, or wrapped in braces. */
 export function belongsTo(name: string, key: string): boolean {
   const lock = `${REGISTRY_KEY}:${key}`;

@@ -1,7 +1,7 @@
 import { type AwakeClock, holdsWithin, sharedNow } from './awake-clock';
 import type { FaultLanes } from './faults/fault-lanes';
 import type { Violation } from './judge/exclusion';
-import type { Leftovers } from './leftovers';
+import type { Leftover, Leftovers } from './leftovers';
 import { healthy } from './network';
 import { KEYS } from './settings';
 import type { WorkerSlot } from './worker-slot';
@@ -39,13 +39,16 @@ export async function runRound(services: RoundServices, ms: number): Promise<Rou
 }
 
 export async function leftoversAfter(leftovers: Leftovers, clock: AwakeClock): Promise<Violation[]> {
-  let found: string[] = [];
+  let found: Leftover[] = [];
   const isClean = async () => {
     found = await leftovers.find();
     return found.length === 0;
   };
   if (await holdsWithin(clock, CLEANING, isClean)) return [];
-  return found.map((text) => ({ kind: 'left in Redis', text, at: sharedNow() }));
+  return found.map(({ text, key, since }) => {
+    const at = since ?? sharedNow();
+    return { kind: 'left in Redis', text, at, ...(key === undefined ? {} : { key }) };
+  });
 }
 
 async function progress({ slots, leftovers, deadPlacesBlock }: RoundServices): Promise<RoundResult> {

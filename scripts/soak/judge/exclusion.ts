@@ -34,7 +34,7 @@ function overlaps(leases: readonly JudgedLease[]): Violation[] {
     .sort((a, b) => a.from - b.from);
   const violations: Violation[] = [];
   let longest: (typeof spans)[number] | undefined;
-  let promised: JudgedLease | undefined;
+  let promised: (typeof spans)[number] | undefined;
   for (const span of spans) {
     const { lease } = span;
     const about = (other: JudgedLease) => ({ at: span.from, key: lease.key, calls: [other.call, lease.call] });
@@ -42,13 +42,13 @@ function overlaps(leases: readonly JudgedLease[]): Violation[] {
       const together = Math.min(longest.to, span.to) - span.from;
       const text = `${longest.lease.call} and ${lease.call} both read that they hold "${lease.key}", for ${together.toFixed(2)} ms`;
       violations.push({ kind: 'two holders', text, ...about(longest.lease) });
-    } else if (promised !== undefined && promised !== lease && promised.promisedUntil > span.from) {
+    } else if (promised !== undefined && promised.lease !== lease && promised.promisedUntil > span.from) {
       const early = (promised.promisedUntil - span.from).toFixed(2);
-      const text = `${lease.call} got "${lease.key}" ${early} ms before the time that ${promised.call} was promised`;
-      violations.push({ kind: 'promise broken', text, ...about(promised) });
+      const text = `${lease.call} got "${lease.key}" ${early} ms before the time that ${promised.lease.call} was promised`;
+      violations.push({ kind: 'promise broken', text, ...about(promised.lease) });
     }
     if (longest === undefined || span.to > longest.to) longest = span;
-    if (promised === undefined || lease.promisedUntil > promised.promisedUntil) promised = lease;
+    if (promised === undefined || span.promisedUntil > promised.promisedUntil) promised = span;
   }
   return violations;
 }

@@ -2,7 +2,7 @@ import type { FaultJournal } from '../faults/fault-journal';
 import type { WorkerRecord } from '../records';
 import { accountOf } from './account';
 import { exclusionViolations, type Violation } from './exclusion';
-import { type JudgedLease, leasesOf } from './leases';
+import { type JudgedLease, leasesOf, promisedUntil } from './leases';
 import { TokenJudge } from './tokens';
 
 /** Violations of one kind of which an account is given; the others of a round only repeat it. */
@@ -43,8 +43,7 @@ export class Judge {
         count > ACCOUNTS ? `${kind}: ${text}` : accountOf(violation, records, this.#journal.entries, this.#startedAt);
       this.violations.push({ ...violation, account });
     }
-    const last = Math.max(0, ...leases.map(({ promisedUntil }) => promisedUntil));
     const now = Math.max(0, ...records.map((record) => ('at' in record ? record.at : 0)));
-    this.#promised = last > now ? [...this.#promised, ...leases].filter((lease) => lease.promisedUntil > now) : [];
+    this.#promised = [...this.#promised, ...leases].filter((lease) => promisedUntil(lease) > now);
   }
 }

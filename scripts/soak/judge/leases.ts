@@ -4,6 +4,8 @@ import type { Sample, WorkerRecord } from '../records';
 export interface Span {
   readonly from: number;
   to: number;
+  /** Until when `remaining` promised the last time that it would be valid, unless the process gave it up earlier. */
+  promisedUntil: number;
 }
 
 /** What one process could believe of one lease. */
@@ -14,10 +16,8 @@ export interface JudgedLease {
   readonly token: number | undefined;
   /** It was valid throughout each of them; in between it read that it was not, or not confirmed. */
   readonly valid: Span[];
-  /** Until when `remaining` promised it would be valid, unless the process itself gave it up earlier. */
-  promisedUntil: number;
-  /** The process stopped relying on it at this time. */
-  givenUpAt: number;
+  /** What it read last. */
+  isValid: boolean;
   loss: { readonly reason: string; readonly at: number; readonly early: number } | undefined;
 }
 
@@ -30,38 +30,55 @@ export function leasesOf(records: readonly WorkerRecord[]): JudgedLease[] {
     if (record.event === 'granted') {
       const { key, what } = calls.get(record.call) ?? { key: '?', what: '?' };
       const { call, token, sample } = record;
-      const lease = { call, key, what, token, valid: [], promisedUntil: 0, givenUpAt: Infinity, loss: undefined };
+      const lease = {
+        call,
+        key,
+        what,
+        token,
+        valid: [],
+        isValid: false,
+        promisedUntil: 0,
+
+        loss: undefined,
+      };
       leases.set(call, lease);
       observe(lease, sample);
     }
     const lease = 'call' in record ? leases.get(record.call) : undefined;
     if (lease === undefined) continue;
     if (record.event === 'seen' || record.event === 'unlocking') observe(lease, record.sample);
-    if (record.event === 'unlocking') giveUp(lease, record.sample.from);
+    if (record.event === 'unlocking') withdraw(lease, record.sample.from);
     if (record.event === 'lost') lose(lease, record.reason, record.at);
   }
   return [...leases.values()];
 }
 
+/** The end of what the process was promised last. */
+export function promisedUntil(lease: JudgedLease): number {
+  return lease.valid.at(-1)?.promisedUntil ?? 0;
+}
+
 function observe(lease: JudgedLease, { from, to, remaining }: Sample): void {
-  const open = lease.valid.at(-1);
-  if (remaining <= 0) {
-    lease.promisedUntil = Math.min(lease.promisedUntil, from);
-    return;
+  const wasValid = lease.isValid;
+  lease.isValid = remaining > 0;
+  if (!lease.isValid) return withdraw(lease, from);
+  const last = lease.valid.at(-1);
+  if (wasValid && last !== undefined) {
+    last.to = Math.max(last.to, from);
+    last.promisedUntil = from + remaining;
+  } else {
+    lease.valid.push({ from: to, to, promisedUntil: from + remaining });
   }
-  // Not open any more when it has read in between that it is not valid.
-  if (open !== undefined && lease.promisedUntil > open.to) open.to = Math.max(open.to, from);
-  else lease.valid.push({ from: to, to });
-  lease.promisedUntil = from + remaining;
 }
 
 function lose(lease: JudgedLease, reason: string, at: number): void {
   // Its promise may have ended already: that is the ordinary end of a lease that is not renewed in time.
-  lease.loss = { reason, at, early: Math.min(lease.promisedUntil, lease.givenUpAt) - at };
-  giveUp(lease, at);
+  lease.loss = { reason, at, early: promisedUntil(lease) - at };
+  withdraw(lease, at);
 }
 
-function giveUp(lease: JudgedLease, at: number): void {
-  lease.givenUpAt = Math.min(lease.givenUpAt, at);
-  lease.promisedUntil = Math.min(lease.promisedUntil, lease.givenUpAt);
+/** From now on the process does not rely on it. */
+function withdraw(lease: JudgedLease, at: number): void {
+  const last = lease.valid.at(-1);
+  if (last !== undefined) last.promisedUntil = Math.min(last.promisedUntil, at);
 }

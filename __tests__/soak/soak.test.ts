@@ -1,0 +1,75 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { beforeAll, expect, it } from '@jest/globals';
+import { SERVER_FAULTS } from '../../scripts/soak/faults/server-faults';
+import { WORKER_FAULTS } from '../../scripts/soak/faults/worker-faults';
+import type { SoakResult } from '../../scripts/soak/results';
+import { SOAK_TYPES } from '../../scripts/soak/settings';
+import { describePrivate } from '../support/private-redis';
+
+/** ms; the run takes some 20 s, on a machine with nothing else to do. */
+const LIMIT = 170_000;
+const SOAK = join(__dirname, '../../scripts/soak/main.ts');
+
+interface Run {
+  readonly exitCode: number;
+  readonly log: string;
+  readonly results: readonly SoakResult[];
+}
+
+function soak(...args: string[]): Promise<Run> {
+  return new Promise((resolve, reject) => {
+    const command = ['-r', require.resolve('esbuild-register'), SOAK, '--json', ...args];
+    execFile(process.execPath, command, { timeout: LIMIT, maxBuffer: 2 ** 26 }, (error, stdout, log) => {
+      const exitCode = error === null ? 0 : Number(error.code);
+      if (stdout === '') reject(new Error(`The soak ended with ${exitCode}: ${log}`, { cause: error }));
+      else resolve({ exitCode, log, results: (JSON.parse(stdout) as { results: SoakResult[] }).results });
+    });
+  });
+}
+
+describePrivate('A short soak with all lock types', () => {
+  let run: Run;
+
+  beforeAll(async () => {
+    run = await soak('--minutes', '0.2');
+  }, LIMIT);
+
+  it('P1 P2 P3 P5 P8 P10: finds no violation', () => {
+    const found = run.results.flatMap(({ type, violations }) => violations.map(({ account }) => `${type}: ${account}`));
+    expect(found).toEqual([]);
+    expect(run.exitCode).toBe(0);
+  });
+
+  it.each(SOAK_TYPES)('acquires locks of the type %s, under faults and in the calm after them', (type) => {
+    const result = run.results.find((one) => one.type === type);
+    expect(result?.acquisitions).toBeGreaterThan(20);
+    expect(result?.inCalm).toBeGreaterThan(0);
+  });
+
+  it.each([...WORKER_FAULTS, ...SERVER_FAULTS])('inflicts the fault "%s"', (kind) => {
+    expect(run.results.reduce((sum, { faults }) => sum + (faults[kind] ?? 0), 0)).toBeGreaterThan(0);
+  });
+});
+
+describePrivate.each(['owner-reuse', 'release-unchecked'])('A short soak of the wrong build %s', (wrong) => {
+  it(
+    'finds two holders',
+    async () => {
+      const { exitCode, results } = await soak(
+        '--minutes',
+        '0.1',
+        '--type',
+        'fair',
+        '--type',
+        'pub-sub',
+        '--wrong',
+        wrong,
+      );
+      const kinds = results.flatMap(({ violations }) => violations.map(({ kind }) => kind));
+      expect(kinds).toContain('two holders');
+      expect(exitCode).toBe(1);
+    },
+    LIMIT,
+  );
+});
