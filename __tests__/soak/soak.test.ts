@@ -32,7 +32,7 @@ describePrivate('A short soak with all lock types', () => {
   let run: Run;
 
   beforeAll(async () => {
-    run = await soak('--minutes', '0.2');
+    run = await soak('--minutes', '0.15');
   }, LIMIT);
 
   it('P1 P2 P3 P5 P8 P10: finds no violation', () => {

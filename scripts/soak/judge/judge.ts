@@ -43,7 +43,7 @@ export class Judge {
         count > ACCOUNTS ? `${kind}: ${text}` : accountOf(violation, records, this.#journal.entries, this.#startedAt);
       this.violations.push({ ...violation, account });
     }
-    const now = Math.max(0, ...records.map((record) => ('at' in record ? record.at : 0)));
+    const now = records.reduce((last, record) => ('at' in record ? Math.max(last, record.at) : last), 0);
     this.#promised = [...this.#promised, ...leases].filter((lease) => promisedUntil(lease) > now);
   }
 }
