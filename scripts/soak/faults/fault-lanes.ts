@@ -45,7 +45,7 @@ export class FaultLanes {
       return { gap, random: own, bag: new Bag(kinds, own) };
     };
     this.#serverLane = lane(SERVER_GAP, SERVER_FAULTS);
-    // Kills are given out by `inflict`: not so many that what they leave behind hides everything else.
+    // Kills are given out by `inflict`: one in each round, since what it leaves behind is excused and could hide a leak.
     this.#workerLanes = slots.map(() =>
       lane(
         WORKER_GAP,
