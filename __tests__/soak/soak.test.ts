@@ -33,7 +33,7 @@ describePrivate('A short soak with all lock types', () => {
   let run: Run;
 
   beforeAll(async () => {
-    run = await soak('--minutes', '0.15');
+    run = await soak('--minutes', '0.12');
   }, LIMIT);
 
   it('P1 P2 P3 P5 P8 P10: finds no violation', () => {
@@ -57,7 +57,7 @@ describePrivate('A short soak of a wrong build', () => {
   const runs = new Map<string, Run>();
 
   beforeAll(async () => {
-    const args = ['--minutes', '0.1', '--type', 'fair', '--type', 'pub-sub'];
+    const args = ['--minutes', '0.06', '--type', 'fair', '--type', 'pub-sub'];
     await Promise.all(WRONG_BUILDS.map(async (wrong) => runs.set(wrong, await soak(...args, '--wrong', wrong))));
   }, LIMIT);
 
