@@ -7,7 +7,6 @@ import {
   checkOptions,
   count,
   duration,
-  expected,
   nonEmptyString,
   notNegative,
   oneOf,
