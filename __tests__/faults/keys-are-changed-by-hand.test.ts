@@ -5,7 +5,7 @@ import type { TestClient } from '../support/redis';
 import { createRegistry, lossOf, type TestRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
-const TTL = 900;
+const TTL = 1_800;
 const NEXT_RENEWAL = TTL / 3 + 250;
 
 describePrivate('keys are changed by hand', () => {

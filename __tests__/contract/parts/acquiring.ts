@@ -89,7 +89,7 @@ export function acquiring(fixture: LockFixture): void {
     it('can be acquired, renewed and released three times in a row', async () => {
       const lock = fixture.registry().obtain('key');
       for (let life = 0; life < 3; life++) {
-        const lease = await lock.lock({ ttl: 500 });
+        const lease = await lock.lock({ ttl: 2_000 });
         await lease.renew(10_000);
         expect(lease.remaining).toBeGreaterThan(reliable(10_000) - SLACK - machineDelay());
         lease.assertHeld();

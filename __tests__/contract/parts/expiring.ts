@@ -32,8 +32,8 @@ export function expiring(fixture: LockFixture): void {
 
     it('frees the lock in this process too: the next local caller acquires it without an unlock', async () => {
       const lock = fixture.registry().obtain('key');
-      const first = await lock.lock({ ttl: 100 });
-      const second = await lock.lock({ waitTime: 100 + WAIT_LIMIT });
+      const first = await lock.lock({ ttl: 300 });
+      const second = await lock.lock({ waitTime: 300 + WAIT_LIMIT });
       expect(first.remaining).toBe(0);
       expect(lock.isAcquiredInThisProcess).toBe(true);
       await expect(first.unlock()).rejects.toThrow(LockLostError);
@@ -43,7 +43,7 @@ export function expiring(fixture: LockFixture): void {
     });
 
     it('counts down', async () => {
-      const lease = await fixture.registry().obtain('key').lock({ ttl: 100 });
+      const lease = await fixture.registry().obtain('key').lock({ ttl: 300 });
       const seen = [lease.remaining];
       await until(() => {
         const { remaining } = lease;
