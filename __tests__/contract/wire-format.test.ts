@@ -88,7 +88,7 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
     const lock = registry().obtain('order:42');
     expect(await lock.tryLock()).toBeNull();
     const waiting = lock.lock();
-    expect(await registry().obtain('order:42').tryLock({ waitTime: 50 })).toBeNull();
+    expect(await registry().obtain('order:42').tryLock({ waitTime: 400 })).toBeNull();
     await spring.unlink(name); // spin locks of Spring publish nothing
     const lease = await waiting;
     expect(await spring.set(name, 'spring', { PX: 60_000, condition: 'NX' })).toBeNull();
@@ -107,7 +107,7 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
         entered = true;
         return lease;
       });
-    expect(await registry().obtain('order:42').tryLock({ waitTime: 100 })).toBeNull();
+    expect(await registry().obtain('order:42').tryLock({ waitTime: 400 })).toBeNull();
     expect(entered).toBe(false);
     expect(await spring.get(name)).toBe('a user of redis-cli');
     expect(await spring.pTTL(name)).toBe(-1);
@@ -146,7 +146,7 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
 
   it('issues no token for a refused attempt', async () => {
     await registry({ fencing: true }).run('order:42', async ({ fencingToken }) => {
-      expect(await registry({ fencing: true }).obtain('order:42').tryLock({ waitTime: 50 })).toBeNull();
+      expect(await registry({ fencing: true }).obtain('order:42').tryLock({ waitTime: 400 })).toBeNull();
       expect(await spring.get(`{${name}}:fence`)).toBe(String(fencingToken));
     });
   });

@@ -3,6 +3,7 @@ import { createClientPool } from 'redis';
 import { RedisLockRegistry } from '../../lib';
 import { startCluster, type TestCluster } from '../support/cluster';
 import { machineDelay } from '../support/machine-delay';
+import { createPool } from '../support/pool';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
@@ -18,7 +19,7 @@ describePrivate('A fair lock through a pool, which cannot subscribe', () => {
   });
 
   const pool = async () => {
-    const created = createClientPool({ socket: fixture.redis.address }, { minimum: 2, maximum: 4 });
+    const created = createPool({ socket: fixture.redis.address }, { minimum: 2, maximum: 4 });
     created.on('error', () => {});
     await created.connect();
     return created;

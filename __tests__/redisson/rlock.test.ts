@@ -128,7 +128,7 @@ describeReal('The redisson lock, as RLock sees it', () => {
   it('is refused while RLock holds it, and does not change its fields', async () => {
     await java.hSet(key, STRANGER, '2');
     await java.pExpire(key, 60_000);
-    expect(await registry().obtain(key).tryLock({ waitTime: 50 })).toBeNull();
+    expect(await registry().obtain(key).tryLock({ waitTime: 400 })).toBeNull();
     expect(await java.hGetAll(key)).toEqual({ [STRANGER]: '2' });
   });
 
@@ -157,7 +157,7 @@ describeReal('The redisson lock, as RLock sees it', () => {
     await java.set(token, '41');
     await registry({ fencing: true }).run(key, async ({ fencingToken }) => {
       expect(fencingToken).toBe(42);
-      expect(await registry({ fencing: true }).obtain(key).tryLock({ waitTime: 30 })).toBeNull();
+      expect(await registry({ fencing: true }).obtain(key).tryLock({ waitTime: 400 })).toBeNull();
     });
     expect(await java.get(token)).toBe('42');
     expect(await java.pTTL(token)).toBe(-1);
