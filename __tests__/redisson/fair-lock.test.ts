@@ -51,6 +51,12 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
     registries = [];
   });
 
+  it('refuses a name whose queue would be in another hash slot, and says so', () => {
+    key = 'na{me';
+    expect(() => lock()).toThrow(RangeError);
+    expect(() => lock()).toThrow('"na{me"');
+  });
+
   it('queues with the timeout of the waiter before, or the ttl of the key, plus the wait time-out', async () => {
     const holder = await lock().lock({ ttl: 20_000 });
     const first = lock().lock();

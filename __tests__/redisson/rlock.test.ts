@@ -162,6 +162,7 @@ describeReal('The redisson lock, as RLock sees it', () => {
     expect(await java.get(token)).toBe('42');
     expect(await java.pTTL(token)).toBe(-1);
     expect(() => registry({ fencing: true }).obtain('na{me')).toThrow(RangeError);
+    expect(() => registry({ fencing: true, lockType: 'redisson-fair' }).obtain('na{me')).toThrow(RangeError);
     expect(() => registry().obtain('na{me')).not.toThrow();
   });
 });
