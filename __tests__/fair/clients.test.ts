@@ -158,7 +158,7 @@ describePrivate('A fair lock through a cluster', () => {
     const [a, b] = registries;
     const lease = await a?.registry.obtain('cut').lock();
     const waiting = b?.registry.obtain('cut').lock();
-    await until(async () => (await clients[0].hVals(`{${name}}:tickets`)).some((entry) => entry.endsWith(':m')));
+    await until(async () => (await clients[0].hVals(`{${name}}:tickets`)).some((entry) => entry.endsWith(':message')));
     const kill = Promise.all(
       clients[0].masters.map(async (master) => {
         const node = await clients[0].nodeClient(master);
