@@ -17,6 +17,7 @@ export const SLACK = 500;
 export interface ProxiedProcess {
   readonly registry: RedisLockRegistry;
   readonly client: TestClient;
+  readonly subscriber: TestClient;
   readonly commands: FaultyProxy;
   readonly messages: FaultyProxy;
 }
@@ -71,6 +72,7 @@ export class FairFixture {
     return {
       registry: this.on(client, { ...options, subscriber }),
       client,
+      subscriber,
       commands,
       messages,
     };
