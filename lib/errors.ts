@@ -1,4 +1,4 @@
-import type { LockLostReason } from './lock-registry';
+import type { LockLostReason } from './distributed-lock';
 
 /** The codes of the errors. */
 export type LockErrorCode =

@@ -1,3 +1,4 @@
+export type { DistributedLock, Lease, LockLostReason, LockOptions } from './distributed-lock';
 export {
   CannotAcquireLockError,
   LockError,
@@ -8,7 +9,7 @@ export {
   NotLockOwnerError,
   RegistryClosedError,
 } from './errors';
-export { type DistributedLock, type Lease, type LockLostReason, type LockOptions, LockRegistry } from './lock-registry';
+export { LockRegistry } from './lock-registry';
 export type { RedisLockRegistryOptions, SegmentedLockOptions } from './options';
 export type { LockType } from './protocols/lock-types';
 export type { ShardedSubscriptionMode } from './protocols/protocol';

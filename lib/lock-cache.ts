@@ -89,9 +89,9 @@ export class LockCache {
     this.#locks.delete(lock.key);
     this.#byUse.remove(lock);
     lock.evicted = true;
-    const { name, protocol } = lock.detachProtocol();
+    const protocol = lock.detachProtocol();
     if (!protocol?.isActive) return;
-    this.#detached.set(name, protocol);
+    this.#detached.set(lock.names.lock, protocol);
     if (this.#detached.size < this.#sweepDetachedAt) return;
     for (const [name, { isActive }] of this.#detached) if (!isActive) this.#detached.delete(name);
     this.#sweepDetachedAt = 2 * this.#detached.size + 16;

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Attempts } from './acquire/attempts';
 import type { Wait } from './acquire/wait';
 import { NotLockOwnerError, RegistryClosedError } from './errors';
 import { captureContext } from './internal/background';
@@ -15,7 +16,7 @@ import { describeWrongClient, isRedisClient, type RedisClient } from './redis/cl
 import { hashTag } from './redis/names';
 import { Redis } from './redis/redis';
 import { type LockServices, RedisLock } from './redis-lock';
-import { SegmentedLock } from './segmented/segmented-lock';
+import type { SegmentedLock } from './segmented/segmented-lock';
 import { registrySettings } from './settings';
 import { type LockWarning, warn } from './warnings';
 
@@ -30,6 +31,9 @@ const CLEANING_AT_LEAST = 500;
  *
  * Make one for each process and `registryKey`, and inject it. The client stays the caller's: it is neither closed
  * nor changed, and it must be connected, or be about to be, when locks are taken.
+ * @example
+ * const registry = new RedisLockRegistry(client, { registryKey: 'orders', lockType: 'pub-sub' });
+ * await registry.run('order:42', () => ship(order));
  */
 export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
   readonly #services: LockServices;
@@ -58,6 +62,7 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
     this.#services = {
       settings,
       redis,
+      attempts: new Attempts(settings, redis.monitor),
       watchdog,
       orphans: new Orphans(redis, settings.commandTimeout),
       nextTicket: () => `${this.#clientId}:${++this.#sequence}`,
@@ -73,7 +78,9 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
 
   /**
    * The lock of this key: the same object for the same key, as long as it is cached.
-   * Throws `CannotAcquireLockError` when the cache is full of locks that are in use.
+   * @throws TypeError for a key that is no string, is empty, or is not well-formed UTF-16.
+   * @throws RangeError for a key that has no name in Redis with the registry's lock type.
+   * @throws CannotAcquireLockError when the cache is full of locks that are in use.
    */
   obtain(key: string): RedisLock {
     return this.#cache.add(this.#cache.get(nonEmptyString('key', key)) ?? new RedisLock(key, this.#services));
@@ -81,15 +88,15 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
 
   /**
    * The lock of a resource that is split into segments, so that several callers work on it at a time.
-   * Throws `TypeError` or `RangeError` when the key or an option is bad.
+   * @throws TypeError or RangeError when the key or an option is not valid.
    */
-  segmented(key: string, options: SegmentedLockOptions): SegmentedLock {
+  override segmented(key: string, options: SegmentedLockOptions): SegmentedLock {
     const { registryKey, onWarning } = this.#services.settings;
     if (hashTag(registryKey) !== undefined) {
       const message = `The hash tag in registryKey "${registryKey}" puts all segments of "${key}" into one slot of a cluster`;
       warn(onWarning, { code: 'SEGMENTS_SHARE_SLOT', message, key });
     }
-    return new SegmentedLock(this, key, options);
+    return super.segmented(key, options);
   }
 
   /** The number of cached locks. */
@@ -99,8 +106,8 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
 
   /**
    * Makes the lease that this process holds on `key` last at least `ttl` ms from now (default: the ttl it was taken
-   * with), and never less than it did. Rejects with `NotLockOwnerError` when this process does not hold it, else as
-   * `Lease.renew` does.
+   * with), and never less than before.
+   * @throws NotLockOwnerError when this process does not hold it; else as `Lease.renew`.
    */
   async renewLock(key: string, ttl?: number): Promise<void> {
     const lock = this.#cache.get(nonEmptyString('key', key));
@@ -116,11 +123,13 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
   }
 
   /**
-   * Rejects the callers that wait (`RegistryClosedError`) and all later ones, and waits for the holders, whose leases
-   * are still renewed, for up to `timeout` ms (default 10 000). What is held even then is renewed no more: its signal
-   * aborts with a `LockLostError` of reason `closed`, and its key expires; it is not deleted under a running task.
+   * Rejects the waiters and all later callers with `RegistryClosedError`. Waits for the holders, whose leases are still
+   * renewed, for up to `timeout` ms. A lease that is still held then is no longer renewed: its signal aborts with a
+   * `LockLostError` of reason `closed`, and its key expires; it is not deleted under a running task. What attempts in
+   * flight left in Redis has been removed when this resolves, as far as Redis answered. A second call waits for the first.
+   * @param options `timeout`: ms; default 10 000
    */
-  async close(options: { timeout?: number | undefined } = {}): Promise<void> {
+  override async close(options: { timeout?: number | undefined } = {}): Promise<void> {
     const { timeout = CLOSE_TIMEOUT } = options;
     this.#closing ??= this.#close(notNegative('timeout', timeout));
     await this.#closing;

@@ -1,11 +1,9 @@
 import { type ContentionServices, LocalContention } from './acquire/local-contention';
 import { Wait } from './acquire/wait';
+import type { DistributedLock, Lease, LockOptions } from './distributed-lock';
 import { LockTimeoutError, NotLockOwnerError } from './errors';
 import { callback } from './internal/validation';
 import { type HeldLease, UnlockOrder } from './lease/unlock-order';
-import type { DistributedLock, Lease, LockOptions } from './lock-registry';
-import type { LockProtocol } from './protocols/protocol';
-import { LockNames } from './redis/names';
 import { Scope } from './scope/scope';
 import { type LockRequest, lockRequest } from './settings';
 
@@ -21,8 +19,7 @@ export interface LockServices extends ContentionServices {
  * The lock of one key. A caller first takes the local turn, so that only one caller of this process contends, and then
  * the lock in Redis. Made by `RedisLockRegistry.obtain`, one for each key.
  */
-export class RedisLock implements DistributedLock {
-  readonly key: string;
+export class RedisLock extends LocalContention implements DistributedLock {
   /** @internal As Linked, among the cached locks, in the order in which they were used. */
   previous: RedisLock | undefined;
   /** @internal */
@@ -33,7 +30,6 @@ export class RedisLock implements DistributedLock {
   evicted = false;
 
   readonly #services: LockServices;
-  readonly #contention: LocalContention;
   /** Runs under it, also those that lost their lease. */
   #runs = 0;
   /** What was taken with `lock` and `tryLock` outside all scopes; `undefined`: nothing. */
@@ -41,14 +37,12 @@ export class RedisLock implements DistributedLock {
 
   /** @internal */
   constructor(key: string, services: LockServices) {
-    this.key = key;
+    super(key, services);
     this.#services = services;
-    const names = new LockNames(services.settings.registryKey, key);
-    this.#contention = new LocalContention(key, names, services, () => this.#leaseOver());
   }
 
   get isAcquiredInThisProcess(): boolean {
-    return (this.#cached().#contention.lease?.remaining ?? 0) > 0;
+    return (this.#cached().lease?.remaining ?? 0) > 0;
   }
 
   async lock(options?: LockOptions): Promise<Lease> {
@@ -89,32 +83,22 @@ export class RedisLock implements DistributedLock {
 
   /** @internal Makes the lease that is held last at least `ttl` ms from now. */
   async renew(ttl?: number): Promise<void> {
-    const { lease } = this.#contention;
+    const { lease } = this;
     if (lease === undefined) throw new NotLockOwnerError(`Lock "${this.key}" is not held in this process`, this.key);
     await lease.renew(ttl);
   }
 
-  /** @internal Held, or waited for. */
-  get isInUse(): boolean {
-    return this.#runs > 0 || this.#contention.isInUse;
-  }
-
-  /** @internal The lock was evicted: its name, and its protocol, which lives on while it is active. */
-  detachProtocol(): { readonly name: string; readonly protocol: LockProtocol | undefined } {
-    return { name: this.#contention.names.lock, protocol: this.#contention.detachProtocol() };
-  }
-
-  /** @internal Resolves when it is not held. */
-  free(): Promise<void> {
-    return this.#contention.free();
+  /** @internal Held, waited for, or the lock of a `run` that has not ended. */
+  override get isInUse(): boolean {
+    return this.#runs > 0 || super.isInUse;
   }
 
   /** @internal Ends the lease that is held, and leaves its key to expire. */
   loseByClose(): void {
-    this.#contention.lease?.lose('closed');
+    this.lease?.lose('closed');
   }
 
-  #leaseOver(): void {
+  protected onLeaseOver(): void {
     this.#unlockOrder?.forgetUnlocked();
     if (this.#unlockOrder?.isEmpty) this.#unlockOrder = undefined;
   }
@@ -140,7 +124,7 @@ export class RedisLock implements DistributedLock {
     const wait = new Wait(lock.key, request.waitTime, request.signal);
     lock.usedAt = wait.startedAt;
     const scope = Scope.holding(lock);
-    return scope === undefined ? lock.#contention.acquire(request, wait) : lock.#reenter(scope, request, wait, isRun);
+    return scope === undefined ? lock.acquire(request, wait) : lock.#reenter(scope, request, wait, isRun);
   }
 
   async #reenter(around: Scope, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
@@ -150,7 +134,7 @@ export class RedisLock implements DistributedLock {
         if (entry.outcome === 'entered') return entry.lease;
         if (entry.outcome === 'timed out') return null;
       }
-      return await this.#contention.acquire(request, wait);
+      return await this.acquire(request, wait);
     } finally {
       wait.end();
     }

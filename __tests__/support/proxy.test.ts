@@ -67,6 +67,20 @@ describeReal('FaultyProxy', () => {
     expect(await direct.get(key)).toBe('1');
   });
 
+  it('delivers late what a client had sent whose connection has gone', async () => {
+    const key = uniqueKey();
+    proxy.requests.delay = 200;
+    const before = proxy.requests.bytes;
+    const gone = expect(client.incr(key)).rejects.toThrow();
+    await until(() => proxy.requests.bytes > before);
+    proxy.requests.delay = 0;
+    proxy.hangUp();
+    await gone;
+    expect(await direct.exists(key)).toBe(0);
+    expect(await client.ping()).toBe('PONG'); // over another connection, and before it
+    await until(async () => (await direct.get(key)) === '1');
+  });
+
   it('swallows everything as a black hole, until a reset', async () => {
     const key = uniqueKey();
     proxy.blackHole = true;

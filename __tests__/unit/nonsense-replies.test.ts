@@ -98,27 +98,28 @@ describe.each(LOCK_TYPES)('A %s lock whose Redis answers with nonsense', (lockTy
 
   it.each(nonsense)('%j: a hand-over to a local caller gives it nothing', async (reply) => {
     const { redis, registry, lease } = await held();
-    let next: Lease | undefined;
-    const waiting = registry
+    let outcome: unknown;
+    registry
       .obtain('42')
       .lock({ waitTime: 1_500 })
-      .then((granted) => {
-        next = granted;
-      });
-    let isSettled = false;
-    const settle = () => {
-      isSettled = true;
-    };
-    waiting.then(settle, settle);
+      .then(
+        (granted) => {
+          outcome = granted;
+        },
+        (error: unknown) => {
+          outcome = error;
+        },
+      );
     redis.reply = reply;
     await lease.unlock().catch(() => undefined);
-    expect(next).toBeUndefined();
     await new Promise((resolve) => setTimeout(resolve, 20));
-    expect(next).toBeUndefined();
+    if (outcome !== undefined) expect(outcome).toMatchObject({ name: 'CannotAcquireLockError' });
+    expect(registry.obtain('42').isAcquiredInThisProcess).toBe(false);
     expect(redis.sent).toBeLessThan(TOO_MANY / 2);
+    // From here on a caller that still waits is served.
     redis.reply = 1;
-    await until(() => isSettled, { within: 3_000 });
-    await waiting;
-    await (next as Lease | undefined)?.unlock();
+    await until(() => outcome !== undefined, { within: 3_000 });
+    if (outcome instanceof Error) expect(outcome).toMatchObject({ name: 'CannotAcquireLockError' });
+    else await (outcome as Lease).unlock();
   });
 });

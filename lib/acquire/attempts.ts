@@ -16,18 +16,14 @@ export interface AttemptSettings {
 }
 
 /**
- * Attempts to acquire one lock in Redis, the waits between them, and what is made of failures. Contention is never an
+ * Attempts to acquire locks in Redis, the waits between them, and what is made of failures. Contention is never an
  * error, and silence is never taken for contention.
  */
 export class Attempts {
-  readonly #key: string;
   readonly #settings: AttemptSettings;
   readonly #monitor: ConnectionMonitor;
-  /** The attempt in flight. */
-  #attempt: Promise<Grant | Refusal> | undefined;
 
-  constructor(key: string, settings: AttemptSettings, monitor: ConnectionMonitor) {
-    this.#key = key;
+  constructor(settings: AttemptSettings, monitor: ConnectionMonitor) {
     this.#settings = settings;
     this.#monitor = monitor;
   }
@@ -51,7 +47,7 @@ export class Attempts {
         outcome = undefined;
         this.#failed(error, protocol, acquisition, wait, attempt);
       } finally {
-        this.#attempt = undefined;
+        availability.attempt = undefined;
       }
       if (outcome?.granted) return outcome;
       wait.throwIfInterrupted();
@@ -84,8 +80,9 @@ export class Attempts {
     availability.asked(sentAt);
     const left = this.#settings.unavailableAfter - availability.silence(wait.startedAt, sentAt);
     if (left <= 0) throw this.#unanswered(protocol, wait);
-    this.#attempt = protocol.attempt(acquisition, Math.min(timeout, left));
-    return this.#attempt;
+    const attempt = protocol.attempt(acquisition, Math.min(timeout, left));
+    availability.attempt = attempt;
+    return attempt;
   }
 
   #assertInTime(outcome: Grant | Refusal, acquisition: Acquisition, attempt: Promise<unknown>): void {
@@ -109,7 +106,7 @@ export class Attempts {
     wait.throwIfInterrupted();
     if (isFinal(error)) {
       protocol.availability.withdrawn(acquisition.sentAt);
-      throw this.#cannotAcquire(messageOf(error), error);
+      throw cannotAcquire(wait.key, messageOf(error), error);
     }
     protocol.availability.failed(error);
   }
@@ -131,7 +128,7 @@ export class Attempts {
    * The attempt in flight counts as its own.
    */
   async assertAnswered(protocol: LockProtocol, wait: Wait): Promise<void> {
-    const attempt = this.#attempt;
+    const { attempt } = protocol.availability;
     const left = wait.isSingleAttempt
       ? Number.POSITIVE_INFINITY
       : FIRST_ATTEMPT_AT_LEAST - (clock.now() - wait.startedAt);
@@ -148,13 +145,13 @@ export class Attempts {
     const { failure } = availability;
     const ms = Math.round(availability.silence(wait.startedAt, clock.now()));
     if (isServerAnswer(failure))
-      return this.#cannotAcquire(`Redis answered for ${ms} ms: ${messageOf(failure)}`, failure);
+      return cannotAcquire(wait.key, `Redis answered for ${ms} ms: ${messageOf(failure)}`, failure);
     const { lastError } = this.#monitor;
     const reason = lastError === undefined ? '' : `; the last error of the client was: ${messageOf(lastError)}`;
-    return this.#cannotAcquire(`Redis has not answered for ${ms} ms${reason}`, failure ?? lastError);
+    return cannotAcquire(wait.key, `Redis has not answered for ${ms} ms${reason}`, failure ?? lastError);
   }
+}
 
-  #cannotAcquire(why: string, cause: unknown): CannotAcquireLockError {
-    return new CannotAcquireLockError(`Lock "${this.#key}" could not be acquired: ${why}`, this.#key, { cause });
-  }
+function cannotAcquire(key: string, why: string, cause: unknown): CannotAcquireLockError {
+  return new CannotAcquireLockError(`Lock "${key}" could not be acquired: ${why}`, key, { cause });
 }

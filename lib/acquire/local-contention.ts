@@ -3,10 +3,10 @@ import { type LeaseKeeper, type LeaseServices, RedisLease } from '../lease/redis
 import type { HandOverResult } from '../lease/release';
 import type { HandOver, LockProtocol } from '../protocols/protocol';
 import { isServerAnswer } from '../redis/failure';
-import type { LockNames } from '../redis/names';
+import { LockNames } from '../redis/names';
 import type { LockRequest, RegistrySettings } from '../settings';
 import { Acquisition } from './acquisition';
-import { Attempts } from './attempts';
+import type { Attempts } from './attempts';
 import { LocalQueue } from './local-queue';
 import { NoTurn, type Turn } from './turn';
 import type { Wait } from './wait';
@@ -14,6 +14,7 @@ import type { Wait } from './wait';
 /** What the locks of a registry share for acquisitions. */
 export interface ContentionServices extends LeaseServices {
   readonly settings: RegistrySettings;
+  readonly attempts: Attempts;
   /** A new ticket: an owner value that was never used before. */
   nextTicket(): string;
   /** The protocol of a lock: the one that is still active for its name, or a new one. */
@@ -27,14 +28,12 @@ export interface ContentionServices extends LeaseServices {
  * The callers of this process that contend for one lock. A caller first takes the local turn, so that only one of them
  * contends in Redis. The holder hands the lock over to the next local caller, where there is one.
  */
-export class LocalContention implements LeaseKeeper {
+export abstract class LocalContention implements LeaseKeeper {
+  readonly key: string;
+  /** @internal */
   readonly names: LockNames;
-  readonly #key: string;
   readonly #services: ContentionServices;
   readonly #queue = new LocalQueue();
-  readonly #attempts: Attempts;
-  /** Called when a lease has ended. */
-  readonly #onLeaseOver: () => void;
   #protocol: LockProtocol | undefined;
   /** Callers between their call and their lease. */
   #callers = 0;
@@ -42,33 +41,35 @@ export class LocalContention implements LeaseKeeper {
   #held: { readonly lease: RedisLease; readonly turn: Turn } | undefined;
   #whenFree: (() => void)[] | undefined;
 
-  /** Throws `RangeError` when there is no way to name in Redis what belongs to the lock. */
-  constructor(key: string, names: LockNames, services: ContentionServices, onLeaseOver: () => void) {
-    this.#key = key;
-    this.names = names;
+  /** @internal Throws `RangeError` when there is no way to name in Redis what belongs to the lock. */
+  constructor(key: string, services: ContentionServices) {
+    this.key = key;
+    this.names = new LockNames(services.settings.registryKey, key);
     this.#services = services;
-    this.#onLeaseOver = onLeaseOver;
-    this.#protocol = services.openProtocol(names);
-    this.#attempts = new Attempts(key, services.settings, services.redis.monitor);
+    this.#protocol = services.openProtocol(this.names);
   }
 
+  /** Called when a lease has ended. */
+  protected abstract onLeaseOver(): void;
+
   /** The lease that is held. */
-  get lease(): RedisLease | undefined {
+  protected get lease(): RedisLease | undefined {
     return this.#held?.lease;
   }
 
+  /** @internal Held, or waited for. */
   get isInUse(): boolean {
     return this.#callers > 0 || this.#held !== undefined;
   }
 
-  /** The lock was evicted: its protocol, which lives on while it is active. */
+  /** @internal The lock was evicted: its protocol, which lives on while it is active. */
   detachProtocol(): LockProtocol | undefined {
     const protocol = this.#protocol;
     this.#protocol = undefined;
     return protocol;
   }
 
-  /** Resolves when the lock is not held. */
+  /** @internal Resolves when the lock is not held. */
   async free(): Promise<void> {
     if (this.#held === undefined) return;
     this.#whenFree ??= [];
@@ -76,7 +77,7 @@ export class LocalContention implements LeaseKeeper {
     await new Promise<void>((resolve) => listeners.push(resolve));
   }
 
-  /** As LeaseKeeper. */
+  /** @internal As LeaseKeeper. */
   handOver(lease: RedisLease, timeout: number): Promise<HandOverResult> | undefined {
     const { next } = this.#queue;
     const held = this.#held;
@@ -84,13 +85,13 @@ export class LocalContention implements LeaseKeeper {
     return this.#handOver(lease, this.#newAcquisition(next.ttl, true), held.turn, timeout);
   }
 
-  /** As LeaseKeeper. */
+  /** @internal As LeaseKeeper. */
   leaseOver(lease: RedisLease): void {
     if (this.#held?.lease === lease) {
       this.#held.turn.release();
       this.#held = undefined;
     }
-    this.#onLeaseOver();
+    this.onLeaseOver();
     for (const resolve of this.#whenFree ?? []) resolve();
     this.#whenFree = undefined;
   }
@@ -104,7 +105,7 @@ export class LocalContention implements LeaseKeeper {
    * Takes the local turn, and then the lock: it came with the turn, or the caller contends for it in Redis. `null`:
    * another holder had the lock until the wait was over.
    */
-  async acquire(request: LockRequest, wait: Wait): Promise<RedisLease | null> {
+  protected async acquire(request: LockRequest, wait: Wait): Promise<RedisLease | null> {
     this.#callers++;
     try {
       this.#services.begin(wait);
@@ -114,7 +115,7 @@ export class LocalContention implements LeaseKeeper {
       let turn = this.#tryEnter(protocol);
       if (turn === undefined && !wait.isSingleAttempt) turn = await this.#queue.enter(wait, request.ttl);
       if (turn !== undefined) return await this.#contend(protocol, turn, request, wait);
-      await this.#attempts.assertAnswered(protocol, wait);
+      await this.#services.attempts.assertAnswered(protocol, wait);
       return null;
     } finally {
       this.#callers--;
@@ -132,14 +133,14 @@ export class LocalContention implements LeaseKeeper {
     try {
       wait.throwIfInterrupted();
       const isInherited = inherited !== undefined && inherited.grant.until > clock.now();
-      const result = isInherited ? inherited.grant : await this.#attempts.acquire(protocol, acquisition, wait);
+      const result = isInherited ? inherited.grant : await this.#services.attempts.acquire(protocol, acquisition, wait);
       isGranted ||= result.granted;
       wait.throwIfInterrupted();
       if (!result.granted) {
         this.#abandon(protocol, acquisition, turn, isGranted);
         return null;
       }
-      const lease = new RedisLease(this.#key, acquisition, result, request.renew, protocol, this.#services, this);
+      const lease = new RedisLease(this.key, acquisition, result, request.renew, protocol, this.#services, this);
       this.#held = { lease, turn };
       return lease;
     } catch (error) {

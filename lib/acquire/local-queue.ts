@@ -17,7 +17,8 @@ interface Waiter extends Linked<Waiter> {
  * asked for once, for the waiter that is first when it is granted. While there are no waiters there is no semaphore.
  */
 export class LocalQueue {
-  readonly #waiters = new LinkedList<Waiter>();
+  /** Made for the first waiter. */
+  #waiters: LinkedList<Waiter> | undefined;
   #semaphore: Semaphore | undefined;
   #isTaken = false;
   #asking = false;
@@ -29,17 +30,17 @@ export class LocalQueue {
 
   /** The next caller, if there is one. */
   get next(): { readonly ttl: number } | undefined {
-    return this.#waiters.first;
+    return this.#waiters?.first;
   }
 
   /** Gives a turn that was not released directly to the next caller. */
   pass(turn: Turn): void {
-    this.#waiters.first?.grant(turn);
+    this.#waiters?.first?.grant(turn);
   }
 
   /** Takes the turn if it is free, synchronously: no other caller can come between the question and the answer. */
   tryEnter(): Turn | undefined {
-    if (this.#isTaken || this.#waiters.first !== undefined) return undefined;
+    if (this.#isTaken || this.next !== undefined) return undefined;
     this.#isTaken = true;
     return new LocalTurn(this);
   }
@@ -48,6 +49,7 @@ export class LocalQueue {
   enter(wait: Wait, ttl: number): Promise<Turn | undefined> {
     return wait.suspend<Turn>(wait.remaining, (grant) => {
       const waiter: Waiter = { ttl, grant, previous: undefined, next: undefined };
+      this.#waiters ??= new LinkedList();
       this.#waiters.append(waiter);
       this.#ask();
       return () => this.#leave(waiter);
@@ -56,12 +58,12 @@ export class LocalQueue {
 
   /** Resolves every waiter with a no-op turn. */
   dismiss(): void {
-    while (this.#waiters.first !== undefined) this.#waiters.first.grant(new NoTurn());
+    while (this.next !== undefined) this.pass(new NoTurn());
   }
 
   /** Called when a turn is released. */
   released(): void {
-    if (this.#waiters.first !== undefined) {
+    if (this.next !== undefined) {
       this.#semaphore?.release();
       return;
     }
@@ -80,17 +82,17 @@ export class LocalQueue {
         this.#asking = false;
         const turn = new LocalTurn(this);
         // All waiters may have left since: then the turn goes back.
-        if (this.#waiters.first === undefined) turn.release();
-        else this.#waiters.first.grant(turn);
-        if (this.#waiters.first !== undefined) this.#ask();
+        if (this.next === undefined) turn.release();
+        else this.pass(turn);
+        if (this.next !== undefined) this.#ask();
       },
       () => undefined, // cancelled by the last waiter that left
     );
   }
 
   #leave(waiter: Waiter): void {
-    this.#waiters.remove(waiter);
-    if (this.#waiters.first !== undefined || !this.#asking) return;
+    this.#waiters?.remove(waiter);
+    if (this.next !== undefined || !this.#asking) return;
     // No waiters are left: else the semaphore would grant a turn that nobody takes, when it is released.
     this.#asking = false;
     this.#semaphore?.cancel();

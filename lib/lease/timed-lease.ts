@@ -1,8 +1,8 @@
 import type { Acquisition } from '../acquire/acquisition';
+import type { LockLostReason } from '../distributed-lock';
 import { CannotAcquireLockError, LockLostError, leaseUnlocked } from '../errors';
 import { clock, drift, wasSuspended } from '../internal/clock';
 import { ttl as checkedTtl } from '../internal/validation';
-import type { LockLostReason } from '../lock-registry';
 import type { Grant, LockProtocol, Ownership, RenewalMode } from '../protocols/protocol';
 import { LossSignal } from './loss-signal';
 import type { Watchdog, WatchedLease } from './watchdog';

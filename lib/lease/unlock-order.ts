@@ -1,4 +1,4 @@
-import type { Lease } from '../lock-registry';
+import type { Lease } from '../distributed-lock';
 
 /** Internal view of a lease. */
 export interface HeldLease extends Lease {

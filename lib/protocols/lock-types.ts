@@ -2,17 +2,16 @@ import type { LockNames } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { Subscriber } from '../redis/subscriber';
 import { warn } from '../warnings';
-import { ContendedProtocol } from './contended-protocol';
+import { type ContendedParts, ContendedProtocol } from './contended-protocol';
 import { FairProtocol } from './fair/fair-protocol';
 import { Poller } from './fair/poller';
 import { QueueFormat } from './fair/queue-format';
 import type { LockFormat } from './format';
 import { LONGEST_SLEEP, Notification } from './notification';
-import { Polling, type Waiting } from './polling';
+import { Polling } from './polling';
 import type { LockProtocol, ProtocolSettings } from './protocol';
 import { RedissonFairProtocol } from './redisson/redisson-fair-protocol';
 import { isShardedFor, RedissonFormat } from './redisson/redisson-format';
-import type { Sharing } from './sharing';
 import { SpringFormat } from './spring/spring-format';
 import { TimeSlice } from './time-slice';
 import { YieldToListeners } from './yield-to-listeners';
@@ -59,47 +58,41 @@ class Parts {
   };
 }
 
-/** A lock that processes contend for: a format, a way of waiting, and a way of sharing with `slice` ms by default. */
-function contended(
-  format: LockFormat,
-  parts: Parts,
-  waiting: (names: LockNames) => Waiting,
-  sharing: (waiting: Waiting) => Sharing,
-  close: () => Promise<void> = async () => {},
-): Protocols {
-  return {
-    open(names) {
-      format.assertNames(names);
-      const own = waiting(names);
-      return new ContendedProtocol(names, format, own, sharing(own), parts.warnNotificationRefused);
-    },
-    close,
-  };
-}
-
-/** Contended, with waiting by polling and sharing by time slices. */
+/** Contended, with waiting by polling and sharing by time slices of `slice` ms by default. */
 function polled(parts: Parts, format: LockFormat, slice: number): Protocols {
   const { idleBetweenTries, handOver = slice } = parts.settings;
   const polling = new Polling(idleBetweenTries);
-  return contended(
+  return contended({
     format,
-    parts,
-    () => polling,
-    () => new TimeSlice(handOver, idleBetweenTries),
-  );
+    waiting: () => polling,
+    sharing: () => new TimeSlice(handOver, idleBetweenTries),
+    onNotificationRefused: parts.warnNotificationRefused,
+  });
 }
 
-/** Contended, with waiting by notification and sharing by yielding to listeners. */
+/** Contended, with waiting by notification and sharing by yielding to listeners after `slice` ms by default. */
 function notified(parts: Parts, format: LockFormat, slice: number): Protocols {
   const { idleBetweenTries, handOver = slice } = parts.settings;
   const subscriber = parts.subscriber(format.isSharded, true);
   return contended(
-    format,
-    parts,
-    (names) => new Notification(names, format, subscriber, idleBetweenTries),
-    (waiting) => new YieldToListeners(handOver, waiting),
+    {
+      format,
+      waiting: (names) => new Notification(names, format, subscriber, idleBetweenTries),
+      sharing: () => new YieldToListeners(handOver),
+      onNotificationRefused: parts.warnNotificationRefused,
+    },
     () => subscriber.close(),
   );
+}
+
+function contended(parts: ContendedParts, close: () => Promise<void> = async () => {}): Protocols {
+  return {
+    open(names) {
+      parts.format.assertNames(names);
+      return new ContendedProtocol(names, parts);
+    },
+    close,
+  };
 }
 
 /** A queue in Redis on Spring's format. */

@@ -1,4 +1,5 @@
 import type { Wait } from '../acquire/wait';
+import type { Waiting } from './polling';
 
 /** How the processes that contend for one lock share it. One object for each lock. */
 export interface Sharing {
@@ -13,7 +14,7 @@ export interface Sharing {
   /** This process released the lock. */
   released(release: OwnRelease): void;
   /** The pause in which a free lock is left to other processes; `undefined`: none. */
-  standBack(wait: Wait): Promise<void> | undefined;
+  standBack(wait: Wait, waiting: Waiting | undefined): Promise<void> | undefined;
   /** Something is remembered that a new object would not know. */
   readonly isActive: boolean;
 }

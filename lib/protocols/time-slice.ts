@@ -10,8 +10,6 @@ import type { OwnRelease, Sharing } from './sharing';
  * slices of 1 s a process was left without a turn now and then; with 400 ms each had 14 % of the turns at least.
  */
 export class TimeSlice implements Sharing {
-  readonly yieldsToListeners = false;
-  readonly isActive = false;
   readonly #slice: number;
   readonly #idleBetweenTries: number;
   #sliceEndsAt = 0;
@@ -21,6 +19,14 @@ export class TimeSlice implements Sharing {
   constructor(slice: number, idleBetweenTries: number) {
     this.#slice = slice;
     this.#idleBetweenTries = idleBetweenTries;
+  }
+
+  get yieldsToListeners(): boolean {
+    return false;
+  }
+
+  get isActive(): boolean {
+    return false;
   }
 
   acquired(sentAt: number): void {

@@ -22,16 +22,17 @@ const MEMORY = 1_000;
  * process whose last release is the oldest tries first.
  */
 export class YieldToListeners implements Sharing {
-  readonly yieldsToListeners = true;
   readonly #slice: number;
-  readonly #waiting: Waiting;
   #sliceEndsAt = 0;
   #release: OwnRelease | undefined;
 
   /** `slice` in ms. */
-  constructor(slice: number, waiting: Waiting) {
+  constructor(slice: number) {
     this.#slice = slice;
-    this.#waiting = waiting;
+  }
+
+  get yieldsToListeners(): boolean {
+    return true;
   }
 
   get isActive(): boolean {
@@ -54,32 +55,32 @@ export class YieldToListeners implements Sharing {
     this.#release = release.others > 0 ? release : undefined;
   }
 
-  standBack(wait: Wait): Promise<void> | undefined {
-    const pause = this.#pause(clock.now());
-    return pause > 0 ? this.#standBack(wait, pause) : undefined;
+  standBack(wait: Wait, waiting: Waiting | undefined): Promise<void> | undefined {
+    const pause = this.#pause(clock.now(), waiting);
+    return pause > 0 ? this.#standBack(wait, waiting, pause) : undefined;
   }
 
-  async #standBack(wait: Wait, first: number): Promise<void> {
+  async #standBack(wait: Wait, waiting: Waiting | undefined, first: number): Promise<void> {
     const endsAt = clock.now() + LONGEST_STAND_BACK;
     let pause = first;
     while (pause > 0 && wait.remaining > 0) {
       const isHint = await wait.suspend<true>(Math.min(pause, wait.remaining / 2), (resume) =>
-        this.#waiting.onRelease(() => resume(true)),
+        waiting?.onRelease(() => resume(true)),
       );
       if (!isHint) return;
       // The pause begins again at each release that is heard of, with one step less.
       const now = clock.now();
-      pause = Math.min(this.#pause(now), endsAt - now);
+      pause = Math.min(this.#pause(now, waiting), endsAt - now);
     }
   }
 
   /** ms for which others go first, from now on: counted from our own release, or the last one that was heard of. */
-  #pause(now: number): number {
+  #pause(now: number, waiting: Waiting | undefined): number {
     const release = this.#lastRelease(now);
     if (release === undefined) return 0;
-    const ahead = release.others + 1 - (this.#waiting.hints - release.hintsBefore);
+    const ahead = release.others + 1 - ((waiting?.hints ?? 0) - release.hintsBefore);
     const step = Math.min(Math.max(LEAST_STEP, release.answeredAt - release.sentAt), LONGEST_STEP);
-    const since = Math.max(release.answeredAt, this.#waiting.hintedAt);
+    const since = Math.max(release.answeredAt, waiting?.hintedAt ?? 0);
     return Math.min(ahead * step, LONGEST_STAND_BACK) - (now - since);
   }
 

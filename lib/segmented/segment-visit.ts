@@ -1,7 +1,7 @@
 import { Wait } from '../acquire/wait';
+import type { DistributedLock, Lease, LockOptions } from '../distributed-lock';
 import { CannotAcquireLockError, LockTimeoutError } from '../errors';
 import { Timer } from '../internal/clock';
-import type { DistributedLock, Lease, LockOptions } from '../lock-registry';
 
 /** ms; an attempt has at least so long to be answered, however little is left of the wait. */
 const ATTEMPT_AT_LEAST = 50;

@@ -1,4 +1,4 @@
-import type { Lease } from '../lock-registry';
+import type { Lease } from '../distributed-lock';
 import { hashTag } from '../redis/names';
 
 declare const brand: unique symbol;

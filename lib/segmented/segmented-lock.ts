@@ -1,5 +1,5 @@
+import type { Lease, LockOptions, LockSource } from '../distributed-lock';
 import { callback, expected, nonEmptyString, number, wholeNumber } from '../internal/validation';
-import type { Lease, LockOptions, LockRegistry } from '../lock-registry';
 import type { SegmentedLockOptions } from '../options';
 import { checkLockOptions, segmentedSettings } from '../settings';
 import {
@@ -28,14 +28,14 @@ export class SegmentedLock {
   readonly key: string;
   /** The keys of the segments' locks, by index. */
   readonly names: readonly string[];
-  readonly #registry: LockRegistry;
+  readonly #registry: LockSource;
   readonly #random: () => number;
   /** By index: in which call, counted from 1, the segment was last tried in vain; 0 when it served since, or never was. */
   readonly #refusedIn: number[];
   #calls = 0;
 
   /** Throws `TypeError` or `RangeError` when the key or an option is bad. */
-  constructor(registry: LockRegistry, key: string, options: SegmentedLockOptions) {
+  constructor(registry: LockSource, key: string, options: SegmentedLockOptions) {
     const { segments, random } = segmentedSettings(options);
     this.key = nonEmptyString('key', key);
     this.names = Array.from({ length: segments }, (_, index) => segmentName(key, index));

@@ -45,7 +45,6 @@ export interface RedissonFairServices {
  * overtake the queue.
  */
 export class RedissonFairProtocol implements LockProtocol {
-  readonly queue = 'local';
   readonly availability = new Availability();
   readonly #names: LockNames;
   readonly #services: RedissonFairServices;
@@ -57,6 +56,10 @@ export class RedissonFairProtocol implements LockProtocol {
   constructor(names: LockNames, services: RedissonFairServices) {
     this.#names = names;
     this.#services = services;
+  }
+
+  get queue(): 'local' {
+    return 'local';
   }
 
   get isActive(): boolean {
