@@ -138,7 +138,7 @@ describePrivate('A fair lock through a cluster', () => {
       ['a', 'b', 'c', 'd', 'e{f}g'].map(async (key) => {
         const { registries, name } = fixture(key);
         const [a, b, c] = registries;
-        const queue = key.includes('{') ? `${name}:queue` : `{${name}}:queue`;
+        const queue = key.includes('{f}') ? `{f}:queue:${name}` : `{${name}}:queue`;
         const order: number[] = [];
         const lease = await a?.registry.obtain(key).lock();
         const waiting: (Promise<unknown> | undefined)[] = [];
@@ -160,7 +160,7 @@ describePrivate('A fair lock through a cluster', () => {
     const [a, b] = registries;
     const lease = await a?.registry.obtain('cut').lock();
     const waiting = b?.registry.obtain('cut').lock();
-    await until(async () => (await clients[0].hVals(`{${name}}:tickets`)).some((entry) => entry.endsWith(':m')));
+    await until(async () => (await clients[0].hVals(`{${name}}:tickets`)).some((entry) => entry.endsWith(':message')));
     const kill = Promise.all(
       clients[0].masters.map(async (master) => {
         const node = await clients[0].nodeClient(master);

@@ -42,7 +42,7 @@ describePrivate('Entering on a message', () => {
     return { lease, waiting: waiting as Promise<Lease> };
   };
 
-  it('needs no reply: the grant is proved by an exchange from before, and the lease lives on the claim', async () => {
+  it('needs no reply: the grant is proved by an exchange from before, and the lease lives on its first renewal', async () => {
     const { lease, waiting } = await longWait();
     waiter.commands.replies.hold = true;
     await lease.unlock();
@@ -55,7 +55,7 @@ describePrivate('Entering on a message', () => {
     await entered.unlock();
   });
 
-  it('is claimed first when the connection is another one than when the clock was read', async () => {
+  it('waits for the first renewal when the connection is another one than when the clock was read', async () => {
     const { lease, waiting } = await longWait();
     const { socketEpoch } = waiter.client;
     waiter.commands.reset();
@@ -129,14 +129,14 @@ describePrivate('Entering on a message', () => {
   };
 
   it.each([0.8 * CLAIM_WINDOW, 1.5 * CLAIM_WINDOW])(
-    'has its claim on the way: a task that blocks the event loop at once for %d ms keeps its lease',
+    'has its renewal on the way: a task that blocks the event loop at once for %d ms keeps its lease',
     async (ms) => {
       await handOverOnce();
       await blockedFor(ms);
     },
   );
 
-  it('has its claim on the way also over a connection on which none was made yet, to a server that knows no script', async () => {
+  it('has its renewal on the way also over a connection on which none was made yet, to a server that knows no script', async () => {
     const { lease, waiting } = await longWait(other);
     await fixture.admin.scriptFlush();
     const running = waiting.then((entered) => {
@@ -149,18 +149,21 @@ describePrivate('Entering on a message', () => {
     await entered.unlock();
   });
 
-  it('does not happen on a grant older than its window: the claim is refused, and the waiter keeps its place', async () => {
+  it('does not happen on a grant older than its window: the renewal is refused, and the waiter keeps its position', async () => {
     const { lease, waiting } = await longWait();
-    waiter.messages.replies.hold = true;
     const [next] = await fixture.enqueue([lock(other)]);
+    // The grant runs out: its process gets no message, and cannot poll.
+    waiter.messages.replies.hold = true;
+    waiter.commands.requests.hold = true;
     await lease.unlock();
-    // Told to nobody who hears it: the next one is deputy.
     const second = await (next as Promise<Lease>);
     const order: string[] = [];
     void waiting.then(() => order.push('late'));
     const [last] = await fixture.enqueue([() => lock(holder)().then((l) => l.unlock().then(() => order.push('last')))]);
     waiter.messages.replies.hold = false;
-    await fixture.queued(2);
+    await waiter.subscriber.ping();
+    waiter.commands.requests.hold = false;
+    await fixture.queued(2, 'any');
     expect(order).toEqual([]);
     expect(second.remaining).toBeGreaterThan(0);
     await second.unlock();
@@ -169,7 +172,7 @@ describePrivate('Entering on a message', () => {
     expect(order).toEqual(['late', 'last']);
   });
 
-  it('loses the lease at the end of its window when the claim does not arrive', async () => {
+  it('loses the lease at the end of its window when the renewal does not arrive', async () => {
     const { lease, waiting } = await longWait();
     waiter.commands.requests.hold = true;
     await lease.unlock();
@@ -183,7 +186,7 @@ describePrivate('Entering on a message', () => {
     await until(async () => (await fixture.keys()).length === 0);
   });
 
-  it('passes on at once a grant that nobody waits for any more', async () => {
+  it('passes on at once a grant whose caller has left', async () => {
     const lease = await lock(holder)();
     const aborting = new AbortController();
     const [abandoned, next] = await fixture.enqueue([
