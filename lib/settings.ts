@@ -17,6 +17,7 @@ import {
 import type { RedisLockRegistryOptions, SegmentedLockOptions } from './options';
 import { LOCK_TYPES, type LockType, traitsOf } from './protocols/lock-types';
 import { type ProtocolSettings, SHARDED_SUBSCRIPTION_MODES } from './protocols/protocol';
+import { describeValue } from './redis/client';
 import { isSubscriber, type RedisSubscriber } from './redis/subscriber-connection';
 import { emitProcessWarning, type WarningListener } from './warnings';
 
@@ -127,9 +128,8 @@ export function segmentedSettings(options: SegmentedLockOptions): { segments: nu
 
 function subscriber(name: string, value: unknown): RedisSubscriber {
   if (!isSubscriber(value)) {
-    // The value is not quoted: a URL or an options object may contain a password.
     const expectation = `Expected \`${name}\` to be a client with the methods subscribe and unsubscribe`;
-    throw new TypeError(`${expectation}, got ${value === null ? 'null' : typeof value}`);
+    throw new TypeError(`${expectation}, got ${describeValue(value)}`);
   }
   return value;
 }

@@ -48,7 +48,7 @@ describeReal('Locks of different types on one name', () => {
     const lock = registryOf(waiting).obtain('key');
     const next = lock.lock({ waitTime: 4_000 });
     // It has made an attempt, and has subscribed if its type does.
-    expect(await registryOf(waiting).obtain('key').tryLock({ waitTime: 100 })).toBeNull();
+    expect(await registryOf(waiting).obtain('key').tryLock({ waitTime: 400 })).toBeNull();
     await lease.unlock();
     await (await next).unlock();
   });
