@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { clock, reliableUntil } from '../../lib/internal/clock';
+import { Watchdog, type WatchedLease } from '../../lib/lease/watchdog';
 import { LockNames } from '../../lib/redis/names';
 import { Claim, type Ownership } from '../../lib/strategies/strategy';
-import { Watchdog, type WatchedLease } from '../../lib/lease/watchdog';
 import { FakeClock } from '../support/fake-clock';
 import { FakeStrategy } from '../support/fake-strategy';
 
