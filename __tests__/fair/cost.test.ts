@@ -1,12 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
-import type { RedisLockRegistry } from '../../lib';
-import { connectTo, describePrivate } from '../support/private-redis';
+import { describePrivate } from '../support/private-redis';
 import { FairFixture } from './fair-fixture';
-import { measured, median } from './measured';
+import { measured } from './measured';
 import { KEY } from './worker';
-
-const DELAY = 10;
 
 describePrivate('What a fair lock costs', () => {
   let fixture: FairFixture;
@@ -22,44 +19,6 @@ describePrivate('What a fair lock costs', () => {
     const stats = await fixture.admin.info('commandstats');
     return [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce((sum, [, n]) => sum + Number(n), 0);
   };
-
-  const timed = async (task: () => Promise<unknown>) => {
-    const begun = performance.now();
-    await task();
-    return performance.now() - begun;
-  };
-
-  it.each([
-    ['another process', true],
-    ['the same process', false],
-  ])('a hand-over to %s takes one round trip', async (_, toAnother) => {
-    const proxy = await fixture.redis.proxy();
-    const clients = await Promise.all([connectTo(proxy.address), connectTo(proxy.address)]);
-    const [from, to] = clients.map((client) => fixture.on(client)) as [RedisLockRegistry, RedisLockRegistry];
-    // A duplicate connects to where its client did: messages come through the proxy too.
-    proxy.requests.delay = DELAY;
-    proxy.replies.delay = DELAY;
-    const pings: number[] = [];
-    const handOvers: number[] = [];
-    for (let i = 0; i < 16; i++) {
-      const lease = await from.obtain(KEY).lock();
-      const [waiting] = await fixture.enqueue([() => (toAnother ? to : from).obtain(KEY).lock()]);
-      pings.push(await timed(() => clients[0]?.ping() as Promise<unknown>));
-      const begun = performance.now();
-      const entered = waiting?.then((next) => ({ next, after: performance.now() - begun }));
-      await lease.unlock();
-      const outcome = await entered;
-      if (i > 0) handOvers.push(outcome?.after ?? Number.NaN);
-      await outcome?.next.unlock();
-    }
-    measured(`hand-over to ${_}`, {
-      ping: median(pings),
-      handOver: median(handOvers),
-      worst: Math.max(...handOvers),
-    });
-    expect(median(pings)).toBeGreaterThanOrEqual(2 * DELAY - 2);
-    expect(median(handOvers)).toBeLessThan(1.25 * median(pings));
-  });
 
   it.each([
     [1, 10, 3],
