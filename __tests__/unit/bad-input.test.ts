@@ -122,8 +122,7 @@ describe('the constructor', () => {
 
 describe('obtain', () => {
   it.each(badStrings)('refuses %p as a key', (key, kind, quoted) => {
-    const registry = new RedisLockRegistry(mockRedis(), { registryKey: 'orders' });
-    const obtain = () => registry.obtain(untyped<string>(key));
+    const obtain = () => new RedisLockRegistry(mockRedis(), { registryKey: 'orders' }).obtain(untyped<string>(key));
     expect(obtain).toThrow(kind);
     expect(obtain).toThrow(quoted);
     expect(registry.size).toBe(0);
