@@ -50,6 +50,8 @@ export class CallChecks {
     if (!isRefused) return;
     const { host, key, startedAt, caller } = call;
     if (host.lastReply >= startedAt || this.#leases.lastHeld(host, key) >= startedAt) return;
+    // A local caller in front was refused a moment ago.
+    if (call.waitTime < TAKEN_WITHIN && this.#isBehind(call)) return;
     const text = `${caller} was told that "${key}" is held, but Redis has answered nothing since its call`;
     this.#world.violations.report('silence', key, text);
   }
@@ -71,6 +73,13 @@ export class CallChecks {
       this.#checkProgress(call);
       this.#checkSilence(call);
     }
+  }
+
+  #isBehind({ host, key, startedAt }: PendingCall): boolean {
+    for (const other of this.pending) {
+      if (other.host === host && other.key === key && other.startedAt < startedAt) return true;
+    }
+    return false;
   }
 
   #checkDeadline({ host, key, caller, waitTime, startedAt, abortedAt, round }: PendingCall): void {

@@ -99,7 +99,7 @@ export class SimulatedProcess {
 
   /** After what was written to sockets in this turn has gone out, and what lies there has been read. */
   immediate(run: () => void): void {
-    const bound = AsyncResource.bind(run);
+    const bound = inContext('Immediate', run);
     this.#timeline.after(0, () => this.post('immediate', bound));
   }
 
@@ -107,7 +107,7 @@ export class SimulatedProcess {
     const delay = Math.max(1, Math.trunc(ms) || 1);
     const due = this.now() + delay;
     // As in Node.js, a timer runs in the async context of the caller that set it.
-    const bound = AsyncResource.bind(callback);
+    const bound = inContext('Timeout', callback);
     const timer: VirtualTimer = {
       isPending: true,
       keepsAlive: true,
@@ -193,4 +193,10 @@ export class SimulatedProcess {
     this.#waiting = [];
     for (const { phase, run } of waiting) this.#timeline.after(0, () => this.post(phase, run));
   }
+}
+
+/** Runs in the async context of now whenever it runs. */
+function inContext(type: string, run: () => void): () => void {
+  const resource = new AsyncResource(type);
+  return () => resource.runInAsyncScope(run);
 }
