@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { runMutations } from '../__tests__/simulation/find-mutations';
 import { mutate } from '../__tests__/simulation/mutations';
 import { LOCK_TYPES, type LockType, planOf } from '../__tests__/simulation/plan';
 import { bundleLibrary } from '../__tests__/simulation/process/library';
 import { shrink } from '../__tests__/simulation/shrink';
+import { createWasmEngine } from '../__tests__/simulation/server/wasm-engine';
 import { Simulator } from '../__tests__/simulation/simulator';
 import { Summary, summaryTable } from '../__tests__/simulation/summary';
 
@@ -15,7 +17,10 @@ const USAGE = `npm run simulate -- [options]
   --history       print what happened, of --seed or of the first seed that fails
   --shrink        leave out callers and faults of a failing seed as long as it fails
   --keep-going    do not stop at the first seed of a type that fails
+  --ignore KIND   do not look for this kind of violation; may be repeated
   --without NAME  run the library with a fix taken out; may be repeated
+  --engine NAME   what runs the Lua: compiled (default), or wasm: Redis' own Lua, some twenty times slower
+  --digest        print a digest of all that happened, and nothing else
   --mutations     take out each fix in turn, and search for a seed that fails (at most --seeds, default 10000)`;
 
 const { values } = parseArgs({
@@ -27,7 +32,10 @@ const { values } = parseArgs({
     history: { type: 'boolean', default: false },
     shrink: { type: 'boolean', default: false },
     'keep-going': { type: 'boolean', default: false },
+    ignore: { type: 'string', multiple: true, default: [] },
     without: { type: 'string', multiple: true, default: [] },
+    engine: { type: 'string', default: 'compiled' },
+    digest: { type: 'boolean', default: false },
     mutations: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -66,6 +74,17 @@ async function runSeeds(simulator: Simulator, lockType: LockType): Promise<Summa
   return summary;
 }
 
+async function printDigests(simulator: Simulator): Promise<void> {
+  for (const lockType of lockTypes()) {
+    const hash = createHash('sha1');
+    const from = whole(values.from);
+    for (let seed = from; seed < from + whole(values.seeds ?? '1000'); seed++) {
+      hash.update((await simulator.runSeed(seed, lockType, true)).history.join('\n'));
+    }
+    console.log(lockType, hash.digest('hex'));
+  }
+}
+
 async function main(): Promise<number> {
   if (values.help) {
     console.log(USAGE);
@@ -75,7 +94,13 @@ async function main(): Promise<number> {
   if (values.seed === undefined) Error.stackTraceLimit = 0;
   const bundle = bundleLibrary();
   if (values.mutations) return runMutations(bundle, whole(values.seeds ?? '10000'), values.type);
-  const simulator = new Simulator(values.without.reduce(mutate, bundle));
+  const engine = values.engine === 'wasm' ? { engine: await createWasmEngine() } : {};
+  const simulator = new Simulator(values.without.reduce(mutate, bundle), { ignored: values.ignore, ...engine });
+  if (values.digest) {
+    await printDigests(simulator);
+    simulator.close();
+    return 0;
+  }
   const rows: ReturnType<Summary['end']>[] = [];
   let failed = 0;
   for (const lockType of lockTypes()) {

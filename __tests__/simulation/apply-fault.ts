@@ -35,11 +35,16 @@ export function applyFault(world: World, leases: LeaseChecks, fault: Fault): voi
       server.keys.delete(lockName(fault.key));
       return;
     default:
-      applyToProcess(world, fault, hosts[fault.process] as Host);
+      applyToProcess(world, leases, fault, hosts[fault.process] as Host);
   }
 }
 
-function applyToProcess(world: World, fault: Extract<Fault, { process: number }>, host: Host): void {
+function applyToProcess(
+  world: World,
+  leases: LeaseChecks,
+  fault: Extract<Fault, { process: number }>,
+  host: Host,
+): void {
   const { timeline } = world;
   const { process } = host;
   if (!process.isAlive) return;
@@ -76,7 +81,7 @@ function applyToProcess(world: World, fault: Extract<Fault, { process: number }>
       process.post('task', () => host.registry.expireUnusedOlderThan(-1));
       return;
     case 'close':
-      process.post('task', () => void close(world, host, fault.timeout));
+      process.post('task', () => void close(world, leases, host, fault.timeout));
   }
 }
 
@@ -102,11 +107,13 @@ function slowDown(world: World, fault: Extract<Fault, { kind: 'slow' }>, clients
 }
 
 /** As README says: `close()`, and then the client is destroyed. */
-export async function close(world: World, host: Host, timeout: number): Promise<void> {
+export async function close(world: World, leases: LeaseChecks, host: Host, timeout: number): Promise<void> {
   if (host.closing !== 'no') return;
   host.closing = 'closing';
   world.history.note(host.process.name, () => `closes its registry, timeout ${timeout} ms`);
   await host.registry.close({ timeout });
+  // A key is never deleted under a running task: it is left to expire.
+  for (const open of leases.open) if (open.host === host) host.leftByClose.add(lockName(open.key));
   host.closing = 'closed';
   world.history.note(host.process.name, () => 'has closed its registry, and destroys its client');
   host.client.destroy();

@@ -113,7 +113,7 @@ export class Simulation {
   #closeAll(): void {
     const { hosts, timeline, violations } = this.#world;
     const open = hosts.filter(({ process, closing }) => process.isAlive && closing === 'no');
-    for (const host of open) host.process.post('task', () => void close(this.#world, host, 1_000));
+    for (const host of open) host.process.post('task', () => void close(this.#world, this.#leases, host, 1_000));
     const end = timeline.now + 3_000;
     this.#runUntil(() => open.every(({ closing }) => closing === 'closed'), end);
     for (const { process, closing } of hosts) {
