@@ -1,10 +1,13 @@
 import type { LeaseChecks } from './checks/leases';
 import type { SimulatedClient } from './client/simulated-client';
 import type { Fault, Target } from './plan-faults';
-import { type Host, lockName, type World } from './world';
+import { type Host, lockName, quietFor, type World } from './world';
 
 /** ms that a process needs after a fault until its connections are as before. */
 const RECOVERY = 100;
+
+/** ms after a disturbance in which a command may still be on its way. */
+const RECENTLY = 3_500;
 
 /** Makes a planned fault happen, and notes for how long it disturbs whom. */
 export function applyFault(world: World, leases: LeaseChecks, fault: Fault): void {
@@ -109,12 +112,15 @@ function slowDown(world: World, fault: Extract<Fault, { kind: 'slow' }>, clients
 /** As README says: `close()`, and then the client is destroyed. */
 export async function close(world: World, leases: LeaseChecks, host: Host, timeout: number): Promise<void> {
   if (host.closing !== 'no') return;
+  const { timeline } = world;
+  const startedAt = timeline.now;
   host.closing = 'closing';
   world.history.note(host.process.name, () => `closes its registry, timeout ${timeout} ms`);
   await host.registry.close({ timeout });
   // A key is never deleted under a running task: it is left to expire.
   for (const open of leases.open) if (open.host === host) host.leftByClose.add(lockName(open.key));
   host.closing = 'closed';
+  host.closedInTrouble = quietFor(world, host) <= RECENTLY + timeline.now - startedAt;
   world.history.note(host.process.name, () => 'has closed its registry, and destroys its client');
   host.client.destroy();
   host.whenClosed();

@@ -49,6 +49,7 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     registryOptions: plan.options,
     closing: 'no',
     leftByClose: new Set(),
+    closedInTrouble: false,
     whenClosed: () => subscriber?.destroy(),
     disturbedUntil: 0,
     lastDisturbed: Number.NEGATIVE_INFINITY,

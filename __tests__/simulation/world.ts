@@ -21,8 +21,10 @@ export interface Host {
   /** `close` was called, and whether it has settled. */
   closing: 'no' | 'closing' | 'closed';
   /** A lease was still held when `close` settled: its key is left to expire. */
-  leftByClose: Set<string>;
-  whenClosed: () => void;
+  readonly leftByClose: Set<string>;
+  /** It could not reach Redis while it closed. */
+  closedInTrouble: boolean;
+  readonly whenClosed: () => void;
   /** Until when a fault is known to last. */
   disturbedUntil: number;
   /** When it was last seen disturbed; -Infinity: never. */

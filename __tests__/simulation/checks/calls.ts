@@ -100,12 +100,17 @@ export class CallChecks {
   #checkProgress({ host, key, caller, startedAt }: PendingCall): void {
     const { timeline, violations, hosts, plan } = this.#world;
     const since = Math.max(this.#freeSince.get(key) ?? timeline.now, startedAt);
-    // Redisson's queue keeps the place of a process that is gone for as long as it may wait.
-    const bound = plan.lockType === 'redisson-fair' && !plan.isCalm ? TAKEN_WITHIN + 3_000 * hosts.length : TAKEN_WITHIN;
+    const bound = TAKEN_WITHIN;
     if (timeline.now - since <= bound || quietFor(this.#world, host) <= bound) return;
+    if (plan.lockType === 'redisson-fair' && !hosts.every((one) => this.#mayBeFirst(one, bound))) return;
     if (this.#leases.lastHeld(host, key) > timeline.now - bound) return;
     const ms = Math.round(timeline.now - since);
     violations.report('free lock left alone', key, `"${key}" is free for ${ms} ms, and ${caller} waits for it`);
+  }
+
+  /** Redisson's queue keeps the first place for a process that is dead, or cannot be reached, until its timeout. */
+  #mayBeFirst(host: Host, bound: number): boolean {
+    return host.process.isAlive && !host.closedInTrouble && quietFor(this.#world, host) > bound;
   }
 
   #checkSilence({ host, key, caller, startedAt, waitTime }: PendingCall): void {

@@ -11,7 +11,7 @@ export function checkLeftovers(world: World, when: string): void {
     if (COUNTER.test(key)) continue;
     for (const owner of owners(server, key)) {
       const host = hostOf(world, owner);
-      if (host === undefined || !host.process.isAlive || host.leftByClose.has(key)) continue;
+      if (host === undefined || !host.process.isAlive || host.closedInTrouble || host.leftByClose.has(key)) continue;
       const end = server.keys.expiresAt(key) ?? Number.POSITIVE_INFINITY;
       const life = end === Number.POSITIVE_INFINITY ? 'for ever' : `for ${end - server.time} ms`;
       violations.report('left in Redis', key, `${when}, ${key} is left ${life} with ${owner} of ${host.process.name}`);
