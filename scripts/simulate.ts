@@ -4,8 +4,8 @@ import { runMutations } from '../__tests__/simulation/find-mutations';
 import { mutate } from '../__tests__/simulation/mutations';
 import { LOCK_TYPES, type LockType, planOf } from '../__tests__/simulation/plan';
 import { bundleLibrary } from '../__tests__/simulation/process/library';
-import { shrink } from '../__tests__/simulation/shrink';
 import { createWasmEngine } from '../__tests__/simulation/server/wasm-engine';
+import { shrink } from '../__tests__/simulation/shrink';
 import { Simulator } from '../__tests__/simulation/simulator';
 import { Summary, summaryTable } from '../__tests__/simulation/summary';
 
@@ -50,7 +50,8 @@ function whole(text: string): number {
 function lockTypes(): LockType[] {
   const asked = values.type ?? [...LOCK_TYPES];
   for (const type of asked) {
-    if (!LOCK_TYPES.includes(type as LockType)) throw new RangeError(`Unknown type "${type}": one of ${LOCK_TYPES.join(', ')}`);
+    if (!LOCK_TYPES.includes(type as LockType))
+      throw new RangeError(`Unknown type "${type}": one of ${LOCK_TYPES.join(', ')}`);
   }
   return asked as LockType[];
 }
@@ -107,13 +108,18 @@ async function main(): Promise<number> {
     const summary = await runSeeds(simulator, lockType);
     rows.push(summary.end());
     failed += summary.failures.length;
-    const first = new Map(summary.failures.flatMap(({ seed, outcome }) => outcome.violations.map((one) => [one.kind, { seed, ...one }] as const)).reverse());
+    const first = new Map(
+      summary.failures
+        .flatMap(({ seed, outcome }) => outcome.violations.map((one) => [one.kind, { seed, ...one }] as const))
+        .reverse(),
+    );
     for (const { kind, seed, text } of first.values()) {
       console.log(`${lockType}: ${kind}, first with --seed ${seed} --type ${lockType}: ${text}`);
     }
     const failure = summary.failures[0];
     if (values.seed !== undefined) await explain(simulator, whole(values.seed), lockType);
-    else if (failure !== undefined && (values.history || values.shrink)) await explain(simulator, failure.seed, lockType);
+    else if (failure !== undefined && (values.history || values.shrink))
+      await explain(simulator, failure.seed, lockType);
   }
   console.log(summaryTable(rows));
   simulator.close();

@@ -1,5 +1,6 @@
 import type { LeaseChecks } from './checks/leases';
 import type { SimulatedClient } from './client/simulated-client';
+import { keysOf } from './plan';
 import type { Fault, Target } from './plan-faults';
 import { type Host, lockName, quietFor, type World } from './world';
 
@@ -16,7 +17,7 @@ export function applyFault(world: World, leases: LeaseChecks, fault: Fault): voi
   switch (fault.kind) {
     case 'restart':
       server.stop({ losesData: fault.losesData });
-      if (fault.losesData) leases.excuse();
+      if (fault.losesData) leases.excuse(keysOf(world.plan), true);
       disturb(world, hosts, fault.duration + RECOVERY);
       for (const host of hosts) {
         for (const client of host.directory.clients) client.connection?.serverStopped();
@@ -34,7 +35,7 @@ export function applyFault(world: World, leases: LeaseChecks, fault: Fault): voi
       server.flushScripts();
       return;
     case 'delete':
-      leases.excuse(fault.key);
+      leases.excuse([fault.key], false);
       server.keys.delete(lockName(fault.key));
       return;
     default:
@@ -138,5 +139,8 @@ function disturb({ timeline }: World, hosts: readonly Host[], ms: number): void 
 
 function describe({ at: _at, kind, ...details }: Fault): string {
   const given = Object.entries(details).filter(([, value]) => value !== undefined);
-  return [kind, ...given.map(([name, value]) => `${name} ${typeof value === 'number' ? Math.round(value) : value}`)].join(', ');
+  return [
+    kind,
+    ...given.map(([name, value]) => `${name} ${typeof value === 'number' ? Math.round(value) : value}`),
+  ].join(', ');
 }

@@ -88,13 +88,16 @@ export class Caller {
     const lock = this.#host.registry.obtain(this.#plan.key);
     let open: OpenLease | undefined;
     try {
-      await lock.run(async (lease) => {
-        this.#calls.end(call, false);
-        open = this.#opened(lease);
-        await this.#hold(round, open);
-        // The lease is given back as soon as the task is over.
-        this.#note(() => `ends its task under "${this.#plan.key}"`);
-      }, options(round, controller));
+      await lock.run(
+        async (lease) => {
+          this.#calls.end(call, false);
+          open = this.#opened(lease);
+          await this.#hold(round, open);
+          // The lease is given back as soon as the task is over.
+          this.#note(() => `ends its task under "${this.#plan.key}"`);
+        },
+        options(round, controller),
+      );
     } finally {
       if (open !== undefined) this.#leases.closed(open);
     }

@@ -10,7 +10,11 @@ interface Found {
 }
 
 /** Takes out each fix in turn and searches for a seed that fails. Returns the exit code: 1 when one is not found. */
-export async function runMutations(bundle: string, seeds: number, types: readonly string[] | undefined): Promise<number> {
+export async function runMutations(
+  bundle: string,
+  seeds: number,
+  types: readonly string[] | undefined,
+): Promise<number> {
   const table = new Table({ head: ['mutation', 'finding', 'found', 'violated'], style: { head: [], border: [] } });
   let missed = 0;
   for (const mutation of MUTATIONS) {
@@ -27,7 +31,12 @@ export async function runMutations(bundle: string, seeds: number, types: readonl
 }
 
 /** Only a violation that the library does not have with its fix counts. */
-async function search(bundle: string, mutation: Mutation, lockType: LockType, seeds: number): Promise<Found | undefined> {
+async function search(
+  bundle: string,
+  mutation: Mutation,
+  lockType: LockType,
+  seeds: number,
+): Promise<Found | undefined> {
   const mutant = new Simulator(mutate(bundle, mutation.name));
   const original = new Simulator(bundle);
   try {

@@ -22,7 +22,12 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     randomUUID: () => clientId,
     random: () => random.unit(),
   };
-  const directory: ClientDirectory = { network, process, clients: new Set(), replied: () => (host.lastReply = timeline.now) };
+  const directory: ClientDirectory = {
+    network,
+    process,
+    clients: new Set(),
+    replied: () => (host.lastReply = timeline.now),
+  };
   const connect = (isSubscriber = false): SimulatedClient => {
     const client = new SimulatedClient(directory, plan.client, isSubscriber);
     client.connect().catch(() => undefined);
@@ -31,7 +36,10 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
   const client =
     plan.connections === 1
       ? connect()
-      : new SimulatedPool(Array.from({ length: plan.connections }, () => connect()), random);
+      : new SimulatedPool(
+          Array.from({ length: plan.connections }, () => connect()),
+          random,
+        );
   const subscriber = plan.connections > 1 && plan.givesSubscriber ? connect(true) : undefined;
   const registry = new instance.library.RedisLockRegistry(client, {
     ...plan.options,

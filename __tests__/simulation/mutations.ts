@@ -15,7 +15,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'release-without-check',
     finding: 'a late release deletes the key of the next holder',
     types: ['spin'],
-    replacements: [["if holder ~= ARGV[1] then return -1 end\n${deleteBy", "${deleteBy"]],
+    replacements: [['if holder ~= ARGV[1] then return -1 end\n${deleteBy', '${deleteBy']],
   },
   {
     name: 'owner-of-the-process',
@@ -27,9 +27,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'deadline-from-the-reply',
     finding: 'a lease is counted from the reply, and not from before its request',
     types: ['spin'],
-    replacements: [
-      ['return sentAt + ttl - (ttl * 1e-3 + 1);', 'return clock.now() + ttl - (ttl * 1e-3 + 1);'],
-    ],
+    replacements: [['return sentAt + ttl - (ttl * 1e-3 + 1);', 'return clock.now() + ttl - (ttl * 1e-3 + 1);']],
   },
 ];
 
@@ -42,6 +40,8 @@ export function mutate(bundle: string, name: string): string {
   return mutation.replacements.reduce((mutated, [text, by]) => {
     const count = mutated.split(text).length - 1;
     if (count === 1) return mutated.replace(text, () => by);
-    throw new Error(`Mutation "${name}" expects this text once in the compiled library, and finds it ${count} times: ${text}`);
+    throw new Error(
+      `Mutation "${name}" expects this text once in the compiled library, and finds it ${count} times: ${text}`,
+    );
   }, bundle);
 }

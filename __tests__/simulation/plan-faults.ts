@@ -43,7 +43,12 @@ interface Scale {
 
 /** The faults of a seed, in the order of their times. A calm one has evictions and closings only. */
 export function planFaults(random: Random, scale: Scale): Fault[] {
-  const faults = Array.from({ length: random.whole(0, 3) }, (): Fault => planHarmless(random, scale));
+  const evictions = random.pick([0, 2, 30]);
+  const faults = Array.from(
+    { length: evictions },
+    (): Fault => ({ kind: 'evict', at: random.between(0, SPAN), process: random.whole(0, scale.processes - 1) }),
+  );
+  if (random.chance(0.35)) faults.push(planClosing(random, scale));
   if (!scale.isCalm) {
     // A machine whose wall clock is set back cannot tell that it was suspended.
     const clockTrouble = random.pick(['suspend', 'wall clock'] as const);
@@ -53,15 +58,13 @@ export function planFaults(random: Random, scale: Scale): Fault[] {
   return faults.sort((a, b) => a.at - b.at);
 }
 
-function planHarmless(random: Random, { processes }: Scale): Fault {
-  const at = random.between(0, SPAN);
+function planClosing(random: Random, { processes }: Scale): Fault {
   const process = random.whole(0, processes - 1);
-  if (random.chance(0.8)) return { kind: 'evict', at, process };
-  return { kind: 'close', at: random.between(0, 3_000), process, timeout: random.pick([100, 1_000, 10_000]) };
+  return { kind: 'close', at: random.between(30, 3_000), process, timeout: random.pick([100, 1_000, 10_000]) };
 }
 
 function planFault(random: Random, { processes, keys }: Scale, clockTrouble: 'suspend' | 'wall clock'): Fault {
-  const at = random.between(0, SPAN);
+  const at = random.between(20, SPAN);
   const process = random.whole(0, processes - 1);
   const target = random.weighted({ commands: 3, subscriber: 3, all: 2 });
   const mode = random.weighted({ lost: 2, executed: 2, late: 2 });
@@ -77,7 +80,6 @@ function planFault(random: Random, { processes, keys }: Scale, clockTrouble: 'su
     freeze: 1.5,
     'flush scripts': 0.7,
     delete: 0.7,
-    evict: 2,
   });
   switch (kind) {
     case 'cut':
@@ -109,6 +111,6 @@ function planFault(random: Random, { processes, keys }: Scale, clockTrouble: 'su
     case 'delete':
       return { kind, at, key: random.pick(keys) };
     default:
-      return kind === 'evict' ? { kind, at, process } : { kind, at };
+      return { kind, at };
   }
 }

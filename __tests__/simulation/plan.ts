@@ -51,6 +51,10 @@ export interface Plan {
   readonly faults: readonly Fault[];
 }
 
+export function keysOf({ callers }: Plan): string[] {
+  return [...new Set(callers.map(({ key }) => key))];
+}
+
 export function planOf(seed: number, lockType: LockType): Plan {
   const random = new Random(seed, 'plan');
   const isCalm = random.chance(1 / 3);
@@ -82,7 +86,9 @@ function planProcess(random: Random, lockType: LockType, fencing: boolean, isCal
     connections,
     givesSubscriber: random.chance(0.7),
     client: {
-      delays: isCalm ? { least: 0.1, jitter: 1 } : { least: random.pick([0.05, 0.3, 2]), jitter: random.pick([0.5, 3, 20]) },
+      delays: isCalm
+        ? { least: 0.1, jitter: 1 }
+        : { least: random.pick([0.05, 0.3, 2]), jitter: random.pick([0.5, 3, 20]) },
       disableOfflineQueue: random.chance(0.25),
       reconnectAfter: random.pick([20, 100, 500]),
     },
@@ -120,9 +126,20 @@ function planCaller(
       method,
       ttl: isFixed ? (isLong ? 30_000 : random.pick([60, 300, 900, 2_000])) : undefined,
       renew: isFixed && random.chance(0.2) ? true : undefined,
-      waitTime: random.chance(0.4) && waits ? random.pick([5, 100, 700, 3_000, 8_000]) : waits && method === 'tryLock' ? 2_000 : undefined,
+      waitTime:
+        random.chance(0.4) && waits
+          ? random.pick([5, 100, 700, 3_000, 8_000])
+          : waits && method === 'tryLock'
+            ? 2_000
+            : undefined,
       abortAfter: random.chance(0.15) ? random.between(0, random.pick([3, 50, 1_500])) : undefined,
-      hold: random.pick([0, random.between(0, 5), random.between(0, 50), random.between(0, 400), random.between(0, 3_000)]),
+      hold: random.pick([
+        0,
+        random.between(0, 5),
+        random.between(0, 50),
+        random.between(0, 400),
+        random.between(0, 3_000),
+      ]),
       block: !isCalm && random.chance(0.07) ? random.between(50, 1_500) : 0,
     };
   });

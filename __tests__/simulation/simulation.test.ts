@@ -15,12 +15,28 @@ async function simulate(...args: string[]): Promise<string> {
 }
 
 describe('The simulation', () => {
-  it.each(LOCK_TYPES)('finds no violation in sixty seeds of %s', async (type) => {
-    await expect(simulate('--type', type, '--seeds', '60')).resolves.toContain(type);
-  }, 120_000);
+  it.each(LOCK_TYPES)(
+    'finds no violation in sixty seeds of %s',
+    async (type) => {
+      await expect(simulate('--type', type, '--seeds', '60')).resolves.toContain(type);
+    },
+    120_000,
+  );
 
   it('repeats a seed exactly, and runs scripts as the Lua of Redis does', async () => {
-    const seeds = ['--type', 'fair', '--type', 'pub-sub', '--type', 'redisson-fair', '--from', '400', '--seeds', '8', '--digest'];
+    const seeds = [
+      '--type',
+      'fair',
+      '--type',
+      'pub-sub',
+      '--type',
+      'redisson-fair',
+      '--from',
+      '400',
+      '--seeds',
+      '8',
+      '--digest',
+    ];
     const [first, second, inRealLua] = await Promise.all([
       simulate(...seeds),
       simulate(...seeds),

@@ -1,21 +1,22 @@
 import { applyFault, close } from './apply-fault';
 import { Caller } from './caller';
 import { CallChecks } from './checks/calls';
+import { Grants } from './checks/grants';
 import { LeaseChecks } from './checks/leases';
 import { checkLeftovers } from './checks/leftovers';
 import { OrderChecks } from './checks/order';
 import type { Network } from './client/connection';
+import { describeRun } from './describe-run';
 import { History } from './history';
 import { createHost } from './host';
-import type { Plan } from './plan';
+import { keysOf, type Plan } from './plan';
 import type { LibraryInstance } from './process/library';
 import { Random } from './random';
 import { RedisServer } from './server/redis-server';
 import type { ScriptEngine } from './server/script-engine';
 import { Timeline } from './timeline';
 import { type Violation, Violations } from './violations';
-import { describeRun } from './describe-run';
-import { type Host, isDisturbed, type World } from './world';
+import { type Host, isDisturbed, lockName, type World } from './world';
 
 /** Virtual ms in which every call has settled. */
 const BOUND = 120_000;
@@ -25,6 +26,9 @@ const FOLLOW_UP = 12_000;
 
 /** Events of one simulation; more means that something goes on without an end. */
 const MOST_EVENTS = 300_000;
+
+/** Virtual ms after which the clients are connected. */
+const CONNECTED = 20;
 
 /** Virtual ms between two looks at what is pending. */
 const LOOK = 150;
@@ -57,6 +61,7 @@ export class Simulation {
     const violations = new Violations(timeline, history);
     const hosts: Host[] = [];
     const server = new RedisServer(timeline, engine, (run) => {
+      grants.ran(server, locks);
       order.ran(run);
       history.note('server', () => describeRun(run, hosts, instances));
     });
@@ -72,9 +77,11 @@ export class Simulation {
       },
     };
     this.#world = { plan, timeline, history, server, network, hosts, violations };
-    const order = new OrderChecks(this.#world);
-    this.#leases = new LeaseChecks(this.#world);
+    const locks = keysOf(plan).map(lockName);
+    const grants = new Grants(this.#world);
+    this.#leases = new LeaseChecks(this.#world, grants);
     this.#calls = new CallChecks(this.#world, this.#leases);
+    const order = new OrderChecks(this.#world, this.#calls);
     const services = { world: this.#world, leases: this.#leases, calls: this.#calls };
     plan.processes.forEach((one, index) => {
       hosts.push(createHost(this.#world, one, index, instances[index] as LibraryInstance));
@@ -93,7 +100,9 @@ export class Simulation {
   run(): Outcome {
     const { plan, timeline, hosts, violations, history } = this.#world;
     for (const fault of plan.faults) timeline.at(fault.at, () => applyFault(this.#world, this.#leases, fault));
-    for (const caller of this.#callers) caller.start();
+    timeline.at(CONNECTED, () => {
+      for (const caller of this.#callers) caller.start();
+    });
     this.#lookNowAndThen();
     const lastFault = plan.faults.at(-1)?.at ?? 0;
     this.#runUntil(() => this.#areDone() && timeline.now > lastFault, BOUND);
@@ -101,7 +110,8 @@ export class Simulation {
       if (this.#isAlive(caller)) violations.report('not settled', caller, `${caller} still waits for "${key}"`);
     }
     const unsettled = this.#callers.filter((caller) => !caller.isDone && caller.isAlive);
-    for (const caller of unsettled) violations.report('not settled', caller.name, `${caller.name} has not come to its end`);
+    for (const caller of unsettled)
+      violations.report('not settled', caller.name, `${caller.name} has not come to its end`);
     const quiet = Math.max(timeline.now, ...hosts.map(({ disturbedUntil }) => disturbedUntil));
     this.#runUntil(() => timeline.now >= quiet + FOLLOW_UP, quiet + FOLLOW_UP + 1_000);
     history.note('', () => 'everybody is done');
@@ -118,9 +128,11 @@ export class Simulation {
     this.#runUntil(() => open.every(({ closing }) => closing === 'closed'), end);
     for (const { process, closing } of hosts) {
       if (!process.isAlive) continue;
-      if (closing !== 'closed') violations.report('not settled', process.name, `close() of ${process.name} has not settled`);
+      if (closing !== 'closed')
+        violations.report('not settled', process.name, `close() of ${process.name} has not settled`);
       const left = [...process.timers].filter(({ keepsAlive }) => keepsAlive);
-      if (left.length > 0) violations.report('timer left', process.name, `${left.length} timers keep ${process.name} alive`);
+      if (left.length > 0)
+        violations.report('timer left', process.name, `${left.length} timers keep ${process.name} alive`);
     }
     this.#runUntil(() => timeline.now >= end, end);
     checkLeftovers(this.#world, 'after everything was closed');

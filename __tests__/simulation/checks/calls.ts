@@ -1,4 +1,4 @@
-import type { Round } from '../plan';
+import { keysOf, type Round } from '../plan';
 import { type Host, lockName, quietFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
 
@@ -28,11 +28,13 @@ export class CallChecks {
   readonly pending = new Set<PendingCall>();
   readonly #world: World;
   readonly #leases: LeaseChecks;
+  readonly #keys: readonly string[];
   readonly #freeSince = new Map<string, number>();
 
   constructor(world: World, leases: LeaseChecks) {
     this.#world = world;
     this.#leases = leases;
+    this.#keys = keysOf(world.plan);
   }
 
   begin(caller: string, host: Host, key: string, round: Round): PendingCall {
@@ -56,10 +58,18 @@ export class CallChecks {
     this.#world.violations.report('silence', key, text);
   }
 
+  /** Somebody in this process has waited for the key since then. */
+  isWaiting(host: Host, lock: string, since: number): boolean {
+    for (const call of this.pending) {
+      if (call.host === host && lockName(call.key) === lock && call.startedAt <= since) return true;
+    }
+    return false;
+  }
+
   /** After every event: since when each lock is free. */
   note(): void {
-    const { server, timeline, plan } = this.#world;
-    for (const key of new Set(plan.callers.map((caller) => caller.key))) {
+    const { server, timeline } = this.#world;
+    for (const key of this.#keys) {
       if (server.keys.has(lockName(key))) this.#freeSince.delete(key);
       else if (!this.#freeSince.has(key)) this.#freeSince.set(key, timeline.now);
     }

@@ -1,5 +1,6 @@
 import type { Lease } from '../../../lib';
 import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';
+import type { Grants } from './grants';
 
 /** A lease that a caller has and has not unlocked. */
 export interface OpenLease {
@@ -24,12 +25,15 @@ export class LeaseChecks {
   readonly #lastToken = new Map<string, { readonly token: number; readonly caller: string }>();
   readonly #lastOpen = new Map<string, number>();
 
-  constructor(world: World) {
+  readonly #grants: Grants;
+
+  constructor(world: World, grants: Grants) {
     this.#world = world;
+    this.#grants = grants;
   }
 
   opened(lease: Lease, host: Host, key: string, caller: string): OpenLease {
-    const entry: OpenLease = { lease, host, key, caller, isExcused: false };
+    const entry: OpenLease = { lease, host, key, caller, isExcused: this.#grants.areOutdated(lockName(key), host) };
     this.open.add(entry);
     this.#checkToken(entry);
     lease.signal.addEventListener('abort', () => this.#lost(entry));
@@ -48,9 +52,10 @@ export class LeaseChecks {
   }
 
   /** Redis lost the keys: their holders may be joined by others until their leases are over. */
-  excuse(key?: string): void {
-    for (const entry of this.open) if (key === undefined || entry.key === key) entry.isExcused = true;
-    if (key === undefined && this.#world.plan.lockType.startsWith('redisson')) this.#lastToken.clear();
+  excuse(keys: readonly string[], losesCounters: boolean): void {
+    for (const key of keys) this.#grants.lost(lockName(key));
+    for (const entry of this.open) if (keys.includes(entry.key)) entry.isExcused = true;
+    if (losesCounters && this.#world.plan.lockType.startsWith('redisson')) this.#lastToken.clear();
   }
 
   /** After every event. */
@@ -83,7 +88,7 @@ export class LeaseChecks {
   #checkToken(entry: OpenLease): void {
     const { lease, key, caller } = entry;
     const token = lease.fencingToken;
-    if (token === undefined || !this.#isValid(entry)) return;
+    if (token === undefined || entry.isExcused || !this.#isValid(entry)) return;
     const last = this.#lastToken.get(key);
     if (last !== undefined && token <= last.token) {
       const text = `${caller} got token ${token} of "${key}" after ${last.caller} had ${last.token}`;
@@ -103,7 +108,11 @@ export class LeaseChecks {
     const isOurs = hostOf(this.#world, ownerOf(server, lock)) === host;
     const isBlockedOnly = host.process.hasUnread && quietFor(this.#world, host) < 1;
     if (isOurs && life > MARGIN && (isBlockedOnly || quietFor(this.#world, host) > QUIET)) {
-      violations.report('lost though confirmed', key, `${caller} lost "${key}" (${reason}); its key lives for ${life} ms`);
+      violations.report(
+        'lost though confirmed',
+        key,
+        `${caller} lost "${key}" (${reason}); its key lives for ${life} ms`,
+      );
     }
   }
 }

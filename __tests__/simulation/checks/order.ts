@@ -1,5 +1,6 @@
 import type { ScriptRun } from '../server/redis-server';
 import { hostOf, lockName, ownerOf, quietFor, type World } from '../world';
+import type { CallChecks } from './calls';
 
 /** ms without a disturbance after which a process may not be passed over any more. */
 const QUIET = 3_000;
@@ -9,20 +10,22 @@ export class OrderChecks {
   readonly #world: World;
   /** Of each lock: its owner, and when each ticket was first seen in the queue. */
   readonly #owner = new Map<string, string | undefined>();
-  readonly #arrivals = new Map<string, number>();
+  readonly #arrivals = new Map<string, { readonly place: number; readonly time: number }>();
+  readonly #calls: CallChecks;
   #count = 0;
 
-  constructor(world: World) {
+  constructor(world: World, calls: CallChecks) {
     this.#world = world;
+    this.#calls = calls;
   }
 
   ran({ keys: [lock = ''] }: ScriptRun): void {
-    const { server, plan } = this.#world;
+    const { server, plan, timeline } = this.#world;
     if (plan.lockType !== 'fair') return;
     const queue = `{${lock}}:queue`;
     if (server.keys.kind(queue) === 'zset') {
       for (const ticket of server.keys.get(queue, 'zset')?.keys() ?? []) {
-        if (!this.#arrivals.has(ticket)) this.#arrivals.set(ticket, ++this.#count);
+        if (!this.#arrivals.has(ticket)) this.#arrivals.set(ticket, { place: ++this.#count, time: timeline.now });
       }
     }
     const owner = ownerOf(server, lock);
@@ -33,12 +36,15 @@ export class OrderChecks {
   #checkOvertaking(lock: string, queue: string, owner: string): void {
     const { server, violations, plan } = this.#world;
     if (!plan.callers.some(({ key }) => lockName(key) === lock)) return;
-    const arrival = this.#arrivals.get(owner.split('@')[0] ?? '') ?? Number.POSITIVE_INFINITY;
+    const arrival = this.#arrivals.get(owner.split('@')[0] ?? '')?.place ?? Number.POSITIVE_INFINITY;
     const waiting = server.keys.kind(queue) === 'zset' ? server.keys.get(queue, 'zset')?.keys() : undefined;
     for (const ticket of waiting ?? []) {
       const host = hostOf(this.#world, ticket);
-      if ((this.#arrivals.get(ticket) ?? 0) >= arrival || !host?.process.isAlive || host.closing !== 'no') continue;
-      if (quietFor(this.#world, host) < QUIET) continue;
+      const arrived = this.#arrivals.get(ticket);
+      if (arrived === undefined || arrived.place >= arrival || !host?.process.isAlive || host.closing !== 'no')
+        continue;
+      // Nobody may wait with this ticket any more: it was left behind.
+      if (quietFor(this.#world, host) < QUIET || !this.#calls.isWaiting(host, lock, arrived.time)) continue;
       violations.report('overtaken', lock, `${owner} got ${lock} before ${ticket}, which came earlier`);
     }
   }

@@ -18,7 +18,10 @@ export class Emitter {
   }
 
   off(event: string, listener: Listener): this {
-    this.#listeners.set(event, (this.#listeners.get(event) ?? []).filter((one) => one !== listener));
+    this.#listeners.set(
+      event,
+      (this.#listeners.get(event) ?? []).filter((one) => one !== listener),
+    );
     return this;
   }
 

@@ -36,7 +36,9 @@ class Compiler {
 
   #function({ parameters, body }: FunctionDeclaration): string {
     this.#scopes.openFunction();
-    const names = parameters.map((one) => (one.type === 'VarargLiteral' ? '...varargs' : this.#scopes.declare(one.name)));
+    const names = parameters.map((one) =>
+      one.type === 'VarargLiteral' ? '...varargs' : this.#scopes.declare(one.name),
+    );
     const text = this.#block(body);
     return `((${names.join(', ')}) => {\n${this.#withTemporaries(`${text}\nreturn [];`)}\n})`;
   }

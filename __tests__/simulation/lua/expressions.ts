@@ -2,7 +2,10 @@ import type {
   CallExpression,
   Expression,
   FunctionDeclaration,
-  StringCallExpression, TableCallExpression, TableConstructorExpression } from 'luaparse';
+  StringCallExpression,
+  TableCallExpression,
+  TableConstructorExpression,
+} from 'luaparse';
 import type { Scopes } from './scopes';
 
 const BINARY: Record<string, string> = {

@@ -1,4 +1,4 @@
-import { type LuaValue } from './value';
+import type { LuaValue } from './value';
 
 const DECIMAL = /^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$/;
 const HEXADECIMAL = /^\s*[-+]?0[xX][0-9a-fA-F]+\s*$/;

@@ -1,7 +1,7 @@
 import { number, text } from './arguments';
 import { fixed, general } from './numbers';
-import { type Capture, findPattern, type Match } from './pattern';
 import { isTrue } from './operators';
+import { type Capture, findPattern, type Match } from './pattern';
 import { LuaError, type LuaFunction, LuaTable, type LuaValue } from './value';
 
 /** Lua counts from 1, and from the end with negative numbers. */
@@ -20,12 +20,15 @@ const DIRECTIVE = /%([-+ #0]*)(\d*)(?:\.(\d+))?([a-zA-Z%])/g;
 
 function format(template: string, values: readonly LuaValue[]): string {
   let used = 0;
-  return template.replace(DIRECTIVE, (_all, flags: string, width: string, precision: string | undefined, kind: string) => {
-    if (kind === '%') return '%';
-    const formatted = formatOne(kind, precision, values[used++]);
-    if (flags.includes('-')) return formatted.padEnd(Number(width));
-    return formatted.padStart(Number(width), flags.includes('0') ? '0' : ' ');
-  });
+  return template.replace(
+    DIRECTIVE,
+    (_all, flags: string, width: string, precision: string | undefined, kind: string) => {
+      if (kind === '%') return '%';
+      const formatted = formatOne(kind, precision, values[used++]);
+      if (flags.includes('-')) return formatted.padEnd(Number(width));
+      return formatted.padStart(Number(width), flags.includes('0') ? '0' : ' ');
+    },
+  );
 }
 
 function formatOne(kind: string, precision: string | undefined, value: LuaValue): string {

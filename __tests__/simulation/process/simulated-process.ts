@@ -187,9 +187,7 @@ export class SimulatedProcess {
   #resume(): void {
     if (this.isPaused || !this.isAlive) return;
     this.#history.note(this.name, () => 'runs again');
-    const waiting = this.#waiting.sort(
-      (a, b) => PHASES.indexOf(a.phase) - PHASES.indexOf(b.phase) || a.due - b.due,
-    );
+    const waiting = this.#waiting.sort((a, b) => PHASES.indexOf(a.phase) - PHASES.indexOf(b.phase) || a.due - b.due);
     this.#waiting = [];
     for (const { phase, run } of waiting) this.#timeline.after(0, () => this.post(phase, run));
   }

@@ -62,25 +62,34 @@ export function range(length: number, start: string, stop: string): readonly [fr
 export const collectionCommands: CommandTable = {
   HGET: [2, ({ keys }, [key = '', field = '']) => keys.get(key, 'hash')?.get(field) ?? null],
   HSET: [3, (context, [key = '', ...fields]) => hashSet(context, key, fields)],
-  HSETNX: [3, (context, [key = '', field = '', value = '']) =>
-    context.keys.get(key, 'hash')?.has(field) ? 0 : hashSet(context, key, [field, value])],
+  HSETNX: [
+    3,
+    (context, [key = '', field = '', value = '']) =>
+      context.keys.get(key, 'hash')?.has(field) ? 0 : hashSet(context, key, [field, value]),
+  ],
   HDEL: [2, (context, [key = '', ...fields]) => hashDelete(context, key, fields)],
   HEXISTS: [2, ({ keys }, [key = '', field = '']) => (keys.get(key, 'hash')?.has(field) ? 1 : 0)],
   HLEN: [1, ({ keys }, [key = '']) => keys.get(key, 'hash')?.size ?? 0],
   HKEYS: [1, ({ keys }, [key = '']) => [...(keys.get(key, 'hash')?.keys() ?? [])]],
   HGETALL: [1, ({ keys }, [key = '']) => [...(keys.get(key, 'hash') ?? [])].flat()],
-  HMGET: [2, ({ keys }, [key = '', ...fields]) => {
-    const hash = keys.get(key, 'hash');
-    return fields.map((field) => hash?.get(field) ?? null);
-  }],
+  HMGET: [
+    2,
+    ({ keys }, [key = '', ...fields]) => {
+      const hash = keys.get(key, 'hash');
+      return fields.map((field) => hash?.get(field) ?? null);
+    },
+  ],
   LPUSH: [2, (context, [key = '', ...values]) => push(context, key, values, true)],
   RPUSH: [2, (context, [key = '', ...values]) => push(context, key, values, false)],
   LPOP: [1, (context, [key = '']) => pop(context, key)],
   LLEN: [1, ({ keys }, [key = '']) => keys.get(key, 'list')?.length ?? 0],
   LINDEX: [2, ({ keys }, [key = '', at = '']) => keys.get(key, 'list')?.at(Number(at)) ?? null],
   LREM: [3, (context, [key = '', count = '', value = '']) => remove(context, key, Number(count), value)],
-  LRANGE: [3, ({ keys }, [key = '', start = '', stop = '']) => {
-    const list = keys.get(key, 'list') ?? [];
-    return list.slice(...range(list.length, start, stop));
-  }],
+  LRANGE: [
+    3,
+    ({ keys }, [key = '', start = '', stop = '']) => {
+      const list = keys.get(key, 'list') ?? [];
+      return list.slice(...range(list.length, start, stop));
+    },
+  ],
 };

@@ -95,15 +95,21 @@ const stringCommands: CommandTable = {
   PTTL: [1, (context, [key = '']) => life(context, key)],
   PEXPIRE: [2, (context, [key = '', ms, when]) => expire(context, key, context.now() + integer(ms), when)],
   PEXPIREAT: [2, (context, [key = '', end, when]) => expire(context, key, integer(end), when)],
-  PERSIST: [1, ({ keys }, [key = '']) => {
-    if ((keys.expiresAt(key) ?? Number.POSITIVE_INFINITY) === Number.POSITIVE_INFINITY) return 0;
-    keys.expireAt(key, Number.POSITIVE_INFINITY);
-    return 1;
-  }],
-  TIME: [0, (context) => {
-    const time = context.microseconds();
-    return [String(Math.floor(time / 1e6)), String(time % 1e6)];
-  }],
+  PERSIST: [
+    1,
+    ({ keys }, [key = '']) => {
+      if ((keys.expiresAt(key) ?? Number.POSITIVE_INFINITY) === Number.POSITIVE_INFINITY) return 0;
+      keys.expireAt(key, Number.POSITIVE_INFINITY);
+      return 1;
+    },
+  ],
+  TIME: [
+    0,
+    (context) => {
+      const time = context.microseconds();
+      return [String(Math.floor(time / 1e6)), String(time % 1e6)];
+    },
+  ],
   PUBLISH: [2, (context, [channel = '', message = '']) => context.publish(channel, message, false)],
   SPUBLISH: [2, (context, [channel = '', message = '']) => context.publish(channel, message, true)],
   PUBSUB: [1, countListeners],

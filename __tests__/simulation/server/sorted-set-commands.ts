@@ -5,7 +5,8 @@ import { CommandError, type Reply } from './reply';
 
 function score(text: string | undefined): number {
   const value = text === '+inf' ? Number.POSITIVE_INFINITY : text === '-inf' ? Number.NEGATIVE_INFINITY : Number(text);
-  if (text === undefined || text === '' || Number.isNaN(value)) throw new CommandError({ err: 'ERR value is not a valid float' });
+  if (text === undefined || text === '' || Number.isNaN(value))
+    throw new CommandError({ err: 'ERR value is not a valid float' });
   return value;
 }
 
@@ -51,7 +52,9 @@ function removeMembers({ keys }: CommandContext, [key = '', ...members]: readonl
 
 function listed(entries: readonly (readonly [string, number])[], options: readonly string[]): Reply {
   const withScores = options.some((option) => option.toUpperCase() === 'WITHSCORES');
-  return withScores ? entries.flatMap(([member, value]) => [member, scoreText(value)]) : entries.map(([member]) => member);
+  return withScores
+    ? entries.flatMap(([member, value]) => [member, scoreText(value)])
+    : entries.map(([member]) => member);
 }
 
 function byIndex({ keys }: CommandContext, [key = '', start = '', stop = '', ...options]: readonly string[]): Reply {
@@ -85,14 +88,20 @@ export const sortedSetCommands: CommandTable = {
   ZADD: [3, add],
   ZREM: [2, removeMembers],
   ZCARD: [1, ({ keys }, [key = '']) => keys.get(key, 'zset')?.size ?? 0],
-  ZSCORE: [2, ({ keys }, [key = '', member = '']) => {
-    const found = keys.get(key, 'zset')?.get(member);
-    return found === undefined ? null : scoreText(found);
-  }],
-  ZRANK: [2, ({ keys }, [key = '', member = '']) => {
-    const rank = sorted(keys, key).findIndex(([one]) => one === member);
-    return rank < 0 ? null : rank;
-  }],
+  ZSCORE: [
+    2,
+    ({ keys }, [key = '', member = '']) => {
+      const found = keys.get(key, 'zset')?.get(member);
+      return found === undefined ? null : scoreText(found);
+    },
+  ],
+  ZRANK: [
+    2,
+    ({ keys }, [key = '', member = '']) => {
+      const rank = sorted(keys, key).findIndex(([one]) => one === member);
+      return rank < 0 ? null : rank;
+    },
+  ],
   ZRANGE: [3, byIndex],
   ZRANGEBYSCORE: [3, byScore],
   ZINCRBY: [3, increase],
