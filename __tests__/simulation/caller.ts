@@ -1,8 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Lease, LockOptions } from '../../lib';
+import { applyFault } from './apply-fault';
 import type { CallChecks, PendingCall } from './checks/calls';
 import type { LeaseChecks, OpenLease } from './checks/leases';
-import type { CallerPlan, Round } from './plan';
+import type { CallerPlan, Moment, Round } from './plan';
 import type { LibraryInstance } from './process/library';
 import type { Host, World } from './world';
 
@@ -59,6 +60,7 @@ export class Caller {
     const controller = round.abortAfter === undefined ? undefined : new AbortController();
     const call = this.#calls.begin(this.name, this.#host, key, round);
     this.#note(() => `${round.method}("${key}"${describe(round)})`);
+    this.#reached('call', round);
     if (controller !== undefined) this.#abortLater(controller, call, round.abortAfter ?? 0);
     try {
       if (round.method === 'run') await this.#runTask(round, call, controller);
@@ -77,9 +79,11 @@ export class Caller {
       return;
     }
     const open = this.#opened(lease);
+    this.#reached('lease', round);
     try {
       await this.#hold(round, open);
     } finally {
+      this.#reached('unlock', round);
       await this.#unlock(open);
     }
   }
@@ -106,7 +110,8 @@ export class Caller {
   #opened(lease: Lease): OpenLease {
     const { key } = this.#plan;
     const token = lease.fencingToken === undefined ? '' : `, token ${lease.fencingToken}`;
-    this.#note(() => `has "${key}" for ${lease.remaining.toFixed(1)} ms${token}`);
+    const { remaining } = lease;
+    this.#note(() => `has "${key}" for ${remaining.toFixed(1)} ms${token}`);
     const open = this.#leases.opened(lease, this.#host, key, this.name);
     lease.signal.addEventListener('abort', () => {
       const found = context.getStore();
@@ -122,7 +127,9 @@ export class Caller {
     if (round.block > 0) {
       this.#note(() => `blocks its event loop for ${round.block.toFixed(0)} ms`);
       await process.block(round.block);
-      this.#note(() => `computes no more, remaining ${lease.remaining.toFixed(1)} ms`);
+      const { remaining } = lease;
+      const state = isHeld(lease) ? 'held' : 'not held';
+      this.#note(() => `computes no more, remaining ${remaining.toFixed(1)} ms, ${state}`);
     }
     if (round.hold > 0) await this.#sleep(round.hold);
   }
@@ -135,6 +142,11 @@ export class Caller {
     } finally {
       this.#leases.closed(open);
     }
+  }
+
+  #reached(moment: Moment, { aimed }: Round): void {
+    if (aimed?.on !== moment) return;
+    this.#world.timeline.after(aimed.after, () => applyFault(this.#world, this.#leases, aimed.fault));
   }
 
   #abortLater(controller: AbortController, call: PendingCall, ms: number): void {
@@ -171,6 +183,16 @@ export class Caller {
 
   #note(text: () => string): void {
     this.#world.history.note(this.name, text);
+  }
+}
+
+/** As an application asks after it has computed for long. */
+function isHeld(lease: Lease): boolean {
+  try {
+    lease.assertHeld();
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -35,14 +35,15 @@ export type Fault =
 /** ms in which faults begin. */
 const SPAN = 6_000;
 
-interface Scale {
+export interface FaultScale {
   readonly processes: number;
   readonly keys: readonly string[];
   readonly isCalm: boolean;
+  readonly clockTrouble: 'suspend' | 'wall clock';
 }
 
 /** The faults of a seed, in the order of their times. A calm one has evictions and closings only. */
-export function planFaults(random: Random, scale: Scale): Fault[] {
+export function planFaults(random: Random, scale: FaultScale): Fault[] {
   const evictions = random.pick([0, 2, 30]);
   const faults = Array.from(
     { length: evictions },
@@ -50,20 +51,18 @@ export function planFaults(random: Random, scale: Scale): Fault[] {
   );
   if (random.chance(0.35)) faults.push(planClosing(random, scale));
   if (!scale.isCalm) {
-    // A machine whose wall clock is set back cannot tell that it was suspended.
-    const clockTrouble = random.pick(['suspend', 'wall clock'] as const);
     const count = random.pick([1, 1, 2, 2, 3, 4, 6, 8]);
-    for (let i = 0; i < count; i++) faults.push(planFault(random, scale, clockTrouble));
+    for (let i = 0; i < count; i++) faults.push(planFault(random, scale));
   }
   return faults.sort((a, b) => a.at - b.at);
 }
 
-function planClosing(random: Random, { processes }: Scale): Fault {
+function planClosing(random: Random, { processes }: FaultScale): Fault {
   const process = random.whole(0, processes - 1);
   return { kind: 'close', at: random.between(30, 3_000), process, timeout: random.pick([100, 1_000, 10_000]) };
 }
 
-function planFault(random: Random, { processes, keys }: Scale, clockTrouble: 'suspend' | 'wall clock'): Fault {
+export function planFault(random: Random, { processes, keys, clockTrouble }: FaultScale): Fault {
   const at = random.between(20, SPAN);
   const process = random.whole(0, processes - 1);
   const target = random.weighted({ commands: 3, subscriber: 3, all: 2 });

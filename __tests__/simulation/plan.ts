@@ -1,6 +1,6 @@
 import type { RedisLockRegistryOptions } from '../../lib';
 import type { ClientTraits } from './client/simulated-client';
-import { type Fault, planFaults } from './plan-faults';
+import { type Fault, type FaultScale, planFault, planFaults } from './plan-faults';
 import type { ClockTraits } from './process/simulated-process';
 import { Random } from './random';
 
@@ -21,7 +21,20 @@ export interface Round {
   readonly hold: number;
   /** For how long the task blocks its event loop as soon as it has the lock. */
   readonly block: number;
+  /** What happens to the process of the caller at a moment of this acquisition: many faults matter only just then. */
+  readonly aimed: AimedFault | undefined;
 }
+
+export interface AimedFault {
+  readonly on: Moment;
+  /** ms after the moment. */
+  readonly after: number;
+  readonly fault: Fault;
+}
+
+export const MOMENTS = ['call', 'lease', 'unlock'] as const;
+
+export type Moment = (typeof MOMENTS)[number];
 
 export interface CallerPlan {
   readonly process: number;
@@ -62,9 +75,14 @@ export function planOf(seed: number, lockType: LockType): Plan {
   const fencing = random.chance(0.75);
   const processes = Array.from({ length: random.whole(2, 4) }, () => planProcess(random, lockType, fencing, isCalm));
   const keys = random.chance(0.7) ? ['a'] : ['a', 'b'];
+  // A machine whose wall clock is set back cannot tell that it was suspended.
+  const clockTrouble = random.pick(['suspend', 'wall clock'] as const);
+  const scale: FaultScale = { processes: processes.length, keys, isCalm, clockTrouble };
   const life = random.pick(['short', 'long', 'mixed'] as const);
   const callers = processes.flatMap((_, process) =>
-    Array.from({ length: random.whole(1, 3) }, () => planCaller(random, process, random.pick(keys), life, isCalm)),
+    Array.from({ length: random.whole(1, 3) }, () =>
+      planCaller(random, { process, key: random.pick(keys), life, ...scale }),
+    ),
   );
   return {
     seed,
@@ -76,7 +94,7 @@ export function planOf(seed: number, lockType: LockType): Plan {
     },
     processes,
     callers,
-    faults: planFaults(random, { processes: processes.length, keys, isCalm }),
+    faults: planFaults(random, scale),
   };
 }
 
@@ -109,13 +127,14 @@ function planProcess(random: Random, lockType: LockType, fencing: boolean, isCal
   };
 }
 
-function planCaller(
-  random: Random,
-  process: number,
-  key: string,
-  life: 'short' | 'long' | 'mixed',
-  isCalm: boolean,
-): CallerPlan {
+interface CallerScale extends FaultScale {
+  readonly process: number;
+  readonly key: string;
+  readonly life: 'short' | 'long' | 'mixed';
+}
+
+function planCaller(random: Random, scale: CallerScale): CallerPlan {
+  const { process, key, life, isCalm } = scale;
   const rounds = Array.from({ length: random.whole(1, 5) }, (): Round => {
     const method = random.weighted({ lock: 5, tryLock: 3, run: 2 });
     const isLong = life === 'long' || (life === 'mixed' && random.chance(0.5));
@@ -141,7 +160,19 @@ function planCaller(
         random.between(0, 3_000),
       ]),
       block: !isCalm && random.chance(0.07) ? random.between(50, 1_500) : 0,
+      aimed: random.chance(0.06) ? planAimed(random, scale) : undefined,
     };
   });
   return { process, key, rounds };
+}
+
+function planAimed(random: Random, scale: CallerScale): AimedFault {
+  const { process } = scale;
+  const closes = scale.isCalm || random.chance(0.3);
+  const fault: Fault = closes
+    ? { kind: 'close', at: 0, process, timeout: random.pick([100, 1_000, 10_000]) }
+    : planFault(random, scale);
+  const after = random.pick([random.between(0, 3), random.between(0, 30)]);
+  const ofProcess = 'process' in fault ? { ...fault, process } : fault;
+  return { on: random.pick(MOMENTS), after, fault: ofProcess };
 }

@@ -32,6 +32,13 @@ function* smallerThan(plan: Plan): Generator<Plan> {
       yield { ...plan, callers: plan.callers.map((one) => (one === caller ? fewer : one)) };
     }
   }
+  for (const caller of plan.callers) {
+    for (const round of caller.rounds) {
+      if (round.aimed === undefined) continue;
+      const rounds = caller.rounds.map((one) => (one === round ? { ...round, aimed: undefined } : one));
+      yield { ...plan, callers: plan.callers.map((one) => (one === caller ? { ...caller, rounds } : one)) };
+    }
+  }
   if (plan.messageFaults.lost + plan.messageFaults.doubled > 0) {
     yield { ...plan, messageFaults: { lost: 0, doubled: 0 } };
   }

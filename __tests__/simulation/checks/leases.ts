@@ -99,14 +99,15 @@ export class LeaseChecks {
 
   /** What is lost though Redis has confirmed it, and says so on an undisturbed connection. */
   #lost({ host, key, caller, lease, isExcused }: OpenLease): void {
-    const { server, violations, history } = this.#world;
+    const { server, violations, history, timeline } = this.#world;
     const reason = (lease.signal.reason as { reason?: string }).reason ?? 'for no reason';
     history.note(host.process.name, () => `${caller} lost "${key}" (${reason})`);
     if (isExcused || reason === 'closed' || host.closing !== 'no' || !host.process.isAlive) return;
     const lock = lockName(key);
     const life = (server.keys.expiresAt(lock) ?? 0) - server.time;
     const isOurs = hostOf(this.#world, ownerOf(server, lock)) === host;
-    const isBlockedOnly = host.process.hasUnread && quietFor(this.#world, host) < 1;
+    // The answer lies there: it is read before the lease is called lost.
+    const isBlockedOnly = host.process.hasUnread && timeline.now > host.disturbedUntil;
     if (isOurs && life > MARGIN && (isBlockedOnly || quietFor(this.#world, host) > QUIET)) {
       violations.report(
         'lost though confirmed',

@@ -16,7 +16,8 @@ const OPEN = -1;
 
 const CLASSES: Record<string, RegExp> = {
   a: /[A-Za-z]/,
-  c: /[\0-\x1f\x7f]/, // biome-ignore lint/suspicious/noControlCharactersInRegex: the class of control characters
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it is the class of control characters
+  c: /[\0-\x1f\x7f]/,
   d: /[0-9]/,
   l: /[a-z]/,
   p: /[!-/:-@[-`{-~]/,

@@ -46,6 +46,7 @@ export class SimulatedProcess {
   #suspendedSince: number | undefined;
   #wallStep = 0;
   #isObserved = false;
+  #unread = 0;
 
   constructor(name: string, timeline: Timeline, traits: ClockTraits, random: Random, history: History) {
     this.name = name;
@@ -66,7 +67,7 @@ export class SimulatedProcess {
 
   /** Something came while the process was paused, and was not read yet. */
   get hasUnread(): boolean {
-    return this.#waiting.some(({ phase }) => phase === 'input');
+    return this.#unread > 0;
   }
 
   /** The monotonic clock. Code that runs after it has blocked the event loop reads the end of the pause. */
@@ -93,8 +94,12 @@ export class SimulatedProcess {
   /** Runs something in this process as soon as its event loop runs. */
   post(phase: Phase, run: () => void): void {
     if (!this.isAlive) return;
-    if (this.isPaused) this.#waiting.push({ phase, due: this.#timeline.now, run });
-    else run();
+    if (!this.isPaused) {
+      run();
+      return;
+    }
+    if (phase === 'input') this.#unread++;
+    this.#waiting.push({ phase, due: this.#timeline.now, run });
   }
 
   /** After what was written to sockets in this turn has gone out, and what lies there has been read. */
@@ -189,7 +194,12 @@ export class SimulatedProcess {
     this.#history.note(this.name, () => 'runs again');
     const waiting = this.#waiting.sort((a, b) => PHASES.indexOf(a.phase) - PHASES.indexOf(b.phase) || a.due - b.due);
     this.#waiting = [];
-    for (const { phase, run } of waiting) this.#timeline.after(0, () => this.post(phase, run));
+    for (const { phase, run } of waiting) {
+      this.#timeline.after(0, () => {
+        if (phase === 'input') this.#unread--;
+        this.post(phase, run);
+      });
+    }
   }
 }
 
