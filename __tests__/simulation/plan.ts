@@ -160,7 +160,7 @@ function planCaller(random: Random, scale: CallerScale): CallerPlan {
         random.between(0, 3_000),
       ]),
       block: !isCalm && random.chance(0.07) ? random.between(50, 1_500) : 0,
-      aimed: random.chance(0.06) ? planAimed(random, scale) : undefined,
+      aimed: random.chance(0.1) ? planAimed(random, scale) : undefined,
     };
   });
   return { process, key, rounds };

@@ -56,11 +56,16 @@ const basic: Record<string, LuaFunction> = {
       if (typeof called !== 'function') throw new LuaError(`attempt to call a ${typeOf(called)} value`);
       return [true, ...called(...args)];
     } catch (error) {
-      if (error instanceof LuaError) return [false, error.value];
+      if (error instanceof LuaError) return [false, raised(error.value)];
       throw error;
     }
   },
 };
+
+/** Redis 7 has a `pcall` of its own, which gives the text of an error that a command raised. */
+function raised(value: LuaValue): LuaValue {
+  return value instanceof LuaTable ? (value.get('err') ?? value) : value;
+}
 
 const math: Record<string, LuaValue> = {
   huge: Number.POSITIVE_INFINITY,

@@ -118,14 +118,15 @@ const stringCommands: CommandTable = {
 const COMMANDS = new Map(Object.entries({ ...stringCommands, ...collectionCommands, ...sortedSetCommands }));
 
 /** Executes one command as Redis 7 does: an error is a reply. */
-export function execute(context: CommandContext, [name = '', ...args]: readonly string[]): Reply {
-  const command = COMMANDS.get(name.toUpperCase());
-  if (command === undefined) {
+export function execute(context: CommandContext, [name = '', ...args]: readonly string[], isInScript = false): Reply {
+  const [least, run] = COMMANDS.get(name.toUpperCase()) ?? [];
+  if (least === undefined || run === undefined) {
+    if (isInScript) return { err: 'ERR Unknown Redis command called from script' };
     const shown = args.map((arg) => `'${arg}' `).join('');
     return { err: `ERR unknown command '${name}', with args beginning with: ${shown}` };
   }
-  const [least, run] = command;
   if (args.length < least) {
+    if (isInScript) return { err: 'ERR Wrong number of args calling Redis command from script' };
     return { err: `ERR wrong number of arguments for '${name.toLowerCase()}' command` };
   }
   try {

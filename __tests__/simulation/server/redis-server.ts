@@ -99,7 +99,7 @@ export class RedisServer {
     if (source === undefined) return NO_SCRIPT;
     const keys = rest.slice(0, Number(count));
     const args = rest.slice(Number(count));
-    const reply = this.#engine.run(source, keys, args, (command) => execute(this.#context, command));
+    const reply = this.#engine.run(source, keys, args, (command) => execute(this.#context, command, true));
     this.#onRun({ source, keys, args, reply });
     return reply;
   }
