@@ -28,7 +28,7 @@ export function applyFault(world: World, leases: LeaseChecks, fault: Fault): voi
       });
       return;
     case 'freeze':
-      network.frozenUntil = Math.max(network.frozenUntil, timeline.now + fault.duration);
+      network.inbox.freeze(fault.duration);
       disturb(world, hosts, fault.duration + RECOVERY);
       return;
     case 'flush scripts':

@@ -12,6 +12,7 @@ import { createHost } from './host';
 import { keysOf, type Plan } from './plan';
 import type { LibraryInstance } from './process/library';
 import { Random } from './random';
+import { Inbox } from './server/inbox';
 import { RedisServer } from './server/redis-server';
 import type { ScriptEngine } from './server/script-engine';
 import { Timeline } from './timeline';
@@ -70,7 +71,7 @@ export class Simulation {
       server,
       random: new Random(plan.seed, 'network'),
       messageFaults: plan.messageFaults,
-      frozenUntil: 0,
+      inbox: new Inbox(timeline),
       messageFailed: (connection) => {
         const host = hosts.find(({ directory }) => [...directory.clients].some((one) => one.connection === connection));
         if (host !== undefined) host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + 1);

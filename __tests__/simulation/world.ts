@@ -68,7 +68,7 @@ export function hostOf(world: World, owner: string | undefined): Host | undefine
 /** Something is, or may be, wrong between this process and the server. */
 export function isDisturbed({ timeline, server, network }: World, host: Host): boolean {
   if (timeline.now < host.disturbedUntil || host.process.isPaused || !server.isUp) return true;
-  if (timeline.now < network.frozenUntil) return true;
+  if (network.inbox.isFrozen) return true;
   for (const client of host.directory.clients) if (client.isOpen && !client.isReady) return true;
   return false;
 }

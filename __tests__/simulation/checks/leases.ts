@@ -10,13 +10,15 @@ export interface OpenLease {
   readonly caller: string;
   /** It was granted before Redis lost the key by a fault: others may have the lock meanwhile. */
   isExcused: boolean;
+  /** No fault can have delayed what its time is counted from. */
+  readonly wasUndisturbed: boolean;
 }
 
 /** A key that has less to live, in ms, may be gone by the next look. */
-const MARGIN = 60;
+const MARGIN = 150;
 
 /** ms without a disturbance after which nothing excuses a lease that was lost. */
-const QUIET = 8_000;
+const QUIET = 6_000;
 
 /** Mutual exclusion, tokens, and what a valid lease promises about Redis. */
 export class LeaseChecks {
@@ -33,7 +35,14 @@ export class LeaseChecks {
   }
 
   opened(lease: Lease, host: Host, key: string, caller: string): OpenLease {
-    const entry: OpenLease = { lease, host, key, caller, isExcused: this.#grants.areOutdated(lockName(key), host) };
+    const entry: OpenLease = {
+      lease,
+      host,
+      key,
+      caller,
+      isExcused: this.#grants.areOutdated(lockName(key), host),
+      wasUndisturbed: host.disturbedUntil === 0 || this.#world.timeline.now - host.disturbedUntil > QUIET,
+    };
     this.open.add(entry);
     this.#checkToken(entry);
     lease.signal.addEventListener('abort', () => this.#lost(entry));
@@ -98,7 +107,7 @@ export class LeaseChecks {
   }
 
   /** What is lost though Redis has confirmed it, and says so on an undisturbed connection. */
-  #lost({ host, key, caller, lease, isExcused }: OpenLease): void {
+  #lost({ host, key, caller, lease, isExcused, wasUndisturbed }: OpenLease): void {
     const { server, violations, history, timeline } = this.#world;
     const reason = (lease.signal.reason as { reason?: string }).reason ?? 'for no reason';
     history.note(host.process.name, () => `${caller} lost "${key}" (${reason})`);
@@ -107,7 +116,7 @@ export class LeaseChecks {
     const life = (server.keys.expiresAt(lock) ?? 0) - server.time;
     const isOurs = hostOf(this.#world, ownerOf(server, lock)) === host;
     // The answer lies there: it is read before the lease is called lost.
-    const isBlockedOnly = host.process.hasUnread && timeline.now > host.disturbedUntil;
+    const isBlockedOnly = wasUndisturbed && host.process.hasUnread && timeline.now > host.disturbedUntil;
     if (isOurs && life > MARGIN && (isBlockedOnly || quietFor(this.#world, host) > QUIET)) {
       violations.report(
         'lost though confirmed',

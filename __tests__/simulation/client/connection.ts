@@ -1,4 +1,5 @@
 import type { Random } from '../random';
+import type { Inbox } from '../server/inbox';
 import type { RedisServer, ServerConnection } from '../server/redis-server';
 import type { Reply } from '../server/reply';
 import type { Timeline } from '../timeline';
@@ -60,8 +61,7 @@ export interface Network {
   readonly server: RedisServer;
   readonly random: Random;
   readonly messageFaults: MessageFaults;
-  /** Until when the server executes nothing, though its connections stand. */
-  frozenUntil: number;
+  readonly inbox: Inbox;
   /** A message did not reach its subscriber, or reached it twice. */
   messageFailed(connection: Connection): void;
 }
@@ -91,7 +91,7 @@ export class Connection implements ServerConnection {
 
   send(command: readonly string[]): void {
     if (!this.#isOpenToClient) return;
-    this.up.send(() => this.#afterCut(() => this.#arrived(command)));
+    this.up.send(() => this.#afterCut(() => this.#network.inbox.arrived(() => this.#execute(command))));
   }
 
   message(channel: string, message: string): void {
@@ -126,12 +126,6 @@ export class Connection implements ServerConnection {
   #closeToServer(): void {
     this.#isOpenToServer = false;
     this.#network.server.closed(this);
-  }
-
-  #arrived(command: readonly string[]): void {
-    const { timeline, frozenUntil } = this.#network;
-    if (timeline.now < frozenUntil) timeline.at(frozenUntil, () => this.#arrived(command));
-    else this.#execute(command);
   }
 
   #execute(command: readonly string[]): void {
