@@ -59,6 +59,7 @@ export class RedisLease extends TimedLease implements HeldLease {
 
   protected onLoss(): void {
     this.#keeper.leaseOver(this);
+    this.protocol.leaseLost?.();
   }
 
   unlock(): Promise<void> {

@@ -74,6 +74,8 @@ export interface LockProtocol {
   release(owner: string, timeout: number): Promise<Released>;
   /** Hands the lock over to another acquisition of this process in place of a release, or releases it for others. */
   handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver>;
+  /** A lease of this process was lost: the lock may be free. */
+  leaseLost?(): void;
   /** ms for which something of a given-up acquisition may stay in Redis if no command removes it. */
   orphanLife(acquisition: Acquisition): number;
 }

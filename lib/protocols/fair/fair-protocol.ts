@@ -1,7 +1,7 @@
 import type { Acquisition } from '../../acquire/acquisition';
 import { Availability } from '../../acquire/availability';
 import type { Wait } from '../../acquire/wait';
-import { clock } from '../../internal/clock';
+import { clock, drift } from '../../internal/clock';
 import { isServerAnswer } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import {
@@ -63,7 +63,7 @@ export class FairProtocol implements LockProtocol, PresenceListener {
   standBack(): undefined {}
 
   async attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
-    const { sentAt, drift, waits } = acquisition;
+    const { sentAt, waits } = acquisition;
     const ticket = this.#waiters.ticketFor(acquisition);
     const presence = waits ? this.#presence : undefined;
     // After an earlier wait this process may still be subscribed. The first wait of all must not cost an uncontended lock.
@@ -72,7 +72,7 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     let reply: AcquireReply;
     try {
       const notifiedBy = presence?.notifiedBy ?? 'none';
-      reply = await this.#services.format.enter(this.#names, ticket, notifiedBy, sentAt, timeout);
+      reply = await this.#services.format.enter(this.#names, ticket, notifiedBy, acquisition, timeout);
     } catch (error) {
       this.#missedReply(error);
       throw error;
@@ -82,7 +82,7 @@ export class FairProtocol implements LockProtocol, PresenceListener {
       this.#waiters.enter(ticket, reply.owner);
       this.#lazyPresence?.leave();
       const fencingToken = this.#services.format.fencingToken(reply.token);
-      return { granted: true, owner: reply.owner, until: replyUntil(reply), fencingToken, drift };
+      return { granted: true, owner: reply.owner, until: replyUntil(reply), fencingToken, drift: reply.drift };
     }
     this.onReply(reply);
     return { granted: false, remaining: reply.life, roundTrip: clock.now() - sentAt };
@@ -135,6 +135,11 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     }
   }
 
+  /** The lock may be free: it is the turn of the next ticket, and this process is alive. */
+  leaseLost(): void {
+    if (this.#waiters.size > 0) this.#presence.poll();
+  }
+
   /** Callers queue in Redis, each for itself: a release hands the lock over. */
   async handOver(owner: string, _to: Acquisition, timeout: number): Promise<HandOver> {
     return { handedOver: undefined, found: await this.release(owner, timeout) };
@@ -155,11 +160,13 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     const window = Number(milliseconds);
     if (message === this.#names.lock) this.#presence.poll();
     if (kind !== 'grant' || !(window > 0)) return;
-    const receivedAt = clock.now();
-    const sentAt = this.#waiters.sentAt(owner) ?? receivedAt;
-    const until = this.#services.format.grantUntil(owner, window, sentAt, receivedAt);
-    if (this.#waiters.take({ owner, token, until, window }) === 'taken') return;
-    this.release(owner, this.#services.commandTimeout).catch(() => undefined);
+    const { format, commandTimeout } = this.#services;
+    const ticket = this.#waiters.find(owner);
+    const now = clock.now();
+    const driftNow = drift();
+    const until = ticket === undefined ? now : format.grantUntil(owner, window, ticket, now, driftNow);
+    if (this.#waiters.take({ owner, token, until, drift: driftNow, window }) === 'taken') return;
+    this.release(owner, commandTimeout).catch(() => undefined);
   }
 
   /** Takes over what a reply says of the lock. Returns a grant by hand-over whose caller has left. */
@@ -168,7 +175,8 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     const { owner, token } = reply;
     if (owner === undefined) return undefined;
     const window = Math.min(reply.life, CLAIM_WINDOW);
-    const isUnclaimed = this.#waiters.take({ owner, token, until: replyUntil(reply), window }) === 'unclaimed';
+    const isUnclaimed =
+      this.#waiters.take({ owner, token, until: replyUntil(reply), drift: reply.drift, window }) === 'unclaimed';
     return isUnclaimed && owner !== ticketOf(owner) ? owner : undefined;
   }
 

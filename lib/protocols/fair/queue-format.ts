@@ -1,4 +1,4 @@
-import { clock, reliableUntil } from '../../internal/clock';
+import { clock, drift, reliableUntil, wasSuspended } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
@@ -19,7 +19,9 @@ export interface QueueReply {
   readonly token: string;
   /** ms that the lock's key still has to live; `Infinity` without an expiry. */
   readonly life: number;
+  /** When the script was sent, on the monotonic clock, and the drift between the clocks then. */
   readonly sentAt: number;
+  readonly drift: number;
 }
 
 export interface AcquireReply extends QueueReply {
@@ -78,7 +80,7 @@ export class QueueFormat extends SpringFormat {
     names: LockNames,
     ticket: Ticket,
     notifiedBy: NotifiedBy,
-    sentAt: number,
+    { sentAt, drift: driftBefore }: { readonly sentAt: number; readonly drift: number },
     timeout: number,
   ): Promise<AcquireReply> {
     const { id, ttl, score } = ticket;
@@ -86,11 +88,11 @@ export class QueueFormat extends SpringFormat {
     const reply = await this.#run(ACQUIRE, names, args, timeout);
     if (!Array.isArray(reply)) {
       numberIn(ACQUIRE, reply, reply);
-      return { owner: id, token: String(reply), life: ttl, sentAt, score };
+      return { owner: id, token: String(reply), life: ttl, sentAt, drift: driftBefore, score };
     }
     const [owner, token, life, time, newScore] = arrayIn(ACQUIRE, reply, 5);
     return {
-      ...this.#read(ACQUIRE, reply, [owner, token, life, time], sentAt),
+      ...this.#read(ACQUIRE, reply, [owner, token, life, time], sentAt, driftBefore),
       score: textIn(ACQUIRE, reply, newScore),
     };
   }
@@ -103,11 +105,12 @@ export class QueueFormat extends SpringFormat {
     timeout: number,
   ): Promise<PollReply> {
     const sentAt = clock.now();
+    const driftBefore = drift();
     const args = [process, notifiedBy, String(this.processLife), ...tickets.map(({ id }) => id)];
     const reply = await this.#run(POLL, names, args, timeout);
     const [owner, token, life, time, lapsed, ...missing] = arrayIn(POLL, reply, 5, 5 + tickets.length);
     return {
-      ...this.#read(POLL, reply, [owner, token, life, time], sentAt),
+      ...this.#read(POLL, reply, [owner, token, life, time], sentAt, driftBefore),
       hasLapsed: numberIn(POLL, reply, lapsed) > 0,
       missing: missing.map((position) => numberIn(POLL, reply, position) - 1),
     };
@@ -116,6 +119,7 @@ export class QueueFormat extends SpringFormat {
   /** Releases an owner value, or takes a ticket out of the queue with any grant of it. */
   async leave(names: LockNames, ownerOrTicket: string, timeout: number): Promise<ReleaseReply> {
     const sentAt = clock.now();
+    const driftBefore = drift();
     const args = [ownerOrTicket, this.#deleteWith, ...this.channels(names)];
     const reply = await this.#run(RELEASE, names, args, timeout);
     if (!Array.isArray(reply)) {
@@ -124,7 +128,7 @@ export class QueueFormat extends SpringFormat {
     const [found, owner, token, life, time, refused] = arrayIn(RELEASE, reply, 6);
     return {
       found: this.#found(reply, found),
-      queue: this.#read(RELEASE, reply, [owner, token, life, time], sentAt),
+      queue: this.#read(RELEASE, reply, [owner, token, life, time], sentAt, driftBefore),
       isNotificationRefused: numberIn(RELEASE, reply, refused) > 0,
     };
   }
@@ -156,13 +160,17 @@ export class QueueFormat extends SpringFormat {
     return this.#isFencing && token === '';
   }
 
-  /** Until when a grant may be relied on that arrived as a message: see `ServerClock`. */
-  grantUntil(owner: string, window: number, ticketSentAt: number, receivedAt: number): number {
+  /**
+   * Until when a grant may be relied on that arrived as a message: see `ServerClock`. `drift`: as it is now. Nothing is
+   * proved when the machine was suspended since the ticket was sent.
+   */
+  grantUntil(owner: string, window: number, ticket: Ticket, receivedAt: number, driftNow: number): number {
+    if (wasSuspended(ticket.drift, driftNow)) return Number.NEGATIVE_INFINITY;
     const stamp = grantedAt(owner) ?? Number.NEGATIVE_INFINITY;
-    return this.#serverClock.grantUntil(stamp, window, ticketSentAt, receivedAt, this.#connection);
+    return this.#serverClock.grantUntil(stamp, window, ticket.sentAt, receivedAt, this.#connection);
   }
 
-  #read(script: Script, reply: unknown, values: readonly unknown[], sentAt: number): QueueReply {
+  #read(script: Script, reply: unknown, values: readonly unknown[], sentAt: number, driftBefore: number): QueueReply {
     const [owner, token, life, time] = values;
     this.#serverClock.note(sentAt, clock.now(), numberIn(script, reply, time) / 1000, this.#connection);
     return {
@@ -170,6 +178,7 @@ export class QueueFormat extends SpringFormat {
       token: textIn(script, reply, token),
       life: lifeIn(script, reply, life),
       sentAt,
+      drift: driftBefore,
     };
   }
 

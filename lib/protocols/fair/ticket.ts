@@ -22,8 +22,9 @@ export class Ticket {
   readonly id: string;
   /** ms; what it asks for. */
   readonly ttl: number;
-  /** When it was first sent, on the monotonic clock. */
+  /** When it was first sent, on the monotonic clock, and the drift between the clocks then. */
   readonly sentAt: number;
+  readonly drift: number;
   /** Its score in the queue: it keeps it when it is entered again. Empty until Redis has given it one. */
   score = '';
   /** The owner value of the grant that it is about to enter with. */
@@ -31,10 +32,11 @@ export class Ticket {
   #grant: Grant | undefined;
   #resume: ((grant: Grant | undefined) => void) | undefined;
 
-  constructor(id: string, ttl: number, sentAt: number) {
+  constructor(id: string, ttl: number, sentAt: number, drift: number) {
     this.id = id;
     this.ttl = ttl;
     this.sentAt = sentAt;
+    this.drift = drift;
   }
 
   /** Calls `resume` once, with a grant, which may be there already, or with nothing when another attempt is needed. */

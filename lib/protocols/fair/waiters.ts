@@ -1,5 +1,5 @@
 import type { Acquisition } from '../../acquire/acquisition';
-import { clock, drift } from '../../internal/clock';
+import { clock, drift, wasSuspended } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
 import type { QueueFormat } from './queue-format';
 import { Ticket, ticketOf } from './ticket';
@@ -13,6 +13,8 @@ export interface ArrivedGrant {
   readonly token: string;
   /** Until when it may be relied on, on the monotonic clock. */
   readonly until: number;
+  /** The drift between the clocks when that was measured. */
+  readonly drift: number;
   /** ms; the longest time that it can still last without a renewal. */
   readonly window: number;
 }
@@ -46,10 +48,10 @@ export class Waiters {
   }
 
   /** The ticket is here before Redis hears of it: a grant may overtake the reply. */
-  ticketFor({ ticket: id, ttl, sentAt, waits }: Acquisition): Ticket {
+  ticketFor({ ticket: id, ttl, sentAt, drift, waits }: Acquisition): Ticket {
     let ticket = this.#tickets?.get(id);
     if (ticket === undefined) {
-      ticket = new Ticket(id, ttl, sentAt);
+      ticket = new Ticket(id, ttl, sentAt, drift);
       if (waits) {
         this.#tickets ??= new Map();
         this.#tickets.set(id, ticket);
@@ -73,19 +75,20 @@ export class Waiters {
   /** Gives a grant to the caller that it is for. `unclaimed`: that caller has left. */
   take(grant: ArrivedGrant): 'taken' | 'unclaimed' {
     if (grant.owner === this.#entered) return 'taken';
-    const ticket = this.#tickets?.get(ticketOf(grant.owner));
+    const ticket = this.find(grant.owner);
     if (ticket === undefined) return 'unclaimed';
     void this.#offer(ticket, grant);
     return 'taken';
   }
 
-  /** When the ticket was first sent, on the monotonic clock: no grant of it was made before. */
-  sentAt(owner: string): number | undefined {
-    return this.#tickets?.get(ticketOf(owner))?.sentAt;
+  /** The ticket that an owner value was granted for, if its caller still waits. */
+  find(owner: string): Ticket | undefined {
+    return this.#tickets?.get(ticketOf(owner));
   }
 
   /** Lets the ticket's caller enter: at once where half of the window is certain, else when the renewal is confirmed. */
-  async #offer(ticket: Ticket, { owner, token, until, window }: ArrivedGrant): Promise<void> {
+  async #offer(ticket: Ticket, grant: ArrivedGrant): Promise<void> {
+    const { owner, token, until, window } = grant;
     if (ticket.offered === owner) return;
     if (this.#format.lacksToken(token)) {
       ticket.retry();
@@ -93,7 +96,7 @@ export class Waiters {
     }
     ticket.offered = owner;
     const driftNow = drift();
-    const isCertain = until - clock.now() >= window / 2;
+    const isCertain = until - clock.now() >= window / 2 && !wasSuspended(grant.drift, driftNow);
     const fencingToken = this.#format.fencingToken(token);
     const timeout = Math.max(RENEWAL_AT_LEAST, window / 2);
     const renewal = this.#format.renewNow(this.#names, owner, ticket.ttl, timeout);
@@ -101,7 +104,7 @@ export class Waiters {
       // A task may block the event loop as soon as it has the lock: the renewal has to be on its way before.
       await clock.immediate();
       if (ticket.offered !== owner) return;
-      ticket.deliver({ granted: true, owner, until, fencingToken, drift: driftNow, renewal });
+      ticket.deliver({ granted: true, owner, until, fencingToken, drift: grant.drift, renewal });
       return;
     }
     const ownership = await renewal;
