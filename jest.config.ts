@@ -4,7 +4,7 @@ import type { Config } from 'jest';
 const config: Config = {
   roots: ['<rootDir>/__tests__'],
   testMatch: ['**/*.test.ts'],
-  // They need Java: `npm run test:interop`.
+  // These need Java: `npm run test:interop`.
   testPathIgnorePatterns: ['/node_modules/', '<rootDir>/__tests__/interop/'],
   testEnvironment: '<rootDir>/scripts/jest-environment.ts',
   transform: {
@@ -16,11 +16,10 @@ const config: Config = {
       },
     ],
   },
-  // Many tests measure time, and most of it is waiting: two side by side, each with servers of its own, are as quick as
-  // they may be. The one Redis that REDIS_URL names is not shared.
+  // Two workers: more would disturb the tests that measure time. Each has its own servers, except with REDIS_URL.
   maxWorkers: process.env.REDIS_URL ? 1 : 2,
   waitForUnhandledRejections: true,
-  // Each test bounds what it waits for by itself; this is for a machine that is busy with other things.
+  // Tests bound their own waits; this limit is for a busy machine.
   testTimeout: 30_000,
   globalSetup: '<rootDir>/scripts/jest-global-setup.ts',
   globalTeardown: '<rootDir>/scripts/jest-global-teardown.ts',

@@ -7,7 +7,6 @@ import {
   checkOptions,
   count,
   duration,
-  expected,
   nonEmptyString,
   notNegative,
   oneOf,
@@ -18,6 +17,7 @@ import {
 import type { RedisLockRegistryOptions, SegmentedLockOptions } from './options';
 import { LOCK_TYPES, type LockType, traitsOf } from './protocols/lock-types';
 import { type ProtocolSettings, SHARDED_SUBSCRIPTION_MODES } from './protocols/protocol';
+import { describeValue } from './redis/client';
 import { isSubscriber, type RedisSubscriber } from './redis/subscriber-connection';
 import { emitProcessWarning, type WarningListener } from './warnings';
 
@@ -128,7 +128,8 @@ export function segmentedSettings(options: SegmentedLockOptions): { segments: nu
 
 function subscriber(name: string, value: unknown): RedisSubscriber {
   if (!isSubscriber(value)) {
-    throw new TypeError(expected(name, 'a client with the methods subscribe and unsubscribe', value));
+    const expectation = `Expected \`${name}\` to be a client with the methods subscribe and unsubscribe`;
+    throw new TypeError(`${expectation}, got ${describeValue(value)}`);
   }
   return value;
 }

@@ -78,7 +78,7 @@ describeReal('A spin lock on a server', () => {
       await registry.close();
     });
 
-    it('has no rights on channels: it can release, without a warning', async () => {
+    it('has no rights on channels: it can release, with one warning', async () => {
       const client = await userWith(admin, server, 'resetchannels', '+@all');
       const warnings: LockWarning[] = [];
       const registry = new RedisLockRegistry(client, {
@@ -86,11 +86,14 @@ describeReal('A spin lock on a server', () => {
         onWarning: (warning) => void warnings.push(warning),
       });
       await expect(client.publish('channel', 'message')).rejects.toThrow('NOPERM');
-      const lease = await registry.obtain('key').lock();
-      await lease.renew();
-      await lease.unlock();
-      expect(await admin.dbSize()).toBe(0);
-      expect(warnings).toEqual([]);
+      for (let round = 0; round < 2; round++) {
+        const lease = await registry.obtain('key').lock();
+        await lease.renew();
+        await lease.unlock();
+        expect(await admin.dbSize()).toBe(0);
+      }
+      // Waiters of other lock types may listen on the channel.
+      expect(warnings).toMatchObject([{ code: 'NOTIFICATION_REFUSED' }]);
       await registry.close();
       client.destroy();
     });
@@ -98,7 +101,8 @@ describeReal('A spin lock on a server', () => {
     it('has only the rights that the scripts need: it can lock, renew and unlock', async () => {
       const rules = ['+evalsha', '+eval', '+get', '+set', '+pttl', '+pexpire', '+del', '+time', '+hello'];
       const client = await userWith(admin, server, 'resetchannels', ...rules);
-      const registry = new RedisLockRegistry(client, { registryKey: uniqueKey(), fencing: true });
+      const onWarning = () => undefined;
+      const registry = new RedisLockRegistry(client, { registryKey: uniqueKey(), fencing: true, onWarning });
       const lease = await registry.obtain('key').lock({ ttl: 1_000 });
       await lease.renew(5_000);
       expect(await registry.obtain('key').tryLock()).toBeNull();

@@ -1,4 +1,5 @@
 import type { RedisClient, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
+import { processOf } from '../../lib/protocols/fair/ticket';
 import { LockNames } from '../../lib/redis/names';
 import { connectTo, PrivateRedis } from '../support/private-redis';
 import type { FaultyProxy } from '../support/proxy';
@@ -16,6 +17,7 @@ export const SLACK = 500;
 export interface ProxiedProcess {
   readonly registry: RedisLockRegistry;
   readonly client: TestClient;
+  readonly subscriber: TestClient;
   readonly commands: FaultyProxy;
   readonly messages: FaultyProxy;
 }
@@ -70,18 +72,20 @@ export class FairFixture {
     return {
       registry: this.on(client, { ...options, subscriber }),
       client,
+      subscriber,
       commands,
       messages,
     };
   }
 
-  /** Waits until the queue has this number of tickets, by default until all of them can be notified. */
-  async queued(tickets: number, told: 'm' | 'p' | 'any' = 'm'): Promise<void> {
+  /** Waits until the queue has this number of tickets, by default until the processes of all of them can be notified. */
+  async queued(tickets: number, notifiedBy: 'message' | 'any' = 'message'): Promise<void> {
     await until(
       async () => {
-        if ((await this.admin.zCard(this.queue)) !== tickets) return false;
-        const entries = Object.entries(await this.admin.hGetAll(this.tickets)).filter(([, entry]) => /:/.test(entry));
-        return told === 'any' || entries.filter(([, entry]) => entry.endsWith(`:${told}`)).length >= tickets;
+        const waiting = await this.admin.zRange(this.queue, 0, -1);
+        if (waiting.length !== tickets || notifiedBy === 'any') return waiting.length === tickets;
+        const fields = await this.admin.hGetAll(this.tickets);
+        return waiting.every((ticket) => fields[processOf(ticket)]?.endsWith(`:${notifiedBy}`));
       },
       { within: 10_000 },
     );

@@ -1,11 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect, it } from '@jest/globals';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createProxiedRegistry } from '../support/proxied-registry';
 import { type TestClient, uniqueKey } from '../support/redis';
 import { untilQuiet } from '../support/server-load';
-import { until } from '../support/until';
 import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
 
 const KEY = 'key';
 
@@ -60,21 +59,26 @@ describePrivate('A fair lock whose grant messages arrive late', () => {
   );
 
   it('gives a lease the token of the grant that is held, and not that of an earlier one', async () => {
-    const { slow, other } = await start();
+    const { slow, other, name } = await start();
     const [holder, between] = [await other(), await other()];
-    const lease = await holder.obtain(KEY).lock({ ttl: 1_500 });
-    // A grant stands for no longer than its ttl: the first one ends before its message arrives.
-    const waiting = slow.registry.obtain(KEY).lock({ ttl: 400 });
+    const lease = await holder.obtain(KEY).lock();
+    const waiting = slow.registry.obtain(KEY).lock();
     await untilQuiet(admin);
     const next = between.obtain(KEY).lock();
     await untilQuiet(admin);
-    await until(() => lease.remaining < 600);
-    slow.messages.replies.delay = 1_000;
+    // The first grant runs out: its process gets no message, and cannot poll.
+    slow.messages.replies.hold = true;
+    slow.commands.requests.hold = true;
     await lease.unlock();
     const held = await next;
-    // The first message arrives shortly after the second grant, and the second one much later.
-    await sleep(400);
+    slow.commands.requests.hold = false;
+    await until(async () => (await admin.zCard(`{${name}}:queue`)) === 1);
+    // The message of the first grant arrives when the second one was made and is not known to its process.
+    slow.commands.requests.hold = true;
     await held.unlock();
+    slow.messages.replies.hold = false;
+    await slow.subscriber.ping();
+    slow.commands.requests.hold = false;
     const late = await waiting;
     expect(late.fencingToken).toBeGreaterThan(held.fencingToken as number);
     await late.unlock();

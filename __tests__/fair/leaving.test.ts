@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
-import type { RedisLockRegistry } from '../../lib';
+import { CannotAcquireLockError, type RedisLockRegistry } from '../../lib';
+import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
@@ -76,7 +77,7 @@ describePrivate('What a fair lock leaves behind', () => {
     const begun = performance.now();
     await Promise.all([closing.registry.close(), lease.unlock(), rejected]);
     await (await second)?.unlock();
-    expect(performance.now() - begun).toBeLessThan(2 * SLACK);
+    expect(performance.now() - begun).toBeLessThan(2 * SLACK + machineDelay());
     await gone();
   });
 
@@ -93,16 +94,25 @@ describePrivate('What a fair lock leaves behind', () => {
         }
       }
     })();
+    // On a busy machine a wait of a few ms may end before the reply.
+    const unanswered = (error: unknown) => {
+      if (error instanceof CannotAcquireLockError) return null;
+      throw error;
+    };
     const caller = async (registry: RedisLockRegistry, i: number) => {
       for (let n = 0; n < 20; n++) {
-        const lease = await registry.obtain(KEY).tryLock({ waitTime: (i * n) % 7, ttl: 2_000 });
+        const lease = await registry
+          .obtain(KEY)
+          .tryLock({ waitTime: (i * n) % 7, ttl: 2_000 })
+          .catch(unanswered);
         await sleep(1);
         await lease?.unlock();
         await registry.run(KEY, () => undefined);
       }
     };
-    await Promise.all([a, a, a, b, b, b].map(caller));
-    over = true;
+    await Promise.all([a, a, a, b, b, b].map(caller)).finally(() => {
+      over = true;
+    });
     await watching;
     expect(immortal).toEqual([]);
     expect(seen).toBeGreaterThan(0);
@@ -138,7 +148,7 @@ describePrivate('What a fair lock leaves behind', () => {
     const begun = performance.now();
     await fixture.admin.flushAll();
     await Promise.all(waiting);
-    expect(performance.now() - begun).toBeLessThan(1_500 + SLACK);
+    expect(performance.now() - begun).toBeLessThan(1_500 + SLACK + machineDelay());
     expect(order.filter((name) => name[0] === 'a')).toEqual(['a1', 'a2', 'a3']);
     expect(order.filter((name) => name[0] === 'b')).toEqual(['b1', 'b2', 'b3']);
     await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });

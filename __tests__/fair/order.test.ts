@@ -86,8 +86,8 @@ describePrivate('The order of a fair lock', () => {
     expect(done.flatMap(({ failures }) => failures)).toEqual([]);
     await until(() => order.length === workers.length);
     const log = (await fixture.admin.lRange(logOf(registryKey), 0, -1)).map((line) => JSON.parse(line) as Entry);
-    const remote = new Set(log.map(({ owner }) => owner));
-    expect(log.map(({ owner }) => owner)).toEqual(arrived.filter((owner) => remote.has(owner)));
+    const remote = new Set(log.map(({ ticket }) => ticket));
+    expect(log.map(({ ticket }) => ticket)).toEqual(arrived.filter((ticket) => remote.has(ticket)));
     expect(log).toHaveLength(workers.length * task.callers);
     expect(log.flatMap(({ others }) => others)).toEqual([]);
   });
@@ -117,7 +117,7 @@ describePrivate('The order of a fair lock', () => {
     const waiting = await fixture.enqueue([caller('b1', b), caller('c1', c), caller('b2', b)]);
     const [first, second, third] = await fixture.admin.zRangeWithScores(fixture.queue, 0, -1);
     await fixture.admin.zRem(fixture.queue, [first?.value ?? '', third?.value ?? '']);
-    // All waiters poll when the ttl that they know ends.
+    // The next poll finds that they are gone, and they are entered again.
     await fixture.queued(3);
     expect(await fixture.admin.zRangeWithScores(fixture.queue, 0, -1)).toEqual([first, second, third]);
     await lease.unlock();

@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
 import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
+import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
 import { FairFixture, SLACK } from './fair-fixture';
@@ -72,7 +73,7 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
     const begun = performance.now();
     await Promise.all([fixture.admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']), lease.unlock()]);
     await Promise.all(waiting.map(taken));
-    expect(performance.now() - begun).toBeLessThan(2 * CLAIM_WINDOW + SLACK);
+    expect(performance.now() - begun).toBeLessThan(2 * CLAIM_WINDOW + SLACK + machineDelay());
   });
 
   it('detects a killed holder when the ttl of its key ends', async () => {
@@ -89,7 +90,7 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
     const killed = performance.now();
     await taken(first);
     await taken(second);
-    expect(performance.now() - killed).toBeLessThan(1_000 + SLACK);
+    expect(performance.now() - killed).toBeLessThan(1_000 + SLACK + machineDelay());
   });
 
   it('does not wait for waiters that were killed', async () => {
@@ -100,7 +101,7 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
     const begun = performance.now();
     await lease.unlock();
     await taken(mine);
-    expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW / 2);
+    expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW / 2 + machineDelay());
   });
 
   it.each([1, 40, 100])(
@@ -117,7 +118,7 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
       await Promise.all(waiting.slice(1).map(taken));
       const all = performance.now() - begun;
       expect(first).toBeGreaterThan(0.9 * CLAIM_WINDOW);
-      expect(all).toBeLessThan(CLAIM_WINDOW + SLACK);
+      expect(all).toBeLessThan(CLAIM_WINDOW + SLACK + machineDelay());
       frozen.thaw();
       // It has lost its grant, but not its right to wait.
       expect((await frozen.next('queued')).failures).toEqual([]);
@@ -135,7 +136,8 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
     const behind = holder.run(KEY, () => fixture.admin.rPush(log, '{"pid":0}'));
     await fixture.queued(2);
     frozen.thaw();
-    await fixture.queued(3);
+    // It let a grant run out: for a while it polls.
+    await fixture.queued(3, 'any');
     await held?.unlock();
     await Promise.all([behind, frozen.next('queued')]);
     const pids = (await fixture.admin.lRange(log, 0, -1)).map((line) => (JSON.parse(line) as Entry).pid);
@@ -151,6 +153,6 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
     await short; // and never gives it back
     const begun = performance.now();
     await taken(next);
-    expect(performance.now() - begun).toBeLessThan(500 + SLACK);
+    expect(performance.now() - begun).toBeLessThan(500 + SLACK + machineDelay());
   });
 });

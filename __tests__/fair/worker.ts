@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, type RedisClientOptions } from 'redis';
 import { type Lease, RedisLockRegistry } from '../../lib';
+import { ticketOf } from '../../lib/protocols/fair/ticket';
 import { type Stall, StallWatch, sharedNow } from './stalls';
 
 export const KEY = 'key';
@@ -57,8 +58,8 @@ export interface Waited {
 
 /** One section, recorded over an independent connection. */
 export interface Entry {
-  /** The owner in Redis. */
-  readonly owner: string;
+  /** The ticket of the owner in Redis. */
+  readonly ticket: string;
   readonly token: number;
   readonly pid: number;
   /** Other processes inside the section. */
@@ -91,7 +92,7 @@ export async function section(recorder: Client, registryKey: string, lease: Leas
     .sMembers(insideOf(registryKey))
     .exec();
   const others = (inside as unknown as string[]).filter((pid) => pid !== me).map(Number);
-  const entry = { owner: String(owner), token: lease.fencingToken ?? 0, pid: process.pid, others };
+  const entry = { ticket: ticketOf(String(owner)), token: lease.fencingToken ?? 0, pid: process.pid, others };
   if (work > 0) await sleep(work);
   await recorder
     .multi()

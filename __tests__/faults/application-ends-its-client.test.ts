@@ -1,4 +1,5 @@
 import { beforeAll, expect, it } from '@jest/globals';
+import { machineDelay } from '../support/machine-delay';
 import { CLIENT_KINDS, clientKinds, connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { createRegistry, elapsed, lossOf } from '../support/test-registry';
@@ -25,11 +26,11 @@ describePrivate('the application ends its client', () => {
       const named = { name: 'CannotAcquireLockError' };
       const waiterRejected = expect(waiting).rejects.toMatchObject(named);
       client.destroy();
-      expect(await elapsed(waiting)).toBeLessThan(500);
+      expect(await elapsed(waiting)).toBeLessThan(500 + machineDelay());
       await waiterRejected;
       const locking = registry.obtain('free').lock();
       const rejected = expect(locking).rejects.toMatchObject({ ...named, cause: { message: 'The client is closed' } });
-      expect(await elapsed(locking)).toBeLessThan(500);
+      expect(await elapsed(locking)).toBeLessThan(500 + machineDelay());
       await rejected;
       await expect(given.unlock()).rejects.toMatchObject({ name: 'LockReleaseError' });
       expect((await lossOf(lease)).reason).toBe('unconfirmed');
@@ -56,11 +57,11 @@ describePrivate('the application ends its client', () => {
       name: 'CannotAcquireLockError',
       cause: { message: 'The client is offline' },
     });
-    expect(await elapsed(trying)).toBeLessThan(300);
+    expect(await elapsed(trying)).toBeLessThan(300 + machineDelay());
     await tryRejected;
     const locking = registry.obtain('free').lock();
     const rejected = expect(locking).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
-    expect(await elapsed(locking)).toBeLessThan(600 + 400);
+    expect(await elapsed(locking)).toBeLessThan(600 + 400 + machineDelay());
     await rejected;
     expect(lease.signal.aborted).toBe(false);
     const unlocking = given.unlock();

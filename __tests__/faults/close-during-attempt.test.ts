@@ -4,8 +4,8 @@ import type { RedisLockRegistry } from '../../lib';
 import { LOCK_TYPES } from '../support/lock-types';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
-import { until } from '../support/until';
 import { createRegistry, elapsed } from '../support/test-registry';
+import { until } from '../support/until';
 
 describePrivate.each(LOCK_TYPES)('A registry of %s locks that is closed during an attempt', (lockType) => {
   let redis: PrivateRedis;

@@ -2,8 +2,8 @@ import { expect, it } from '@jest/globals';
 import { Lateness } from '../support/lateness';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import { until } from '../support/until';
 import { createRegistry, lossOf } from '../support/test-registry';
+import { until } from '../support/until';
 
 /** ms from the reconnect to the loss. */
 const SOON = 1_000;

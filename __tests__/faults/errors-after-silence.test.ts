@@ -2,8 +2,8 @@ import { beforeAll, expect, it } from '@jest/globals';
 import { LOCK_TYPES } from '../support/lock-types';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
-import { until } from '../support/until';
 import { createRegistry, elapsed } from '../support/test-registry';
+import { until } from '../support/until';
 
 const PATIENCE = { commandTimeout: 300, unavailableAfter: 500 };
 

@@ -1,4 +1,5 @@
 import { expect, it } from '@jest/globals';
+import { machineDelay } from '../support/machine-delay';
 import { CLIENT_KINDS, clientKinds, describePrivate } from '../support/private-redis';
 import { elapsed, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
@@ -26,11 +27,11 @@ describePrivate.each(CLIENT_KINDS)('the network of %s is a black hole', (kind) =
     );
     const [lockFor200, tryLock, lock, queued] = await Promise.all(Object.values(acquisitions).map(elapsed));
     await rejected;
-    expect(lockFor200).toBeLessThan(200 + 200);
-    expect(tryLock).toBeLessThan(400 + 200);
-    expect(lock).toBeLessThan(700 + 200);
+    expect(lockFor200).toBeLessThan(200 + 200 + machineDelay());
+    expect(tryLock).toBeLessThan(400 + 200 + machineDelay());
+    expect(lock).toBeLessThan(700 + 200 + machineDelay());
     expect(lock).toBeGreaterThan(600);
-    expect(queued).toBeLessThan(300 + 200);
+    expect(queued).toBeLessThan(300 + 200 + machineDelay());
   });
 
   it('P1: an abort settles at once', async () => {
@@ -41,7 +42,7 @@ describePrivate.each(CLIENT_KINDS)('the network of %s is a black hole', (kind) =
     const bytes = fixture.proxy.requests.bytes;
     await until(() => fixture.proxy.requests.bytes > bytes);
     stop.abort('aborted');
-    expect(await elapsed(locking)).toBeLessThan(50);
+    expect(await elapsed(locking)).toBeLessThan(50 + machineDelay());
     await rejected;
   });
 
@@ -63,14 +64,14 @@ describePrivate.each(CLIENT_KINDS)('the network of %s is a black hole', (kind) =
     fixture.proxy.blackHole = true;
     const unlocking = unlocked.unlock();
     const rejected = expect(unlocking).rejects.toMatchObject({ name: 'LockReleaseError' });
-    expect(await elapsed(unlocking)).toBeLessThan(400 + 200);
+    expect(await elapsed(unlocking)).toBeLessThan(400 + 200 + machineDelay());
     await rejected;
     const { reason, at } = await lossOf(lease);
     expect(reason).toBe('unconfirmed');
-    expect(at - startedAt).toBeLessThan(1_000 + 100);
+    expect(at - startedAt).toBeLessThan(1_000 + 100 + machineDelay());
     const lateUnlock = lease.unlock();
     const lateRejected = expect(lateUnlock).rejects.toMatchObject({ name: 'LockLostError', reason: 'unconfirmed' });
-    expect(await elapsed(lateUnlock)).toBeLessThan(50);
+    expect(await elapsed(lateUnlock)).toBeLessThan(50 + machineDelay());
     await lateRejected;
   });
 

@@ -1,4 +1,5 @@
 import { expect, it } from '@jest/globals';
+import { machineDelay } from '../support/machine-delay';
 import { CLIENT_KINDS, clientKinds, describePrivate } from '../support/private-redis';
 import { elapsed } from '../support/test-registry';
 import { until } from '../support/until';
@@ -50,7 +51,7 @@ describePrivate.each(CLIENT_KINDS)('%s loses its connection while it releases', 
     const unlocking = lease.unlock();
     const rejected = expect(unlocking).rejects.toMatchObject({ name: 'LockReleaseError', key: 'key' });
     const next = lock.lock({ waitTime: 10_000 });
-    expect(await elapsed(unlocking)).toBeLessThan(1_000 + 300);
+    expect(await elapsed(unlocking)).toBeLessThan(1_000 + 300 + machineDelay());
     await rejected;
     expect(await fixture.admin.exists(fixture.nameOf('key'))).toBe(1);
     await fixture.proxy.accept();

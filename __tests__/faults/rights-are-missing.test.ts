@@ -2,8 +2,8 @@ import { beforeAll, expect, it } from '@jest/globals';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
-import { until } from '../support/until';
 import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
 
 /** Commands of the scripts without which some type cannot lock. */
 const COMMANDS = ['time', 'pexpire', 'pttl', 'zadd', 'hset'];

@@ -1,4 +1,5 @@
 import { afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { machineDelay } from '../support/machine-delay';
 import { Oracle } from '../support/oracle';
 import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
@@ -42,15 +43,15 @@ describePrivate.each(CLIENT_KINDS)('the server of %s is frozen', (kind) => {
     redis.freeze();
     const unlocking = given.unlock();
     const rejected = expect(unlocking).rejects.toMatchObject({ name: 'LockReleaseError' });
-    expect(await elapsed(unlocking)).toBeLessThan(400 + 200);
+    expect(await elapsed(unlocking)).toBeLessThan(400 + 200 + machineDelay());
     await rejected;
     const trying = other.registry.obtain('free').tryLock();
     const unanswered = expect(trying).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
-    expect(await elapsed(trying)).toBeLessThan(400 + 200);
+    expect(await elapsed(trying)).toBeLessThan(400 + 200 + machineDelay());
     await unanswered;
     const { reason, at } = await lossOf(lease);
     expect(reason).toBe('unconfirmed');
-    expect(at - startedAt).toBeLessThan(TTL + 100);
+    expect(at - startedAt).toBeLessThan(TTL + 100 + machineDelay());
     redis.thaw();
     // All buffered attempts are executed now.
     expect(await Promise.all(waiting)).toEqual([true, true]);

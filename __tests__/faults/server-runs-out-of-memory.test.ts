@@ -1,4 +1,5 @@
 import { beforeEach, expect, it } from '@jest/globals';
+import { machineDelay } from '../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { createRegistry, elapsed, lossOf, type TestRegistry } from '../support/test-registry';
@@ -25,7 +26,7 @@ describePrivate('the server runs out of memory', () => {
       message: expect.stringContaining('OOM'),
       cause: { message: expect.stringMatching(/^OOM /) },
     });
-    expect(await elapsed(locking)).toBeLessThan(500);
+    expect(await elapsed(locking)).toBeLessThan(500 + machineDelay());
     await rejected;
     expect(await admin.exists(locks.nameOf('free'))).toBe(0);
     await lease.renew(10_000);

@@ -4,8 +4,8 @@ import type { EvalOptions, Lease, RedisClient } from '../../lib';
 import { LOCK_TYPES } from '../support/lock-types';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
-import { until } from '../support/until';
 import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
 
 /** ms; a renewed lease asks at a third of it, and then has two thirds left. */
 const TTL = 1_500;

@@ -3,8 +3,8 @@ import { afterEach, beforeAll, expect, it, jest } from '@jest/globals';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
-import { until } from '../support/until';
 import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
 
 describePrivate('The wall clock steps while a caller waits', () => {
   let redis: PrivateRedis;

@@ -4,8 +4,8 @@ import { type Lease, RedisLockRegistry } from '../../lib';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
-import { until } from '../support/until';
 import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
 
 /** The application's own context: what a listener reads says whose code it runs in. */
 const context = new AsyncLocalStorage<'owner' | 'foreign'>();

@@ -1,7 +1,8 @@
-import { createClient, createClientPool, type RedisClientOptions } from 'redis';
+import { createClient, type RedisClientOptions } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import type { RedisClient } from '../../lib';
 import { startCluster } from './cluster';
+import { createPool } from './pool';
 import { createEmbeddedClient, createRealClient, realRedis, type TestClient } from './redis';
 import { startSentinel } from './sentinel';
 
@@ -54,7 +55,7 @@ export const embeddedClient: ClientKind = {
 export const redis6Pool: ClientKind = {
   name: 'a redis 6 pool',
   server: 'real',
-  open: () => clientsOf(() => opened(createClientPool(realRedis, { minimum: 2, maximum: 8 })), createRealClient()),
+  open: () => clientsOf(() => opened(createPool(realRedis, { minimum: 2, maximum: 8 })), createRealClient()),
 };
 
 export const redis5Client: ClientKind = {

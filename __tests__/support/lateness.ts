@@ -8,7 +8,7 @@ const STEP = 5;
 export class Lateness {
   #worst = 0;
   #measuredAt = performance.now();
-  readonly #timer = setInterval(() => this.#measure(), STEP);
+  readonly #timer = setInterval(() => this.#measure(), STEP).unref();
 
   /** The longest delay so far, in ms. */
   get worst(): number {

@@ -2,11 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe } from '@jest/globals';
-import { createClient, createClientPool, type RedisClientOptions } from 'redis';
+import { createClient, type RedisClientOptions } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import type { RedisClient } from '../../lib';
 import { type RedisAddress, type RedisServer, startRedis } from '../../scripts/redis';
 import { findRedisBinary } from '../../scripts/redis-binary';
+import { createPool } from './pool';
 import { FaultyProxy } from './proxy';
 import type { TestClient } from './redis';
 import { until } from './until';
@@ -117,10 +118,7 @@ export async function connectTo(
 export const clientKinds = {
   'a client': connectTo,
   'a pool': async (address: RedisAddress): Promise<AnyClient> => {
-    const pool = createClientPool(
-      { socket: { ...address, reconnectStrategy: 5 } },
-      { minimum: 20, maximum: 40, cleanupDelay: 100 },
-    );
+    const pool = createPool({ socket: { ...address, reconnectStrategy: 5 } }, { minimum: 20, maximum: 40 });
     await quiet(pool).connect();
     return pool;
   },

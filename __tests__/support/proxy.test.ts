@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { machineDelay } from './machine-delay';
 import { FaultyProxy } from './proxy';
 import { addressOf, createRealClient, describeReal, realRedis, type TestClient, uniqueKey } from './redis';
 import { until } from './until';
@@ -26,7 +27,7 @@ describeReal('FaultyProxy', () => {
     const sent = performance.now();
     const first = client.incr(key);
     await until(async () => (await direct.get(key)) === '1');
-    expect(performance.now() - sent).toBeLessThan(200);
+    expect(performance.now() - sent).toBeLessThan(200 + machineDelay());
     await until(() => proxy.replies.bytes > before); // the delay of a reply is fixed when it is read
     proxy.replies.delay = 0;
     const second = client.incr(key);
@@ -65,6 +66,20 @@ describeReal('FaultyProxy', () => {
     await expect(client.incr(key)).rejects.toThrow();
     await lost;
     expect(await direct.get(key)).toBe('1');
+  });
+
+  it('delivers late what a client had sent whose connection has gone', async () => {
+    const key = uniqueKey();
+    proxy.requests.delay = 200;
+    const before = proxy.requests.bytes;
+    const gone = expect(client.incr(key)).rejects.toThrow();
+    await until(() => proxy.requests.bytes > before);
+    proxy.requests.delay = 0;
+    proxy.hangUp();
+    await gone;
+    expect(await direct.exists(key)).toBe(0);
+    expect(await client.ping()).toBe('PONG'); // over another connection, and before it
+    await until(async () => (await direct.get(key)) === '1');
   });
 
   it('swallows everything as a black hole, until a reset', async () => {

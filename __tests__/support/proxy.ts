@@ -83,6 +83,14 @@ export class FaultyProxy {
     for (const link of this.#links) this.#reset(link);
   }
 
+  /**
+   * Ends all connections for the clients, as if their hosts were gone. What they had sent is still delivered, after its
+   * delay; then the server sees the end of the connection.
+   */
+  hangUp(): void {
+    for (const { client } of this.#links) client.resetAndDestroy();
+  }
+
   /** Drops the next request that contains `match` and resets its connection. Resolves after the reset. */
   loseRequest(match = ''): Promise<void> {
     return this.#lose('request', match);

@@ -57,11 +57,19 @@ describe('the constructor', () => {
     expect(construct).toThrow(quoted);
   });
 
-  describe.each(['expireAfter', 'maxHold', 'idleBetweenTries', 'commandTimeout', 'unavailableAfter'])('%s', (name) => {
+  describe.each(['maxHold', 'idleBetweenTries', 'commandTimeout', 'unavailableAfter'])('%s', (name) => {
     it.each(badDurations)('may not be %p', (value, kind, quoted) =>
       expectRefusal({ [name]: value }, name, kind, quoted),
     );
     it.each([0.5, 1, 2 ** 31 - 1])('may be %p', (value) => expectAcceptance({ [name]: value }));
+  });
+
+  describe('expireAfter', () => {
+    it.each([...badDurations, [1, RangeError, '1'], [4.9, RangeError, '4.9']] as const)(
+      'may not be %p',
+      (value, kind, quoted) => expectRefusal({ expireAfter: value }, 'expireAfter', kind, quoted),
+    );
+    it.each([5, 5.5, 2 ** 31 - 1])('may be %p', (value) => expectAcceptance({ expireAfter: value }));
   });
 
   describe('cacheCapacity', () => {
@@ -83,7 +91,7 @@ describe('the constructor', () => {
     ['handOver', -1, RangeError, '-1'],
     ['handOver', Number.NaN, RangeError, 'NaN'],
     ['handOver', '50', TypeError, "'50'"],
-    ['subscriber', {}, TypeError, '{}'],
+    ['subscriber', {}, TypeError, 'object'],
     ['subscriber', { subscribe() {} }, TypeError, 'subscribe'],
     ['onWarning', 'console', TypeError, "'console'"],
   ] as const)('refuses %s: %p', (name, value, kind, quoted) => expectRefusal({ [name]: value }, name, kind, quoted));

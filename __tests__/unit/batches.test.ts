@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
-import { type EvalOptions, Redis } from '../../lib/redis/client';
-import { CommandTimeoutError } from '../../lib/redis/failure';
+import type { EvalOptions } from '../../lib/redis/client';
+import { CommandTimeoutError, UnexpectedReplyError } from '../../lib/redis/failure';
+import { Redis } from '../../lib/redis/redis';
 import { LockScript } from '../../lib/redis/script';
 import { FakeClock } from '../support/fake-clock';
 import { noScript, silence } from '../support/mock-redis';
 
-const obtain = new LockScript('return 1');
-const release = new LockScript('return 2', (reply) => reply === 2);
+const acquire = new LockScript('acquire', 'return 1');
+const release = new LockScript('release', 'return 2', (reply) => reply === 2);
 
 let time: FakeClock;
 
@@ -33,13 +34,13 @@ async function acquaint(redis: Redis): Promise<void> {
 it('sends calls together only when releases have shown that one server has all keys', async () => {
   const client = plainClient();
   const redis = new Redis(client, 5_000);
-  await Promise.all(together(redis, obtain, 30));
+  await Promise.all(together(redis, acquire, 30));
   expect(client.evalSha).toHaveBeenCalledTimes(30);
   await Promise.all(together(redis, release, 20));
-  await Promise.all(together(redis, obtain, 30));
+  await Promise.all(together(redis, acquire, 30));
   expect(client.evalSha).toHaveBeenCalledTimes(30 + 1 + 30);
   await Promise.all(together(redis, release, 2, 'another'));
-  await Promise.all(together(redis, obtain, 30));
+  await Promise.all(together(redis, acquire, 30));
   expect(client.evalSha).toHaveBeenCalledTimes(30 + 1 + 30 + 1 + 1);
 });
 
@@ -48,7 +49,7 @@ it('learns nothing from keys of the same hash slot', async () => {
   const redis = new Redis(client, 5_000);
   for (let i = 0; i < 30; i++) await Promise.all(together(redis, release, 2, `{tag-${i}}`));
   client.evalSha.mockClear();
-  await Promise.all(together(redis, obtain, 30));
+  await Promise.all(together(redis, acquire, 30));
   expect(client.evalSha).toHaveBeenCalledTimes(30);
 });
 
@@ -58,9 +59,9 @@ it('puts no more than a hundred into one script, and only calls that are alike',
   await acquaint(redis);
   client.evalSha.mockClear();
   await Promise.all([
-    ...together(redis, obtain, 150),
+    ...together(redis, acquire, 150),
     ...together(redis, release, 3),
-    redis.run(obtain, ['two', 'keys'], ['an argument'], 1_000),
+    redis.run(acquire, ['two', 'keys'], ['an argument'], 1_000),
   ]);
   expect(client.evalSha.mock.calls.map(([, options]) => options?.keys?.length)).toEqual([100, 50, 3, 2]);
 });
@@ -77,7 +78,7 @@ it('rejects each at its own deadline, and the answer that comes late is told to 
   );
   const errors: CommandTimeoutError[] = [];
   const calls = [100, 200].map((timeout, i) =>
-    redis.run(obtain, [`key-${i}`], [], timeout).catch((error: CommandTimeoutError) => errors.push(error)),
+    redis.run(acquire, [`key-${i}`], [], timeout).catch((error: CommandTimeoutError) => errors.push(error)),
   );
   await time.advance(100);
   expect(errors).toHaveLength(1);
@@ -93,7 +94,7 @@ it('sends the script once for all when the server does not know it, and not when
   const redis = new Redis(client, 5_000);
   await acquaint(redis);
   client.evalSha.mockRejectedValueOnce(noScript());
-  expect(await Promise.all(together(redis, obtain, 5))).toEqual([2, 2, 2, 2, 2]);
+  expect(await Promise.all(together(redis, acquire, 5))).toEqual([2, 2, 2, 2, 2]);
   expect(client.eval).toHaveBeenCalledTimes(1);
   let refuse: (error: Error) => void = () => undefined;
   client.evalSha.mockReturnValueOnce(
@@ -101,7 +102,7 @@ it('sends the script once for all when the server does not know it, and not when
       refuse = reject;
     }),
   );
-  const calls = Promise.allSettled(together(redis, obtain, 5));
+  const calls = Promise.allSettled(together(redis, acquire, 5));
   await time.advance(1_004);
   refuse(noScript());
   expect((await calls).every(({ status }) => status === 'rejected')).toBe(true);
@@ -114,7 +115,7 @@ it('takes the reply of another command for none', async () => {
   await acquaint(redis);
   for (const reply of [1, 'text', null, [2, 2]]) {
     client.evalSha.mockResolvedValueOnce(reply);
-    const outcomes = await Promise.allSettled(together(redis, obtain, 3));
+    const outcomes = await Promise.allSettled(together(redis, acquire, 3));
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
   }
 });
@@ -125,7 +126,7 @@ it('rejects all when nothing comes back, and asks for none again', async () => {
   await acquaint(redis);
   client.evalSha.mockClear();
   client.evalSha.mockRejectedValueOnce(new Error('Socket closed unexpectedly')).mockImplementation(silence);
-  const outcomes = await Promise.allSettled(together(redis, obtain, 3));
+  const outcomes = await Promise.allSettled(together(redis, acquire, 3));
   expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
   expect(client.evalSha).toHaveBeenCalledTimes(1);
 });

@@ -162,9 +162,12 @@ describe('A lease', () => {
       }),
     );
     const renewing = lease.renew().catch(() => undefined);
+    await time.advance(0); // the request goes out
+    const { sent } = redis;
     time.wallNow += 3_600_000;
     answer([10_000]);
     await renewing;
+    expect(sent).toBe(2);
     expect(lease.remaining).toBe(0);
   });
 

@@ -9,11 +9,11 @@ it("names key and channel of a lock as Spring Integration's RedisLockRegistry do
 
 it.each([
   ['orders', '42', '{orders:42}:fence'],
-  ['orders', '{customer:7}:42', 'orders:{customer:7}:42:fence'],
-  ['{shop}', '42', '{shop}:42:fence'],
-  ['orders', 'a}b{c}', 'orders:a}b{c}:fence'],
-  ['orders', '{a}{b}', 'orders:{a}{b}:fence'],
-  ['orders', '{{a}}', 'orders:{{a}}:fence'],
+  ['orders', '{customer:7}:42', '{customer:7}:fence:orders:{customer:7}:42'],
+  ['{shop}', '42', '{shop}:fence:{shop}:42'],
+  ['orders', 'a}b{c}', '{c}:fence:orders:a}b{c}'],
+  ['orders', '{a}{b}', '{a}:fence:orders:{a}{b}'],
+  ['orders', '{{a}}', '{{a}:fence:orders:{{a}}'],
 ])('names a companion of %s:%s that shares its hash slot', (registryKey, key, companion) => {
   const names = new LockNames(registryKey, key);
   expect(names.companion('fence')).toBe(companion);

@@ -33,7 +33,7 @@ it.each([
     api.RedisLockRegistry.prototype,
     ['close', 'constructor', 'expireUnusedOlderThan', 'obtain', 'renewLock', 'segmented', 'size'],
   ],
-  [api.LockRegistry.prototype, ['constructor', 'run']],
+  [api.LockRegistry.prototype, ['close', 'constructor', 'run', 'segmented']],
 ])('has these methods: %p', (prototype, names) => {
   expect(Object.getOwnPropertyNames(prototype).sort()).toEqual(names);
 });

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import { clock } from '../../lib/internal/clock';
-import { Redis } from '../../lib/redis/client';
 import { CommandTimeoutError } from '../../lib/redis/failure';
+import { Redis } from '../../lib/redis/redis';
 import { Script } from '../../lib/redis/script';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, noScript, silence } from '../support/mock-redis';
 
-const script = new Script('return 1');
+const script = new Script('one', 'return 1');
 
 let time: FakeClock;
 

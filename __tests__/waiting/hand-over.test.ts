@@ -102,7 +102,7 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending ca
   it('loses the lease of one holder, but not those of later holders', async () => {
     const registry = await openRegistry();
     const lock = registry.obtain('key');
-    const [first, second] = [lock.lock({ ttl: 100, renew: false }), lock.lock({ ttl: 30_000 })];
+    const [first, second] = [lock.lock({ ttl: 400, renew: false }), lock.lock({ ttl: 30_000 })];
     const lost = await first;
     const gone = new Promise((resolve) => lost.signal.addEventListener('abort', resolve));
     await gone;

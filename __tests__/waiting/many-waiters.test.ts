@@ -27,7 +27,7 @@ describePrivate('A lock with waiters in several processes', () => {
     servers = await Promise.all([PrivateRedis.start(), PrivateRedis.start()]);
   });
 
-  it(`costs each process fewer than 2 requests a second, little CPU, and one channel, with ${WAITING} waiters (P9)`, async () => {
+  it(`costs each process fewer than 2 requests a second, and one channel, with ${WAITING} waiters (P9)`, async () => {
     const startWaiting = async (workers: WorkerPool, server: PrivateRedis) => {
       const registryKey = 'waiting';
       const lock = `${registryKey}:key`;
@@ -51,25 +51,15 @@ describePrivate('A lock with waiters in several processes', () => {
       startWaiting(one as WorkerPool, servers[0] as PrivateRedis),
       startWaiting(several as WorkerPool, servers[1] as PrivateRedis),
     ]);
-    const observe = () =>
-      Promise.all(
-        waiting.map(async ({ workers, admin }) => ({
-          requests: await requestsOf(admin),
-          cpu: (await workers.run({ name: 'report CPU' })).map((answer) => answer.cpu),
-        })),
-      );
+    const observe = () => Promise.all(waiting.map(({ admin }) => requestsOf(admin)));
     const before = await observe();
     const started = performance.now();
     await sleep(WAITING_OBSERVED);
     const after = await observe();
     const seconds = (performance.now() - started) / 1_000;
     for (const [i, { workers, admin, channel }] of waiting.entries()) {
-      const [was, is] = [before[i] as (typeof before)[number], after[i] as (typeof after)[number]];
-      expect((is.requests - was.requests) / seconds / workers.size).toBeLessThan(2);
-      // ms of CPU in a second; an idle process uses some.
-      for (const [process, cpu] of is.cpu.entries()) {
-        expect((cpu - (was.cpu[process] as number)) / seconds).toBeLessThan(20);
-      }
+      const requests = (after[i] as number) - (before[i] as number);
+      expect(requests / seconds / workers.size).toBeLessThan(2);
       expect(await admin.pubSubChannels()).toEqual([channel]);
       expect(await admin.clientList({ TYPE: 'PUBSUB' })).toHaveLength(workers.size);
     }
@@ -92,7 +82,7 @@ describePrivate('A lock with waiters in several processes', () => {
     const [pubSub = [], spin = []] = targets.map((_, target) => {
       const acquisitions = answers.map((answer) => answer.acquisitions[target] as number);
       const all = acquisitions.reduce((sum, of) => sum + of, 0);
-      expect(all).toBeGreaterThan(COMPETING_OBSERVED / WORK / 5); // enough for shares to mean something
+      expect(all).toBeGreaterThan(100); // enough for shares to mean something
       return acquisitions.map((of) => of / all);
     });
     expect(Math.min(...pubSub)).toBeGreaterThanOrEqual(0.15);

@@ -1,7 +1,8 @@
 import { afterEach, beforeAll, beforeEach } from '@jest/globals';
-import { createClient, createClientPool } from 'redis';
+import { createClient } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import { type LockWarning, type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { createPool } from '../support/pool';
 import { type AnyClient, type ClientOptions, connectTo, PrivateRedis } from '../support/private-redis';
 import type { FaultyProxy } from '../support/proxy';
 import { type TestClient, uniqueKey } from '../support/redis';
@@ -102,7 +103,7 @@ export class RedisFixture {
 
   /** A pool, for the current test. */
   async connectPool(): Promise<AnyClient> {
-    const pool = createClientPool({ socket: this.redis.address }, { minimum: 2 });
+    const pool = createPool({ socket: this.redis.address }, { minimum: 2 });
     pool.on('error', () => {});
     this.#ended.push(() => pool.destroy());
     await pool.connect();

@@ -5,8 +5,8 @@ import { Lateness } from '../support/lateness';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createProxiedRegistry, type ProxiedRegistry } from '../support/proxied-registry';
 import { type TestClient, uniqueKey } from '../support/redis';
-import { until } from '../support/until';
 import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
 
 const KEY = 'key';
 

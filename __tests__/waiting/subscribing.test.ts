@@ -1,8 +1,7 @@
 import { expect, it } from '@jest/globals';
-import { SLACK } from '../contract/timing';
 import { describePrivate } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
-import { until } from '../support/until';
+import { until, WAIT_LIMIT } from '../support/until';
 import { onDuplicate } from './duplicates';
 import { RedisFixture } from './redis-fixture';
 
@@ -77,7 +76,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     const ended = performance.now();
     expect(await fixture.calls('subscribe')).toBe(subscribed);
     expect(await fixture.channels()).toHaveLength(1);
-    await until(async () => (await fixture.channels()).length === 0, { within: LINGER + SLACK });
+    await until(async () => (await fixture.channels()).length === 0, { within: LINGER + WAIT_LIMIT });
     expect(performance.now() - ended).toBeGreaterThan(LINGER - 100);
     await wait();
     expect(await fixture.calls('subscribe')).toBe(subscribed + 1);
@@ -93,12 +92,12 @@ describePrivate('The pub/sub connection of a registry', () => {
     await fixture.untilIdle();
     await fixture.releaseAsOther('one');
     await one;
-    await until(async () => !(await fixture.channels()).includes(names.channel), { within: LINGER + SLACK });
+    await until(async () => !(await fixture.channels()).includes(names.channel), { within: LINGER + WAIT_LIMIT });
     expect(await fixture.channels()).toEqual([names.legacyChannel, others.channel].sort());
     await fixture.admin.del(others.lock);
     await fixture.admin.publish(others.legacyChannel, others.lock);
     await two;
-    await until(async () => (await fixture.channels()).length === 0, { within: LINGER + SLACK });
+    await until(async () => (await fixture.channels()).length === 0, { within: LINGER + WAIT_LIMIT });
   });
 
   it.each(['while callers wait', 'while a channel lingers'])('leaves nothing behind when closed %s', async (when) => {

@@ -24,7 +24,7 @@ export class WorkerPool {
 
   private constructor(size: number) {
     this.#children = Array.from({ length: size }, () => {
-      const child = fork(join(__dirname, 'workers-member.ts'), {
+      const child = fork(join(__dirname, 'worker.ts'), {
         execArgv: ['-r', require.resolve('esbuild-register')],
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       });

@@ -15,8 +15,6 @@ export interface LockTarget {
 export type Task =
   /** `callers` callers wait for `key`. */
   | { readonly name: 'wait'; readonly target: LockTarget; readonly key: string; readonly callers: number }
-  /** Reports the CPU time of the process. */
-  | { readonly name: 'report CPU' }
   /** For `ms`, `callers` callers acquire the lock of each target in a loop, and hold it for `work` ms. */
   | {
       readonly name: 'compete';
@@ -29,8 +27,6 @@ export type Task =
   | { readonly name: 'close' };
 
 export interface Answer {
-  /** ms of CPU, user and system. */
-  readonly cpu: number;
   /** Acquisitions of each target. */
   readonly acquisitions: readonly number[];
   readonly violations: readonly string[];
@@ -88,10 +84,6 @@ async function work(task: Task): Promise<Partial<Answer>> {
       for (const caller of waiting) caller.catch(() => {}); // counted at the end
       return {};
     }
-    case 'report CPU': {
-      const { user, system } = process.cpuUsage();
-      return { cpu: (user + system) / 1_000 };
-    }
     case 'compete': {
       const { callers, work, ms } = task;
       const outcomes = await Promise.all(task.targets.map((target) => competeIn(target, callers, work, ms)));
@@ -109,7 +101,7 @@ async function work(task: Task): Promise<Partial<Answer>> {
 }
 
 function answer(outcome: Partial<Answer>): void {
-  process.send?.({ cpu: 0, acquisitions: [], violations: [], rejected: 0, ...outcome } satisfies Answer);
+  process.send?.({ acquisitions: [], violations: [], rejected: 0, ...outcome } satisfies Answer);
 }
 
 function fail(error: unknown): never {

@@ -1,3 +1,5 @@
+import { isServerAnswer } from '../redis/failure';
+
 /**
  * Whether Redis answers questions about one lock. All who ask about the lock in this process share it. Silence is never
  * taken for contention.
@@ -19,9 +21,9 @@ export class Availability {
     this.#failure = undefined;
   }
 
-  /** A question failed in a way that may pass. */
+  /** A question failed in a way that may pass. An answer of the server says more than a later silence. */
   failed(error: unknown): void {
-    this.#failure = error;
+    if (isServerAnswer(error) || !isServerAnswer(this.#failure)) this.#failure = error;
   }
 
   /** The caller of the question that was sent at this time left before the answer: that is no sign of silence. */

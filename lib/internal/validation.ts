@@ -10,9 +10,9 @@ export function checkOptions(checks: Readonly<Record<string, Check<unknown>>>, o
   for (const [name, value] of Object.entries(options)) {
     const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
     if (check === undefined) {
-      throw new TypeError(
-        `Unknown option \`${name}\` (${inspect(value, { depth: 0 })}); known are ${Object.keys(checks).join(', ')}`,
-      );
+      // Its value may be a secret: the `url` or the `password` of a client.
+      const shown = typeof value === 'number' ? value : typeof value;
+      throw new TypeError(`Unknown option \`${name}\` (${shown}); known are ${Object.keys(checks).join(', ')}`);
     }
     if (value !== undefined) check(name, value);
   }

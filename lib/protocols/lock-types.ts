@@ -10,7 +10,7 @@ import type { LockFormat } from './format';
 import { LONGEST_SLEEP, Notification } from './notification';
 import { Polling } from './polling';
 import type { LockProtocol, ProtocolSettings } from './protocol';
-import { RedissonFairProtocol } from './redisson/redisson-fair-protocol';
+import { QUEUE, RedissonFairProtocol } from './redisson/redisson-fair-protocol';
 import { isShardedFor, RedissonFormat } from './redisson/redisson-format';
 import { SpringFormat } from './spring/spring-format';
 import { TimeSlice } from './time-slice';
@@ -132,7 +132,11 @@ function redissonFair(parts: Parts): Protocols {
   const format = new RedissonFormat(redis, settings);
   const subscriber = parts.subscriber(isShardedFor(redis, settings), true);
   return {
-    open: (names) => new RedissonFairProtocol(names, { redis, settings, format, subscriber }),
+    open(names) {
+      // Throws for a name whose queue would be in another hash slot.
+      names.redissonKey(QUEUE);
+      return new RedissonFairProtocol(names, { redis, settings, format, subscriber });
+    },
     close: () => subscriber.close(),
   };
 }

@@ -1,5 +1,3 @@
-import { EventEmitter } from 'node:events';
-
 export interface EvalOptions {
   keys?: string[];
   arguments?: string[];
@@ -32,21 +30,23 @@ export function isRedisClient(value: unknown): value is RedisClient {
   return typeof client?.eval === 'function' && typeof client.evalSha === 'function';
 }
 
+/** Says what a wrong `client` argument is, and what to pass instead. */
+export function describeWrongClient(value: unknown): string {
+  return `Expected \`client\` to be a Redis client with the methods eval and evalSha, got ${describeValue(value)}`;
+}
+
 /**
- * Says what a wrong `client` argument is, by type, and what to pass instead. It never quotes the value: a URL or an
+ * Says what a value is that should have been a client, by type, and what to do. It never quotes the value: a URL or an
  * options object may contain a password.
  */
-export function describeWrongClient(value: unknown): string {
-  const expectation = 'Expected `client` to be a Redis client with the methods eval and evalSha';
+export function describeValue(value: unknown): string {
   const make = 'make a client: createClient({ url })';
-  if (typeof value === 'string') return `${expectation}, got a string; ${make}`;
-  if (value === null || typeof value !== 'object')
-    return `${expectation}, got ${value === null ? 'null' : typeof value}`;
+  if (typeof value === 'string') return `a string; ${make}`;
+  if (value === null || typeof value !== 'object') return value === null ? 'null' : typeof value;
   const ioredis = value as { evalsha?: unknown; defineCommand?: unknown };
   if (typeof ioredis.evalsha === 'function' && typeof ioredis.defineCommand === 'function') {
-    return `${expectation}, got an ioredis client; wrap it in an adapter, as README shows under "Other clients"`;
+    return 'an ioredis client; wrap it in an adapter, as README shows under "Other clients"';
   }
-  const kind = value.constructor?.name ?? 'object';
-  if (value instanceof EventEmitter || kind !== 'Object') return `${expectation}, got an instance of ${kind}`;
-  return `${expectation}, got an options object; ${make}`;
+  const kind = value.constructor?.name ?? 'Object';
+  return kind === 'Object' ? `an options object; ${make}` : `an instance of ${kind}`;
 }

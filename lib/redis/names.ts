@@ -37,15 +37,20 @@ export class LockNames {
     const { lock } = this;
     const tag = hashTag(lock);
     if (tag !== undefined) return `{${tag}}:${suffix}:${lock}`;
-    if (/[{}]/.test(lock)) {
-      throw new RangeError(`Expected the braces in "${lock}" to make a hash tag, as in "{tag}:rest"`);
-    }
+    if (/[{}]/.test(lock)) throw noHashTag(lock);
     return `{${lock}}:${suffix}`;
   }
 
-  /** A key or channel that belongs to the lock, named exactly as Redisson does: a name with a brace is not wrapped. */
+  /** A channel that belongs to the lock, named exactly as Redisson does: a name with a brace is not wrapped. */
   redisson(prefix: string): string {
     return this.lock.includes('{') ? `${prefix}:${this.lock}` : `${prefix}:{${this.lock}}`;
+  }
+
+  /** A key, named likewise. Throws `RangeError` where the braces in the lock's name put it into another hash slot. */
+  redissonKey(prefix: string): string {
+    const key = this.redisson(prefix);
+    if (hashTag(key) !== (hashTag(this.lock) ?? this.lock)) throw noHashTag(this.lock);
+    return key;
   }
 }
 
@@ -54,4 +59,8 @@ export function hashTag(name: string): string | undefined {
   const open = name.indexOf('{');
   const close = open < 0 ? -1 : name.indexOf('}', open);
   return close > open + 1 ? name.slice(open + 1, close) : undefined;
+}
+
+function noHashTag(lock: string): RangeError {
+  return new RangeError(`Expected the braces in "${lock}" to make a hash tag, as in "{tag}:rest"`);
 }

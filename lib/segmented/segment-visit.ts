@@ -3,31 +3,37 @@ import type { DistributedLock, Lease, LockOptions } from '../distributed-lock';
 import { CannotAcquireLockError, LockTimeoutError } from '../errors';
 import { Timer } from '../internal/clock';
 
-/** ms; an attempt has at least so long to be answered, however little is left of the wait. */
+/** ms; an attempt has at least this long to be answered, however little is left of the wait. */
 const ATTEMPT_AT_LEAST = 50;
 
 /**
- * Who waits contends for two segments: with the choice of two, queues stay nearly as even as with the choice of all
- * (Mitzenmacher, "The Power of Two Choices"), and every further one costs Redis a command more for each order. For each
- * 100 ms that this was not enough another one is added, so that nobody waits long for the segment of a dead process.
+ * A waiter contends for two segments: with the choice of two, queues stay nearly as even as with the choice of all
+ * (Mitzenmacher, "The Power of Two Choices"), and every further one costs Redis one more command for each order. After
+ * each 100 ms without success it contends for one more, so that it does not wait long for the segment of a dead process.
  */
 const CHOICES = 2;
 const CHOICE_ADDED_AFTER = 100;
 
-/** Why a segment is contended for no longer. Made once: a new one for each order would cost a stack trace. */
+/** Why a segment is no longer contended for. Made once: a new error for each order would cost a stack trace. */
 const LEFT = new Error('Another segment was entered, or the caller has left');
 
-/** What is done in a segment that was entered. */
+/** The work that is done in a segment. */
 export type SegmentTask<T> = (lease: Lease, index: number) => T | PromiseLike<T>;
 
 /** A segment that was entered. */
 export interface Entry<T> {
+  readonly outcome: 'entered';
   readonly index: number;
-  /** What becomes of the task in it: settles as `DistributedLock.run` does. */
-  readonly outcome: Promise<T>;
+  /** Settles as the task does, as `DistributedLock.run` says. */
+  readonly task: Promise<T>;
 }
 
-/** One caller's way through the segments of a lock: one wait budget and one signal over all of it. */
+/** `busy`: others held the segments until the wait was over. `unanswered`: the time was over before that was known. */
+type Contended<T> = Entry<T> | { readonly outcome: 'busy' | 'unanswered' };
+
+export const BUSY = { outcome: 'busy' } as const;
+
+/** One caller's way through the segments of a lock, with one waitTime and one signal for all of them. */
 export class SegmentVisit {
   readonly #key: string;
   readonly #lockOf: (index: number) => DistributedLock;
@@ -52,34 +58,33 @@ export class SegmentVisit {
     this.#wait.end();
   }
 
-  /** Enters the segment if it is free; `'busy'` when somebody holds it. Rejects when the time is over before that is known. */
-  async tryEnter<T>(index: number, task: SegmentTask<T>): Promise<Entry<T> | 'busy'> {
-    // A wait of 0 is one attempt everywhere, and not one that has no time.
+  /** Enters the segment if it is free. Rejects when the time is over before that is known. */
+  async tryEnter<T>(index: number, task: SegmentTask<T>): Promise<Entry<T> | typeof BUSY> {
+    // A waitTime of 0 is one attempt, and not an attempt without time.
     if (this.#waitTime > 0 && this.#wait.remaining === 0) throw this.#timeout();
     // An attempt without a wait has as long as any command of the lock: longer, perhaps, than this caller has.
-    const patience = this.#waitTime === 0 ? Number.POSITIVE_INFINITY : Math.max(this.#wait.remaining, ATTEMPT_AT_LEAST);
-    const entry = await this.#contend([index], task, () => 0, patience);
-    if (entry !== undefined) return entry;
-    throw new CannotAcquireLockError(
-      `Lock "${this.#key}" could not be acquired: Redis has not said for ${Math.round(patience)} ms whether segment ${index} is free`,
-      this.#key,
-    );
+    const limit = this.#waitTime === 0 ? Number.POSITIVE_INFINITY : Math.max(this.#wait.remaining, ATTEMPT_AT_LEAST);
+    const contended = await this.#contend([index], task, () => 0, limit);
+    if (contended.outcome === 'entered') return contended;
+    if (contended.outcome === 'busy') return BUSY;
+    const why = `Redis has not said for ${Math.round(limit)} ms whether segment ${index} is free`;
+    throw new CannotAcquireLockError(`Lock "${this.#key}" could not be acquired: ${why}`, this.#key);
   }
 
-  /** Waits for any of these segments, and enters the first that is to be had. `LockTimeoutError` when the time is over. */
+  /** Waits for any of these segments and enters the first that can be had. `LockTimeoutError` when the time is over. */
   async enterAnyOf<T>(indices: readonly number[], task: SegmentTask<T>): Promise<Entry<T>> {
     if (this.#wait.remaining === 0) throw this.#timeout();
-    const entry = await this.#contend(indices, task, () => this.#wait.remaining);
-    if (entry === undefined || entry === 'busy') throw this.#timeout();
-    return entry;
+    const contended = await this.#contend(indices, task, () => this.#wait.remaining, Number.POSITIVE_INFINITY);
+    if (contended.outcome === 'entered') return contended;
+    throw this.#timeout();
   }
 
   /** Enters this segment, as soon as it is free where the caller waits at all. `LockTimeoutError` when the time is over. */
   async enter<T>(index: number, task: SegmentTask<T>): Promise<Entry<T>> {
     if (this.#waitTime > 0) return this.enterAnyOf([index], task);
-    const entry = await this.tryEnter(index, task);
-    if (entry === 'busy') throw this.#timeout();
-    return entry;
+    const contended = await this.tryEnter(index, task);
+    if (contended.outcome === 'busy') throw this.#timeout();
+    return contended;
   }
 
   #timeout(): LockTimeoutError {
@@ -87,55 +92,61 @@ export class SegmentVisit {
   }
 
   /**
-   * Contends for these segments and enters the first that is to be had; the others are left, and what is granted too
-   * late goes back unused. `'busy'`: others held them until `waitTime` was over; `undefined`: `patience` ms were over
-   * before that was known. Once a segment is entered nothing interrupts the task.
+   * Contends for these segments, for up to `limit` ms, and enters the first that can be had. The others are left, and
+   * what is granted too late goes back unused. Once a segment is entered, nothing interrupts the task.
    */
   async #contend<T>(
     indices: readonly number[],
     task: SegmentTask<T>,
     waitTime: () => number,
-    patience = Number.POSITIVE_INFINITY,
-  ): Promise<Entry<T> | 'busy' | undefined> {
-    const locks = new Map(indices.map((index) => [index, this.#lockOf(index)]));
-    // Where there is nothing to leave but at the caller's own signal, that one will do: a controller costs a tenth of it all.
-    const mayLeave = indices.length > 1 || patience < Number.POSITIVE_INFINITY;
+    limit: number,
+  ): Promise<Contended<T>> {
+    // Where there is only the caller's own signal to leave at, that one is used: a controller costs a tenth of it all.
+    const mayLeave = indices.length > 1 || limit < Number.POSITIVE_INFINITY;
     const leaving = mayLeave ? new AbortController() : undefined;
     const signal = leaving?.signal ?? this.#signal;
-    const outcomes = new Map<number, Promise<T>>();
+    const tasks = new Map<number, Promise<T>>();
     let isOver = false;
-    const entered = await this.#wait.suspend<number | 'busy'>(patience, (resume, fail) => {
-      const contend = ([index, lock]: [number, DistributedLock]): void => {
+    const entered = await this.#wait.suspend<number | 'busy'>(limit, (resume, fail) => {
+      const contendFor = (index: number): void => {
         let isInside = false;
         const options = { ...this.#leaseOptions, waitTime: waitTime(), signal };
-        const outcome = lock.run((lease) => {
+        const running = this.#lockOf(index).run((lease) => {
           if (isOver) throw LEFT;
           isInside = true;
           resume(index);
           return task(lease, index);
         }, options);
-        outcomes.set(index, outcome);
-        outcome.catch((error: unknown) => {
-          // Whoever is inside learns of it from the outcome: it may be a LockTimeoutError too, of a lock in the task.
+        tasks.set(index, running);
+        running.catch((error: unknown) => {
+          // An error inside is reported by the task's promise: it may be the LockTimeoutError of a lock in the task.
           if (isInside) return;
           if (!(error instanceof LockTimeoutError)) fail(error);
-          else if (outcomes.delete(index) && outcomes.size === 0) resume('busy');
+          else if (tasks.delete(index) && tasks.size === 0) resume('busy');
         });
       };
-      const others = [...locks];
-      let timer: Timer | undefined;
-      const contendFor = (many: number): void => {
-        others.splice(0, many).forEach(contend);
-        if (others.length > 0) timer = new Timer(CHOICE_ADDED_AFTER, () => contendFor(1));
-      };
-      contendFor(CHOICES);
-      return () => {
+      return startOneByOne(indices, contendFor, () => {
         isOver = true;
-        timer?.cancel();
         leaving?.abort(LEFT);
-      };
+      });
     });
-    if (entered === undefined || entered === 'busy') return entered;
-    return { index: entered, outcome: outcomes.get(entered) as Promise<T> };
+    if (entered === undefined) return { outcome: 'unanswered' };
+    if (entered === 'busy') return BUSY;
+    return { outcome: 'entered', index: entered, task: tasks.get(entered) as Promise<T> };
   }
+}
+
+/** Starts with some of the segments, and adds one more after each pause. Returns the function that ends it. */
+function startOneByOne(indices: readonly number[], start: (index: number) => void, end: () => void): () => void {
+  const others = [...indices];
+  let timer: Timer | undefined;
+  const startNext = (count: number): void => {
+    others.splice(0, count).forEach(start);
+    if (others.length > 0) timer = new Timer(CHOICE_ADDED_AFTER, () => startNext(1));
+  };
+  startNext(CHOICES);
+  return () => {
+    timer?.cancel();
+    end();
+  };
 }

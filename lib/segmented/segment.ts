@@ -3,12 +3,12 @@ import { hashTag } from '../redis/names';
 
 declare const brand: unique symbol;
 
-/** The type of `segment.exhausted`, its only value. */
+/** The type of `segment.exhausted`, which is its only value. */
 export type Exhausted = symbol & { readonly [brand]: 'exhausted' };
 
 export const EXHAUSTED = Symbol('exhausted') as Exhausted;
 
-/** A segment whose lock is held: its part of the data is the holder's alone. */
+/** A segment whose lock is held: no other caller uses its part of the data. */
 export interface Segment {
   /** From 0 up. */
   readonly index: number;
@@ -19,7 +19,7 @@ export interface Segment {
   readonly exhausted: Exhausted;
 }
 
-/** The part of a total that falls to one segment. */
+/** The part of a total that belongs to one segment. */
 export interface Share {
   readonly index: number;
   readonly name: string;
@@ -31,27 +31,27 @@ export interface Part extends Share {
   readonly lease: Lease;
 }
 
-/** One segment served the task; or none could: every single one was seen so under its lock. */
+/** One segment served the task, or none could: each was entered under its lock. */
 export type SegmentedResult<T> =
   | { readonly served: true; readonly value: T; readonly segment: number }
   | { readonly served: false };
 
-/** These segments served the task together; or all of them together could not. */
+/** These segments served the task together, or all of them together could not. */
 export type AcrossResult<T> =
   | { readonly served: true; readonly value: T; readonly segments: readonly number[] }
   | { readonly served: false };
 
 /** How an amount is taken from several segments. */
 export interface AcrossTask<T> {
-  /** How much the segment has, a whole number from 0 up. It is asked under its lock, and nothing is changed yet. */
+  /** The amount that the segment has, a whole number from 0 up. Called under its lock; it must change nothing. */
   available(segment: Segment): number | PromiseLike<number>;
   /** Takes `amount` from each of the parts, all or nothing. Called once, when there is enough, while all are locked. */
   commit(parts: readonly Part[]): T | PromiseLike<T>;
 }
 
 /**
- * `product:7` becomes `product:7:3`, and `{product:7}` becomes `{product:7:3}`: the part between braces decides on the
- * slot of a cluster, and with the index inside of it the segments spread. Whatever data are named after such a segment
+ * `product:7` becomes `product:7:3`, and `{product:7}` becomes `{product:7:3}`. The part between braces decides on the
+ * slot of a cluster: with the index inside it the segments spread over the slots. Data that are named after a segment
  * share its slot.
  */
 export function segmentName(key: string, index: number): string {

@@ -17,12 +17,12 @@ import { type Entry, type SegmentTask, SegmentVisit } from './segment-visit';
 import { split } from './split';
 
 /**
- * The lock of one hot resource that is split into segments, each with a lock and a share of the data of its own: as many
- * callers work at a time as there are segments. After ConcurrentHashMap (Java 5 to 7), which locked its table in
- * segments, and LongAdder, which spreads a hot counter over cells and sums them up to read it.
+ * The lock of one hot resource that is split into segments. Each segment has a lock and a share of the data, so that one
+ * caller for each segment can work at a time. After ConcurrentHashMap (Java 5 to 7), which locked its table in segments,
+ * and LongAdder, which spreads a hot counter over cells and adds them up to read it.
  *
- * Make it once, by `registry.segmented`, and keep it; it has no state in Redis besides the locks of its segments. All
- * processes must agree on the number of segments: to change it, `runAll` with the old number, and move the data there.
+ * Make it once, with `registry.segmented`, and keep it. It has no state in Redis besides the locks of its segments. All
+ * processes must agree on the number of segments. To change it, call `runAll` with the old number and move the data.
  */
 export class SegmentedLock {
   readonly key: string;
@@ -30,11 +30,11 @@ export class SegmentedLock {
   readonly names: readonly string[];
   readonly #registry: LockSource;
   readonly #random: () => number;
-  /** By index: in which call, counted from 1, the segment was last tried in vain; 0 when it served since, or never was. */
+  /** By index: the call, counted from 1, in which the segment last was busy or exhausted; 0 when it has served since. */
   readonly #refusedIn: number[];
   #calls = 0;
 
-  /** Throws `TypeError` or `RangeError` when the key or an option is bad. */
+  /** @throws TypeError or RangeError when the key or an option is not valid. */
   constructor(registry: LockSource, key: string, options: SegmentedLockOptions) {
     const { segments, random } = segmentedSettings(options);
     this.key = nonEmptyString('key', key);
@@ -44,28 +44,27 @@ export class SegmentedLock {
     this.#refusedIn = this.names.map(() => 0);
   }
 
-  /** Cuts a total into the shares of the segments: they differ by at most one, and add up to it exactly. See `split`. */
+  /** Splits a total into the shares of the segments. They differ by at most one and add up to the total. See `split`. */
   split(total: number): Share[] {
     return split(total, this.names.length).map((amount, index) => ({ index, name: this.#name(index), amount }));
   }
 
   /**
-   * Runs the task in one segment, entered as by `DistributedLock.run`, and in the next one when it returns
-   * `segment.exhausted`, each at most once, until one serves: until the task returns anything else. The order is drawn
-   * at random for each call, but what was busy or exhausted lately comes last. A busy segment is passed over for a free
-   * one; when only busy ones are left, two of them are waited for at once, one more every 100 ms, and the first that is
-   * given back is entered.
+   * Runs the task in one segment, as `DistributedLock.run` does. When the task returns `segment.exhausted`, it runs in
+   * the next segment, in each at most once, until it returns anything else. The order is random for each call; segments
+   * that were busy or exhausted lately come last. A free segment is taken before a busy one. When only busy ones are
+   * left, the caller waits for two of them at once, for one more after each 100 ms, and enters the first that is free.
    *
-   * `{ served: false }`: the task said `exhausted` in every segment, each under its lock. As long as the data only
-   * shrink, no segment could serve it at the end either: what others were in the midst of was waited for, and so was
-   * what a dead process held.
+   * `{ served: false }` means that the task returned `exhausted` in every segment, each under its lock. If the data only
+   * shrink, no segment can serve it at the end either: the holders of busy segments were waited for, dead ones included.
    *
-   * `waitTime` and `signal` count from the call until the segment that serves is entered; the tasks that said
-   * `exhausted` before are part of it. `waitTime: 0` is one attempt for each segment. `ttl` and `renew` hold for each lease.
+   * `waitTime` and `signal` apply until a segment that serves is entered; tasks that returned `exhausted` before are part
+   * of that time. `waitTime: 0` is one attempt for each segment. `ttl` and `renew` apply to each lease.
    *
-   * Rejects as `DistributedLock.run` does: with the task's own error; with `LockLostError` when the lease was lost under
-   * it; with `LockTimeoutError` when the time is over and a segment that was not seen is still busy;
-   * `CannotAcquireLockError` when Redis fails for any segment, also if others might serve; `signal.reason`.
+   * @throws the task's own error, or `signal.reason`.
+   * @throws LockLostError when the lease was lost under a task that succeeded.
+   * @throws LockTimeoutError when the time is over and a segment that was not entered is still busy.
+   * @throws CannotAcquireLockError when Redis fails for any segment, even if others might serve.
    */
   async run<T>(
     task: (segment: Segment) => T | Exhausted | PromiseLike<T | Exhausted>,
@@ -78,7 +77,7 @@ export class SegmentedLock {
       const busy: number[] = [];
       for (const index of this.#order()) {
         const entry = await visit.tryEnter(index, work);
-        if (entry === 'busy') {
+        if (entry.outcome === 'busy') {
           this.#refusedIn[index] = this.#calls;
           busy.push(index);
           continue;
@@ -98,22 +97,21 @@ export class SegmentedLock {
     }
   }
 
-  async #resultOf<T>({ index, outcome }: Entry<T | Exhausted>): Promise<SegmentedResult<T>> {
-    const value = await outcome;
+  async #resultOf<T>({ index, task }: Entry<T | Exhausted>): Promise<SegmentedResult<T>> {
+    const value = await task;
     const served = value !== EXHAUSTED;
     this.#refusedIn[index] = served ? 0 : this.#calls;
     return served ? { served, value: value as T, segment: index } : { served };
   }
 
   /**
-   * Takes an amount from several segments, all or nothing: for an order that is larger than what any one of them has,
-   * after `run` has said that none can serve it alone. Locks one segment after the other, keeps those that have
-   * something, and calls `commit` once as soon as there is enough. `{ served: false }` means that all of them together
-   * have too little. All locks are given back at the end, whatever happens, and `commit` is called only when none of
-   * them was lost.
+   * Takes an amount from several segments, all or nothing. For an order that is larger than what any one segment has,
+   * after `run` returned that none can serve it alone. Locks one segment after the other, keeps the locks of those that
+   * have something, and calls `commit` once there is enough. `{ served: false }` means that all of them together have
+   * too little. All locks are released at the end in any case. `commit` is called only when none of them was lost.
    *
-   * Everybody locks the segments in the order of their index, so that no two callers wait for each other. For the same
-   * reason it must not be called in a task of the same segmented lock. Options and errors are those of `run`.
+   * All callers lock the segments in the order of their index, so that no two of them wait for each other. For the same
+   * reason it must not be called inside a task of the same segmented lock. Options and errors are those of `run`.
    */
   async runAcross<T>(amount: number, task: AcrossTask<T>, options: LockOptions = {}): Promise<AcrossResult<T>> {
     wholeNumber('amount', amount, 1);
@@ -137,8 +135,8 @@ export class SegmentedLock {
   }
 
   /**
-   * Runs the task with the locks of all segments held: to count the whole, or to share it out anew. They are locked in
-   * the order of their index. Options and errors are those of `run`.
+   * Runs the task while the locks of all segments are held: to count the whole, or to distribute it again. They are
+   * locked in the order of their index. Options and errors are those of `run`.
    */
   async runAll<T>(task: (segments: readonly Segment[]) => T | PromiseLike<T>, options: LockOptions = {}): Promise<T> {
     callback('task', task);
@@ -151,7 +149,7 @@ export class SegmentedLock {
     return this.#inOrder(options, keep, () => false, finish);
   }
 
-  /** Locks the segments in the order of their index, those within `keep` said yes until the end, then runs `finish`. */
+  /** Locks the segments in the order of their index. Keeps those for which `keep` returns true until `finish` has run. */
   async #inOrder<T>(
     options: LockOptions,
     keep: (segment: Segment) => boolean | Promise<boolean>,
@@ -164,8 +162,8 @@ export class SegmentedLock {
       if (isEnough() || index === this.names.length) return finish();
       const work: SegmentTask<T | typeof released> = async (lease) =>
         (await keep(this.#segment(lease, index))) ? from(index + 1) : released;
-      const { outcome } = await visit.enter(index, work);
-      const value = await outcome;
+      const entry = await visit.enter(index, work);
+      const value = await entry.task;
       return value === released ? from(index + 1) : value;
     };
     try {
@@ -189,13 +187,13 @@ export class SegmentedLock {
   }
 
   /**
-   * In which order a call tries the segments: at random; but what was tried in vain lately, so that it is likely to be
-   * busy or exhausted still, comes last, and the latest at the very end. Lately means in one of the last calls, as many
-   * as there are segments: so nobody sticks to one segment, and what was filled up again is found.
+   * The order in which a call tries the segments: random, except that segments that were busy or exhausted lately come
+   * last, the latest at the end. "Lately" is within as many calls as there are segments: so no caller sticks to one
+   * segment, and a segment that was filled up again is found.
    */
   #order(): number[] {
     const indices = [...this.names.keys()];
-    // Fisher-Yates. A random start would not do: the neighbour of a busy segment would get twice the load.
+    // Fisher-Yates. With only a random start, the neighbour of a busy segment would get twice the load.
     for (let left = indices.length; left > 1; left--) {
       const drawn = number('random()', this.#random());
       if (!(drawn >= 0 && drawn < 1)) {

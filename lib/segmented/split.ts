@@ -2,10 +2,11 @@ import { wholeNumber } from '../internal/validation';
 import { MOST_SEGMENTS } from '../settings';
 
 /**
- * Cuts `total` into shares, one for each of `segments`: they differ by at most one, the larger ones come first, and
- * they add up to `total` exactly. `split(7, 3)` is `[3, 2, 2]`.
- *
- * Throws `TypeError` or `RangeError` unless `total` is a whole number from 0 up, and `segments` one from 1 to 16 384.
+ * Splits `total` into one share for each segment. The shares differ by at most one, the larger ones come first, and they
+ * add up to `total`.
+ * @throws TypeError or RangeError unless `total` is a whole number from 0 up, and `segments` one from 1 to 16 384.
+ * @example
+ * split(7, 3); // [3, 2, 2]
  */
 export function split(total: number, segments: number): number[] {
   wholeNumber('total', total, 0);

@@ -27,7 +27,7 @@ export function fencing(fixture: LockFixture): void {
     it('rise after an expiry, and under contention (P10)', async () => {
       const [mine, theirs] = [fixture.registry({ fencing: true }), fixture.otherRegistry({ fencing: true })];
       const oracle = fixture.oracle();
-      oracle.write((await mine.obtain('key').lock({ ttl: 50 })).fencingToken);
+      oracle.write((await mine.obtain('key').lock({ ttl: 300 })).fencingToken);
       await Promise.all(
         Array.from({ length: 40 }, (_, i) =>
           (i % 2 ? mine : theirs).run('key', ({ fencingToken }) => oracle.write(fencingToken)),

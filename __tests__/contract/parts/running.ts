@@ -49,7 +49,7 @@ export function running(fixture: LockFixture): void {
             await until(() => lease.signal.aborted);
             return ending();
           },
-          { ttl: 60 },
+          { ttl: 300 },
         );
       const lost = await runBeyondTtl(() => 'done').catch((error: unknown) => error);
       expect(lost).toBeInstanceOf(LockLostError);

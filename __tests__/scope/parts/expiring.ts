@@ -13,7 +13,7 @@ export function expiring(fixture: LockFixture): void {
         async () => {
           const nested = await lock.lock();
           const before = spy.sent;
-          freeze(250);
+          freeze(600);
           expect(nested.remaining).toBe(0);
           await Promise.all([
             expectLost(
@@ -24,7 +24,7 @@ export function expiring(fixture: LockFixture): void {
           ]);
           expect(spy.sent).toBe(before);
         },
-        { ttl: 200 },
+        { ttl: 500 },
       );
       await expectLost(run, 'expired');
     });
@@ -34,10 +34,10 @@ export function expiring(fixture: LockFixture): void {
       const run = lock.run(
         async () => {
           const nested = await lock.lock();
-          freeze(250);
+          freeze(600);
           await expectLost(nested.unlock(), 'expired');
         },
-        { ttl: 200 },
+        { ttl: 500 },
       );
       await expectLost(run, 'expired');
     });
@@ -50,7 +50,7 @@ export function expiring(fixture: LockFixture): void {
             await until(() => signal.aborted);
             expect(signal.reason).toMatchObject({ code: 'ERR_LOCK_LOST', reason: 'expired' });
           }),
-        { ttl: 60 },
+        { ttl: 300 },
       );
       await expectLost(run, 'expired');
       expect(await isExcluded(fixture.otherRegistry().obtain('key'))).toBe(false);

@@ -27,8 +27,8 @@ export function unlockingLost(fixture: LockFixture): void {
 
     it('reports a loss that no timer has detected yet (P5)', async () => {
       const lock = fixture.registry().obtain('key');
-      await lock.lock({ ttl: 100 });
-      freeze(150);
+      await lock.lock({ ttl: 300 });
+      freeze(350);
       await expectLost(lock.unlock(), 'expired');
     });
 

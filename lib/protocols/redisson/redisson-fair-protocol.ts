@@ -25,6 +25,9 @@ import { ACQUIRE, RELEASE } from './redisson-fair-scripts';
 import { CHANNEL, isShardedFor, type RedissonFormat, TOKEN } from './redisson-format';
 import { UNLOCKED } from './redisson-scripts';
 
+/** The prefix of the queue of waiters. */
+export const QUEUE = 'redisson_lock_queue';
+
 /** What the locks of a registry share. */
 export interface RedissonFairServices {
   readonly redis: Redis;
@@ -132,7 +135,7 @@ export class RedissonFairProtocol implements LockProtocol {
 
   #keys(): string[] {
     const names = this.#names;
-    const keys = [names.lock, names.redisson('redisson_lock_queue'), names.redisson('redisson_lock_timeout')];
+    const keys = [names.lock, names.redisson(QUEUE), names.redisson('redisson_lock_timeout')];
     return this.#services.settings.fencing ? [...keys, names.redisson(TOKEN)] : keys;
   }
 }

@@ -49,6 +49,6 @@ export class RedissonFormat extends ScriptedFormat {
   }
 
   protected fence(names: LockNames): string {
-    return names.redisson(TOKEN);
+    return names.redissonKey(TOKEN);
   }
 }

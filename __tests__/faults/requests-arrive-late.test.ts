@@ -1,0 +1,108 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, expect, it } from '@jest/globals';
+import type { Lease } from '../../lib';
+import { HoldableClient } from '../support/held-commands';
+import { LOCK_TYPES } from '../support/lock-types';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { type TestClient, uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
+
+/** ms; long enough that no key ends by itself during a test. */
+const TTL = 60_000;
+
+describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after its connection was cut', (lockType) => {
+  let redis: PrivateRedis;
+  let admin: TestClient;
+
+  beforeAll(async () => {
+    redis = await PrivateRedis.start();
+    admin = await redis.connect();
+  });
+
+  const start = async () => {
+    const options = { registryKey: uniqueKey('late'), lockType, expireAfter: TTL };
+    const client = new HoldableClient(await redis.connect());
+    const slow = createRegistry(client, options);
+    const other = createRegistry(await redis.connect(), options);
+    const lock = slow.registry.obtain('key');
+    // From now on the server knows the scripts: a late one is executed, and not unknown.
+    const first = await lock.lock();
+    const second = lock.lock();
+    await first.renew();
+    await first.unlock();
+    await (await second).unlock();
+    return { client, lock, other: other.registry.obtain('key'), name: slow.nameOf('key') };
+  };
+
+  /** A renewal that failed, and is still to arrive. */
+  const renewalOf = async (client: HoldableClient, lease: Lease) => {
+    const caught = client.catchNext('cut');
+    const renewing = lease.renew().catch(() => undefined);
+    const late = await caught;
+    await renewing;
+    return late;
+  };
+
+  /** Whatever the key is like, so that any change of it shows; its ttl runs. */
+  const contentOf = (name: string) => admin.dump(name);
+
+  it('a release: the next holder keeps the lock', async () => {
+    const { client, lock, other, name } = await start();
+    const lease = await lock.lock();
+    const caught = client.catchNext('cut');
+    const unlocking = lease.unlock().catch((error) => expect(error).toMatchObject({ name: 'LockReleaseError' }));
+    const late = await caught;
+    await unlocking;
+    const next = await other.lock({ waitTime: 10_000 });
+    const before = await contentOf(name);
+    await late.deliver();
+    expect(await contentOf(name)).toEqual(before);
+    await next.renew();
+    await next.unlock();
+  });
+
+  it('a renewal: a lock that was released stays free, and the next holder keeps its ttl', async () => {
+    const { client, lock, other, name } = await start();
+    const lease = await lock.lock();
+    const [late, later] = [await renewalOf(client, lease), await renewalOf(client, lease)];
+    await lease.unlock();
+    await late.deliver();
+    expect(await admin.exists(name)).toBe(0);
+    const next = await other.lock({ ttl: 5_000 });
+    await later.deliver();
+    expect(await admin.pTTL(name)).toBeLessThanOrEqual(5_000);
+    await next.unlock();
+  });
+
+  it('a hand-over: the next holder keeps the lock, and nothing is left when it releases it', async () => {
+    const { client, lock, other, name } = await start();
+    const lease = await lock.lock();
+    const waiting = lock.lock();
+    await sleep(50); // it waits
+    const caught = client.catchNext('cut');
+    const unlocking = lease.unlock().catch((error) => expect(error).toMatchObject({ name: 'LockReleaseError' }));
+    const late = await caught;
+    await Promise.all([unlocking, waiting.then((granted) => granted.unlock())]);
+    const next = await other.lock({ waitTime: 10_000 });
+    const before = await contentOf(name);
+    await late.deliver();
+    expect(await contentOf(name)).toEqual(before);
+    await next.unlock();
+    await until(async () => (await admin.exists(name)) === 0);
+  });
+
+  it('an acquisition that was given up: the lock is soon free again (P2)', async () => {
+    const { client, lock, other, name } = await start();
+    const caught = client.catchNext('held');
+    const abort = new AbortController();
+    const rejected = expect(lock.lock({ signal: abort.signal })).rejects.toBe('left');
+    const late = await caught;
+    abort.abort('left');
+    await rejected;
+    await late.deliver();
+    const next = await other.lock({ waitTime: 5_000 });
+    await next.unlock();
+    expect(await admin.exists(name)).toBe(0);
+  });
+});

@@ -1,0 +1,70 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { beforeAll, expect, it } from '@jest/globals';
+import { SERVER_FAULTS } from '../../scripts/soak/faults/server-faults';
+import { WORKER_FAULTS } from '../../scripts/soak/faults/worker-faults';
+import type { SoakResult } from '../../scripts/soak/results';
+import { SOAK_TYPES } from '../../scripts/soak/settings';
+import { WRONG_BUILDS } from '../../scripts/soak/wrong-builds';
+import { describePrivate } from '../support/private-redis';
+
+/** ms; the run takes some 20 s, on a machine with nothing else to do. */
+const LIMIT = 170_000;
+const SOAK = join(__dirname, '../../scripts/soak/main.ts');
+
+interface Run {
+  readonly exitCode: number;
+  readonly log: string;
+  readonly results: readonly SoakResult[];
+}
+
+function soak(...args: string[]): Promise<Run> {
+  return new Promise((resolve, reject) => {
+    const command = ['-r', require.resolve('esbuild-register'), SOAK, '--json', ...args];
+    execFile(process.execPath, command, { timeout: LIMIT, maxBuffer: 2 ** 26 }, (error, stdout, log) => {
+      const exitCode = error === null ? 0 : Number(error.code);
+      if (stdout === '') reject(new Error(`The soak ended with ${exitCode}: ${log}`, { cause: error }));
+      else resolve({ exitCode, log, results: (JSON.parse(stdout) as { results: SoakResult[] }).results });
+    });
+  });
+}
+
+describePrivate('A short soak with all lock types', () => {
+  let run: Run;
+
+  beforeAll(async () => {
+    run = await soak('--minutes', '0.12');
+  }, LIMIT);
+
+  it('P1 P2 P3 P5 P8 P10: finds no violation', () => {
+    const found = run.results.flatMap(({ type, violations }) => violations.map(({ account }) => `${type}: ${account}`));
+    expect(found).toEqual([]);
+    expect(run.exitCode).toBe(0);
+  });
+
+  it.each(SOAK_TYPES)('acquires locks of the type %s, under faults and in the calm after them', (type) => {
+    const result = run.results.find((one) => one.type === type);
+    expect(result?.acquisitions).toBeGreaterThan(20);
+    expect(result?.inCalm).toBeGreaterThan(0);
+  });
+
+  it.each([...WORKER_FAULTS, ...SERVER_FAULTS])('inflicts the fault "%s"', (kind) => {
+    expect(run.results.reduce((sum, { faults }) => sum + (faults[kind] ?? 0), 0)).toBeGreaterThan(0);
+  });
+});
+
+describePrivate('A short soak of a wrong build', () => {
+  const runs = new Map<string, Run>();
+
+  beforeAll(async () => {
+    const args = ['--minutes', '0.06', '--type', 'fair', '--type', 'pub-sub'];
+    await Promise.all(WRONG_BUILDS.map(async (wrong) => runs.set(wrong, await soak(...args, '--wrong', wrong))));
+  }, LIMIT);
+
+  it.each(WRONG_BUILDS)('finds two holders with %s', (wrong) => {
+    const run = runs.get(wrong);
+    const kinds = run?.results.flatMap(({ violations }) => violations.map(({ kind }) => kind));
+    expect(kinds).toContain('two holders');
+    expect(run?.exitCode).toBe(1);
+  });
+});

@@ -1,0 +1,23 @@
+/** @jest-config-loader esbuild-register */
+import { join } from 'node:path';
+import type { Config } from 'jest';
+import config from '../jest.config';
+
+/**
+ * `npm run test:fast`: an answer in under 30 s. It covers the unit tests, the segmented lock without Redis, and on a
+ * real Redis the contract of one type per way of waiting, through a plain client, with its format in Redis. It leaves
+ * out the other types and kinds of client, faults, re-entrancy, several processes, and everything that takes long.
+ */
+process.env.TEST_LOCK_TYPES = 'spin,pub-sub,fair';
+
+const fast: Config = {
+  ...config,
+  rootDir: join(__dirname, '..'),
+  testMatch: [
+    '**/__tests__/unit/*.test.ts',
+    '**/__tests__/segmented/{across,bad-input,choosing,names,split,stopping}.test.ts',
+    '**/__tests__/contract/{client,eviction,mixed-lock-types,restricted-server,wire-format}.test.ts',
+  ],
+};
+
+export default fast;

@@ -1,0 +1,77 @@
+/** `npm run soak`: exit code 0; 1 after a violation, or when the soak itself failed; 2 for a wrong option. */
+
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Options, readOptions, UsageError, usage } from './options';
+import { ProgressLine } from './progress-line';
+import { Random } from './random';
+import type { SoakResult } from './results';
+import { tables } from './tables';
+import { soakType } from './type-soak';
+import { bundleWorker } from './worker-bundle';
+
+/** ms of work under faults in one round; calm follows, which takes a few seconds. */
+const ROUND = 20_000;
+const CALM = 3_000;
+
+async function soak(options: Options): Promise<void> {
+  const { types, minutes, seed, wrong, json } = options;
+  const out = json ? process.stderr : process.stdout;
+  const folder = mkdtempSync(join(tmpdir(), 'soak-'));
+  try {
+    const bundle = join(folder, 'worker.js');
+    await bundleWorker(bundle, wrong);
+    out.write(`seed ${seed}${wrong === undefined ? '' : `, a wrong build: ${wrong}`}\n`);
+    const progress = new ProgressLine(minutes * 60_000);
+    const results = await Promise.all(
+      types.map((type) => {
+        const records = join(folder, type);
+        mkdirSync(records);
+        const random = new Random(seed + type.length * 1_000_003 + type.charCodeAt(0));
+        return soakType({
+          type,
+          workers: minutes < 1 ? 3 : 4,
+          rounds: roundsOf(minutes),
+          random,
+          bundle,
+          folder: records,
+        });
+      }),
+    ).finally(() => progress.stop());
+    report(results, out);
+    if (json) console.log(JSON.stringify({ options, results }, null, 2));
+    if (results.some(({ violations }) => violations.length > 0)) process.exitCode = 1;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function roundsOf(minutes: number): number[] {
+  const total = minutes * 60_000;
+  const count = Math.max(1, Math.round(total / (ROUND + CALM)));
+  return new Array<number>(count).fill(count === 1 ? total : total / count - CALM);
+}
+
+function report(results: readonly SoakResult[], out: NodeJS.WriteStream): void {
+  for (const { type, violations } of results) {
+    for (const { account } of violations.slice(0, 20)) out.write(`\n${type}: ${account}\n`);
+    if (violations.length > 20) out.write(`\n${type}: and ${violations.length - 20} more violations\n`);
+  }
+  out.write(`\n${tables(results)}\n`);
+}
+
+async function main(): Promise<void> {
+  try {
+    const options = readOptions(process.argv.slice(2));
+    if (options === undefined) console.log(usage);
+    else await soak(options);
+  } catch (error) {
+    console.error(error instanceof UsageError ? `${error.message}\n\n${usage}` : error);
+    process.exitCode = error instanceof UsageError ? 2 : 1;
+  }
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+// A connection of a proxy that could not be reset stays open, and would keep this process alive.
+void main().finally(() => process.stdout.write('', () => process.exit()));

@@ -1,0 +1,33 @@
+import type { SocketAddress } from './worker/session';
+
+/** What a worker process gets in its environment. */
+export interface WorkerSettings {
+  /** Unique among all processes of a run. */
+  readonly name: string;
+  readonly address: SocketAddress;
+  readonly lockType: string;
+  readonly seed: number;
+  readonly recordFile: string;
+}
+
+/** What the soak asks of a worker. Each command has one answer, but for `block`. */
+export type Command =
+  | { readonly do: 'pause' }
+  | { readonly do: 'resume' }
+  | { readonly do: 'finish' }
+  | { readonly do: 'block'; readonly ms: number }
+  | { readonly do: 'restart'; readonly closeTimeout: number }
+  | { readonly do: 'progress'; readonly keys: readonly string[]; readonly within: number };
+
+export type CommandTo<Do extends Command['do']> = Extract<Command, { readonly do: Do }>;
+
+export type Answer =
+  | { readonly done: 'start' }
+  | { readonly done: 'pause' }
+  | { readonly done: 'resume' }
+  | { readonly done: 'finish' }
+  /** The keys whose leases `close` gave up: they stay in Redis until their ttl ends. */
+  | { readonly done: 'restart'; readonly closedKeys: readonly string[] }
+  | { readonly done: 'progress'; readonly failures: readonly string[] };
+
+export type AnswerTo<Done extends Answer['done']> = Extract<Answer, { readonly done: Done }>;

@@ -1,0 +1,57 @@
+import { parseArgs } from 'node:util';
+import { SOAK_TYPES, type SoakType } from './settings';
+import { WRONG_BUILDS, type WrongBuild } from './wrong-builds';
+
+export interface Options {
+  readonly types: readonly SoakType[];
+  readonly minutes: number;
+  readonly seed: number;
+  readonly wrong: WrongBuild | undefined;
+  readonly json: boolean;
+}
+
+export const usage = `npm run soak -- [options] [minutes]
+  --type NAME     ${SOAK_TYPES.join(', ')}; may be repeated (all of them, at the same time)
+  --minutes N     how long (5)
+  --seed N        repeats the choice of calls and faults, as far as real processes allow
+  --wrong NAME    gives the workers a wrong build, which has to fail: ${WRONG_BUILDS.join(', ')}
+  --json          prints the results as JSON on stdout, and all else on stderr`;
+
+export class UsageError extends Error {}
+
+/** `undefined`: help was asked for. */
+export function readOptions(args: readonly string[]): Options | undefined {
+  const { values, positionals } = parse(args);
+  if (values.help) return undefined;
+  if (positionals.length > 1) throw new UsageError(`One number of minutes is enough: ${positionals.join(' ')}`);
+  const minutes = Number(values.minutes ?? positionals[0] ?? 5);
+  if (!(minutes > 0 && minutes < Number.POSITIVE_INFINITY)) throw new UsageError('Minutes are a positive number');
+  const seed = Number(values.seed ?? Math.floor(Math.random() * 1e9));
+  if (!Number.isSafeInteger(seed)) throw new UsageError(`--seed ${values.seed} is not a whole number`);
+  const wanted = values.type ?? SOAK_TYPES;
+  const types = SOAK_TYPES.filter((type) => wanted.includes(type));
+  const unknown = wanted.find((name) => !types.some((type) => type === name));
+  if (unknown !== undefined) throw new UsageError(`There is no type "${unknown}"`);
+  const wrong = WRONG_BUILDS.find((name) => name === values.wrong);
+  if (values.wrong !== undefined && wrong === undefined) throw new UsageError(`There is no build "${values.wrong}"`);
+  return { types, minutes, seed, wrong, json: values.json ?? false };
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        type: { type: 'string', multiple: true },
+        minutes: { type: 'string' },
+        seed: { type: 'string' },
+        wrong: { type: 'string' },
+        json: { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}

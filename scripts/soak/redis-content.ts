@@ -1,0 +1,81 @@
+import type { createClient } from 'redis';
+import { REGISTRY_KEY } from './settings';
+
+export type AdminClient = ReturnType<typeof createClient>;
+
+/** An owner value: `<uuid>:<number>`, and whatever a lock type adds to it. */
+const OWNER = /^[0-9a-f]{8}-[0-9a-f-]{27}:\d+/;
+
+/** One owner value in Redis: as a holder, or as a waiter in a queue. */
+export interface Entry {
+  readonly name: string;
+  readonly owner: string;
+  readonly isLock: boolean;
+  /** ms; -1: it does not expire. */
+  readonly ttl: number;
+}
+
+export interface RedisContent {
+  readonly entries: readonly Entry[];
+  /** Keys without expiry, but for those that have none in Redisson's format. */
+  readonly endless: readonly string[];
+}
+
+/** Everything on the server, which nobody but the soak uses. */
+export async function readContent(admin: AdminClient): Promise<RedisContent> {
+  const names = await admin.keys('*');
+  const keys = await Promise.all(
+    names.map(async (name) => {
+      const [ttl, owners] = await Promise.all([admin.pTTL(name), ownersIn(admin, name)]);
+      return { name, ttl, owners };
+    }),
+  );
+  const present = keys.filter(({ ttl }) => ttl !== -2);
+  return {
+    entries: present.flatMap(({ name, ttl, owners }) => {
+      const isLock = isLockName(name);
+      // Whatever is the value of a lock's key, it keeps others out.
+      return owners
+        .filter((owner) => isLock || OWNER.test(owner))
+        .map((owner): Entry => ({ name, owner, isLock, ttl }));
+    }),
+    endless: present
+      .filter(({ name, ttl }) => ttl === -1 && !/^redisson_lock_(queue|timeout|token):/.test(name))
+      .map(({ name }) => name),
+  };
+}
+
+/** The name of a lock's key, and not of one of its companions. */
+function isLockName(name: string): boolean {
+  return name.startsWith(`${REGISTRY_KEY}:`) && !name.includes('{');
+}
+
+/** The key of the application whose lock has this name. */
+export function keyOf(name: string): string {
+  return name.slice(REGISTRY_KEY.length + 1);
+}
+
+/** Whether the key belongs to this lock: its name as it is, or wrapped in braces. */
+export function belongsTo(name: string, key: string): boolean {
+  const lock = `${REGISTRY_KEY}:${key}`;
+  return name === lock || name.includes(`{${lock}}`);
+}
+
+async function ownersIn(admin: AdminClient, name: string): Promise<string[]> {
+  try {
+    switch (await admin.type(name)) {
+      case 'string':
+        return [(await admin.get(name)) ?? ''];
+      case 'hash':
+        return await admin.hKeys(name);
+      case 'list':
+        return await admin.lRange(name, 0, -1);
+      case 'zset':
+        return await admin.zRange(name, 0, -1);
+      default:
+        return [];
+    }
+  } catch {
+    return []; // it expired and became another type in between
+  }
+}

@@ -1,0 +1,64 @@
+import { type AwakeClock, holdsWithin, sharedNow } from './awake-clock';
+import type { FaultLanes } from './faults/fault-lanes';
+import type { Violation } from './judge/exclusion';
+import type { Leftover, Leftovers } from './leftovers';
+import { healthy } from './network';
+import { KEYS } from './settings';
+import type { WorkerSlot } from './worker-slot';
+
+/** ms in calm after which everything that nobody holds must be gone from Redis. */
+const CLEANING = 10_000;
+/** ms in calm within which each worker must get each lock. */
+const PROGRESS = 10_000;
+
+export interface RoundServices {
+  readonly slots: readonly WorkerSlot[];
+  readonly lanes: FaultLanes;
+  readonly leftovers: Leftovers;
+  readonly clock: AwakeClock;
+  /** Whether places of dead waiters block a lock until they time out, as in Redisson's format. */
+  readonly deadPlacesBlock: boolean;
+}
+
+export interface RoundResult {
+  readonly violations: readonly Violation[];
+  readonly inCalm: number;
+}
+
+/** Work under faults for a time; then calm, in which everything must come to rest and everyone must make progress. */
+export async function runRound(services: RoundServices, ms: number): Promise<RoundResult> {
+  const { slots, lanes, leftovers, clock } = services;
+  await Promise.all(slots.map(({ process }) => process.ask({ do: 'resume' })));
+  await lanes.inflict(sharedNow() + ms);
+  for (const { proxy } of slots) healthy(proxy);
+  await Promise.all(slots.map(({ process }) => process.ask({ do: 'pause' })));
+  const before = await leftoversAfter(leftovers, clock);
+  const { violations, inCalm } = await progress(services);
+  const after = await leftoversAfter(leftovers, clock);
+  return { violations: [...before, ...violations, ...after], inCalm };
+}
+
+export async function leftoversAfter(leftovers: Leftovers, clock: AwakeClock): Promise<Violation[]> {
+  let found: Leftover[] = [];
+  const isClean = async () => {
+    found = await leftovers.find();
+    return found.length === 0;
+  };
+  if (await holdsWithin(clock, CLEANING, isClean)) return [];
+  return found.map(({ text, key, since }) => {
+    const at = since ?? sharedNow();
+    return { kind: 'left in Redis', text, at, ...(key === undefined ? {} : { key }) };
+  });
+}
+
+async function progress({ slots, leftovers, deadPlacesBlock }: RoundServices): Promise<RoundResult> {
+  const blocked = await leftovers.blocked(KEYS, deadPlacesBlock);
+  const keys = KEYS.filter((key) => !blocked.includes(key));
+  const violations = await Promise.all(
+    slots.map(async ({ name, process }) => {
+      const { failures } = await process.ask({ do: 'progress', keys, within: PROGRESS });
+      return failures.map((text): Violation => ({ kind: 'no progress', text: `${name}: ${text}`, at: sharedNow() }));
+    }),
+  );
+  return { violations: violations.flat(), inCalm: keys.length * slots.length - violations.flat().length };
+}

@@ -1,0 +1,20 @@
+import type { RedisLockRegistry } from '../../../lib';
+import type { CommandTo } from '../messages';
+import type { PendingSteps } from './pending-steps';
+
+/** Takes each lock once, all at the same time: in calm nobody may have to wait for long. Says what failed. */
+export async function progress(
+  registry: RedisLockRegistry,
+  steps: PendingSteps,
+  { keys, within }: CommandTo<'progress'>,
+): Promise<string[]> {
+  const attempts = keys.map(async (key) => {
+    // The bound is on the clock of this process, which a busy machine holds up, so `waitTime` leaves room for that.
+    const taking = registry.obtain(key).lock({ waitTime: 3 * within });
+    const lease = await steps.bounded(`lock of "${key}" in calm`, within, taking);
+    await lease.unlock();
+    return [];
+  });
+  const results = await Promise.allSettled(attempts);
+  return results.flatMap((result, i) => (result.status === 'rejected' ? [`"${keys[i]}": ${result.reason}`] : []));
+}

@@ -1,0 +1,50 @@
+import type { LockOptions } from '../../../lib';
+import type { Random } from '../random';
+import { KEYS, LONG_TTL, LONGEST_HOLD, LONGEST_WAIT, registryOptions } from '../settings';
+
+/** One call of a caller, and what it does with its lease. */
+export interface Request {
+  readonly key: string;
+  readonly method: 'lock' | 'tryLock' | 'run';
+  readonly options: LockOptions;
+  /** ms after which the caller aborts. */
+  readonly abortAfter: number | undefined;
+  /** ms */
+  readonly hold: number;
+  readonly renews: boolean;
+  /** Whether all unused locks are evicted while the call waits, and before its lease ends. */
+  readonly evicts: boolean;
+  /** ms in which the call must be settled. */
+  readonly bound: number;
+}
+
+export function randomRequest(random: Random): Request {
+  const method = random.pick(['lock', 'lock', 'tryLock', 'run'] as const);
+  const abortAfter = random.chance(0.25) ? random.between(0, 800) : undefined;
+  const waitTime = randomWait(random, method, abortAfter !== undefined);
+  return {
+    key: random.pick(KEYS),
+    method,
+    options: { ...randomTtl(random), ...(waitTime === undefined ? {} : { waitTime }) },
+    abortAfter,
+    hold: random.chance(0.06) ? random.between(150, LONGEST_HOLD) : random.between(0, 40),
+    renews: random.chance(0.1),
+    evicts: random.chance(0.15),
+    bound: waitTime ?? registryOptions.commandTimeout,
+  };
+}
+
+/** Leases that end under their holder, leases that the watchdog keeps alive, and leases whose leak would show. */
+function randomTtl(random: Random): LockOptions {
+  const kind = random.between(0, 9);
+  if (kind < 3) return { ttl: random.between(80, 500) };
+  if (kind < 6) return { ttl: random.between(600, 1_500), renew: true };
+  return kind < 8 ? { ttl: LONG_TTL } : {};
+}
+
+/** `undefined` is one attempt of `tryLock`. */
+function randomWait(random: Random, method: Request['method'], aborts: boolean): number | undefined {
+  if (method === 'tryLock' && random.chance(0.6)) return undefined;
+  if (aborts && random.chance(0.5)) return Number.POSITIVE_INFINITY;
+  return random.chance(0.2) ? random.between(0, 50) : random.between(50, LONGEST_WAIT);
+}

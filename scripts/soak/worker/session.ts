@@ -1,0 +1,32 @@
+import { createClient } from 'redis';
+import { type LockType, RedisLockRegistry } from '../../../lib';
+import { registryOptions } from '../settings';
+
+export interface SocketAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** A registry on a client of its own, as an application has one. */
+export class Session {
+  readonly registry: RedisLockRegistry;
+  readonly #client: ReturnType<typeof createClient>;
+
+  static async open(address: SocketAddress, lockType: LockType): Promise<Session> {
+    const client = createClient({ socket: { ...address, reconnectStrategy: 20 } });
+    client.on('error', () => {}); // the faults of the soak
+    await client.connect();
+    return new Session(client as ReturnType<typeof createClient>, lockType);
+  }
+
+  private constructor(client: ReturnType<typeof createClient>, lockType: LockType) {
+    this.#client = client;
+    this.registry = new RedisLockRegistry(client, { ...registryOptions, lockType, onWarning: () => {} });
+  }
+
+  /** As README says how to end: nothing may be left in Redis but the leases that `timeout` gave up. */
+  async close(timeout: number): Promise<void> {
+    await this.registry.close({ timeout });
+    this.#client.destroy();
+  }
+}

@@ -1,0 +1,42 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are source code
+
+/** A text of `lib`, and what stands in its place in a wrong build. It has to be found exactly once. */
+export interface Replacement {
+  readonly find: string;
+  readonly replace: string;
+}
+
+/**
+ * Mistakes that the soak must find: `npm run soak -- --wrong NAME` gives them to the workers. A text that is not found
+ * exactly once is an error, so that a change of the library cannot make a wrong build right unnoticed.
+ */
+export const wrongBuilds = {
+  /** All acquisitions of a process have one owner value: what comes late for one lease meets the next. */
+  'owner-reuse': [
+    {
+      find: 'nextTicket: () => `${this.#clientId}:${++this.#sequence}`',
+      replace: 'nextTicket: () => `${this.#clientId}:1`',
+    },
+  ],
+  /** A release deletes the lock of any owner. */
+  'release-unchecked': [
+    // spin and pub-sub
+    { find: "if holder ~= ARGV[1] then return -1 end\n${deleteBy('ARGV[2]')}", replace: "${deleteBy('ARGV[2]')}" },
+    // fair
+    {
+      find: "local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)",
+      replace: 'local isOwners = holder and true',
+    },
+    // redisson
+    {
+      find: "if owned ~= 1 then return owned end\n${deleteBy('ARGV[2]')}",
+      replace: "if owned == 0 then return owned end\n${deleteBy('ARGV[2]')}",
+    },
+    // redisson-fair
+    { find: 'if owned == -1 then return -1 end', replace: 'if owned == -1 then owned = 1 end' },
+  ],
+} as const satisfies Record<string, readonly Replacement[]>;
+
+export type WrongBuild = keyof typeof wrongBuilds;
+
+export const WRONG_BUILDS = Object.keys(wrongBuilds) as WrongBuild[];
