@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import type { Lease, RedisClient, RedisLockRegistry } from '../../lib';
-import type { EvalOptions } from '../../lib/redis/client';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import type { EvalOptions } from '../../lib/redis/client';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';

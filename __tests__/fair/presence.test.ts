@@ -41,7 +41,12 @@ describe('Presence', () => {
     },
   } as unknown as QueueFormat;
 
-  const newSubscription = () => new Subscription(['channel'], () => undefined, () => ended++);
+  const newSubscription = () =>
+    new Subscription(
+      ['channel'],
+      () => undefined,
+      () => ended++,
+    );
 
   beforeEach(() => {
     clock = new FakeClock();

@@ -15,7 +15,7 @@ describe('Ticket', () => {
   let resumed: unknown[];
 
   beforeEach(() => {
-    ticket = new Ticket('process:1', 60_000, 0);
+    ticket = new Ticket('process:1', 60_000, 0, 0);
     resumed = [];
   });
 

@@ -15,10 +15,17 @@ export class FakeClock {
   /** The delays of all timers that were set. */
   readonly delays: number[] = [];
   readonly #timers = new Map<object, FakeTimer>();
+  /** Turns of the event loop that the library waits for. */
+  #immediates = 0;
 
   constructor() {
     clock.now = () => this.now;
     clock.wallNow = () => this.wallNow;
+    clock.immediate = async () => {
+      this.#immediates++;
+      await promiseJobs();
+      this.#immediates--;
+    };
     clock.setTimeout = (callback, ms) => {
       this.delays.push(ms);
       // Node sets a delay that is too long to 1 ms.
@@ -52,7 +59,7 @@ export class FakeClock {
   async advance(ms: number): Promise<void> {
     const end = this.now + ms;
     for (;;) {
-      await settled();
+      await this.#settled();
       const [next] = [...this.#timers].sort(([, a], [, b]) => a.due - b.due);
       if (next === undefined || next[1].due > end) break;
       this.#timers.delete(next[0]);
@@ -60,11 +67,17 @@ export class FakeClock {
       next[1].callback();
     }
     this.#pass(Math.max(0, end - this.now));
-    await settled();
+    await this.#settled();
   }
 
   restore(): void {
     Object.assign(clock, real);
+  }
+
+  /** Resolves after all pending promise jobs, and the turns of the event loop that they wait for: these take no time. */
+  async #settled(): Promise<void> {
+    do await promiseJobs();
+    while (this.#immediates > 0);
   }
 
   #pass(ms: number): void {
@@ -74,7 +87,7 @@ export class FakeClock {
 }
 
 /** Resolves after all pending promise jobs. */
-function settled(): Promise<void> {
+function promiseJobs(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });

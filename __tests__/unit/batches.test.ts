@@ -66,7 +66,7 @@ it('puts no more than a hundred into one script, and only calls that are alike',
   expect(client.evalSha.mock.calls.map(([, options]) => options?.keys?.length)).toEqual([100, 50, 3, 2]);
 });
 
-it('rejects each at its own deadline, and the answer that comes late is told to each', async () => {
+it('rejects each at its own deadline, and passes the late answer on to each', async () => {
   const client = plainClient();
   const redis = new Redis(client, 5_000);
   await acquaint(redis);
@@ -109,18 +109,19 @@ it('sends the script once for all when the server does not know it, and not when
   expect(client.eval).toHaveBeenCalledTimes(1);
 });
 
-it('takes the reply of another command for none', async () => {
+it('does not take the reply of another command for its own', async () => {
   const client = plainClient();
   const redis = new Redis(client, 5_000);
   await acquaint(redis);
   for (const reply of [1, 'text', null, [2, 2]]) {
     client.evalSha.mockResolvedValueOnce(reply);
     const outcomes = await Promise.allSettled(together(redis, acquire, 3));
-    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+    const refusal = { status: 'rejected', reason: expect.any(UnexpectedReplyError) };
+    expect(outcomes).toEqual([refusal, refusal, refusal]);
   }
 });
 
-it('rejects all when nothing comes back, and asks for none again', async () => {
+it('rejects all when nothing comes back, and does not ask again', async () => {
   const client = plainClient();
   const redis = new Redis(client, 5_000);
   await acquaint(redis);

@@ -62,7 +62,7 @@ it('does not care for steps of the wall clock backwards, and asks Redis after on
   const lease = await new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42').lock();
   time.wallNow -= 3_600_000;
   expect(lease.remaining).toBeGreaterThan(59_000);
-  time.wallNow += 2 * 3_600_000; // suspended, or set by somebody: who knows
+  time.wallNow += 2 * 3_600_000; // suspended, or set by hand
   expect(lease.remaining).toBe(0);
   expect(() => lease.assertHeld()).toThrow(LockLostError);
   redis.evalSha.mockResolvedValueOnce([60_000]);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
-import { MAX_DELAY, reliableUntil, Timer } from '../../lib/internal/clock';
 import { Wait } from '../../lib/acquire/wait';
+import { MAX_DELAY, reliableUntil, Timer } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, refused } from '../support/mock-redis';
 

@@ -30,7 +30,7 @@ describePrivate(`Callers of one process that hand a lock over ${TURNS * ROUNDS} 
         callers: 10,
         work: 0,
         turns: TURNS * ROUNDS,
-        ms: 40_000,
+        ms: 150_000, // a busy machine needs more than a minute
         measureEvery: TURNS,
       });
       expect(failures).toEqual([]);
@@ -40,6 +40,6 @@ describePrivate(`Callers of one process that hand a lock over ${TURNS * ROUNDS} 
       const [, second, third] = outcome.heaps as [number, number, number];
       expect(third - second).toBeLessThan(TURNS * BYTES);
     },
-    60_000,
+    180_000,
   );
 });

@@ -10,6 +10,9 @@ import type { Wait } from './wait';
 /** ms; the first attempt of a wait has at least this long to be answered, however short the wait is. */
 export const FIRST_ATTEMPT_AT_LEAST = 50;
 
+/** ms; a question that has not been answered for this long is no contention. */
+const SILENT = 250;
+
 export interface AttemptSettings {
   readonly commandTimeout: number;
   readonly unavailableAfter: number;
@@ -114,12 +117,8 @@ export class Attempts {
   /** For a wait that ended in Redis' queue or between two attempts: throws where Redis had fallen silent meanwhile. */
   #timedOut(protocol: LockProtocol, wait: Wait): NotGranted {
     const { availability } = protocol;
-    if (
-      availability.failure === undefined &&
-      availability.silence(wait.startedAt, clock.now()) < 5 * FIRST_ATTEMPT_AT_LEAST
-    ) {
-      return NOT_GRANTED;
-    }
+    const isSilent = availability.silence(wait.startedAt, clock.now()) >= SILENT;
+    if (!isSilent && !isServerAnswer(availability.failure)) return NOT_GRANTED;
     throw this.#unanswered(protocol, wait);
   }
 

@@ -101,7 +101,8 @@ local waiting = {}
 for i = 5, #ARGV do waiting[#waiting + 1] = ARGV[i] end
 local missing = {}
 for i, ttl in ipairs(redis.call('HMGET', tickets, unpack(waiting))) do
-  if not ttl then missing[#missing + 1] = i end
+  -- Eviction, or a command by hand, may have taken one of the two keys.
+  if not ttl or not redis.call('ZSCORE', queue, waiting[i]) then missing[#missing + 1] = i end
 end
 local lapsed = hear(process)
 if #missing < #waiting then

@@ -1,0 +1,57 @@
+import { Acquisition } from '../../lib/acquire/acquisition';
+import { clock, reliableUntil } from '../../lib/internal/clock';
+import { TimedLease } from '../../lib/lease/timed-lease';
+import { Watchdog } from '../../lib/lease/watchdog';
+import type { Grant, Ownership } from '../../lib/protocols/protocol';
+import { FakeProtocol } from './fake-protocol';
+
+/** ms */
+const COMMAND_TIMEOUT = 5_000;
+
+interface LeaseOptions {
+  /** ms for which it is renewed. */
+  readonly renewFor?: number;
+  /** It was granted by hand-over, for `window` ms, and its first renewal is in flight. */
+  readonly firstRenewal?: { readonly window: number; readonly answer: Promise<Ownership> };
+}
+
+/** A watchdog with leases whose protocol has no Redis. */
+export class WatchdogFixture {
+  readonly watchdog = new Watchdog(COMMAND_TIMEOUT);
+  readonly protocol = new FakeProtocol();
+  #sequence = 0;
+
+  /** A lease of `ttl` ms that is granted now. */
+  lease(ttl: number, { renewFor = Number.POSITIVE_INFINITY, firstRenewal }: LeaseOptions = {}): NotedLease {
+    const acquisition = new Acquisition(`owner:${++this.#sequence}`, ttl, true, 1);
+    acquisition.stamp();
+    const grant: Grant = {
+      granted: true,
+      owner: acquisition.ticket,
+      until: reliableUntil(clock.now(), firstRenewal?.window ?? ttl),
+      fencingToken: undefined,
+      drift: acquisition.drift,
+      ...(firstRenewal && { renewal: firstRenewal.answer }),
+    };
+    return new NotedLease(acquisition, grant, clock.now() + renewFor, this.protocol, this.watchdog);
+  }
+}
+
+/** A lease of the library, which notes when it was lost. */
+export class NotedLease extends TimedLease {
+  readonly isUnlocked = false;
+  lostAt: number | undefined;
+
+  constructor(acquisition: Acquisition, grant: Grant, renewUntil: number, protocol: FakeProtocol, watchdog: Watchdog) {
+    super('key', acquisition, grant, renewUntil, protocol, watchdog, COMMAND_TIMEOUT);
+    this.watch(grant);
+  }
+
+  get lossReason(): string {
+    return this.lossError().reason;
+  }
+
+  protected onLoss(): void {
+    this.lostAt = clock.now();
+  }
+}
