@@ -1,12 +1,42 @@
-import { LuaWasmEngine, type ReplyValue } from 'lua-redis-wasm';
+import { createRequire } from 'node:module';
+import { join, resolve } from 'node:path';
+import { installEmbeddedRedis } from '../../../scripts/embedded-redis/start';
 import type { Reply } from './reply';
 import type { Execute, ScriptEngine } from './script-engine';
+
+/** What scripts and commands reply, of what lua-redis-wasm can express. */
+type ReplyValue =
+  | null
+  | number
+  | Buffer
+  | { readonly ok: Buffer }
+  | { readonly err: Buffer; readonly code?: Buffer }
+  | ReplyValue[];
+
+interface LuaWasm {
+  readonly LuaWasmEngine: {
+    create(options: {
+      readonly host: {
+        redisCall(args: Buffer[]): ReplyValue;
+        redisPcall(args: Buffer[]): ReplyValue;
+        log(): void;
+      };
+    }): Promise<{ evalWithArgs(source: string, keys: string[], args: string[]): ReplyValue }>;
+  };
+}
+
+/** js-redis-server brings it along: a dependency of the project's own would ask for a newer Node.js than the project. */
+function loadLuaWasm(): LuaWasm {
+  installEmbeddedRedis();
+  return createRequire(join(resolve(__dirname, '../../../scripts/embedded-redis'), 'start.ts'))('lua-redis-wasm');
+}
 
 /**
  * Runs scripts in the Lua 5.1 of Redis itself, compiled to WebAssembly. Some twenty times slower than `CompiledScripts`
  * (it compiles a script at every run): it is the measure that those are compared with.
  */
 export async function createWasmEngine(): Promise<ScriptEngine> {
+  const { LuaWasmEngine } = loadLuaWasm();
   let current: Execute = () => null;
   const call = (args: Buffer[]): ReplyValue => fromReply(current(args.map(String)));
   const engine = await LuaWasmEngine.create({ host: { redisCall: call, redisPcall: call, log: () => undefined } });
