@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Lease, LockOptions } from '../../lib';
 import { applyFault } from './apply-fault';
 import type { CallChecks, PendingCall } from './checks/calls';
-import type { LeaseChecks, OpenLease } from './checks/leases';
+import type { LeaseChecks, OpenLease, OwnedLease } from './checks/leases';
 import type { CallerPlan, Moment, Round } from './plan';
 import type { LibraryInstance } from './process/library';
 import type { Host, World } from './world';
@@ -112,7 +112,7 @@ export class Caller {
     const token = lease.fencingToken === undefined ? '' : `, token ${lease.fencingToken}`;
     const { remaining } = lease;
     this.#note(() => `has "${key}" for ${remaining.toFixed(1)} ms${token}`);
-    const open = this.#leases.opened(lease, this.#host, key, this.name);
+    const open = this.#leases.opened(lease as OwnedLease, this.#host, key, this.name);
     lease.signal.addEventListener('abort', () => {
       const found = context.getStore();
       if (found === undefined || found === this.name) return;

@@ -4,9 +4,14 @@ import { type Fault, type FaultScale, planFault, planFaults } from './plan-fault
 import type { ClockTraits } from './process/simulated-process';
 import { Random } from './random';
 
-export type LockType = NonNullable<RedisLockRegistryOptions['lockType']>;
+type ProcessType = NonNullable<RedisLockRegistryOptions['lockType']>;
 
-export const LOCK_TYPES: readonly LockType[] = ['spin', 'pub-sub', 'fair', 'redisson', 'redisson-fair'];
+/** `mixed`: the processes take the types of Spring's format in turn, on the same names. They exclude each other. */
+export type LockType = ProcessType | 'mixed';
+
+export const LOCK_TYPES: readonly LockType[] = ['spin', 'pub-sub', 'fair', 'redisson', 'redisson-fair', 'mixed'];
+
+const MIXED: readonly ProcessType[] = ['fair', 'pub-sub', 'spin'];
 
 /** One acquisition of a caller. Times in ms. */
 export interface Round {
@@ -73,7 +78,9 @@ export function planOf(seed: number, lockType: LockType): Plan {
   const isCalm = random.chance(1 / 3);
   const hasMessageFaults = !isCalm && random.chance(0.25);
   const fencing = random.chance(0.75);
-  const processes = Array.from({ length: random.whole(2, 4) }, () => planProcess(random, lockType, fencing, isCalm));
+  const processes = Array.from({ length: random.whole(2, 4) }, (_, index) =>
+    planProcess(random, lockType === 'mixed' ? mixedType(seed + index) : lockType, fencing, isCalm),
+  );
   const keys = random.chance(0.7) ? ['a'] : ['a', 'b'];
   // A machine whose wall clock is set back cannot tell that it was suspended.
   const clockTrouble = random.pick(['suspend', 'wall clock'] as const);
@@ -98,7 +105,11 @@ export function planOf(seed: number, lockType: LockType): Plan {
   };
 }
 
-function planProcess(random: Random, lockType: LockType, fencing: boolean, isCalm: boolean): ProcessPlan {
+function mixedType(position: number): ProcessType {
+  return MIXED[position % MIXED.length] as ProcessType;
+}
+
+function planProcess(random: Random, lockType: ProcessType, fencing: boolean, isCalm: boolean): ProcessPlan {
   const connections = random.chance(0.8) ? 1 : random.whole(2, 3);
   return {
     connections,

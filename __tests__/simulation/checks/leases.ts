@@ -1,10 +1,13 @@
 import type { Lease } from '../../../lib';
-import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';
+import { type Host, lockName, ownerOf, quietFor, type World } from '../world';
 import type { Grants } from './grants';
+
+/** A lease as this library makes it: with the owner value that Redis has for it. */
+export type OwnedLease = Lease & { readonly owner: string };
 
 /** A lease that a caller has and has not unlocked. */
 export interface OpenLease {
-  readonly lease: Lease;
+  readonly lease: OwnedLease;
   readonly host: Host;
   readonly key: string;
   readonly caller: string;
@@ -34,7 +37,7 @@ export class LeaseChecks {
     this.#grants = grants;
   }
 
-  opened(lease: Lease, host: Host, key: string, caller: string): OpenLease {
+  opened(lease: OwnedLease, host: Host, key: string, caller: string): OpenLease {
     const entry: OpenLease = {
       lease,
       host,
@@ -87,9 +90,9 @@ export class LeaseChecks {
     return process.observe(() => lease.remaining) > 0;
   }
 
-  #checkKey({ key, host, caller }: OpenLease): void {
+  #checkKey({ key, caller, lease }: OpenLease): void {
     const owner = ownerOf(this.#world.server, lockName(key));
-    if (hostOf(this.#world, owner) === host) return;
+    if (owner === lease.owner) return;
     const text = `${caller} has a valid lease of "${key}", but in Redis it is ${owner ?? 'free'}`;
     this.#world.violations.report('lease without key', key, text);
   }
@@ -114,7 +117,7 @@ export class LeaseChecks {
     if (isExcused || reason === 'closed' || host.closing !== 'no' || !host.process.isAlive) return;
     const lock = lockName(key);
     const life = (server.keys.expiresAt(lock) ?? 0) - server.time;
-    const isOurs = hostOf(this.#world, ownerOf(server, lock)) === host;
+    const isOurs = ownerOf(server, lock) === lease.owner;
     // The answer lies there: it is read before the lease is called lost.
     const isBlockedOnly = wasUndisturbed && host.process.hasUnread && timeline.now > host.disturbedUntil;
     if (isOurs && life > MARGIN && (isBlockedOnly || quietFor(this.#world, host) > QUIET)) {
