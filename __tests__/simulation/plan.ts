@@ -151,6 +151,7 @@ function planCaller(random: Random, scale: CallerScale): CallerPlan {
     const isLong = life === 'long' || (life === 'mixed' && random.chance(0.5));
     const isFixed = random.chance(0.5);
     const waits = method !== 'tryLock' || random.chance(0.5);
+    const abortAfter = random.chance(0.2) ? random.between(0, random.pick([3, 50, 1_500])) : undefined;
     return {
       think: random.chance(0.3) ? random.between(0, 2_500) : random.between(0, 150),
       method,
@@ -162,7 +163,7 @@ function planCaller(random: Random, scale: CallerScale): CallerPlan {
           : waits && method === 'tryLock'
             ? 2_000
             : undefined,
-      abortAfter: random.chance(0.15) ? random.between(0, random.pick([3, 50, 1_500])) : undefined,
+      abortAfter,
       hold: random.pick([
         0,
         random.between(0, 5),
@@ -171,19 +172,25 @@ function planCaller(random: Random, scale: CallerScale): CallerPlan {
         random.between(0, 3_000),
       ]),
       block: !isCalm && random.chance(0.07) ? random.between(50, 1_500) : 0,
-      aimed: random.chance(0.1) ? planAimed(random, scale) : undefined,
+      aimed: random.chance(0.15) ? planAimed(random, scale, abortAfter) : undefined,
     };
   });
   return { process, key, rounds };
 }
 
-function planAimed(random: Random, scale: CallerScale): AimedFault {
+function planAimed(random: Random, scale: CallerScale, abortAfter: number | undefined): AimedFault {
   const { process } = scale;
-  const closes = scale.isCalm || random.chance(0.3);
-  const fault: Fault = closes
+  const isClose = random.chance(scale.isCalm ? 0.5 : 0.2);
+  const isEviction = !isClose && (scale.isCalm || random.chance(0.3));
+  const after = random.pick([random.between(0, 3), random.between(0, 30)]);
+  if (isEviction) {
+    // A moment after the wait is given up, what it left in Redis is not removed yet.
+    const on = abortAfter === undefined ? random.pick(MOMENTS) : 'call';
+    return { on, after: after + (abortAfter ?? 0), fault: { kind: 'evict', at: 0, process } };
+  }
+  const fault: Fault = isClose
     ? { kind: 'close', at: 0, process, timeout: random.pick([100, 1_000, 10_000]) }
     : planFault(random, scale);
-  const after = random.pick([random.between(0, 3), random.between(0, 30)]);
   const ofProcess = 'process' in fault ? { ...fault, process } : fault;
   return { on: random.pick(MOMENTS), after, fault: ofProcess };
 }

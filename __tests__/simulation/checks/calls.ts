@@ -52,8 +52,8 @@ export class CallChecks {
     if (!isRefused) return;
     const { host, key, startedAt, caller } = call;
     if (host.lastReply >= startedAt || this.#leases.lastHeld(host, key) >= startedAt) return;
-    // A local caller in front was refused a moment ago.
-    if (call.waitTime < TAKEN_WITHIN && this.#isBehind(call)) return;
+    // A local caller in front was refused a moment ago, as the process counts time.
+    if ((call.waitTime < TAKEN_WITHIN || host.lastPaused >= startedAt) && this.#isBehind(call)) return;
     const text = `${caller} was told that "${key}" is held, but Redis has answered nothing since its call`;
     this.#world.violations.report('silence', key, text);
   }

@@ -151,9 +151,11 @@ export class SimulatedClient extends Emitter {
     return reply;
   }
 
-  #unsubscribe(command: string, channel: string): Promise<unknown> {
+  async #unsubscribe(command: string, channel: string): Promise<unknown> {
+    // As in node-redis: a channel whose UNSUBSCRIBE was not answered is subscribed again after a reconnect.
+    const reply = await this.send([command, channel]);
     this.#listeners.delete(channel);
-    return this.send([command, channel]);
+    return reply;
   }
 
   #scheduleWrite(): void {
