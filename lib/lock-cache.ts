@@ -1,6 +1,7 @@
 import { CannotAcquireLockError } from './errors';
 import { clock } from './internal/clock';
 import { LinkedList } from './internal/linked-list';
+import { DetachedProtocols } from './protocols/detached-protocols';
 import type { Protocols } from './protocols/lock-types';
 import type { LockProtocol } from './protocols/protocol';
 import type { LockNames } from './redis/names';
@@ -14,10 +15,8 @@ export class LockCache {
   readonly #locks = new Map<string, RedisLock>();
   /** The same locks: the least recently used one comes first. */
   readonly #byUse = new LinkedList<RedisLock>();
-  /** By the name of a lock that was evicted: its protocol, while it is still active. */
-  readonly #detached = new Map<string, LockProtocol>();
-  /** Beyond this size, protocols that are no longer active are removed. */
-  #sweepDetachedAt = 16;
+  /** The protocols of locks that were evicted, by the lock's name. */
+  readonly #detached = new DetachedProtocols();
 
   constructor(capacity: number, registryKey: string, protocols: Protocols) {
     this.#capacity = capacity;
@@ -37,11 +36,9 @@ export class LockCache {
     return [...this.#locks.values()].filter((lock) => lock.isInUse);
   }
 
-  /** What is remembered about a lock belongs to its name: it is not lost when the cached lock is evicted. */
+  /** The protocol of a lock: the one that still exists for its name, or a new one. */
   openProtocol(names: LockNames): LockProtocol {
-    const detached = this.#detached.get(names.lock);
-    this.#detached.delete(names.lock);
-    return detached ?? this.#protocols.open(names);
+    return this.#detached.take(names.lock) ?? this.#protocols.open(names);
   }
 
   /** Removes the locks that are not in use and were not used for more than `age` ms. */
@@ -90,10 +87,6 @@ export class LockCache {
     this.#byUse.remove(lock);
     lock.evicted = true;
     const protocol = lock.detachProtocol();
-    if (!protocol?.isActive) return;
-    this.#detached.set(lock.names.lock, protocol);
-    if (this.#detached.size < this.#sweepDetachedAt) return;
-    for (const [name, { isActive }] of this.#detached) if (!isActive) this.#detached.delete(name);
-    this.#sweepDetachedAt = 2 * this.#detached.size + 16;
+    if (protocol !== undefined) this.#detached.add(lock.names.lock, protocol);
   }
 }

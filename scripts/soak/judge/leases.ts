@@ -61,7 +61,10 @@ export function promisedUntil(lease: JudgedLease): number {
 function observe(lease: JudgedLease, { from, to, remaining }: Sample): void {
   const wasValid = lease.isValid;
   lease.isValid = remaining > 0;
-  if (!lease.isValid) return withdraw(lease, from);
+  if (!lease.isValid) {
+    withdraw(lease, from);
+    return;
+  }
   const last = lease.valid.at(-1);
   if (wasValid && last !== undefined) {
     last.to = Math.max(last.to, from);
