@@ -33,6 +33,19 @@ interface ScriptObject {
   readonly forMany?: { readonly source: string };
 }
 
+/** In place of a WeakRef: when garbage is collected is not in the hands of a seed. */
+class LastingRef<T> {
+  readonly #target: T;
+
+  constructor(target: T) {
+    this.#target = target;
+  }
+
+  deref(): T {
+    return this.#target;
+  }
+}
+
 /** The library as one file of CommonJS, for the simulation to evaluate once for each process. */
 export function bundleLibrary(): string {
   const lib = path.resolve(__dirname, '../../../lib');
@@ -60,7 +73,7 @@ const SCRIPT_CONSTANT = /^var (\w+) = new (?:Lock)?Script\(/gm;
 /** Evaluates the bundle whenever it is called: instances share nothing. */
 export function libraryLoader(bundle: string): () => LibraryInstance {
   const names = [...bundle.matchAll(SCRIPT_CONSTANT)].map(([, name]) => name);
-  const text = `(function (exports, module, require, Math, performance, Date, setTimeout, setInterval, setImmediate) {
+  const text = `(function (exports, module, require, Math, WeakRef, performance, Date, setTimeout, setInterval, setImmediate) {
 ${bundle}
 module.exports.scripts = { ${names.join(', ')} };
 })`;
@@ -72,7 +85,7 @@ module.exports.scripts = { ${names.join(', ')} };
     math.random = () => instance.surroundings.random();
     const load = (name: string): unknown =>
       name === 'node:crypto' ? { ...crypto, randomUUID: () => instance.surroundings.randomUUID() } : require(name);
-    script.runInThisContext()(module.exports, module, load, math);
+    script.runInThisContext()(module.exports, module, load, math, LastingRef);
     const { clock, scripts, ...library } = module.exports as { clock: object; scripts: Record<string, ScriptObject> };
     replaceClock(clock, instance);
     instance.library = library as never;
