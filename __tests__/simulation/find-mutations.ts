@@ -1,5 +1,6 @@
 import Table from 'cli-table3';
-import { MUTATIONS, type Mutation, mutate } from './mutations';
+import { MUTATIONS, mutate } from './mutations';
+import type { Mutation } from './mutations/mutation';
 import type { LockType } from './plan';
 import { Simulator } from './simulator';
 
@@ -9,7 +10,7 @@ interface Found {
   readonly violated: string;
 }
 
-/** Takes out each fix in turn and searches for a seed that fails. Returns the exit code: 1 when one is not found. */
+/** Takes out each fix in turn and searches for a seed that fails, of the first of its types that has one. Returns the exit code: 1 when one is not found. */
 export async function runMutations(
   bundle: string,
   seeds: number,
@@ -19,12 +20,13 @@ export async function runMutations(
   let missed = 0;
   for (const mutation of MUTATIONS) {
     const asked = mutation.types.filter((type) => types === undefined || types.includes(type));
-    for (const lockType of asked) {
-      const found = await search(bundle, mutation, lockType, seeds);
-      if (found === undefined) missed++;
-      const at = found === undefined ? `not within ${seeds} seeds of ${lockType}` : `seed ${found.seed} of ${lockType}`;
-      table.push([mutation.name, mutation.finding, at, found?.violated ?? '']);
-    }
+    if (asked.length === 0) continue;
+    let found: Found | undefined;
+    for (const lockType of asked) found ??= await search(bundle, mutation, lockType, seeds);
+    if (found === undefined) missed++;
+    const at = found ? `seed ${found.seed} of ${found.lockType}` : `not within ${seeds} seeds of ${asked.join(', ')}`;
+    console.error(`${mutation.name}: ${at}`);
+    table.push([mutation.name, mutation.finding, at, found?.violated ?? '']);
   }
   console.log(table.toString());
   return missed > 0 ? 1 : 0;

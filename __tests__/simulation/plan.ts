@@ -77,9 +77,13 @@ export function planOf(seed: number, lockType: LockType): Plan {
   const random = new Random(seed, 'plan');
   const isCalm = random.chance(1 / 3);
   const hasMessageFaults = !isCalm && random.chance(0.25);
-  const fencing = random.chance(0.75);
+  const fencing = random.weighted({ all: 6, none: 2, some: 1 });
   const processes = Array.from({ length: random.whole(2, 4) }, (_, index) =>
-    planProcess(random, lockType === 'mixed' ? mixedType(seed + index) : lockType, fencing, isCalm),
+    planProcess(random, {
+      lockType: lockType === 'mixed' ? mixedType(seed + index) : lockType,
+      fencing: fencing === 'all' || (fencing === 'some' && random.chance(0.5)),
+      isCalm,
+    }),
   );
   const keys = random.chance(0.7) ? ['a'] : ['a', 'b'];
   // A machine whose wall clock is set back cannot tell that it was suspended.
@@ -109,7 +113,13 @@ function mixedType(position: number): ProcessType {
   return MIXED[position % MIXED.length] as ProcessType;
 }
 
-function planProcess(random: Random, lockType: ProcessType, fencing: boolean, isCalm: boolean): ProcessPlan {
+interface ProcessTraits {
+  readonly lockType: ProcessType;
+  readonly fencing: boolean;
+  readonly isCalm: boolean;
+}
+
+function planProcess(random: Random, { lockType, fencing, isCalm }: ProcessTraits): ProcessPlan {
   const connections = random.chance(0.8) ? 1 : random.whole(2, 3);
   return {
     connections,

@@ -5,8 +5,10 @@ import type { Timeline } from './timeline';
 export const VIOLATION_KINDS = [
   'two holders',
   'lease without key',
+  'loss not noticed',
   'token',
   'free lock left alone',
+  'refused though free',
   'overtaken',
   'not settled',
   'late',

@@ -1,5 +1,5 @@
 import { keysOf, type Round } from '../plan';
-import { type Host, lockName, quietFor, type World } from '../world';
+import { type Host, lockName, ownerOf, quietFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
 
 /** A call of `lock`, `tryLock` or `run` between its beginning and its lease, or its error. */
@@ -11,11 +11,16 @@ export interface PendingCall {
   readonly startedAt: number;
   /** ms; `Infinity`: without a limit. */
   readonly waitTime: number;
+  /** Another caller of its process was before it. */
+  readonly isSecond: boolean;
   abortedAt: number | undefined;
 }
 
 /** ms in which a free lock is taken where somebody waits and nothing is disturbed. */
 const TAKEN_WITHIN = 1_500;
+
+/** ms that a grant to a process which cannot take it may keep the lock, for each such process. */
+const CLAIM_WINDOW = 1_100;
 
 /** ms that a call may be late: timers, immediates and a round trip. */
 const SLACK = 60;
@@ -30,6 +35,8 @@ export class CallChecks {
   readonly #leases: LeaseChecks;
   readonly #keys: readonly string[];
   readonly #freeSince = new Map<string, number>();
+  /** As above, but a lock counts as idle too while it is granted to a ticket that nobody has entered with. */
+  readonly #idleSince = new Map<string, number>();
 
   constructor(world: World, leases: LeaseChecks) {
     this.#world = world;
@@ -40,7 +47,8 @@ export class CallChecks {
   begin(caller: string, host: Host, key: string, round: Round): PendingCall {
     const waitTime = round.waitTime ?? (round.method === 'tryLock' ? 0 : Number.POSITIVE_INFINITY);
     const startedAt = this.#world.timeline.now;
-    const call: PendingCall = { caller, host, key, round, startedAt, waitTime, abortedAt: undefined };
+    const isSecond = this.isWaiting(host, lockName(key), startedAt) || this.#leases.lastHeld(host, key) === startedAt;
+    const call: PendingCall = { caller, host, key, round, startedAt, waitTime, isSecond, abortedAt: undefined };
     this.pending.add(call);
     return call;
   }
@@ -50,12 +58,23 @@ export class CallChecks {
     this.pending.delete(call);
     this.#checkDeadline(call);
     if (!isRefused) return;
+    this.#checkRefusal(call);
     const { host, key, startedAt, caller } = call;
     if (host.lastReply >= startedAt || this.#leases.lastHeld(host, key) >= startedAt) return;
     // A local caller in front was refused a moment ago, as the process counts time.
     if ((call.waitTime < TAKEN_WITHIN || host.lastPaused >= startedAt) && this.#isBehind(call)) return;
     const text = `${caller} was told that "${key}" is held, but Redis has answered nothing since its call`;
     this.#world.violations.report('silence', key, text);
+  }
+
+  #checkRefusal({ host, key, startedAt, caller, isSecond }: PendingCall): void {
+    const freeSince = this.#freeSince.get(key);
+    // Redisson's queue keeps a free lock for its first place.
+    if (this.#world.plan.lockType === 'redisson-fair') return;
+    if (freeSince === undefined || freeSince >= startedAt || isSecond) return;
+    if (this.#leases.lastHeld(host, key) >= startedAt || this.isWaiting(host, lockName(key), startedAt)) return;
+    const text = `${caller} was told that "${key}" is held, but it was free all the time`;
+    this.#world.violations.report('refused though free', caller, text);
   }
 
   /** Somebody in this process has waited for the key since then. */
@@ -66,13 +85,21 @@ export class CallChecks {
     return false;
   }
 
-  /** After every event: since when each lock is free. */
+  /** After every event: since when each lock is free, and since when nobody has it. */
   note(): void {
     const { server, timeline } = this.#world;
     for (const key of this.#keys) {
-      if (server.keys.has(lockName(key))) this.#freeSince.delete(key);
-      else if (!this.#freeSince.has(key)) this.#freeSince.set(key, timeline.now);
+      const isFree = !server.keys.has(lockName(key));
+      remember(this.#freeSince, key, isFree, timeline.now);
+      remember(this.#idleSince, key, isFree || this.#isUnclaimed(key), timeline.now);
     }
+  }
+
+  /** It was handed over to a ticket that nobody has entered with. */
+  #isUnclaimed(key: string): boolean {
+    const { server } = this.#world;
+    const owner = ownerOf(server, lockName(key));
+    return owner?.includes('@') === true && !this.#leases.wasOpened(owner);
   }
 
   /** Now and then. */
@@ -109,13 +136,26 @@ export class CallChecks {
 
   #checkProgress({ host, key, caller, startedAt }: PendingCall): void {
     const { timeline, violations, hosts, plan } = this.#world;
-    const since = Math.max(this.#freeSince.get(key) ?? timeline.now, startedAt);
-    const bound = TAKEN_WITHIN;
+    const since = Math.max(this.#idleSince.get(key) ?? timeline.now, startedAt);
+    const isIdle = !this.#freeSince.has(key) || (this.#freeSince.get(key) ?? 0) > since;
+    const bound = TAKEN_WITHIN + (isIdle ? CLAIM_WINDOW * this.#countUnreachable() : 0);
     if (timeline.now - since <= bound || quietFor(this.#world, host) <= bound) return;
     if (plan.lockType === 'redisson-fair' && !hosts.every((one) => this.#mayBeFirst(one, bound))) return;
     if (this.#leases.lastHeld(host, key) > timeline.now - bound) return;
     const ms = Math.round(timeline.now - since);
-    violations.report('free lock left alone', key, `"${key}" is free for ${ms} ms, and ${caller} waits for it`);
+    violations.report(
+      'free lock left alone',
+      key,
+      `"${key}" is held by nobody for ${ms} ms, and ${caller} waits for it`,
+    );
+  }
+
+  /** Processes to which the lock may be granted in vain. */
+  #countUnreachable(): number {
+    const { hosts } = this.#world;
+    return hosts.filter(
+      (host) => !host.process.isAlive || quietFor(this.#world, host) < 2 * hosts.length * CLAIM_WINDOW,
+    ).length;
   }
 
   /** Redisson's queue keeps the first place for a process that is dead, or cannot be reached, until its timeout. */
@@ -133,4 +173,9 @@ export class CallChecks {
     const text = `${caller} waits for "${key}" though Redis has been silent for ${ms} ms (unavailableAfter ${unavailableAfter})`;
     violations.report('silence', caller, text);
   }
+}
+
+function remember(since: Map<string, number>, key: string, isSo: boolean, now: number): void {
+  if (!isSo) since.delete(key);
+  else if (!since.has(key)) since.set(key, now);
 }

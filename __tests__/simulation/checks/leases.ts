@@ -13,6 +13,8 @@ export interface OpenLease {
   readonly caller: string;
   /** It was granted before Redis lost the key by a fault: others may have the lock meanwhile. */
   isExcused: boolean;
+  /** The server lost its data: a process with one connection asks about it as soon as that is made again. */
+  isWiped: boolean;
   /** No fault can have delayed what its time is counted from. */
   readonly wasUndisturbed: boolean;
 }
@@ -23,6 +25,9 @@ const MARGIN = 150;
 /** ms without a disturbance after which nothing excuses a lease that was lost. */
 const QUIET = 6_000;
 
+/** ms after a reconnect in which a lease that the server lost is ended. */
+const NOTICED_WITHIN = 1_000;
+
 /** Mutual exclusion, tokens, and what a valid lease promises about Redis. */
 export class LeaseChecks {
   readonly open = new Set<OpenLease>();
@@ -30,6 +35,7 @@ export class LeaseChecks {
   readonly #lastToken = new Map<string, { readonly token: number; readonly caller: string }>();
   readonly #lastOpen = new Map<string, number>();
 
+  readonly #opened = new Set<string>();
   readonly #grants: Grants;
 
   constructor(world: World, grants: Grants) {
@@ -43,10 +49,12 @@ export class LeaseChecks {
       host,
       key,
       caller,
+      isWiped: false,
       isExcused: this.#grants.areOutdated(lockName(key), host),
       wasUndisturbed: host.disturbedUntil === 0 || this.#world.timeline.now - host.disturbedUntil > QUIET,
     };
     this.open.add(entry);
+    this.#opened.add(lease.owner);
     this.#checkToken(entry);
     lease.signal.addEventListener('abort', () => this.#lost(entry));
     return entry;
@@ -55,6 +63,10 @@ export class LeaseChecks {
   closed(entry: OpenLease): void {
     this.open.delete(entry);
     this.#lastOpen.set(`${entry.host.index}/${entry.key}`, this.#world.timeline.now);
+  }
+
+  wasOpened(owner: string): boolean {
+    return this.#opened.has(owner);
   }
 
   /** When this process last had the lock of the key; -Infinity: never. */
@@ -66,13 +78,18 @@ export class LeaseChecks {
   /** Redis lost the keys: their holders may be joined by others until their leases are over. */
   excuse(keys: readonly string[], losesCounters: boolean): void {
     for (const key of keys) this.#grants.lost(lockName(key));
-    for (const entry of this.open) if (keys.includes(entry.key)) entry.isExcused = true;
+    for (const entry of this.open) {
+      if (!keys.includes(entry.key)) continue;
+      entry.isExcused = true;
+      entry.isWiped ||= losesCounters && this.#world.plan.processes[entry.host.index]?.connections === 1;
+    }
     if (losesCounters && this.#world.plan.lockType.startsWith('redisson')) this.#lastToken.clear();
   }
 
   /** After every event. */
   check(): void {
     for (const entry of this.open) {
+      if (entry.isWiped) this.#checkNoticed(entry);
       if (entry.isExcused || !this.#isValid(entry)) continue;
       this.#checkKey(entry);
       for (const other of this.open) {
@@ -82,6 +99,14 @@ export class LeaseChecks {
         this.#world.violations.report('two holders', entry.key, text);
       }
     }
+  }
+
+  #checkNoticed(entry: OpenLease): void {
+    const { host, caller, key, lease } = entry;
+    if (quietFor(this.#world, host) < NOTICED_WITHIN || !this.#isValid(entry)) return;
+    if (ownerOf(this.#world.server, lockName(key)) === lease.owner) return;
+    const text = `${caller} still has a valid lease of "${key}", though it is connected to a server without it`;
+    this.#world.violations.report('loss not noticed', key, text);
   }
 
   #isValid({ host, lease }: OpenLease): boolean {

@@ -1,5 +1,6 @@
+import type { ProcessPlan } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
-import { hostOf, lockName, ownerOf, quietFor, type World } from '../world';
+import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';
 import type { CallChecks } from './calls';
 
 /** ms without a disturbance after which a process may not be passed over any more. */
@@ -44,8 +45,20 @@ export class OrderChecks {
       if (arrived === undefined || arrived.place >= arrival || !host?.process.isAlive || host.closing !== 'no')
         continue;
       // Nobody may wait with this ticket any more: it was left behind.
+      if (this.#maySleepThrough(host, lock)) continue;
       if (quietFor(this.#world, host) < QUIET || !this.#calls.isWaiting(host, lock, arrived.time)) continue;
       violations.report('overtaken', lock, `${owner} got ${lock} before ${ticket}, which came earlier`);
     }
+  }
+
+  /** It polls, and a grant to one of its callers may run out between two polls: the process counts as absent then. */
+  #maySleepThrough(host: Host, lock: string): boolean {
+    const { connections, givesSubscriber } = this.#world.plan.processes[host.index] as ProcessPlan;
+    if (connections === 1 || givesSubscriber) return false;
+    const asked = this.#world.plan.callers.filter(
+      ({ process, key }) => process === host.index && lockName(key) === lock,
+    );
+    const { idleBetweenTries = 100 } = host.registryOptions;
+    return asked.some(({ rounds }) => rounds.some(({ ttl }) => ttl !== undefined && ttl < 2 * idleBetweenTries));
   }
 }
