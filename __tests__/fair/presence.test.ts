@@ -229,6 +229,8 @@ describe('Presence', () => {
     waiters.leave('process:2');
     presence.leave();
     presence.leave();
+    // The subscription stays for a moment; its timer does not keep the process alive.
+    expect(clock.keepingAlive).toBe(0);
     polls.length = 0;
     await clock.advance(5_000);
     expect(ended).toBe(1);

@@ -67,6 +67,8 @@ export class Orphans {
       // A refusal, such as NOPERM or NOAUTH, may end before the life of the orphan does.
       return isClientClosed(error) ? 'gone' : 'not removed';
     }
+    // node-redis sends what waited for a reconnect together with its handshake, and counts the connection a moment later.
+    await clock.immediate();
     const { epoch } = acquisition;
     const isOrdered = epoch !== undefined && epoch === this.#redis.connectionEpoch;
     return areAnswered && (!acquisition.lostTrack || isOrdered) ? 'gone' : 'removed for now';

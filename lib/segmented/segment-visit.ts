@@ -105,13 +105,15 @@ export class SegmentVisit {
     const mayLeave = indices.length > 1 || limit < Number.POSITIVE_INFINITY;
     const leaving = mayLeave ? new AbortController() : undefined;
     const signal = leaving?.signal ?? this.#signal;
+    // All of them first: where the cache is full, the call is rejected before it contends for any.
+    const locks = indices.map((index) => ({ index, lock: this.#lockOf(index) }));
     const tasks = new Map<number, Promise<T>>();
     let isOver = false;
     const entered = await this.#wait.suspend<number | 'busy'>(limit, (resume, fail) => {
-      const contendFor = (index: number): void => {
+      const contendFor = ({ index, lock }: { index: number; lock: DistributedLock }): void => {
         let isInside = false;
         const options = { ...this.#leaseOptions, waitTime: waitTime(), signal };
-        const running = this.#lockOf(index).run((lease) => {
+        const running = lock.run((lease) => {
           if (isOver) throw LEFT;
           isInside = true;
           resume(index);
@@ -125,7 +127,7 @@ export class SegmentVisit {
           else if (tasks.delete(index) && tasks.size === 0) resume('busy');
         });
       };
-      return startOneByOne(indices, contendFor, () => {
+      return startOneByOne(locks, contendFor, () => {
         isOver = true;
         leaving?.abort(LEFT);
       });
@@ -137,8 +139,8 @@ export class SegmentVisit {
 }
 
 /** Starts with some of the segments, and adds one more after each pause. Returns the function that ends it. */
-function startOneByOne(indices: readonly number[], start: (index: number) => void, end: () => void): () => void {
-  const others = [...indices];
+function startOneByOne<T>(segments: readonly T[], start: (segment: T) => void, end: () => void): () => void {
+  const others = [...segments];
   let timer: Timer | undefined;
   const startNext = (count: number): void => {
     others.splice(0, count).forEach(start);

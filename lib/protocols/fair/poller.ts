@@ -20,8 +20,11 @@ export class Poller {
     this.#wakeBy(at);
   }
 
+  /** Without waiters there is no timer: it would keep the process alive for up to a poll interval. */
   cancel(polled: Polled): void {
-    this.#due.delete(polled);
+    if (!this.#due.delete(polled) || this.#due.size > 0) return;
+    clock.clearTimeout(this.#timer);
+    this.#wakesAt = Number.POSITIVE_INFINITY;
   }
 
   /** Leaves no timer behind. */

@@ -30,7 +30,8 @@ export function randomRequest(random: Random): Request {
     hold: random.chance(0.06) ? random.between(150, LONGEST_HOLD) : random.between(0, 40),
     renews: random.chance(0.1),
     evicts: random.chance(0.15),
-    bound: waitTime ?? registryOptions.commandTimeout,
+    // A waitTime of 0, the default of tryLock, is one attempt with the time that a command has.
+    bound: waitTime || registryOptions.commandTimeout,
   };
 }
 
