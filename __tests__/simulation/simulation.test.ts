@@ -48,7 +48,7 @@ describe('The simulation', () => {
     const failing = simulate('--type', 'spin', '--seeds', '500', '--without', 'release-without-check', '--history');
     await expect(failing).rejects.toMatchObject({
       code: 1,
-      stdout: expect.stringMatching(/server .*OBTAIN[\s\S]*!!!/),
+      stdout: expect.stringMatching(/server .*ACQUIRE[\s\S]*!!!/),
     });
   }, 120_000);
 });

@@ -35,7 +35,7 @@ export const LEASE_MUTATIONS: readonly Mutation[] = [
   {
     name: 'unread-answers',
     finding: 'a lease is called lost at its deadline though the answer of a renewal lies unread',
-    types: ['spin'],
+    types: ['fair'],
     replacements: [
       [
         `if (this.unread > 0) this.reading ??= this.#readThenLose();
