@@ -1,0 +1,146 @@
+import type { LeaseChecks } from './checks/leases';
+import type { SimulatedClient } from './client/simulated-client';
+import { keysOf } from './plan';
+import type { Fault, Target } from './plan-faults';
+import { type Host, lockName, quietFor, type World } from './world';
+
+/** ms that a process needs after a fault until its connections are as before. */
+const RECOVERY = 100;
+
+/** ms after a disturbance in which a command may still be on its way. */
+const RECENTLY = 3_500;
+
+/** Makes a planned fault happen, and notes for how long it disturbs whom. */
+export function applyFault(world: World, leases: LeaseChecks, fault: Fault): void {
+  const { history, server, network, timeline, hosts } = world;
+  history.note('FAULT', () => describe(fault));
+  switch (fault.kind) {
+    case 'restart':
+      server.stop({ losesData: fault.losesData });
+      if (fault.losesData) leases.excuse(keysOf(world.plan), true);
+      disturb(world, hosts, fault.duration + RECOVERY);
+      for (const host of hosts) {
+        for (const client of host.directory.clients) client.connection?.serverStopped();
+      }
+      timeline.after(fault.duration, () => {
+        server.isUp = true;
+        history.note('server', () => 'is up again');
+      });
+      return;
+    case 'freeze':
+      network.inbox.freeze(fault.duration);
+      disturb(world, hosts, fault.duration + RECOVERY);
+      return;
+    case 'flush scripts':
+      server.flushScripts();
+      return;
+    case 'delete':
+      leases.excuse([fault.key], false);
+      server.keys.delete(lockName(fault.key));
+      return;
+    default:
+      applyToProcess(world, leases, fault, hosts[fault.process] as Host);
+  }
+}
+
+function applyToProcess(
+  world: World,
+  leases: LeaseChecks,
+  fault: Extract<Fault, { process: number }>,
+  host: Host,
+): void {
+  const { timeline } = world;
+  const { process } = host;
+  if (!process.isAlive) return;
+  switch (fault.kind) {
+    case 'cut':
+      disturb(world, [host], RECOVERY);
+      for (const client of targets(host, fault.target)) client.cut(fault.mode);
+      return;
+    case 'slow':
+      disturb(world, [host], fault.duration + fault.extra + RECOVERY);
+      slowDown(world, fault, targets(host, fault.target));
+      return;
+    case 'hold':
+      disturb(world, [host], fault.duration + RECOVERY);
+      for (const { connection } of targets(host, fault.target)) {
+        connection?.up.holdUntil(timeline.now + fault.duration);
+        connection?.down.holdUntil(timeline.now + fault.duration);
+      }
+      return;
+    case 'pause':
+    case 'suspend':
+      disturb(world, [host], fault.duration + RECOVERY);
+      process.pause(fault.duration, fault.kind === 'suspend');
+      return;
+    case 'kill':
+      process.kill();
+      for (const client of host.directory.clients) killed(world, client, fault.isSilent);
+      return;
+    case 'wall clock':
+      disturb(world, [host], RECOVERY);
+      process.stepWallClock(fault.step);
+      return;
+    case 'evict':
+      process.post('task', () => host.registry.expireUnusedOlderThan(-1));
+      return;
+    case 'close':
+      process.post('task', () => void close(world, leases, host, fault.timeout));
+  }
+}
+
+/** A silent end (the machine lost its power): the server does not notice for a while. */
+function killed({ timeline }: World, client: SimulatedClient, isSilent: boolean): void {
+  const { connection } = client;
+  if (isSilent) timeline.after(20_000, () => connection?.cut('executed', false));
+  else connection?.cut('executed', false);
+}
+
+function slowDown(world: World, fault: Extract<Fault, { kind: 'slow' }>, clients: readonly SimulatedClient[]): void {
+  for (const { connection } of clients) {
+    const directions = [
+      ...(fault.direction === 'down' ? [] : [connection?.up]),
+      ...(fault.direction === 'up' ? [] : [connection?.down]),
+    ];
+    for (const direction of directions) if (direction !== undefined) direction.extra += fault.extra;
+    world.timeline.after(fault.duration, () => {
+      for (const direction of directions) if (direction !== undefined) direction.extra -= fault.extra;
+      if (fault.endsWith !== undefined) connection?.cut(fault.endsWith);
+    });
+  }
+}
+
+/** As README says: `close()`, and then the client is destroyed. */
+export async function close(world: World, leases: LeaseChecks, host: Host, timeout: number): Promise<void> {
+  if (host.closing !== 'no') return;
+  const { timeline } = world;
+  const startedAt = timeline.now;
+  host.closing = 'closing';
+  world.history.note(host.process.name, () => `closes its registry, timeout ${timeout} ms`);
+  await host.registry.close({ timeout });
+  // A key is never deleted under a running task: it is left to expire.
+  for (const open of leases.open) if (open.host === host) host.leftByClose.add(lockName(open.key));
+  host.closing = 'closed';
+  host.closedInTrouble = quietFor(world, host) <= RECENTLY + timeline.now - startedAt;
+  world.history.note(host.process.name, () => 'has closed its registry, and destroys its client');
+  host.client.destroy();
+  host.whenClosed();
+}
+
+function targets({ directory }: Host, target: Target): SimulatedClient[] {
+  return [...directory.clients].filter(
+    ({ isSubscriber }) => target === 'all' || isSubscriber === (target === 'subscriber'),
+  );
+}
+
+function disturb({ timeline }: World, hosts: readonly Host[], ms: number): void {
+  for (const host of hosts) host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + ms);
+}
+
+function describe({ at: _at, kind, ...details }: Fault): string {
+  const given = Object.entries(details).filter(([, value]) => value !== undefined);
+  return [
+    kind,
+    ...given.map(([name, value]) => `${name} ${typeof value === 'number' ? Math.round(value) : value}`),
+  ].join(', ');
+}

@@ -1,0 +1,211 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Lease, LockOptions } from '../../lib';
+import { applyFault } from './apply-fault';
+import type { CallChecks, PendingCall } from './checks/calls';
+import type { LeaseChecks, OpenLease, OwnedLease } from './checks/leases';
+import type { CallerPlan, Moment, Round } from './plan';
+import type { LibraryInstance } from './process/library';
+import type { Host, World } from './world';
+
+/** Whose code runs: what the library calls back must not run in the context of another caller. */
+const context = new AsyncLocalStorage<string>();
+
+/** One task of an application: it takes a lock, holds it for a while, and gives it back, a few times. */
+export class Caller {
+  isDone = false;
+  readonly name: string;
+  readonly #plan: CallerPlan;
+  readonly #world: World;
+  readonly #host: Host;
+  readonly #library: LibraryInstance['library'];
+  readonly #leases: LeaseChecks;
+  readonly #calls: CallChecks;
+
+  constructor(
+    name: string,
+    plan: CallerPlan,
+    host: Host,
+    library: LibraryInstance['library'],
+    { world, leases, calls }: { world: World; leases: LeaseChecks; calls: CallChecks },
+  ) {
+    this.name = name;
+    this.#plan = plan;
+    this.#host = host;
+    this.#library = library;
+    this.#world = world;
+    this.#leases = leases;
+    this.#calls = calls;
+  }
+
+  /** Its process runs. */
+  get isAlive(): boolean {
+    return this.#host.process.isAlive;
+  }
+
+  start(): void {
+    void context.run(this.name, () => this.#run());
+  }
+
+  async #run(): Promise<void> {
+    for (const round of this.#plan.rounds) {
+      await this.#sleep(round.think);
+      if (this.#host.closing !== 'no') break;
+      await this.#attempt(round);
+    }
+    this.isDone = true;
+  }
+
+  async #attempt(round: Round): Promise<void> {
+    const { key } = this.#plan;
+    const controller = round.abortAfter === undefined ? undefined : new AbortController();
+    const call = this.#calls.begin(this.name, this.#host, key, round);
+    this.#note(() => `${round.method}("${key}"${describe(round)})`);
+    this.#reached('call', round);
+    if (controller !== undefined) this.#abortLater(controller, call, round.abortAfter ?? 0);
+    try {
+      if (round.method === 'run') await this.#runTask(round, call, controller);
+      else await this.#lockAndUnlock(round, call, controller);
+    } catch (error) {
+      this.#failed(error, call);
+    }
+  }
+
+  async #lockAndUnlock(round: Round, call: PendingCall, controller: AbortController | undefined): Promise<void> {
+    const lock = this.#host.registry.obtain(this.#plan.key);
+    const lease = await lock[round.method as 'lock' | 'tryLock'](options(round, controller));
+    this.#calls.end(call, lease === null);
+    if (lease === null) {
+      this.#note(() => `"${this.#plan.key}" is held by another`);
+      return;
+    }
+    const open = this.#opened(lease);
+    this.#reached('lease', round);
+    try {
+      await this.#hold(round, open);
+    } finally {
+      this.#reached('unlock', round);
+      await this.#unlock(open);
+    }
+  }
+
+  async #runTask(round: Round, call: PendingCall, controller: AbortController | undefined): Promise<void> {
+    const lock = this.#host.registry.obtain(this.#plan.key);
+    let open: OpenLease | undefined;
+    try {
+      await lock.run(
+        async (lease) => {
+          this.#calls.end(call, false);
+          open = this.#opened(lease);
+          await this.#hold(round, open);
+          // The lease is given back as soon as the task is over.
+          this.#note(() => `ends its task under "${this.#plan.key}"`);
+        },
+        options(round, controller),
+      );
+    } finally {
+      if (open !== undefined) this.#leases.closed(open);
+    }
+  }
+
+  #opened(lease: Lease): OpenLease {
+    const { key } = this.#plan;
+    const token = lease.fencingToken === undefined ? '' : `, token ${lease.fencingToken}`;
+    const { remaining } = lease;
+    this.#note(() => `has "${key}" for ${remaining.toFixed(1)} ms${token}`);
+    const open = this.#leases.opened(lease as OwnedLease, this.#host, key, this.name);
+    lease.signal.addEventListener('abort', () => {
+      const found = context.getStore();
+      if (found === undefined || found === this.name) return;
+      const text = `an abort listener of ${this.name} ran in the context of ${found}`;
+      this.#world.violations.report('foreign context', this.name, text);
+    });
+    return open;
+  }
+
+  async #hold(round: Round, { lease }: OpenLease): Promise<void> {
+    const { process } = this.#host;
+    if (round.block > 0) {
+      this.#note(() => `blocks its event loop for ${round.block.toFixed(0)} ms`);
+      await process.block(round.block);
+      const { remaining } = lease;
+      const state = isHeld(lease) ? 'held' : 'not held';
+      this.#note(() => `computes no more, remaining ${remaining.toFixed(1)} ms, ${state}`);
+    }
+    if (round.hold > 0) await this.#sleep(round.hold);
+  }
+
+  async #unlock(open: OpenLease): Promise<void> {
+    this.#note(() => `unlocks "${this.#plan.key}"`);
+    try {
+      await open.lease.unlock();
+      this.#note(() => `unlocked "${this.#plan.key}"`);
+    } finally {
+      this.#leases.closed(open);
+    }
+  }
+
+  #reached(moment: Moment, { aimed }: Round): void {
+    if (aimed?.on !== moment) return;
+    this.#world.timeline.after(aimed.after, () => applyFault(this.#world, this.#leases, aimed.fault));
+  }
+
+  #abortLater(controller: AbortController, call: PendingCall, ms: number): void {
+    this.#host.process.setTimeout(() => {
+      if (!this.#calls.pending.has(call)) return;
+      call.abortedAt = this.#world.timeline.now;
+      this.#note(() => `aborts its wait for "${this.#plan.key}"`);
+      controller.abort(new Error('aborted by the caller'));
+    }, ms);
+  }
+
+  #failed(error: unknown, call: PendingCall): void {
+    const { LockTimeoutError, LockLostError, LockError, RegistryClosedError } = this.#library;
+    const { violations, plan } = this.#world;
+    const wasPending = this.#calls.pending.has(call);
+    if (wasPending) this.#calls.end(call, error instanceof LockTimeoutError);
+    this.#note(() => `${error instanceof Error ? `${error.name}: ${error.message}` : String(error)}`);
+    if (call.abortedAt !== undefined && (error as Error).message === 'aborted by the caller') return;
+    if (!(error instanceof LockError)) {
+      violations.report('strange error', this.name, error instanceof Error ? (error.stack ?? '') : String(error));
+      return;
+    }
+    if (!plan.isCalm || error instanceof LockTimeoutError || error instanceof RegistryClosedError) return;
+    const isOverstayed = error instanceof LockLostError && (call.round.ttl !== undefined || error.reason === 'closed');
+    if (isOverstayed || this.#host.closing !== 'no') return;
+    violations.report('failed though calm', this.name, `${this.name}: ${error.name}: ${error.message}`);
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#host.process.setTimeout(resolve, ms);
+    });
+  }
+
+  #note(text: () => string): void {
+    this.#world.history.note(this.name, text);
+  }
+}
+
+/** As an application asks after it has computed for long. */
+function isHeld(lease: Lease): boolean {
+  try {
+    lease.assertHeld();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function options({ ttl, renew, waitTime }: Round, controller: AbortController | undefined): LockOptions {
+  return {
+    ...(ttl === undefined ? {} : { ttl }),
+    ...(renew === undefined ? {} : { renew }),
+    ...(waitTime === undefined ? {} : { waitTime }),
+    ...(controller === undefined ? {} : { signal: controller.signal }),
+  };
+}
+
+function describe({ ttl, renew, waitTime }: Round): string {
+  const given = Object.entries({ ttl, renew, waitTime }).filter(([, value]) => value !== undefined);
+  return given.map(([name, value]) => `, ${name} ${value}`).join('');
+}

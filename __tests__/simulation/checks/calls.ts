@@ -1,0 +1,181 @@
+import { keysOf, type Round } from '../plan';
+import { type Host, lockName, ownerOf, quietFor, type World } from '../world';
+import type { LeaseChecks } from './leases';
+
+/** A call of `lock`, `tryLock` or `run` between its beginning and its lease, or its error. */
+export interface PendingCall {
+  readonly caller: string;
+  readonly host: Host;
+  readonly key: string;
+  readonly round: Round;
+  readonly startedAt: number;
+  /** ms; `Infinity`: without a limit. */
+  readonly waitTime: number;
+  /** Another caller of its process was before it. */
+  readonly isSecond: boolean;
+  abortedAt: number | undefined;
+}
+
+/** ms in which a free lock is taken where somebody waits and nothing is disturbed. */
+const TAKEN_WITHIN = 1_500;
+
+/** ms that a grant to a process which cannot take it may keep the lock, for each such process. */
+const CLAIM_WINDOW = 1_100;
+
+/** ms that a call may be late: timers, immediates and a round trip. */
+const SLACK = 60;
+
+/** ms that the first attempt of a wait has at least. */
+const FIRST_ATTEMPT = 50;
+
+/** Calls settle in time, waiters are served, and silence is told from contention. */
+export class CallChecks {
+  readonly pending = new Set<PendingCall>();
+  readonly #world: World;
+  readonly #leases: LeaseChecks;
+  readonly #keys: readonly string[];
+  readonly #freeSince = new Map<string, number>();
+  /** As above, but a lock counts as idle too while it is granted to a ticket that nobody has entered with. */
+  readonly #idleSince = new Map<string, number>();
+
+  constructor(world: World, leases: LeaseChecks) {
+    this.#world = world;
+    this.#leases = leases;
+    this.#keys = keysOf(world.plan);
+  }
+
+  begin(caller: string, host: Host, key: string, round: Round): PendingCall {
+    const waitTime = round.waitTime ?? (round.method === 'tryLock' ? 0 : Number.POSITIVE_INFINITY);
+    const startedAt = this.#world.timeline.now;
+    const isSecond = this.isWaiting(host, lockName(key), startedAt) || this.#leases.lastHeld(host, key) === startedAt;
+    const call: PendingCall = { caller, host, key, round, startedAt, waitTime, isSecond, abortedAt: undefined };
+    this.pending.add(call);
+    return call;
+  }
+
+  /** `isRefused`: it ended because somebody else is said to hold the lock. */
+  end(call: PendingCall, isRefused: boolean): void {
+    this.pending.delete(call);
+    this.#checkDeadline(call);
+    if (!isRefused) return;
+    this.#checkRefusal(call);
+    const { host, key, startedAt, caller } = call;
+    if (host.lastReply >= startedAt || this.#leases.lastHeld(host, key) >= startedAt) return;
+    // A local caller in front was refused a moment ago, as the process counts time.
+    if ((call.waitTime < TAKEN_WITHIN || host.lastPaused >= startedAt) && this.#isBehind(call)) return;
+    const text = `${caller} was told that "${key}" is held, but Redis has answered nothing since its call`;
+    this.#world.violations.report('silence', key, text);
+  }
+
+  #checkRefusal({ host, key, startedAt, caller, isSecond }: PendingCall): void {
+    const freeSince = this.#freeSince.get(key);
+    // Redisson's queue keeps a free lock for its first place.
+    if (this.#world.plan.lockType === 'redisson-fair') return;
+    if (freeSince === undefined || freeSince >= startedAt || isSecond) return;
+    if (this.#leases.lastHeld(host, key) >= startedAt || this.isWaiting(host, lockName(key), startedAt)) return;
+    const text = `${caller} was told that "${key}" is held, but it was free all the time`;
+    this.#world.violations.report('refused though free', caller, text);
+  }
+
+  /** Somebody in this process has waited for the key since then. */
+  isWaiting(host: Host, lock: string, since: number): boolean {
+    for (const call of this.pending) {
+      if (call.host === host && lockName(call.key) === lock && call.startedAt <= since) return true;
+    }
+    return false;
+  }
+
+  /** After every event: since when each lock is free, and since when nobody has it. */
+  note(): void {
+    const { server, timeline } = this.#world;
+    for (const key of this.#keys) {
+      const isFree = !server.keys.has(lockName(key));
+      remember(this.#freeSince, key, isFree, timeline.now);
+      remember(this.#idleSince, key, isFree || this.#isUnclaimed(key), timeline.now);
+    }
+  }
+
+  /** It was handed over to a ticket that nobody has entered with. */
+  #isUnclaimed(key: string): boolean {
+    const { server } = this.#world;
+    const owner = ownerOf(server, lockName(key));
+    return owner?.includes('@') === true && !this.#leases.wasOpened(owner);
+  }
+
+  /** Now and then. */
+  check(): void {
+    for (const call of this.pending) {
+      if (!call.host.process.isAlive || call.host.process.isPaused) continue;
+      this.#checkDeadline(call);
+      this.#checkProgress(call);
+      this.#checkSilence(call);
+    }
+  }
+
+  #isBehind({ host, key, startedAt }: PendingCall): boolean {
+    for (const other of this.pending) {
+      if (other.host === host && other.key === key && other.startedAt < startedAt) return true;
+    }
+    return false;
+  }
+
+  #checkDeadline({ host, key, caller, waitTime, startedAt, abortedAt, round }: PendingCall): void {
+    const { timeline, violations } = this.#world;
+    // In a pause nothing can settle.
+    if (host.lastPaused >= startedAt || !host.process.isAlive) return;
+    const { commandTimeout = 5_000 } = host.registryOptions;
+    const bound = waitTime === 0 ? commandTimeout : Math.max(waitTime, FIRST_ATTEMPT);
+    if (timeline.now - startedAt > bound * 1.001 + SLACK) {
+      const text = `${caller} called ${round.method} of "${key}" with a wait of ${waitTime} ms at ${startedAt.toFixed(1)}`;
+      violations.report('late', caller, text);
+    }
+    if (abortedAt !== undefined && timeline.now - abortedAt > SLACK) {
+      violations.report('late', caller, `${caller} aborted its wait for "${key}" at ${abortedAt.toFixed(1)}`);
+    }
+  }
+
+  #checkProgress({ host, key, caller, startedAt }: PendingCall): void {
+    const { timeline, violations, hosts, plan } = this.#world;
+    const since = Math.max(this.#idleSince.get(key) ?? timeline.now, startedAt);
+    const isIdle = !this.#freeSince.has(key) || (this.#freeSince.get(key) ?? 0) > since;
+    const bound = TAKEN_WITHIN + (isIdle ? CLAIM_WINDOW * this.#countUnreachable() : 0);
+    if (timeline.now - since <= bound || quietFor(this.#world, host) <= bound) return;
+    if (plan.lockType === 'redisson-fair' && !hosts.every((one) => this.#mayBeFirst(one, bound))) return;
+    if (this.#leases.lastHeld(host, key) > timeline.now - bound) return;
+    const ms = Math.round(timeline.now - since);
+    violations.report(
+      'free lock left alone',
+      key,
+      `"${key}" is held by nobody for ${ms} ms, and ${caller} waits for it`,
+    );
+  }
+
+  /** Processes to which the lock may be granted in vain. */
+  #countUnreachable(): number {
+    const { hosts } = this.#world;
+    return hosts.filter(
+      (host) => !host.process.isAlive || quietFor(this.#world, host) < 2 * hosts.length * CLAIM_WINDOW,
+    ).length;
+  }
+
+  /** Redisson's queue keeps the first place for a process that is dead, or cannot be reached, until its timeout. */
+  #mayBeFirst(host: Host, bound: number): boolean {
+    return host.process.isAlive && !host.closedInTrouble && quietFor(this.#world, host) > bound;
+  }
+
+  #checkSilence({ host, key, caller, startedAt, waitTime }: PendingCall): void {
+    const { timeline, violations } = this.#world;
+    const { unavailableAfter = 10_000, commandTimeout = 5_000 } = host.registryOptions;
+    const since = Math.max(startedAt, host.lastReply, host.lastPaused, this.#leases.lastHeld(host, key));
+    const bound = unavailableAfter + commandTimeout + TAKEN_WITHIN;
+    if (waitTime === 0 || timeline.now - since <= bound) return;
+    const ms = Math.round(timeline.now - since);
+    const text = `${caller} waits for "${key}" though Redis has been silent for ${ms} ms (unavailableAfter ${unavailableAfter})`;
+    violations.report('silence', caller, text);
+  }
+}
+
+function remember(since: Map<string, number>, key: string, isSo: boolean, now: number): void {
+  if (!isSo) since.delete(key);
+  else if (!since.has(key)) since.set(key, now);
+}

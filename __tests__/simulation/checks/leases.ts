@@ -1,0 +1,156 @@
+import type { Lease } from '../../../lib';
+import { type Host, lockName, ownerOf, quietFor, type World } from '../world';
+import type { Grants } from './grants';
+
+/** A lease as this library makes it: with the owner value that Redis has for it. */
+export type OwnedLease = Lease & { readonly owner: string };
+
+/** A lease that a caller has and has not unlocked. */
+export interface OpenLease {
+  readonly lease: OwnedLease;
+  readonly host: Host;
+  readonly key: string;
+  readonly caller: string;
+  /** It was granted before Redis lost the key by a fault: others may have the lock meanwhile. */
+  isExcused: boolean;
+  /** The server lost its data: a process with one connection asks about it as soon as that is made again. */
+  isWiped: boolean;
+  /** No fault can have delayed what its time is counted from. */
+  readonly wasUndisturbed: boolean;
+}
+
+/** A key that has less to live, in ms, may be gone by the next look. */
+const MARGIN = 150;
+
+/** ms without a disturbance after which nothing excuses a lease that was lost. */
+const QUIET = 6_000;
+
+/** ms after a reconnect in which a lease that the server lost is ended. */
+const NOTICED_WITHIN = 1_000;
+
+/** Mutual exclusion, tokens, and what a valid lease promises about Redis. */
+export class LeaseChecks {
+  readonly open = new Set<OpenLease>();
+  readonly #world: World;
+  readonly #lastToken = new Map<string, { readonly token: number; readonly caller: string }>();
+  readonly #lastOpen = new Map<string, number>();
+
+  readonly #opened = new Set<string>();
+  readonly #grants: Grants;
+
+  constructor(world: World, grants: Grants) {
+    this.#world = world;
+    this.#grants = grants;
+  }
+
+  opened(lease: OwnedLease, host: Host, key: string, caller: string): OpenLease {
+    const entry: OpenLease = {
+      lease,
+      host,
+      key,
+      caller,
+      isWiped: false,
+      isExcused: this.#grants.areOutdated(lockName(key), host),
+      wasUndisturbed: host.disturbedUntil === 0 || this.#world.timeline.now - host.disturbedUntil > QUIET,
+    };
+    this.open.add(entry);
+    this.#opened.add(lease.owner);
+    this.#checkToken(entry);
+    lease.signal.addEventListener('abort', () => this.#lost(entry));
+    return entry;
+  }
+
+  closed(entry: OpenLease): void {
+    this.open.delete(entry);
+    this.#lastOpen.set(`${entry.host.index}/${entry.key}`, this.#world.timeline.now);
+  }
+
+  wasOpened(owner: string): boolean {
+    return this.#opened.has(owner);
+  }
+
+  /** When this process last had the lock of the key; -Infinity: never. */
+  lastHeld(host: Host, key: string): number {
+    for (const entry of this.open) if (entry.host === host && entry.key === key) return this.#world.timeline.now;
+    return this.#lastOpen.get(`${host.index}/${key}`) ?? Number.NEGATIVE_INFINITY;
+  }
+
+  /** Redis lost the keys: their holders may be joined by others until their leases are over. */
+  excuse(keys: readonly string[], losesCounters: boolean): void {
+    for (const key of keys) this.#grants.lost(lockName(key));
+    for (const entry of this.open) {
+      if (!keys.includes(entry.key)) continue;
+      entry.isExcused = true;
+      entry.isWiped ||= losesCounters && this.#world.plan.processes[entry.host.index]?.connections === 1;
+    }
+    if (losesCounters && this.#world.plan.lockType.startsWith('redisson')) this.#lastToken.clear();
+  }
+
+  /** After every event. */
+  check(): void {
+    for (const entry of this.open) {
+      if (entry.isWiped) this.#checkNoticed(entry);
+      if (entry.isExcused || !this.#isValid(entry)) continue;
+      this.#checkKey(entry);
+      for (const other of this.open) {
+        if (other === entry) break;
+        if (other.key !== entry.key || other.isExcused || !this.#isValid(other)) continue;
+        const text = `${other.caller} and ${entry.caller} have valid leases of "${entry.key}" at one time`;
+        this.#world.violations.report('two holders', entry.key, text);
+      }
+    }
+  }
+
+  #checkNoticed(entry: OpenLease): void {
+    const { host, caller, key, lease } = entry;
+    if (quietFor(this.#world, host) < NOTICED_WITHIN || !this.#isValid(entry)) return;
+    if (ownerOf(this.#world.server, lockName(key)) === lease.owner) return;
+    const text = `${caller} still has a valid lease of "${key}", though it is connected to a server without it`;
+    this.#world.violations.report('loss not noticed', key, text);
+  }
+
+  #isValid({ host, lease }: OpenLease): boolean {
+    const { process } = host;
+    if (!process.isAlive || process.isSuspended) return false;
+    return process.observe(() => lease.remaining) > 0;
+  }
+
+  #checkKey({ key, caller, lease }: OpenLease): void {
+    const owner = ownerOf(this.#world.server, lockName(key));
+    if (owner === lease.owner) return;
+    const text = `${caller} has a valid lease of "${key}", but in Redis it is ${owner ?? 'free'}`;
+    this.#world.violations.report('lease without key', key, text);
+  }
+
+  #checkToken(entry: OpenLease): void {
+    const { lease, key, caller } = entry;
+    const token = lease.fencingToken;
+    if (token === undefined || entry.isExcused || !this.#isValid(entry)) return;
+    const last = this.#lastToken.get(key);
+    if (last !== undefined && token <= last.token) {
+      const text = `${caller} got token ${token} of "${key}" after ${last.caller} had ${last.token}`;
+      this.#world.violations.report('token', key, text);
+    }
+    this.#lastToken.set(key, { token, caller });
+  }
+
+  /** What is lost though Redis has confirmed it, and says so on an undisturbed connection. */
+  #lost({ host, key, caller, lease, isExcused, wasUndisturbed }: OpenLease): void {
+    const { server, violations, history, timeline } = this.#world;
+    const reason = (lease.signal.reason as { reason?: string }).reason ?? 'for no reason';
+    history.note(host.process.name, () => `${caller} lost "${key}" (${reason})`);
+    if (isExcused || reason === 'closed' || host.closing !== 'no' || !host.process.isAlive) return;
+    const lock = lockName(key);
+    const life = (server.keys.expiresAt(lock) ?? 0) - server.time;
+    const isOurs = ownerOf(server, lock) === lease.owner;
+    // The answer lies there: it is read before the lease is called lost.
+    const isBlockedOnly = wasUndisturbed && host.process.hasUnread && timeline.now > host.disturbedUntil;
+    if (isOurs && life > MARGIN && (isBlockedOnly || quietFor(this.#world, host) > QUIET)) {
+      violations.report(
+        'lost though confirmed',
+        key,
+        `${caller} lost "${key}" (${reason}); its key lives for ${life} ms`,
+      );
+    }
+  }
+}

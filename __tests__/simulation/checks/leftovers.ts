@@ -1,0 +1,34 @@
+import type { RedisServer } from '../server/redis-server';
+import { hostOf, type World } from '../world';
+
+/** What is kept on purpose when nobody holds anything: counters behind fencing tokens. */
+const COUNTER = /(:fence|redisson_lock_token.*)$/;
+
+/** Everything in Redis that mentions a lease or a place in a queue of a process that is not gone. */
+export function checkLeftovers(world: World, when: string): void {
+  const { server, violations } = world;
+  for (const key of server.keys.keys()) {
+    if (COUNTER.test(key)) continue;
+    for (const owner of owners(server, key)) {
+      const host = hostOf(world, owner);
+      if (host === undefined || !host.process.isAlive || host.closedInTrouble || host.leftByClose.has(key)) continue;
+      const end = server.keys.expiresAt(key) ?? Number.POSITIVE_INFINITY;
+      const life = end === Number.POSITIVE_INFINITY ? 'for ever' : `for ${end - server.time} ms`;
+      violations.report('left in Redis', key, `${when}, ${key} is left ${life} with ${owner} of ${host.process.name}`);
+    }
+  }
+}
+
+/** The texts in which a key may mention owners. */
+function owners({ keys }: RedisServer, key: string): string[] {
+  switch (keys.kind(key)) {
+    case 'string':
+      return [keys.get(key, 'string') ?? ''];
+    case 'zset':
+      return [...(keys.get(key, 'zset')?.keys() ?? [])];
+    case 'hash':
+      return [...(keys.get(key, 'hash') ?? [])].flat();
+    default:
+      return keys.get(key, 'list') ?? [];
+  }
+}

@@ -1,0 +1,270 @@
+import {
+  ClientClosedError,
+  ClientOfflineError,
+  DisconnectsClientError,
+  SimpleError,
+  SocketClosedUnexpectedlyError,
+} from 'redis';
+import type { SimulatedProcess } from '../process/simulated-process';
+import { isError, type Reply } from '../server/reply';
+import { Connection, type CutMode, type Delays, type Network } from './connection';
+import { Emitter } from './emitter';
+
+export interface ClientTraits {
+  readonly delays: Delays;
+  readonly disableOfflineQueue: boolean;
+  /** ms between two tries to connect. */
+  readonly reconnectAfter: number;
+}
+
+interface Command {
+  readonly words: readonly string[];
+  readonly resolve: (reply: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface ScriptOptions {
+  keys?: string[];
+  arguments?: string[];
+}
+
+type Listener = (message: string, channel: string) => unknown;
+
+/** Where a simulation finds the connections of a process, to cut them. */
+export interface ClientDirectory {
+  readonly network: Network;
+  readonly process: SimulatedProcess;
+  readonly clients: Set<SimulatedClient>;
+  /** A reply to a command of the library was read. */
+  replied(): void;
+}
+
+/**
+ * node-redis' plain client, by what the library needs of it: a queue of commands that are written in the next
+ * immediate, replies in order, what was written is rejected when the connection breaks, what was not waits for the next.
+ */
+export class SimulatedClient extends Emitter {
+  socketEpoch = 0;
+  isOpen = false;
+  isReady = false;
+  readonly options: { readonly socket: object } = { socket: {} };
+  readonly isSubscriber: boolean;
+  readonly #directory: ClientDirectory;
+  readonly #traits: ClientTraits;
+  readonly #listeners = new Map<string, Listener[]>();
+  #toWrite: Command[] = [];
+  #waiting: Command[] = [];
+  #isWriting = false;
+  connection: Connection | undefined;
+  #connected: ((error?: unknown) => void) | undefined;
+
+  constructor(directory: ClientDirectory, traits: ClientTraits, isSubscriber = false) {
+    super();
+    this.#directory = directory;
+    this.#traits = traits;
+    this.isSubscriber = isSubscriber;
+    directory.clients.add(this);
+  }
+
+  /** For a subscriber of the library's own. */
+  duplicate(): SimulatedClient {
+    return new SimulatedClient(this.#directory, { ...this.#traits, disableOfflineQueue: false }, true);
+  }
+
+  withCommandOptions(): this {
+    return this;
+  }
+
+  unref(): void {}
+
+  connect(): Promise<void> {
+    this.isOpen = true;
+    this.#open();
+    return new Promise((resolve, reject) => {
+      this.#connected = (error) => (error === undefined ? resolve() : reject(error));
+    });
+  }
+
+  destroy(): void {
+    if (!this.isOpen) throw new ClientClosedError();
+    this.isOpen = false;
+    this.isReady = false;
+    this.#rejectAll([...this.#waiting.splice(0), ...this.#toWrite.splice(0)], new DisconnectsClientError());
+    this.connection?.cut('executed', false);
+    this.connection = undefined;
+    this.#connected?.(new SocketClosedUnexpectedlyError());
+    this.#connected = undefined;
+    this.#directory.clients.delete(this);
+    this.emit('end');
+  }
+
+  evalSha(sha: string, options: ScriptOptions = {}): Promise<unknown> {
+    return this.send(['EVALSHA', sha, ...scriptArguments(options)]);
+  }
+
+  eval(script: string, options: ScriptOptions = {}): Promise<unknown> {
+    return this.send(['EVAL', script, ...scriptArguments(options)]);
+  }
+
+  subscribe(channel: string, listener: Listener): Promise<unknown> {
+    return this.#subscribe('SUBSCRIBE', channel, listener);
+  }
+
+  unsubscribe(channel: string): Promise<unknown> {
+    return this.#unsubscribe('UNSUBSCRIBE', channel);
+  }
+
+  sSubscribe(channel: string, listener: Listener): Promise<unknown> {
+    return this.#subscribe('SSUBSCRIBE', channel, listener);
+  }
+
+  sUnsubscribe(channel: string): Promise<unknown> {
+    return this.#unsubscribe('SUNSUBSCRIBE', channel);
+  }
+
+  /** Commands whose replies have not come. */
+  get pending(): number {
+    return this.#waiting.length + this.#toWrite.length;
+  }
+
+  send(words: readonly string[]): Promise<unknown> {
+    if (!this.isOpen) return Promise.reject(new ClientClosedError());
+    if (!this.isReady && this.#traits.disableOfflineQueue) return Promise.reject(new ClientOfflineError());
+    return new Promise((resolve, reject) => {
+      this.#toWrite.push({ words, resolve, reject });
+      this.#scheduleWrite();
+    });
+  }
+
+  cut(mode: CutMode): void {
+    this.connection?.cut(mode);
+  }
+
+  async #subscribe(command: string, channel: string, listener: Listener): Promise<unknown> {
+    const listeners = this.#listeners.get(channel);
+    if (listeners !== undefined) {
+      listeners.push(listener);
+      return 1;
+    }
+    const reply = await this.send([command, channel]);
+    this.#listeners.set(channel, [listener]);
+    return reply;
+  }
+
+  async #unsubscribe(command: string, channel: string): Promise<unknown> {
+    // As in node-redis: a channel whose UNSUBSCRIBE was not answered is subscribed again after a reconnect.
+    const reply = await this.send([command, channel]);
+    this.#listeners.delete(channel);
+    return reply;
+  }
+
+  #scheduleWrite(): void {
+    if (!this.isReady || this.#isWriting) return;
+    this.#isWriting = true;
+    this.#directory.process.immediate(() => {
+      this.#isWriting = false;
+      if (this.isReady) this.#write();
+    });
+  }
+
+  #write(): void {
+    for (const command of this.#toWrite.splice(0)) {
+      this.#waiting.push(command);
+      this.connection?.send(command.words);
+    }
+  }
+
+  #open(): void {
+    const { network, process } = this.#directory;
+    const { timeline } = network;
+    const { least } = this.#traits.delays;
+    timeline.after(2 * least, () =>
+      process.post('input', () => {
+        if (!this.isOpen) return;
+        if (!network.server.isUp) {
+          this.emit('error', new Error('connect ECONNREFUSED'));
+          this.#reopen();
+          return;
+        }
+        this.#opened();
+      }),
+    );
+  }
+
+  #opened(): void {
+    const { network, process } = this.#directory;
+    this.socketEpoch++;
+    const connection = new Connection(network, this.#traits.delays, {
+      replied: (reply) => process.post('input', () => this.#replied(connection, reply)),
+      message: (channel, message) => process.post('input', () => this.#heard(connection, channel, message)),
+      closed: () => process.post('input', () => this.#closed(connection)),
+    });
+    this.connection = connection;
+    this.emit('connect');
+    // The handshake, and the channels again, before anything else.
+    const channels = [...this.#listeners.keys()];
+    const greeting: readonly string[] = channels.length > 0 ? ['SUBSCRIBE', ...channels] : ['CLIENT', 'SETINFO'];
+    this.#waiting.push({ words: greeting, resolve: () => this.#ready(connection), reject: () => undefined });
+    connection.send(greeting);
+  }
+
+  #ready(connection: Connection): void {
+    if (this.connection !== connection || !this.isOpen) return;
+    this.isReady = true;
+    this.#connected?.();
+    this.#connected = undefined;
+    this.emit('ready');
+    this.#scheduleWrite();
+  }
+
+  #replied(connection: Connection, reply: Reply): void {
+    if (this.connection !== connection) return;
+    const command = this.#waiting.shift();
+    if (!this.isSubscriber) this.#directory.replied();
+    const value = toClient(reply);
+    if (value instanceof Error && command?.words[0] !== 'CLIENT') command?.reject(value);
+    else command?.resolve(value);
+  }
+
+  #heard(connection: Connection, channel: string, message: string): void {
+    if (this.connection !== connection) return;
+    for (const listener of [...(this.#listeners.get(channel) ?? [])]) listener(message, channel);
+  }
+
+  #closed(connection: Connection): void {
+    if (this.connection !== connection || !this.isOpen) return;
+    this.connection = undefined;
+    this.isReady = false;
+    const error = new SocketClosedUnexpectedlyError();
+    const rejected = this.#waiting.splice(0);
+    if (this.#traits.disableOfflineQueue) rejected.push(...this.#toWrite.splice(0));
+    this.#rejectAll(rejected, error);
+    this.emit('error', error);
+    this.emit('reconnecting');
+    this.#reopen();
+  }
+
+  #reopen(): void {
+    const { network, process } = this.#directory;
+    network.timeline.after(this.#traits.reconnectAfter, () =>
+      process.post('timer', () => {
+        if (this.isOpen) this.#open();
+      }),
+    );
+  }
+
+  #rejectAll(commands: readonly Command[], error: Error): void {
+    for (const { reject } of commands) reject(error);
+  }
+}
+
+function scriptArguments({ keys = [], arguments: args = [] }: ScriptOptions): string[] {
+  return [String(keys.length), ...keys, ...args];
+}
+
+/** As node-redis gives a reply to its caller; an error inside of an array is an element of it. */
+function toClient(reply: Reply): unknown {
+  if (isError(reply)) return new SimpleError(reply.err);
+  if (Array.isArray(reply)) return reply.map(toClient);
+  return typeof reply === 'object' && reply !== null ? (reply as { ok: string }).ok : reply;
+}

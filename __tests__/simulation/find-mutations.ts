@@ -1,0 +1,57 @@
+import Table from 'cli-table3';
+import { MUTATIONS, mutate } from './mutations';
+import type { Mutation } from './mutations/mutation';
+import type { LockType } from './plan';
+import { Simulator } from './simulator';
+
+interface Found {
+  readonly lockType: LockType;
+  readonly seed: number;
+  readonly violated: string;
+}
+
+/** Takes out each fix in turn and searches for a seed that fails, of the first of its types that has one. Returns the exit code: 1 when one is not found. */
+export async function runMutations(
+  bundle: string,
+  seeds: number,
+  types: readonly string[] | undefined,
+): Promise<number> {
+  const table = new Table({ head: ['mutation', 'finding', 'found', 'violated'], style: { head: [], border: [] } });
+  let missed = 0;
+  for (const mutation of MUTATIONS) {
+    const asked = mutation.types.filter((type) => types === undefined || types.includes(type));
+    if (asked.length === 0) continue;
+    let found: Found | undefined;
+    for (const lockType of asked) found ??= await search(bundle, mutation, lockType, seeds);
+    if (found === undefined) missed++;
+    const at = found ? `seed ${found.seed} of ${found.lockType}` : `not within ${seeds} seeds of ${asked.join(', ')}`;
+    console.error(`${mutation.name}: ${at}`);
+    table.push([mutation.name, mutation.finding, at, found?.violated ?? '']);
+  }
+  console.log(table.toString());
+  return missed > 0 ? 1 : 0;
+}
+
+/** Only a violation that the library does not have with its fix counts. */
+async function search(
+  bundle: string,
+  mutation: Mutation,
+  lockType: LockType,
+  seeds: number,
+): Promise<Found | undefined> {
+  const mutant = new Simulator(mutate(bundle, mutation.name));
+  const original = new Simulator(bundle);
+  try {
+    for (let seed = 1; seed <= seeds; seed++) {
+      const { violations } = await mutant.runSeed(seed, lockType);
+      if (violations.length === 0) continue;
+      const before = (await original.runSeed(seed, lockType)).violations.map(({ kind }) => kind);
+      const violation = violations.find(({ kind }) => !before.includes(kind));
+      if (violation !== undefined) return { lockType, seed, violated: violation.kind };
+    }
+    return undefined;
+  } finally {
+    mutant.close();
+    original.close();
+  }
+}

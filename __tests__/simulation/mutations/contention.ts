@@ -1,0 +1,56 @@
+import type { Mutation } from './mutation';
+
+/** What makes the way to a lease sound. */
+export const CONTENTION_MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'late-grant-not-released',
+    finding: 'an attempt whose reply was lost, or came too late, leaves its key for the whole ttl',
+    types: ['spin', 'pub-sub'],
+    replacements: [['if (mayHaveWritten) acquisition.doubt(attempt);', '']],
+  },
+  {
+    name: 'close-does-not-wait',
+    finding: 'close() settles before attempts in flight are followed up: keys are left for their whole ttl',
+    types: ['spin', 'pub-sub'],
+    replacements: [
+      [
+        `await within(limit, this.#noWaits());
+    await orphans.settle(limit);`,
+        '',
+      ],
+    ],
+  },
+  {
+    name: 'stand-back-without-limit',
+    finding: 'one slow reply makes a process leave a free lock alone for seconds',
+    types: ['pub-sub'],
+    replacements: [
+      ['var LONGEST_STEP = 20;', 'var LONGEST_STEP = Infinity;'],
+      ['var LONGEST_STAND_BACK = 200;', 'var LONGEST_STAND_BACK = Infinity;'],
+    ],
+  },
+  {
+    name: 'release-remembered-for-ever',
+    finding: 'every later wait stands back because of one release long ago',
+    types: ['pub-sub'],
+    replacements: [['var MEMORY = 1e3;', 'var MEMORY = Infinity;']],
+  },
+  {
+    name: 'stand-back-without-any-limit',
+    finding: 'the two together',
+    types: ['pub-sub'],
+    replacements: [
+      ['var LONGEST_STEP = 20;', 'var LONGEST_STEP = Infinity;'],
+      ['var LONGEST_STAND_BACK = 200;', 'var LONGEST_STAND_BACK = Infinity;'],
+      ['var MEMORY = 1e3;', 'var MEMORY = Infinity;'],
+    ],
+  },
+  {
+    name: 'silence-is-contention',
+    finding: 'null and LockTimeoutError where Redis has been silent',
+    types: ['fair', 'pub-sub'],
+    replacements: [
+      ['if (!isSilent && !isServerAnswer(availability.failure)) return NOT_GRANTED;', 'return NOT_GRANTED;'],
+    ],
+  },
+];

@@ -1,0 +1,91 @@
+import type { Mutation } from './mutation';
+
+/** What the fair queue needs. */
+export const FAIR_MUTATIONS: readonly Mutation[] = [
+  {
+    name: 'grant-without-own-owner',
+    finding: 'a grant by hand-over has the ticket itself as its owner',
+    types: ['fair'],
+    replacements: [["local owner = ticket .. '@' .. digits(now)", 'local owner = ticket']],
+  },
+  {
+    name: 'entered-grant-forgotten',
+    finding: 'a message that comes again releases the lease that runs',
+    types: ['fair'],
+    replacements: [['if (grant.owner === this.#entered) return "taken";', '']],
+  },
+  {
+    name: 'grants-for-the-full-ttl',
+    finding: 'a grant by hand-over that nobody takes keeps the lock for the full ttl',
+    types: ['fair'],
+    replacements: [[`local window = math.min(\${CLAIM_WINDOW}, tonumber(ttl))`, 'local window = tonumber(ttl)']],
+  },
+  {
+    name: 'polls-create-tickets',
+    finding: 'a poll that is executed late leaves a ticket',
+    types: ['fair'],
+    replacements: [
+      [
+        "  if not ttl or not redis.call('ZSCORE', queue, waiting[i]) then missing[#missing + 1] = i end",
+        `  if not ttl or not redis.call('ZSCORE', queue, waiting[i]) then
+    redis.call('ZADD', queue, 'NX', now, waiting[i])
+    redis.call('HSET', tickets, waiting[i], 30000)
+  end`,
+      ],
+    ],
+  },
+  {
+    name: 'entry-without-proof',
+    finding: 'a grant is counted from the arrival of its message',
+    types: ['fair'],
+    replacements: [
+      ['return reliableUntil(Math.min(madeAt, receivedAt), window);', 'return reliableUntil(receivedAt, window);'],
+    ],
+  },
+  {
+    name: 'suspension-of-a-waiter-not-noticed',
+    finding: 'a message was made long before it arrived, since the machine was suspended',
+    types: ['fair'],
+    replacements: [['if (wasSuspended(ticket.drift, driftNow)) return Number.NEGATIVE_INFINITY;', '']],
+  },
+  {
+    name: 'no-polls',
+    finding: 'a waiter that is not notified waits for ever',
+    types: ['fair'],
+    replacements: [['poller.schedule(this, clock.now() +', 'void (clock.now() +']],
+  },
+  {
+    name: 'no-absent-mark',
+    finding: 'a process that cannot take a grant is granted the lock again and again',
+    types: ['fair'],
+    replacements: [
+      ["if lapsed and processOf(lapsed) ~= mine then note('absent:' .. processOf(lapsed), lapsed) end", ''],
+    ],
+  },
+  {
+    name: 'absent-for-ever',
+    finding: 'a process that is heard of is still passed over',
+    types: ['fair'],
+    replacements: [["return redis.call('HDEL', tickets, 'absent:' .. process)", 'return 0']],
+  },
+  {
+    name: 'token-of-nobody',
+    finding: 'a lease without a token where another process without fencing granted it',
+    types: ['fair'],
+    replacements: [['return this.#isFencing && token === "";', 'return false;']],
+  },
+  {
+    name: 'token-of-an-earlier-grant',
+    finding: 'a lease gets the token of an earlier grant',
+    types: ['fair', 'mixed'],
+    replacements: [
+      ["return last and (not grantedAt or tonumber(last) >= tonumber(grantedAt)) and last or ''", "return last or ''"],
+    ],
+  },
+  {
+    name: 'two-protocols-for-a-name',
+    finding: 'a lock that was evicted and made anew releases the grants of its waiters',
+    types: ['fair'],
+    replacements: [['const protocol = this.#all.get(name)?.deref();', 'const protocol = void 0;']],
+  },
+];

@@ -1,0 +1,206 @@
+import type { RedisLockRegistryOptions } from '../../lib';
+import type { ClientTraits } from './client/simulated-client';
+import { type Fault, type FaultScale, planFault, planFaults } from './plan-faults';
+import type { ClockTraits } from './process/simulated-process';
+import { Random } from './random';
+
+type ProcessType = NonNullable<RedisLockRegistryOptions['lockType']>;
+
+/** `mixed`: the processes take the types of Spring's format in turn, on the same names. They exclude each other. */
+export type LockType = ProcessType | 'mixed';
+
+export const LOCK_TYPES: readonly LockType[] = ['spin', 'pub-sub', 'fair', 'redisson', 'redisson-fair', 'mixed'];
+
+const MIXED: readonly ProcessType[] = ['fair', 'pub-sub', 'spin'];
+
+/** One acquisition of a caller. Times in ms. */
+export interface Round {
+  /** Before the call. */
+  readonly think: number;
+  readonly method: 'lock' | 'tryLock' | 'run';
+  readonly ttl: number | undefined;
+  readonly renew: boolean | undefined;
+  readonly waitTime: number | undefined;
+  /** After the call; the signal aborts then, if the caller still waits. */
+  readonly abortAfter: number | undefined;
+  readonly hold: number;
+  /** For how long the task blocks its event loop as soon as it has the lock. */
+  readonly block: number;
+  /** What happens to the process of the caller at a moment of this acquisition: many faults matter only just then. */
+  readonly aimed: AimedFault | undefined;
+}
+
+export interface AimedFault {
+  readonly on: Moment;
+  /** ms after the moment. */
+  readonly after: number;
+  readonly fault: Fault;
+}
+
+export const MOMENTS = ['call', 'lease', 'unlock'] as const;
+
+export type Moment = (typeof MOMENTS)[number];
+
+export interface CallerPlan {
+  readonly process: number;
+  readonly key: string;
+  readonly rounds: readonly Round[];
+}
+
+export interface ProcessPlan {
+  readonly client: ClientTraits;
+  readonly clock: ClockTraits;
+  /** How many connections the client has; 1: node-redis' plain client, more: its pool. */
+  readonly connections: number;
+  /** A pool has a pub/sub connection of the application's. */
+  readonly givesSubscriber: boolean;
+  readonly options: Omit<RedisLockRegistryOptions, 'registryKey'>;
+}
+
+/** Everything that one seed decides before the simulation begins. */
+export interface Plan {
+  readonly seed: number;
+  readonly lockType: LockType;
+  /** Without faults of the network, the server and the processes. */
+  readonly isCalm: boolean;
+  readonly messageFaults: { readonly lost: number; readonly doubled: number };
+  readonly processes: readonly ProcessPlan[];
+  readonly callers: readonly CallerPlan[];
+  readonly faults: readonly Fault[];
+}
+
+export function keysOf({ callers }: Plan): string[] {
+  return [...new Set(callers.map(({ key }) => key))];
+}
+
+export function planOf(seed: number, lockType: LockType): Plan {
+  const random = new Random(seed, 'plan');
+  const isCalm = random.chance(1 / 3);
+  const hasMessageFaults = !isCalm && random.chance(0.25);
+  const fencing = random.weighted({ all: 6, none: 2, some: 1 });
+  const processes = Array.from({ length: random.whole(2, 4) }, (_, index) =>
+    planProcess(random, {
+      lockType: lockType === 'mixed' ? mixedType(seed + index) : lockType,
+      fencing: fencing === 'all' || (fencing === 'some' && random.chance(0.5)),
+      isCalm,
+    }),
+  );
+  const keys = random.chance(0.7) ? ['a'] : ['a', 'b'];
+  // A machine whose wall clock is set back cannot tell that it was suspended.
+  const clockTrouble = random.pick(['suspend', 'wall clock'] as const);
+  const scale: FaultScale = { processes: processes.length, keys, isCalm, clockTrouble };
+  const life = random.pick(['short', 'long', 'mixed'] as const);
+  const callers = processes.flatMap((_, process) =>
+    Array.from({ length: random.whole(1, 3) }, () =>
+      planCaller(random, { process, key: random.pick(keys), life, ...scale }),
+    ),
+  );
+  return {
+    seed,
+    lockType,
+    isCalm,
+    messageFaults: {
+      lost: hasMessageFaults ? random.between(0, 0.3) : 0,
+      doubled: hasMessageFaults ? random.between(0, 0.3) : 0,
+    },
+    processes,
+    callers,
+    faults: planFaults(random, scale),
+  };
+}
+
+function mixedType(position: number): ProcessType {
+  return MIXED[position % MIXED.length] as ProcessType;
+}
+
+interface ProcessTraits {
+  readonly lockType: ProcessType;
+  readonly fencing: boolean;
+  readonly isCalm: boolean;
+}
+
+function planProcess(random: Random, { lockType, fencing, isCalm }: ProcessTraits): ProcessPlan {
+  const connections = random.chance(0.8) ? 1 : random.whole(2, 3);
+  return {
+    connections,
+    givesSubscriber: random.chance(0.7),
+    client: {
+      delays: isCalm
+        ? { least: 0.1, jitter: 1 }
+        : { least: random.pick([0.05, 0.3, 2]), jitter: random.pick([0.5, 3, 20]) },
+      disableOfflineQueue: random.chance(0.25),
+      reconnectAfter: random.pick([20, 100, 500]),
+    },
+    clock: {
+      rate: isCalm ? 1 : random.between(0.9997, 1.0003),
+      timerJitter: isCalm ? 0 : random.pick([0, 0.5]),
+    },
+    options: {
+      lockType,
+      fencing,
+      expireAfter: random.pick([600, 1_500, 30_000]),
+      commandTimeout: random.pick([1_000, 2_000, 5_000]),
+      unavailableAfter: random.pick([2_000, 4_000, 10_000]),
+      idleBetweenTries: random.pick([50, 100]),
+      fairLockWaitTimeout: random.pick([1_000, 3_000]),
+      ...(random.chance(0.15) ? { handOver: 0 } : {}),
+    },
+  };
+}
+
+interface CallerScale extends FaultScale {
+  readonly process: number;
+  readonly key: string;
+  readonly life: 'short' | 'long' | 'mixed';
+}
+
+function planCaller(random: Random, scale: CallerScale): CallerPlan {
+  const { process, key, life, isCalm } = scale;
+  const rounds = Array.from({ length: random.whole(1, 5) }, (): Round => {
+    const method = random.weighted({ lock: 5, tryLock: 3, run: 2 });
+    const isLong = life === 'long' || (life === 'mixed' && random.chance(0.5));
+    const isFixed = random.chance(0.5);
+    const waits = method !== 'tryLock' || random.chance(0.5);
+    const abortAfter = random.chance(0.2) ? random.between(0, random.pick([3, 50, 1_500])) : undefined;
+    return {
+      think: random.chance(0.3) ? random.between(0, 2_500) : random.between(0, 150),
+      method,
+      ttl: isFixed ? (isLong ? 30_000 : random.pick([60, 300, 900, 2_000])) : undefined,
+      renew: isFixed && random.chance(0.2) ? true : undefined,
+      waitTime:
+        random.chance(0.4) && waits
+          ? random.pick([5, 100, 700, 3_000, 8_000])
+          : waits && method === 'tryLock'
+            ? 2_000
+            : undefined,
+      abortAfter,
+      hold: random.pick([
+        0,
+        random.between(0, 5),
+        random.between(0, 50),
+        random.between(0, 400),
+        random.between(0, 3_000),
+      ]),
+      block: !isCalm && random.chance(0.07) ? random.between(50, 1_500) : 0,
+      aimed: random.chance(0.15) ? planAimed(random, scale, abortAfter) : undefined,
+    };
+  });
+  return { process, key, rounds };
+}
+
+function planAimed(random: Random, scale: CallerScale, abortAfter: number | undefined): AimedFault {
+  const { process } = scale;
+  const isClose = random.chance(scale.isCalm ? 0.5 : 0.2);
+  const isEviction = !isClose && (scale.isCalm || random.chance(0.3));
+  const after = random.pick([random.between(0, 3), random.between(0, 30)]);
+  if (isEviction) {
+    // A moment after the wait is given up, what it left in Redis is not removed yet.
+    const on = abortAfter === undefined ? random.pick(MOMENTS) : 'call';
+    return { on, after: after + (abortAfter ?? 0), fault: { kind: 'evict', at: 0, process } };
+  }
+  const fault: Fault = isClose
+    ? { kind: 'close', at: 0, process, timeout: random.pick([100, 1_000, 10_000]) }
+    : planFault(random, scale);
+  const ofProcess = 'process' in fault ? { ...fault, process } : fault;
+  return { on: random.pick(MOMENTS), after, fault: ofProcess };
+}

@@ -1,0 +1,127 @@
+import crypto from 'node:crypto';
+import path from 'node:path';
+import { Script } from 'node:vm';
+import { buildSync } from 'esbuild';
+import type * as Library from '../../../lib';
+import type { VirtualTimer } from './simulated-process';
+
+/** The one internal file that the simulation needs: its clock is replaced in every instance. */
+const CLOCK = './internal/clock';
+const CLOCK_BEFORE_THE_ROOMS = './clock';
+
+/** What an instance asks of the process that it runs in. */
+export interface Surroundings {
+  now(): number;
+  wallNow(): number;
+  immediate(run: () => void): void;
+  setTimeout(callback: () => void, ms: number): VirtualTimer;
+  clearTimeout(timer: VirtualTimer | undefined): void;
+  randomUUID(): string;
+  random(): number;
+}
+
+/** A module instance of the library, and the process that it runs in at present. */
+export interface LibraryInstance {
+  readonly library: typeof Library;
+  surroundings: Surroundings;
+  /** The sources of its Lua scripts with a name for each. */
+  readonly scripts: ReadonlyMap<string, string>;
+}
+
+interface ScriptObject {
+  readonly source: string;
+  readonly forMany?: { readonly source: string };
+}
+
+/** In place of a WeakRef: when garbage is collected is not in the hands of a seed. */
+class LastingRef<T> {
+  readonly #target: T;
+
+  constructor(target: T) {
+    this.#target = target;
+  }
+
+  deref(): T {
+    return this.#target;
+  }
+}
+
+/** The library as one file of CommonJS, for the simulation to evaluate once for each process. */
+export function bundleLibrary(): string {
+  const lib = path.resolve(__dirname, '../../../lib');
+  const build = (clock: string): string => {
+    const { outputFiles } = buildSync({
+      stdin: { contents: `export * from './index'; export { clock } from '${clock}';`, resolveDir: lib, loader: 'ts' },
+      bundle: true,
+      write: false,
+      platform: 'node',
+      target: 'es2022',
+      format: 'cjs',
+      logLevel: 'silent',
+    });
+    return outputFiles[0]?.text ?? '';
+  };
+  try {
+    return build(CLOCK);
+  } catch {
+    return build(CLOCK_BEFORE_THE_ROOMS);
+  }
+}
+
+const SCRIPT_CONSTANT = /^var (\w+) = new (?:Lock)?Script\(/gm;
+
+/** Evaluates the bundle whenever it is called: instances share nothing. */
+export function libraryLoader(bundle: string): () => LibraryInstance {
+  const names = [...bundle.matchAll(SCRIPT_CONSTANT)].map(([, name]) => name);
+  const text = `(function (exports, module, require, Math, WeakRef, performance, Date, setTimeout, setInterval, setImmediate) {
+${bundle}
+module.exports.scripts = { ${names.join(', ')} };
+})`;
+  const script = new Script(text, { filename: 'library-bundle.js' });
+  return () => {
+    const module: { exports: Record<string, unknown> } = { exports: {} };
+    const instance = { surroundings: absent } as { -readonly [K in keyof LibraryInstance]: LibraryInstance[K] };
+    const math = Object.defineProperties({}, Object.getOwnPropertyDescriptors(Math)) as typeof Math;
+    math.random = () => instance.surroundings.random();
+    const load = (name: string): unknown =>
+      name === 'node:crypto' ? { ...crypto, randomUUID: () => instance.surroundings.randomUUID() } : require(name);
+    script.runInThisContext()(module.exports, module, load, math, LastingRef);
+    const { clock, scripts, ...library } = module.exports as { clock: object; scripts: Record<string, ScriptObject> };
+    replaceClock(clock, instance);
+    instance.library = library as never;
+    instance.scripts = namesOf(scripts);
+    return instance;
+  };
+}
+
+function replaceClock(clock: object, instance: LibraryInstance): void {
+  Object.assign(clock, {
+    now: () => instance.surroundings.now(),
+    wallNow: () => instance.surroundings.wallNow(),
+    immediate: () => new Promise<void>((resolve) => instance.surroundings.immediate(resolve)),
+    setTimeout: (callback: () => void, ms: number) => instance.surroundings.setTimeout(callback, ms),
+    clearTimeout: (timer: VirtualTimer | undefined) => instance.surroundings.clearTimeout(timer),
+  });
+}
+
+function namesOf(scripts: Record<string, ScriptObject>): Map<string, string> {
+  const names = new Map<string, string>();
+  for (const [name, { source, forMany }] of Object.entries(scripts)) {
+    names.set(source, name);
+    if (forMany !== undefined) names.set(forMany.source, `${name} x n`);
+  }
+  return names;
+}
+
+/** Of an instance between two simulations: nothing of the last one may run any more. */
+const absent: Surroundings = {
+  now: () => 0,
+  wallNow: () => 0,
+  immediate: () => undefined,
+  setTimeout: () => {
+    throw new Error('code of an earlier simulation set a timer');
+  },
+  clearTimeout: () => undefined,
+  randomUUID: () => 'none',
+  random: () => 0,
+};

@@ -1,0 +1,54 @@
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, it } from '@jest/globals';
+import { LOCK_TYPES } from './plan';
+
+const run = promisify(execFile);
+const ROOT = path.resolve(__dirname, '../..');
+
+/** In a process of its own: the simulation ends turns of the event loop by itself, and Jest has a context of its own. */
+async function simulate(...args: string[]): Promise<string> {
+  const command = ['-r', 'esbuild-register', 'scripts/simulate.ts', ...args];
+  const { stdout } = await run(process.execPath, command, { cwd: ROOT, maxBuffer: 1e8, timeout: 120_000 });
+  return stdout;
+}
+
+describe('The simulation', () => {
+  it('finds no violation in 420 seeds', async () => {
+    const summary = await simulate('--seeds', '70');
+    for (const type of LOCK_TYPES) expect(summary).toContain(type);
+  }, 120_000);
+
+  it('repeats a seed exactly, and runs scripts as the Lua of Redis does', async () => {
+    const seeds = [
+      '--type',
+      'fair',
+      '--type',
+      'pub-sub',
+      '--type',
+      'redisson-fair',
+      '--from',
+      '400',
+      '--seeds',
+      '8',
+      '--digest',
+    ];
+    const [first, second, inRealLua] = await Promise.all([
+      simulate(...seeds),
+      simulate(...seeds),
+      simulate(...seeds, '--engine', 'wasm'),
+    ]);
+    expect(first).toMatch(/[0-9a-f]{40}/);
+    expect(second).toBe(first);
+    expect(inRealLua).toBe(first);
+  }, 120_000);
+
+  it('finds a fix that is taken out, and prints what happened', async () => {
+    const failing = simulate('--type', 'spin', '--seeds', '500', '--without', 'release-without-check', '--history');
+    await expect(failing).rejects.toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/server .*ACQUIRE[\s\S]*!!!/),
+    });
+  }, 120_000);
+});

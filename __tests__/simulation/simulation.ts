@@ -1,0 +1,191 @@
+import { applyFault, close } from './apply-fault';
+import { Caller } from './caller';
+import { CallChecks } from './checks/calls';
+import { Grants } from './checks/grants';
+import { LeaseChecks } from './checks/leases';
+import { checkLeftovers } from './checks/leftovers';
+import { OrderChecks } from './checks/order';
+import type { Network } from './client/connection';
+import { describeRun } from './describe-run';
+import { History } from './history';
+import { createHost } from './host';
+import { keysOf, type Plan } from './plan';
+import type { LibraryInstance } from './process/library';
+import { Random } from './random';
+import { Inbox } from './server/inbox';
+import { RedisServer } from './server/redis-server';
+import type { ScriptEngine } from './server/script-engine';
+import { Timeline } from './timeline';
+import { type Violation, Violations } from './violations';
+import { type Host, isDisturbed, lockName, type World } from './world';
+
+/** Virtual ms in which every call has settled. */
+const BOUND = 120_000;
+
+/** Virtual ms in which the library follows up what had an unknown outcome, after the last call and the last fault. */
+const FOLLOW_UP = 12_000;
+
+/** Events of one simulation; more means that something goes on without an end. */
+const MOST_EVENTS = 300_000;
+
+/** Virtual ms after which the clients are connected. */
+const CONNECTED = 20;
+
+/** Virtual ms between two looks at what is pending. */
+const LOOK = 150;
+
+export interface Outcome {
+  readonly violations: readonly Violation[];
+  readonly history: readonly string[];
+  readonly events: number;
+  /** Virtual ms. */
+  readonly duration: number;
+}
+
+export interface SimulationOptions {
+  readonly instances: readonly LibraryInstance[];
+  readonly engine: ScriptEngine;
+  readonly isRecorded: boolean;
+}
+
+/** Runs one plan from its beginning to its end. To be called outside of any microtask. */
+export class Simulation {
+  readonly #world: World;
+  readonly #leases: LeaseChecks;
+  readonly #calls: CallChecks;
+  readonly #callers: readonly Caller[];
+  #events = 0;
+
+  constructor(plan: Plan, { instances, engine, isRecorded }: SimulationOptions) {
+    const timeline = new Timeline();
+    const history = new History(timeline, isRecorded);
+    const violations = new Violations(timeline, history);
+    const hosts: Host[] = [];
+    const server = new RedisServer(timeline, engine, (run) => {
+      grants.ran(server, locks);
+      order.ran(run);
+      history.note('server', () => describeRun(run, hosts, instances));
+    });
+    const network: Network = {
+      timeline,
+      server,
+      random: new Random(plan.seed, 'network'),
+      messageFaults: plan.messageFaults,
+      inbox: new Inbox(timeline),
+      messageFailed: (connection) => {
+        const host = hosts.find(({ directory }) => [...directory.clients].some((one) => one.connection === connection));
+        if (host !== undefined) host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + 1);
+      },
+    };
+    this.#world = { plan, timeline, history, server, network, hosts, violations };
+    const locks = keysOf(plan).map(lockName);
+    const grants = new Grants(this.#world);
+    this.#leases = new LeaseChecks(this.#world, grants);
+    this.#calls = new CallChecks(this.#world, this.#leases);
+    const order = new OrderChecks(this.#world, this.#calls);
+    const services = { world: this.#world, leases: this.#leases, calls: this.#calls };
+    plan.processes.forEach((one, index) => {
+      hosts.push(createHost(this.#world, one, index, instances[index] as LibraryInstance));
+    });
+    this.#callers = plan.callers.map((caller, i) => {
+      const host = hosts[caller.process] as Host;
+      const { library } = instances[caller.process] as LibraryInstance;
+      return new Caller(`${host.process.name}.c${i + 1}`, caller, host, library, services);
+    });
+  }
+
+  get violations(): Violations {
+    return this.#world.violations;
+  }
+
+  run(): Outcome {
+    const { plan, timeline, hosts, violations, history } = this.#world;
+    for (const fault of plan.faults) timeline.at(fault.at, () => applyFault(this.#world, this.#leases, fault));
+    timeline.at(CONNECTED, () => {
+      for (const caller of this.#callers) caller.start();
+    });
+    this.#lookNowAndThen();
+    const lastFault = plan.faults.at(-1)?.at ?? 0;
+    this.#runUntil(() => this.#areDone() && timeline.now > lastFault, BOUND);
+    for (const { caller, key } of this.#calls.pending) {
+      if (this.#isAlive(caller)) violations.report('not settled', caller, `${caller} still waits for "${key}"`);
+    }
+    const unsettled = this.#callers.filter((caller) => !caller.isDone && caller.isAlive);
+    for (const caller of unsettled)
+      violations.report('not settled', caller.name, `${caller.name} has not come to its end`);
+    const quiet = Math.max(timeline.now, ...hosts.map(({ disturbedUntil }) => disturbedUntil));
+    this.#runUntil(() => timeline.now >= quiet + FOLLOW_UP, quiet + FOLLOW_UP + 1_000);
+    history.note('', () => 'everybody is done');
+    checkLeftovers(this.#world, 'after everybody was done');
+    this.#closeAll();
+    return { violations: violations.all, history: history.lines, events: this.#events, duration: timeline.now };
+  }
+
+  #closeAll(): void {
+    const { hosts, timeline, violations } = this.#world;
+    const open = hosts.filter(({ process, closing }) => process.isAlive && closing === 'no');
+    for (const host of open) host.process.post('task', () => void close(this.#world, this.#leases, host, 1_000));
+    const end = timeline.now + 3_000;
+    this.#runUntil(() => open.every(({ closing }) => closing === 'closed'), end);
+    for (const { process, closing } of hosts) {
+      if (!process.isAlive) continue;
+      if (closing !== 'closed')
+        violations.report('not settled', process.name, `close() of ${process.name} has not settled`);
+      const left = [...process.timers].filter(({ keepsAlive }) => keepsAlive);
+      if (left.length > 0)
+        violations.report('timer left', process.name, `${left.length} timers keep ${process.name} alive`);
+    }
+    this.#runUntil(() => timeline.now >= end, end);
+    checkLeftovers(this.#world, 'after everything was closed');
+  }
+
+  #runUntil(isOver: () => boolean, end: number): void {
+    const { timeline, violations } = this.#world;
+    // A look at nothing: so that time goes on to the end where nothing else happens.
+    timeline.at(end, () => undefined);
+    drain();
+    while (!isOver() && timeline.now < end) {
+      if (++this.#events > MOST_EVENTS) {
+        violations.report('not settled', 'everything', `there is no end after ${MOST_EVENTS} events`);
+        return;
+      }
+      if (!timeline.step()) return;
+      drain();
+      this.#checkNow();
+    }
+  }
+
+  #checkNow(): void {
+    for (const host of this.#world.hosts) {
+      if (isDisturbed(this.#world, host)) host.lastDisturbed = this.#world.timeline.now;
+      if (host.process.isPaused) host.lastPaused = this.#world.timeline.now;
+    }
+    this.#leases.check();
+    this.#calls.note();
+  }
+
+  #lookNowAndThen(): void {
+    this.#world.timeline.after(LOOK, () => {
+      this.#calls.check();
+      if (!this.#areDone()) this.#lookNowAndThen();
+    });
+  }
+
+  #areDone(): boolean {
+    return this.#callers.every((caller) => caller.isDone || !caller.isAlive);
+  }
+
+  #isAlive(name: string): boolean {
+    return this.#callers.some((caller) => caller.name === name && caller.isAlive);
+  }
+}
+
+interface NodeInternals {
+  /** Node.js' own way to emulate the end of a turn: runs microtasks and ticks, and reports unhandled rejections. */
+  _tickCallback(): void;
+}
+
+/** Runs everything that is ready to run without time going on. */
+function drain(): void {
+  (process as unknown as NodeInternals)._tickCallback();
+}

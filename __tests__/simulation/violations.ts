@@ -1,0 +1,53 @@
+import type { History } from './history';
+import type { Timeline } from './timeline';
+
+/** What a simulation may find wrong, in a few words each: the columns of the summary. */
+export const VIOLATION_KINDS = [
+  'two holders',
+  'lease without key',
+  'loss not noticed',
+  'token',
+  'free lock left alone',
+  'refused though free',
+  'overtaken',
+  'not settled',
+  'late',
+  'silence',
+  'failed though calm',
+  'lost though confirmed',
+  'left in Redis',
+  'strange error',
+  'foreign context',
+  'unhandled rejection',
+  'timer left',
+] as const;
+
+export type ViolationKind = (typeof VIOLATION_KINDS)[number];
+
+export interface Violation {
+  readonly kind: ViolationKind;
+  /** Virtual ms. */
+  readonly time: number;
+  readonly text: string;
+}
+
+/** Collects what was found; each kind once for each subject. */
+export class Violations {
+  readonly all: Violation[] = [];
+  readonly #seen = new Set<string>();
+  readonly #timeline: Timeline;
+  readonly #history: History;
+
+  constructor(timeline: Timeline, history: History) {
+    this.#timeline = timeline;
+    this.#history = history;
+  }
+
+  report(kind: ViolationKind, subject: string, text: string): void {
+    const id = `${kind}/${subject}`;
+    if (this.#seen.has(id)) return;
+    this.#seen.add(id);
+    this.all.push({ kind, time: this.#timeline.now, text });
+    this.#history.note('!!!', () => `${kind}: ${text}`);
+  }
+}

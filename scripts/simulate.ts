@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto';
+import { parseArgs } from 'node:util';
+import { runMutations } from '../__tests__/simulation/find-mutations';
+import { mutate } from '../__tests__/simulation/mutations';
+import { LOCK_TYPES, type LockType, planOf } from '../__tests__/simulation/plan';
+import { bundleLibrary } from '../__tests__/simulation/process/library';
+import { createWasmEngine } from '../__tests__/simulation/server/wasm-engine';
+import { shrink } from '../__tests__/simulation/shrink';
+import { Simulator } from '../__tests__/simulation/simulator';
+import { Summary, summaryTable } from '../__tests__/simulation/summary';
+
+const USAGE = `npm run simulate -- [options]
+  --seeds N       how many seeds of each type (default 1000)
+  --from N        the first of them (default 1)
+  --seed N        this one alone
+  --type TYPE     ${LOCK_TYPES.join(', ')}; may be repeated (default: all)
+  --history       print what happened, of --seed or of the first seed that fails
+  --shrink        leave out callers and faults of a failing seed as long as it fails
+  --keep-going    do not stop at the first seed of a type that fails
+  --ignore KIND   do not look for this kind of violation; may be repeated
+  --without NAME  run the library with a fix taken out; may be repeated
+  --engine NAME   what runs the Lua: compiled (default), or wasm: Redis' own Lua, some twenty times slower
+  --digest        print a digest of all that happened, and nothing else
+  --mutations     take out each fix in turn, and search for a seed that fails (at most --seeds, default 10000)`;
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: 'string' },
+    from: { type: 'string', default: '1' },
+    seed: { type: 'string' },
+    type: { type: 'string', multiple: true },
+    history: { type: 'boolean', default: false },
+    shrink: { type: 'boolean', default: false },
+    'keep-going': { type: 'boolean', default: false },
+    ignore: { type: 'string', multiple: true, default: [] },
+    without: { type: 'string', multiple: true, default: [] },
+    engine: { type: 'string', default: 'compiled' },
+    digest: { type: 'boolean', default: false },
+    mutations: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+function whole(text: string): number {
+  const number = Number(text);
+  if (!Number.isInteger(number) || number < 0) throw new RangeError(`Expected a whole number, got "${text}"`);
+  return number;
+}
+
+function lockTypes(): LockType[] {
+  const asked = values.type ?? [...LOCK_TYPES];
+  for (const type of asked) {
+    if (!LOCK_TYPES.includes(type as LockType))
+      throw new RangeError(`Unknown type "${type}": one of ${LOCK_TYPES.join(', ')}`);
+  }
+  return asked as LockType[];
+}
+
+async function explain(simulator: Simulator, seed: number, lockType: LockType): Promise<void> {
+  const plan = values.shrink ? await shrink(simulator, planOf(seed, lockType)) : planOf(seed, lockType);
+  const { history, violations } = await simulator.run(plan, true);
+  if (values.history) console.log(history.join('\n'));
+  for (const { kind, time, text } of violations) console.log(`${kind} at ${time.toFixed(1)} ms: ${text}`);
+}
+
+async function runSeeds(simulator: Simulator, lockType: LockType): Promise<Summary> {
+  const summary = new Summary(lockType);
+  const from = values.seed === undefined ? whole(values.from) : whole(values.seed);
+  const count = values.seed === undefined ? whole(values.seeds ?? '1000') : 1;
+  for (let seed = from; seed < from + count; seed++) {
+    const outcome = await simulator.runSeed(seed, lockType);
+    summary.add(seed, outcome);
+    if (outcome.violations.length > 0 && !values['keep-going']) break;
+  }
+  return summary;
+}
+
+async function printDigests(simulator: Simulator): Promise<void> {
+  for (const lockType of lockTypes()) {
+    const hash = createHash('sha1');
+    const from = whole(values.from);
+    for (let seed = from; seed < from + whole(values.seeds ?? '1000'); seed++) {
+      hash.update((await simulator.runSeed(seed, lockType, true)).history.join('\n'));
+    }
+    console.log(lockType, hash.digest('hex'));
+  }
+}
+
+async function main(): Promise<number> {
+  if (values.help) {
+    console.log(USAGE);
+    return 0;
+  }
+  // Most errors of a simulation are expected ones: their stacks would cost more than all the rest.
+  if (values.seed === undefined) Error.stackTraceLimit = 0;
+  const bundle = bundleLibrary();
+  if (values.mutations) return runMutations(bundle, whole(values.seeds ?? '10000'), values.type);
+  const engine = values.engine === 'wasm' ? { engine: await createWasmEngine() } : {};
+  const simulator = new Simulator(values.without.reduce(mutate, bundle), { ignored: values.ignore, ...engine });
+  if (values.digest) {
+    await printDigests(simulator);
+    simulator.close();
+    return 0;
+  }
+  const rows: ReturnType<Summary['end']>[] = [];
+  let failed = 0;
+  for (const lockType of lockTypes()) {
+    const summary = await runSeeds(simulator, lockType);
+    rows.push(summary.end());
+    failed += summary.failures.length;
+    const first = new Map(
+      summary.failures
+        .flatMap(({ seed, outcome }) => outcome.violations.map((one) => [one.kind, { seed, ...one }] as const))
+        .reverse(),
+    );
+    for (const { kind, seed, text } of first.values()) {
+      console.log(`${lockType}: ${kind}, first with --seed ${seed} --type ${lockType}: ${text}`);
+    }
+    const failure = summary.failures[0];
+    if (values.seed !== undefined) await explain(simulator, whole(values.seed), lockType);
+    else if (failure !== undefined && (values.history || values.shrink))
+      await explain(simulator, failure.seed, lockType);
+  }
+  console.log(summaryTable(rows));
+  simulator.close();
+  return failed > 0 ? 1 : 0;
+}
+
+void main().then(
+  (code) => {
+    process.exitCode = code;
+  },
+  (error: unknown) => {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 2;
+  },
+);
