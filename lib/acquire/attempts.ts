@@ -39,7 +39,10 @@ export class Attempts {
     let backoff: Backoff | undefined;
     for (;;) {
       const standBack = wait.isSingleAttempt ? undefined : protocol.standBack(wait);
-      if (standBack !== undefined) await standBack;
+      if (standBack !== undefined) {
+        await standBack;
+        timeout = Math.min(timeout, Math.max(wait.remaining, FIRST_ATTEMPT_AT_LEAST));
+      }
       const attempt = this.#send(protocol, acquisition, wait, timeout);
       let outcome: Grant | Refusal | undefined;
       try {
@@ -131,12 +134,17 @@ export class Attempts {
     const left = wait.isSingleAttempt
       ? Number.POSITIVE_INFINITY
       : FIRST_ATTEMPT_AT_LEAST - (clock.now() - wait.startedAt);
+    let hasFailed = false;
     if (attempt !== undefined && left > 0) {
-      const settled = attempt.catch(() => undefined);
-      await wait.suspend<unknown>(left, (resume) => void settled.then(resume));
+      const answered = attempt.then(
+        () => true,
+        () => false,
+      );
+      hasFailed = (await wait.suspend<boolean>(left, (resume) => void answered.then(resume))) === false;
     }
     wait.throwIfInterrupted();
-    if (protocol.availability.isSilentSince(wait.startedAt)) throw this.#unanswered(protocol, wait);
+    const isSilent = protocol.availability.silence(wait.startedAt, clock.now()) >= SILENT;
+    if (hasFailed || isSilent) throw this.#unanswered(protocol, wait);
   }
 
   /** Names the last answer of the server or error of the socket: it says more than the silence. */

@@ -40,9 +40,4 @@ export class Availability {
   silence(startedAt: number, now: number): number {
     return this.#unansweredSince === undefined ? 0 : Math.max(0, now - Math.max(this.#unansweredSince, startedAt));
   }
-
-  /** Nothing was answered since the caller came at `startedAt`, or before. */
-  isSilentSince(startedAt: number): boolean {
-    return this.#unansweredSince !== undefined && this.#unansweredSince <= startedAt;
-  }
 }

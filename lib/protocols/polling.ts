@@ -26,7 +26,8 @@ export interface Waiting {
  */
 export function pollingInterval(interval: number, { remaining, roundTrip }: Refusal, left: number): number {
   const pause = Math.max(1, Math.min(interval, remaining));
-  const lastTry = left - (2 * roundTrip + 1);
+  // One slow reply must not put the last attempt off by more than an interval.
+  const lastTry = left - (2 * Math.min(roundTrip, interval) + 1);
   return lastTry < 1 ? left : Math.min(pause, lastTry);
 }
 
