@@ -61,6 +61,11 @@ export class LockFixture {
     return this.#opened.clients;
   }
 
+  /** See ClientKind. */
+  get mayReorder(): boolean {
+    return this.#kind.mayReorder ?? false;
+  }
+
   get admin(): Admin {
     return this.#opened.admin;
   }

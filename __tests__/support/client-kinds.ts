@@ -26,6 +26,8 @@ export interface ContractClients {
 export interface ClientKind {
   readonly name: string;
   readonly server: 'real' | 'embedded';
+  /** It has several connections: commands that are sent one after the other may reach Redis in another order. */
+  readonly mayReorder?: boolean;
   open(): Promise<ContractClients>;
 }
 
@@ -55,6 +57,7 @@ export const embeddedClient: ClientKind = {
 export const redis6Pool: ClientKind = {
   name: 'a redis 6 pool',
   server: 'real',
+  mayReorder: true,
   open: () => clientsOf(() => opened(createPool(realRedis, { minimum: 2, maximum: 8 })), createRealClient()),
 };
 
