@@ -1,5 +1,5 @@
 import { clock } from '../internal/clock';
-import { type LeaseKeeper, type LeaseServices, RedisLease } from '../lease/redis-lease';
+import { type LeaseServices, RedisLease } from '../lease/redis-lease';
 import type { HandOverResult } from '../lease/release';
 import type { HandOver, LockProtocol } from '../protocols/protocol';
 import { isServerAnswer } from '../redis/failure';
@@ -28,7 +28,7 @@ export interface ContentionServices extends LeaseServices {
  * The callers of this process that contend for one lock. A caller first takes the local turn, so that only one of them
  * contends in Redis. The holder hands the lock over to the next local caller, where there is one.
  */
-export abstract class LocalContention implements LeaseKeeper {
+export abstract class LocalContention {
   readonly key: string;
   /** @internal */
   readonly names: LockNames;
