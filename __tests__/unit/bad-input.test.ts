@@ -61,9 +61,7 @@ describe('the constructor', () => {
     it.each(badDurations)('may not be %p', (value, kind, quoted) =>
       expectRefusal({ [name]: value }, name, kind, quoted),
     );
-    it.each([name === 'expireAfter' ? 5 : 0.5, 2 ** 31 - 1])('may be %p', (value) =>
-      expectAcceptance({ [name]: value }),
-    );
+    it.each([name === 'expireAfter' ? 5 : 0.5, 2 ** 31 - 1])('may be %p', (ms) => expectAcceptance({ [name]: ms }));
   });
 
   describe('cacheCapacity', () => {
