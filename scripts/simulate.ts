@@ -21,7 +21,8 @@ const USAGE = `npm run simulate -- [options]
   --without NAME  run the library with a fix taken out; may be repeated
   --engine NAME   what runs the Lua: compiled (default), or wasm: Redis' own Lua, some twenty times slower
   --digest        print a digest of all that happened, and nothing else
-  --mutations     take out each fix in turn, and search for a seed that fails (at most --seeds, default 10000)`;
+  --mutations     take out each fix in turn, or those of --without, and search for a seed that fails (at most --seeds,
+                  default 10000)`;
 
 const { values } = parseArgs({
   options: {
@@ -94,7 +95,9 @@ async function main(): Promise<number> {
   // Most errors of a simulation are expected ones: their stacks would cost more than all the rest.
   if (values.seed === undefined) Error.stackTraceLimit = 0;
   const bundle = bundleLibrary();
-  if (values.mutations) return runMutations(bundle, whole(values.seeds ?? '10000'), values.type);
+  if (values.mutations) {
+    return runMutations(bundle, whole(values.seeds ?? '10000'), { types: values.type, names: values.without });
+  }
   const engine = values.engine === 'wasm' ? { engine: await createWasmEngine() } : {};
   const simulator = new Simulator(values.without.reduce(mutate, bundle), { ignored: values.ignore, ...engine });
   if (values.digest) {

@@ -55,7 +55,7 @@ function applyToProcess(
   switch (fault.kind) {
     case 'cut':
       disturb(world, [host], RECOVERY);
-      for (const client of targets(host, fault.target)) client.cut(fault.mode);
+      for (const client of targets(host, fault.target)) client.connection?.cut(fault.mode);
       return;
     case 'slow':
       disturb(world, [host], fault.duration + fault.extra + RECOVERY);

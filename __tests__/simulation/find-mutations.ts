@@ -14,11 +14,12 @@ interface Found {
 export async function runMutations(
   bundle: string,
   seeds: number,
-  types: readonly string[] | undefined,
+  { types, names }: { readonly types: readonly string[] | undefined; readonly names: readonly string[] },
 ): Promise<number> {
   const table = new Table({ head: ['mutation', 'finding', 'found', 'violated'], style: { head: [], border: [] } });
   let missed = 0;
   for (const mutation of MUTATIONS) {
+    if (names.length > 0 && !names.includes(mutation.name)) continue;
     const asked = mutation.types.filter((type) => types === undefined || types.includes(type));
     if (asked.length === 0) continue;
     let found: Found | undefined;

@@ -1,4 +1,4 @@
-import type { ClientDirectory } from './client/simulated-client';
+import type { ClientDirectory } from './client/client-directory';
 import { SimulatedClient } from './client/simulated-client';
 import { SimulatedPool } from './client/simulated-pool';
 import type { ProcessPlan } from './plan';

@@ -1,15 +1,14 @@
 import type { RedisLockRegistryOptions } from '../../lib';
-import type { ClientTraits } from './client/simulated-client';
+import { LOCK_TYPES as PROCESS_TYPES, type LockType as ProcessType } from '../../lib/protocols/lock-types';
+import type { ClientTraits } from './client/client-directory';
 import { type Fault, type FaultScale, planFault, planFaults } from './plan-faults';
 import type { ClockTraits } from './process/simulated-process';
 import { Random } from './random';
 
-type ProcessType = NonNullable<RedisLockRegistryOptions['lockType']>;
-
 /** `mixed`: the processes take the types of Spring's format in turn, on the same names. They exclude each other. */
 export type LockType = ProcessType | 'mixed';
 
-export const LOCK_TYPES: readonly LockType[] = ['spin', 'pub-sub', 'fair', 'redisson', 'redisson-fair', 'mixed'];
+export const LOCK_TYPES: readonly LockType[] = [...PROCESS_TYPES, 'mixed'];
 
 const MIXED: readonly ProcessType[] = ['fair', 'pub-sub', 'spin'];
 

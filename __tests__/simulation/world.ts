@@ -1,6 +1,7 @@
 import type { RedisLockRegistry } from '../../lib';
+import type { ClientDirectory } from './client/client-directory';
 import type { Network } from './client/connection';
-import type { ClientDirectory, SimulatedClient } from './client/simulated-client';
+import type { SimulatedClient } from './client/simulated-client';
 import type { SimulatedPool } from './client/simulated-pool';
 import type { History } from './history';
 import type { Plan, ProcessPlan } from './plan';

@@ -19,6 +19,9 @@ export interface PendingCall {
 /** ms in which a free lock is taken where somebody waits and nothing is disturbed. */
 const TAKEN_WITHIN = 1_500;
 
+/** ms since the last answer after which nobody may say that another holds the lock: every waiter asks once a second. */
+const REFUSED_WITHIN = 2_000;
+
 /** ms that a grant to a process which cannot take it may keep the lock, for each such process. */
 const CLAIM_WINDOW = 1_100;
 
@@ -60,11 +63,15 @@ export class CallChecks {
     if (!isRefused) return;
     this.#checkRefusal(call);
     const { host, key, startedAt, caller } = call;
-    if (host.lastReply >= startedAt || this.#leases.lastHeld(host, key) >= startedAt) return;
+    const { timeline, violations } = this.#world;
+    const lastWord = Math.max(host.lastReply, this.#leases.lastHeld(host, key));
+    const isBehind = this.#isBehind(call);
+    const silentFor = Math.round(timeline.now - Math.max(lastWord, host.lastPaused, startedAt));
+    const text = `${caller} was told that "${key}" is held, but Redis has answered nothing`;
+    if (silentFor > REFUSED_WITHIN) violations.report('silence', key, `${text} for ${silentFor} ms`);
     // A local caller in front was refused a moment ago, as the process counts time.
-    if ((call.waitTime < TAKEN_WITHIN || host.lastPaused >= startedAt) && this.#isBehind(call)) return;
-    const text = `${caller} was told that "${key}" is held, but Redis has answered nothing since its call`;
-    this.#world.violations.report('silence', key, text);
+    if (lastWord >= startedAt || (isBehind && (call.waitTime < TAKEN_WITHIN || host.lastPaused >= startedAt))) return;
+    violations.report('silence', key, `${text} since its call`);
   }
 
   #checkRefusal({ host, key, startedAt, caller, isSecond }: PendingCall): void {

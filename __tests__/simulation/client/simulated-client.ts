@@ -1,43 +1,10 @@
-import {
-  ClientClosedError,
-  ClientOfflineError,
-  DisconnectsClientError,
-  SimpleError,
-  SocketClosedUnexpectedlyError,
-} from 'redis';
-import type { SimulatedProcess } from '../process/simulated-process';
-import { isError, type Reply } from '../server/reply';
-import { Connection, type CutMode, type Delays, type Network } from './connection';
+import { ClientClosedError, ClientOfflineError, DisconnectsClientError, SocketClosedUnexpectedlyError } from 'redis';
+import type { Reply } from '../server/reply';
+import { ChannelListeners, type Listener } from './channel-listeners';
+import type { ClientDirectory, ClientTraits } from './client-directory';
+import { type Command, type ScriptOptions, scriptArguments, toClient } from './command';
+import { Connection } from './connection';
 import { Emitter } from './emitter';
-
-export interface ClientTraits {
-  readonly delays: Delays;
-  readonly disableOfflineQueue: boolean;
-  /** ms between two tries to connect. */
-  readonly reconnectAfter: number;
-}
-
-interface Command {
-  readonly words: readonly string[];
-  readonly resolve: (reply: unknown) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-interface ScriptOptions {
-  keys?: string[];
-  arguments?: string[];
-}
-
-type Listener = (message: string, channel: string) => unknown;
-
-/** Where a simulation finds the connections of a process, to cut them. */
-export interface ClientDirectory {
-  readonly network: Network;
-  readonly process: SimulatedProcess;
-  readonly clients: Set<SimulatedClient>;
-  /** A reply to a command of the library was read. */
-  replied(): void;
-}
 
 /**
  * node-redis' plain client, by what the library needs of it: a queue of commands that are written in the next
@@ -51,7 +18,7 @@ export class SimulatedClient extends Emitter {
   readonly isSubscriber: boolean;
   readonly #directory: ClientDirectory;
   readonly #traits: ClientTraits;
-  readonly #listeners = new Map<string, Listener[]>();
+  readonly #listeners = new ChannelListeners();
   #toWrite: Command[] = [];
   #waiting: Command[] = [];
   #isWriting = false;
@@ -136,25 +103,17 @@ export class SimulatedClient extends Emitter {
     });
   }
 
-  cut(mode: CutMode): void {
-    this.connection?.cut(mode);
-  }
-
   async #subscribe(command: string, channel: string, listener: Listener): Promise<unknown> {
-    const listeners = this.#listeners.get(channel);
-    if (listeners !== undefined) {
-      listeners.push(listener);
-      return 1;
-    }
+    if (this.#listeners.join(channel, listener)) return 1;
     const reply = await this.send([command, channel]);
-    this.#listeners.set(channel, [listener]);
+    this.#listeners.open(channel, listener);
     return reply;
   }
 
   async #unsubscribe(command: string, channel: string): Promise<unknown> {
     // As in node-redis: a channel whose UNSUBSCRIBE was not answered is subscribed again after a reconnect.
     const reply = await this.send([command, channel]);
-    this.#listeners.delete(channel);
+    this.#listeners.close(channel);
     return reply;
   }
 
@@ -202,7 +161,7 @@ export class SimulatedClient extends Emitter {
     this.connection = connection;
     this.emit('connect');
     // The handshake, and the channels again, before anything else.
-    const channels = [...this.#listeners.keys()];
+    const { channels } = this.#listeners;
     const greeting: readonly string[] = channels.length > 0 ? ['SUBSCRIBE', ...channels] : ['CLIENT', 'SETINFO'];
     this.#waiting.push({ words: greeting, resolve: () => this.#ready(connection), reject: () => undefined });
     connection.send(greeting);
@@ -228,7 +187,7 @@ export class SimulatedClient extends Emitter {
 
   #heard(connection: Connection, channel: string, message: string): void {
     if (this.connection !== connection) return;
-    for (const listener of [...(this.#listeners.get(channel) ?? [])]) listener(message, channel);
+    this.#listeners.hear(channel, message);
   }
 
   #closed(connection: Connection): void {
@@ -256,15 +215,4 @@ export class SimulatedClient extends Emitter {
   #rejectAll(commands: readonly Command[], error: Error): void {
     for (const { reject } of commands) reject(error);
   }
-}
-
-function scriptArguments({ keys = [], arguments: args = [] }: ScriptOptions): string[] {
-  return [String(keys.length), ...keys, ...args];
-}
-
-/** As node-redis gives a reply to its caller; an error inside of an array is an element of it. */
-function toClient(reply: Reply): unknown {
-  if (isError(reply)) return new SimpleError(reply.err);
-  if (Array.isArray(reply)) return reply.map(toClient);
-  return typeof reply === 'object' && reply !== null ? (reply as { ok: string }).ok : reply;
 }

@@ -1,11 +1,7 @@
 import { ClientClosedError } from 'redis';
 import type { Random } from '../random';
+import type { ScriptOptions } from './command';
 import type { SimulatedClient } from './simulated-client';
-
-interface ScriptOptions {
-  keys?: string[];
-  arguments?: string[];
-}
 
 /** node-redis' pool, by what the library needs of it: each command goes over a connection that is idle. */
 export class SimulatedPool {
