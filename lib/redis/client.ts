@@ -45,7 +45,7 @@ export function describeValue(value: unknown): string {
   if (value === null || typeof value !== 'object') return value === null ? 'null' : typeof value;
   const ioredis = value as { evalsha?: unknown; defineCommand?: unknown };
   if (typeof ioredis.evalsha === 'function' && typeof ioredis.defineCommand === 'function') {
-    return 'an ioredis client; wrap it in an adapter, as README shows under "Other clients"';
+    return 'an ioredis client; wrap it in an adapter: docs/in-an-application.md, "Other Redis clients"';
   }
   const kind = value.constructor?.name ?? 'Object';
   return kind === 'Object' ? `an options object; ${make}` : `an instance of ${kind}`;
