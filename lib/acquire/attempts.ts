@@ -66,8 +66,8 @@ export class Attempts {
       } else {
         backoff ??= new Backoff();
         if (wait.remaining > 0) await wait.sleep(backoff.next());
-        // A last attempt that had next to no time to be answered is no silence: Redis said "held" a moment ago.
-        if (wait.remaining === 0 && wasRefused && timeout < FIRST_ATTEMPT_AT_LEAST) return NOT_GRANTED;
+        // After a refusal, a last attempt that had little time to be answered is no silence.
+        if (wait.remaining === 0 && wasRefused) return this.#timedOut(protocol, wait);
         if (wait.remaining === 0) throw this.unanswered(protocol, wait);
       }
       timeout = wait.remaining;
@@ -117,7 +117,7 @@ export class Attempts {
     protocol.availability.failed(error);
   }
 
-  /** For a wait that ended in Redis' queue or between two attempts: throws where Redis had fallen silent meanwhile. */
+  /** For a wait that ended after Redis had said that the lock is held: throws where Redis has fallen silent since. */
   #timedOut(protocol: LockProtocol, wait: Wait): NotGranted {
     const { availability } = protocol;
     const isSilent = availability.silence(wait.startedAt, clock.now()) >= SILENT;
