@@ -100,8 +100,9 @@ export interface DistributedLock {
    */
   run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T>;
   /**
-   * Gives back what was taken with `lock` or `tryLock`, where there is exactly one candidate.
-   * @throws NotLockOwnerError otherwise; then nothing changes.
+   * Ends the oldest lease of this lock that was taken with `lock` or `tryLock` and not unlocked: in the caller's scope,
+   * or outside all scopes.
+   * @throws NotLockOwnerError when there is none; then nothing changes.
    * @throws LockLostError when that lease had been lost.
    * @throws LockReleaseError when Redis did not confirm the release.
    */

@@ -9,8 +9,17 @@ export type LockErrorCode =
   | 'ERR_NOT_LOCK_OWNER'
   | 'ERR_REGISTRY_CLOSED';
 
-/** The base of all errors of this library: a stable `code`, and the `key` as the application knows it. */
+/**
+ * The base of all errors of this library: a stable `code`, and the `key` as the application knows it.
+ *
+ * Each class sets `name`, which logs show, as a literal on its prototype: a minifier changes the names of classes.
+ * A subclass of the application's inherits it, unless it sets its own.
+ */
 export abstract class LockError extends Error {
+  static {
+    LockError.prototype.name = 'LockError';
+  }
+
   abstract readonly code: LockErrorCode;
   /** What the application locks; `undefined` where the error is not about one key. */
   readonly key: string | undefined;
@@ -18,18 +27,24 @@ export abstract class LockError extends Error {
   constructor(message: string, key: string | undefined, options?: ErrorOptions) {
     super(message, options);
     this.key = key;
-    // Also right in a subclass, and after the application's bundle was minified: the name is what logs show.
-    this.name = new.target.name;
   }
 }
 
 /** The lock could not be acquired because of a failure: Redis failed or was silent (`cause`), or the cache is full of locks in use. */
 export class CannotAcquireLockError extends LockError {
+  static {
+    CannotAcquireLockError.prototype.name = 'CannotAcquireLockError';
+  }
+
   readonly code = 'ERR_CANNOT_ACQUIRE_LOCK';
 }
 
 /** `waitTime` is over, and another holder still has the lock. Contention, not a failure. */
 export class LockTimeoutError extends LockError {
+  static {
+    LockTimeoutError.prototype.name = 'LockTimeoutError';
+  }
+
   readonly code = 'ERR_LOCK_TIMEOUT';
   /** ms */
   readonly waitTime: number;
@@ -49,6 +64,10 @@ const EXPLANATIONS: Record<LockLostReason, string> = {
 
 /** The lease ended before `unlock()`: what it protected may already be in use by another holder. */
 export class LockLostError extends LockError {
+  static {
+    LockLostError.prototype.name = 'LockLostError';
+  }
+
   readonly code = 'ERR_LOCK_LOST';
   readonly reason: LockLostReason;
   /** From `run`: what the task had returned. The work is done, but it was not protected to its end. */
@@ -63,11 +82,19 @@ export class LockLostError extends LockError {
 
 /** Redis did not confirm the release. It is repeated in the background; the key ends with its ttl at the latest. */
 export class LockReleaseError extends LockError {
+  static {
+    LockReleaseError.prototype.name = 'LockReleaseError';
+  }
+
   readonly code = 'ERR_LOCK_RELEASE';
 }
 
 /** The caller does not hold this lock (any more). Nothing was changed. */
 export class NotLockOwnerError extends LockError {
+  static {
+    NotLockOwnerError.prototype.name = 'NotLockOwnerError';
+  }
+
   readonly code = 'ERR_NOT_LOCK_OWNER';
 }
 
@@ -78,5 +105,9 @@ export function leaseUnlocked(key: string): NotLockOwnerError {
 
 /** `close()` was called on the registry. */
 export class RegistryClosedError extends LockError {
+  static {
+    RegistryClosedError.prototype.name = 'RegistryClosedError';
+  }
+
   readonly code = 'ERR_REGISTRY_CLOSED';
 }

@@ -39,7 +39,7 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
   readonly #services: LockServices;
   readonly #protocols: Protocols;
   readonly #cache: LockCache;
-  /** Callers between their call and their lease. */
+  /** Calls that are still acquiring. */
   readonly #waits = new LinkedList<Wait>();
   #whenNoWaits: (() => void) | undefined;
   readonly #clientId = randomUUID();

@@ -31,6 +31,25 @@ describe.each([
   });
 });
 
+it('keeps its name when a minifier has renamed the class', () => {
+  const original = LockTimeoutError.name;
+  Object.defineProperty(LockTimeoutError, 'name', { value: 'a', configurable: true });
+  try {
+    expect(new LockTimeoutError('42', 100).name).toBe('LockTimeoutError');
+  } finally {
+    Object.defineProperty(LockTimeoutError, 'name', { value: original, configurable: true });
+  }
+});
+
+it('passes its name on to a subclass, which may set its own', () => {
+  const Renamed = class extends LockTimeoutError {};
+  const Own = class extends LockTimeoutError {
+    override readonly name = 'OrderTimeoutError';
+  };
+  expect(new Renamed('42', 100).name).toBe('LockTimeoutError');
+  expect(new Own('42', 100).name).toBe('OrderTimeoutError');
+});
+
 it('keeps the cause', () => {
   expect(new CannotAcquireLockError('text', '42', { cause }).cause).toBe(cause);
   expect(new LockReleaseError('text', '42', { cause }).cause).toBe(cause);

@@ -35,7 +35,7 @@ export abstract class LocalContention {
   readonly #services: ContentionServices;
   readonly #queue = new LocalQueue();
   #protocol: LockProtocol | undefined;
-  /** Callers between their call and their lease. */
+  /** Calls that are still acquiring. */
   #callers = 0;
   /** The lease that is held, and the local turn that goes with it. */
   #held: { readonly lease: RedisLease; readonly turn: Turn } | undefined;
@@ -62,7 +62,7 @@ export abstract class LocalContention {
     return this.#callers > 0 || this.#held !== undefined;
   }
 
-  /** @internal The lock was evicted: its protocol, which lives on while it is active. */
+  /** @internal Takes the protocol from an evicted lock; it is kept while active. */
   detachProtocol(): LockProtocol | undefined {
     const protocol = this.#protocol;
     this.#protocol = undefined;
@@ -176,7 +176,7 @@ export abstract class LocalContention {
     } catch (error) {
       // It was not executed, and there is still a key to release.
       if (isServerAnswer(error)) return 'not tried';
-      // Then the orphans of both owners are removed, and the next caller contends.
+      // The new owner's orphan is followed up; the caller repeats the release.
       to.doubt(handOver);
       orphans.follow(to, protocol);
       return 'unknown';

@@ -12,9 +12,9 @@ interface Waiter extends Linked<Waiter> {
 /**
  * The local callers of one lock, served strictly in the order in which they came.
  *
- * async-mutex's Semaphore is the mutex between waiters (its Mutex costs ten times as much). It cannot cancel one waiter.
- * So a waiter never enters its queue: waiters are in a list here, which each can leave at once, and the semaphore is
- * asked for once, for the waiter that is first when it is granted. While there are no waiters there is no semaphore.
+ * async-mutex's Semaphore is the mutex between waiters (its Mutex costs ten times as much). A Semaphore cannot cancel a
+ * single waiter, so waiters are kept in a list here, and one request to the semaphore stands for all of them. It is
+ * granted to the first waiter of the list. While there are no waiters there is no semaphore.
  */
 export class LocalQueue {
   /** Made for the first waiter. */

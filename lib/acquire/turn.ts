@@ -15,7 +15,7 @@ export interface Turn {
   release(): void;
 }
 
-/** For callers that need no local turn: each queues in Redis for itself, or its scope has ended. */
+/** For `fair` callers, which queue in Redis, and for waiters whose scope has ended. */
 export class NoTurn implements Turn {
   handedOver: undefined;
   release(): void {}

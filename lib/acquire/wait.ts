@@ -34,7 +34,7 @@ export class Wait implements Linked<Wait> {
     return Math.max(0, this.#endsAt - clock.now());
   }
 
-  /** Rejects what the caller waits for now, and what it would wait for next. */
+  /** Rejects what the caller is suspended in now, and what it would be suspended in next. See `unlessAborted`. */
   interrupt(reason: unknown): void {
     this.#interruption ??= { reason };
     this.#interruptStep?.(reason);
@@ -89,7 +89,10 @@ export class Wait implements Linked<Wait> {
     await this.suspend(Math.min(ms, this.remaining), () => undefined);
   }
 
-  /** Settles as `promise` does, or rejects as soon as the caller's signal aborts. The promise itself is left alone. */
+  /**
+   * Settles as `promise` does. With a signal it rejects as soon as the wait is interrupted. Without one an attempt in
+   * flight is not interrupted. The promise itself is left alone.
+   */
   unlessAborted<T>(promise: Promise<T>): Promise<T> {
     // Without a signal only `close` could interrupt, and the promise of a command settles soon by itself.
     if (this.signal === undefined) return promise;

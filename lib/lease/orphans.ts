@@ -13,8 +13,9 @@ const GRACE = 50;
 const LONGEST_PAUSE = 2_500;
 
 /**
- * Removes orphans: keys and queue positions in Redis that nobody tracks. They come from an acquisition that was given up
- * while its attempt was in flight, whose reply was lost, or that waits in the client's queue for a reconnect.
+ * Removes orphans: keys and queue positions in Redis that nobody tracks. An attempt leaves one when its caller gives up
+ * while the attempt is in flight or in the client's queue until a reconnect, or when its reply is lost. So does a lease
+ * that is lost, or whose release is not confirmed.
  */
 export class Orphans {
   readonly #redis: Redis;
@@ -43,7 +44,7 @@ export class Orphans {
 
   /** Calls `cleaned` when all attempts were answered, or their connection is gone, and one removal came after them. */
   async #follow(acquisition: Acquisition, protocol: LockProtocol, cleaned: () => void): Promise<void> {
-    // What was executed by now ends by itself by then.
+    // Keys written before now have expired by then.
     const endsAt = clock.now() + protocol.orphanLife(acquisition);
     const backoff = new Backoff(GRACE, LONGEST_PAUSE);
     await Promise.race([acquisition.settled, backgroundPause(GRACE)]);

@@ -73,7 +73,7 @@ export class RedisLease extends TimedLease implements HeldLease {
   #unlockNow(): Promise<void> {
     if (this.wasLost) {
       this.#unlocking = Promise.reject(this.lossError());
-      // Where Redis has not said that it is not ours, its key may still be there for a moment.
+      // The key may still be there.
       this.#services.orphans.follow(this.acquisition, this.protocol);
     } else {
       // First of all: a lease that is given back must not be renewed. The answer of a renewal in flight no longer counts.

@@ -7,7 +7,8 @@ import type { Redis } from '../redis/redis';
 /** How a release ended. */
 export type ReleaseResult =
   | {
-      readonly outcome: Released /** An earlier try may have done it: the outcome is that of a repetition. */;
+      readonly outcome: Released;
+      /** An earlier try may have done it: the outcome is that of a repetition. */
       readonly isRepeated: boolean;
     }
   | { readonly outcome: 'failed'; readonly cause: unknown; readonly reason: string };

@@ -16,9 +16,9 @@ const MOST_LOST = 16;
 
 /**
  * The leases of one lock that were taken with `lock` or `tryLock` in one place (a scope, or outside all scopes), in the
- * order in which `lock.unlock()` ends them. It cannot know its caller. At most one of the leases is held. Those before it
- * were lost, and each of their holders has an `unlock()` to come, which reports the loss: so the `finally` of an earlier
- * holder never releases the lease of a later one.
+ * order in which `lock.unlock()` ends them. `lock.unlock()` does not know which caller calls it. At most one of the
+ * leases is held. Those before it were lost, and each of their holders has an `unlock()` to come, which reports the loss:
+ * so the `finally` of an earlier holder never releases the lease of a later one.
  */
 export class UnlockOrder {
   #leases: HeldLease[] = [];

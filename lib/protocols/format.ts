@@ -57,7 +57,7 @@ export function lifeIn(script: Script, reply: unknown, value: unknown): number {
   return life === -1 ? Number.POSITIVE_INFINITY : Math.max(0, life);
 }
 
-/** Reads what a script found that gives back or renews: 1 or more its key, 0 no key, -1 the key of another owner. */
+/** Reads the result of a release or renewal: 1 or 2 its key, 0 no key, -1 the key of another owner. */
 export function foundIn(script: Script, reply: unknown, value: unknown): Released {
   const found = numberIn(script, reply, value);
   if (!Number.isInteger(found) || found < -1 || found > 2) throw new UnexpectedReplyError(script.name, reply);

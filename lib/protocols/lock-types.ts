@@ -145,7 +145,10 @@ const SPRING: LockTypeTraits = { expireAfter: 60_000, needsRegistryKey: true };
 /** Redisson's lockWatchdogTimeout. */
 const REDISSON: LockTypeTraits = { expireAfter: 30_000, needsRegistryKey: false };
 
-/** The lock types. A new one is a line here, and at most one new file: its format, its waiting, or its sharing. */
+/**
+ * The lock types. A new one is a line here, and the part that is missing: a way of waiting or sharing is one file, a
+ * format is two (the format and its scripts), a type with a queue of its own is a folder.
+ */
 const lockTypes = {
   spin: { ...SPRING, protocols: (parts: Parts) => polled(parts, new SpringFormat(parts.redis, parts.settings), 400) },
   'pub-sub': {

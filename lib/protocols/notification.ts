@@ -62,7 +62,7 @@ export class Notification implements Waiting {
     }
     subscription.join();
     try {
-      // Refused before it was open: what happened since was not heard of, so the next attempt follows as soon as it is.
+      // Messages sent before the subscription opened are lost, so attempt again once it is open.
       const wasHearing = refusal.heard !== undefined;
       if (wasHearing ? this.hints === refusal.heard : !subscription.isOpen) {
         const longest = wasHearing ? idle * LONGEST_SLEEP : idle;

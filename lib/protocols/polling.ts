@@ -1,7 +1,7 @@
 import type { Wait } from '../acquire/wait';
 import { NOT_GRANTED, type NotGranted, type Refusal } from './protocol';
 
-/** How a waiter learns that a lock may be free. One object for each lock. */
+/** How a waiter learns that a lock may be free. One object for each lock, or one for all if it keeps no state. */
 export interface Waiting {
   /** After a refusal: resolves when it is time for another attempt, or the wait is over. */
   wait(refusal: Refusal, wait: Wait): Promise<NotGranted>;

@@ -76,7 +76,7 @@ export interface LockProtocol {
   handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver>;
   /** A lease of this process was lost: the lock may be free. */
   leaseLost?(): void;
-  /** ms for which something of a given-up acquisition may stay in Redis if no command removes it. */
+  /** ms after which a key of a given-up acquisition has expired if no command removed it; also the first position in a queue. */
   orphanLife(acquisition: Acquisition): number;
 }
 

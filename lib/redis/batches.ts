@@ -122,7 +122,7 @@ export class Batches {
     }
   }
 
-  /** Learns from what was found together. Returns the calls whose key was not found behind another one. */
+  /** Records which keys one command found. Returns calls, other than the first, whose key was not found. */
   #examine(calls: readonly Call[], script: LockScript, replies: readonly unknown[]): Call[] {
     const missing = calls.filter((_, i) => i > 0 && !isErrorLike(replies[i]) && !script.found?.(replies[i]));
     const first = replies[0];
@@ -132,7 +132,7 @@ export class Batches {
     return missing;
   }
 
-  /** Asks again, alone, for a key that was not found behind another one. */
+  /** Asks again, alone, for a key that one command did not find and that was not its first one. */
   #askAlone(call: Call, script: LockScript): void {
     this.#missing++;
     const receiver: Receiver = {

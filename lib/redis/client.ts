@@ -3,7 +3,7 @@ export interface EvalOptions {
   arguments?: string[];
 }
 
-/** The two commands that the library sends. */
+/** The two commands that the library runs its scripts with. SUBSCRIBE goes over the pub/sub connection. */
 export interface RedisCommands {
   eval(script: string, options?: EvalOptions): Promise<unknown>;
   evalSha(sha1: string, options?: EvalOptions): Promise<unknown>;

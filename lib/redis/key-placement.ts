@@ -8,7 +8,7 @@ const PROOF = 20;
  * server. A cluster says so (CROSSSLOT). A proxy that shards keys may look at the first key only, and say nothing.
  *
  * So commands that give back what was taken alone go together first. As long as each finds its key, they were on one
- * server. A key that is missing behind another one and found alone shows that they are not.
+ * server. A key that such a command does not find, and that is found alone, shows that they are not.
  */
 export class KeyPlacement {
   #state: 'assumed together' | 'proven together' | 'by slot' | 'apart' = 'assumed together';
@@ -30,7 +30,7 @@ export class KeyPlacement {
     this.#state = 'by slot';
   }
 
-  /** A key that was missing behind another one was found alone. */
+  /** A key that a command about several keys did not find was found alone. */
   foundApart(): void {
     this.#state = 'apart';
   }

@@ -30,7 +30,8 @@ export class LockNames {
 
   /**
    * A key that belongs to the lock and shares its hash slot: `{name}:fence`, or `{tag}:fence:name` where the name has a
-   * hash tag. It begins with a brace, and the locks of a registry begin with its registryKey: so no lock can have it.
+   * hash tag. A registryKey may begin with a brace, or be empty, so a lock could have a name of this form: the
+   * constructor refuses it.
    * Throws `RangeError` for braces that make no hash tag: then no second key shares the slot.
    */
   companion(suffix: Companion): string {

@@ -49,8 +49,8 @@ export class Redis {
   }
 
   /**
-   * The connection that commands go over now; `undefined` for a client that has several, or does not say. Two commands
-   * with the same epoch before the first and after the last reached the server in the order in which they were sent.
+   * The connection that commands go over now; `undefined` for a client that has several, or does not say. If the epoch
+   * is the same before the first and after the last command, they arrived in order.
    */
   get connectionEpoch(): number | undefined {
     return this.client.socketEpoch;

@@ -53,14 +53,14 @@ export class Subscription {
     for (const waker of [...this.#wakers]) waker();
   }
 
-  /** Kept by the subscriber: the channels are confirmed, or cannot be had. Its listeners look again in both cases. */
+  /** Called by the subscriber when the channels are confirmed, or cannot be had. Its listeners look again in both cases. */
   settle(isOpen: boolean): void {
     this.isOpen = isOpen;
     this.hasFailed = !isOpen;
     this.wake();
   }
 
-  /** Kept by the subscriber. */
+  /** Called by the subscriber when it ends the subscription. */
   over(): void {
     this.isOver = true;
     this.isOpen = false;

@@ -101,7 +101,7 @@ export class SegmentVisit {
     waitTime: () => number,
     limit: number,
   ): Promise<Contended<T>> {
-    // Where there is only the caller's own signal to leave at, that one is used: a controller costs a tenth of it all.
+    // With one segment and no limit the caller's signal suffices; an AbortController would add about 10 % to the cost.
     const mayLeave = indices.length > 1 || limit < Number.POSITIVE_INFINITY;
     const leaving = mayLeave ? new AbortController() : undefined;
     const signal = leaving?.signal ?? this.#signal;

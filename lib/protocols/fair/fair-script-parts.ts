@@ -74,7 +74,7 @@ end
  * token when it is another process'; nothing when there is no such ticket. `refused` is true afterwards when the server
  * refused to publish.
  */
-export const HAND_OVER = `
+export const HAND_OVER_FUNCTION = `
 local refused = false
 
 -- How many connections of the process were notified of a grant.

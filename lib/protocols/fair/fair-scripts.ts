@@ -1,7 +1,7 @@
 import { LockScript } from '../../redis/script';
 import { isFound } from '../format';
 import { deleteBy, FENCE_TTL } from '../spring/spring-scripts';
-import { FUNCTIONS, HAND_OVER, KEYS_BY_NAME, PROLONG } from './fair-script-parts';
+import { FUNCTIONS, HAND_OVER_FUNCTION, KEYS_BY_NAME, PROLONG } from './fair-script-parts';
 
 export { CLAIM_WINDOW, type NotifiedBy } from './fair-script-parts';
 
@@ -45,7 +45,7 @@ if not holder and redis.call('EXISTS', queue, tickets) == 0 then
   redis.call('SET', fence, token, 'PX', ${FENCE_TTL})
   return token
 end
-${FUNCTIONS}${HAND_OVER}
+${FUNCTIONS}${HAND_OVER_FUNCTION}
 local ticket, ttl, score, how, life = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local process = processOf(ticket)
 if holder and (holder == ticket or string.match(holder, '^(.*)@') == ticket) then
@@ -95,7 +95,7 @@ return { owner, token, redis.call('PTTL', lock), digits(now), score }`,
  */
 export const POLL = new LockScript(
   'poll (fair)',
-  `${KEYS_BY_NAME}${FUNCTIONS}${HAND_OVER}
+  `${KEYS_BY_NAME}${FUNCTIONS}${HAND_OVER_FUNCTION}
 local process, how, life = ARGV[2], ARGV[3], ARGV[4]
 local waiting = {}
 for i = 5, #ARGV do waiting[#waiting + 1] = ARGV[i] end
@@ -142,7 +142,7 @@ if isOwners and redis.call('EXISTS', queue, tickets) == 0 then
   for i = 4, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end
   return deleted
 end
-${FUNCTIONS}${HAND_OVER}
+${FUNCTIONS}${HAND_OVER_FUNCTION}
 local process = processOf(owner)
 forget(string.match(owner, '^(.*)@') or owner)
 hear(process)

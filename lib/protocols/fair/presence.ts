@@ -154,7 +154,10 @@ export class Presence implements Polled {
     }
   }
 
-  /** Attempts show what is wrong: of all waiters where it will not pass, else of those for which Redis is silent too long. */
+  /**
+   * A final error: all waiters make an attempt, which reports it. Otherwise only waiters that had no answer for
+   * `unavailableAfter` do.
+   */
   #pollFailed(error: unknown, tickets: readonly Ticket[]): void {
     const now = clock.now();
     this.#availability.failed(error);

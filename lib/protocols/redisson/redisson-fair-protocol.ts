@@ -116,7 +116,7 @@ export class RedissonFairProtocol implements LockProtocol {
     return { handedOver: undefined, found: await this.release(owner, timeout) };
   }
 
-  /** A position is kept for the wait of its own after that of the waiter before it. */
+  /** A position is kept for one wait more than the one before it; this covers the first. */
   orphanLife({ ttl, isEnqueued }: Acquisition): number {
     return isEnqueued ? ttl + this.#services.settings.fairLockWaitTimeout : ttl;
   }
