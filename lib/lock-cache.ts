@@ -38,7 +38,7 @@ export class LockCache {
 
   /** The protocol of a lock: the one that still exists for its name, or a new one. */
   openProtocol(names: LockNames): LockProtocol {
-    return this.#detached.take(names.lock) ?? this.#protocols.open(names);
+    return this.#detached.find(names.lock) ?? this.#protocols.open(names);
   }
 
   /** Removes the locks that are not in use and were not used for more than `age` ms. */

@@ -66,9 +66,9 @@ export class Attempts {
       } else {
         backoff ??= new Backoff();
         if (wait.remaining > 0) await wait.sleep(backoff.next());
-        // A last attempt that had next to no time to be answered is no silence: Redis said "held" a moment ago.
-        if (wait.remaining === 0 && wasRefused && timeout < FIRST_ATTEMPT_AT_LEAST) return NOT_GRANTED;
-        if (wait.remaining === 0) throw this.#unanswered(protocol, wait);
+        // After a refusal, a last attempt that had little time to be answered is no silence.
+        if (wait.remaining === 0 && wasRefused) return this.#timedOut(protocol, wait);
+        if (wait.remaining === 0) throw this.unanswered(protocol, wait);
       }
       timeout = wait.remaining;
     }
@@ -85,7 +85,7 @@ export class Attempts {
     const { availability } = protocol;
     availability.asked(sentAt);
     const left = this.#settings.unavailableAfter - availability.silence(wait.startedAt, sentAt);
-    if (left <= 0) throw this.#unanswered(protocol, wait);
+    if (left <= 0) throw this.unanswered(protocol, wait);
     const attempt = protocol.attempt(acquisition, Math.min(timeout, left));
     availability.attempt = attempt;
     return attempt;
@@ -117,38 +117,37 @@ export class Attempts {
     protocol.availability.failed(error);
   }
 
-  /** For a wait that ended in Redis' queue or between two attempts: throws where Redis had fallen silent meanwhile. */
+  /** For a wait that ended after Redis had said that the lock is held: throws where Redis has fallen silent since. */
   #timedOut(protocol: LockProtocol, wait: Wait): NotGranted {
     const { availability } = protocol;
     const isSilent = availability.silence(wait.startedAt, clock.now()) >= SILENT;
     if (!isSilent && !isServerAnswer(availability.failure)) return NOT_GRANTED;
-    throw this.#unanswered(protocol, wait);
+    throw this.unanswered(protocol, wait);
   }
 
   /**
-   * For a local caller whose wait ended in the local queue: throws unless Redis answered the caller in front of it.
-   * The attempt in flight counts as its own.
+   * For a local caller whose wait ended in the local queue: whether Redis answered the caller in front of it, so that
+   * contention is known. The attempt in flight counts as its own.
    */
-  async assertAnswered(protocol: LockProtocol, wait: Wait): Promise<void> {
+  async wasAnswered(protocol: LockProtocol, wait: Wait): Promise<boolean> {
     const { attempt } = protocol.availability;
     const left = wait.isSingleAttempt
       ? Number.POSITIVE_INFINITY
       : FIRST_ATTEMPT_AT_LEAST - (clock.now() - wait.startedAt);
-    let hasFailed = false;
+    let isAnswered: boolean | undefined = true;
     if (attempt !== undefined && left > 0) {
       const answered = attempt.then(
         () => true,
         () => false,
       );
-      hasFailed = (await wait.suspend<boolean>(left, (resume) => void answered.then(resume))) === false;
+      isAnswered = await wait.suspend<boolean>(left, (resume) => void answered.then(resume));
     }
     wait.throwIfInterrupted();
-    const isSilent = protocol.availability.silence(wait.startedAt, clock.now()) >= SILENT;
-    if (hasFailed || isSilent) throw this.#unanswered(protocol, wait);
+    return isAnswered !== false && protocol.availability.silence(wait.startedAt, clock.now()) < SILENT;
   }
 
   /** Names the last answer of the server or error of the socket: it says more than the silence. */
-  #unanswered({ availability }: LockProtocol, wait: Wait): CannotAcquireLockError {
+  unanswered({ availability }: LockProtocol, wait: Wait): CannotAcquireLockError {
     const { failure } = availability;
     const ms = Math.round(availability.silence(wait.startedAt, clock.now()));
     if (isServerAnswer(failure))

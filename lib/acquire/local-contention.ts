@@ -114,9 +114,15 @@ export abstract class LocalContention {
       const protocol = this.#openProtocol;
       let turn = this.#tryEnter(protocol);
       if (turn === undefined && !wait.isSingleAttempt) turn = await this.#queue.enter(wait, request.ttl);
-      if (turn !== undefined) return await this.#contend(protocol, turn, request, wait);
-      await this.#services.attempts.assertAnswered(protocol, wait);
-      return null;
+      if (turn === undefined) {
+        const { attempts } = this.#services;
+        if (await attempts.wasAnswered(protocol, wait)) return null;
+        // The attempt of the caller in front failed: a single attempt may still be made, if the turn is free now.
+        await clock.immediate();
+        if (wait.isSingleAttempt) turn = this.#tryEnter(protocol);
+        if (turn === undefined) throw attempts.unanswered(protocol, wait);
+      }
+      return await this.#contend(protocol, turn, request, wait);
     } finally {
       this.#callers--;
       this.#services.end(wait);

@@ -64,15 +64,11 @@ export class ContendedProtocol implements LockProtocol {
     return this.#waiting.wait(refusal, wait);
   }
 
-  async renew(owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership> {
-    try {
-      return await this.#parts.format.renew(this.#names, owner, ttl, mode, timeout);
-    } catch (cause) {
-      return { state: 'unknown', cause };
-    }
+  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership> {
+    return this.#parts.format.renew(this.#names, owner, ttl, mode, timeout);
   }
 
-  async release(owner: string, timeout: number): Promise<Released> {
+  release(owner: string, timeout: number): Promise<Released> {
     return this.#release(owner, timeout, false);
   }
 

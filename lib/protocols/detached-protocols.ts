@@ -21,11 +21,8 @@ export class DetachedProtocols {
     this.#sweepAt = 2 * this.#all.size + 16;
   }
 
-  /** The protocol of this name, for a lock that is cached again. */
-  take(name: string): LockProtocol | undefined {
-    const protocol = this.#all.get(name)?.deref();
-    this.#all.delete(name);
-    if (protocol !== undefined) this.#active.delete(protocol);
-    return protocol;
+  /** The protocol of this name, for a lock that is cached again. It stays here: that lock may not fit into the cache. */
+  find(name: string): LockProtocol | undefined {
+    return this.#all.get(name)?.deref();
   }
 }

@@ -29,6 +29,7 @@ export type HandOverReply =
  */
 export interface LockFormat extends ReleaseChannels {
   acquire(names: LockNames, owner: string, ttl: number, timeout: number): Promise<Acquired>;
+  /** Never rejects. */
   renew(names: LockNames, owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership>;
   release(names: LockNames, owner: string, timeout: number): Promise<ReleaseReply>;
   /**

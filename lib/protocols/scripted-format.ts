@@ -60,8 +60,12 @@ export abstract class ScriptedFormat implements LockFormat {
   async renew(names: LockNames, owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership> {
     const { renew } = this.#scripts;
     const sentAt = clock.now();
-    const reply = await this.#redis.run(renew, [names.lock], [owner, String(ttl), mode], timeout);
-    return ownershipIn(renew, reply, sentAt, ttl);
+    try {
+      const reply = await this.#redis.run(renew, [names.lock], [owner, String(ttl), mode], timeout);
+      return ownershipIn(renew, reply, sentAt, ttl);
+    } catch (cause) {
+      return { state: 'unknown', cause };
+    }
   }
 
   async release(names: LockNames, owner: string, timeout: number): Promise<ReleaseReply> {

@@ -107,12 +107,8 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     }
   }
 
-  async renew(owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership> {
-    try {
-      return await this.#services.format.renew(this.#names, owner, ttl, mode, timeout);
-    } catch (cause) {
-      return { state: 'unknown', cause };
-    }
+  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership> {
+    return this.#services.format.renew(this.#names, owner, ttl, mode, timeout);
   }
 
   /** Also for a ticket whose caller has left: then it passes on a grant of it. */

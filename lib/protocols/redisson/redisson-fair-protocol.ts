@@ -101,12 +101,8 @@ export class RedissonFairProtocol implements LockProtocol {
     return this.#notification.wait(refusal, wait);
   }
 
-  async renew(owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership> {
-    try {
-      return await this.#services.format.renew(this.#names, owner, ttl, mode, timeout);
-    } catch (cause) {
-      return { state: 'unknown', cause };
-    }
+  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership> {
+    return this.#services.format.renew(this.#names, owner, ttl, mode, timeout);
   }
 
   async release(owner: string, timeout: number): Promise<Released> {
