@@ -137,7 +137,7 @@ export class CallChecks {
 
   #isBehind({ host, key, startedAt }: PendingCall): boolean {
     for (const other of this.pending) {
-      if (other.host === host && other.key === key && other.startedAt < startedAt) return true;
+      if (other.host === host && other.key === key && other.startedAt <= startedAt) return true;
     }
     return false;
   }
