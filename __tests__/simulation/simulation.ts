@@ -63,6 +63,8 @@ export class Simulation {
     const hosts: Host[] = [];
     const server = new RedisServer(timeline, engine, (run) => {
       grants.ran(server, locks);
+      // Several scripts may run in one event, after a freeze of the server.
+      this.#calls.note();
       order.ran(run);
       history.note('server', () => describeRun(run, hosts, instances));
     });

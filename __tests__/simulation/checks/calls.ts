@@ -1,5 +1,5 @@
 import { keysOf, type Round } from '../plan';
-import { type Host, lockName, ownerOf, quietFor, type World } from '../world';
+import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
 
 /** A call of `lock`, `tryLock` or `run` between its beginning and its lease, or its error. */
@@ -25,6 +25,9 @@ const REFUSED_WITHIN = 2_000;
 /** ms that a grant to a process which cannot take it may keep the lock, for each such process. */
 const CLAIM_WINDOW = 1_100;
 
+/** ms in which a process that nothing disturbs takes, or gives back, what it was granted. */
+const CLAIMED_WITHIN = 500;
+
 /** ms that a call may be late: timers, immediates and a round trip. */
 const SLACK = 60;
 
@@ -38,7 +41,8 @@ export class CallChecks {
   readonly #leases: LeaseChecks;
   readonly #keys: readonly string[];
   readonly #freeSince = new Map<string, number>();
-  /** As above, but a lock counts as idle too while it is granted to a ticket that nobody has entered with. */
+  readonly #unclaimed = new Map<string, { readonly owner: string | undefined; readonly since: number }>();
+  /** As `#freeSince`, but a lock counts as idle too while it is granted to a ticket that nobody has entered with. */
   readonly #idleSince = new Map<string, number>();
 
   constructor(world: World, leases: LeaseChecks) {
@@ -111,6 +115,7 @@ export class CallChecks {
 
   /** Now and then. */
   check(): void {
+    for (const key of this.#keys) this.#checkClaim(key);
     for (const call of this.pending) {
       if (!call.host.process.isAlive || call.host.process.isPaused) continue;
       this.#checkDeadline(call);
@@ -119,9 +124,20 @@ export class CallChecks {
     }
   }
 
+  #checkClaim(key: string): void {
+    const { server, violations, timeline } = this.#world;
+    const owner = this.#isUnclaimed(key) ? ownerOf(server, lockName(key)) : undefined;
+    const host = hostOf(this.#world, owner);
+    const since = owner === this.#unclaimed.get(key)?.owner ? this.#unclaimed.get(key)?.since : undefined;
+    this.#unclaimed.set(key, { owner, since: since ?? timeline.now });
+    if (since === undefined || host === undefined || timeline.now - since < CLAIMED_WITHIN) return;
+    if (!host.process.isAlive || host.closing !== 'no' || quietFor(this.#world, host) < TAKEN_WITHIN) return;
+    violations.report('free lock left alone', key, `"${key}" is granted to ${owner}, and nobody takes it`);
+  }
+
   #isBehind({ host, key, startedAt }: PendingCall): boolean {
     for (const other of this.pending) {
-      if (other.host === host && other.key === key && other.startedAt < startedAt) return true;
+      if (other.host === host && other.key === key && other.startedAt <= startedAt) return true;
     }
     return false;
   }

@@ -86,6 +86,6 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     name: 'two-protocols-for-a-name',
     finding: 'a lock that was evicted and made anew releases the grants of its waiters',
     types: ['fair'],
-    replacements: [['const protocol = this.#all.get(name)?.deref();', 'const protocol = void 0;']],
+    replacements: [['return this.#all.get(name)?.deref();', 'return void 0;']],
   },
 ];
