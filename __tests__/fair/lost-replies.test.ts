@@ -1,7 +1,6 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
-import { ACQUIRE, CLAIM_WINDOW, POLL, RELEASE } from '../../lib/protocols/fair/fair-scripts';
-import { RENEW } from '../../lib/protocols/spring/spring-scripts';
+import { ACQUIRE, CLAIM_WINDOW, POLL, RELEASE, RENEW_GRANT } from '../../lib/protocols/fair/fair-scripts';
 import type { LockScript } from '../../lib/redis/script';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
@@ -95,10 +94,10 @@ describePrivate('A fair lock whose replies are lost', () => {
     await leaves(held);
   });
 
-  it('RENEW of a grant by hand-over: the lease lives on one that is repeated', async () => {
+  it('RENEW_GRANT of a grant by hand-over: the lease lives on one that is repeated', async () => {
     const held = await lock(other)();
     const [waiting] = await fixture.enqueue([lock(cut.registry)]);
-    const lost = lose(RENEW);
+    const lost = lose(RENEW_GRANT);
     await held.unlock();
     const lease = await waiting;
     await lost;
@@ -108,7 +107,7 @@ describePrivate('A fair lock whose replies are lost', () => {
   });
 
   it('any of them, at any moment: every caller has its turn, and nothing stays', async () => {
-    const scripts = [ACQUIRE, RELEASE, RENEW, POLL];
+    const scripts = [ACQUIRE, RELEASE, RENEW_GRANT, POLL];
     const begun = performance.now();
     let inside = 0;
     let turns = 0;

@@ -74,9 +74,11 @@ export class Attempts {
     }
   }
 
-  /** A waitTime of 0 is one attempt with the time that a command has, and not one without time. */
+  /** A waitTime of 0 is one attempt with the time that a command has, from the call on, and not one without time. */
   #firstTimeout(wait: Wait): number {
-    return wait.isSingleAttempt ? this.#settings.commandTimeout : Math.max(wait.remaining, FIRST_ATTEMPT_AT_LEAST);
+    const { commandTimeout } = this.#settings;
+    const left = wait.isSingleAttempt ? commandTimeout - (clock.now() - wait.startedAt) : wait.remaining;
+    return Math.max(left, FIRST_ATTEMPT_AT_LEAST);
   }
 
   #send(protocol: LockProtocol, acquisition: Acquisition, wait: Wait, timeout: number): Promise<Grant | Refusal> {
@@ -143,7 +145,9 @@ export class Attempts {
       isAnswered = await wait.suspend<boolean>(left, (resume) => void answered.then(resume));
     }
     wait.throwIfInterrupted();
-    return isAnswered !== false && protocol.availability.silence(wait.startedAt, clock.now()) < SILENT;
+    // The last attempt of a wait may fail because it had little time: to a caller that waited that says nothing.
+    if (wait.isSingleAttempt && isAnswered === false) return false;
+    return protocol.availability.silence(wait.startedAt, clock.now()) < SILENT;
   }
 
   /** Names the last answer of the server or error of the socket: it says more than the silence. */

@@ -48,12 +48,15 @@ export class Orphans {
     const endsAt = clock.now() + protocol.orphanLife(acquisition);
     const backoff = new Backoff(GRACE, LONGEST_PAUSE);
     await Promise.race([acquisition.settled, backgroundPause(GRACE)]);
-    do {
+    for (;;) {
       const result = await this.#remove(acquisition, protocol);
       if (result === 'gone') return;
       if (result === 'removed for now' && acquisition.inDoubt === 0) cleaned();
       await backgroundPause(Math.min(backoff.next(), acquisition.ttl / 4));
-    } while (clock.now() < endsAt);
+      // A key expires by itself. A queue position may not: it is removed when Redis can be reached again.
+      const mayStay = acquisition.isEnqueued && result === 'not removed';
+      if (clock.now() >= endsAt && !mayStay) break;
+    }
     // An attempt in the queue of a client that is cut off may be executed much later, when it has reconnected.
     await acquisition.settled;
     await this.#remove(acquisition, protocol);

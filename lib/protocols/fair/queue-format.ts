@@ -7,8 +7,7 @@ import type { Subscriber } from '../../redis/subscriber';
 import { foundIn, lifeIn, ownershipIn } from '../format';
 import type { Ownership, ProtocolSettings, Released } from '../protocol';
 import { SpringFormat } from '../spring/spring-format';
-import { RENEW } from '../spring/spring-scripts';
-import { ACQUIRE, type NotifiedBy, POLL, RELEASE } from './fair-scripts';
+import { ACQUIRE, type NotifiedBy, POLL, RELEASE, RENEW_GRANT } from './fair-scripts';
 import { ServerClock } from './server-clock';
 import { grantedAt, type Ticket } from './ticket';
 
@@ -142,9 +141,10 @@ export class QueueFormat extends SpringFormat {
     const { connectionEpoch } = this.#redis;
     const asText = connectionEpoch === undefined || connectionEpoch !== this.#renewLoadedOn;
     try {
-      const reply = await this.#redis.runNow(RENEW, [names.lock], [owner, String(ttl), 'extend'], timeout, asText);
+      const keys = [names.lock, names.companion('tickets')];
+      const reply = await this.#redis.runNow(RENEW_GRANT, keys, [owner, String(ttl), 'extend'], timeout, asText);
       this.#renewLoadedOn = connectionEpoch;
-      return ownershipIn(RENEW, reply, sentAt, ttl);
+      return ownershipIn(RENEW_GRANT, reply, sentAt, ttl);
     } catch (cause) {
       return { state: 'unknown', cause };
     }

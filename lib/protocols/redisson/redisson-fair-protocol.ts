@@ -28,6 +28,9 @@ import { UNLOCKED } from './redisson-scripts';
 /** The prefix of the queue of waiters. */
 export const QUEUE = 'redisson_lock_queue';
 
+/** ms by which a command may reach the server after its connection was given up. */
+const LATE = 10_000;
+
 /** What the locks of a registry share. */
 export interface RedissonFairServices {
   readonly redis: Redis;
@@ -116,9 +119,9 @@ export class RedissonFairProtocol implements LockProtocol {
     return { handedOver: undefined, found: await this.release(owner, timeout) };
   }
 
-  /** A position is kept for one wait more than the one before it; this covers the first. */
+  /** A position has no expiry, and is kept for one wait more than the one before it. This covers the first, and late commands. */
   orphanLife({ ttl, isEnqueued }: Acquisition): number {
-    return isEnqueued ? ttl + this.#services.settings.fairLockWaitTimeout : ttl;
+    return isEnqueued ? ttl + this.#services.settings.fairLockWaitTimeout + LATE : ttl;
   }
 
   #run(script: Script, owner: string, ttl: number, last: string, timeout: number): Promise<unknown> {
