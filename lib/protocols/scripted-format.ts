@@ -21,6 +21,8 @@ export interface FormatScripts {
   readonly release: Script;
   readonly handOver: Script;
   readonly renew: Script;
+  /** Asks about a lock without extending it. */
+  readonly confirm: Script;
 }
 
 /** Runs the scripts of a format and reads their replies. */
@@ -58,11 +60,11 @@ export abstract class ScriptedFormat implements LockFormat {
   }
 
   async renew(names: LockNames, owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership> {
-    const { renew } = this.#scripts;
+    const script = mode === 'extend' ? this.#scripts.renew : this.#scripts.confirm;
     const sentAt = clock.now();
     try {
-      const reply = await this.#redis.run(renew, [names.lock], [owner, String(ttl), mode], timeout);
-      return ownershipIn(renew, reply, sentAt, ttl);
+      const reply = await this.#redis.run(script, [names.lock], [owner, String(ttl)], timeout);
+      return ownershipIn(script, reply, sentAt, ttl);
     } catch (cause) {
       return { state: 'unknown', cause };
     }

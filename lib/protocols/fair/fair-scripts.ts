@@ -1,6 +1,6 @@
 import { LockScript } from '../../redis/script';
 import { isFound } from '../format';
-import { ASSERT_WRITABLE, deleteBy, EXTEND, FENCE_TTL } from '../spring/spring-scripts';
+import { deleteBy, EXTEND, FENCE_TTL, RETURN_UNLESS_OWNED } from '../spring/spring-scripts';
 import { FUNCTIONS, HAND_OVER_FUNCTION, KEYS_BY_NAME, PROLONG } from './fair-script-parts';
 
 export { CLAIM_WINDOW, type NotifiedBy } from './fair-script-parts';
@@ -168,18 +168,12 @@ return { found, granted, token, life, digits(now), refused and 1 or 0 }`,
  * that ended by its ttl would look like a grant that ran out, and its process would be passed over.
  *
  * KEYS: lock, tickets
- * ARGV: owner, ttl in ms, 'extend'
+ * ARGV: owner, ttl in ms
  * Returns as the script of spring: 1 the key has the ttl; { life in ms }; 0 no key; -1 the key of another owner.
  */
 export const RENEW_GRANT = new LockScript(
   'renew a grant (fair)',
-  `
-local holder = redis.pcall('GET', KEYS[1])
-if not holder then
-  ${ASSERT_WRITABLE}
-  return 0
-end
-if holder ~= ARGV[1] then return -1 end
+  `${RETURN_UNLESS_OWNED}
 if redis.call('HGET', KEYS[2], 'granted') == ARGV[1] then redis.call('HDEL', KEYS[2], 'granted') end
 ${EXTEND}`,
   isFound,

@@ -142,7 +142,7 @@ export class QueueFormat extends SpringFormat {
     const asText = connectionEpoch === undefined || connectionEpoch !== this.#renewLoadedOn;
     try {
       const keys = [names.lock, names.companion('tickets')];
-      const reply = await this.#redis.runNow(RENEW_GRANT, keys, [owner, String(ttl), 'extend'], timeout, asText);
+      const reply = await this.#redis.runNow(RENEW_GRANT, keys, [owner, String(ttl)], timeout, asText);
       this.#renewLoadedOn = connectionEpoch;
       return ownershipIn(RENEW_GRANT, reply, sentAt, ttl);
     } catch (cause) {

@@ -2,7 +2,7 @@ import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import type { ProtocolSettings } from '../protocol';
 import { ScriptedFormat } from '../scripted-format';
-import { ACQUIRE, HAND_OVER, RELEASE, RENEW, UNLOCKED } from './redisson-scripts';
+import { ACQUIRE, CONFIRM, HAND_OVER, RELEASE, RENEW, UNLOCKED } from './redisson-scripts';
 
 /** The prefix of the channel on which releases are published. */
 export const CHANNEL = 'redisson_lock__channel';
@@ -30,7 +30,13 @@ export class RedissonFormat extends ScriptedFormat {
   readonly #publish: 'PUBLISH' | 'SPUBLISH';
 
   constructor(redis: Redis, settings: ProtocolSettings) {
-    super(redis, settings.fencing, { acquire: ACQUIRE, release: RELEASE, handOver: HAND_OVER, renew: RENEW });
+    super(redis, settings.fencing, {
+      acquire: ACQUIRE,
+      release: RELEASE,
+      handOver: HAND_OVER,
+      renew: RENEW,
+      confirm: CONFIRM,
+    });
     this.isSharded = isShardedFor(redis, settings);
     this.countsListeners = this.isSharded || !redis.isCluster;
     this.#publish = this.isSharded ? 'SPUBLISH' : 'PUBLISH';

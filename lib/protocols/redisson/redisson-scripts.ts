@@ -1,6 +1,6 @@
 import { LockScript } from '../../redis/script';
 import { isFound } from '../format';
-import { ASSERT_WRITABLE, deleteBy, EXTEND } from '../spring/spring-scripts';
+import { ASK, ASSERT_WRITABLE, deleteBy, EXTEND } from '../spring/spring-scripts';
 
 /*
  * The lock as a hash key, in the format of Redisson's locks: one field "<uuid>:<number>", which is the owner; its value
@@ -117,18 +117,25 @@ redis.call('HDEL', KEYS[1], ARGV[1])
 return KEYS[2] and redis.call('INCR', KEYS[2]) or 1`,
 );
 
+/** The begin of a script that renews: goes on if KEYS[1] is the key of ARGV[1], and returns otherwise. */
+const RETURN_UNLESS_OWNED = `${OWNED}
+if owned == 0 then ${ASSERT_WRITABLE} end
+if owned ~= 1 then return owned end`;
+
 /**
  * Renews a lock.
  *
  * KEYS: lock
- * ARGV: owner, ttl in ms, 'extend' or 'ask'
+ * ARGV: owner, ttl in ms
  * Returns as the script of spring: 1 the key has the ttl; { life in ms }; 0 no key; -1 the key of another owner.
  */
-export const RENEW = new LockScript(
-  'renew (redisson)',
-  `${OWNED}
-if owned == 0 then ${ASSERT_WRITABLE} end
-if owned ~= 1 then return owned end
-${EXTEND}`,
-  isFound,
-);
+export const RENEW = new LockScript('renew (redisson)', `${RETURN_UNLESS_OWNED}${EXTEND}`, isFound);
+
+/**
+ * Asks whether a lock is still the owner's, without extending it.
+ *
+ * KEYS: lock
+ * ARGV: owner, ttl in ms for a key that has lost its expiry
+ * Returns as the script that renews.
+ */
+export const CONFIRM = new LockScript('confirm (redisson)', `${RETURN_UNLESS_OWNED}${ASK}`, isFound);

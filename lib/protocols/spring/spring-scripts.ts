@@ -135,35 +135,50 @@ ${MINT}`,
 );
 
 /**
- * The end of a script that renews: KEYS[1] is the owner's. ARGV[3] 'extend' makes it live at least ARGV[2] ms; 'ask'
- * only gives that life to a key that has lost its expiry. Never shortens. Returns 1, or { life in ms }.
+ * The end of a script that renews: KEYS[1] is the owner's. Makes it live at least ARGV[2] ms. Never shortens its life.
+ * Returns 1, or { life in ms } where it lives longer.
  */
 export const EXTEND = `
 local life = redis.call('PTTL', KEYS[1])
-if life < 0 or (ARGV[3] == 'extend' and life < tonumber(ARGV[2])) then
+if life < tonumber(ARGV[2]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
   return 1
 end
 return { life }`;
 
-/**
- * Renews a lock.
- *
- * KEYS: lock
- * ARGV: owner, ttl in ms, 'extend' or 'ask'
- * Returns 1 the key has the ttl; { life in ms } it lives longer, or was only asked about; 0 no key; -1 the key of
- * another owner.
- */
-export const RENEW = new LockScript(
-  'renew (spring)',
-  `
+/** The end of a script that only asks: a key that has lost its expiry gets ARGV[2] ms again. Returns as EXTEND. */
+export const ASK = `
+local life = redis.call('PTTL', KEYS[1])
+if life < 0 then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return 1
+end
+return { life }`;
+
+/** The begin of a script that renews: goes on if KEYS[1] is the key of ARGV[1], and returns otherwise. */
+export const RETURN_UNLESS_OWNED = `
 local holder = redis.pcall('GET', KEYS[1])
 if not holder then
   ${ASSERT_WRITABLE}
   return 0
 end
 if type(holder) == 'table' and not string.find(holder.err, 'WRONGTYPE', 1, true) then return holder end
-if holder ~= ARGV[1] then return -1 end
-${EXTEND}`,
-  isFound,
-);
+if holder ~= ARGV[1] then return -1 end`;
+
+/**
+ * Renews a lock.
+ *
+ * KEYS: lock
+ * ARGV: owner, ttl in ms
+ * Returns 1 the key has the ttl; { life in ms } it lives longer; 0 no key; -1 the key of another owner.
+ */
+export const RENEW = new LockScript('renew (spring)', `${RETURN_UNLESS_OWNED}${EXTEND}`, isFound);
+
+/**
+ * Asks whether a lock is still the owner's, without extending it.
+ *
+ * KEYS: lock
+ * ARGV: owner, ttl in ms for a key that has lost its expiry
+ * Returns as the script that renews.
+ */
+export const CONFIRM = new LockScript('confirm (spring)', `${RETURN_UNLESS_OWNED}${ASK}`, isFound);
