@@ -14,8 +14,9 @@ export class Poller {
   #timer: NodeJS.Timeout | undefined;
   #wakesAt = Number.POSITIVE_INFINITY;
 
-  /** The next poll, at this time on the monotonic clock, in place of the one that was scheduled before. */
+  /** The next poll comes at this time on the monotonic clock at the latest. Other replies never put a poll off. */
   schedule(polled: Polled, at: number): void {
+    if (at >= (this.#due.get(polled) ?? Number.POSITIVE_INFINITY)) return;
     this.#due.set(polled, at);
     this.#wakeBy(at);
   }

@@ -19,6 +19,9 @@ const POLLS_AFTER_LAPSE = 10_000;
 /** ms; the shortest interval between two polls. */
 const LEAST_INTERVAL = 10;
 
+/** ms; a poll has at least this long to be answered. */
+const POLL_TIMEOUT_AT_LEAST = 500;
+
 /** What the fair locks of a registry share. Durations in ms. */
 export interface FairServices {
   readonly format: QueueFormat;
@@ -137,10 +140,12 @@ export class Presence implements Polled {
   async #pollFor(tickets: readonly Ticket[]): Promise<void> {
     const [first] = tickets;
     if (first === undefined) return;
-    const { format, commandTimeout } = this.#services;
+    const { format, commandTimeout, pollInterval } = this.#services;
+    // A poll that goes over a connection that is silently dead, as one of a pool may be, must not hold up the next one.
+    const timeout = Math.min(commandTimeout, Math.max(pollInterval, POLL_TIMEOUT_AT_LEAST));
     this.#availability.asked(clock.now());
     try {
-      const reply = await format.pollFor(this.#names, processOf(first.id), this.notifiedBy, tickets, commandTimeout);
+      const reply = await format.pollFor(this.#names, processOf(first.id), this.notifiedBy, tickets, timeout);
       this.#availability.answered();
       if (reply.hasLapsed) this.#pollsUntil = clock.now() + POLLS_AFTER_LAPSE;
       this.#listener.onReply(reply);
