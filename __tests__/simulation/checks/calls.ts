@@ -34,7 +34,7 @@ const SLACK = 60;
 /** ms that the first attempt of a wait has at least. */
 const FIRST_ATTEMPT = 50;
 
-/** Calls settle in time, waiters are served, and silence is told from contention. */
+/** Calls settle in time, waiters are served, and silence differs from contention. */
 export class CallChecks {
   readonly pending = new Set<PendingCall>();
   readonly #world: World;

@@ -14,7 +14,7 @@ export class Inbox {
     return this.#timeline.now < this.#frozenUntil;
   }
 
-  /** The server executes nothing for so many ms, though its connections stand. */
+  /** The server executes nothing for this many ms, though its connections stay open. */
   freeze(ms: number): void {
     this.#frozenUntil = Math.max(this.#frozenUntil, this.#timeline.now + ms);
     this.#timeline.at(this.#frozenUntil, () => this.#thaw());

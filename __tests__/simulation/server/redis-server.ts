@@ -86,7 +86,7 @@ export class RedisServer {
     this.#scripts.clear();
   }
 
-  /** It stops; its connections are closed by whoever calls this. */
+  /** It stops. The caller closes its connections. */
   stop({ losesData }: { readonly losesData: boolean }): void {
     this.isUp = false;
     this.flushScripts();
