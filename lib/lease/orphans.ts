@@ -10,7 +10,7 @@ import type { Redis } from '../redis/redis';
 const GRACE = 50;
 
 /** ms; the longest pause between two tries to remove an orphan. */
-const LONGEST_PAUSE = 2_500;
+const LONGEST_PAUSE = 1_000;
 
 /**
  * Removes orphans: keys and queue positions in Redis that nobody tracks. An attempt leaves one when its caller gives up
