@@ -69,7 +69,8 @@ export class CallChecks {
     const { host, key, startedAt, caller } = call;
     const { timeline, violations } = this.#world;
     const lastWord = Math.max(host.lastReply, this.#leases.lastHeld(host, key));
-    const isBehind = this.#isBehind(call);
+    // The caller in front may have ended in this very event.
+    const isBehind = this.#isBehind(call) || call.isSecond;
     const silentFor = Math.round(timeline.now - Math.max(lastWord, host.lastPaused, startedAt));
     const text = `${caller} was told that "${key}" is held, but Redis has answered nothing`;
     if (silentFor > REFUSED_WITHIN) violations.report('silence', key, `${text} for ${silentFor} ms`);
