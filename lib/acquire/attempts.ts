@@ -47,7 +47,7 @@ export class Attempts {
       let outcome: Grant | Refusal | undefined;
       try {
         outcome = await wait.unlessAborted(attempt);
-        this.#assertInTime(outcome, acquisition, attempt);
+        this.#assertInTime(outcome, acquisition);
         availability.answered();
       } catch (error) {
         outcome = undefined;
@@ -93,9 +93,9 @@ export class Attempts {
     return attempt;
   }
 
-  #assertInTime(outcome: Grant | Refusal, acquisition: Acquisition, attempt: Promise<unknown>): void {
+  /** A grant that is of no use any more fails like an attempt without an answer: it has to be released. */
+  #assertInTime(outcome: Grant | Refusal, acquisition: Acquisition): void {
     if (!outcome.granted || outcome.until > clock.now()) return;
-    acquisition.doubt(attempt); // it was granted, and is of no use: it has to be released
     throw new Error(`Redis answered so late that nothing was left of the ttl of ${acquisition.ttl} ms`);
   }
 

@@ -10,8 +10,6 @@ export class Subscription {
   readonly onMessage: (message: string) => void;
   /** Redis has confirmed every channel. */
   isOpen = false;
-  /** It could not be had. */
-  hasFailed = false;
   /** It has ended: nothing is heard on it any more. */
   isOver = false;
   #listeners = 0;
@@ -56,7 +54,6 @@ export class Subscription {
   /** Called by the subscriber when the channels are confirmed, or cannot be had. Its listeners look again in both cases. */
   settle(isOpen: boolean): void {
     this.isOpen = isOpen;
-    this.hasFailed = !isOpen;
     this.wake();
   }
 
