@@ -4,8 +4,8 @@ import type { Config } from 'jest';
 const config: Config = {
   roots: ['<rootDir>/__tests__'],
   testMatch: ['**/*.test.ts'],
-  // These need Java: `npm run test:interop`.
-  testPathIgnorePatterns: ['/node_modules/', '<rootDir>/__tests__/interop/'],
+  // `npm run test:interop`, which needs Java, and `npm run test:failover`, which takes long.
+  testPathIgnorePatterns: ['/node_modules/', '<rootDir>/__tests__/interop/', '<rootDir>/__tests__/failover/'],
   testEnvironment: '<rootDir>/scripts/jest-environment.ts',
   transform: {
     '^.+\\.ts$': [
@@ -20,7 +20,10 @@ const config: Config = {
   maxWorkers: process.env.REDIS_URL ? 1 : 2,
   waitForUnhandledRejections: true,
   // Tests bound their own waits; this limit is for a busy machine.
-  testTimeout: 30_000,
+  testTimeout: 60_000,
+  // A process with a large heap may take longer than the 500 ms by default to end. One that leaves something open is still
+  // reported.
+  workerGracefulExitTimeout: 5_000,
   globalSetup: '<rootDir>/scripts/jest-global-setup.ts',
   globalTeardown: '<rootDir>/scripts/jest-global-teardown.ts',
   reporters: ['default', '<rootDir>/scripts/jest-reporter.cjs'],

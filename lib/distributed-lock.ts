@@ -1,3 +1,5 @@
+import type { LockState } from './lock-state';
+
 /*
  * What application code depends on. Nothing here knows Redis: unit tests may give a service another implementation.
  */
@@ -5,29 +7,30 @@
 /** Options of one acquisition. Durations are in ms. */
 export interface LockOptions {
   /**
-   * ms, at least 5. Given: a fixed lease that is not renewed. Absent: the registry's `expireAfter`, renewed by the
-   * watchdog.
+   * ms, at least 5. If given, the lease is fixed: it is not renewed, unless `renew` is true.
    * @default the registry's `expireAfter`
    */
   ttl?: number | undefined;
   /**
    * Whether the watchdog renews this lease.
-   * @default true without `ttl`, false with it
+   * @default the registry's `renew` without `ttl`, false with it
    */
   renew?: boolean | undefined;
   /**
-   * ms that the caller is ready to wait, one budget for the local queue and Redis together. It has no influence on
-   * renewal. 0 is exactly one attempt.
+   * ms to wait at most, one budget for the local queue and Redis together. 0 is exactly one attempt.
    * @default Infinity for `lock` and `run`, 0 for `tryLock`
    */
   waitTime?: number | undefined;
-  /** Stops waiting: the call rejects at once with `signal.reason`. It has no influence on a lease that was obtained. */
+  /**
+   * Stops waiting: the call rejects at once with `signal.reason`. It has no influence on a lease that was obtained.
+   * @default none
+   */
   signal?: AbortSignal | undefined;
 }
 
 /**
  * Why a lease was lost. `expired`: the key is gone, or a lease that is not renewed came to its end. `stolen`: another
- * owner has the key. `unconfirmed`: a renewed lease ended because Redis was silent. `closed`: by `registry.close()`.
+ * owner has the key, or the lock was unlocked by force. `unconfirmed`: a renewed lease ended because Redis was silent. `closed`: by `registry.close()`.
  */
 export type LockLostReason = 'expired' | 'stolen' | 'unconfirmed' | 'closed';
 
@@ -35,26 +38,29 @@ export type LockLostReason = 'expired' | 'stolen' | 'unconfirmed' | 'closed';
 export interface Lease extends AsyncDisposable {
   readonly key: string;
   /**
-   * Aborts with a `LockLostError` when the lease is lost: by a local timer, no answer of Redis is needed. Never by
-   * `unlock()`. Its listeners run in the async context in which the signal was first read.
+   * Aborts with a `LockLostError` when the lease is lost. A local timer does that, so it needs no answer of Redis.
+   * `unlock()` does not abort it. Its listeners run in the async context in which the signal was first read.
+   * @example
+   * await fetch(url, { signal: lease.signal });
    */
   readonly signal: AbortSignal;
-  /** ms that may still be relied on, computed when it is read. 0 when it is over, or must be confirmed by Redis first. */
+  /** ms for which the lease is still held, computed when it is read. 0 when it is over, or Redis has to confirm it first. */
   readonly remaining: number;
   /** A number that rises with every acquisition of the key. `undefined` without `fencing: true`. */
   readonly fencingToken: number | undefined;
   /**
-   * Returns if the lease may be relied on now.
-   * @throws LockLostError when it is over, or must be confirmed by Redis first.
+   * Returns if the lease is held now.
+   * @throws LockLostError when it is over, or Redis has to confirm it first.
    * @throws NotLockOwnerError after `unlock()`.
    */
   assertHeld(): void;
   /**
    * Makes the lease last at least `ttl` ms from now, and never less than before.
-   * @param ttl default: the ttl that it was taken with
+   * @param ttl ms, at least 5; by default the ttl that it was taken with
    * @throws LockLostError when it is over.
    * @throws NotLockOwnerError after `unlock()`.
    * @throws CannotAcquireLockError when Redis failed or was silent; then `remaining` is as it was.
+   * @throws TypeError or RangeError when the ttl is not valid.
    */
   renew(ttl?: number): Promise<void>;
   /**
@@ -63,7 +69,11 @@ export interface Lease extends AsyncDisposable {
    * @throws LockReleaseError when Redis did not confirm the release.
    */
   unlock(): Promise<void>;
-  /** Unlocks and never throws, so that it cannot hide an error of the body. A loss shows on `signal`. */
+  /**
+   * Unlocks, and never throws, so that it cannot hide an error of the block. A loss shows on `signal`.
+   * @example
+   * await using lease = await lock.lock(); // unlocked at the end of the block
+   */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
@@ -75,6 +85,7 @@ export interface DistributedLock {
    * @throws LockTimeoutError when `waitTime` is over.
    * @throws CannotAcquireLockError when Redis failed or was silent.
    * @throws RegistryClosedError when the registry is closed.
+   * @throws TypeError or RangeError when an option is not valid.
    * @example
    * const lease = await registry.obtain('order:42').lock();
    * try {
@@ -85,18 +96,25 @@ export interface DistributedLock {
    */
   lock(options?: LockOptions): Promise<Lease>;
   /**
-   * One attempt, or as many as fit in `waitTime`. `null` only when Redis answered that the lock is held.
+   * Makes one attempt, or waits for up to `waitTime`. Returns `null` only when Redis answered that the lock is held.
    * @throws CannotAcquireLockError when Redis failed or was silent.
    * @throws RegistryClosedError when the registry is closed.
+   * @throws TypeError or RangeError when an option is not valid.
+   * @example
+   * const lease = await registry.obtain('order:42').tryLock();
+   * if (lease === null) return; // it is in progress elsewhere
    */
   tryLock(options?: LockOptions): Promise<Lease | null>;
   /**
-   * Locks, runs the task, unlocks. Opens a scope: a nested `run` of the same lock re-enters. An error of the task wins
-   * over any error of the release.
+   * Locks, runs the task, unlocks. Opens a scope: a nested `run` of the same lock re-enters. An error of the task takes
+   * precedence over an error of the release.
    * @throws LockLostError when the lease was lost under a task that succeeded; the task's value is its `result`.
    * @throws LockTimeoutError when `waitTime` is over.
    * @throws CannotAcquireLockError when Redis failed or was silent.
    * @throws RegistryClosedError when the registry is closed.
+   * @throws TypeError or RangeError when an option is not valid.
+   * @example
+   * await registry.obtain('order:42').run(({ signal }) => ship(order, signal), { waitTime: 5_000 });
    */
   run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T>;
   /**
@@ -107,7 +125,21 @@ export interface DistributedLock {
    * @throws LockReleaseError when Redis did not confirm the release.
    */
   unlock(): Promise<void>;
-  /** Whether this process holds the lock. Local knowledge: no command is sent. */
+  /**
+   * Asks who has the lock, for how long, and how many wait: one script.
+   * @throws LockInspectionError when Redis failed or was silent.
+   * @example
+   * const { held, name, remaining } = await registry.obtain('order:42').inspect();
+   */
+  inspect(): Promise<LockState>;
+  /**
+   * Deletes the lock by force, and notifies the waiters. For people on call: the holder learns of it at once
+   * where its process listens for releases, and by its next renewal otherwise, and until then two tasks may run.
+   * Resolves to what `inspect` would have said before.
+   * @throws LockInspectionError when Redis failed or was silent: the lock may be unlocked, or not.
+   */
+  forceUnlock(): Promise<LockState>;
+  /** Whether this process holds the lock, as far as it knows: no command is sent. */
   readonly isAcquiredInThisProcess: boolean;
 }
 

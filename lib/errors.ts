@@ -7,6 +7,8 @@ export type LockErrorCode =
   | 'ERR_LOCK_LOST'
   | 'ERR_LOCK_RELEASE'
   | 'ERR_NOT_LOCK_OWNER'
+  | 'ERR_NOT_REPLICATED'
+  | 'ERR_LOCK_INSPECTION'
   | 'ERR_REGISTRY_CLOSED';
 
 /**
@@ -39,6 +41,33 @@ export class CannotAcquireLockError extends LockError {
   readonly code = 'ERR_CANNOT_ACQUIRE_LOCK';
 }
 
+/**
+ * Fewer replicas than `minReplicas` acknowledged an acquisition within `replicaTimeout`. It was given back: a failover
+ * could have forgotten it. It is the `cause` of a `CannotAcquireLockError`.
+ */
+export class NotReplicatedError extends LockError {
+  static {
+    NotReplicatedError.prototype.name = 'NotReplicatedError';
+  }
+
+  readonly code = 'ERR_NOT_REPLICATED';
+  /** How many replicas had to have it. */
+  readonly wanted: number;
+  /** How many had it in time. */
+  readonly acknowledged: number;
+
+  /** `timeout` in ms. */
+  constructor(wanted: number, acknowledged: number, timeout: number, options?: ErrorOptions) {
+    super(`${acknowledged} of ${wanted} replicas acknowledged it within ${timeout} ms`, undefined, options);
+    this.wanted = wanted;
+    this.acknowledged = acknowledged;
+  }
+}
+
+export function cannotAcquire(key: string, why: string, cause: unknown): CannotAcquireLockError {
+  return new CannotAcquireLockError(`Lock "${key}" could not be acquired: ${why}`, key, { cause });
+}
+
 /** `waitTime` is over, and another holder still has the lock. Contention, not a failure. */
 export class LockTimeoutError extends LockError {
   static {
@@ -48,16 +77,24 @@ export class LockTimeoutError extends LockError {
   readonly code = 'ERR_LOCK_TIMEOUT';
   /** ms */
   readonly waitTime: number;
+  /** The value in Redis that says who holds the lock, where the last answer said it. */
+  readonly owner: string | undefined;
+  /** ms until the holder's key expires unless it is renewed, by that answer. */
+  readonly remaining: number | undefined;
 
-  constructor(key: string, waitTime: number) {
-    super(`Lock "${key}" was not free within ${waitTime} ms`, key);
+  constructor(key: string, waitTime: number, holder?: { readonly owner: string; readonly remaining: number }) {
+    const held =
+      holder && `: ${holder.owner} holds it, with ${Math.round(holder.remaining)} ms to live unless it is renewed`;
+    super(`Lock "${key}" was not free within ${waitTime} ms${held ?? ''}`, key);
     this.waitTime = waitTime;
+    this.owner = holder?.owner;
+    this.remaining = holder?.remaining;
   }
 }
 
 const EXPLANATIONS: Record<LockLostReason, string> = {
   expired: 'its time to live ended, or its key was deleted',
-  stolen: 'another owner has its key',
+  stolen: 'another owner has its key, or it was unlocked by force',
   unconfirmed: 'Redis did not confirm it in time',
   closed: 'its registry was closed',
 };
@@ -103,6 +140,15 @@ export function leaseUnlocked(key: string): NotLockOwnerError {
   return new NotLockOwnerError(`Lock "${key}" is not held by this lease any more: it was unlocked`, key);
 }
 
+/** Redis failed or was silent (`cause`): nothing is known of the lock, nor whether it was unlocked by force. */
+export class LockInspectionError extends LockError {
+  static {
+    LockInspectionError.prototype.name = 'LockInspectionError';
+  }
+
+  readonly code = 'ERR_LOCK_INSPECTION';
+}
+
 /** `close()` was called on the registry. */
 export class RegistryClosedError extends LockError {
   static {
@@ -110,4 +156,9 @@ export class RegistryClosedError extends LockError {
   }
 
   readonly code = 'ERR_REGISTRY_CLOSED';
+}
+
+/** The error of a caller that comes, or waits, when the registry is closed. */
+export function registryClosed(key: string): RegistryClosedError {
+  return new RegistryClosedError(`Lock "${key}" cannot be acquired: its registry is closed`, key);
 }

@@ -1,16 +1,28 @@
+export type {
+  AcquireMessage,
+  HoldMessage,
+  LockMessage,
+  LostMessage,
+  ReleaseMessage,
+  RenewedMessage,
+  WarningMessage,
+} from './diagnostics/messages';
 export type { DistributedLock, Lease, LockLostReason, LockOptions } from './distributed-lock';
 export {
   CannotAcquireLockError,
   LockError,
   type LockErrorCode,
+  LockInspectionError,
   LockLostError,
   LockReleaseError,
   LockTimeoutError,
   NotLockOwnerError,
+  NotReplicatedError,
   RegistryClosedError,
 } from './errors';
 export { LockRegistry } from './lock-registry';
-export type { RedisLockRegistryOptions, SegmentedLockOptions } from './options';
+export type { ListedLock, LockState } from './lock-state';
+export type { CloseOptions, ListOptions, RedisLockRegistryOptions, SegmentedLockOptions } from './options';
 export type { LockType } from './protocols/lock-types';
 export type { ShardedSubscriptionMode } from './protocols/protocol';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
@@ -20,4 +32,4 @@ export { RedisLockRegistry } from './redis-lock-registry';
 export type { AcrossResult, AcrossTask, Exhausted, Part, Segment, SegmentedResult, Share } from './segmented/segment';
 export { SegmentedLock } from './segmented/segmented-lock';
 export { split } from './segmented/split';
-export type { LockWarning, LockWarningCode, WarningListener } from './warnings';
+export type { LockHolder, LockWarning, LockWarningCode, WarningListener } from './warnings';

@@ -1,5 +1,5 @@
 import type { DistributedLock, Lease, LockOptions, LockSource } from './distributed-lock';
-import type { SegmentedLockOptions } from './options';
+import type { CloseOptions, SegmentedLockOptions } from './options';
 import { SegmentedLock } from './segmented/segmented-lock';
 
 /**
@@ -7,11 +7,16 @@ import { SegmentedLock } from './segmented/segmented-lock';
  * token for dependency injection. Unit tests may extend it.
  */
 export abstract class LockRegistry implements LockSource {
-  /** The lock of this key. */
+  /**
+   * The lock of this key. It sends no command.
+   * @throws TypeError when the key is not a string, is empty, or is not well-formed UTF-16.
+   * @example
+   * const lock = registry.obtain('order:42');
+   */
   abstract obtain(key: string): DistributedLock;
 
   /**
-   * Shorthand for `obtain(key).run(task, options)`.
+   * Shorthand for `obtain(key).run(task, options)`, with the same errors.
    * @example
    * await registry.run('order:42', async (lease) => ship(order, lease.signal), { waitTime: 5_000 });
    */
@@ -22,6 +27,8 @@ export abstract class LockRegistry implements LockSource {
   /**
    * The lock of a resource that is split into segments, so that several callers work on it at a time.
    * @throws TypeError or RangeError when the key or an option is not valid.
+   * @example
+   * const stock = registry.segmented('{product:7}', { segments: 20 }); // create it once and keep it
    */
   segmented(key: string, options: SegmentedLockOptions): SegmentedLock {
     return new SegmentedLock(this, key, options);
@@ -30,7 +37,6 @@ export abstract class LockRegistry implements LockSource {
   /**
    * Refuses new callers, rejects the waiters, and waits for the holders. A registry that has nothing to close does
    * nothing.
-   * @param options `timeout`: ms that it waits for the holders
    */
-  async close(_options?: { timeout?: number | undefined }): Promise<void> {}
+  async close(_options?: CloseOptions): Promise<void> {}
 }

@@ -1,4 +1,4 @@
-import type { LockType } from './protocols/lock-types';
+import type { LockType } from './protocols/lock-type-names';
 import type { ShardedSubscriptionMode } from './protocols/protocol';
 import type { RedisSubscriber } from './redis/subscriber-connection';
 import type { WarningListener } from './warnings';
@@ -10,6 +10,12 @@ export interface RedisLockRegistryOptions {
    * `redisson-fair`: then the name is the key, as in `redisson.getLock(key)`.
    */
   registryKey: string;
+  /**
+   * What a person reads in the owner values of this registry, in Redis and from `inspect()`: which process holds a lock.
+   * At most 64 bytes, without spaces, control characters, `@` and braces; without `:` for the Redisson types.
+   * @default '<hostname>:<pid>'; '<hostname>/<pid>' for `redisson` and `redisson-fair`
+   */
+  name?: string | undefined;
   /**
    * ms, at least 5; the ttl of a lease that is taken without one.
    * @default 60_000; 30_000 for `redisson` and `redisson-fair`
@@ -79,6 +85,24 @@ export interface RedisLockRegistryOptions {
    */
   unavailableAfter?: number | undefined;
   /**
+   * How many replicas must have an acquisition before it counts, for a Redis that may fail over. The others are given
+   * back: a waiting caller goes on, and a single attempt rejects with `CannotAcquireLockError`, whose cause is a
+   * `NotReplicatedError`. It needs a client, cluster or sentinel of node-redis that has `duplicate()`: WAIT goes over a
+   * connection of the registry's own, on a cluster one for each master.
+   * @default 0
+   */
+  minReplicas?: number | undefined;
+  /**
+   * ms; how long an acquisition waits for the `minReplicas`.
+   * @default 100
+   */
+  replicaTimeout?: number | undefined;
+  /**
+   * ms after which a wait causes the warning `LONG_WAIT`, which says who holds the lock; `Infinity`: never.
+   * @default 30_000
+   */
+  warnAfter?: number | undefined;
+  /**
    * A pub/sub connection of the caller's, for lock types whose waiters are notified. A pool needs one.
    * @default the client's `duplicate()`, made on the first contended wait; a cluster and a sentinel client listen themselves
    */
@@ -90,7 +114,30 @@ export interface RedisLockRegistryOptions {
   onWarning?: WarningListener | undefined;
 }
 
-/** Options of `RedisLockRegistry.segmented`. */
+/** Options of `LockRegistry.close`. */
+export interface CloseOptions {
+  /**
+   * ms to wait for the holders, from 0 up.
+   * @default 10_000
+   */
+  timeout?: number | undefined;
+}
+
+/** Options of `RedisLockRegistry.list`. */
+export interface ListOptions {
+  /**
+   * A glob for the keys, as in SCAN: `*` any text, `?` any character, `[ab]` one of them.
+   * @default '*'
+   */
+  match?: string | undefined;
+  /**
+   * How many keys Redis looks at in one step: a larger one takes fewer requests, and occupies Redis for longer.
+   * @default 1_000
+   */
+  count?: number | undefined;
+}
+
+/** Options of `LockRegistry.segmented`. */
 export interface SegmentedLockOptions {
   /** The number of segments that the resource is split into, from 1 to 16 384: as many callers can work at a time. */
   segments: number;

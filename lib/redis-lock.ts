@@ -1,14 +1,30 @@
-import { type ContentionServices, LocalContention } from './acquire/local-contention';
+import type { ContentionServices } from './acquire/contention-services';
+import { LocalContention } from './acquire/local-contention';
+import type { LongWaits } from './acquire/long-waits';
 import { Wait } from './acquire/wait';
+import {
+  acquireChannel,
+  holdChannel,
+  isTraced,
+  lockMessage,
+  traceAcquire,
+  traceHold,
+  traceRun,
+} from './diagnostics/channels';
+import type { LockMessage } from './diagnostics/messages';
 import type { DistributedLock, Lease, LockOptions } from './distributed-lock';
 import { LockTimeoutError, NotLockOwnerError } from './errors';
+import type { Inspection } from './inspection';
 import { callback } from './internal/validation';
 import { type HeldLease, UnlockOrder } from './lease/unlock-order';
+import type { LockState } from './lock-state';
 import { Scope } from './scope/scope';
 import { type LockRequest, lockRequest } from './settings';
 
 /** What the locks of a registry share. */
 export interface LockServices extends ContentionServices {
+  readonly inspection: Inspection;
+  readonly longWaits: LongWaits;
   /** The lock that is cached for the key, if there is one. */
   cached(key: string): RedisLock | undefined;
   /** Caches a lock again that was evicted, unless another one is cached for its key. Returns the cached one. */
@@ -47,25 +63,28 @@ export class RedisLock extends LocalContention implements DistributedLock {
 
   async lock(options?: LockOptions): Promise<Lease> {
     const lease = await this.#acquire(options, Number.POSITIVE_INFINITY);
-    if (lease === null) throw new LockTimeoutError(this.key, options?.waitTime ?? Number.POSITIVE_INFINITY);
+    if (lease === null) throw this.#timedOut(options);
+    this.#traceHold(lease);
     this.#cached().#unlockOrderHere().add(lease);
     return lease;
   }
 
   async tryLock(options?: LockOptions): Promise<Lease | null> {
     const lease = await this.#acquire(options, 0);
-    if (lease !== null) this.#cached().#unlockOrderHere().add(lease);
+    if (lease === null) return null;
+    this.#traceHold(lease);
+    this.#cached().#unlockOrderHere().add(lease);
     return lease;
   }
 
   async run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
     callback('task', task);
     const lease = await this.#acquire(options, Number.POSITIVE_INFINITY, true);
-    if (lease === null) throw new LockTimeoutError(this.key, options?.waitTime ?? Number.POSITIVE_INFINITY);
+    if (lease === null) throw this.#timedOut(options);
     const lock = this.#cached();
     lock.#runs++;
     try {
-      return await runUnder(lease, new Scope(lock, lease), task);
+      return await runUnder(lease, new Scope(lock, lease), task, isTraced(holdChannel) ? this.#labels : undefined);
     } finally {
       lock.#runs--;
     }
@@ -79,6 +98,16 @@ export class RedisLock extends LocalContention implements DistributedLock {
     if (!(await order?.unlockNext())) {
       throw new NotLockOwnerError(`Lock "${this.key}" is not held here through lock() or tryLock()`, this.key);
     }
+  }
+
+  inspect(): Promise<LockState> {
+    return this.#services.inspection.inspect(this.key, this.names);
+  }
+
+  async forceUnlock(): Promise<LockState> {
+    const state = await this.#services.inspection.forceUnlock(this.key, this.names);
+    this.#cached().lease?.confirmNow();
+    return state;
   }
 
   /** @internal Makes the lease that is held last at least `ttl` ms from now. */
@@ -103,6 +132,18 @@ export class RedisLock extends LocalContention implements DistributedLock {
     if (this.#unlockOrder?.isEmpty) this.#unlockOrder = undefined;
   }
 
+  get #labels(): LockMessage {
+    return lockMessage(this.#services.settings, this.key);
+  }
+
+  #traceHold(lease: HeldLease): void {
+    if (isTraced(holdChannel) && !lease.isReentry) lease.endHold = traceHold(this.#labels, lease);
+  }
+
+  #timedOut(options: LockOptions | undefined): LockTimeoutError {
+    return new LockTimeoutError(this.key, options?.waitTime ?? Number.POSITIVE_INFINITY, this.#cached().holder);
+  }
+
   /** The lock that is cached for the key now; another one than this when this one was evicted. */
   #cached(): RedisLock {
     return this.evicted ? (this.#services.cached(this.key) ?? this) : this;
@@ -123,29 +164,51 @@ export class RedisLock extends LocalContention implements DistributedLock {
     const lock = this.evicted ? this.#services.readmit(this) : this;
     const wait = new Wait(lock.key, request.waitTime, request.signal);
     lock.usedAt = wait.startedAt;
-    const scope = Scope.holding(lock);
-    return scope === undefined ? lock.acquire(request, wait) : lock.#reenter(scope, request, wait, isRun);
+    wait.scope = Scope.current();
+    const scope = wait.scope === undefined ? undefined : Scope.holding(lock);
+    if (!isTraced(acquireChannel)) return lock.#enter(scope, request, wait, isRun);
+    return lock.#tracedEnter(scope, request, wait, isRun);
+  }
+
+  /** A method of its own: what a closure refers to would be allocated for callers without a subscriber too. */
+  #tracedEnter(scope: Scope | undefined, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
+    const enter = (): Promise<HeldLease | null> => this.#enter(scope, request, wait, isRun);
+    return traceAcquire(this.#labels, wait, request.waitTime, scope !== undefined, enter);
+  }
+
+  #enter(scope: Scope | undefined, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
+    return scope === undefined ? this.acquire(request, wait) : this.#reenter(scope, request, wait, isRun);
   }
 
   async #reenter(around: Scope, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
+    this.#services.longWaits.beginReentry(wait);
     try {
       for (let scope: Scope | undefined = around; scope !== undefined; scope = Scope.holding(this)) {
         const entry = await scope.reenter(request, wait, isRun);
         if (entry.outcome === 'entered') return entry.lease;
         if (entry.outcome === 'timed out') return null;
       }
+      this.#services.longWaits.endReentry(wait);
       return await this.acquire(request, wait);
     } finally {
+      this.#services.longWaits.endReentry(wait);
       wait.end();
     }
   }
 }
 
 /** The task, and then the unlock. An error of the task wins, and so does its result, unless the lease was lost under it. */
-async function runUnder<T>(lease: HeldLease, scope: Scope, task: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
+async function runUnder<T>(
+  lease: HeldLease,
+  scope: Scope,
+  task: (lease: Lease) => T | PromiseLike<T>,
+  traced: LockMessage | undefined,
+): Promise<T> {
   let result: T;
   try {
-    result = await scope.run(() => task(lease));
+    result = await (traced === undefined
+      ? scope.run(() => task(lease))
+      : traceRun(traced, lease, lease.isReentry, () => scope.run(() => task(lease))));
   } finally {
     await lease[Symbol.asyncDispose]();
   }

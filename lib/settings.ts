@@ -7,6 +7,7 @@ import {
   checkOptions,
   count,
   duration,
+  durationOrNever,
   nonEmptyString,
   notNegative,
   oneOf,
@@ -14,7 +15,8 @@ import {
   ttl,
   wholeNumber,
 } from './internal/validation';
-import type { RedisLockRegistryOptions, SegmentedLockOptions } from './options';
+import type { ListOptions, RedisLockRegistryOptions, SegmentedLockOptions } from './options';
+import { assertNameFits, defaultName, registryName } from './owner-name';
 import { LOCK_TYPES, type LockType, traitsOf } from './protocols/lock-types';
 import { type ProtocolSettings, SHARDED_SUBSCRIPTION_MODES } from './protocols/protocol';
 import { describeValue } from './redis/client';
@@ -24,11 +26,13 @@ import { emitProcessWarning, type WarningListener } from './warnings';
 /** The options with their defaults filled in. */
 export interface RegistrySettings extends ProtocolSettings {
   readonly registryKey: string;
+  readonly name: string;
   readonly expireAfter: number;
   readonly renew: boolean;
   readonly maxHold: number;
   readonly lockType: LockType;
   readonly cacheCapacity: number;
+  readonly warnAfter: number;
 }
 
 /** What one call asks for, with the registry's defaults filled in. */
@@ -43,6 +47,7 @@ export interface LockRequest {
 
 const registryChecks: { [Name in keyof RegistrySettings]: Check<RegistrySettings[Name]> } = {
   registryKey: string,
+  name: registryName,
   expireAfter: ttl,
   renew: boolean,
   maxHold: duration,
@@ -56,6 +61,9 @@ const registryChecks: { [Name in keyof RegistrySettings]: Check<RegistrySettings
   cacheCapacity: count,
   commandTimeout: duration,
   unavailableAfter: duration,
+  minReplicas: (name, value) => wholeNumber(name, value, 0),
+  replicaTimeout: duration,
+  warnAfter: durationOrNever,
   subscriber,
   onWarning: warningListener,
 };
@@ -78,9 +86,11 @@ const segmentedChecks: { [Name in keyof Required<SegmentedLockOptions>]: Check<u
 export function registrySettings(options: RedisLockRegistryOptions): RegistrySettings {
   checkOptions(registryChecks, options);
   const { lockType = 'spin' } = options;
-  const { expireAfter, needsRegistryKey } = traitsOf(lockType);
+  const { expireAfter, needsRegistryKey, nameSeparator } = traitsOf(lockType);
+  if (options.name !== undefined) assertNameFits(options.name, nameSeparator);
   return {
     registryKey: (needsRegistryKey ? nonEmptyString : string)('registryKey', options.registryKey),
+    name: options.name ?? defaultName(nameSeparator),
     expireAfter: options.expireAfter ?? expireAfter,
     renew: options.renew ?? true,
     maxHold: options.maxHold ?? Number.POSITIVE_INFINITY,
@@ -94,6 +104,9 @@ export function registrySettings(options: RedisLockRegistryOptions): RegistrySet
     cacheCapacity: options.cacheCapacity ?? 100_000,
     commandTimeout: options.commandTimeout ?? 5_000,
     unavailableAfter: options.unavailableAfter ?? 10_000,
+    minReplicas: options.minReplicas ?? 0,
+    replicaTimeout: options.replicaTimeout ?? 100,
+    warnAfter: options.warnAfter ?? 30_000,
     subscriber: options.subscriber,
     onWarning: options.onWarning ?? emitProcessWarning,
   };
@@ -113,6 +126,11 @@ export function lockRequest(
     waitTime: options?.waitTime ?? defaultWaitTime,
     signal: options?.signal,
   };
+}
+
+export function listSettings(options: ListOptions): { match: string; count: number } {
+  checkOptions({ match: nonEmptyString, count }, options);
+  return { match: options.match ?? '*', count: options.count ?? 1_000 };
 }
 
 export function checkLockOptions(options: LockOptions): void {

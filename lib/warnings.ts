@@ -1,11 +1,28 @@
 /** The kinds of warning. */
 export type LockWarningCode =
+  | 'LONG_WAIT'
   | 'RELEASE_FAILED'
   | 'RELEASE_UNCERTAIN'
   | 'SUBSCRIBER_UNAVAILABLE'
   | 'NOTIFICATION_REFUSED'
+  | 'NOT_REPLICATED'
   | 'SEGMENTS_SHARE_SLOT'
   | 'WARNING_LISTENER_FAILED';
+
+/** Who holds a lock that a caller has waited for for long. */
+export interface LockHolder {
+  readonly owner: string;
+  /** The name of its registry, by default host and pid; `undefined` for owners of other libraries. */
+  readonly name: string | undefined;
+  /** ms until the key expires unless it is renewed; `Infinity` without an expiry. */
+  readonly remaining: number;
+  /** As far as the owner value says. */
+  readonly isThisProcess: boolean;
+  /** ms; `undefined` where another registry holds it. */
+  readonly heldFor: number | undefined;
+  /** The caller is inside a `run` that holds the lock: this may be a deadlock. */
+  readonly isAroundCaller: boolean;
+}
 
 /** Something went wrong that no call can report: no call rejects because of it. */
 export interface LockWarning {
@@ -14,6 +31,8 @@ export interface LockWarning {
   readonly message: string;
   readonly key?: string | undefined;
   readonly cause?: unknown;
+  /** With `LONG_WAIT`, where Redis answered who it is. */
+  readonly holder?: LockHolder | undefined;
 }
 
 /** Receives warnings. */

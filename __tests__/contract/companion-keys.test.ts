@@ -1,11 +1,11 @@
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 
 /** What the library and Redisson append to a lock's name. */
-const SUFFIXES = ['fence', 'queue', 'tickets', 'grants', 'timeout', 'channel', 'token'];
+const SUFFIXES = ['fence', 'queue', 'tickets', 'grants', 'forced', 'timeout', 'channel', 'token'];
 
 const KEYS = [
   '{t}',
@@ -15,11 +15,7 @@ const KEYS = [
 ];
 
 describePrivate.each(LOCK_TYPES)('Keys of %s locks that look like companions of each other', (lockType) => {
-  let redis: PrivateRedis;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-  });
+  const redis = PrivateRedis.install();
 
   /** A key that would collide may be refused by name. */
   const usable = (registry: { obtain(key: string): unknown }) =>

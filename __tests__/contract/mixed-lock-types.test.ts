@@ -32,7 +32,7 @@ describeReal('Locks of different types on one name', () => {
   };
 
   it('exclude each other, so that a rolling change of type is safe (P13)', async () => {
-    const types = lockTypes.map((lockType) => registryOf(lockType, 400));
+    const types = lockTypes.map((lockType) => registryOf(lockType, 3_000));
     const oracle = new Oracle(await createRealClient());
     await Promise.all(
       types.flatMap((registry) =>

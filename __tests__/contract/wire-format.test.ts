@@ -44,12 +44,12 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
     expect(await spring.keys(`*${registryKey}*`)).toEqual([]);
   });
 
-  it('has a new value for every acquisition: a client id and a number', async () => {
+  it('has a new value for every acquisition: the name of its process, a random part and a number', async () => {
     const lock = registry().obtain('order:42');
     const values = new Set<string | null>();
     for (let i = 0; i < 3; i++) await lock.run(async () => values.add(await spring.get(name)));
     expect(values.size).toBe(3);
-    for (const value of values) expect(value).toMatch(/^[0-9a-f-]{36}:\d+$/);
+    for (const value of values) expect(value).toMatch(new RegExp(`^.+:${process.pid}:[\\w-]{22}:\\d+$`));
   });
 
   it('publishes its release on the channel registryKey-channel:name, with the name as the message', async () => {

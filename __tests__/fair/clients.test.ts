@@ -12,11 +12,7 @@ import { FairFixture, SLACK } from './fair-fixture';
 import { KEY } from './worker';
 
 describePrivate('A fair lock through a pool, which cannot subscribe', () => {
-  let fixture: FairFixture;
-
-  beforeAll(async () => {
-    fixture = await FairFixture.open();
-  });
+  const fixture = FairFixture.install();
 
   const pool = async () => {
     const created = createPool({ socket: fixture.redis.address }, { minimum: 2, maximum: 4 });

@@ -1,27 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { describePrivate } from '../support/private-redis';
 import { FairFixture } from './fair-fixture';
 import { measured } from './measured';
 import { KEY } from './worker';
 
 describePrivate('What a fair lock costs', () => {
-  let fixture: FairFixture;
-
-  beforeAll(async () => {
-    fixture = await FairFixture.open();
-  });
-
-  beforeEach(() => fixture.beginTest());
-
-  /** Scripts that clients asked for since the last CONFIG RESETSTAT. */
-  const calls = async () => {
-    const stats = await fixture.admin.info('commandstats');
-    return [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce((sum, [, n]) => sum + Number(n), 0);
-  };
+  const fixture = FairFixture.install();
 
   it.each([
-    [1, 10, 3],
+    // Within a process, the reply of the release grants the lock for its full ttl.
+    [1, 10, 2],
     [2, 10, 3],
     [4, 5, 3],
   ])(
@@ -39,9 +28,14 @@ describePrivate('What a fair lock costs', () => {
       };
       await rounds(2);
       await fixture.admin.configResetStat();
+      const begun = performance.now();
       await rounds(30);
-      const perAcquisition = (await calls()) / (processes * callers * 30);
-      measured(`commands, ${processes} x ${callers}`, { perAcquisition });
+      const seconds = (performance.now() - begun) / 1_000;
+      const acquisitions = processes * callers * 30;
+      // Waiters also poll: about once a second, and when the window of a grant ends.
+      const polls = 2 * processes * Math.ceil(seconds);
+      const perAcquisition = ((await fixture.scriptsRun()) - polls) / acquisitions;
+      measured(`commands, ${processes} x ${callers}`, { perAcquisition, seconds });
       expect(perAcquisition).toBeLessThanOrEqual(most + 0.1);
     },
   );
@@ -52,7 +46,7 @@ describePrivate('What a fair lock costs', () => {
     const before = (await fixture.admin.clientList()).length;
     await fixture.admin.configResetStat();
     for (let i = 0; i < 10; i++) await registry.run(KEY, () => undefined);
-    expect(await calls()).toBe(20);
+    expect(await fixture.scriptsRun()).toBe(20);
     expect((await fixture.admin.clientList()).length).toBe(before);
   });
 
@@ -71,7 +65,7 @@ describePrivate('What a fair lock costs', () => {
     await sleep(TIME);
     const elapsed = performance.now() - begun;
     const renewals = Math.ceil(elapsed / (TTL / 3));
-    const asked = await calls();
+    const asked = await fixture.scriptsRun();
     // At any moment the key lives for two thirds of the ttl at least, which is longer than a second.
     const polls = 2 * Math.ceil(elapsed / 1_000);
     measured('100 waiters, 2 processes', { elapsed, asked, renewals, polls });

@@ -1,4 +1,7 @@
-import type { RedisClient, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeEach } from '@jest/globals';
+import type { Lease, RedisClient, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
+import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { processOf } from '../../lib/protocols/fair/ticket';
 import { LockNames } from '../../lib/redis/names';
 import { connectTo, PrivateRedis } from '../support/private-redis';
@@ -6,12 +9,20 @@ import type { FaultyProxy } from '../support/proxy';
 import { type TestClient, uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
+import { FairWorker } from './fair-worker';
 import { KEY } from './worker';
 
 type Options = Omit<RedisLockRegistryOptions, 'registryKey' | 'onWarning' | 'lockType'>;
 
 /** ms of allowed delay, for busy cores and several processes. */
 export const SLACK = 500;
+
+/** Waits for the lock of a registry, when it is called. */
+export const lock = (registry: RedisLockRegistry) => () => registry.obtain(KEY).lock();
+
+/** Whether the promise fulfils within this time. */
+export const settlesWithin = (promise: Promise<unknown>, ms: number): Promise<boolean> =>
+  Promise.race([promise.then(() => true), sleep(ms, false)]);
 
 /** A registry as of one process, with one proxy for its commands and one for its messages. */
 export interface ProxiedProcess {
@@ -24,24 +35,21 @@ export interface ProxiedProcess {
 
 /** A private server with a fair lock. */
 export class FairFixture {
-  readonly redis: PrivateRedis;
-  readonly admin: TestClient;
+  readonly redis = PrivateRedis.install();
   /** The registryKey of the current test. */
-  registryKey = '';
+  registryKey = uniqueKey('fair');
 
-  static async open(...args: string[]): Promise<FairFixture> {
-    const redis = await PrivateRedis.start(...args);
-    return new FairFixture(redis, await redis.connect());
+  /** Registers the hooks that open the fixture for the tests of the surrounding `describe`. */
+  static install(): FairFixture {
+    const fixture = new FairFixture();
+    beforeEach(() => {
+      fixture.registryKey = uniqueKey('fair');
+    });
+    return fixture;
   }
 
-  private constructor(redis: PrivateRedis, admin: TestClient) {
-    this.redis = redis;
-    this.admin = admin;
-    this.beginTest();
-  }
-
-  beginTest(): void {
-    this.registryKey = uniqueKey('fair');
+  get admin(): TestClient {
+    return this.redis.admin;
   }
 
   get names(): LockNames {
@@ -102,6 +110,55 @@ export class FairFixture {
       await this.queued(before + waiting.length);
     }
     return waiting;
+  }
+
+  /** The holder's lease, and a waiter's that is longer in the queue than any window: its own sending proves nothing. */
+  async longWait(
+    holder: RedisLockRegistry,
+    waiter: RedisLockRegistry,
+  ): Promise<{ readonly lease: Lease; readonly waiting: Promise<Lease> }> {
+    const lease = await lock(holder)();
+    const [waiting] = await this.enqueue([lock(waiter)]);
+    await sleep(1.2 * CLAIM_WINDOW);
+    return { lease, waiting: waiting as Promise<Lease> };
+  }
+
+  /** Hands the lock over once, from one process to another. Then the server knows every script. */
+  async handOverOnce(from: RedisLockRegistry, to: RedisLockRegistry): Promise<void> {
+    const lease = await lock(from)();
+    const [waiting] = await this.enqueue([lock(to)]);
+    await lease.unlock();
+    await (await waiting)?.unlock();
+  }
+
+  /** Worker processes, each with one of these numbers of callers in the queue, in this order. */
+  async workersWith(...callers: number[]): Promise<FairWorker[]> {
+    const workers = await FairWorker.startAll(callers.length);
+    for (const [i, worker] of workers.entries()) await this.#enqueueIn(worker, callers[i] as number);
+    return workers;
+  }
+
+  async workerWith(callers: number): Promise<FairWorker> {
+    const worker = await FairWorker.start();
+    await this.#enqueueIn(worker, callers);
+    return worker;
+  }
+
+  async #enqueueIn(worker: FairWorker, callers: number): Promise<void> {
+    const before = await this.admin.zCard(this.queue);
+    await worker.begin({
+      redis: { socket: this.redis.address },
+      registryKey: this.registryKey,
+      expireAfter: 60_000,
+      task: { name: 'queue', callers, work: 0, aborting: 0, abortWithin: 0 },
+    });
+    await this.queued(before + callers);
+  }
+
+  /** Scripts that clients asked for since the server started, or since its last CONFIG RESETSTAT. */
+  async scriptsRun(): Promise<number> {
+    const stats = await this.admin.info('commandstats');
+    return [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce((sum, [, n]) => sum + Number(n), 0);
   }
 
   /** Keys of this test in Redis, without the fencing counter, whose ttl is a day. */

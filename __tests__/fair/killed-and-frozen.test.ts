@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
@@ -10,20 +10,14 @@ import { type Entry, KEY, logOf } from './worker';
 
 const PROCESSES = 8;
 const TASKS = 500;
-const TTL = 500;
+const TTL = 2_000;
 const WORK = 12;
 
 /** ms until a process that is not heard of is taken for dead, and its tickets are removed: with the default interval. */
 const PROCESS_LIFE = 13_000;
 
 describePrivate(`${TASKS} tasks in ${PROCESSES} processes`, () => {
-  let fixture: FairFixture;
-
-  beforeAll(async () => {
-    fixture = await FairFixture.open();
-  });
-
-  beforeEach(() => fixture.beginTest());
+  const fixture = FairFixture.install();
 
   it('keep their order though 3 processes are killed, 1 is frozen for long and woken, and callers give up', async () => {
     const workers = await FairWorker.startAll(PROCESSES);

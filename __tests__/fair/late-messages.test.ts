@@ -1,7 +1,7 @@
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createProxiedRegistry } from '../support/proxied-registry';
-import { type TestClient, uniqueKey } from '../support/redis';
+import { uniqueKey } from '../support/redis';
 import { untilQuiet } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
@@ -12,13 +12,7 @@ const KEY = 'key';
 const LATE = 700;
 
 describePrivate('A fair lock whose grant messages arrive late', () => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
+  const redis = PrivateRedis.install();
 
   const start = async () => {
     const registryKey = uniqueKey('late');
@@ -42,16 +36,16 @@ describePrivate('A fair lock whose grant messages arrive late', () => {
       await first.unlock();
       const second = await holder.obtain(KEY).lock({ ttl: 1_200 });
       const waiting = slow.registry.obtain(KEY).lock();
-      await untilQuiet(admin);
+      await untilQuiet(redis.admin);
       await until(() => second.remaining < LATE);
       slow.messages.replies.hold = true;
       await second.unlock();
       const lease = await waiting;
-      const owner = await admin.get(name);
+      const owner = await redis.admin.get(name);
       expect(owner).not.toBeNull();
       slow.messages.replies.hold = false;
       await slow.settle();
-      expect(await admin.get(name)).toBe(owner);
+      expect(await redis.admin.get(name)).toBe(owner);
       expect(await holder.obtain(KEY).tryLock()).toBeNull();
       lease.assertHeld();
       await lease.unlock();
@@ -63,16 +57,16 @@ describePrivate('A fair lock whose grant messages arrive late', () => {
     const [holder, between] = [await other(), await other()];
     const lease = await holder.obtain(KEY).lock();
     const waiting = slow.registry.obtain(KEY).lock();
-    await untilQuiet(admin);
+    await untilQuiet(redis.admin);
     const next = between.obtain(KEY).lock();
-    await untilQuiet(admin);
+    await untilQuiet(redis.admin);
     // The first grant runs out: its process gets no message, and cannot poll.
     slow.messages.replies.hold = true;
     slow.commands.requests.hold = true;
     await lease.unlock();
     const held = await next;
     slow.commands.requests.hold = false;
-    await until(async () => (await admin.zCard(`{${name}}:queue`)) === 1);
+    await until(async () => (await redis.admin.zCard(`{${name}}:queue`)) === 1);
     // The message of the first grant arrives when the second one was made and is not known to its process.
     slow.commands.requests.hold = true;
     await held.unlock();

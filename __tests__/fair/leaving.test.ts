@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { beforeEach, expect, it } from '@jest/globals';
 import { CannotAcquireLockError, type RedisLockRegistry } from '../../lib';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
@@ -9,16 +9,11 @@ import { FairFixture, SLACK } from './fair-fixture';
 import { KEY } from './worker';
 
 describePrivate('What a fair lock leaves behind', () => {
-  let fixture: FairFixture;
+  const fixture = FairFixture.install();
   let a: RedisLockRegistry;
   let b: RedisLockRegistry;
 
-  beforeAll(async () => {
-    fixture = await FairFixture.open();
-  });
-
   beforeEach(async () => {
-    fixture.beginTest();
     [a, b] = await Promise.all([fixture.process(), fixture.process()]);
   });
 
@@ -27,11 +22,12 @@ describePrivate('What a fair lock leaves behind', () => {
 
   it('is no ticket when the wait is over', async () => {
     const lease = await a.obtain(KEY).lock();
-    const [refused] = await fixture.enqueue([() => b.obtain(KEY).tryLock({ waitTime: 150 })]);
+    // Long enough to be seen in the queue on a busy machine.
+    const options = { waitTime: 1_500 };
+    const [refused] = await fixture.enqueue<unknown>([() => b.obtain(KEY).tryLock(options)]);
+    const late = expect(b.obtain(KEY).lock(options)).rejects.toMatchObject({ name: 'LockTimeoutError' });
     expect(await refused).toBeNull();
-    await until(async () => (await tickets()) === 0);
-    const [late] = await fixture.enqueue([() => b.obtain(KEY).lock({ waitTime: 100 })]);
-    await expect(late).rejects.toMatchObject({ name: 'LockTimeoutError' });
+    await late;
     await until(async () => (await tickets()) === 0);
     await lease.unlock();
     await gone();

@@ -1,34 +1,28 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
-import { ACQUIRE, CLAIM_WINDOW, POLL, RELEASE, RENEW_GRANT } from '../../lib/protocols/fair/fair-scripts';
+import { ACQUIRE, CLAIM_WINDOW, POLL, RELEASE } from '../../lib/protocols/fair/fair-scripts';
+import { RENEW_GRANT } from '../../lib/protocols/fair/renew-grant-script';
 import type { LockScript } from '../../lib/redis/script';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
-import { FairFixture, type ProxiedProcess, SLACK } from './fair-fixture';
+import { FairFixture, lock, type ProxiedProcess, SLACK } from './fair-fixture';
 import { KEY } from './worker';
 
 describePrivate('A fair lock whose replies are lost', () => {
-  let fixture: FairFixture;
+  const fixture = FairFixture.install();
   let other: RedisLockRegistry;
   let cut: ProxiedProcess;
 
   beforeAll(async () => {
-    fixture = await FairFixture.open();
     // The server knows every script: what is lost is named by its hash.
-    const [a, b] = await Promise.all([fixture.process(), fixture.process()]);
-    const lease = await a.obtain(KEY).lock();
-    const [waiting] = await fixture.enqueue([() => b.obtain(KEY).lock()]);
-    await lease.unlock();
-    await (await waiting)?.unlock();
+    await fixture.handOverOnce(await fixture.process(), await fixture.process());
   });
 
   beforeEach(async () => {
-    fixture.beginTest();
     [other, cut] = await Promise.all([fixture.process(), fixture.proxied()]);
   });
 
-  const lock = (registry: RedisLockRegistry) => () => registry.obtain(KEY).lock();
   /** Whether it is sent by its hash or as text, alone or with others. */
   const lose = ({ sha1, source, forMany }: LockScript) =>
     Promise.race([sha1, source.slice(-100), forMany.sha1].map((match) => cut.commands.loseReply(match)));

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { beforeEach, expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
@@ -7,15 +7,10 @@ import { FairWorker } from './fair-worker';
 import { type Entry, KEY, logOf } from './worker';
 
 describePrivate('The order of a fair lock', () => {
-  let fixture: FairFixture;
+  const fixture = FairFixture.install();
   let order: string[];
 
-  beforeAll(async () => {
-    fixture = await FairFixture.open();
-  });
-
   beforeEach(() => {
-    fixture.beginTest();
     order = [];
   });
 
@@ -52,12 +47,12 @@ describePrivate('The order of a fair lock', () => {
 
   it('does not depend on the ttl of a caller', async () => {
     const [a, b] = await Promise.all([fixture.process(), fixture.process()]);
-    const lease = await a.obtain(KEY).lock({ ttl: 5_000 });
+    const lease = await a.obtain(KEY).lock({ ttl: 30_000 });
     const waiting = await fixture.enqueue([
-      caller('b1', b, 30),
+      caller('b1', b, 5_000),
       caller('a1', a, 60_000),
       caller('b2', b, 60_000),
-      caller('a2', a, 30),
+      caller('a2', a, 5_000),
       caller('b3', b),
     ]);
     await lease.unlock();
@@ -84,7 +79,7 @@ describePrivate('The order of a fair lock', () => {
     await lease.unlock();
     const done = await Promise.all(workers.map((worker) => worker.next('queued')));
     expect(done.flatMap(({ failures }) => failures)).toEqual([]);
-    await until(() => order.length === workers.length);
+    await until(() => order.length === workers.length, { within: 30_000 });
     const log = (await fixture.admin.lRange(logOf(registryKey), 0, -1)).map((line) => JSON.parse(line) as Entry);
     const remote = new Set(log.map(({ ticket }) => ticket));
     expect(log.map(({ ticket }) => ticket)).toEqual(arrived.filter((ticket) => remote.has(ticket)));
@@ -113,7 +108,7 @@ describePrivate('The order of a fair lock', () => {
 
   it('restores the position of a waiter whose ticket was deleted', async () => {
     const [a, b, c] = await Promise.all([fixture.process(), fixture.process(), fixture.process()]);
-    const lease = await a.obtain(KEY).lock({ ttl: 1_000, renew: true });
+    const lease = await a.obtain(KEY).lock({ ttl: 10_000, renew: true });
     const waiting = await fixture.enqueue([caller('b1', b), caller('c1', c), caller('b2', b)]);
     const [first, second, third] = await fixture.admin.zRangeWithScores(fixture.queue, 0, -1);
     await fixture.admin.zRem(fixture.queue, [first?.value ?? '', third?.value ?? '']);

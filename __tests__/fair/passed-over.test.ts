@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createProxiedRegistry } from '../support/proxied-registry';
-import { type TestClient, uniqueKey } from '../support/redis';
+import { uniqueKey } from '../support/redis';
 import { untilQuiet } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
@@ -13,13 +13,7 @@ const KEY = 'key';
 const TOO_MANY = 10;
 
 describePrivate('A fair lock whose first waiter let a grant run out', () => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
+  const redis = PrivateRedis.install();
 
   it('gives it to that waiter first, once its process is back and others have come', async () => {
     const options = { registryKey: uniqueKey('passed-over'), lockType: 'fair', fencing: true } as const;
@@ -31,12 +25,12 @@ describePrivate('A fair lock whose first waiter let a grant run out', () => {
     const waiting = paused.registry.run(KEY, () => {
       isServed = true;
     });
-    await untilQuiet(admin);
+    await untilQuiet(redis.admin);
     // Nothing reaches the process, and nothing comes from it: as when its event loop is blocked.
     paused.messages.replies.hold = true;
     paused.commands.requests.hold = true;
     await first.unlock();
-    await until(async () => (await admin.exists(paused.nameOf(KEY))) === 0, { within: 5_000 }); // the grant has run out
+    await until(async () => (await redis.admin.exists(paused.nameOf(KEY))) === 0, { within: 5_000 }); // the grant has run out
     const second = await holder.obtain(KEY).lock();
     paused.messages.replies.hold = false;
     paused.commands.requests.hold = false;
@@ -50,7 +44,7 @@ describePrivate('A fair lock whose first waiter let a grant run out', () => {
         });
       }
     });
-    await untilQuiet(admin);
+    await untilQuiet(redis.admin);
     await second.unlock();
     await Promise.all([waiting, ...working]);
     expect(turns).toBeLessThan(TOO_MANY);

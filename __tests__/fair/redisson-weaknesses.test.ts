@@ -1,46 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
+import { beforeEach, expect, it, jest } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
 import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { until, WAIT_LIMIT } from '../support/until';
 import { FairFixture, SLACK } from './fair-fixture';
-import { FairWorker } from './fair-worker';
 import { KEY } from './worker';
 
 /** (a) to (f): known weaknesses of the queue of RedissonFairLock, tried on this library. */
 describePrivate('The known weaknesses of Redisson’s fair lock do not occur', () => {
-  let fixture: FairFixture;
+  const fixture = FairFixture.install();
   let a: RedisLockRegistry;
   let b: RedisLockRegistry;
 
-  beforeAll(async () => {
-    fixture = await FairFixture.open();
-  });
-
   beforeEach(async () => {
-    fixture.beginTest();
     [a, b] = await Promise.all([fixture.process(), fixture.process()]);
   });
-
-  const workerWith = async (callers: number) => {
-    const worker = await FairWorker.start();
-    const before = await fixture.admin.zCard(fixture.queue);
-    await worker.begin({
-      redis: { socket: fixture.redis.address },
-      registryKey: fixture.registryKey,
-      expireAfter: 60_000,
-      task: { name: 'queue', callers, work: 0, aborting: 0, abortWithin: 0 },
-    });
-    await fixture.queued(before + callers);
-    return worker;
-  };
-
-  const evals = async () => {
-    const stats = await fixture.admin.info('commandstats');
-    return [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce((sum, [, n]) => sum + Number(n), 0);
-  };
 
   it('(a) a head of the queue that is registered only there does not block the lock', async () => {
     await fixture.admin.zAdd(fixture.queue, { score: 1, value: 'somebody:1' });
@@ -64,7 +40,7 @@ describePrivate('The known weaknesses of Redisson’s fair lock do not occur', (
 
   it('(b) while the lock is granted and the grant is not renewed, no process polls more than once a second', async () => {
     const lease = await a.obtain(KEY).lock({ ttl: 60_000 });
-    const frozen = await workerWith(1);
+    const frozen = await fixture.workerWith(1);
     // Waiters poll once in ten of these intervals.
     const every = { idleBetweenTries: 100 };
     const [c, d] = await Promise.all([fixture.process(every), fixture.process(every)]);
@@ -75,7 +51,7 @@ describePrivate('The known weaknesses of Redisson’s fair lock do not occur', (
     await lease.unlock();
     await sleep(0.8 * CLAIM_WINDOW);
     // The release, and one poll of each process.
-    expect(await evals()).toBeLessThanOrEqual(3);
+    expect(await fixture.scriptsRun()).toBeLessThanOrEqual(3);
     for (const next of waiting) await (await next).unlock();
     expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW + SLACK + machineDelay());
     frozen.thaw();
@@ -120,7 +96,7 @@ describePrivate('The known weaknesses of Redisson’s fair lock do not occur', (
 
   it('(d) waiters that gave up are gone at once, and those whose process crashed cost nothing, however many', async () => {
     const lease = await a.obtain(KEY).lock({ ttl: 30_000 });
-    const crashed = [await workerWith(1), await workerWith(1), await workerWith(1)];
+    const crashed = await fixture.workersWith(1, 1, 1);
     const aborting = new AbortController();
     const [interrupted, living] = await fixture.enqueue([
       () => b.obtain(KEY).lock({ signal: aborting.signal }),
@@ -140,7 +116,7 @@ describePrivate('The known weaknesses of Redisson’s fair lock do not occur', (
   it('(e) the time that a silent waiter holds up the others is the one that is documented: the claim window, once', async () => {
     expect(CLAIM_WINDOW).toBe(1_000);
     const lease = await a.obtain(KEY).lock();
-    const frozen = await workerWith(5);
+    const frozen = await fixture.workerWith(5);
     const [next, last] = await fixture.enqueue([() => b.obtain(KEY).lock(), () => a.obtain(KEY).lock()]);
     frozen.freeze();
     const begun = performance.now();
@@ -157,12 +133,13 @@ describePrivate('The known weaknesses of Redisson’s fair lock do not occur', (
   it('(f) callers with different waiting times do not move each other’s places', async () => {
     const lease = await a.obtain(KEY).lock();
     const order: string[] = [];
+    // Long enough for all of them to be in the queue before the first gives up, also on a busy machine.
     const callers = [
-      ['short', a, 400],
+      ['short', a, 2_500],
       ['for ever', b, Number.POSITIVE_INFINITY],
       ['long', a, 60_000],
-      ['shorter', b, 300],
-      ['last', a, 5_000],
+      ['shorter', b, 2_000],
+      ['last', a, 30_000],
     ] as const;
     const waiting = await fixture.enqueue(
       callers.map(

@@ -1,29 +1,22 @@
-import { beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
 import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
-import { FairFixture, SLACK } from './fair-fixture';
+import { FairFixture, lock, SLACK } from './fair-fixture';
 import { FairWorker } from './fair-worker';
 import { type Entry, KEY, logOf } from './worker';
 
 const LONG = 60_000;
 
 describePrivate('A fair lock whose waiters and holders are killed, frozen or disconnected', () => {
-  let fixture: FairFixture;
+  const fixture = FairFixture.install();
   let holder: RedisLockRegistry;
 
-  beforeAll(async () => {
-    fixture = await FairFixture.open();
-  });
-
   beforeEach(async () => {
-    fixture.beginTest();
     holder = await fixture.process();
   });
-
-  const lock = (registry: RedisLockRegistry) => () => registry.obtain(KEY).lock();
 
   const taken = async (promise: Promise<Lease> | undefined) => {
     const lease = await (promise as Promise<Lease>);
@@ -34,23 +27,12 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
   /** Processes with a subscription. */
   const listeners = async () => (await fixture.admin.pubSubChannels(`*${fixture.registryKey}*:grants:*`)).length;
 
-  const workerWith = async (callers: number) => {
-    const worker = await FairWorker.start();
-    const before = await fixture.admin.zCard(fixture.queue);
-    await worker.begin({
-      redis: { socket: fixture.redis.address },
-      registryKey: fixture.registryKey,
-      expireAfter: LONG,
-      task: { name: 'queue', callers, work: 0, aborting: 0, abortWithin: 0 },
-    });
-    await fixture.queued(before + callers);
-    return worker;
-  };
-
   it('passes over a process that is reconnecting, and keeps its position', async () => {
     const [cut, other] = await Promise.all([fixture.proxied(), fixture.process()]);
     const lease = await lock(holder)();
     const [first, second, third] = await fixture.enqueue([lock(cut.registry), lock(other), lock(cut.registry)]);
+    // Its polls would say that it has to be found by them.
+    cut.commands.requests.hold = true;
     cut.messages.refuse();
     cut.messages.reset();
     await until(async () => (await listeners()) === 1);
@@ -59,6 +41,7 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
     const [fourth] = await fixture.enqueue([lock(other)]);
     await cut.messages.accept();
     await until(async () => (await listeners()) === 2);
+    cut.commands.requests.hold = false;
     await fixture.queued(3);
     await held?.unlock();
     const [a, b, c] = [await taken(first), await taken(third), await taken(fourth)];
@@ -95,7 +78,7 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
 
   it('does not wait for waiters that were killed', async () => {
     const lease = await lock(holder)();
-    const workers = [await workerWith(3), await workerWith(30)];
+    const workers = await fixture.workersWith(3, 30);
     const [mine] = await fixture.enqueue([lock(await fixture.process())]);
     for (const worker of workers) await worker.kill();
     const begun = performance.now();
@@ -108,7 +91,7 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
     'a frozen process with %d tickets in front, after a holder with a long life, costs one window',
     async (callers) => {
       const lease = await holder.obtain(KEY).lock({ ttl: LONG });
-      const frozen = await workerWith(callers);
+      const frozen = await fixture.workerWith(callers);
       const [a, b] = await Promise.all([fixture.process(), fixture.process()]);
       const waiting = await fixture.enqueue([lock(a), lock(b), lock(a)]);
       frozen.freeze();
@@ -127,7 +110,7 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
 
   it('restores the position of a frozen process', async () => {
     const lease = await lock(holder)();
-    const frozen = await workerWith(2);
+    const frozen = await fixture.workerWith(2);
     const [next] = await fixture.enqueue([lock(await fixture.process())]);
     frozen.freeze();
     await lease.unlock();

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { describePrivate } from '../support/private-redis';
 import { FairFixture } from './fair-fixture';
 import { FairWorker } from './fair-worker';
@@ -12,13 +12,7 @@ const WORK = 5;
 const DURATION = 10_000;
 
 describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take turns with ${WORK} ms of work`, () => {
-  let fixture: FairFixture;
-
-  beforeAll(async () => {
-    fixture = await FairFixture.open();
-  });
-
-  beforeEach(() => fixture.beginTest());
+  const fixture = FairFixture.install();
 
   it('have the same number of turns to within 2, and no caller enters twice during one wait', async () => {
     const workers = await FairWorker.startAll(PROCESSES);

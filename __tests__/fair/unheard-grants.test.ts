@@ -1,4 +1,4 @@
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { HoldableClient } from '../support/held-commands';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
@@ -12,11 +12,7 @@ const KEY = 'key';
 const FREE_WITHIN = 3_000;
 
 describePrivate.each(LOCK_TYPES)('A %s lock whose waiter sent a request that is executed late', (lockType) => {
-  let redis: PrivateRedis;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-  });
+  const redis = PrivateRedis.install();
 
   const start = async () => {
     const registryKey = uniqueKey('unheard');

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect, it } from '@jest/globals';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import { type TestClient, uniqueKey } from '../support/redis';
+import { uniqueKey } from '../support/redis';
 import { untilQuiet } from '../support/server-load';
 import { createRegistry, elapsed } from '../support/test-registry';
 
@@ -12,13 +12,10 @@ const KEY = 'key';
 const SOON = 3_000;
 
 describePrivate('A waiter that no message reaches', () => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
+  const redis = PrivateRedis.install();
 
   beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-    await admin.sendCommand(['ACL', 'SETUSER', 'mute', 'on', '>x', '~*', '&*', '+@all', '-publish', '-spublish']);
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'mute', 'on', '>x', '~*', '&*', '+@all', '-publish', '-spublish']);
   });
 
   const start = async (lockType: (typeof LOCK_TYPES)[number]) => {
@@ -47,7 +44,7 @@ describePrivate('A waiter that no message reaches', () => {
     await mute.registry.obtain(KEY).lock({ ttl: 6_000 });
     const waiting = waiter.registry.obtain(KEY).lock();
     await sleep(300); // it was refused, and waits
-    await admin.del(mute.nameOf(KEY));
+    await redis.admin.del(mute.nameOf(KEY));
     expect(await elapsed(waiting)).toBeLessThan(SOON);
     await (await waiting).unlock();
   });
@@ -57,7 +54,7 @@ describePrivate('A waiter that no message reaches', () => {
     for (let i = 0; i < 2; i++) {
       const lease = await mute.registry.obtain(KEY).lock({ ttl: 6_000 });
       const waiting = waiter.registry.obtain(KEY).lock();
-      await untilQuiet(admin);
+      await untilQuiet(redis.admin);
       await lease.unlock();
       await (await waiting).unlock();
     }

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, type RedisClientOptions } from 'redis';
 import { type Lease, RedisLockRegistry } from '../../lib';
 import { ticketOf } from '../../lib/protocols/fair/ticket';
+import { connected } from '../support/connected';
 import { type Stall, StallWatch, sharedNow } from './stalls';
 
 export const KEY = 'key';
@@ -72,12 +73,7 @@ function report(message: Report): void {
   process.send?.(message);
 }
 
-async function connect(options: RedisClientOptions): Promise<Client> {
-  const client = createClient(options) as Client;
-  client.on('error', () => {});
-  await client.connect();
-  return client;
-}
+const connect = (options: RedisClientOptions): Promise<Client> => connected(createClient(options) as Client);
 
 export const logOf = (registryKey: string): string => `log of ${registryKey}`;
 export const insideOf = (registryKey: string): string => `inside of ${registryKey}`;

@@ -1,18 +1,11 @@
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { machineDelay } from '../support/machine-delay';
 import { CLIENT_KINDS, clientKinds, connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
-import type { TestClient } from '../support/redis';
 import { createRegistry, elapsed, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
 
 describePrivate('the application ends its client', () => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
+  const redis = PrivateRedis.install();
 
   it.each(CLIENT_KINDS)(
     'P1 P4 P7 P8: %s is destroyed: holders lose their leases, waiters and new callers are rejected',
@@ -21,7 +14,7 @@ describePrivate('the application ends its client', () => {
       const { registry, nameOf } = createRegistry(client, { expireAfter: 1_000 });
       const lease = await registry.obtain('key').lock();
       const given = await registry.obtain('given').lock();
-      await admin.set(nameOf('taken'), 'another', { PX: 60_000 });
+      await redis.admin.set(nameOf('taken'), 'another', { PX: 60_000 });
       const waiting = registry.obtain('taken').lock();
       const named = { name: 'CannotAcquireLockError' };
       const waiterRejected = expect(waiting).rejects.toMatchObject(named);
@@ -35,7 +28,7 @@ describePrivate('the application ends its client', () => {
       await expect(given.unlock()).rejects.toMatchObject({ name: 'LockReleaseError' });
       expect((await lossOf(lease)).reason).toBe('unconfirmed');
       await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
-      await until(async () => (await admin.exists([nameOf('key'), nameOf('given')])) === 0);
+      await until(async () => (await redis.admin.exists([nameOf('key'), nameOf('given')])) === 0);
     },
   );
 
@@ -67,7 +60,7 @@ describePrivate('the application ends its client', () => {
     const unlocking = given.unlock();
     await proxy.accept();
     await unlocking;
-    expect(await admin.exists(nameOf('given'))).toBe(0);
+    expect(await redis.admin.exists(nameOf('given'))).toBe(0);
     await until(() => lease.remaining > 1_000, { within: 3_000 });
     expect(lease.signal.aborted).toBe(false);
     await lease.unlock();
@@ -86,6 +79,6 @@ describePrivate('the application ends its client', () => {
     await proxy.accept();
     await until(() => client.isReady);
     await (await registry.obtain('other').lock()).unlock();
-    await until(async () => (await admin.exists(nameOf('key'))) === 0);
+    await until(async () => (await redis.admin.exists(nameOf('key'))) === 0);
   });
 });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
 import { LOCK_TYPES } from '../support/lock-types';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
@@ -8,13 +8,7 @@ import { createRegistry, elapsed } from '../support/test-registry';
 import { until } from '../support/until';
 
 describePrivate.each(LOCK_TYPES)('A registry of %s locks that is closed during an attempt', (lockType) => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
+  const redis = PrivateRedis.install();
 
   const start = async () => {
     const registryKey = uniqueKey('close');
@@ -36,7 +30,7 @@ describePrivate.each(LOCK_TYPES)('A registry of %s locks that is closed during a
 
   /** What Redis keeps of these locks, but for the companions of Redisson's locks, which have no end in its format. */
   const leftOf = async (registryKey: string): Promise<string[]> =>
-    (await admin.keys(`*${registryKey}*`)).filter((key) => !key.startsWith('redisson_lock_'));
+    (await redis.admin.keys(`*${registryKey}*`)).filter((key) => !key.startsWith('redisson_lock_'));
 
   it.each(['request', 'reply'])('leaves nothing, with the %s of the attempt on its way', async (onItsWay) => {
     const { registry, registryKey, proxy, client, nameOf } = await start();
@@ -46,11 +40,28 @@ describePrivate.each(LOCK_TYPES)('A registry of %s locks that is closed during a
     const locking = registry.obtain('key').lock();
     const rejected = expect(locking).rejects.toMatchObject({ name: 'RegistryClosedError' });
     if (onItsWay === 'request') await until(() => proxy.requests.bytes > sent);
-    else await until(async () => (await admin.exists(nameOf('key'))) === 1);
+    else await until(async () => (await redis.admin.exists(nameOf('key'))) === 1);
     await shutDown(registry, client, () => {
       direction.hold = false;
     });
     await rejected;
+    expect(await leftOf(registryKey)).toEqual([]);
+  });
+
+  it('leaves nothing of an attempt that a lost connection delivered late', async () => {
+    const { registry, registryKey, proxy, client, nameOf } = await start();
+    const caller = new AbortController();
+    const sent = proxy.requests.bytes;
+    proxy.requests.delay = 1_000;
+    const rejected = expect(registry.obtain('key').lock({ signal: caller.signal })).rejects.toThrow('aborted');
+    await until(() => proxy.requests.bytes > sent);
+    proxy.requests.delay = 0;
+    proxy.hangUp();
+    caller.abort();
+    await rejected;
+    // By now it was removed several times, in vain.
+    await until(async () => (await redis.admin.exists(nameOf('key'))) === 1, { within: 5_000 });
+    await shutDown(registry, client, () => undefined);
     expect(await leftOf(registryKey)).toEqual([]);
   });
 
@@ -66,7 +77,7 @@ describePrivate.each(LOCK_TYPES)('A registry of %s locks that is closed during a
     proxy.replies.hold = true;
     await held.unlock();
     proxy.requests.hold = false;
-    await until(async () => (await admin.exists(nameOf('key'))) === 1);
+    await until(async () => (await redis.admin.exists(nameOf('key'))) === 1);
     await shutDown(registry, client, () => {
       proxy.replies.hold = false;
     });

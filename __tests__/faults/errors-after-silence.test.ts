@@ -1,7 +1,7 @@
-import { beforeAll, expect, it } from '@jest/globals';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from '@jest/globals';
 import { LOCK_TYPES } from '../support/lock-types';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
-import type { TestClient } from '../support/redis';
 import { createRegistry, elapsed } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -11,13 +11,7 @@ const PATIENCE = { commandTimeout: 300, unavailableAfter: 500 };
 const AT_ONCE = 400;
 
 describePrivate.each(LOCK_TYPES)('An acquisition of a %s lock says why it failed', (lockType) => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
+  const redis = PrivateRedis.install();
 
   const failureOf = (why: RegExp) => ({
     name: 'CannotAcquireLockError',
@@ -28,12 +22,12 @@ describePrivate.each(LOCK_TYPES)('An acquisition of a %s lock says why it failed
   it('by the last answer of a server that is read-only', async () => {
     const { registry } = createRegistry(await redis.connect(), { lockType, ...PATIENCE });
     await registry.run('key', () => undefined);
-    await admin.replicaOf('127.0.0.1', 1);
+    await redis.admin.replicaOf('127.0.0.1', 1);
     try {
       await expect(registry.obtain('key').lock()).rejects.toMatchObject(failureOf(/READONLY/));
       await expect(registry.obtain('key').lock({ waitTime: 200 })).rejects.toMatchObject(failureOf(/READONLY/));
     } finally {
-      await admin.sendCommand(['REPLICAOF', 'NO', 'ONE']);
+      await redis.admin.sendCommand(['REPLICAOF', 'NO', 'ONE']);
     }
   });
 
@@ -74,5 +68,33 @@ describePrivate.each(LOCK_TYPES)('An acquisition of a %s lock says why it failed
       expect(await elapsed(acquiring)).toBeLessThan(AT_ONCE);
       await rejected;
     }
+  });
+
+  it('also to a caller behind another one of its process: silence and refusals are no contention', async () => {
+    const proxy = await redis.proxy();
+    const patience = { commandTimeout: 300, unavailableAfter: 5_000 };
+    const { registry } = createRegistry(await connectTo(proxy.address), { lockType, ...patience });
+    await registry.run('key', () => undefined);
+    const lock = registry.obtain('key');
+    const expectBehind = async (why: RegExp) => {
+      const ahead = new AbortController();
+      const waiting = expect(lock.lock({ signal: ahead.signal })).rejects.toThrow('given up');
+      await sleep(50);
+      await expect(lock.tryLock({ waitTime: 100 })).rejects.toMatchObject(failureOf(why));
+      await expect(lock.lock({ waitTime: 100 })).rejects.toMatchObject(failureOf(why));
+      await expect(lock.tryLock()).rejects.toMatchObject(failureOf(why));
+      ahead.abort(new Error('given up'));
+      await waiting;
+    };
+    await redis.admin.replicaOf('127.0.0.1', 1);
+    try {
+      await expectBehind(/READONLY/);
+    } finally {
+      await redis.admin.sendCommand(['REPLICAOF', 'NO', 'ONE']);
+    }
+    await registry.run('key', () => undefined);
+    proxy.blackHole = true;
+    await expectBehind(/has not answered|did not answer/);
+    proxy.reset();
   });
 });

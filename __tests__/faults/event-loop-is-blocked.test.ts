@@ -1,6 +1,5 @@
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import type { TestClient } from '../support/redis';
 import { createRegistry, lossOf } from '../support/test-registry';
 
 const TTL = 100;
@@ -11,13 +10,7 @@ function block(ms: number): void {
 }
 
 describePrivate('the event loop is blocked for longer than the ttl', () => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
+  const redis = PrivateRedis.install();
 
   it.each([true, false])(
     'P5: the lease reports its end in the first statement afterwards (renewed: %s)',
@@ -30,12 +23,12 @@ describePrivate('the event loop is blocked for longer than the ttl', () => {
       expect(lock.isAcquiredInThisProcess).toBe(false);
       expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ name: 'LockLostError' }));
       expect(lease.signal.aborted).toBe(true);
-      await admin.set(nameOf('key'), 'another');
+      await redis.admin.set(nameOf('key'), 'another');
       await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
       // The cleanup of the lost lease does not touch the key of the next owner.
       await (await registry.obtain('other').lock()).unlock();
-      expect(await admin.get(nameOf('key'))).toBe('another');
-      await admin.del(nameOf('key'));
+      expect(await redis.admin.get(nameOf('key'))).toBe('another');
+      await redis.admin.del(nameOf('key'));
     },
   );
 
@@ -43,7 +36,7 @@ describePrivate('the event loop is blocked for longer than the ttl', () => {
     const { registry, nameOf } = createRegistry(await redis.connect(), { expireAfter: TTL });
     const lease = await registry.obtain('key').lock();
     // The key lives longer in Redis, but the lease has ended in this process.
-    await admin.pExpire(nameOf('key'), 60_000);
+    await redis.admin.pExpire(nameOf('key'), 60_000);
     block(TTL + 20);
     const { reason } = await lossOf(lease);
     expect(reason).toBe('unconfirmed');

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach } from '@jest/globals';
+import { beforeEach } from '@jest/globals';
 import type { LockWarning, RedisLockRegistry } from '../../lib';
 import type { RedisAddress } from '../../scripts/redis';
 import { type AnyClient, PrivateRedis } from '../support/private-redis';
@@ -15,15 +15,13 @@ type RegistryOptions = Parameters<typeof createRegistry>[1];
 export class FaultFixture {
   readonly #connect: (address: RedisAddress) => Promise<AnyClient>;
   readonly #options: RegistryOptions;
-  #redis: PrivateRedis | undefined;
-  #admin: TestClient | undefined;
+  readonly #redis = PrivateRedis.install();
   #proxy: FaultyProxy | undefined;
   #locks: TestRegistry | undefined;
 
   /** Registers the hooks that open the fixture. */
   static install(connect: (address: RedisAddress) => Promise<AnyClient>, options: RegistryOptions): FaultFixture {
     const fixture = new FaultFixture(connect, options);
-    beforeAll(() => fixture.#startServer());
     beforeEach(() => fixture.#openRegistry());
     return fixture;
   }
@@ -35,7 +33,7 @@ export class FaultFixture {
 
   /** A connection that does not go through the proxy. */
   get admin(): TestClient {
-    return opened(this.#admin);
+    return this.#redis.admin;
   }
 
   get proxy(): FaultyProxy {
@@ -55,13 +53,8 @@ export class FaultFixture {
     return opened(this.#locks).nameOf(key);
   }
 
-  async #startServer(): Promise<void> {
-    this.#redis = await PrivateRedis.start();
-    this.#admin = await this.#redis.connect();
-  }
-
   async #openRegistry(): Promise<void> {
-    this.#proxy = await opened(this.#redis).proxy();
+    this.#proxy = await this.#redis.proxy();
     this.#locks = createRegistry(await this.#connect(this.#proxy.address), this.#options);
     const lease = await this.#locks.registry.obtain('warm-up').lock();
     await lease.renew();

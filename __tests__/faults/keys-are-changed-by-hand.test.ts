@@ -1,7 +1,6 @@
-import { beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { beforeEach, expect, it } from '@jest/globals';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import type { TestClient } from '../support/redis';
 import { createRegistry, lossOf, type TestRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -9,15 +8,9 @@ const TTL = 1_800;
 const NEXT_RENEWAL = TTL / 3 + 250;
 
 describePrivate('keys are changed by hand', () => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
+  const redis = PrivateRedis.install();
   let locks: TestRegistry;
   let name: string;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
 
   beforeEach(async () => {
     locks = createRegistry(await redis.connect(), { expireAfter: TTL });
@@ -25,14 +18,14 @@ describePrivate('keys are changed by hand', () => {
   });
 
   const changes: Record<string, { apply: () => Promise<unknown>; reason: string }> = {
-    DEL: { apply: () => admin.del(name), reason: 'expired' },
-    FLUSHALL: { apply: () => admin.flushAll(), reason: 'expired' },
-    'SET, by another owner': { apply: () => admin.set(name, 'another', { PX: 60_000 }), reason: 'stolen' },
+    DEL: { apply: () => redis.admin.del(name), reason: 'expired' },
+    FLUSHALL: { apply: () => redis.admin.flushAll(), reason: 'expired' },
+    'SET, by another owner': { apply: () => redis.admin.set(name, 'another', { PX: 60_000 }), reason: 'stolen' },
     'SET, of another type': {
-      apply: () => admin.multi().del(name).hSet(name, 'a', 'b').pExpire(name, 60_000).exec(),
+      apply: () => redis.admin.multi().del(name).hSet(name, 'a', 'b').pExpire(name, 60_000).exec(),
       reason: 'stolen',
     },
-    'EXPIRE, at once': { apply: () => admin.pExpire(name, 1), reason: 'expired' },
+    'EXPIRE, at once': { apply: () => redis.admin.pExpire(name, 1), reason: 'expired' },
   };
 
   it.each(Object.keys(changes))('P6: %s: lost at the next renewal', async (command) => {
@@ -47,8 +40,8 @@ describePrivate('keys are changed by hand', () => {
     expect(lease.remaining).toBe(0);
     await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason });
     // The key of another owner is not touched.
-    if (reason === 'stolen') expect(await admin.exists(name)).toBe(1);
-    await admin.del(name);
+    if (reason === 'stolen') expect(await redis.admin.exists(name)).toBe(1);
+    await redis.admin.del(name);
     // One changed key in a batch does not affect the others.
     if (command !== 'FLUSHALL') {
       expect(spared.signal.aborted).toBe(false);
@@ -60,41 +53,41 @@ describePrivate('keys are changed by hand', () => {
     const { apply, reason } = changes[command] as { apply: () => Promise<unknown>; reason: string };
     const lease = await locks.registry.obtain('key').lock({ ttl: 5_000 });
     await apply();
-    if (command.startsWith('EXPIRE')) await until(async () => (await admin.exists(name)) === 0);
+    if (command.startsWith('EXPIRE')) await until(async () => (await redis.admin.exists(name)) === 0);
     await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason });
     expect(lease.signal.aborted).toBe(true);
     await lease.unlock();
-    expect(await admin.exists(name)).toBe(reason === 'stolen' ? 1 : 0);
-    await admin.del(name);
+    expect(await redis.admin.exists(name)).toBe(reason === 'stolen' ? 1 : 0);
+    await redis.admin.del(name);
   });
 
   it('P6: PERSIST: the next renewal restores the expiry', async () => {
     const lease = await locks.registry.obtain('key').lock();
-    await admin.persist(name);
-    await until(async () => (await admin.pTTL(name)) > 0, { within: NEXT_RENEWAL });
+    await redis.admin.persist(name);
+    await until(async () => (await redis.admin.pTTL(name)) > 0, { within: NEXT_RENEWAL });
     expect(lease.signal.aborted).toBe(false);
     await lease.unlock();
   });
 
   it('P6: EXPIRE: the next renewal restores a shorter ttl; a longer one is kept and does not extend the lease', async () => {
     const lease = await locks.registry.obtain('key').lock();
-    await admin.pExpire(name, TTL / 2);
-    await until(async () => (await admin.pTTL(name)) > TTL / 2, { within: NEXT_RENEWAL });
-    await admin.pExpire(name, 60_000);
+    await redis.admin.pExpire(name, TTL / 2);
+    await until(async () => (await redis.admin.pTTL(name)) > TTL / 2, { within: NEXT_RENEWAL });
+    await redis.admin.pExpire(name, 60_000);
     await until(() => lease.remaining > TTL);
-    expect(await admin.pTTL(name)).toBeGreaterThan(lease.remaining);
+    expect(await redis.admin.pTTL(name)).toBeGreaterThan(lease.remaining);
     await lease.unlock();
-    expect(await admin.exists(name)).toBe(0);
+    expect(await redis.admin.exists(name)).toBe(0);
   });
 
   it('P1: a key without expiry and owner: waiters keep polling, and acquire when it is deleted', async () => {
-    await admin.set(name, 'no owner');
+    await redis.admin.set(name, 'no owner');
     expect(await locks.registry.obtain('key').tryLock()).toBeNull();
     await expect(locks.registry.obtain('key').lock({ waitTime: 300 })).rejects.toMatchObject({
       name: 'LockTimeoutError',
     });
     const locking = locks.registry.obtain('key').lock();
-    await admin.del(name);
+    await redis.admin.del(name);
     await (await locking).unlock();
   });
 });

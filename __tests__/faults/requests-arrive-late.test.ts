@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { Lease } from '../../lib';
 import { HoldableClient } from '../support/held-commands';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import { type TestClient, uniqueKey } from '../support/redis';
+import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -12,13 +12,7 @@ import { until } from '../support/until';
 const TTL = 60_000;
 
 describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after its connection was cut', (lockType) => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
+  const redis = PrivateRedis.install();
 
   const start = async () => {
     const options = { registryKey: uniqueKey('late'), lockType, expireAfter: TTL };
@@ -45,7 +39,7 @@ describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after i
   };
 
   /** Whatever the key is like, so that any change of it shows; its ttl runs. */
-  const contentOf = (name: string) => admin.dump(name);
+  const contentOf = (name: string) => redis.admin.dump(name);
 
   it('a release: the next holder keeps the lock', async () => {
     const { client, lock, other, name } = await start();
@@ -68,10 +62,10 @@ describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after i
     const [late, later] = [await renewalOf(client, lease), await renewalOf(client, lease)];
     await lease.unlock();
     await late.deliver();
-    expect(await admin.exists(name)).toBe(0);
+    expect(await redis.admin.exists(name)).toBe(0);
     const next = await other.lock({ ttl: 5_000 });
     await later.deliver();
-    expect(await admin.pTTL(name)).toBeLessThanOrEqual(5_000);
+    expect(await redis.admin.pTTL(name)).toBeLessThanOrEqual(5_000);
     await next.unlock();
   });
 
@@ -89,7 +83,7 @@ describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after i
     await late.deliver();
     expect(await contentOf(name)).toEqual(before);
     await next.unlock();
-    await until(async () => (await admin.exists(name)) === 0);
+    await until(async () => (await redis.admin.exists(name)) === 0);
   });
 
   it('an acquisition that was given up: the lock is soon free again (P2)', async () => {
@@ -103,6 +97,6 @@ describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after i
     await late.deliver();
     const next = await other.lock({ waitTime: 5_000 });
     await next.unlock();
-    expect(await admin.exists(name)).toBe(0);
+    expect(await redis.admin.exists(name)).toBe(0);
   });
 });

@@ -1,7 +1,7 @@
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import { type TestClient, uniqueKey } from '../support/redis';
+import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -9,16 +9,10 @@ import { until } from '../support/until';
 const COMMANDS = ['time', 'pexpire', 'pttl', 'zadd', 'hset'];
 
 describePrivate.each(LOCK_TYPES)('A user who may not run a command of the scripts of a %s lock', (lockType) => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
+  const redis = PrivateRedis.install();
 
   it.each(COMMANDS)('%s: gets the lock, or an error and nothing is left in Redis', async (command) => {
-    await admin.sendCommand(['ACL', 'SETUSER', 'some', 'reset', 'on', '>x', '~*', '&*', '+@all', `-${command}`]);
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'some', 'reset', 'on', '>x', '~*', '&*', '+@all', `-${command}`]);
     const registryKey = uniqueKey('rights');
     const client = await redis.connect({ username: 'some', password: 'x' });
     const { registry } = createRegistry(client, { registryKey, lockType, fencing: true });
@@ -36,7 +30,7 @@ describePrivate.each(LOCK_TYPES)('A user who may not run a command of the script
       });
     }
     // A counter of fencing tokens may outlive a lock.
-    const left = async () => (await admin.keys(`*${registryKey}*`)).filter((key) => !/fence|token/.test(key));
+    const left = async () => (await redis.admin.keys(`*${registryKey}*`)).filter((key) => !/fence|token/.test(key));
     await until(async () => (await left()).length === 0).catch(() => undefined);
     expect(await left()).toEqual([]);
   });

@@ -1,31 +1,24 @@
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
-import type { TestClient } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 
 describePrivate('the scripts are flushed', () => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
+  const redis = PrivateRedis.install();
 
   it.each(CLIENT_KINDS)('between all calls of %s: every call succeeds', async (kind) => {
     const { registry, nameOf, warnings } = createRegistry(await clientKinds[kind](redis.address), { fencing: true });
     let last = 0;
     for (let i = 0; i < 3; i++) {
-      await admin.scriptFlush();
+      await redis.admin.scriptFlush();
       const lease = await registry.obtain('key').lock();
       expect(lease.fencingToken).toBeGreaterThan(last);
       last = lease.fencingToken as number;
-      await admin.scriptFlush();
+      await redis.admin.scriptFlush();
       await lease.renew();
-      await admin.scriptFlush();
+      await redis.admin.scriptFlush();
       expect(await registry.obtain('key').tryLock()).toBeNull();
       await lease.unlock();
-      expect(await admin.exists(nameOf('key'))).toBe(0);
+      expect(await redis.admin.exists(nameOf('key'))).toBe(0);
     }
     expect(warnings).toEqual([]);
   });
@@ -33,7 +26,7 @@ describePrivate('the scripts are flushed', () => {
   it('while many calls are in flight: every call succeeds', async () => {
     const { registry, warnings } = createRegistry(await redis.connect());
     const flushing = (async () => {
-      for (let i = 0; i < 50; i++) await admin.scriptFlush();
+      for (let i = 0; i < 50; i++) await redis.admin.scriptFlush();
     })();
     await Promise.all(
       Array.from({ length: 200 }, async (_, i) => {

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { beforeEach, expect, it } from '@jest/globals';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
@@ -8,17 +8,11 @@ import { until } from '../support/until';
 const EVERYTHING = ['+@all', '~*', '&*'];
 
 describePrivate('the server answers with a permanent error', () => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
+  const redis = PrivateRedis.install();
 
   beforeEach(async () => {
-    await admin.sendCommand(['ACL', 'SETUSER', 'default', 'on', 'nopass', ...EVERYTHING]);
-    await admin.sendCommand(['ACL', 'SETUSER', 'locks', 'reset', 'on', '>secret', ...EVERYTHING]);
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'default', 'on', 'nopass', ...EVERYTHING]);
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', 'reset', 'on', '>secret', ...EVERYTHING]);
   });
 
   const connect = () => redis.connect({ username: 'locks', password: 'secret' });
@@ -39,31 +33,31 @@ describePrivate('the server answers with a permanent error', () => {
   }
 
   it('NOPERM on the scripts: rejects at once, with the error of the server', async () => {
-    await admin.sendCommand(['ACL', 'SETUSER', 'locks', '-@scripting']);
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', '-@scripting']);
     await expectAtOnce(await connect(), 'NOPERM');
   });
 
   it('NOPERM on the key: rejects at once', async () => {
-    await admin.sendCommand(['ACL', 'SETUSER', 'locks', 'resetkeys', '~elsewhere:*']);
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', 'resetkeys', '~elsewhere:*']);
     await expectAtOnce(await connect(), 'NOPERM');
   });
 
   it('NOPERM on a command in the script: rejects at once', async () => {
-    await admin.sendCommand(['ACL', 'SETUSER', 'locks', '-set']);
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', '-set']);
     await expectAtOnce(await connect(), 'ERR');
   });
 
   it('NOAUTH: rejects at once', async () => {
     const client = await redis.connect();
     // Connected but not authenticated, on a server that requires it from now on.
-    await admin.sendCommand(['ACL', 'SETUSER', 'default', 'resetpass', '>other']);
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'default', 'resetpass', '>other']);
     await client.sendCommand(['RESET']);
     await expectAtOnce(client, 'NOAUTH');
   });
 
   it('WRONGTYPE: rejects at once, and does not change the key', async () => {
     const { registry, nameOf } = createRegistry(await connect());
-    await admin.hSet(nameOf('key'), 'java', '1');
+    await redis.admin.hSet(nameOf('key'), 'java', '1');
     const locking = registry.obtain('key').lock();
     const rejected = expect(locking).rejects.toMatchObject({
       name: 'CannotAcquireLockError',
@@ -71,7 +65,7 @@ describePrivate('the server answers with a permanent error', () => {
     });
     expect(await elapsed(locking)).toBeLessThan(500 + machineDelay());
     await rejected;
-    expect(await admin.hGetAll(nameOf('key'))).toEqual({ java: '1' });
+    expect(await redis.admin.hGetAll(nameOf('key'))).toEqual({ java: '1' });
   });
 
   it('an unknown command: rejects at once', async () => {
@@ -83,10 +77,10 @@ describePrivate('the server answers with a permanent error', () => {
     const client = await connect();
     const { registry } = createRegistry(client, { expireAfter: 600, commandTimeout: 300, unavailableAfter: 400 });
     const lease = await registry.obtain('key').lock();
-    await admin.sendCommand(['ACL', 'SETUSER', 'locks', 'resetpass', '>changed']);
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', 'resetpass', '>changed']);
     // node-redis sends queued commands right after the AUTH that fails: they must not run as the default user.
-    await admin.sendCommand(['ACL', 'SETUSER', 'default', 'off']);
-    await admin.sendCommand(['CLIENT', 'KILL', 'USER', 'locks']);
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'default', 'off']);
+    await redis.admin.sendCommand(['CLIENT', 'KILL', 'USER', 'locks']);
     const locking = registry.obtain('free').lock();
     const rejected = expect(locking).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
     expect(await elapsed(locking)).toBeLessThan(400 + 200 + machineDelay());
@@ -98,7 +92,7 @@ describePrivate('the server answers with a permanent error', () => {
     const { registry, nameOf } = createRegistry(await connect(), { expireAfter: 800 });
     const lease = await registry.obtain('key').lock();
     const given = await registry.obtain('given').lock();
-    await admin.sendCommand(['ACL', 'SETUSER', 'locks', '-@scripting']);
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', '-@scripting']);
     const unlocking = given.unlock();
     const rejected = expect(unlocking).rejects.toMatchObject({
       name: 'LockReleaseError',
@@ -107,14 +101,14 @@ describePrivate('the server answers with a permanent error', () => {
     expect(await elapsed(unlocking)).toBeLessThan(200 + machineDelay());
     await rejected;
     expect((await lossOf(lease)).reason).toBe('unconfirmed');
-    await until(async () => (await admin.exists([nameOf('key'), nameOf('given')])) === 0);
+    await until(async () => (await redis.admin.exists([nameOf('key'), nameOf('given')])) === 0);
   });
 
   it('P7: without UNLINK and without channels: released with DEL, and one warning that no message was published', async () => {
-    await admin.sendCommand(['ACL', 'SETUSER', 'locks', '-unlink', '-publish', 'resetchannels']);
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', '-unlink', '-publish', 'resetchannels']);
     const { registry, nameOf, warnings } = createRegistry(await connect());
     for (let i = 0; i < 2; i++) await (await registry.obtain('key').lock()).unlock();
-    expect(await admin.exists(nameOf('key'))).toBe(0);
+    expect(await redis.admin.exists(nameOf('key'))).toBe(0);
     expect(warnings.map(({ code }) => code)).toEqual(['NOTIFICATION_REFUSED']);
   });
 });

@@ -1,5 +1,7 @@
 import { rm } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { beforeEach, expect, it } from '@jest/globals';
+import { machineDelay } from '../support/machine-delay';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { createRegistry, elapsed, type TestRegistry } from '../support/test-registry';
@@ -116,6 +118,32 @@ describePrivate('the server answers with a transient error', () => {
     await lease.renew();
     expect(lease.remaining).toBeGreaterThan(4_500);
     await lease.unlock();
+  });
+
+  it('READONLY: P7: an unlock succeeds soon after it ends, however long it lasted', async () => {
+    const { registry } = createRegistry(await connectTo(redis.address), { commandTimeout: 20_000 });
+    const lease = await registry.obtain('key').lock();
+    await admin.replicaOf('127.0.0.1', 1);
+    const unlocking = lease.unlock();
+    // Without a limit, the pauses would be longer than two seconds by then.
+    await pause(3_000);
+    await admin.sendCommand(['REPLICAOF', 'NO', 'ONE']);
+    expect(await elapsed(unlocking)).toBeLessThan(1_000 + machineDelay());
+    await unlocking;
+  });
+
+  it('READONLY: P7: an unlock that fails says for how long it was tried', async () => {
+    const { registry } = createRegistry(await connectTo(redis.address), { commandTimeout: 1_000 });
+    const lease = await registry.obtain('key').lock();
+    await admin.replicaOf('127.0.0.1', 1);
+    const error: Error = await lease.unlock().then(
+      () => new Error('no error'),
+      (reason) => reason,
+    );
+    expect(error).toMatchObject({ name: 'LockReleaseError', message: expect.stringContaining('READONLY') });
+    const tried = Number(/tried for (\d+) ms/.exec(error.message)?.[1]);
+    expect(tried).toBeGreaterThan(700);
+    expect(tried).toBeLessThan(1_000 + machineDelay());
   });
 
   it('READONLY: P6: a key that is missing on a replica is no proof of a loss', async () => {

@@ -1,23 +1,16 @@
-import { afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { machineDelay } from '../support/machine-delay';
 import { Oracle } from '../support/oracle';
 import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
-import type { TestClient } from '../support/redis';
 import { createRegistry, elapsed, lossOf, type TestRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
 const TTL = 1_000;
 
 describePrivate.each(CLIENT_KINDS)('the server of %s is frozen', (kind) => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
+  const redis = PrivateRedis.install();
   let locks: TestRegistry;
   let other: TestRegistry;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
 
   beforeEach(async () => {
     const registryKey = `frozen-${kind}`;
@@ -29,7 +22,7 @@ describePrivate.each(CLIENT_KINDS)('the server of %s is frozen', (kind) => {
   afterEach(() => redis.thaw());
 
   it('P1 P3 P4 P7: the signal aborts within the ttl, unlock is bounded, and there is no double grant afterwards', async () => {
-    const oracle = new Oracle(admin);
+    const oracle = new Oracle(redis.admin);
     const startedAt = performance.now();
     const lease = await locks.registry.obtain('key').lock();
     const given = await locks.registry.obtain('given').lock();
@@ -57,7 +50,7 @@ describePrivate.each(CLIENT_KINDS)('the server of %s is frozen', (kind) => {
     expect(await Promise.all(waiting)).toEqual([true, true]);
     expect(oracle.violations).toEqual([]);
     expect(oracle.entered).toBe(2);
-    await until(async () => (await admin.keys(`frozen-${kind}:*`)).length === 0, { within: 5_000 });
+    await until(async () => (await redis.admin.keys(`frozen-${kind}:*`)).length === 0, { within: 5_000 });
   });
 
   it('P6: for less than the ttl: no lease is lost', async () => {
@@ -73,7 +66,7 @@ describePrivate.each(CLIENT_KINDS)('the server of %s is frozen', (kind) => {
 
   it('P6: CLIENT PAUSE delays renewals and acquisitions, without a loss', async () => {
     const lease = await locks.registry.obtain('key').lock();
-    await admin.clientPause(500, 'ALL');
+    await redis.admin.clientPause(500, 'ALL');
     const next = other.registry.obtain('free').lock();
     await until(() => lease.remaining < TTL / 2);
     await (await next).unlock();

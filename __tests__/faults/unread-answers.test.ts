@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { EvalOptions, Lease, RedisClient } from '../../lib';
 import { LOCK_TYPES } from '../support/lock-types';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
@@ -56,11 +56,7 @@ function observe(lease: Lease) {
 const unconfirmed = { remaining: 0, reason: 'unconfirmed', aborted: false };
 
 describePrivate.each(LOCK_TYPES)('A %s lock whose holder computes past a deadline', (lockType) => {
-  let redis: PrivateRedis;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-  });
+  const redis = PrivateRedis.install();
 
   const start = async (connecting = redis.connect()) => {
     const client = new WatchedClient(await connecting);
@@ -84,7 +80,7 @@ describePrivate.each(LOCK_TYPES)('A %s lock whose holder computes past a deadlin
 
   it('is unconfirmed until the answer to a renewal by hand is read, and held then', async () => {
     const { client, registry } = await start();
-    const lease = await registry.obtain('key').lock({ ttl: 200 });
+    const lease = await registry.obtain('key').lock({ ttl: 1_000 });
     let renewing: Promise<void> | undefined;
     const found = await blockedAfterRenewal(client, lease, () => {
       renewing = lease.renew(60_000);
@@ -111,7 +107,7 @@ describePrivate.each(LOCK_TYPES)('A %s lock whose holder computes past a deadlin
   it('is lost once the event loop has found no answer to its renewal', async () => {
     const proxy = await redis.proxy();
     const { client, registry } = await start(connectTo(proxy.address));
-    const lease = await registry.obtain('key').lock({ ttl: 200 });
+    const lease = await registry.obtain('key').lock({ ttl: 1_000 });
     proxy.replies.swallow = true;
     const found = await blockedAfterRenewal(client, lease, () => {
       lease.renew(60_000).catch(() => undefined);

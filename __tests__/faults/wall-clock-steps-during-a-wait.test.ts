@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeAll, expect, it, jest } from '@jest/globals';
+import { afterEach, expect, it, jest } from '@jest/globals';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
@@ -7,11 +7,7 @@ import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
 describePrivate('The wall clock steps while a caller waits', () => {
-  let redis: PrivateRedis;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-  });
+  const redis = PrivateRedis.install();
 
   afterEach(() => {
     jest.restoreAllMocks();

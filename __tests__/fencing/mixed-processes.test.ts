@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistryOptions } from '../../lib';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
@@ -17,11 +17,7 @@ const waiters: Record<string, Pick<RedisLockRegistryOptions, 'subscriber'>> = {
 };
 
 describePrivate.each(LOCK_TYPES)('A %s lock that some processes take with fencing, and others without', (lockType) => {
-  let redis: PrivateRedis;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-  });
+  const redis = PrivateRedis.install();
 
   it.each(Object.keys(waiters))(
     'gives a waiter with fencing, which %s, a token of its own, or says why there is none',

@@ -46,6 +46,24 @@ export const KINDS = {
   },
 } as const satisfies Record<string, Kind>;
 
+/** A lock of Java, and a lock type of ours that shares it. */
+export interface RivalKind {
+  readonly ours: LockType;
+  readonly rival: string;
+  readonly isPrefixed: boolean;
+}
+
+const SPRING = ['spring-spin', 'spring-pub-sub'];
+
+/** What competes for one lock. A plain lock of Redisson and a fair one do not share a name: see the page for Java. */
+export const RIVALS: readonly RivalKind[] = [
+  ...(['spin', 'pub-sub', 'fair'] as const).flatMap((ours) =>
+    SPRING.map((rival) => ({ ours, rival, isPrefixed: true })),
+  ),
+  ...['redisson', 'redisson-spin'].map((rival) => ({ ours: 'redisson' as const, rival, isPrefixed: false })),
+  ...['redisson-fair', 'redisson-spin'].map((rival) => ({ ours: 'redisson-fair' as const, rival, isPrefixed: false })),
+];
+
 export type LockKind = keyof typeof KINDS;
 
 export const LOCK_KINDS = Object.keys(KINDS) as LockKind[];

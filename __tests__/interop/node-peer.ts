@@ -6,12 +6,22 @@
 import { createInterface } from 'node:readline';
 import { createClient } from 'redis';
 import { type Lease, RedisLockRegistry } from '../../lib';
+import type { LockType } from '../../lib/protocols/lock-types';
+import { compete } from './compete';
 import type { LockKind } from './kinds';
 import { KINDS } from './kinds';
+import { versions } from './versions';
 
-const [kindName = '', port, registryKey = ''] = process.argv.slice(2);
-const kind = KINDS[kindName as LockKind];
-const connect = () => createClient({ socket: { host: '127.0.0.1', port: Number(port) } }).connect();
+const [kindName = '', port, registryKey = '', lockType = ''] = process.argv.slice(2);
+/** In a competition a type has its default intervals. */
+const kind =
+  lockType === ''
+    ? KINDS[kindName as LockKind]
+    : { lockType: lockType as LockType, isPrefixed: kindName.startsWith('spring'), idleBetweenTries: undefined };
+const connect = () =>
+  createClient({ socket: { host: '127.0.0.1', port: Number(port) } })
+    .on('error', () => undefined)
+    .connect();
 
 /** One caller, which executes its commands one after the other. */
 class Caller {
@@ -35,6 +45,7 @@ class Caller {
         expireAfter,
         idleBetweenTries,
         fencing: true,
+        legacyChannel: kind.lockType === 'pub-sub' && versions.legacyChannel,
       });
       this.#registries.set(expireAfter, registry);
     }
@@ -92,6 +103,16 @@ async function main(): Promise<void> {
         return client.pTTL(kind.isPrefixed ? `${registryKey}:${key}` : key);
       case 'token':
         return registry.run(key, ({ fencingToken }) => fencingToken);
+      case 'compete': {
+        const take = async () => {
+          const lease = await lock.lock();
+          return () => lease.unlock();
+        };
+        const [callers = 1, work = 0, settled = 0, ms = 0] = args;
+        const outcome = await compete(take, oracle, key, callers, work, settled, ms);
+        const { turns, longestWait, longestSettled, longestOfCaller, violations } = outcome;
+        return [turns, ...[longestWait, longestSettled, longestOfCaller].map(Math.round), violations].join();
+      }
       case 'count':
         return count(registry, oracle, key, first ?? 1, second ?? 1);
       default:

@@ -2,12 +2,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { LockKind } from './kinds';
+import { nameOf, versions } from './versions';
 
 /** The output of build-peer.ts. */
 export const JAVA = join(__dirname, 'java');
 
-const CLASSPATH = [join(JAVA, 'target', 'classes'), join(JAVA, 'target', 'libraries', '*')].join(':');
+const BUILD = join(JAVA, 'target', nameOf(versions));
+const CLASSPATH = [join(BUILD, 'classes'), join(BUILD, 'libraries', '*')].join(':');
 
 /** JVM options for a small, short-lived process: fast to start, and few threads. */
 const JVM = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Xmx128m'];
@@ -26,8 +27,15 @@ export class Peer {
   readonly #answers = new Map<string, Answer>();
   #asked = 0;
 
-  static async start(language: Language, kind: LockKind, port: number, registryKey: string): Promise<Peer> {
-    const args = [kind, String(port), registryKey];
+  /** `lockType`: of a Node process that competes; else that of the kind. */
+  static async start(
+    language: Language,
+    kind: string,
+    port: number,
+    registryKey: string,
+    lockType = '',
+  ): Promise<Peer> {
+    const args = [kind, String(port), registryKey, lockType];
     const peer =
       language === 'Java'
         ? new Peer('java', [...JVM, '-cp', CLASSPATH, 'Peer', ...args])
@@ -63,6 +71,11 @@ export class Peer {
       this.#answers.set(id, { resolve, reject });
       this.#child.stdin?.write(`${[id, caller, ttl, verb, key, ...args].join(' ')}\n`);
     });
+  }
+
+  /** Stops the process, or lets it go on. */
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#child.kill(signal);
   }
 
   /** Sends SIGKILL; resolves when the process has ended. */

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, type RedisClientOptions } from 'redis';
 import { RedisLockRegistry } from '../../lib';
 import type { LockType } from '../../lib/protocols/lock-types';
+import { connected } from '../support/connected';
 
 export interface Job {
   readonly redis: RedisClientOptions;
@@ -55,12 +56,7 @@ function report(message: Report): void {
   process.send?.(message);
 }
 
-async function connect(options: RedisClientOptions): Promise<Client> {
-  const client = createClient(options) as Client;
-  client.on('error', () => {});
-  await client.connect();
-  return client;
-}
+const connect = (options: RedisClientOptions): Promise<Client> => connected(createClient(options) as Client);
 
 async function count(registry: RedisLockRegistry, client: Client, task: CountingTask): Promise<string[]> {
   const violations: string[] = [];

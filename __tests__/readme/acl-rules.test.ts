@@ -1,7 +1,6 @@
-import { afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { LockType } from '../../lib';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import type { TestClient } from '../support/redis';
 import { Contention } from './contention';
 import { codeSpans, tableBelow } from './pages';
 
@@ -19,21 +18,15 @@ const CASES = RULES.flatMap(({ lockType, rules, withFencing }) => [
 const OF_NODE_REDIS = ['+hello'];
 
 describePrivate('The ACL rules of docs/operations.md', () => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
+  const redis = PrivateRedis.install();
   let contention: Contention | undefined;
 
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
-
   beforeEach(async () => {
-    await admin.flushAll();
+    await redis.admin.flushAll();
     // Unknown scripts are sent by EVAL.
-    await admin.scriptFlush();
-    await admin.sendCommand(['ACL', 'LOG', 'RESET']);
-    await admin.sendCommand(['CONFIG', 'RESETSTAT']);
+    await redis.admin.scriptFlush();
+    await redis.admin.sendCommand(['ACL', 'LOG', 'RESET']);
+    await redis.admin.sendCommand(['CONFIG', 'RESETSTAT']);
   });
 
   afterEach(async () => {
@@ -41,21 +34,21 @@ describePrivate('The ACL rules of docs/operations.md', () => {
   });
 
   async function callsOf(rule: string): Promise<number> {
-    const stats = await admin.info('commandstats');
-    return Number(new RegExp(`^cmdstat_${rule.slice(1)}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
+    const stats = await redis.admin.info('commandstats');
+    return Number(new RegExp(`^cmdstat_${rule.slice(1).replace('|', '\\|')}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
   }
 
   it.each(CASES)('for $name let a user do everything, and nothing that is not needed', async (aCase) => {
     const { lockType, name, rules, fencing } = aCase;
     const username = name.replaceAll(' ', '-');
     const all = ['on', '>secret', 'resetkeys', 'resetchannels', '-@all', ...OF_NODE_REDIS, ...rules];
-    await admin.sendCommand(['ACL', 'SETUSER', username, ...all]);
+    await redis.admin.sendCommand(['ACL', 'SETUSER', username, ...all]);
 
-    contention = new Contention(redis, admin, lockType, fencing, { username, password: 'secret' });
+    contention = new Contention(redis, lockType, fencing, { username, password: 'secret' });
     await contention.run();
 
     expect(contention.warnings).toEqual([]);
-    const denied = (await admin.aclLog()).filter(({ object }) => !object.startsWith('client'));
+    const denied = (await redis.admin.aclLog()).filter(({ object }) => !object.startsWith('client'));
     expect(denied.map(({ reason, object }) => `${reason} ${object}`)).toEqual([]);
     const commands = rules.filter((rule) => rule.startsWith('+'));
     const unused = [];

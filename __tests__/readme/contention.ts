@@ -18,14 +18,12 @@ interface Credentials {
 export class Contention {
   readonly warnings: LockWarning[] = [];
   readonly #redis: PrivateRedis;
-  readonly #admin: TestClient;
   readonly #options: RedisLockRegistryOptions;
   readonly #user: Credentials;
   readonly #open: { readonly registry: RedisLockRegistry; readonly client: TestClient }[] = [];
 
-  constructor(redis: PrivateRedis, admin: TestClient, lockType: LockType, fencing: boolean, user: Credentials = {}) {
+  constructor(redis: PrivateRedis, lockType: LockType, fencing: boolean, user: Credentials = {}) {
     this.#redis = redis;
-    this.#admin = admin;
     this.#user = user;
     this.#options = {
       registryKey: REGISTRY_KEY,
@@ -38,13 +36,19 @@ export class Contention {
   }
 
   /**
-   * Acquires, renews, waits, leaves the queue, hands over within a process and between processes, and releases.
+   * Inspects, unlocks by force, acquires, renews, waits, leaves the queue, hands over within a process and between processes, and releases.
    * `whenWaiting` is called while one registry holds the lock and three wait for it.
    */
   async run(whenWaiting: () => Promise<void> = async () => undefined): Promise<void> {
-    const holder = await (await this.registry()).obtain(KEY).lock();
-    await holder.renew(90_000);
+    const first = await this.registry();
     const second = await this.registry();
+    const forced = await first.obtain(KEY).lock();
+    if (!(await second.obtain(KEY).inspect()).held) throw new Error('The inspection found no holder');
+    await second.obtain(KEY).forceUnlock();
+    const loss = await forced.unlock().catch((error) => error);
+    if (loss?.reason !== 'stolen') throw new Error(`The holder was not told: ${loss}`);
+    const holder = await first.obtain(KEY).lock();
+    await holder.renew(90_000);
     if ((await second.obtain(KEY).tryLock()) !== null) throw new Error('The lock has two holders');
 
     const waits = [second.run(KEY, () => undefined)];
@@ -84,7 +88,7 @@ export class Contention {
   }
 
   async #subscribers(): Promise<number> {
-    const clients = String(await this.#admin.sendCommand(['CLIENT', 'LIST', 'TYPE', 'pubsub']));
+    const clients = String(await this.#redis.admin.sendCommand(['CLIENT', 'LIST', 'TYPE', 'pubsub']));
     return clients.split('\n').filter((line) => / s?sub=[1-9]/.test(line)).length;
   }
 }

@@ -1,11 +1,10 @@
-import { afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { LockType } from '../../lib';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import type { TestClient } from '../support/redis';
 import { Contention, REGISTRY_KEY } from './contention';
 import { codeSpans, tableBelow } from './pages';
 
-const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}';
+const ID = `[\\w.-]+[:/]${process.pid}[:/][\\w-]{22}`;
 
 const ROWS = tableBelow('docs/operations.md', 'Keys and channels').map(([types = '', name = '', kind = '']) => ({
   lockTypes: codeSpans(types).filter((word) => word !== 'fencing') as LockType[],
@@ -20,21 +19,15 @@ const CASES = [...new Set(ROWS.flatMap(({ lockTypes }) => lockTypes))].flatMap((
 
 /** A name of the table for a name that Redis has. */
 function asInTheTable(name: string): string {
-  return name.replace(new RegExp(`${UUID}:\\d+`), '<owner>').replace(new RegExp(UUID), '<clientId>');
+  return name.replace(new RegExp(`(?<=:)${ID}:\\d+`), '<owner>').replace(new RegExp(`(?<=:)${ID}`), '<id>');
 }
 
 describePrivate('The keys and channels in docs/operations.md', () => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
+  const redis = PrivateRedis.install();
   let contention: Contention | undefined;
 
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
-
   beforeEach(async () => {
-    await admin.flushAll();
+    await redis.admin.flushAll();
   });
 
   afterEach(async () => {
@@ -44,19 +37,19 @@ describePrivate('The keys and channels in docs/operations.md', () => {
   async function seen(): Promise<{ name: string; kind: string }[]> {
     const kinds: Record<string, string> = { zset: 'sorted set' };
     const keys = await Promise.all(
-      (await admin.keys('*')).map(async (name) => {
-        const type = await admin.type(name);
-        return { name, kind: `${kinds[type] ?? type}${(await admin.pTTL(name)) < 0 ? ', no' : ' with'} expiry` };
+      (await redis.admin.keys('*')).map(async (name) => {
+        const type = await redis.admin.type(name);
+        return { name, kind: `${kinds[type] ?? type}${(await redis.admin.pTTL(name)) < 0 ? ', no' : ' with'} expiry` };
       }),
     );
-    const channels = new Set((await admin.pubSubChannels('*')).map(asInTheTable));
+    const channels = new Set((await redis.admin.pubSubChannels('*')).map(asInTheTable));
     return [...keys, ...[...channels].map((name) => ({ name, kind: 'channel' }))];
   }
 
   it.each(CASES)('are those of a $lockType lock under contention, with fencing: $fencing', async (aCase) => {
     const { lockType, fencing } = aCase;
     const expected = ROWS.filter((row) => row.lockTypes.includes(lockType) && (fencing || !row.onlyWithFencing));
-    contention = new Contention(redis, admin, lockType, fencing);
+    contention = new Contention(redis, lockType, fencing);
     let found: { name: string; kind: string }[] = [];
     await contention.run(async () => {
       found = await seen();
@@ -66,10 +59,10 @@ describePrivate('The keys and channels in docs/operations.md', () => {
   });
 
   it('of a name with a hash tag share its slot', async () => {
-    contention = new Contention(redis, admin, 'fair', true);
+    contention = new Contention(redis, 'fair', true);
     const registry = await contention.registry();
     const lease = await registry.obtain('{42}').lock();
-    const names = await admin.keys('*');
+    const names = await redis.admin.keys('*');
     expect(names.sort()).toEqual([`${REGISTRY_KEY}:{42}`, `{42}:fence:${REGISTRY_KEY}:{42}`].sort());
     await lease.unlock();
   });

@@ -19,18 +19,21 @@ export function prose(page: string): string {
   return readPage(page).replace(/^```.*?^```$/gms, '');
 }
 
-/** The cells of the rows of a table, without its head; the table is the first one below the heading. */
-export function tableBelow(page: string, heading: string): string[][] {
+/**
+ * The cells of the rows of a table, without its head; the table is the first one below the heading, or the first whose
+ * head begins with `head`.
+ */
+export function tableBelow(page: string, heading: string, head = ''): string[][] {
   const [, section = ''] = readPage(page).split(new RegExp(`^#+ ${heading}\n`, 'm'));
   const lines = section.split('\n');
-  const first = lines.findIndex((line) => line.startsWith('|'));
+  const first = lines.findIndex((line) => line.startsWith(head === '' ? '|' : `| ${head} |`));
   if (first < 0) throw new Error(`${page} has no table below "${heading}"`);
   const end = lines.findIndex((line, i) => i > first && !line.startsWith('|'));
   const rows = lines.slice(first + 2, end < 0 ? undefined : end);
   return rows.map((row) => row.split(/(?<!\\)\|/).slice(1, -1)).map((cells) => cells.map((cell) => cell.trim()));
 }
 
-/** What stands in `backticks`. */
+/** What stands in `backticks`; inside a table a vertical bar is escaped. */
 export function codeSpans(text: string): string[] {
-  return [...text.matchAll(/`([^`]+)`/g)].map(([, code]) => code as string);
+  return [...text.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code.replaceAll('\\|', '|'));
 }

@@ -32,10 +32,12 @@ export class ProgramFolder {
     await mkdir(library, { recursive: true });
     // A package of its own: inside the project's the name would mean its `dist`, which may be old or missing.
     await writeFile(join(folder.#path, 'package.json'), JSON.stringify({ type: 'module' }));
-    await writeFile(join(library, 'package.json'), JSON.stringify({ main: 'index.cjs' }));
+    const exports = { '.': './index.cjs', './opentelemetry': './opentelemetry/index.cjs' };
+    await writeFile(join(library, 'package.json'), JSON.stringify({ exports }));
     await build({
-      entryPoints: [join(ROOT, 'lib/index.ts')],
-      outfile: join(library, 'index.cjs'),
+      entryPoints: ['index', 'opentelemetry/index'].map((entry) => join(ROOT, `lib/${entry}.ts`)),
+      outdir: library,
+      outExtension: { '.js': '.cjs' },
       bundle: true,
       format: 'cjs',
       platform: 'node',
@@ -73,7 +75,10 @@ export class ProgramFolder {
         emitDecoratorMetadata: true,
         erasableSyntaxOnly: false,
         isolatedModules: false,
-        paths: { 'redis-lock-registry': [join(ROOT, 'lib/index.ts')] },
+        paths: {
+          'redis-lock-registry': [join(ROOT, 'lib/index.ts')],
+          'redis-lock-registry/opentelemetry': [join(ROOT, 'lib/opentelemetry/index.ts')],
+        },
       },
       include: ['*.ts'],
     };

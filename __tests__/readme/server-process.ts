@@ -5,7 +5,7 @@ import { freePort } from '../support/free-port';
 import { until } from '../support/until';
 
 /** ms */
-const START_LIMIT = 15_000;
+const START_LIMIT = 45_000;
 
 /** The status of a response; `undefined`: the server closed the connection, or accepts none. */
 export type Status = number | undefined;

@@ -1,7 +1,6 @@
-import { afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { LockLostError, type LockType, RedisLockRegistry } from '../../lib';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import type { TestClient } from '../support/redis';
 import { KEY, REGISTRY_KEY } from './contention';
 import { codeSpans, readPage, tableBelow } from './pages';
 
@@ -15,17 +14,11 @@ const LOCK_TYPES = tableBelow('docs/operations.md', 'ACL rules').flatMap(([cell 
 ) as LockType[];
 
 describePrivate('A stuck lock, as docs/operations.md has it', () => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
+  const redis = PrivateRedis.install();
   let registries: RedisLockRegistry[] = [];
 
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
-
   beforeEach(async () => {
-    await admin.flushAll();
+    await redis.admin.flushAll();
   });
 
   afterEach(async () => {
@@ -34,7 +27,7 @@ describePrivate('A stuck lock, as docs/operations.md has it', () => {
   });
 
   function registry(lockType: LockType): RedisLockRegistry {
-    const made = new RedisLockRegistry(admin, { registryKey: REGISTRY_KEY, lockType });
+    const made = new RedisLockRegistry(redis.admin, { registryKey: REGISTRY_KEY, lockType });
     registries.push(made);
     return made;
   }
@@ -42,16 +35,16 @@ describePrivate('A stuck lock, as docs/operations.md has it', () => {
   async function carryOut(command: string): Promise<unknown> {
     const words = COMMANDS.find(([name]) => name === command);
     if (words === undefined) throw new Error(`The page does not show ${command}`);
-    return admin.sendCommand(words);
+    return redis.admin.sendCommand(words);
   }
 
   it('is inspected by commands that Redis knows, on keys of the right type', async () => {
     await registry('fair').obtain(KEY).lock();
-    expect(await carryOut('GET')).toMatch(/^[0-9a-f-]{36}:\d+$/);
+    expect(await carryOut('GET')).toMatch(new RegExp(`^.+:${process.pid}:[\\w-]{22}:\\d+$`));
     expect(await carryOut('PTTL')).toBeGreaterThan(0);
     expect(await carryOut('ZCARD')).toBe(0);
     expect(await carryOut('LLEN')).toBe(0);
-    await admin.flushAll();
+    await redis.admin.flushAll();
     await registry('redisson').obtain(KEY).lock();
     expect(Object.keys((await carryOut('HGETALL')) as object)).toHaveLength(1);
   });

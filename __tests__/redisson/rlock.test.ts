@@ -35,11 +35,11 @@ describeReal('The redisson lock, as RLock sees it', () => {
     registries = [];
   });
 
-  it('is a hash with one field, "<uuid>:<number>", whose value is the hold count, and lives for 30 s', async () => {
+  it('is a hash with one field, "<client id>:<number>", whose value is the hold count, and lives for 30 s', async () => {
     const lease = await registry().obtain(key).lock();
     const fields = await java.hGetAll(key);
     expect(Object.keys(fields)).toHaveLength(1);
-    expect(Object.keys(fields)[0]).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+$/);
+    expect(Object.keys(fields)[0]).toMatch(/^[^:]+:\d+$/);
     expect(Object.values(fields)).toEqual(['1']);
     const life = await java.pTTL(key);
     expect(life).toBeLessThanOrEqual(30_000);
@@ -161,8 +161,5 @@ describeReal('The redisson lock, as RLock sees it', () => {
     });
     expect(await java.get(token)).toBe('42');
     expect(await java.pTTL(token)).toBe(-1);
-    expect(() => registry({ fencing: true }).obtain('na{me')).toThrow(RangeError);
-    expect(() => registry({ fencing: true, lockType: 'redisson-fair' }).obtain('na{me')).toThrow(RangeError);
-    expect(() => registry().obtain('na{me')).not.toThrow();
   });
 });

@@ -1,9 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { type Lease, RedisLockRegistry } from '../../lib';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import type { TestClient } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -90,13 +89,7 @@ function expectOutside(called: Called | undefined): void {
 }
 
 describePrivate.each(LOCK_TYPES)('In the scope of one %s lock', (lockType) => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
+  const redis = PrivateRedis.install();
 
   it.each(Object.keys(losses))('the loss of another lease, found by %s, is not handled inside', async (how) => {
     const { options, find } = losses[how] as Loss;
@@ -110,7 +103,7 @@ describePrivate.each(LOCK_TYPES)('In the scope of one %s lock', (lockType) => {
     });
     await context.run('foreign', () =>
       registry.run('account', async () => {
-        await find(lease, registry, () => admin.del(nameOf('lost')));
+        await find(lease, registry, () => redis.admin.del(nameOf('lost')));
         await until(() => calls.length > 0);
         expectOutside(await calls[0]);
       }),

@@ -78,7 +78,7 @@ describeReal.each(LOCK_TYPES)('A segmented lock of type %s', (lockType) => {
     const lease = await (registries[1] as RedisLockRegistry).obtain('stock:3').lock();
     for (let i = 0; i < 4; i++) expect(await stock.run(sell(1))).toMatchObject({ served: true });
     expect(await left()).toEqual([0, 0, 0, 1, 0]);
-    await expect(stock.run(sell(1), { waitTime: 100 })).rejects.toThrow(LockTimeoutError);
+    await expect(stock.run(sell(1), { waitTime: 1_000 })).rejects.toThrow(LockTimeoutError);
     const answer = stock.run(sell(1));
     await lease.unlock();
     expect(await answer).toMatchObject({ served: true, segment: 3 });
@@ -93,8 +93,10 @@ describeReal.each(LOCK_TYPES)('A segmented lock of type %s', (lockType) => {
     const waits = Promise.allSettled(
       Array.from({ length: 6 }, () => stock.run(sell(1), { signal: controller.signal })),
     );
-    const timeOut = stock.run(sell(1), { waitTime: 150 });
-    await expect(timeOut).rejects.toMatchObject({ code: 'ERR_LOCK_TIMEOUT', key: 'stock', waitTime: 150 });
+    // Long enough for an answer on a busy machine: without one it is no timeout.
+    const waitTime = 1_000;
+    const timeOut = stock.run(sell(1), { waitTime });
+    await expect(timeOut).rejects.toMatchObject({ code: 'ERR_LOCK_TIMEOUT', key: 'stock', waitTime });
     controller.abort(new Error('enough'));
     // They are released while the waiters leave.
     await Promise.all(leases.map((lease) => lease.unlock()));

@@ -1,50 +1,41 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
-import { CannotAcquireLockError, type Lease, LockTimeoutError, type Segment, SegmentedLock } from '../../lib';
+import { describe, expect, it } from '@jest/globals';
+import { CannotAcquireLockError, LockTimeoutError, type Segment, SegmentedLock } from '../../lib';
 import { until } from '../support/until';
 import { LocalRegistry } from './local-registry';
-import { seeded } from './seeded';
+import { ALL, Stock, serve } from './stock';
 
-let registry: LocalRegistry;
-let stock: SegmentedLock;
-
-beforeEach(() => {
-  registry = new LocalRegistry();
-  stock = new SegmentedLock(registry, 'stock', { segments: 8, random: seeded(1) });
-});
-
-const serve = ({ index }: Segment) => index;
-const holdAll = (...indices: number[]): Promise<Lease[]> =>
-  Promise.all(indices.map((index) => registry.obtain(`stock:${index}`).lock()));
-const all = [0, 1, 2, 3, 4, 5, 6, 7];
+const stock = Stock.install();
 
 describe('the wait', () => {
   it('of 0 is one attempt for each segment', async () => {
-    const leases = await holdAll(...all);
-    await expect(stock.run(serve, { waitTime: 0 })).rejects.toThrow(LockTimeoutError);
-    expect(registry.contended).toHaveLength(8 + 8);
+    const leases = await stock.hold(...ALL);
+    await expect(stock.lock.run(serve, { waitTime: 0 })).rejects.toThrow(LockTimeoutError);
+    expect(stock.registry.contended).toHaveLength(8 + 8);
     await leases[5]?.unlock();
-    expect(await stock.run(serve, { waitTime: 0 })).toMatchObject({ segment: 5 });
+    expect(await stock.lock.run(serve, { waitTime: 0 })).toMatchObject({ segment: 5 });
   });
 
   it('that ends before every segment was visited rejects, with the key and the total wait time', async () => {
-    const leases = await holdAll(3);
+    const leases = await stock.hold(3);
     const began = performance.now();
-    const error = await stock.run(({ exhausted }) => exhausted, { waitTime: 120 }).catch((reason: unknown) => reason);
+    const error = await stock.lock
+      .run(({ exhausted }) => exhausted, { waitTime: 120 })
+      .catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(LockTimeoutError);
     expect(error).toMatchObject({ key: 'stock', waitTime: 120 });
     expect(performance.now() - began).toBeGreaterThan(115);
-    expect(registry.waiting('stock:3')).toBe(0);
+    expect(stock.registry.waiting('stock:3')).toBe(0);
     await leases[0]?.unlock();
   });
 
   it('includes the time of tasks that could not serve', async () => {
-    const leases = await holdAll(3);
+    const leases = await stock.hold(3);
     const slow = async ({ exhausted }: Segment) => {
       await new Promise((resolve) => setTimeout(resolve, 30));
       return exhausted;
     };
-    await expect(stock.run(slow, { waitTime: 100 })).rejects.toThrow(LockTimeoutError);
-    expect(registry.contended.length).toBeLessThan(8);
+    await expect(stock.lock.run(slow, { waitTime: 100 })).rejects.toThrow(LockTimeoutError);
+    expect(stock.registry.contended.length).toBeLessThan(8);
     await leases[0]?.unlock();
   });
 
@@ -53,7 +44,7 @@ describe('the wait', () => {
       await new Promise((resolve) => setTimeout(resolve, 150));
       return 'served';
     };
-    expect(await stock.run(slow, { waitTime: 60 })).toMatchObject({ value: 'served' });
+    expect(await stock.lock.run(slow, { waitTime: 60 })).toMatchObject({ value: 'served' });
   });
 
   it('ends when the state of a lock is unknown', async () => {
@@ -76,25 +67,25 @@ describe('the signal', () => {
   const reason = new Error('enough');
 
   it('that has aborted already prevents any attempt', async () => {
-    await expect(stock.run(serve, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
-    expect(registry.contended).toEqual([]);
+    await expect(stock.lock.run(serve, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    expect(stock.registry.contended).toEqual([]);
   });
 
   it('stops the wait at once', async () => {
-    const leases = await holdAll(...all);
+    const leases = await stock.hold(...ALL);
     const controller = new AbortController();
-    const answer = stock.run(serve, { signal: controller.signal });
-    await until(() => all.some((index) => registry.waiting(`stock:${index}`) > 0));
+    const answer = stock.lock.run(serve, { signal: controller.signal });
+    await until(() => ALL.some((index) => stock.registry.waiting(`stock:${index}`) > 0));
     controller.abort(reason);
     await expect(answer).rejects.toBe(reason);
-    await until(() => all.every((index) => registry.waiting(`stock:${index}`) === 0));
+    await until(() => ALL.every((index) => stock.registry.waiting(`stock:${index}`) === 0));
     for (const lease of leases) await lease.unlock();
-    expect(registry.held).toEqual([]);
+    expect(stock.registry.held).toEqual([]);
   });
 
   it('does not interrupt a task, but prevents the next attempt', async () => {
     const controller = new AbortController();
-    const served = stock.run(
+    const served = stock.lock.run(
       () => {
         controller.abort(reason);
         return 'served';
@@ -103,7 +94,7 @@ describe('the signal', () => {
     );
     expect(await served).toMatchObject({ value: 'served' });
     const second = new AbortController();
-    const exhausted = stock.run(
+    const exhausted = stock.lock.run(
       (segment) => {
         second.abort(reason);
         return segment.exhausted;
@@ -111,7 +102,7 @@ describe('the signal', () => {
       { signal: second.signal },
     );
     await expect(exhausted).rejects.toBe(reason);
-    expect(registry.contended).toHaveLength(2);
+    expect(stock.registry.contended).toHaveLength(2);
   });
 });
 
@@ -120,38 +111,38 @@ describe('an error', () => {
     ['of the task', new Error('no payment')],
     ['of a lock in the task', new LockTimeoutError('payment', 10)],
   ])('%s is the caller’s, and no other segment is tried', async (_, error) => {
-    await expect(stock.run(() => Promise.reject(error))).rejects.toBe(error);
-    expect(registry.contended).toHaveLength(1);
-    expect(registry.held).toEqual([]);
+    await expect(stock.lock.run(() => Promise.reject(error))).rejects.toBe(error);
+    expect(stock.registry.contended).toHaveLength(1);
+    expect(stock.registry.held).toEqual([]);
   });
 
-  it('of the registry, such as a full cache, rejects the call', async () => {
-    const leases = await holdAll(...all);
-    const obtain = registry.obtain.bind(registry);
+  it('of the stock.registry, such as a full cache, rejects the call', async () => {
+    const leases = await stock.hold(...ALL);
+    const obtain = stock.registry.obtain.bind(stock.registry);
     const full = new CannotAcquireLockError('the cache is full', 'stock:7');
     let asked = 0;
-    registry.obtain = (key) => {
+    stock.registry.obtain = (key) => {
       asked += 1;
       if (asked > 9) throw full;
       return obtain(key);
     };
-    await expect(stock.run(serve)).rejects.toBe(full);
-    registry.obtain = obtain;
-    expect(all.filter((index) => registry.waiting(`stock:${index}`) > 0)).toEqual([]);
+    await expect(stock.lock.run(serve)).rejects.toBe(full);
+    stock.registry.obtain = obtain;
+    expect(ALL.filter((index) => stock.registry.waiting(`stock:${index}`) > 0)).toEqual([]);
     for (const lease of leases) await lease.unlock();
   });
 
   it('of a segment that was waited for rejects the call, and ends the other waits', async () => {
-    const leases = await holdAll(...all);
+    const leases = await stock.hold(...ALL);
     const failure = new CannotAcquireLockError('Redis is gone', 'stock:1');
     const fail: (() => void)[] = [];
-    for (const index of all) {
-      const lock = registry.obtain(`stock:${index}`);
+    for (const index of ALL) {
+      const lock = stock.registry.obtain(`stock:${index}`);
       const run = lock.run.bind(lock);
       lock.run = (task, options) =>
         options?.waitTime === 0 ? run(task, options) : new Promise((_, reject) => fail.push(() => reject(failure)));
     }
-    const answer = stock.run(serve);
+    const answer = stock.lock.run(serve);
     await until(() => fail.length > 0);
     fail[0]?.();
     await expect(answer).rejects.toBe(failure);

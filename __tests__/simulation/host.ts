@@ -12,14 +12,14 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
   const { timeline, history, network } = world;
   const random = new Random(world.plan.seed, `process ${index}`);
   const process = new SimulatedProcess(`P${index + 1}`, timeline, plan.clock, random, history);
-  const clientId = `${index + 1}0000000-0000-4000-8000-000000000000`;
+  const uuid = `${index + 1}0000000-0000-4000-8000-000000000000`;
   instance.surroundings = {
     now: () => process.now(),
     wallNow: () => process.wallNow(),
     immediate: (run) => process.immediate(run),
     setTimeout: (callback, ms) => process.setTimeout(callback, ms),
     clearTimeout: (timer) => process.clearTimeout(timer),
-    randomUUID: () => clientId,
+    randomUUID: () => uuid,
     random: () => random.unit(),
   };
   const directory: ClientDirectory = {
@@ -45,6 +45,7 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     ...plan.options,
     ...(subscriber === undefined ? {} : { subscriber }),
     registryKey: REGISTRY_KEY,
+    name: 'simulated',
     onWarning: ({ code, message }) => history.note(process.name, () => `warning ${code}: ${message}`),
   });
   const host: Host = {
@@ -53,7 +54,7 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     registry,
     client,
     directory,
-    clientId,
+    clientId: registry.id,
     registryOptions: plan.options,
     closing: 'no',
     leftByClose: new Set(),

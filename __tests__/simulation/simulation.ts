@@ -81,7 +81,7 @@ export class Simulation {
     };
     this.#world = { plan, timeline, history, server, network, hosts, violations };
     const locks = keysOf(plan).map(lockName);
-    const grants = new Grants(this.#world);
+    const grants = new Grants();
     this.#leases = new LeaseChecks(this.#world, grants);
     this.#calls = new CallChecks(this.#world, this.#leases);
     const order = new OrderChecks(this.#world, this.#calls);

@@ -61,6 +61,12 @@ export function ownerOf(server: RedisServer, lock: string): string | undefined {
   return kind === 'hash' ? server.keys.get(lock, 'hash')?.keys().next().value : undefined;
 }
 
+/** Whether a free lock is kept for those that poll, and for the queue after them: a call that ends meanwhile is refused. */
+export function isLeftToPollers(server: RedisServer, lock: string): boolean {
+  const until = server.keys.get(`{${lock}}:tickets`, 'hash')?.get('pause');
+  return until !== undefined && Number(until) / 1_000 > server.time;
+}
+
 /** The process that an owner value belongs to. */
 export function hostOf(world: World, owner: string | undefined): Host | undefined {
   return world.hosts.find(({ clientId }) => owner?.startsWith(`${clientId}:`));

@@ -2,6 +2,7 @@ import { createClient, type RedisClientOptions } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import type { RedisClient } from '../../lib';
 import { startCluster } from './cluster';
+import { connected } from './connected';
 import { createPool } from './pool';
 import { createEmbeddedClient, createRealClient, realRedis, type TestClient } from './redis';
 import { startSentinel } from './sentinel';
@@ -31,17 +32,6 @@ export interface ClientKind {
   open(): Promise<ContractClients>;
 }
 
-interface Connectable {
-  on(event: 'error', listener: () => void): unknown;
-  connect(): Promise<unknown>;
-}
-
-async function opened<T extends Connectable>(client: T): Promise<T> {
-  client.on('error', () => {});
-  await client.connect();
-  return client;
-}
-
 export const redis6Client: ClientKind = {
   name: 'a redis 6 client',
   server: 'real',
@@ -58,13 +48,13 @@ export const redis6Pool: ClientKind = {
   name: 'a redis 6 pool',
   server: 'real',
   mayReorder: true,
-  open: () => clientsOf(() => opened(createPool(realRedis, { minimum: 2, maximum: 8 })), createRealClient()),
+  open: () => clientsOf(() => connected(createPool(realRedis, { minimum: 2, maximum: 8 })), createRealClient()),
 };
 
 export const redis5Client: ClientKind = {
   name: 'a redis 5 client',
   server: 'real',
-  open: () => clientsOf(() => opened(createClient5(plainly(realRedis))), createRealClient()),
+  open: () => clientsOf(() => connected(createClient5(plainly(realRedis))), createRealClient()),
 };
 
 export const redis6Cluster: ClientKind = {
@@ -98,7 +88,7 @@ export const redis6Sentinel: ClientKind = {
     const sentinel = await startSentinel();
     const [first, second] = await Promise.all([sentinel.connect(), sentinel.connect()]);
     const admin: TestClient = createClient({ socket: sentinel.master });
-    await opened(admin);
+    await connected(admin);
     return {
       clients: [first, second],
       admin: adminOf(admin),

@@ -1,6 +1,6 @@
-import { createClient, createCluster } from 'redis';
-import { startRedis } from '../../scripts/redis';
-import { freePort } from './free-port';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createCluster, type RedisClusterOptions } from 'redis';
+import { Node } from './node';
 import { until } from './until';
 
 export type TestCluster = ReturnType<typeof newCluster>;
@@ -8,51 +8,106 @@ export type TestCluster = ReturnType<typeof newCluster>;
 const MASTERS = 3;
 const SLOTS = 16_384;
 
-function newCluster(ports: readonly number[]) {
-  const cluster = createCluster({ rootNodes: ports.map((port) => ({ socket: { host: '127.0.0.1', port } })) });
+/** ms without an answer after which a node is taken for dead. */
+const NODE_TIMEOUT = 1_000;
+
+function newCluster(ports: readonly number[], options: Partial<RedisClusterOptions>) {
+  const rootNodes = ports.map((port) => ({ socket: { host: '127.0.0.1', port } }));
+  const cluster = createCluster({ rootNodes, topologyRefreshOnReconnectionAttemptStrategy: 100, ...options });
   cluster.on('error', () => {});
   return cluster;
 }
 
-/** Starts a cluster of three masters without replicas. */
-export async function startCluster(): Promise<{ connect(): Promise<TestCluster>; stop(): Promise<void> }> {
-  const servers = await Promise.all(
-    Array.from({ length: MASTERS }, async () => {
-      const port = await freePort();
-      const args = ['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf'];
-      return { port, server: await startRedis({ port, args }) };
-    }),
-  );
-  const ports = servers.map(({ port }) => port);
-  await formCluster(ports);
+export interface ClusterServers {
+  /** The first masters. */
+  readonly masters: readonly Node[];
+  /** A replica of each of them, if there are replicas. */
+  readonly replicas: readonly Node[];
+  /** The first master of a key's slot, and its replica. */
+  ownersOf(key: string): Promise<{ readonly slot: number; readonly master: Node; readonly replica: Node | undefined }>;
+  connect(options?: Partial<RedisClusterOptions>): Promise<TestCluster>;
+  stop(): Promise<void>;
+}
+
+/** Starts a cluster of three masters; with replicas, one for each of them. */
+export async function startCluster({ replicas = false } = {}): Promise<ClusterServers> {
+  const start = () =>
+    Node.start(
+      ...['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf'],
+      ...['--cluster-node-timeout', String(NODE_TIMEOUT), '--repl-diskless-sync-delay', '0'],
+    );
+  const masters = await Promise.all(Array.from({ length: MASTERS }, start));
+  const copies = replicas ? await Promise.all(masters.map(start)) : [];
+  const nodes = [...masters, ...copies];
+  try {
+    await formCluster(masters, copies);
+  } catch (error) {
+    await Promise.all(nodes.map((node) => node.stop()));
+    throw error;
+  }
+  const clusterClients = new Set<TestCluster>();
   return {
-    async connect() {
-      const cluster = newCluster(ports);
+    masters,
+    replicas: copies,
+    async ownersOf(key) {
+      const slot = Number(await masters[0]?.send('CLUSTER', 'KEYSLOT', key));
+      const owner = masters.findIndex((_, i) => slot < firstSlot(i + 1));
+      return { slot, master: masters[owner] as Node, replica: copies[owner] };
+    },
+    async connect(options = {}) {
+      const cluster = newCluster(
+        nodes.map(({ address }) => address.port),
+        options,
+      );
+      clusterClients.add(cluster);
       await cluster.connect();
       return cluster;
     },
     async stop() {
-      await Promise.all(servers.map(({ server }) => server.stop()));
+      for (const client of clusterClients) if (client.isOpen) client.destroy();
+      await Promise.all(nodes.map((node) => node.stop()));
     },
   };
 }
 
-async function formCluster(ports: readonly number[]): Promise<void> {
-  const nodes = ports.map((port) => createClient({ socket: { host: '127.0.0.1', port } }));
+function firstSlot(master: number): number {
+  return Math.ceil((master * SLOTS) / MASTERS);
+}
+
+async function formCluster(masters: readonly Node[], replicas: readonly Node[]): Promise<void> {
   await Promise.all(
-    nodes.map(async (node, i) => {
-      node.on('error', () => {});
-      await node.connect();
-      const start = Math.ceil((i * SLOTS) / MASTERS);
-      const end = Math.ceil(((i + 1) * SLOTS) / MASTERS) - 1;
-      const slots = Array.from({ length: end - start + 1 }, (_, slot) => start + slot);
-      await node.clusterAddSlots(slots);
-      await node.sendCommand(['CLUSTER', 'SET-CONFIG-EPOCH', String(i + 1)]);
+    masters.map(async (node, i) => {
+      const slots = Array.from({ length: firstSlot(i + 1) - firstSlot(i) }, (_, slot) => String(firstSlot(i) + slot));
+      await node.send('CLUSTER', 'ADDSLOTS', ...slots);
+      await node.send('CLUSTER', 'SET-CONFIG-EPOCH', String(i + 1));
     }),
   );
-  for (const port of ports.slice(1)) await nodes[0]?.clusterMeet('127.0.0.1', port);
-  for (const node of nodes) {
-    await until(async () => /cluster_state:ok[\s\S]*cluster_size:3/.test(await node.clusterInfo()), { within: 10_000 });
-    node.destroy();
+  const all = [...masters, ...replicas];
+  const ids = await Promise.all(all.map(async (node) => String(await node.send('CLUSTER', 'MYID'))));
+  const meet = async () => {
+    for (const { address } of all.slice(1))
+      await masters[0]?.send('CLUSTER', 'MEET', address.host, String(address.port));
+  };
+  await meet();
+  for (const node of all) {
+    const knowsAll = async () => {
+      const known = String(await node.send('CLUSTER', 'NODES'));
+      if (ids.every((id) => known.includes(id))) return true;
+      // A handshake that takes longer than the node timeout is given up: on a busy machine it is begun again.
+      await sleep(NODE_TIMEOUT / 4);
+      await meet();
+      return false;
+    };
+    await until(knowsAll, { within: 40_000 });
+  }
+  await Promise.all(replicas.map((node, i) => node.send('CLUSTER', 'REPLICATE', ids[i] as string)));
+  for (const node of all) {
+    const isFormed = async () =>
+      /cluster_state:ok[\s\S]*cluster_size:3/.test(String(await node.send('CLUSTER', 'INFO')));
+    await until(isFormed, { within: 20_000 });
+  }
+  for (const node of replicas) {
+    const isFollowing = async () => String(await node.send('INFO', 'replication')).includes('master_link_status:up');
+    await until(isFollowing, { within: 20_000 });
   }
 }

@@ -26,7 +26,11 @@ export class FakeProtocol implements LockProtocol {
   #request: RecordedRequest | undefined;
   readonly #inFlight = new Map<string, number>();
 
-  async renew(owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership> {
+  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
+    void this.#renew(owner, ttl, mode, timeout).then(settle);
+  }
+
+  async #renew(owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership> {
     const sentAt = clock.now();
     this.#record(sentAt, owner, mode);
     const inFlight = (this.#inFlight.get(owner) ?? 0) + 1;

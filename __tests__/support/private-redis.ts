@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe } from '@jest/globals';
+import { afterAll, beforeAll, describe } from '@jest/globals';
 import { createClient, type RedisClientOptions } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import type { RedisClient } from '../../lib';
@@ -33,47 +33,67 @@ afterAll(async () => {
 
 /** A private server that can be killed and started again with the same address and files. */
 export class PrivateRedis {
-  readonly #dir: string;
   readonly #args: readonly string[];
-  #server: RedisServer;
+  #dir = '';
+  #server: RedisServer | undefined;
+  #admin: TestClient | undefined;
   #killed = false;
 
+  /** Starts a server, which is killed at the end of the file's tests. */
   static async start(...args: string[]): Promise<PrivateRedis> {
-    const dir = await mkdtemp(join(tmpdir(), 'redis-'));
-    const redis = new PrivateRedis(dir, args, await startRedis({ dir, args }));
-    atTheEnd(async () => {
-      await redis.kill();
-      await rm(dir, { recursive: true, force: true });
+    const redis = new PrivateRedis(args);
+    await redis.#start();
+    return redis;
+  }
+
+  /** Registers the hook that starts a server, with `admin`, for the tests of the surrounding `describe`. */
+  static install(...args: string[]): PrivateRedis {
+    const redis = new PrivateRedis(args);
+    beforeAll(async () => {
+      await redis.#start();
+      redis.#admin = await redis.connect();
     });
     return redis;
   }
 
-  private constructor(dir: string, args: readonly string[], server: RedisServer) {
-    this.#dir = dir;
+  private constructor(args: readonly string[]) {
     this.#args = args;
-    this.#server = server;
+  }
+
+  async #start(): Promise<void> {
+    this.#dir = await mkdtemp(join(tmpdir(), 'redis-'));
+    this.#server = await startRedis({ dir: this.#dir, args: this.#args });
+    atTheEnd(async () => {
+      await this.kill();
+      await rm(this.#dir, { recursive: true, force: true });
+    });
   }
 
   get address(): RedisAddress {
-    return this.#server.address;
+    return started(this.#server).address;
   }
 
   get dir(): string {
     return this.#dir;
   }
 
+  /** The test's own connection to an installed server. */
+  get admin(): TestClient {
+    return started(this.#admin);
+  }
+
   /** SIGSTOP: the server keeps its connections and its data, and does nothing. */
   freeze(): void {
-    this.#server.kill('SIGSTOP');
+    started(this.#server).kill('SIGSTOP');
   }
 
   thaw(): void {
-    this.#server.kill('SIGCONT');
+    started(this.#server).kill('SIGCONT');
   }
 
   /** Sends SIGKILL; resolves when the process has ended. */
   async kill(): Promise<void> {
-    const server = this.#server;
+    const server = started(this.#server);
     // `stop` fails between the end of the process and the notification of its parent.
     const isGone = () =>
       server.stop().then(
@@ -104,6 +124,12 @@ export class PrivateRedis {
   }
 }
 
+/** Hooks start the server: a part of it that is used while tests are being defined is not there yet. */
+function started<T>(part: T | undefined): T {
+  if (part === undefined) throw new Error('The server has not been started yet');
+  return part;
+}
+
 /** A connected plain client, destroyed at the end of the file's tests. It reconnects every few ms. */
 export async function connectTo(
   address: RedisAddress,
@@ -118,7 +144,13 @@ export async function connectTo(
 export const clientKinds = {
   'a client': connectTo,
   'a pool': async (address: RedisAddress): Promise<AnyClient> => {
-    const pool = createPool({ socket: { ...address, reconnectStrategy: 5 } }, { minimum: 20, maximum: 40 });
+    // `destroy` misses a client that the pool is just making: it would try to reconnect for ever.
+    let isOver = false;
+    const reconnectStrategy = () => (isOver ? new Error('The tests are over') : 5);
+    const pool = createPool({ socket: { ...address, reconnectStrategy } }, { minimum: 20, maximum: 40 });
+    atTheEnd(() => {
+      isOver = true;
+    });
     await quiet(pool).connect();
     return pool;
   },

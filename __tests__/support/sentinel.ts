@@ -4,14 +4,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSentinel } from 'redis';
 import { spawnGuarded } from '../../scripts/guarded-process';
-import { startRedis } from '../../scripts/redis';
 import { findRedisBinary } from '../../scripts/redis-binary';
 import { freePort } from './free-port';
+import { connectToNode, Node } from './node';
 import { until } from './until';
 
 export type TestSentinel = ReturnType<typeof newSentinel>;
 
 const NAME = 'locks';
+
+/** ms without an answer after which the sentinel takes the master for dead. */
+const DOWN_AFTER = 500;
 
 /** Maps `host:port` of a node to the address of a proxy in front of it. */
 export type NodeAddresses = Record<string, { host: string; port: number }>;
@@ -33,34 +36,63 @@ function isListening(port: number): Promise<boolean> {
 }
 
 export interface SentinelServers {
-  readonly master: { host: string; port: number };
+  /** The address of the first master. */
+  readonly master: { readonly host: string; readonly port: number };
+  /** The first master, then its replicas. */
+  readonly nodes: readonly Node[];
+  /** The port of the master that the sentinel names now. */
+  masterPort(): Promise<number>;
+  /** A graceful failover, to a replica of the sentinel's choice. */
+  failover(): Promise<void>;
   connect(addresses?: NodeAddresses): Promise<TestSentinel>;
   stop(): Promise<void>;
 }
 
-/** Starts one master and one sentinel. */
-export async function startSentinel(): Promise<SentinelServers> {
-  const [masterPort, port] = [await freePort(), await freePort()];
-  const master = { host: '127.0.0.1', port: masterPort };
-  const server = await startRedis({ port: masterPort });
+/** Starts one master with replicas, and one sentinel. */
+export async function startSentinel({ replicas = 0 } = {}): Promise<SentinelServers> {
+  const master = await Node.start('--repl-diskless-sync-delay', '0');
+  const { host, port: masterPort } = master.address;
+  const nodes = [master];
+  for (let i = 0; i < replicas; i++) {
+    nodes.push(await Node.start('--replicaof', `${host} ${masterPort}`, '--repl-diskless-sync-delay', '0'));
+  }
+  await until(async () => String(await master.send('INFO', 'replication')).split('state=online').length > replicas);
+  const port = await freePort();
   const dir = await mkdtemp(join(tmpdir(), 'sentinel-'));
   const settings = join(dir, 'sentinel.conf'); // a sentinel requires a file, which it rewrites
-  await writeFile(
-    settings,
-    `port ${port}\nbind 127.0.0.1\ndir ${dir}\nsentinel monitor ${NAME} 127.0.0.1 ${masterPort} 1\n`,
-  );
+  const lines = [
+    `port ${port}`,
+    `bind ${host}`,
+    `dir ${dir}`,
+    `sentinel monitor ${NAME} ${host} ${masterPort} 1`,
+    `sentinel down-after-milliseconds ${NAME} ${DOWN_AFTER}`,
+    `sentinel failover-timeout ${NAME} 5000`,
+  ];
+  await writeFile(settings, `${lines.join('\n')}\n`);
   const watcher = await spawnGuarded(findRedisBinary() as string, [settings, '--sentinel']);
+  await until(() => isListening(port), { within: 10_000 });
+  const asking = await connectToNode({ host, port });
+  const ask = (...args: string[]) => asking.sendCommand(['SENTINEL', ...args]) as Promise<unknown>;
+  await until(async () => ((await ask('REPLICAS', NAME)) as unknown[]).length >= replicas, { within: 20_000 });
   return {
-    master,
+    master: master.address,
+    nodes,
+    async masterPort() {
+      const [, named] = (await ask('GET-MASTER-ADDR-BY-NAME', NAME)) as [string, string];
+      return Number(named);
+    },
+    async failover() {
+      await ask('FAILOVER', NAME);
+    },
     async connect(addresses) {
       const sentinel = newSentinel(port, addresses);
-      await until(() => isListening(port), { within: 10_000 });
       await sentinel.connect();
       return sentinel;
     },
     async stop() {
+      asking.destroy();
       await watcher.stop();
-      await server.stop();
+      await Promise.all(nodes.map((node) => node.stop()));
       await rm(dir, { recursive: true, force: true });
     },
   };

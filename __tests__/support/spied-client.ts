@@ -3,17 +3,22 @@ import type { RedisClient, RedisCommands } from '../../lib';
 /** Wraps any kind of client and counts its commands. */
 export interface SpiedClient extends RedisClient {
   readonly sent: number;
+  /** The number of keys of each command. */
+  readonly sizes: number[];
 }
 
 export function spyOn(client: RedisClient): SpiedClient {
   let sent = 0;
+  const sizes: number[] = [];
   const counting = (commands: RedisCommands): RedisCommands => ({
     eval(script, options) {
       sent += 1;
+      sizes.push(options?.keys?.length ?? 0);
       return commands.eval(script, options);
     },
     evalSha(sha1, options) {
       sent += 1;
+      sizes.push(options?.keys?.length ?? 0);
       return commands.evalSha(sha1, options);
     },
   });
@@ -23,5 +28,6 @@ export function spyOn(client: RedisClient): SpiedClient {
     get sent() {
       return sent;
     },
+    sizes,
   };
 }

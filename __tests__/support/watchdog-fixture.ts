@@ -11,6 +11,8 @@ const COMMAND_TIMEOUT = 5_000;
 interface LeaseOptions {
   /** ms for which it is renewed. */
   readonly renewFor?: number;
+  /** ms that the reply took which granted it. */
+  readonly replyTook?: number;
   /** It was granted by hand-over, for `window` ms, and its first renewal is in flight. */
   readonly firstRenewal?: { readonly window: number; readonly answer: Promise<Ownership> };
 }
@@ -22,13 +24,16 @@ export class WatchdogFixture {
   #sequence = 0;
 
   /** A lease of `ttl` ms that is granted now. */
-  lease(ttl: number, { renewFor = Number.POSITIVE_INFINITY, firstRenewal }: LeaseOptions = {}): NotedLease {
+  lease(
+    ttl: number,
+    { renewFor = Number.POSITIVE_INFINITY, replyTook = 0, firstRenewal }: LeaseOptions = {},
+  ): NotedLease {
     const acquisition = new Acquisition(`owner:${++this.#sequence}`, ttl, true, 1);
     acquisition.stamp();
     const grant: Grant = {
       granted: true,
       owner: acquisition.ticket,
-      until: reliableUntil(clock.now(), firstRenewal?.window ?? ttl),
+      until: reliableUntil(clock.now() - replyTook, firstRenewal?.window ?? ttl),
       fencingToken: undefined,
       drift: acquisition.drift,
       ...(firstRenewal && { renewal: firstRenewal.answer }),

@@ -9,6 +9,8 @@ import { noScript, silence } from '../support/mock-redis';
 const acquire = new LockScript('acquire', 'return 1');
 const release = new LockScript('release', 'return 2', (reply) => reply === 2);
 
+const asItIs = (reply: unknown): unknown => reply;
+
 let time: FakeClock;
 
 beforeEach(() => {
@@ -25,7 +27,7 @@ function plainClient() {
 }
 
 const together = (redis: Redis, script: LockScript, many: number, name = 'key') =>
-  Array.from({ length: many }, (_, i) => redis.run(script, [`${name}-${i}`], ['an argument'], 1_000 + i));
+  Array.from({ length: many }, (_, i) => redis.run(script, [`${name}-${i}`], ['an argument'], 1_000 + i, asItIs));
 
 async function acquaint(redis: Redis): Promise<void> {
   await Promise.all(together(redis, release, 21));
@@ -61,7 +63,7 @@ it('puts no more than a hundred into one script, and only calls that are alike',
   await Promise.all([
     ...together(redis, acquire, 150),
     ...together(redis, release, 3),
-    redis.run(acquire, ['two', 'keys'], ['an argument'], 1_000),
+    redis.run(acquire, ['two', 'keys'], ['an argument'], 1_000, asItIs),
   ]);
   expect(client.evalSha.mock.calls.map(([, options]) => options?.keys?.length)).toEqual([100, 50, 3, 2]);
 });
@@ -78,7 +80,7 @@ it('rejects each at its own deadline, and passes the late answer on to each', as
   );
   const errors: CommandTimeoutError[] = [];
   const calls = [100, 200].map((timeout, i) =>
-    redis.run(acquire, [`key-${i}`], [], timeout).catch((error: CommandTimeoutError) => errors.push(error)),
+    redis.run(acquire, [`key-${i}`], [], timeout, asItIs).catch((error: CommandTimeoutError) => errors.push(error)),
   );
   await time.advance(100);
   expect(errors).toHaveLength(1);
@@ -120,6 +122,25 @@ it('does not take the reply of another command for its own', async () => {
     expect(outcomes).toEqual([refusal, refusal, refusal]);
   }
 });
+
+it.each(['TRYAGAIN Multiple keys', 'MOVED 1 host:1', 'ASK 1 host:1', 'CROSSSLOT Keys'])(
+  'sends each alone that the server refuses together, and tries together again: %s',
+  async (refusal) => {
+    const client = plainClient();
+    const redis = new Redis(client, 5_000);
+    await acquaint(redis);
+    client.evalSha.mockClear();
+    client.evalSha.mockRejectedValueOnce(new Error(refusal));
+    expect(await Promise.all(together(redis, acquire, 3))).toEqual([2, 2, 2]);
+    expect(client.evalSha).toHaveBeenCalledTimes(1 + 3);
+    // Keys of one hash slot: they may go together after any of these.
+    const names = ['{tag}a', '{tag}b'];
+    expect(await Promise.all(names.map((name) => redis.run(release, [name], ['an argument'], 1_000, asItIs)))).toEqual([
+      2, 2,
+    ]);
+    expect(client.evalSha).toHaveBeenCalledTimes(1 + 3 + 1);
+  },
+);
 
 it('rejects all when nothing comes back, and does not ask again', async () => {
   const client = plainClient();

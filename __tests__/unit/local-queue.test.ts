@@ -128,7 +128,7 @@ it('remembers nothing of a thousand who left: the next one is served at once', a
   taken(await next).release();
 });
 
-it('serves ten thousand one after the other, fast', async () => {
+it('serves ten thousand one after the other, in linear time', async () => {
   const queue = new LocalQueue();
   const first = taken(queue.tryEnter());
   let served = 0;
@@ -143,5 +143,5 @@ it('serves ten thousand one after the other, fast', async () => {
   first.release();
   await everybody;
   expect(served).toBe(10_000);
-  expect(performance.now() - start).toBeLessThan(2_000); // some 30 ms where nothing else runs; quadratic would be minutes
+  expect(performance.now() - start).toBeLessThan(30_000); // some 30 ms on an idle machine; quadratic would be minutes
 });

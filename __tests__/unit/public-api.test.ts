@@ -6,11 +6,13 @@ it('consists of these exports', () => {
   expect(Object.keys(api).sort()).toEqual([
     'CannotAcquireLockError',
     'LockError',
+    'LockInspectionError',
     'LockLostError',
     'LockRegistry',
     'LockReleaseError',
     'LockTimeoutError',
     'NotLockOwnerError',
+    'NotReplicatedError',
     'RedisLockRegistry',
     'RegistryClosedError',
     'SegmentedLock',
@@ -31,7 +33,7 @@ it('has an abstract class as a dependency injection token, which other implement
 it.each([
   [
     api.RedisLockRegistry.prototype,
-    ['close', 'constructor', 'expireUnusedOlderThan', 'obtain', 'renewLock', 'segmented', 'size'],
+    ['close', 'constructor', 'expireUnusedOlderThan', 'list', 'obtain', 'renewLock', 'segmented', 'size'],
   ],
   [api.LockRegistry.prototype, ['close', 'constructor', 'run', 'segmented']],
 ])('has these methods: %p', (prototype, names) => {

@@ -8,6 +8,8 @@ import { mockRedis, noScript, silence } from '../support/mock-redis';
 
 const script = new Script('one', 'return 1');
 
+const asItIs = (reply: unknown): unknown => reply;
+
 let time: FakeClock;
 
 beforeEach(() => {
@@ -26,7 +28,7 @@ it.each([
 ])('settles every command by the deadline %s', async (_, timeout, commandTimeout, deadline) => {
   const redis = mockRedis();
   redis.evalSha.mockImplementation(silence);
-  const rejected = expect(new Redis(redis, commandTimeout).run(script, ['key'], [], timeout)).rejects.toThrow(
+  const rejected = expect(new Redis(redis, commandTimeout).run(script, ['key'], [], timeout, asItIs)).rejects.toThrow(
     new CommandTimeoutError(deadline, Promise.resolve()),
   );
   await time.advance(deadline - 1);
@@ -41,9 +43,9 @@ it('has one timer for all commands in flight, and rejects each at its own deadli
   redis.evalSha.mockImplementation(silence).mockResolvedValueOnce('answer');
   const commands = new Redis(redis, 5_000);
   const rejected: number[] = [];
-  expect(await commands.run(script, ['key'], [], 150)).toBe('answer');
+  expect(await commands.run(script, ['key'], [], 150, asItIs)).toBe('answer');
   const running = [200, 100, 7_000, 300].map((timeout) =>
-    commands.run(script, ['key'], [], timeout).catch(() => rejected.push(Math.min(timeout, 5_000))),
+    commands.run(script, ['key'], [], timeout, asItIs).catch(() => rejected.push(Math.min(timeout, 5_000))),
   );
   expect(time.pending).toBe(1);
   for (const ms of [99, 1, 100, 100, 4_699]) await time.advance(ms);
@@ -58,11 +60,11 @@ it('meets a deadline also when the timer of an earlier command disappeared, as a
   const redis = mockRedis();
   redis.evalSha.mockImplementation(silence).mockResolvedValueOnce('answer');
   const commands = new Redis(redis, 5_000);
-  expect(await commands.run(script, ['key'], [], 1_000)).toBe('answer');
+  expect(await commands.run(script, ['key'], [], 1_000, asItIs)).toBe('answer');
   time.restore();
   time = new FakeClock();
   time.now += 2_000;
-  const rejected = expect(commands.run(script, ['key'], [], 1_000)).rejects.toThrow(CommandTimeoutError);
+  const rejected = expect(commands.run(script, ['key'], [], 1_000, asItIs)).rejects.toThrow(CommandTimeoutError);
   await time.advance(1_001);
   await rejected;
 });
@@ -71,9 +73,9 @@ it('does not keep the process alive after a reply or an error', async () => {
   const redis = mockRedis();
   redis.evalSha.mockResolvedValueOnce('answer').mockRejectedValueOnce(new Error('ERR no'));
   const commands = new Redis(redis, 5_000);
-  expect(await commands.run(script, ['key'], ['a'], 1_000)).toBe('answer');
+  expect(await commands.run(script, ['key'], ['a'], 1_000, asItIs)).toBe('answer');
   expect(redis.evalSha).toHaveBeenCalledWith(script.sha1, { keys: ['key'], arguments: ['a'] });
-  await expect(commands.run(script, ['key'], [], 1_000)).rejects.toThrow('ERR no');
+  await expect(commands.run(script, ['key'], [], 1_000, asItIs)).rejects.toThrow('ERR no');
   expect(time.keepingAlive).toBe(0);
 });
 
@@ -86,7 +88,9 @@ it('does not send the script when its NOSCRIPT came too late', async () => {
         answer = reject;
       }),
   );
-  const rejected = expect(new Redis(redis, 5_000).run(script, ['key'], [], 100)).rejects.toThrow(CommandTimeoutError);
+  const rejected = expect(new Redis(redis, 5_000).run(script, ['key'], [], 100, asItIs)).rejects.toThrow(
+    CommandTimeoutError,
+  );
   await time.advance(100);
   await rejected;
   answer(noScript());
@@ -98,7 +102,9 @@ it('counts EVALSHA and EVAL against one deadline', async () => {
   const redis = mockRedis();
   redis.evalSha.mockRejectedValueOnce(noScript());
   redis.eval.mockImplementation(silence);
-  const rejected = expect(new Redis(redis, 5_000).run(script, ['key'], [], 100)).rejects.toThrow(CommandTimeoutError);
+  const rejected = expect(new Redis(redis, 5_000).run(script, ['key'], [], 100, asItIs)).rejects.toThrow(
+    CommandTimeoutError,
+  );
   await time.advance(100);
   await rejected;
   expect(redis.eval).toHaveBeenCalledTimes(1);
@@ -109,7 +115,7 @@ it('rejects, and does not throw, when the client throws', async () => {
   redis.evalSha.mockImplementation(() => {
     throw new Error('of the client');
   });
-  await expect(new Redis(redis, 5_000).run(script, ['key'], [], 100)).rejects.toThrow('of the client');
+  await expect(new Redis(redis, 5_000).run(script, ['key'], [], 100, asItIs)).rejects.toThrow('of the client');
   expect(time.keepingAlive).toBe(0);
 });
 
@@ -119,7 +125,7 @@ it('rejects also when the client throws at the second try', async () => {
   redis.eval.mockImplementation(() => {
     throw new Error('of the client');
   });
-  await expect(new Redis(redis, 5_000).run(script, ['key'], [], 100)).rejects.toThrow('of the client');
+  await expect(new Redis(redis, 5_000).run(script, ['key'], [], 100, asItIs)).rejects.toThrow('of the client');
 });
 
 it('treats a NOSCRIPT at the deadline as silence, not as a refusal (P1)', async () => {
@@ -135,7 +141,7 @@ it('treats a NOSCRIPT at the deadline as silence, not as a refusal (P1)', async 
     fail(noScript());
     await new Promise((resolve) => setImmediate(resolve));
   });
-  const reply = new Redis(redis, 5_000).run(script, ['key'], [], 100);
+  const reply = new Redis(redis, 5_000).run(script, ['key'], [], 100, asItIs);
   const rejected = expect(reply).rejects.toBeInstanceOf(CommandTimeoutError);
   await time.advance(100);
   await rejected;

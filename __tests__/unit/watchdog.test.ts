@@ -125,6 +125,14 @@ describe('The watchdog', () => {
     expect(timesOf(alive, 0)).toHaveLength(1);
   });
 
+  it('renews a lease early enough whose grant came late', async () => {
+    const since = time.now;
+    const lease = fixture.lease(3_000, { replyTook: 2_500 });
+    await time.advance(2_000);
+    expect(timesOf(lease, since)[0]).toBeLessThan(450);
+    expect(lease.isHeld).toBe(true);
+  });
+
   it('renews no more after maxHold, and the lease ends with its ttl', async () => {
     const since = time.now;
     const lease = fixture.lease(3_000, { renewFor: 4_500 });

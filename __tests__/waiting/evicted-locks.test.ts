@@ -1,9 +1,9 @@
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
 import { LOCK_TYPES } from '../support/lock-types';
 import { Oracle } from '../support/oracle';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import { type TestClient, uniqueKey } from '../support/redis';
+import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -13,13 +13,7 @@ const TURNS = 40;
 const KEYS = ['a', 'b'];
 
 describePrivate.each(LOCK_TYPES)('A registry that forgets its %s locks again and again', (lockType) => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
+  const redis = PrivateRedis.install();
 
   /** Some callers give up while they wait, and their lock may be forgotten at once. */
   const acquire = async (registry: RedisLockRegistry, key: string, givesUp: boolean): Promise<Lease | null> => {
@@ -41,7 +35,7 @@ describePrivate.each(LOCK_TYPES)('A registry that forgets its %s locks again and
     const registries = await Promise.all(
       Array.from({ length: PROCESSES }, async () => createRegistry(await redis.connect(), options).registry),
     );
-    const oracles = new Map(KEYS.map((key) => [key, new Oracle(admin)]));
+    const oracles = new Map(KEYS.map((key) => [key, new Oracle(redis.admin)]));
     let outcomes = 0;
     const call = async (process: number, caller: number) => {
       const registry = registries[process] as (typeof registries)[number];
@@ -71,7 +65,7 @@ describePrivate.each(LOCK_TYPES)('A registry that forgets its %s locks again and
     }
     for (const registry of registries) registry.expireUnusedOlderThan(-1);
     expect(registries.map(({ size }) => size)).toEqual(registries.map(() => 0));
-    const left = async () => (await admin.exists(KEYS.map((key) => `${registryKey}:${key}`))) === 0;
+    const left = async () => (await redis.admin.exists(KEYS.map((key) => `${registryKey}:${key}`))) === 0;
     await until(left);
   });
 });

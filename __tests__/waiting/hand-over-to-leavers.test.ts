@@ -25,7 +25,9 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
     beforeEach(async () => {
       const { proxy: made, client } = await fixture.proxied();
       proxy = made;
-      ({ registry } = fixture.registry(client, { lockType, idleBetweenTries: 20, expireAfter: TTL }));
+      // The slice does not end within a test: then the lock would be released and not handed over.
+      const options = { lockType, idleBetweenTries: 20, expireAfter: TTL, handOver: TTL };
+      ({ registry } = fixture.registry(client, options));
       // Loads the scripts into the server.
       await Promise.all([1, 2].map(() => registry.run('warm up', () => undefined)));
       lock = registry.obtain('key');

@@ -1,4 +1,4 @@
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { TurnTaker } from './turn-takers';
@@ -11,11 +11,7 @@ const ROUNDS = 3;
 const BYTES = 50;
 
 describePrivate(`Callers of one process that hand a lock over ${TURNS * ROUNDS} times`, () => {
-  let redis: PrivateRedis;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-  });
+  const redis = PrivateRedis.install();
 
   // The other types queue in Redis, and hand over by their release.
   it.each(['spin', 'pub-sub', 'redisson'] as const)(

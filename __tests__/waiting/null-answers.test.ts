@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { LOCK_TYPES } from '../support/lock-types';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry } from '../support/test-registry';
@@ -7,11 +7,7 @@ import { createRegistry } from '../support/test-registry';
 const ROUNDS = 8;
 
 describePrivate.each(LOCK_TYPES)('tryLock of a %s lock that nobody holds', (lockType) => {
-  let redis: PrivateRedis;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-  });
+  const redis = PrivateRedis.install();
 
   it('is not null, right after an unlock whose only waiter left', async () => {
     const proxy = await redis.proxy();

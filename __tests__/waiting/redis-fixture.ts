@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, beforeEach } from '@jest/globals';
+import { afterEach, beforeEach } from '@jest/globals';
 import { createClient } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import { type LockWarning, type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
@@ -23,15 +23,12 @@ export interface Names {
 export class RedisFixture {
   /** The registryKey of the current test. */
   registryKey = '';
-  readonly #serverArgs: readonly string[];
-  #redis: PrivateRedis | undefined;
-  #admin: TestClient | undefined;
+  readonly redis: PrivateRedis;
   readonly #ended: (() => Promise<void> | void)[] = [];
 
   /** Registers the hooks that open the fixture for the tests of the surrounding `describe`. */
   static install(...serverArgs: string[]): RedisFixture {
-    const fixture = new RedisFixture(serverArgs);
-    beforeAll(() => fixture.#open());
+    const fixture = new RedisFixture(PrivateRedis.install(...serverArgs));
     beforeEach(() => {
       fixture.registryKey = uniqueKey('registry');
     });
@@ -39,13 +36,8 @@ export class RedisFixture {
     return fixture;
   }
 
-  private constructor(serverArgs: readonly string[]) {
-    this.#serverArgs = serverArgs;
-  }
-
-  async #open(): Promise<void> {
-    this.#redis = await PrivateRedis.start(...this.#serverArgs);
-    this.#admin = await this.#redis.connect();
+  private constructor(redis: PrivateRedis) {
+    this.redis = redis;
   }
 
   async #clear(): Promise<void> {
@@ -60,15 +52,9 @@ export class RedisFixture {
     if (failures.length > 0) throw failures[0];
   }
 
-  get redis(): PrivateRedis {
-    if (this.#redis === undefined) throw new Error('The fixture is not open yet');
-    return this.#redis;
-  }
-
   /** An independent connection. */
   get admin(): TestClient {
-    if (this.#admin === undefined) throw new Error('The fixture is not open yet');
-    return this.#admin;
+    return this.redis.admin;
   }
 
   /** A client for the current test, as of one process. */

@@ -1,4 +1,4 @@
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { TurnTaker } from './turn-takers';
@@ -12,11 +12,7 @@ const LEAST = 0.1;
 const MOST = 0.4;
 
 describePrivate(`${PROCESSES} processes that take a lock over and over`, () => {
-  let redis: PrivateRedis;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-  });
+  const redis = PrivateRedis.install();
 
   const cases = (['pub-sub', 'redisson'] as const).flatMap((lockType) =>
     [1, 10].map((callers) => ({ lockType, callers })),

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
@@ -9,11 +9,7 @@ import { until } from '../support/until';
 const WAIT_TIME = 4_000;
 
 describePrivate('A server that falls silent while callers wait', () => {
-  let redis: PrivateRedis;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-  });
+  const redis = PrivateRedis.install();
 
   it.each(LOCK_TYPES)(
     'is an error for the callers of a %s lock after `unavailableAfter`, and not contention',

@@ -1,4 +1,5 @@
 import { expect, it } from '@jest/globals';
+import type { RedisLockRegistry } from '../../lib';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
@@ -20,27 +21,35 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
     return messages;
   };
 
-  it('the name of a lock on its channel wakes its waiters', async () => {
-    const { registry } = await fixture.process();
-    const { lock, channel } = fixture.namesOf('key');
+  /** A waiter that sleeps, with this number of channels, while another owner holds the lock. */
+  const waitBehindOther = async (registry: RedisLockRegistry, channels = 1) => {
     await fixture.holdAsOther('key');
     const waiting = registry.run('key', () => 'entered');
-    await until(async () => (await fixture.channels()).length === 1);
+    await until(async () => (await fixture.channels()).length === channels);
     await fixture.untilIdle();
+    return { waiting };
+  };
+
+  /** A release as by Spring: the waiter enters without a poll. */
+  const expectToWake = async (channel: string, lock: string, waiting: Promise<string>) => {
     await fixture.admin.unlink(lock);
     const published = performance.now();
     expect(await fixture.admin.publish(channel, lock)).toBe(1);
     expect(await waiting).toBe('entered');
     expect(performance.now() - published).toBeLessThan(SLACK + machineDelay());
+  };
+
+  it('the name of a lock on its channel wakes its waiters', async () => {
+    const { registry } = await fixture.process();
+    const { lock, channel } = fixture.namesOf('key');
+    const { waiting } = await waitBehindOther(registry);
+    await expectToWake(channel, lock, waiting);
   });
 
   it('any other body wakes no waiter', async () => {
     const { registry } = await fixture.process();
     const { lock, channel } = fixture.namesOf('key');
-    await fixture.holdAsOther('key');
-    const waiting = registry.run('key', () => 'entered');
-    await until(async () => (await fixture.channels()).length === 1);
-    await fixture.untilIdle();
+    const { waiting } = await waitBehindOther(registry);
     const before = await fixture.requests();
     for (const body of ['', 'key', fixture.namesOf('other').lock, `${lock} `, lock.toUpperCase(), '{"not":"ours"}']) {
       expect(await fixture.admin.publish(channel, body)).toBe(1);
@@ -92,28 +101,19 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
   it('a message on the channel of older versions wakes only the waiters of its lock, with `legacyChannel`', async () => {
     const { registry } = await fixture.process({ legacyChannel: true });
     const { lock, channel, legacyChannel } = fixture.namesOf('key');
-    await fixture.holdAsOther('key');
-    const waiting = registry.run('key', () => 'entered');
-    await until(async () => (await fixture.channels()).length === 2);
+    const { waiting } = await waitBehindOther(registry, 2);
     expect(await fixture.channels()).toEqual([legacyChannel, channel].sort());
-    await fixture.untilIdle();
     const before = await fixture.requests();
     await fixture.admin.publish(legacyChannel, fixture.namesOf('other').lock);
     await fixture.untilIdle();
     expect(await fixture.requests()).toBe(before);
-    await fixture.admin.unlink(lock);
-    const published = performance.now();
-    expect(await fixture.admin.publish(legacyChannel, lock)).toBe(1);
-    expect(await waiting).toBe('entered');
-    expect(performance.now() - published).toBeLessThan(SLACK + machineDelay());
+    await expectToWake(legacyChannel, lock, waiting);
   });
 
   it('the channel of older versions is not subscribed without `legacyChannel`', async () => {
     const { registry } = await fixture.process();
     const { lock, legacyChannel } = fixture.namesOf('key');
-    await fixture.holdAsOther('key');
-    const waiting = registry.run('key', () => 'entered');
-    await until(async () => (await fixture.channels()).length === 1);
+    const { waiting } = await waitBehindOther(registry);
     expect(await fixture.admin.publish(legacyChannel, lock)).toBe(0);
     await fixture.releaseAsOther('key');
     expect(await waiting).toBe('entered');

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { Lease, RedisLock } from '../../lib';
 import { Lateness } from '../support/lateness';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createProxiedRegistry, type ProxiedRegistry } from '../support/proxied-registry';
-import { type TestClient, uniqueKey } from '../support/redis';
+import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -28,13 +28,7 @@ interface Contenders {
 }
 
 describePrivate.each(TYPES)('A %s lock that a process gave up to others', (lockType) => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
+  const redis = PrivateRedis.install();
 
   const start = async (others: number): Promise<Contenders> => {
     const options = { registryKey: uniqueKey('stand-back'), lockType, idleBetweenTries: 100 };
@@ -65,7 +59,7 @@ describePrivate.each(TYPES)('A %s lock that a process gave up to others', (lockT
     return { lease, next, served };
   };
 
-  const isFree = async ({ slow }: Contenders) => (await admin.exists(slow.nameOf(KEY))) === 0;
+  const isFree = async ({ slow }: Contenders) => (await redis.admin.exists(slow.nameOf(KEY))) === 0;
 
   /** ms until the lease is there, without what the machine was late by. */
   const waited = async (next: Promise<Lease>): Promise<number> => {

@@ -180,6 +180,39 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect([...warnings, ...waiters.warnings]).toEqual([]);
   });
 
+  it('is subscribed at once when its connection breaks while it subscribes', async () => {
+    const { proxy, client } = await fixture.proxied();
+    const { registry, warnings } = fixture.registry(client);
+    await fixture.holdAsOther('key');
+    const lost = proxy.loseRequest(fixture.namesOf('key').channel);
+    const waiting = registry.run('key', () => 'entered');
+    await lost;
+    await until(async () => (await fixture.channels()).length === 1, { within: WAIT_LIMIT });
+    await fixture.releaseAsOther('key');
+    expect(await waiting).toBe('entered');
+    expect(warnings).toEqual([]);
+  });
+
+  it('has the socketTimeout of its client: a connection that is silently dead is replaced', async () => {
+    const { proxy, client } = await fixture.proxied();
+    // Set after the client has connected, so that it applies to the duplicate only.
+    Object.assign(client.options?.socket ?? {}, { socketTimeout: 600 });
+    const { registry, warnings } = fixture.registry(client);
+    await fixture.holdAsOther('key');
+    const waiting = registry.run('key', () => 'entered');
+    await until(async () => (await fixture.channels()).length === 1);
+    const [dead] = await fixture.listeners();
+    const before = proxy.connections;
+    proxy.blackHole = true;
+    await until(() => proxy.connections > before, { within: 600 + WAIT_LIMIT });
+    proxy.blackHole = false;
+    await until(async () => (await fixture.listeners()).some((id) => id !== dead), { within: WAIT_LIMIT });
+    proxy.reset(); // the server still had the dead one
+    await fixture.releaseAsOther('key');
+    expect(await waiting).toBe('entered');
+    expect(warnings).toEqual([]);
+  });
+
   it('is resubscribed when it is killed, and the waiters poll once', async () => {
     const { registry, warnings } = await fixture.process();
     await fixture.holdAsOther('key');

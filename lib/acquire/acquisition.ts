@@ -1,6 +1,9 @@
 import { clock } from '../internal/clock';
 import { CommandTimeoutError, isServerAnswer } from '../redis/failure';
 
+/** ms; a grant whose answer took longer may come from a server that was frozen, and replaced meanwhile. */
+const LATE = 500;
+
 /**
  * One caller's acquisition, from its first attempt on: what it asks for, and what is known of its attempts. Its ticket
  * is an owner value that is used for no other acquisition, so a late command of it can never touch another one.
@@ -10,9 +13,9 @@ export class Acquisition {
   readonly ticket: string;
   /** ms, whole. */
   readonly ttl: number;
-  /** Its caller is ready to wait. */
+  /** Its caller waits when the lock is held; it does not make a single attempt. */
   readonly waits: boolean;
-  /** The connection that its attempts go over, where the client says. */
+  /** The connection that its attempts go over, if the client reports it. */
   readonly epoch: number | undefined;
   /** When the last attempt was sent, on the monotonic clock, and the drift between the clocks then. */
   sentAt = 0;
@@ -37,6 +40,11 @@ export class Acquisition {
   stamp(): void {
     this.sentAt = clock.now();
     this.drift = clock.wallNow() - this.sentAt;
+  }
+
+  /** The answer to the last attempt took so long that the server may have been replaced. */
+  get isLate(): boolean {
+    return clock.now() - this.sentAt > LATE;
   }
 
   /** The outcome of `attempt` is not known: it failed without an answer, or its caller left before the answer. */

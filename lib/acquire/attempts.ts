@@ -1,47 +1,68 @@
-import { CannotAcquireLockError } from '../errors';
+import { noteContention } from '../diagnostics/channels';
+import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '../errors';
 import { Backoff } from '../internal/backoff';
 import { clock } from '../internal/clock';
 import { type Grant, type LockProtocol, NOT_GRANTED, type NotGranted, type Refusal } from '../protocols/protocol';
-import type { ConnectionMonitor } from '../redis/connection-monitor';
 import { isFinal, isServerAnswer, messageOf } from '../redis/failure';
+import { LockNames } from '../redis/names';
+import type { Redis } from '../redis/redis';
+import { type WarningListener, warn } from '../warnings';
 import type { Acquisition } from './acquisition';
+import { SILENT } from './availability';
+import { Unreplicated } from './unreplicated';
 import type { Wait } from './wait';
 
 /** ms; the first attempt of a wait has at least this long to be answered, however short the wait is. */
 export const FIRST_ATTEMPT_AT_LEAST = 50;
 
-/** ms; a question that has not been answered for this long is no contention. */
-const SILENT = 250;
+/** ms in which a server that has woken up learns that it was replaced. It answers as before until then. */
+const LEARNS_REPLACEMENT = 100;
 
 export interface AttemptSettings {
+  readonly registryKey: string;
   readonly commandTimeout: number;
   readonly unavailableAfter: number;
+  readonly minReplicas: number;
+  readonly replicaTimeout: number;
+  readonly onWarning: WarningListener;
 }
 
 /**
- * Attempts to acquire locks in Redis, the waits between them, and what is made of failures. Contention is never an
- * error, and silence is never taken for contention.
+ * Attempts to acquire locks in Redis, the waits between them, and how failures are handled. Contention is not a
+ * failure: `lock` reports it with `LockTimeoutError`, `tryLock` with `null`. Silence never counts as contention.
  */
 export class Attempts {
   readonly #settings: AttemptSettings;
-  readonly #monitor: ConnectionMonitor;
+  readonly #redis: Pick<Redis, 'monitor' | 'slotOf'>;
+  /** ms */
+  readonly #firstAtLeast: number;
+  #hasWarned = false;
 
-  constructor(settings: AttemptSettings, monitor: ConnectionMonitor) {
+  constructor(settings: AttemptSettings, redis: Pick<Redis, 'monitor' | 'slotOf'>) {
     this.#settings = settings;
-    this.#monitor = monitor;
+    this.#redis = redis;
+    // Before its own WAIT it may have to let that of an earlier attempt end, which has the connection until then.
+    const waitsForReplicas = settings.minReplicas > 0 ? 2 * settings.replicaTimeout : 0;
+    this.#firstAtLeast = FIRST_ATTEMPT_AT_LEAST + waitsForReplicas;
   }
 
-  /** Contends until the lock is granted, or the wait is over while another owner holds it (not granted). */
+  /**
+   * Contends until the lock is granted, or the wait is over while another owner holds it (not granted). A grant that
+   * came late is requested once more, by a second attempt with the same ticket: only a server that is still the right
+   * one repeats it.
+   */
   async acquire(protocol: LockProtocol, acquisition: Acquisition, wait: Wait): Promise<Grant | NotGranted> {
     const { availability } = protocol;
     let timeout = this.#firstTimeout(wait);
     let wasRefused = false;
+    let isRepeated = false;
     let backoff: Backoff | undefined;
+    let unreplicated: Unreplicated | undefined;
     for (;;) {
       const standBack = wait.isSingleAttempt ? undefined : protocol.standBack(wait);
       if (standBack !== undefined) {
         await standBack;
-        timeout = Math.min(timeout, Math.max(wait.remaining, FIRST_ATTEMPT_AT_LEAST));
+        timeout = Math.min(timeout, Math.max(wait.remaining, this.#firstAtLeast));
       }
       const attempt = this.#send(protocol, acquisition, wait, timeout);
       let outcome: Grant | Refusal | undefined;
@@ -51,22 +72,44 @@ export class Attempts {
         availability.answered();
       } catch (error) {
         outcome = undefined;
-        this.#failed(error, protocol, acquisition, wait, attempt);
+        if (error instanceof NotReplicatedError) {
+          availability.answered();
+          if (wait.remaining > 0) this.#warnNotReplicated(error, wait);
+          unreplicated ??= new Unreplicated(this.#settings, error);
+          await unreplicated.giveBack(error, protocol, acquisition, wait);
+        } else {
+          this.#failed(error, protocol, acquisition, wait, attempt);
+        }
       } finally {
         availability.attempt = undefined;
       }
-      if (outcome?.granted) return outcome;
+      if (outcome?.granted) {
+        if (isRepeated || !acquisition.isLate) return outcome;
+        isRepeated = true;
+        // It has the lock as far as the server knows, and its caller may leave now.
+        acquisition.doubt(attempt);
+        await wait.suspend(Math.min(LEARNS_REPLACEMENT, this.#timeLeft(wait)), () => undefined);
+        timeout = this.#firstTimeout(wait);
+        continue;
+      }
       wait.throwIfInterrupted();
       if (outcome !== undefined) {
         backoff?.reset();
         wasRefused = true;
+        noteContention(wait, 'remote');
+        availability.refused(clock.now(), outcome.remaining, outcome.owner);
         const result = wait.remaining > 0 ? await protocol.wait(acquisition, outcome, wait) : NOT_GRANTED;
-        if (result.granted && result.until > clock.now()) return result;
+        if (result.granted && result.until > clock.now()) {
+          if (wait.trace !== undefined) wait.trace.isHandedOver = true;
+          return result;
+        }
+        if (wait.remaining === 0) unreplicated?.timedOut(wait);
         if (wait.remaining === 0) return this.#timedOut(protocol, wait);
       } else {
         backoff ??= new Backoff();
         if (wait.remaining > 0) await wait.sleep(backoff.next());
-        // After a refusal, a last attempt that had little time to be answered is no silence.
+        if (wait.remaining === 0) unreplicated?.timedOut(wait);
+        // After a refusal, a last attempt without an answer is not silence: it had little time.
         if (wait.remaining === 0 && wasRefused) return this.#timedOut(protocol, wait);
         if (wait.remaining === 0) throw this.unanswered(protocol, wait);
       }
@@ -74,11 +117,14 @@ export class Attempts {
     }
   }
 
-  /** A waitTime of 0 is one attempt with the time that a command has, from the call on, and not one without time. */
   #firstTimeout(wait: Wait): number {
+    return Math.max(this.#timeLeft(wait), this.#firstAtLeast);
+  }
+
+  /** With a waitTime of 0, the one attempt has `commandTimeout`, counted from the call. */
+  #timeLeft(wait: Wait): number {
     const { commandTimeout } = this.#settings;
-    const left = wait.isSingleAttempt ? commandTimeout - (clock.now() - wait.startedAt) : wait.remaining;
-    return Math.max(left, FIRST_ATTEMPT_AT_LEAST);
+    return wait.isSingleAttempt ? commandTimeout - (clock.now() - wait.startedAt) : wait.remaining;
   }
 
   #send(protocol: LockProtocol, acquisition: Acquisition, wait: Wait, timeout: number): Promise<Grant | Refusal> {
@@ -88,12 +134,13 @@ export class Attempts {
     availability.asked(sentAt);
     const left = this.#settings.unavailableAfter - availability.silence(wait.startedAt, sentAt);
     if (left <= 0) throw this.unanswered(protocol, wait);
+    if (wait.trace !== undefined) wait.trace.attempts++;
     const attempt = protocol.attempt(acquisition, Math.min(timeout, left));
     availability.attempt = attempt;
     return attempt;
   }
 
-  /** A grant that is of no use any more fails like an attempt without an answer: it has to be released. */
+  /** A grant that arrives after its time is handled as an attempt without an answer: it has to be released. */
   #assertInTime(outcome: Grant | Refusal, acquisition: Acquisition): void {
     if (!outcome.granted || outcome.until > clock.now()) return;
     throw new Error(`Redis answered so late that nothing was left of the ttl of ${acquisition.ttl} ms`);
@@ -119,7 +166,15 @@ export class Attempts {
     protocol.availability.failed(error);
   }
 
-  /** For a wait that ended after Redis had said that the lock is held: throws where Redis has fallen silent since. */
+  /** Warns once: a caller that continues to wait would learn of it much later. */
+  #warnNotReplicated(cause: NotReplicatedError, { key }: Wait): void {
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    const message = `Lock "${key}" was given back: ${cause.message}`;
+    warn(this.#settings.onWarning, { code: 'NOT_REPLICATED', message, key, cause });
+  }
+
+  /** The wait is over, and Redis answered once that the lock is held. Throws if Redis has been silent since. */
   #timedOut(protocol: LockProtocol, wait: Wait): NotGranted {
     const { availability } = protocol;
     const isSilent = availability.silence(wait.startedAt, clock.now()) >= SILENT;
@@ -131,37 +186,34 @@ export class Attempts {
    * For a local caller whose wait ended in the local queue: whether Redis answered the caller in front of it, so that
    * contention is known. The attempt in flight counts as its own.
    */
-  async wasAnswered(protocol: LockProtocol, wait: Wait): Promise<boolean> {
-    const { attempt } = protocol.availability;
-    const left = wait.isSingleAttempt
-      ? Number.POSITIVE_INFINITY
-      : FIRST_ATTEMPT_AT_LEAST - (clock.now() - wait.startedAt);
-    let isAnswered: boolean | undefined = true;
+  async wasAnswered({ availability }: LockProtocol, wait: Wait): Promise<boolean> {
+    const { attempt } = availability;
+    const left = wait.isSingleAttempt ? Number.POSITIVE_INFINITY : this.#firstAtLeast - (clock.now() - wait.startedAt);
     if (attempt !== undefined && left > 0) {
-      const answered = attempt.then(
+      const outcome = attempt.then(
         () => true,
         () => false,
       );
-      isAnswered = await wait.suspend<boolean>(left, (resume) => void answered.then(resume));
+      const isAnswered = await wait.suspend<boolean>(left, (resume) => void outcome.then(resume));
+      // The last attempt of a wait may fail only because it had little time. For a caller that waited, that proves nothing.
+      if (isAnswered || (wait.isSingleAttempt && isAnswered === false)) return isAnswered;
     }
     wait.throwIfInterrupted();
-    // The last attempt of a wait may fail because it had little time: to a caller that waited that says nothing.
-    if (wait.isSingleAttempt && isAnswered === false) return false;
-    return protocol.availability.silence(wait.startedAt, clock.now()) < SILENT;
+    return availability.isContended(clock.now());
   }
 
-  /** Names the last answer of the server or error of the socket: it says more than the silence. */
+  /** The cause is the last answer of the server, or the last error of the socket: it says more than the silence. */
   unanswered({ availability }: LockProtocol, wait: Wait): CannotAcquireLockError {
     const { failure } = availability;
+    const slot = this.#redis.slotOf(new LockNames(this.#settings.registryKey, wait.key).lock);
+    const where = slot === undefined ? '' : ` (slot ${slot} of the cluster)`;
     const ms = Math.round(availability.silence(wait.startedAt, clock.now()));
-    if (isServerAnswer(failure))
-      return cannotAcquire(wait.key, `Redis answered for ${ms} ms: ${messageOf(failure)}`, failure);
-    const { lastError } = this.#monitor;
+    if (isServerAnswer(failure)) {
+      const duration = ms > 0 ? ` for ${ms} ms` : '';
+      return cannotAcquire(wait.key, `Redis answered${duration}: ${messageOf(failure)}${where}`, failure);
+    }
+    const { lastError } = this.#redis.monitor;
     const reason = lastError === undefined ? '' : `; the last error of the client was: ${messageOf(lastError)}`;
-    return cannotAcquire(wait.key, `Redis has not answered for ${ms} ms${reason}`, failure ?? lastError);
+    return cannotAcquire(wait.key, `Redis has not answered for ${ms} ms${where}${reason}`, failure ?? lastError);
   }
-}
-
-function cannotAcquire(key: string, why: string, cause: unknown): CannotAcquireLockError {
-  return new CannotAcquireLockError(`Lock "${key}" could not be acquired: ${why}`, key, { cause });
 }

@@ -1,24 +1,60 @@
 import { isServerAnswer } from '../redis/failure';
 
+/** ms; when the last attempt has been unanswered for this long, the wait ends with silence and not with contention. */
+export const SILENT = 250;
+
 /**
- * Whether Redis answers questions about one lock. All who ask about the lock in this process share it. Silence is never
- * taken for contention.
+ * Whether Redis answers about one lock. All callers of the lock in this process share it. Silence of 250 ms or
+ * more never counts as contention; until then the last answer counts.
  */
 export class Availability {
   /** The attempt in flight, of the local caller that has the turn. */
   attempt: Promise<unknown> | undefined;
   #unansweredSince: number | undefined;
+  /** By the last answer, if it was a refusal: until when another owner holds the lock at least. */
+  #heldUntil = Number.NEGATIVE_INFINITY;
+  /** By the last answer, if it said that: who holds the lock, until when unless it renews it. */
+  #holder: { readonly owner: string; readonly until: number } | undefined;
   #failure: unknown;
 
-  /** A question is about to be sent, at this time. */
+  /** A question (an attempt, a poll) is about to be sent, at this time. */
   asked(sentAt: number): void {
     this.#unansweredSince ??= sentAt;
   }
 
-  /** Redis answered with yes or no. */
+  /** Redis answered whether the lock is held. */
   answered(): void {
     this.#unansweredSince = undefined;
     this.#failure = undefined;
+    this.#holder = undefined;
+    this.#heldUntil = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Who holds the lock, by the last answer that said so, and for how many ms. */
+  holder(now: number): { readonly owner: string; readonly remaining: number } | undefined {
+    if (this.#holder === undefined) return undefined;
+    const { owner, until } = this.#holder;
+    return { owner, remaining: Math.max(0, until - now) };
+  }
+
+  /** An answer said who holds the lock. */
+  sawHolder(now: number, remaining: number, owner: string): void {
+    this.#holder = { owner, until: now + remaining };
+  }
+
+  /** The answer was that another owner holds the lock, for another `remaining` ms. */
+  refused(now: number, remaining: number, owner?: string): void {
+    if (owner !== undefined) this.sawHolder(now, remaining, owner);
+    this.#heldUntil = now + Math.max(remaining, SILENT);
+  }
+
+  /**
+   * Whether it is known that another caller has the lock. While a question is unanswered, the last answer counts, but
+   * not for longer than the lock was held by that answer. A caller that stands back has no question yet.
+   */
+  isContended(now: number): boolean {
+    if (this.#unansweredSince === undefined) return true;
+    return now < this.#heldUntil && !isServerAnswer(this.#failure) && now - this.#unansweredSince < SILENT;
   }
 
   /** A question failed in a way that may pass. An answer of the server says more than a later silence. */
@@ -26,7 +62,7 @@ export class Availability {
     if (isServerAnswer(error) || !isServerAnswer(this.#failure)) this.#failure = error;
   }
 
-  /** The caller of the question that was sent at this time left before the answer: that is no sign of silence. */
+  /** The caller of the question that was sent at this time left before the answer. That does not count as silence. */
   withdrawn(sentAt: number): void {
     if (this.#unansweredSince === sentAt) this.#unansweredSince = undefined;
   }
@@ -36,7 +72,7 @@ export class Availability {
     return this.#failure;
   }
 
-  /** ms for which Redis has not answered, for a caller that came at `startedAt`. Silence before its call does not count. */
+  /** ms for which Redis has not answered, for a call made at `startedAt`. Silence before it does not count. */
   silence(startedAt: number, now: number): number {
     return this.#unansweredSince === undefined ? 0 : Math.max(0, now - Math.max(this.#unansweredSince, startedAt));
   }

@@ -1,28 +1,17 @@
+import { noteContention } from '../diagnostics/channels';
+import { NotReplicatedError } from '../errors';
 import { clock } from '../internal/clock';
-import { type LeaseServices, RedisLease } from '../lease/redis-lease';
+import { RedisLease } from '../lease/redis-lease';
 import type { HandOverResult } from '../lease/release';
-import type { HandOver, LockProtocol } from '../protocols/protocol';
+import type { Grant, HandOver, LockProtocol } from '../protocols/protocol';
 import { isServerAnswer } from '../redis/failure';
 import { LockNames } from '../redis/names';
-import type { LockRequest, RegistrySettings } from '../settings';
+import type { LockRequest } from '../settings';
 import { Acquisition } from './acquisition';
-import type { Attempts } from './attempts';
+import type { ContentionServices } from './contention-services';
 import { LocalQueue } from './local-queue';
 import { NoTurn, type Turn } from './turn';
 import type { Wait } from './wait';
-
-/** What the locks of a registry share for acquisitions. */
-export interface ContentionServices extends LeaseServices {
-  readonly settings: RegistrySettings;
-  readonly attempts: Attempts;
-  /** A new ticket: an owner value that was never used before. */
-  nextTicket(): string;
-  /** The protocol of a lock: the one that is still active for its name, or a new one. */
-  openProtocol(names: LockNames): LockProtocol;
-  /** From now on `close` interrupts the wait. Throws when the registry is closed. */
-  begin(wait: Wait): void;
-  end(wait: Wait): void;
-}
 
 /**
  * The callers of this process that contend for one lock. A caller first takes the local turn, so that only one of them
@@ -41,7 +30,7 @@ export abstract class LocalContention {
   #held: { readonly lease: RedisLease; readonly turn: Turn } | undefined;
   #whenFree: (() => void)[] | undefined;
 
-  /** @internal Throws `RangeError` when there is no way to name in Redis what belongs to the lock. */
+  /** @internal Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
   constructor(key: string, services: ContentionServices) {
     this.key = key;
     this.names = new LockNames(services.settings.registryKey, key);
@@ -55,6 +44,16 @@ export abstract class LocalContention {
   /** The lease that is held. */
   protected get lease(): RedisLease | undefined {
     return this.#held?.lease;
+  }
+
+  /** @internal As WaitedLock. */
+  get heldFor(): number | undefined {
+    return this.lease?.heldFor;
+  }
+
+  /** Who holds the lock, as far as this process knows. */
+  protected get holder(): { readonly owner: string; readonly remaining: number } | undefined {
+    return this.lease ?? this.#protocol?.availability.holder(clock.now());
   }
 
   /** @internal Held, or waited for. */
@@ -87,6 +86,7 @@ export abstract class LocalContention {
 
   /** @internal As LeaseKeeper. */
   leaseOver(lease: RedisLease): void {
+    if (this.#protocol?.holder === lease) this.#protocol.holder = undefined;
     if (this.#held?.lease === lease) {
       this.#held.turn.release();
       this.#held = undefined;
@@ -112,17 +112,28 @@ export abstract class LocalContention {
       // Redis already granted it to this process; no command is needed.
       if (wait.isSingleAttempt && (this.lease?.remaining ?? 0) > 0) return null;
       const protocol = this.#openProtocol;
-      let turn = this.#tryEnter(protocol);
-      if (turn === undefined && !wait.isSingleAttempt) turn = await this.#queue.enter(wait, request.ttl);
-      if (turn === undefined) {
+      const turn = this.#tryEnter(protocol) ?? (await this.#waitForTurn(protocol, request, wait));
+      if (turn === undefined) return null;
+      const inherited = turn.handedOver;
+      turn.handedOver = undefined;
+      if (wait.trace !== undefined) wait.trace.isHandedOver = inherited !== undefined;
+      const acquisition = inherited?.acquisition ?? this.#newAcquisition(request.ttl, !wait.isSingleAttempt);
+      // The turn goes to the lease, or back to the queue.
+      let isGranted = inherited !== undefined;
+      try {
+        wait.throwIfInterrupted();
+        const isInherited = inherited !== undefined && inherited.grant.until > clock.now();
         const { attempts } = this.#services;
-        if (await attempts.wasAnswered(protocol, wait)) return null;
-        // The attempt of the caller in front failed: a single attempt may still be made, if the turn is free now.
-        await clock.immediate();
-        if (wait.isSingleAttempt) turn = this.#tryEnter(protocol);
-        if (turn === undefined) throw attempts.unanswered(protocol, wait);
+        const result = isInherited ? inherited.grant : await attempts.acquire(protocol, acquisition, wait);
+        isGranted ||= result.granted;
+        wait.throwIfInterrupted();
+        if (result.granted) return this.#hold(protocol, acquisition, result, request.renew, turn);
+        this.#abandon(protocol, acquisition, turn, isGranted);
+        return null;
+      } catch (error) {
+        this.#abandon(protocol, acquisition, turn, isGranted);
+        throw error;
       }
-      return await this.#contend(protocol, turn, request, wait);
     } finally {
       this.#callers--;
       this.#services.end(wait);
@@ -130,29 +141,25 @@ export abstract class LocalContention {
     }
   }
 
-  /** With the local turn: it goes on to the lease, or back to the queue. */
-  async #contend(protocol: LockProtocol, turn: Turn, request: LockRequest, wait: Wait): Promise<RedisLease | null> {
-    const inherited = turn.handedOver;
-    turn.handedOver = undefined;
-    const acquisition = inherited?.acquisition ?? this.#newAcquisition(request.ttl, !wait.isSingleAttempt);
-    let isGranted = inherited !== undefined;
-    try {
-      wait.throwIfInterrupted();
-      const isInherited = inherited !== undefined && inherited.grant.until > clock.now();
-      const result = isInherited ? inherited.grant : await this.#services.attempts.acquire(protocol, acquisition, wait);
-      isGranted ||= result.granted;
-      wait.throwIfInterrupted();
-      if (!result.granted) {
-        this.#abandon(protocol, acquisition, turn, isGranted);
-        return null;
-      }
-      const lease = new RedisLease(this.key, acquisition, result, request.renew, protocol, this.#services, this);
-      this.#held = { lease, turn };
-      return lease;
-    } catch (error) {
-      this.#abandon(protocol, acquisition, turn, isGranted);
-      throw error;
-    }
+  /** Waits in the local queue; `undefined`: another holder had the lock until the wait was over. */
+  async #waitForTurn(protocol: LockProtocol, request: LockRequest, wait: Wait): Promise<Turn | undefined> {
+    noteContention(wait, 'local');
+    const turn = wait.isSingleAttempt ? undefined : await this.#queue.enter(wait, request.ttl);
+    if (turn !== undefined) return turn;
+    const { attempts } = this.#services;
+    if (await attempts.wasAnswered(protocol, wait)) return undefined;
+    // The attempt of the caller in front failed: a single attempt may still be made, if the turn is free now.
+    await clock.immediate();
+    const freed = wait.isSingleAttempt ? this.#tryEnter(protocol) : undefined;
+    if (freed === undefined) throw attempts.unanswered(protocol, wait);
+    return freed;
+  }
+
+  #hold(protocol: LockProtocol, acquisition: Acquisition, grant: Grant, renews: boolean, turn: Turn): RedisLease {
+    const lease = new RedisLease(this.key, acquisition, grant, renews, protocol, this.#services, this);
+    this.#held = { lease, turn };
+    protocol.holder = lease;
+    return lease;
   }
 
   /** The caller leaves without the lock: what it may have in Redis is removed, and the turn goes to the next caller. */
@@ -174,6 +181,10 @@ export abstract class LocalContention {
     try {
       result = await handOver;
     } catch (error) {
+      if (error instanceof NotReplicatedError) {
+        await this.#giveBack(protocol, to, timeout);
+        return 'released';
+      }
       // It was not executed, and there is still a key to release.
       if (isServerAnswer(error)) return 'not tried';
       // The new owner's orphan is followed up; the caller repeats the release.
@@ -183,15 +194,24 @@ export abstract class LocalContention {
     }
     if (result.handedOver === undefined) return result.found;
     // The caller that it was meant for may have left meanwhile, and the next one may ask for another ttl.
-    if (Math.ceil(this.#queue.next?.ttl ?? 0) === to.ttl) {
+    if (Math.ceil(this.#queue.next?.ttl ?? 0) === to.ttl && !to.isLate) {
       this.#held = undefined;
+      if (from.releaseTrace !== undefined) from.releaseTrace.isHandedOver = true;
       turn.handedOver = { acquisition: to, grant: result.handedOver };
       this.#queue.pass(turn);
     } else {
-      // The lock is not free until this is done: `unlock` waits for it.
-      await protocol.release(to.ticket, timeout).catch(() => orphans.follow(to, protocol));
+      await this.#giveBack(protocol, to, timeout);
     }
     return 'released';
+  }
+
+  /** Releases what was handed over to nobody. The lock is not free until this is done: `unlock` waits for it. */
+  async #giveBack(protocol: LockProtocol, acquisition: Acquisition, timeout: number): Promise<void> {
+    try {
+      await protocol.release(acquisition.ticket, timeout);
+    } catch {
+      this.#services.orphans.follow(acquisition, protocol);
+    }
   }
 
   #newAcquisition(ttl: number, waits: boolean): Acquisition {

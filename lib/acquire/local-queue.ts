@@ -93,7 +93,7 @@ export class LocalQueue {
   #leave(waiter: Waiter): void {
     this.#waiters?.remove(waiter);
     if (this.next !== undefined || !this.#asking) return;
-    // No waiters are left: else the semaphore would grant a turn that nobody takes, when it is released.
+    // Without waiters the request is cancelled: the next release would grant a turn that nobody takes.
     this.#asking = false;
     this.#semaphore?.cancel();
   }

@@ -1,3 +1,4 @@
+import type { AcquireMessage } from '../diagnostics/messages';
 import { clock, Timer } from '../internal/clock';
 import type { Linked } from '../internal/linked-list';
 
@@ -15,6 +16,14 @@ export class Wait implements Linked<Wait> {
   readonly signal: AbortSignal | undefined;
   /** The caller does not wait: it makes one attempt. */
   readonly isSingleAttempt: boolean;
+  /** A warning said that it is long. */
+  isReported = false;
+  /** The caller has its result. */
+  isOver = false;
+  /** The scope that the caller stands in. */
+  scope: { isInside(lockName: string): boolean } | undefined;
+  /** What is published about it, where somebody has subscribed. */
+  trace: AcquireMessage | undefined;
   readonly #endsAt: number;
   #interruption: { readonly reason: unknown } | undefined;
   #interruptStep: ((reason: unknown) => void) | undefined;
@@ -34,7 +43,7 @@ export class Wait implements Linked<Wait> {
     return Math.max(0, this.#endsAt - clock.now());
   }
 
-  /** Rejects what the caller is suspended in now, and what it would be suspended in next. See `unlessAborted`. */
+  /** Rejects the step in which the caller is suspended, and every later step. See `unlessAborted`. */
   interrupt(reason: unknown): void {
     this.#interruption ??= { reason };
     this.#interruptStep?.(reason);
@@ -51,6 +60,7 @@ export class Wait implements Linked<Wait> {
 
   /** The caller has its result: nothing may interrupt it any more. */
   end(): void {
+    this.isOver = true;
     if (this.signal !== undefined) unlisten(this.signal, this);
   }
 
@@ -91,7 +101,7 @@ export class Wait implements Linked<Wait> {
 
   /**
    * Settles as `promise` does. With a signal it rejects as soon as the wait is interrupted. Without one an attempt in
-   * flight is not interrupted. The promise itself is left alone.
+   * flight is not interrupted. The promise itself is not cancelled.
    */
   unlessAborted<T>(promise: Promise<T>): Promise<T> {
     // Without a signal only `close` could interrupt, and the promise of a command settles soon by itself.

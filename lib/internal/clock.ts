@@ -6,7 +6,7 @@ export const clock = {
   now: (): number => performance.now(),
   /** Wall-clock ms. Compared only with itself, to notice that the machine was suspended. */
   wallNow: (): number => Date.now(),
-  /** Resolves after what was written to sockets in this turn of the event loop has gone out. */
+  /** Resolves after what was written to sockets in this tick of the event loop has gone out. */
   immediate: (): Promise<void> => new Promise((resolve) => setImmediate(resolve)),
   // The globals are looked up at each call, so that an application's fake timers apply to the library too.
   setTimeout: (callback: () => void, ms: number): NodeJS.Timeout => inBackground(() => setTimeout(callback, ms)),
@@ -75,5 +75,16 @@ export function pause(ms: number): Promise<void> {
 export function backgroundPause(ms: number): Promise<void> {
   return new Promise((resolve) => {
     clock.setTimeout(resolve, ms).unref?.();
+  });
+}
+
+/** Resolves with the promise, or after `ms` at the latest. */
+export async function within(ms: number, promise: Promise<unknown>): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const timer = new Timer(ms, resolve);
+    void promise.then(() => {
+      timer.cancel();
+      resolve();
+    });
   });
 }

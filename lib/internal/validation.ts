@@ -43,6 +43,11 @@ export function duration(name: string, value: unknown): number {
   return ms;
 }
 
+/** As `duration`; `Infinity` is one too. */
+export function durationOrNever(name: string, value: unknown): number {
+  return value === Number.POSITIVE_INFINITY ? value : duration(name, value);
+}
+
 /** A number of ms for which a lease can work. */
 export function ttl(name: string, value: unknown): number {
   const ms = number(name, value);

@@ -1,14 +1,17 @@
 import { inspect } from 'node:util';
 import type { Acquisition } from '../acquire/acquisition';
+import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
+import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../diagnostics/messages';
 import { LockLostError, LockReleaseError } from '../errors';
 import { clock } from '../internal/clock';
+import type { LockType } from '../protocols/lock-type-names';
 import type { Grant, LockProtocol } from '../protocols/protocol';
 import type { Redis } from '../redis/redis';
 import { type LockWarningCode, type WarningListener, warn } from '../warnings';
 import type { Orphans } from './orphans';
 import { type HandOverResult, releaseWithin } from './release';
 import { TimedLease } from './timed-lease';
-import type { HeldLease } from './unlock-order';
+import type { EndOfHold, HeldLease } from './unlock-order';
 import type { Watchdog } from './watchdog';
 
 /** ms; a release has at least this long, however little is left of the ttl: its answer decides whether it was a loss. */
@@ -16,7 +19,13 @@ const RELEASE_AT_LEAST = 250;
 
 /** What the leases of a registry share. */
 export interface LeaseServices {
-  readonly settings: { readonly commandTimeout: number; readonly maxHold: number; readonly onWarning: WarningListener };
+  readonly settings: {
+    readonly commandTimeout: number;
+    readonly maxHold: number;
+    readonly onWarning: WarningListener;
+    readonly registryKey: string;
+    readonly lockType: LockType;
+  };
   readonly redis: Redis;
   readonly watchdog: Watchdog;
   readonly orphans: Orphans;
@@ -35,6 +44,9 @@ export class RedisLease extends TimedLease implements HeldLease {
   readonly #services: LeaseServices;
   readonly #keeper: LeaseKeeper;
   #unlocking: Promise<void> | undefined;
+  endHold: EndOfHold | undefined;
+  /** What is published about its release, where somebody has subscribed. */
+  releaseTrace: ReleaseMessage | undefined;
 
   constructor(
     key: string,
@@ -53,6 +65,15 @@ export class RedisLease extends TimedLease implements HeldLease {
     this.watch(grant);
   }
 
+  /** As Holder. */
+  confirmNow(): void {
+    if (this.isHeld) this.watchdog.askAbout(this);
+  }
+
+  get isReentry(): boolean {
+    return false;
+  }
+
   get isUnlocked(): boolean {
     return this.#unlocking !== undefined;
   }
@@ -60,6 +81,7 @@ export class RedisLease extends TimedLease implements HeldLease {
   protected onLoss(): void {
     this.#keeper.leaseOver(this);
     this.protocol.leaseLost?.();
+    this.#publishLoss();
   }
 
   unlock(): Promise<void> {
@@ -76,11 +98,48 @@ export class RedisLease extends TimedLease implements HeldLease {
       // The key may still be there.
       this.#services.orphans.follow(this.acquisition, this.protocol);
     } else {
-      // First of all: a lease that is given back must not be renewed. The answer of a renewal in flight no longer counts.
+      // First of all: a lease that is being released must not be renewed. The answer of a renewal in flight no longer counts.
       this.watchdog.remove(this);
-      this.#unlocking = this.#release();
+      this.endHold?.();
+      this.endHold = undefined;
+      this.#unlocking = isTraced(releaseChannel) ? this.#tracedRelease() : this.#release();
     }
     return this.#unlocking;
+  }
+
+  protected override onRenewed(): void {
+    if (!renewedChannel.hasSubscribers) return;
+    const { owner, fencingToken, remaining } = this;
+    publish<RenewedMessage>(renewedChannel, { ...this.#labels, owner, fencingToken, remaining });
+  }
+
+  #publishLoss(): void {
+    if (lostChannel.hasSubscribers) {
+      const { owner, fencingToken, heldFor, loss: reason = 'unconfirmed' } = this;
+      publish<LostMessage>(lostChannel, { ...this.#labels, owner, fencingToken, reason, heldFor });
+    }
+    // After the message of the loss, which belongs to the section.
+    this.endHold?.(this.lossError());
+    this.endHold = undefined;
+  }
+
+  get #labels(): LockMessage {
+    return lockMessage(this.#services.settings, this.key);
+  }
+
+  #tracedRelease(): Promise<void> {
+    const { owner, fencingToken } = this;
+    const message: ReleaseMessage = { ...this.#labels, owner, fencingToken, isHandedOver: false, outcome: undefined };
+    this.releaseTrace = message;
+    return releaseChannel.tracePromise(async () => {
+      try {
+        await this.#release();
+        message.outcome = 'released';
+      } catch (error) {
+        message.outcome = this.loss === undefined ? 'failed' : 'lost';
+        throw error;
+      }
+    }, message);
   }
 
   async #release(): Promise<void> {
@@ -97,11 +156,12 @@ export class RedisLease extends TimedLease implements HeldLease {
     }
     if (result.outcome === 'released') return;
     if (result.isRepeated) {
-      // An earlier try may have released it: no loss can be told from that.
+      // An earlier try may have released it: that does not prove a loss.
       this.#warn('RELEASE_UNCERTAIN', `Lock "${this.key}" was not ours any more when its release was repeated`);
       return;
     }
     this.loseAtRelease(result.outcome);
+    this.#publishLoss();
     throw this.lossError();
   }
 

@@ -13,7 +13,7 @@ export type ReleaseResult =
     }
   | { readonly outcome: 'failed'; readonly cause: unknown; readonly reason: string };
 
-/** What a hand-over to a local caller came to; `not tried`: the server refused it, and there is still a key to release. */
+/** The outcome of a hand-over to a local caller. `not tried`: the server refused it, so there is still a key to release. */
 export type HandOverResult = Released | 'unknown' | 'not tried';
 
 /**

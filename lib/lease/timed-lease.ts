@@ -4,15 +4,14 @@ import { CannotAcquireLockError, LockLostError, leaseUnlocked } from '../errors'
 import { clock, drift, wasSuspended } from '../internal/clock';
 import { ttl as checkedTtl } from '../internal/validation';
 import type { Grant, LockProtocol, Ownership, RenewalMode } from '../protocols/protocol';
-import { LossSignal } from './loss-signal';
+import { Losable } from './losable';
 import type { Watchdog, WatchedLease } from './watchdog';
 
 /**
  * The time of a lease: its deadline, its renewals, its loss. It is lost at its deadline, or as soon as Redis says "not
  * yours". Times are on the monotonic clock.
  */
-export abstract class TimedLease implements WatchedLease {
-  readonly key: string;
+export abstract class TimedLease extends Losable implements WatchedLease {
   /** The value in Redis that says whose the lock is. */
   readonly owner: string;
   readonly fencingToken: number | undefined;
@@ -29,11 +28,9 @@ export abstract class TimedLease implements WatchedLease {
   readonly #renewUntil: number;
   #until: number;
   #drift: number;
-  #loss: LockLostReason | undefined;
-  #lossSignal: LossSignal | undefined;
   /** Its deadline has come while a renewal was in flight: the event loop reads what has arrived. */
   protected reading: Promise<void> | undefined;
-  /** The key has its full ttl. A grant by hand-over lasts for the claim window only, until its first renewal. */
+  /** The key has its full ttl. A grant of `fair` to another process has only the claim window until its first renewal. */
   #hasFullTtl: boolean;
 
   /** `renewUntil`: on the monotonic clock. */
@@ -46,7 +43,7 @@ export abstract class TimedLease implements WatchedLease {
     watchdog: Watchdog,
     commandTimeout: number,
   ) {
-    this.key = key;
+    super(key);
     this.owner = grant.owner;
     this.fencingToken = grant.fencingToken;
     this.acquisition = acquisition;
@@ -61,17 +58,29 @@ export abstract class TimedLease implements WatchedLease {
 
   /** From now on its deadline is watched, and it is renewed. */
   protected watch({ renewal, drift }: Grant): void {
-    this.watchdog.add(this, clock.now(), renewal && this.#read(renewal, drift));
+    const now = clock.now();
+    if (renewal !== undefined) {
+      this.unread++;
+      void renewal.then((ownership) => this.#renewed(ownership, now, drift));
+    }
+    this.watchdog.add(this, now);
   }
 
   /** `unlock` was called. */
   abstract readonly isUnlocked: boolean;
   /** Called once, when the lease is lost. */
   protected abstract onLoss(): void;
+  /** Called after every confirmation by Redis. */
+  protected onRenewed(): void {}
 
   /** ms; the ttl that it was taken with. */
   get ttl(): number {
     return this.acquisition.ttl;
+  }
+
+  /** ms since its acquisition was sent. */
+  get heldFor(): number {
+    return clock.now() - this.acquisition.sentAt;
   }
 
   /** The deadline, unless it is renewed. */
@@ -80,53 +89,36 @@ export abstract class TimedLease implements WatchedLease {
   }
 
   get isHeld(): boolean {
-    return this.#loss === undefined && !this.isUnlocked;
+    return this.loss === undefined && !this.isUnlocked;
   }
 
   get wasLost(): boolean {
     this.loseIfDue();
-    return this.#loss !== undefined;
+    return this.loss !== undefined;
   }
 
   get remaining(): number {
     // Computed from the clock at every read: after a pause of the process this runs before any timer does.
-    if (!this.isHeld || this.#isSuspect()) return 0;
-    return Math.max(0, this.#until - clock.now());
-  }
-
-  // Made when it is first read: most leases are unlocked before anybody reads it.
-  get signal(): AbortSignal {
-    if (this.#lossSignal === undefined) {
-      this.#lossSignal = new LossSignal();
-      if (this.#loss !== undefined) this.#lossSignal.abort(this.lossError());
+    if (!this.isHeld) return 0;
+    if (this.isSuspectAt(drift())) {
+      this.watchdog.hurry();
+      return 0;
     }
-    return this.#lossSignal.signal;
+    return Math.max(0, this.#until - clock.now());
   }
 
   assertHeld(): void {
     if (this.remaining > 0) return;
     this.loseIfDue();
-    if (this.#loss !== undefined) throw this.lossError();
+    if (this.loss !== undefined) throw this.lossError();
     if (this.isUnlocked) throw leaseUnlocked(this.key);
     throw new LockLostError(this.key, 'unconfirmed');
   }
 
-  /** A fresh error that says how the lease was lost. */
-  lossError(result?: unknown): LockLostError {
-    return new LockLostError(this.key, this.#loss ?? 'unconfirmed', result);
-  }
-
   /**
    * The wall clock went on while the monotonic clock stood still: the machine was suspended, or the wall clock was set.
-   * Until Redis confirms the lease, it must not be relied on.
+   * Until Redis confirms the lease, it must not be relied on. A slow change is harmless: renewals are frequent.
    */
-  #isSuspect(): boolean {
-    const suspect = this.isSuspectAt(drift());
-    if (suspect) this.watchdog.hurry();
-    return suspect;
-  }
-
-  /** As above, for a caller that has read the clocks already. A slow drift is harmless: renewals are frequent. */
   isSuspectAt(driftNow: number): boolean {
     return wasSuspended(this.#drift, driftNow);
   }
@@ -136,18 +128,23 @@ export abstract class TimedLease implements WatchedLease {
     return !this.#hasFullTtl || time < this.#renewUntil;
   }
 
-  renewInBackground(timeout: number, now: number, driftNow: number): Promise<Ownership> {
+  renewInBackground(timeout: number, now: number, driftNow: number): void {
     const mode: RenewalMode = this.mayRenewAt(now) ? 'extend' : 'ask';
-    return this.#read(this.protocol.renew(this.owner, this.ttl, mode, timeout), driftNow);
+    this.unread++;
+    const settle = (ownership: Ownership): void => this.#renewed(ownership, now, driftNow);
+    this.protocol.renew(this.owner, this.ttl, mode, timeout, settle);
   }
 
-  /** Takes over the answer of a renewal. `driftBefore`: as it was before the renewal was sent. */
-  async #read(renewal: Promise<Ownership>, driftBefore: number): Promise<Ownership> {
-    this.unread++;
-    const ownership = await renewal;
+  /** The watchdog's renewal has ended. `driftBefore`: as it was before the renewal was sent. */
+  #renewed(ownership: Ownership, sentAt: number, driftBefore: number): void {
+    this.#read(ownership, driftBefore);
+    this.watchdog.renewed(this, sentAt, ownership.state === 'held');
+  }
+
+  /** Takes over the answer of a renewal. */
+  #read(ownership: Ownership, driftBefore: number): void {
     this.unread--;
     if (this.isHeld) this.#confirm(ownership, driftBefore);
-    return ownership;
   }
 
   #confirm(ownership: Ownership, driftBefore: number): void {
@@ -156,6 +153,7 @@ export abstract class TimedLease implements WatchedLease {
       this.#until = this.isSuspectAt(driftBefore) ? ownership.until : Math.max(this.#until, ownership.until);
       this.#drift = driftBefore;
       this.#hasFullTtl = true;
+      this.onRenewed();
     } else if (ownership.state !== 'unknown') {
       this.lose(ownership.state);
     }
@@ -173,7 +171,7 @@ export abstract class TimedLease implements WatchedLease {
   }
 
   async #readThenLose(): Promise<void> {
-    // Sockets are read between two turns of the event loop. The current turn may have passed that point already.
+    // Sockets are read between two ticks of the event loop. The current tick may have passed that point already.
     await clock.immediate();
     await clock.immediate();
     this.reading = undefined;
@@ -186,16 +184,16 @@ export abstract class TimedLease implements WatchedLease {
 
   lose(reason: LockLostReason): void {
     if (!this.isHeld) return;
-    this.#loss = reason;
+    this.loss = reason;
     this.watchdog.remove(this);
     this.onLoss();
-    this.#lossSignal?.abort(this.lossError());
+    this.signalLoss();
   }
 
   /** The release found that the lock was lost before. */
   protected loseAtRelease(reason: LockLostReason): void {
-    this.#loss = reason;
-    this.#lossSignal?.abort(this.lossError());
+    this.loss = reason;
+    this.signalLoss();
   }
 
   /** See `Lease.renew`; `limit` in ms. */
@@ -203,12 +201,16 @@ export abstract class TimedLease implements WatchedLease {
     const atLeast = ttl === undefined ? this.ttl : Math.ceil(checkedTtl('ttl', ttl));
     this.loseIfDue();
     await this.reading;
-    if (this.#loss !== undefined) throw this.lossError();
+    if (this.loss !== undefined) throw this.lossError();
     if (this.isUnlocked) throw leaseUnlocked(this.key);
     const timeout = Math.min(this.#commandTimeout, this.#until - clock.now(), limit);
     const driftBefore = drift();
-    const ownership = await this.#read(this.protocol.renew(this.owner, atLeast, 'extend', timeout), driftBefore);
-    if (this.#loss !== undefined) throw this.lossError();
+    this.unread++;
+    const ownership = await new Promise<Ownership>((resolve) => {
+      this.protocol.renew(this.owner, atLeast, 'extend', timeout, resolve);
+    });
+    this.#read(ownership, driftBefore);
+    if (this.loss !== undefined) throw this.lossError();
     if (ownership.state === 'unknown') {
       throw new CannotAcquireLockError(`Lock "${this.key}" could not be renewed: Redis did not confirm it`, this.key, {
         cause: ownership.cause,

@@ -1,10 +1,20 @@
 import type { Lease } from '../distributed-lock';
+import type { LockLostError } from '../errors';
+
+/** Called once, at the end of a section whose begin was published. */
+export type EndOfHold = (loss?: LockLostError) => void;
 
 /** Internal view of a lease. */
 export interface HeldLease extends Lease {
   /** `unlock` was called. */
   readonly isUnlocked: boolean;
   readonly wasLost: boolean;
+  /** The owner value in Redis. */
+  readonly owner: string;
+  /** Set for a lease whose section is published, and that was not taken by `run`. */
+  endHold?: EndOfHold | undefined;
+  /** It enters again where it is held already. */
+  readonly isReentry: boolean;
   /** `timeout` in ms. */
   renew(ttl?: number, timeout?: number): Promise<void>;
   /** A fresh `LockLostError` that says how it was lost; `result` is what the task under it returned. */

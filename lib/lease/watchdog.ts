@@ -1,6 +1,5 @@
 import { clock, MAX_DELAY } from '../internal/clock';
 import { type Linked, LinkedList } from '../internal/linked-list';
-import type { Ownership } from '../protocols/protocol';
 
 /** ms; the shortest interval between two renewals of a lease, however short its ttl: it limits the commands a second. */
 const LEAST_INTERVAL = 10;
@@ -20,14 +19,17 @@ export interface WatchedLease extends Linked<WatchedLease> {
   isSuspectAt(drift: number): boolean;
   /** Whether a renewal at this time may extend it. */
   mayRenewAt(time: number): boolean;
-  /** Extends it where it may be renewed, and else only asks about it. Never rejects. `now` and `drift` as read before. */
-  renewInBackground(timeout: number, now: number, drift: number): Promise<Ownership>;
+  /**
+   * Extends it where it may be renewed, and else only asks about it. Tells the watchdog when Redis has answered. `now`
+   * and `drift` as read before.
+   */
+  renewInBackground(timeout: number, now: number, drift: number): void;
   /** Ends the lease if its deadline has come. */
   loseIfDue(now: number): void;
 }
 
 /**
- * Watches over all leases of a registry from one timer. It renews those that are due, in one turn of the event loop, so
+ * Watches over all leases of a registry from one timer. It renews those that are due, in one tick of the event loop, so
  * that they go to Redis together, and ends each whose deadline has come. The timer does not keep the process alive.
  */
 export class Watchdog {
@@ -41,18 +43,25 @@ export class Watchdog {
     this.#commandTimeout = commandTimeout;
   }
 
-  /** `firstRenewal`: in flight already. Never rejects. */
-  add(lease: WatchedLease, now: number, firstRenewal?: Promise<Ownership>): void {
+  /** A renewal of it may be in flight already. */
+  add(lease: WatchedLease, now: number): void {
     this.#leases.append(lease);
-    if (firstRenewal === undefined) {
-      this.#schedule(lease, now + renewalInterval(lease));
-    } else {
-      this.#wakeBy(lease.until);
-      void this.#follow(lease, now, firstRenewal);
-    }
+    const interval = renewalInterval(lease);
+    // Sooner when the reply that granted it came late, so that the renewal has time to be answered.
+    if (lease.unread === 0) this.#schedule(lease, Math.min(now + interval, lease.until - interval));
+    else this.#wakeBy(lease.until);
   }
 
-  /** The timer is left as it is: setting it again at every unlock would cost more than one tick for nothing. */
+  /** A renewal that was sent at `sentAt` has ended: schedules the next one, or the next try. */
+  renewed(lease: WatchedLease, sentAt: number, isConfirmed: boolean): void {
+    if (!lease.isHeld) return;
+    const now = clock.now();
+    const interval = renewalInterval(lease);
+    const retry = Math.min(interval, lease.until - now) / 6;
+    this.#schedule(lease, Math.max(isConfirmed ? sentAt + interval : now + retry, now + LEAST_INTERVAL));
+  }
+
+  /** The timer is left as it is: to set it again at every unlock would cost more than one tick that finds nothing due. */
   remove(lease: WatchedLease): void {
     this.#leases.remove(lease);
   }
@@ -62,11 +71,21 @@ export class Watchdog {
     this.#wakeBy(Math.max(clock.now(), this.#askedAt + LEAST_INTERVAL));
   }
 
-  /** A connection was made again, perhaps to a server that lost its data: asks about every lease now. */
+  /** Somebody else may have released the lock: asks about this lease now. */
+  askAbout(lease: WatchedLease): void {
+    const now = clock.now();
+    lease.renewAt = now;
+    this.#wakeBy(now);
+  }
+
+  /**
+   * A connection was made again, perhaps to a server that lost its data: asks about every lease now. A pool may report
+   * many connections at once.
+   */
   askAboutAll(): void {
     const now = clock.now();
     for (const lease of this.#leases) lease.renewAt = now;
-    this.#wakeBy(now);
+    this.#wakeBy(Math.max(now, this.#askedAt + LEAST_INTERVAL));
   }
 
   /** Leaves no timer behind. */
@@ -105,28 +124,17 @@ export class Watchdog {
       if (lease.unread > 0) continue;
       // Leases that will be due soon are renewed too: those that were taken one by one then go together.
       const isDue = lease.renewAt - renewalInterval(lease) / 4 <= now || lease.isSuspectAt(drift);
-      if (isDue) void this.#renew(lease, now, drift);
+      if (isDue) this.#renew(lease, now, drift);
       else next = Math.min(next, lease.renewAt);
     }
     this.#wakeBy(next);
   }
 
-  #renew(lease: WatchedLease, now: number, drift: number): Promise<void> {
+  #renew(lease: WatchedLease, now: number, drift: number): void {
     this.#askedAt = now;
     // Half of what is left, so that there is time for another try.
     const timeout = Math.min(Math.max((lease.until - now) / 2, LEAST_INTERVAL), this.#commandTimeout);
-    return this.#follow(lease, now, lease.renewInBackground(timeout, now, drift));
-  }
-
-  /** Schedules the next renewal, or the next try. */
-  async #follow(lease: WatchedLease, sentAt: number, renewal: Promise<Ownership>): Promise<void> {
-    const answer = await renewal;
-    if (!lease.isHeld) return;
-    const answeredAt = clock.now();
-    const interval = renewalInterval(lease);
-    const retry = Math.min(interval, lease.until - answeredAt) / 6;
-    const renewAt = answer.state === 'held' ? sentAt + interval : answeredAt + retry;
-    this.#schedule(lease, Math.max(renewAt, answeredAt + LEAST_INTERVAL));
+    lease.renewInBackground(timeout, now, drift);
   }
 }
 

@@ -4,15 +4,34 @@ import type { Wait } from '../acquire/wait';
 import { clock, reliableUntil } from '../internal/clock';
 import type { LockNames } from '../redis/names';
 import type { LockFormat, ReleaseReply } from './format';
-import type { Waiting } from './polling';
-import type { Grant, HandOver, LockProtocol, NotGranted, Ownership, Refusal, Released, RenewalMode } from './protocol';
+import { type Pollers, SOON } from './pollers';
+import type {
+  Grant,
+  HandOver,
+  Holder,
+  LockProtocol,
+  NotGranted,
+  Ownership,
+  Refusal,
+  Released,
+  RenewalMode,
+} from './protocol';
 import type { Sharing } from './sharing';
+import type { Waiting } from './waiting';
+
+/** ms by which a process may be late to take back a lock that it left to pollers. */
+const LATE = 100;
+
+/** ms in which waiters are notified of a lock that nobody took back. They poll if that fails. */
+const NOTIFY_TIMEOUT = 1_000;
 
 /** What a lock type is made of: a format, a way of waiting, and a way of sharing. */
 export interface ContendedParts {
   readonly format: LockFormat;
-  waiting(names: LockNames): Waiting;
+  /** `onOthersRelease` is called for each message about a release by somebody else. */
+  waiting(names: LockNames, pollers: Pollers, onOthersRelease: () => void): Waiting;
   sharing(): Sharing;
+  pollers(): Pollers;
   /** The server refused to publish a release. */
   onNotificationRefused(): void;
 }
@@ -24,9 +43,14 @@ export interface ContendedParts {
  */
 export class ContendedProtocol implements LockProtocol {
   readonly availability = new Availability();
+  holder: Holder | undefined;
   readonly #names: LockNames;
   readonly #parts: ContendedParts;
   readonly #sharing: Sharing;
+  /** Made when the lock is contended, or acquired again soon after its release: most locks are neither. */
+  #lazyPollers: Pollers | undefined;
+  /** Whole ms: a fraction would cost 16 bytes more for each idle lock. */
+  #releasedAt = 0;
   /** Made for the first caller that waits. */
   #waiting: Waiting | undefined;
 
@@ -34,6 +58,11 @@ export class ContendedProtocol implements LockProtocol {
     this.#names = names;
     this.#parts = parts;
     this.#sharing = parts.sharing();
+  }
+
+  get #pollers(): Pollers {
+    this.#lazyPollers ??= this.#parts.pollers();
+    return this.#lazyPollers;
   }
 
   get queue(): 'local' {
@@ -45,58 +74,96 @@ export class ContendedProtocol implements LockProtocol {
   }
 
   standBack(wait: Wait): Promise<void> | undefined {
+    const pause = this.#lazyPollers?.pauseBeforeAttempt ?? 0;
+    if (pause > 0) return wait.sleep(Math.min(pause, wait.remaining / 2));
     return this.#sharing.standBack(wait, this.#waiting);
   }
 
-  async attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
+  attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
     const { ticket, ttl, sentAt, drift } = acquisition;
-    const heard = this.#waiting?.isHearing ? this.#waiting.hints : undefined;
-    const reply = await this.#parts.format.acquire(this.#names, ticket, ttl, timeout);
-    if (!reply.granted) {
-      return { granted: false, remaining: reply.remaining, roundTrip: clock.now() - sentAt, heard };
-    }
-    this.#sharing.acquired(sentAt);
-    return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken: reply.fencingToken, drift };
+    const heard = this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
+    return this.#parts.format.acquire(this.#names, ticket, ttl, timeout, (found): Grant | Refusal => {
+      this.#lazyPollers?.takenBack();
+      if (!found.granted) {
+        const now = clock.now();
+        this.#pollers.refused(now, found.remaining, this.#waiting?.hints ?? 0);
+        const { remaining, owner } = found;
+        return { granted: false, remaining, owner, roundTrip: now - sentAt, heard };
+      }
+      if (sentAt - this.#releasedAt < SOON) this.#pollers.acquired(sentAt);
+      else this.#lazyPollers?.acquired(sentAt);
+      this.#sharing.acquired(sentAt);
+      const { fencingToken } = found;
+      return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
+    });
   }
 
   wait(_acquisition: Acquisition, refusal: Refusal, wait: Wait): Promise<NotGranted> {
-    this.#waiting ??= this.#parts.waiting(this.#names);
+    // A holder that hears of a release by somebody else may have lost the lock to a command by hand, or a forced unlock.
+    this.#waiting ??= this.#parts.waiting(this.#names, this.#pollers, () => this.holder?.confirmNow());
     return this.#waiting.wait(refusal, wait);
   }
 
-  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership> {
-    return this.#parts.format.renew(this.#names, owner, ttl, mode, timeout);
+  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
+    this.#parts.format.renew(this.#names, owner, ttl, mode, timeout, settle);
   }
 
   release(owner: string, timeout: number): Promise<Released> {
     return this.#release(owner, timeout, false);
   }
 
-  async #release(owner: string, timeout: number, atSliceEnd: boolean): Promise<Released> {
+  #release(owner: string, timeout: number, atSliceEnd: boolean): Promise<Released> {
     const sentAt = clock.now();
     const hintsBefore = this.#waiting?.hints ?? 0;
-    const reply = await this.#parts.format.release(this.#names, owner, timeout);
-    this.#noteRelease(reply, sentAt, hintsBefore, atSliceEnd);
-    return reply.found;
+    this.#waiting?.expectEcho(sentAt);
+    return this.#parts.format.release(this.#names, owner, timeout, (reply) => {
+      this.#noteRelease(reply, sentAt, hintsBefore, atSliceEnd);
+      return reply.found;
+    });
   }
 
-  async handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver> {
+  handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver> {
     const { ticket, ttl, sentAt, drift } = to;
+    if (this.#lazyPollers === undefined) this.#pollers.acquired(sentAt);
+    if (this.#pollers.isPauseDue(sentAt)) return this.#leave(owner, timeout);
     const atSliceEnd = this.#sharing.isSliceOver(sentAt);
     // Where listeners cannot be counted, there may be some.
     if (atSliceEnd && !(this.#sharing.yieldsToListeners && this.#parts.format.countsListeners)) {
-      return { handedOver: undefined, found: await this.#release(owner, timeout, true) };
+      return this.#release(owner, timeout, true).then((found) => ({ handedOver: undefined, found }));
     }
     const hintsBefore = this.#waiting?.hints ?? 0;
     const ownListeners = atSliceEnd ? this.#ownListeners : undefined;
-    const reply = await this.#parts.format.handOver(this.#names, owner, ticket, ttl, ownListeners, timeout);
-    if (!reply.handedOver) {
-      this.#noteRelease(reply, sentAt, hintsBefore, true);
-      return { handedOver: undefined, found: reply.found };
+    if (atSliceEnd) this.#waiting?.expectEcho(sentAt);
+    return this.#parts.format.handOver(this.#names, owner, ticket, ttl, ownListeners, timeout, (reply): HandOver => {
+      if (!reply.handedOver) {
+        this.#noteRelease(reply, sentAt, hintsBefore, true);
+        return { handedOver: undefined, found: reply.found };
+      }
+      if (atSliceEnd) this.#sharing.renewSlice(sentAt);
+      const { fencingToken } = reply;
+      return { handedOver: { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift } };
+    });
+  }
+
+  /** Releases the lock, for a moment, to those that poll. */
+  #leave(owner: string, timeout: number): Promise<HandOver> {
+    return this.#parts.format.leaveToPollers(this.#names, owner, timeout, ({ found, listeners }): HandOver => {
+      if (listeners < 0) this.#parts.onNotificationRefused();
+      if (found === 'released') {
+        this.#pollers.beginPause(clock.now(), true);
+        this.#pollers.takeBackWithin(LATE, () => void this.#notifyWaiters());
+      }
+      return { handedOver: undefined, found };
+    });
+  }
+
+  /** The local callers that were to take the lock back have left. If it is still free, waiters have to hear of it. */
+  async #notifyWaiters(): Promise<void> {
+    try {
+      await this.#parts.format.notifyIfFree(this.#names, NOTIFY_TIMEOUT);
+    } catch {
+      // Waiters poll.
     }
-    if (atSliceEnd) this.#sharing.renewSlice(sentAt);
-    const { fencingToken } = reply;
-    return { handedOver: { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift } };
   }
 
   orphanLife({ ttl }: Acquisition): number {
@@ -112,8 +179,13 @@ export class ContendedProtocol implements LockProtocol {
     if (listeners < 0) this.#parts.onNotificationRefused();
     // Where listeners cannot be counted: a process that listens itself has contended for the lock lately.
     const { countsListeners } = this.#parts.format;
-    const counted = countsListeners ? listeners - this.#ownListeners : Number(this.#waiting?.isHearing ?? false);
+    const counted = countsListeners ? listeners - this.#ownListeners : Number(this.#waiting?.isSubscribed ?? false);
     const others = Math.max(atSliceEnd ? 1 : 0, counted);
-    this.#sharing.released({ sentAt, answeredAt: clock.now(), others, hintsBefore, atSliceEnd });
+    const answeredAt = clock.now();
+    this.#releasedAt = Math.floor(answeredAt);
+    this.#lazyPollers?.released(answeredAt, others === 0);
+    // Then it is left free for everybody, in the ordinary course.
+    if (atSliceEnd && !this.#sharing.yieldsToListeners) this.#lazyPollers?.paused(answeredAt);
+    this.#sharing.released({ sentAt, answeredAt, others, hintsBefore, atSliceEnd });
   }
 }

@@ -10,7 +10,7 @@ import type { Ownership, Released, RenewalMode } from './protocol';
 export type Acquired =
   | { readonly granted: true; readonly fencingToken: number | undefined }
   /** ms that the holder's key still has to live; `Infinity` when it has no expiry. */
-  | { readonly granted: false; readonly remaining: number };
+  | { readonly granted: false; readonly remaining: number; readonly owner: string | undefined };
 
 /** What a release found, and how many connections were notified of it. */
 export interface ReleaseReply {
@@ -18,37 +18,55 @@ export interface ReleaseReply {
   readonly listeners: number;
 }
 
-/** What came of handing a lock over: it was handed over, or it was released for other processes, or it was not ours. */
+/** The outcome of a hand-over: handed over, released for other processes, or not ours. */
 export type HandOverReply =
   | { readonly handedOver: true; readonly fencingToken: number | undefined }
   | ({ readonly handedOver: false } & ReleaseReply);
 
 /**
  * How a lock is written in Redis: as Spring's string, or as Redisson's hash. One object for each registry. Each method
- * runs one script. Timeouts are in ms.
+ * runs one script. Timeouts are in ms. `use` makes the result of what the reply says: a promise for each step between
+ * the reply and the caller would cost as much as the rest of a call.
  */
 export interface LockFormat extends ReleaseChannels {
-  acquire(names: LockNames, owner: string, ttl: number, timeout: number): Promise<Acquired>;
-  /** Never rejects. */
-  renew(names: LockNames, owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership>;
-  release(names: LockNames, owner: string, timeout: number): Promise<ReleaseReply>;
+  acquire<T>(names: LockNames, owner: string, ttl: number, timeout: number, use: (found: Acquired) => T): Promise<T>;
+  /** Calls `settle` once, and never throws. */
+  renew(
+    names: LockNames,
+    owner: string,
+    ttl: number,
+    mode: RenewalMode,
+    timeout: number,
+    settle: (ownership: Ownership) => void,
+  ): void;
+  release<T>(names: LockNames, owner: string, timeout: number, use: (reply: ReleaseReply) => T): Promise<T>;
+  /** Releases the lock for those that poll: waiters that listen are not woken. */
+  leaveToPollers<T>(names: LockNames, owner: string, timeout: number, use: (reply: ReleaseReply) => T): Promise<T>;
+  /** Wakes waiters if the lock is free. */
+  notifyIfFree(names: LockNames, timeout: number): Promise<void>;
   /**
    * Hands the lock over. With `ownListeners` it is released instead when more connections than those listen for it.
    */
-  handOver(
+  handOver<T>(
     names: LockNames,
     from: string,
     to: string,
     ttl: number,
     ownListeners: number | undefined,
     timeout: number,
-  ): Promise<HandOverReply>;
-  /** Throws `RangeError` when there is no way to name in Redis what belongs to the lock. */
+    use: (reply: HandOverReply) => T,
+  ): Promise<T>;
+  /** Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
   assertNames(names: LockNames): void;
   /** Whether the channels are sharded. */
   readonly isSharded: boolean;
   /** Whether PUBLISH in a script counts all listeners. On a cluster a channel that is not sharded does not. */
   readonly countsListeners: boolean;
+}
+
+/** Reads the owner in a refusal, which may be missing. */
+export function ownerIn(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
 /** Reads the life of a key as PTTL returns it: -1 is a key without expiry. */
@@ -75,6 +93,11 @@ export function ownershipIn(script: Script, reply: unknown, sentAt: number, ttl:
   }
   const found = foundIn(script, reply, reply);
   return found === 'released' ? { state: 'held', until: reliableUntil(sentAt, ttl) } : { state: found };
+}
+
+/** For a `LockScript`: whether the reply says that the lock is the owner's now: 1 or its token. Else it is a table. */
+export function isGrant(reply: unknown): boolean {
+  return !Array.isArray(reply);
 }
 
 /** For a `LockScript`: whether the reply says that the owner's key was there. */

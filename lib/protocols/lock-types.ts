@@ -1,3 +1,4 @@
+import type { NameSeparator } from '../owner-name';
 import type { LockNames } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { Subscriber } from '../redis/subscriber';
@@ -7,7 +8,11 @@ import { FairProtocol } from './fair/fair-protocol';
 import { Poller } from './fair/poller';
 import { QueueFormat } from './fair/queue-format';
 import type { LockFormat } from './format';
+import { fairInspector, redissonInspector, springInspector } from './inspection/inspected-types';
+import type { Inspector } from './inspection/inspector';
+import type { LockType } from './lock-type-names';
 import { LONGEST_SLEEP, Notification } from './notification';
+import { PATIENCE, PATIENCE_OF_POLLING, Pollers } from './pollers';
 import { Polling } from './polling';
 import type { LockProtocol, ProtocolSettings } from './protocol';
 import { QUEUE, RedissonFairProtocol } from './redisson/redisson-fair-protocol';
@@ -16,11 +21,14 @@ import { SpringFormat } from './spring/spring-format';
 import { TimeSlice } from './time-slice';
 import { YieldToListeners } from './yield-to-listeners';
 
+export type { LockType } from './lock-type-names';
+
 /** The protocols of one registry. */
 export interface Protocols {
-  /** The protocol of one lock. Throws `RangeError` when there is no way to name in Redis what belongs to the lock. */
+  readonly inspector: Inspector;
+  /** The protocol of one lock. Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
   open(names: LockNames): LockProtocol;
-  /** Leaves nothing open. */
+  /** Ends timers and subscriptions. */
   close(): Promise<void>;
 }
 
@@ -30,6 +38,8 @@ export interface LockTypeTraits {
   readonly expireAfter: number;
   /** Whether a lock's name has to begin with a `registryKey`. */
   readonly needsRegistryKey: boolean;
+  /** What separates the parts of an owner value before its number. */
+  readonly nameSeparator: NameSeparator;
 }
 
 /** What is made once for each registry, when the lock type needs it. */
@@ -59,34 +69,42 @@ class Parts {
 }
 
 /** Contended, with waiting by polling and sharing by time slices of `slice` ms by default. */
-function polled(parts: Parts, format: LockFormat, slice: number): Protocols {
+function polled(parts: Parts, format: LockFormat, inspector: Inspector, slice: number): Protocols {
   const { idleBetweenTries, handOver = slice } = parts.settings;
-  const polling = new Polling(idleBetweenTries);
-  return contended({
+  return contended(inspector, {
     format,
-    waiting: () => polling,
+    waiting: (_names, pollers) => new Polling(idleBetweenTries, pollers),
     sharing: () => new TimeSlice(handOver, idleBetweenTries),
+    pollers: () => new Pollers(idleBetweenTries, PATIENCE_OF_POLLING),
     onNotificationRefused: parts.warnNotificationRefused,
   });
 }
 
 /** Contended, with waiting by notification and sharing by yielding to listeners after `slice` ms by default. */
-function notified(parts: Parts, format: LockFormat, slice: number): Protocols {
+function notified(parts: Parts, format: LockFormat, inspector: Inspector, slice: number): Protocols {
   const { idleBetweenTries, handOver = slice } = parts.settings;
   const subscriber = parts.subscriber(format.isSharded, true);
   return contended(
+    inspector,
     {
       format,
-      waiting: (names) => new Notification(names, format, subscriber, idleBetweenTries),
+      waiting: (names, pollers, onOthersRelease) =>
+        new Notification(names, format, subscriber, idleBetweenTries, pollers, onOthersRelease),
       sharing: () => new YieldToListeners(handOver),
+      pollers: () => new Pollers(idleBetweenTries, PATIENCE),
       onNotificationRefused: parts.warnNotificationRefused,
     },
     () => subscriber.close(),
   );
 }
 
-function contended(parts: ContendedParts, close: () => Promise<void> = async () => {}): Protocols {
+function contended(
+  inspector: Inspector,
+  parts: ContendedParts,
+  close: () => Promise<void> = async () => {},
+): Protocols {
   return {
+    inspector,
     open(names) {
       parts.format.assertNames(names);
       return new ContendedProtocol(names, parts);
@@ -101,20 +119,21 @@ function fair(parts: Parts): Protocols {
   const { idleBetweenTries, commandTimeout, unavailableAfter } = settings;
   const subscriber = parts.subscriber(redis.isCluster, false);
   const poller = new Poller();
-  const pollInterval = LONGEST_SLEEP * idleBetweenTries;
-  const format = new QueueFormat(redis, settings, subscriber, pollInterval);
+  const longestPollInterval = LONGEST_SLEEP * idleBetweenTries;
+  const format = new QueueFormat(redis, settings, subscriber, longestPollInterval);
   const onNotificationRefused = parts.warnNotificationRefused;
   const services = {
     format,
     subscriber,
     poller,
-    pollInterval,
+    longestPollInterval,
     idleBetweenTries,
     commandTimeout,
     unavailableAfter,
     onNotificationRefused,
   };
   return {
+    inspector: fairInspector(redis, settings, format),
     open(names) {
       format.assertNames(names);
       return new FairProtocol(names, services);
@@ -132,39 +151,49 @@ function redissonFair(parts: Parts): Protocols {
   const format = new RedissonFormat(redis, settings);
   const subscriber = parts.subscriber(isShardedFor(redis, settings), true);
   return {
+    inspector: redissonInspector(redis, settings, format, true),
     open(names) {
       // Throws for a name whose queue would be in another hash slot.
-      names.redissonKey(QUEUE);
+      names.redissonKey(QUEUE, redis.isCluster);
       return new RedissonFairProtocol(names, { redis, settings, format, subscriber });
     },
     close: () => subscriber.close(),
   };
 }
 
-const SPRING: LockTypeTraits = { expireAfter: 60_000, needsRegistryKey: true };
+const SPRING: LockTypeTraits = { expireAfter: 60_000, needsRegistryKey: true, nameSeparator: ':' };
 /** Redisson's lockWatchdogTimeout. */
-const REDISSON: LockTypeTraits = { expireAfter: 30_000, needsRegistryKey: false };
+const REDISSON: LockTypeTraits = { expireAfter: 30_000, needsRegistryKey: false, nameSeparator: '/' };
 
-/**
- * The lock types. A new one is a line here, and the part that is missing: a way of waiting or sharing is one file, a
- * format is two (the format and its scripts), a type with a queue of its own is a folder.
- */
+/** The lock types. `docs/architecture.md` has the list of what a new one needs. */
 const lockTypes = {
-  spin: { ...SPRING, protocols: (parts: Parts) => polled(parts, new SpringFormat(parts.redis, parts.settings), 400) },
+  spin: {
+    ...SPRING,
+    protocols(parts: Parts): Protocols {
+      const { redis, settings } = parts;
+      const format = new SpringFormat(redis, settings);
+      return polled(parts, format, springInspector(redis, settings, format, false), 400);
+    },
+  },
   'pub-sub': {
     ...SPRING,
-    protocols: (parts: Parts) => notified(parts, new SpringFormat(parts.redis, parts.settings), 50),
+    protocols(parts: Parts): Protocols {
+      const { redis, settings } = parts;
+      const format = new SpringFormat(redis, settings);
+      return notified(parts, format, springInspector(redis, settings, format, true), 50);
+    },
   },
   fair: { ...SPRING, protocols: fair },
   redisson: {
     ...REDISSON,
-    protocols: (parts: Parts) => notified(parts, new RedissonFormat(parts.redis, parts.settings), 50),
+    protocols(parts: Parts): Protocols {
+      const { redis, settings } = parts;
+      const format = new RedissonFormat(redis, settings);
+      return notified(parts, format, redissonInspector(redis, settings, format, false), 50);
+    },
   },
   'redisson-fair': { ...REDISSON, protocols: redissonFair },
-} as const satisfies Record<string, LockTypeTraits & { protocols: (parts: Parts) => Protocols }>;
-
-/** How a lock is written in Redis, and how a waiter learns that it is free. */
-export type LockType = keyof typeof lockTypes;
+} as const satisfies Record<LockType, LockTypeTraits & { protocols: (parts: Parts) => Protocols }>;
 
 export const LOCK_TYPES = Object.keys(lockTypes) as LockType[];
 

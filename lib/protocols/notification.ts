@@ -3,17 +3,24 @@ import { clock } from '../internal/clock';
 import type { LockNames } from '../redis/names';
 import type { Subscriber } from '../redis/subscriber';
 import type { Subscription } from '../redis/subscription';
-import { pollingInterval, type Waiting } from './polling';
+import type { Pollers } from './pollers';
+import { pauseBeforeNextTry } from './polling';
 import { NOT_GRANTED, type NotGranted, type Refusal } from './protocol';
+import type { Waiting } from './waiting';
 
-/** A waiter polls after this many idle intervals at the latest: a peer that spins does not publish its releases. */
+/** A waiter polls after this many idle intervals at the latest: Spring's SPIN_LOCK does not publish its releases. */
 export const LONGEST_SLEEP = 10;
+
+/** ms in which a process hears its own message. */
+const ECHO = 1_000;
 
 /** Where the releases of a lock are published. */
 export interface ReleaseChannels {
   channels(names: LockNames): readonly string[];
   /** Whether a message on one of the channels is about a release of this lock. */
   isRelease(message: string, names: LockNames): boolean;
+  /** Whether the message says that a process left the lock to those that poll. */
+  isLeftToPollers(message: string): boolean;
 }
 
 /**
@@ -26,23 +33,42 @@ export class Notification implements Waiting {
   readonly #channels: ReleaseChannels;
   readonly #subscriber: Subscriber;
   readonly #idleBetweenTries: number;
+  readonly #pollers: Pollers;
+  readonly #onOthersRelease: () => void;
   #subscription: Subscription | undefined;
+  /** Messages of this process that it will hear itself, if they are not lost. */
+  #echoes = 0;
+  #echoesUntil = 0;
   hints = 0;
   hintedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(names: LockNames, channels: ReleaseChannels, subscriber: Subscriber, idleBetweenTries: number) {
+  constructor(
+    names: LockNames,
+    channels: ReleaseChannels,
+    subscriber: Subscriber,
+    idleBetweenTries: number,
+    pollers: Pollers,
+    onOthersRelease: () => void = () => undefined,
+  ) {
     this.#names = names;
     this.#channels = channels;
     this.#subscriber = subscriber;
     this.#idleBetweenTries = idleBetweenTries;
+    this.#pollers = pollers;
+    this.#onOthersRelease = onOthersRelease;
   }
 
-  get isHearing(): boolean {
+  get isSubscribed(): boolean {
     return this.#subscription?.isOpen ?? false;
   }
 
   get ownListeners(): number {
     return this.#subscription?.isOpen ? this.#subscription.channels.length : 0;
+  }
+
+  expectEcho(sentAt: number): void {
+    this.#echoes = this.ownListeners;
+    this.#echoesUntil = sentAt + ECHO;
   }
 
   get isActive(): boolean {
@@ -57,7 +83,7 @@ export class Notification implements Waiting {
     const idle = this.#idleBetweenTries;
     const subscription = this.#subscribe();
     if (subscription === undefined) {
-      await wait.sleep(pollingInterval(idle, refusal, wait.remaining));
+      await wait.sleep(pauseBeforeNextTry(idle, refusal, wait.remaining));
       return NOT_GRANTED;
     }
     subscription.join();
@@ -65,8 +91,8 @@ export class Notification implements Waiting {
       // Messages sent before the subscription opened are lost, so attempt again once it is open.
       const wasHearing = refusal.heard !== undefined;
       if (wasHearing ? this.hints === refusal.heard : !subscription.isOpen) {
-        const longest = wasHearing ? idle * LONGEST_SLEEP : idle;
-        const pause = pollingInterval(longest, refusal, wait.remaining);
+        const longest = this.#pollers.pollingInterval(wasHearing ? idle * LONGEST_SLEEP : idle);
+        const pause = pauseBeforeNextTry(longest, refusal, wait.remaining);
         await wait.suspend<void>(pause, (resume) => subscription.onWake(resume));
       }
     } finally {
@@ -75,11 +101,21 @@ export class Notification implements Waiting {
     return NOT_GRANTED;
   }
 
+  #heardRelease(): void {
+    if (this.#echoes > 0 && clock.now() < this.#echoesUntil) this.#echoes--;
+    else this.#onOthersRelease();
+  }
+
   #subscribe(): Subscription | undefined {
     if (this.#subscription === undefined || this.#subscription.isOver) {
       const names = this.#names;
       this.#subscription = this.#subscriber.subscribe(this.#channels.channels(names), (message) => {
-        if (this.#channels.isRelease(message, names)) this.#subscription?.wake();
+        if (this.#channels.isRelease(message, names)) {
+          this.#heardRelease();
+          this.#subscription?.wake();
+        } else if (this.#channels.isLeftToPollers(message)) {
+          this.#pollers.paused(clock.now());
+        }
       });
       this.#subscription?.onWake(() => {
         this.hints++;

@@ -23,6 +23,8 @@ export interface Refusal {
   readonly granted: false;
   /** ms that the holder's key still has to live; `Infinity` when it has no expiry. */
   readonly remaining: number;
+  /** The holder's owner value, where the answer said it. */
+  readonly owner?: string | undefined;
   /** ms that the answer took. */
   readonly roundTrip: number;
   /** How many releases had been heard of before the attempt was sent, where a protocol listens for them. */
@@ -51,6 +53,12 @@ export type HandOver = { readonly handedOver: Grant } | { readonly handedOver: u
 /** `extend`: the key lives for at least the ttl from now. `ask`: only a key that lost its expiry gets the ttl again. */
 export type RenewalMode = 'extend' | 'ask';
 
+/** The lease of this process that holds a lock. */
+export interface Holder {
+  /** Somebody may have released the lock who does not hold it: asks Redis about the lease now. */
+  confirmNow(): void;
+}
+
 /**
  * One lock in Redis: how it is written, how its waiters learn that it is free, and how processes share it. There is one
  * object for each lock, found by the lock's name. It owns everything that is remembered about the lock, and lives as long
@@ -60,6 +68,8 @@ export interface LockProtocol {
   /** Where the callers of one process queue: for a local turn, or each for itself in Redis. */
   readonly queue: 'local' | 'redis';
   readonly availability: Availability;
+  /** Set by the lease that holds the lock. It is asked when a message tells of a release that is not this process'. */
+  holder?: Holder | undefined;
   /** Something is remembered that a new object for the same lock would not know. */
   readonly isActive: boolean;
   /** The pause in which this process leaves a free lock to other processes; `undefined`: none. */
@@ -68,15 +78,15 @@ export interface LockProtocol {
   attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal>;
   /** After a refusal: resolves when it is time for another attempt, with the lock itself, or when the wait is over. */
   wait(acquisition: Acquisition, refusal: Refusal, wait: Wait): Promise<Grant | NotGranted>;
-  /** Never rejects. A renewal never shortens the life of the key. */
-  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership>;
+  /** Calls `settle` once, and never throws. A renewal never shortens the life of the key. */
+  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void;
   /** Deletes the key if it is the owner's, and notifies waiters. Also takes the owner out of a queue. */
   release(owner: string, timeout: number): Promise<Released>;
   /** Hands the lock over to another acquisition of this process in place of a release, or releases it for others. */
   handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver>;
   /** A lease of this process was lost: the lock may be free. */
   leaseLost?(): void;
-  /** ms after which a key of a given-up acquisition has expired if no command removed it; also the first position in a queue. */
+  /** ms after which a key or a first position of a given-up acquisition is gone, even if no command removed it. */
   orphanLife(acquisition: Acquisition): number;
 }
 
@@ -85,6 +95,8 @@ export interface ProtocolSettings {
   readonly idleBetweenTries: number;
   readonly commandTimeout: number;
   readonly unavailableAfter: number;
+  readonly minReplicas: number;
+  readonly replicaTimeout: number;
   /** `undefined`: the default of the lock type. */
   readonly handOver: number | undefined;
   readonly fencing: boolean;

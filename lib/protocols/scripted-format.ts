@@ -10,15 +10,19 @@ import {
   type HandOverReply,
   type LockFormat,
   lifeIn,
+  ownerIn,
   ownershipIn,
   type ReleaseReply,
 } from './format';
-import type { Ownership, RenewalMode } from './protocol';
+import type { Ownership, Released, RenewalMode } from './protocol';
 
 /** The scripts of a format. All formats have the same KEYS, ARGV and replies, except for what `notification` adds. */
 export interface FormatScripts {
   readonly acquire: Script;
   readonly release: Script;
+  readonly leave: Script;
+  /** Publishes that a lock is free, if it is. KEYS: lock. ARGV: what `notification` returns. */
+  readonly notify: Script;
   readonly handOver: Script;
   readonly renew: Script;
   /** Asks about a lock without extending it. */
@@ -27,14 +31,14 @@ export interface FormatScripts {
 
 /** Runs the scripts of a format and reads their replies. */
 export abstract class ScriptedFormat implements LockFormat {
-  readonly #redis: Redis;
-  readonly #fencing: boolean;
+  protected readonly redis: Redis;
+  protected readonly isFencing: boolean;
   readonly #scripts: FormatScripts;
   #deleteCommand: 'UNLINK' | 'DEL' = 'UNLINK';
 
-  constructor(redis: Redis, fencing: boolean, scripts: FormatScripts) {
-    this.#redis = redis;
-    this.#fencing = fencing;
+  constructor(redis: Redis, isFencing: boolean, scripts: FormatScripts) {
+    this.redis = redis;
+    this.isFencing = isFencing;
     this.#scripts = scripts;
   }
 
@@ -42,69 +46,113 @@ export abstract class ScriptedFormat implements LockFormat {
   abstract readonly countsListeners: boolean;
   abstract channels(names: LockNames): readonly string[];
   abstract isRelease(message: string, names: LockNames): boolean;
+  abstract isLeftToPollers(message: string): boolean;
   /** The key of the fencing counter. Throws `RangeError` when it could not share the lock's hash slot. */
   protected abstract fence(names: LockNames): string;
   /** How a release is published: the last arguments of the scripts. */
   protected abstract notification(names: LockNames): readonly string[];
 
   assertNames(names: LockNames): void {
-    if (this.#fencing) this.fence(names);
+    if (this.isFencing) this.fence(names);
   }
 
-  async acquire(names: LockNames, owner: string, ttl: number, timeout: number): Promise<Acquired> {
-    const { acquire } = this.#scripts;
-    const reply = await this.#redis.run(acquire, this.#keys(names), [owner, String(ttl)], timeout);
-    if (!Array.isArray(reply)) return { granted: true, fencingToken: this.#token(acquire, reply) };
-    const [life] = arrayIn(acquire, reply, 1);
-    return { granted: false, remaining: lifeIn(acquire, reply, life) };
+  /** The command that deletes a lock, for the script that releases it. */
+  get deleteCommand(): 'UNLINK' | 'DEL' {
+    return this.#deleteCommand;
   }
 
-  async renew(names: LockNames, owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership> {
+  /** Reads what a release found. Where the server refused UNLINK (2), later releases delete by DEL at once. */
+  foundIn(script: Script, reply: unknown, value: unknown): Released {
+    if (Number(value) === 2) this.#deleteCommand = 'DEL';
+    return foundIn(script, reply, value);
+  }
+
+  acquire<T>(names: LockNames, owner: string, ttl: number, timeout: number, use: (found: Acquired) => T): Promise<T> {
+    const read = (reply: unknown): T => use(this.#acquired(reply));
+    return this.redis.run(this.#scripts.acquire, this.#keys(names), [owner, String(ttl)], timeout, read);
+  }
+
+  renew(
+    names: LockNames,
+    owner: string,
+    ttl: number,
+    mode: RenewalMode,
+    timeout: number,
+    settle: (ownership: Ownership) => void,
+  ): void {
     const script = mode === 'extend' ? this.#scripts.renew : this.#scripts.confirm;
     const sentAt = clock.now();
-    try {
-      const reply = await this.#redis.run(script, [names.lock], [owner, String(ttl)], timeout);
-      return ownershipIn(script, reply, sentAt, ttl);
-    } catch (cause) {
-      return { state: 'unknown', cause };
-    }
+    const read = (reply: unknown): Ownership => ownershipIn(script, reply, sentAt, ttl);
+    const fail = (cause: unknown): void => settle({ state: 'unknown', cause });
+    this.redis.send(script, [names.lock], [owner, String(ttl)], timeout, read, settle, fail);
   }
 
-  async release(names: LockNames, owner: string, timeout: number): Promise<ReleaseReply> {
-    const args = [owner, this.#deleteCommand, ...this.notification(names)];
-    const reply = await this.#redis.run(this.#scripts.release, [names.lock], args, timeout);
-    return this.#released(this.#scripts.release, reply);
+  release<T>(names: LockNames, owner: string, timeout: number, use: (reply: ReleaseReply) => T): Promise<T> {
+    return this.#release(this.#scripts.release, names, owner, timeout, use);
   }
 
-  async handOver(
+  leaveToPollers<T>(names: LockNames, owner: string, timeout: number, use: (reply: ReleaseReply) => T): Promise<T> {
+    return this.#release(this.#scripts.leave, names, owner, timeout, use);
+  }
+
+  notifyIfFree(names: LockNames, timeout: number): Promise<void> {
+    const { notify } = this.#scripts;
+    const read = (reply: unknown): void => void numberIn(notify, reply, reply);
+    return this.redis.run(notify, [names.lock], [...this.notification(names)], timeout, read);
+  }
+
+  #release<T>(
+    script: Script,
+    names: LockNames,
+    owner: string,
+    timeout: number,
+    use: (reply: ReleaseReply) => T,
+  ): Promise<T> {
+    const args = [owner, this.deleteCommand, ...this.notification(names)];
+    const read = (reply: unknown): T => use(this.#released(script, reply));
+    return this.redis.run(script, [names.lock], args, timeout, read);
+  }
+
+  handOver<T>(
     names: LockNames,
     from: string,
     to: string,
     ttl: number,
     ownListeners: number | undefined,
     timeout: number,
-  ): Promise<HandOverReply> {
-    const { handOver } = this.#scripts;
+    use: (reply: HandOverReply) => T,
+  ): Promise<T> {
     const own = ownListeners === undefined ? 'keep' : String(ownListeners);
-    const args = [from, to, String(ttl), own, this.#deleteCommand, ...this.notification(names)];
-    const reply = await this.#redis.run(handOver, this.#keys(names), args, timeout);
+    const args = [from, to, String(ttl), own, this.deleteCommand, ...this.notification(names)];
+    const read = (reply: unknown): T => use(this.#handedOver(reply));
+    return this.redis.run(this.#scripts.handOver, this.#keys(names), args, timeout, read);
+  }
+
+  #acquired(reply: unknown): Acquired {
+    const { acquire } = this.#scripts;
+    if (!Array.isArray(reply)) return { granted: true, fencingToken: this.#token(acquire, reply) };
+    const [life, owner] = arrayIn(acquire, reply, 1, 2);
+    return { granted: false, remaining: lifeIn(acquire, reply, life), owner: ownerIn(owner) };
+  }
+
+  #handedOver(reply: unknown): HandOverReply {
+    const { handOver } = this.#scripts;
     if (!Array.isArray(reply)) return { handedOver: true, fencingToken: this.#token(handOver, reply) };
     return { handedOver: false, ...this.#released(handOver, reply) };
   }
 
   #keys(names: LockNames): string[] {
-    return this.#fencing ? [names.lock, this.fence(names)] : [names.lock];
+    return this.isFencing ? [names.lock, this.fence(names)] : [names.lock];
   }
 
   #token(script: Script, reply: unknown): number | undefined {
     const token = numberIn(script, reply, reply);
     if (token < 1) throw new UnexpectedReplyError(script.name, reply);
-    return this.#fencing ? token : undefined;
+    return this.isFencing ? token : undefined;
   }
 
   #released(script: Script, reply: unknown): ReleaseReply {
     const [found, listeners = 0] = Array.isArray(reply) ? arrayIn(script, reply, 1, 2) : [reply];
-    if (Number(found) === 2) this.#deleteCommand = 'DEL';
-    return { found: foundIn(script, reply, found), listeners: numberIn(script, reply, listeners) };
+    return { found: this.foundIn(script, reply, found), listeners: numberIn(script, reply, listeners) };
   }
 }

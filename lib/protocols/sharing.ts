@@ -1,5 +1,5 @@
 import type { Wait } from '../acquire/wait';
-import type { Waiting } from './polling';
+import type { Waiting } from './waiting';
 
 /** How the processes that contend for one lock share it. One object for each lock. */
 export interface Sharing {
@@ -25,7 +25,7 @@ export interface OwnRelease {
   readonly answeredAt: number;
   /** Listeners of other processes. */
   readonly others: number;
-  /** Releases that had been heard of before it was sent. */
+  /** Releases that had been noticed before it was sent. */
   readonly hintsBefore: number;
   /** Local callers were waiting: the lock was released because the slice was over. */
   readonly atSliceEnd: boolean;

@@ -1,7 +1,7 @@
 import type { Wait } from '../acquire/wait';
 import { clock } from '../internal/clock';
-import type { Waiting } from './polling';
 import type { OwnRelease, Sharing } from './sharing';
+import type { Waiting } from './waiting';
 
 /** ms; the unit in which processes give precedence to each other is a measured round trip, within these limits. */
 const LEAST_STEP = 2;
@@ -16,10 +16,10 @@ const MEMORY = 1_000;
 /**
  * Sharing with processes that listen for releases. At the end of its slice a process releases the lock if others listen.
  *
- * PUBLISH wakes listeners always in the same order, and the process that releases asks again first of all. Without a
- * rule the same processes would win every race. So a process that released the lock while n others listened lets that
- * many go first: it waits n + 1 steps, minus one for each release that it has heard of since, its own included. The
- * process whose last release is the oldest tries first.
+ * PUBLISH always wakes listeners in the same order, and the releasing process itself could try before all of them.
+ * Without a rule the same processes would win every race. After its own release, with n other listeners, a process
+ * waits n + 1 steps. Each release that it notices takes one step off. Its own counts as one. So the process whose last
+ * release is the oldest tries first.
  */
 export class YieldToListeners implements Sharing {
   readonly #slice: number;
@@ -68,13 +68,13 @@ export class YieldToListeners implements Sharing {
         waiting?.onRelease(() => resume(true)),
       );
       if (!isHint) return;
-      // The pause begins again at each release that is heard of, with one step less.
+      // The pause begins again at each release that is noticed, with one step less.
       const now = clock.now();
       pause = Math.min(this.#pause(now, waiting), endsAt - now);
     }
   }
 
-  /** ms for which others go first, from now on: counted from our own release, or the last one that was heard of. */
+  /** ms for which others go first, from now on: counted from our own release, or the last one that was noticed. */
   #pause(now: number, waiting: Waiting | undefined): number {
     const release = this.#lastRelease(now);
     if (release === undefined) return 0;

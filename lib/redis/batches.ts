@@ -1,14 +1,13 @@
-import { type Call, evaluate, type Receiver } from './call';
-import type { RedisCommands } from './client';
+import type { Receiver, ScriptRun, ScriptRunner } from './call';
 import { isErrorLike, isFinal, isServerAnswer, serverErrorCode, UnexpectedReplyError } from './failure';
-import { KeyPlacement } from './key-placement';
+import type { KeyPlacement } from './key-placement';
 import { LockScript, type Script } from './script';
 
 /** At most this many calls go into one command: it occupies the server for a fraction of a millisecond. */
 const LARGEST = 100;
 
-/** Errors about keys that cannot be used in one command, though each of them can. */
-const SPLIT = new Set(['CROSSSLOT', 'TRYAGAIN']);
+/** Errors about keys that cannot be used in one command, though each of them can. All but the first one pass. */
+const SPLIT = new Set(['CROSSSLOT', 'TRYAGAIN', 'MOVED', 'ASK']);
 
 /**
  * Calls of one script that are made at the same time, about several locks, go to Redis as one command: a command costs
@@ -19,20 +18,21 @@ const SPLIT = new Set(['CROSSSLOT', 'TRYAGAIN']);
  * Scripts about locks that were taken before make that proof: a key that they miss is asked for again alone.
  */
 export class Batches {
-  readonly #commands: RedisCommands;
-  readonly #placement = new KeyPlacement();
+  readonly #runner: ScriptRunner;
+  readonly #placement: KeyPlacement;
   /** Whether scripts that acquire may ever go together: only over a client that has one connection to one server. */
   readonly #mayAcquireTogether: boolean;
-  #waiting: Call[] = [];
+  #waiting: ScriptRun[] = [];
   /** Keys that were missed and are being asked for alone. */
   #missing = 0;
 
-  constructor(commands: RedisCommands, mayAcquireTogether: boolean) {
-    this.#commands = commands;
+  constructor(runner: ScriptRunner, placement: KeyPlacement, mayAcquireTogether: boolean) {
+    this.#runner = runner;
+    this.#placement = placement;
     this.#mayAcquireTogether = mayAcquireTogether;
   }
 
-  add(call: Call): void {
+  add(call: ScriptRun): void {
     if (this.#waiting.push(call) === 1) void Promise.resolve().then(() => this.#flush());
   }
 
@@ -47,16 +47,16 @@ export class Batches {
   }
 
   /** Calls of one script that fit together, in the order in which the first call of each group was made. */
-  #groups(calls: readonly Call[]): Call[][] {
-    const groups: Call[][] = [];
-    const open = new Map<Script, Map<string, Call[]>>();
+  #groups(calls: readonly ScriptRun[]): ScriptRun[][] {
+    const groups: ScriptRun[][] = [];
+    const open = new Map<Script, Map<string, ScriptRun[]>>();
     for (const call of calls) {
       const slot = this.#mayGoTogether(call.script) ? this.#placement.groupOf(call.keys[0] ?? '') : undefined;
       if (slot === undefined) {
         groups.push([call]);
         continue;
       }
-      const ofScript = open.get(call.script) ?? new Map<string, Call[]>();
+      const ofScript = open.get(call.script) ?? new Map<string, ScriptRun[]>();
       open.set(call.script, ofScript);
       const group = ofScript.get(slot);
       if (group !== undefined && group.length < LARGEST && isLike(group[0], call)) {
@@ -75,11 +75,11 @@ export class Batches {
     return script.found !== undefined || (this.#mayAcquireTogether && this.#placement.isProven);
   }
 
-  #sendAlone(call: Call, receiver: Receiver = call): void {
-    evaluate(this.#commands, call.script, { keys: call.keys, arguments: call.args }, receiver);
+  #sendAlone(call: ScriptRun, receiver: Receiver = call): void {
+    this.#runner.run(call.script, { keys: call.keys, arguments: call.args }, receiver);
   }
 
-  #sendTogether(calls: Call[], script: LockScript): void {
+  #sendTogether(calls: ScriptRun[], script: LockScript): void {
     const keys: string[] = [];
     const args = [String(calls.length)];
     for (const call of calls) {
@@ -94,10 +94,10 @@ export class Batches {
       answer: (replies) => this.#settle(calls.splice(0), script, replies),
       fail: (error) => this.#fail(calls.splice(0), error),
     };
-    evaluate(this.#commands, script.forMany, { keys, arguments: args }, receiver);
+    this.#runner.run(script.forMany, { keys, arguments: args }, receiver);
   }
 
-  #settle(calls: readonly Call[], script: LockScript, replies: unknown): void {
+  #settle(calls: readonly ScriptRun[], script: LockScript, replies: unknown): void {
     if (!Array.isArray(replies) || replies.length !== calls.length) {
       this.#fail(calls, new UnexpectedReplyError(script.forMany.name, replies));
       return;
@@ -111,7 +111,7 @@ export class Batches {
     });
   }
 
-  #fail(calls: readonly Call[], error: unknown): void {
+  #fail(calls: readonly ScriptRun[], error: unknown): void {
     const code = serverErrorCode(error);
     if (code === 'CROSSSLOT') this.#placement.crossSlot();
     // The server may refuse all of them because of one.
@@ -123,7 +123,7 @@ export class Batches {
   }
 
   /** Records which keys one command found. Returns calls, other than the first, whose key was not found. */
-  #examine(calls: readonly Call[], script: LockScript, replies: readonly unknown[]): Call[] {
+  #examine(calls: readonly ScriptRun[], script: LockScript, replies: readonly unknown[]): ScriptRun[] {
     const missing = calls.filter((_, i) => i > 0 && !isErrorLike(replies[i]) && !script.found?.(replies[i]));
     const first = replies[0];
     if (missing.length === 0 && this.#missing === 0 && !isErrorLike(first) && script.found?.(first)) {
@@ -133,7 +133,7 @@ export class Batches {
   }
 
   /** Asks again, alone, for a key that one command did not find and that was not its first one. */
-  #askAlone(call: Call, script: LockScript): void {
+  #askAlone(call: ScriptRun, script: LockScript): void {
     this.#missing++;
     const receiver: Receiver = {
       get isOver() {
@@ -155,6 +155,6 @@ export class Batches {
 }
 
 /** They have the same number of keys and of arguments. */
-function isLike(one: Call | undefined, other: Call): boolean {
+function isLike(one: ScriptRun | undefined, other: ScriptRun): boolean {
   return one?.keys.length === other.keys.length && one.args.length === other.args.length;
 }

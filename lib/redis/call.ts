@@ -12,6 +12,13 @@ export interface Receiver {
   fail(error: unknown): void;
 }
 
+/** What is to be run, for a receiver. */
+export interface ScriptRun extends Receiver {
+  readonly script: Script;
+  readonly keys: string[];
+  readonly args: string[];
+}
+
 /**
  * Runs a script: EVALSHA, and EVAL where the server does not know it (NOSCRIPT; also after a failover).
  * `asText`: EVAL at once, where a second round trip would come too late.
@@ -37,8 +44,13 @@ export function evaluate(
   }
 }
 
-/** One run of a script. It settles with the answer of Redis or at its deadline, whichever comes first. */
-export class Call implements Deadline, Receiver {
+/** Sends scripts to Redis. */
+export interface ScriptRunner {
+  run(script: Script, options: EvalOptions, receiver: Receiver): void;
+}
+
+/** One run of a script. It settles once: with the answer of Redis or at its deadline, whichever comes first. */
+export class Call<T> implements Deadline, ScriptRun {
   readonly script: Script;
   readonly keys: string[];
   readonly args: string[];
@@ -48,19 +60,21 @@ export class Call implements Deadline, Receiver {
 
   readonly #madeAt: number;
   readonly #deadlines: Deadlines;
-  readonly #resolve: (reply: unknown) => void;
+  readonly #read: (reply: unknown) => T;
+  readonly #resolve: (value: T) => void;
   readonly #reject: (error: unknown) => void;
   /** After the deadline: passes on the answer that may still come. */
   #late: ((answer: Promise<unknown>) => void) | undefined;
 
-  /** `timeout` in ms. */
+  /** `timeout` in ms. `read` makes the result of a reply, or throws what the call fails with. */
   constructor(
     script: Script,
     keys: string[],
     args: string[],
     timeout: number,
     deadlines: Deadlines,
-    resolve: (reply: unknown) => void,
+    read: (reply: unknown) => T,
+    resolve: (value: T) => void,
     reject: (error: unknown) => void,
   ) {
     this.script = script;
@@ -68,6 +82,7 @@ export class Call implements Deadline, Receiver {
     this.args = args;
     this.#madeAt = clock.now();
     this.at = this.#madeAt + timeout;
+    this.#read = read;
     this.#resolve = resolve;
     this.#reject = reject;
     this.#deadlines = deadlines;
@@ -82,7 +97,14 @@ export class Call implements Deadline, Receiver {
   answer(reply: unknown): void {
     if (this.#late === undefined) this.#deadlines.remove(this);
     else this.#late(Promise.resolve(reply));
-    this.#resolve(reply);
+    let value: T;
+    try {
+      value = this.#read(reply);
+    } catch (error) {
+      this.#reject(error);
+      return;
+    }
+    this.#resolve(value);
   }
 
   fail(error: unknown): void {

@@ -4,6 +4,8 @@ import { EventEmitter, errorMonitor } from 'node:events';
 export interface ConnectionEvents {
   on?(event: string, listener: () => void): unknown;
   off?(event: string, listener: () => void): unknown;
+  /** A pool does not have it. */
+  readonly isReady?: boolean;
 }
 
 /** A connection was made again, and may lead to a server with other data: of a client, a cluster, a sentinel. */
@@ -40,7 +42,10 @@ export class ConnectionMonitor {
     this.#client = client;
   }
 
-  /** Calls `listener` each time that a connection was made again. Returns the function that stops it. */
+  /**
+   * Calls `listener` each time that a connection was made again. Where the client does not say so, it is called when
+   * one was lost: what is sent then waits in the client for the next one. Returns the function that stops it.
+   */
   onReconnect(listener: () => void): () => void {
     if (this.#listeners.size === 0) this.#attach();
     this.#listeners.add(listener);
@@ -66,14 +71,21 @@ export class ConnectionMonitor {
 
   readonly #onReconnected = (): void => {
     this.lastError = undefined;
-    for (const listener of [...this.#listeners]) listener();
+    this.#notify();
   };
 
   readonly #onLost = (): void => {
     this.lostConnections++;
+    this.#notify();
   };
 
   readonly #onError = (error: unknown): void => {
     this.lastError = error;
+    // A pool has no event for a connection that was made again.
+    if (this.#client.isReady === undefined) this.#notify();
   };
+
+  #notify(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
 }

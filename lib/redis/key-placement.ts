@@ -1,14 +1,18 @@
 import { hashTag } from './names';
 
-/** This many hash slots, each found beside another one, prove that all keys are on one server. */
+/**
+ * When this many hash tags, or keys without one, were found beside another one, it counts as proven that all keys are
+ * on one server. This assumes a proxy that spreads keys evenly: over two servers, chance finds all of them once in a
+ * million.
+ */
 const PROOF = 20;
 
 /**
  * What is known about where the keys of a client are. A command about keys of several locks needs all of them on one
- * server. A cluster says so (CROSSSLOT). A proxy that shards keys may look at the first key only, and say nothing.
+ * server. A cluster refuses other commands (CROSSSLOT). A proxy that shards keys may route by the first key without an error.
  *
- * So commands that give back what was taken alone go together first. As long as each finds its key, they were on one
- * server. A key that such a command does not find, and that is found alone, shows that they are not.
+ * So releases and renewals of locks that were acquired alone go together first. If each finds its key, the keys were on
+ * one server. A key that is not found together, but is found alone, shows that they are not.
  */
 export class KeyPlacement {
   #state: 'assumed together' | 'proven together' | 'by slot' | 'apart' = 'assumed together';
@@ -45,7 +49,7 @@ export class KeyPlacement {
     this.#seenTogether.clear();
   }
 
-  /** What was seen so far proves nothing: it could not be found out whether a missing key is elsewhere. */
+  /** Asking alone for a missing key failed, so it may be elsewhere: what was seen so far proves nothing. */
   doubt(): void {
     this.#seenTogether.clear();
   }

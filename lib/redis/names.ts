@@ -1,7 +1,7 @@
 /** The suffixes of the keys and channels that belong to a lock. */
-export type Companion = 'fence' | 'queue' | 'tickets' | 'grants';
+export type Companion = 'fence' | 'queue' | 'tickets' | 'grants' | 'forced';
 
-const COMPANION_NAME = /^\{[^}]+\}:(fence|queue|tickets|grants)(:|$)/;
+const COMPANION_NAME = /^\{[^}]+\}:(fence|queue|tickets|grants|forced)(:|$)/;
 
 /** The names of one lock in Redis. */
 export class LockNames {
@@ -42,15 +42,18 @@ export class LockNames {
     return `{${lock}}:${suffix}`;
   }
 
-  /** A channel that belongs to the lock, named exactly as Redisson does: a name with a brace is not wrapped. */
+  /** A key or channel that belongs to the lock, named exactly as Redisson does: a name with a brace is not wrapped. */
   redisson(prefix: string): string {
     return this.lock.includes('{') ? `${prefix}:${this.lock}` : `${prefix}:{${this.lock}}`;
   }
 
-  /** A key, named likewise. Throws `RangeError` where the braces in the lock's name put it into another hash slot. */
-  redissonKey(prefix: string): string {
+  /**
+   * As `redisson`, for a key. With `isCluster` it throws `RangeError` where the braces in the lock's name put the key into
+   * another hash slot: there Redisson fails too.
+   */
+  redissonKey(prefix: string, isCluster: boolean): string {
     const key = this.redisson(prefix);
-    if (hashTag(key) !== (hashTag(this.lock) ?? this.lock)) throw noHashTag(this.lock);
+    if (isCluster && hashTag(key) !== (hashTag(this.lock) ?? this.lock)) throw noHashTag(this.lock);
     return key;
   }
 }

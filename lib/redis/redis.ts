@@ -1,9 +1,13 @@
 import { Batches } from './batches';
-import { Call, evaluate } from './call';
+import { Call, evaluate, type ScriptRunner } from './call';
 import type { RedisClient, RedisCommands } from './client';
 import { ConnectionMonitor } from './connection-monitor';
 import { Deadlines } from './deadlines';
-import type { Script } from './script';
+import { hashSlot } from './hash-slot';
+import { KeyPlacement } from './key-placement';
+import { ReplicatedScripts } from './replicated-scripts';
+import type { Replication } from './replicating-connection';
+import { LockScript, type Script } from './script';
 
 /**
  * Replies must come in their own types, though the application made its client answer with Buffers. node-redis copies
@@ -38,22 +42,44 @@ export class Redis {
   readonly #commandTimeout: number;
   readonly #deadlines = new Deadlines();
   readonly #batches: Batches;
+  /** Scripts that acquire, with `minReplicas`; and their batches. */
+  readonly #replicated: ReplicatedScripts | undefined;
+  readonly #replicatedBatches: Batches | undefined;
 
-  constructor(client: RedisClient, commandTimeout: number) {
+  /** Throws `TypeError` with a `replication` for which the client cannot have a connection of our own. */
+  constructor(client: RedisClient, commandTimeout: number, replication?: Replication) {
     this.client = client;
     this.monitor = ConnectionMonitor.of(client);
-    this.#commands = client.withCommandOptions?.(optionsFor(client)) ?? client;
+    const commands = client.withCommandOptions?.(optionsFor(client)) ?? client;
+    this.#commands = commands;
     this.#commandTimeout = commandTimeout;
     // A plain client of node-redis has one connection to one server, as far as it knows.
-    this.#batches = new Batches(this.#commands, client.socketEpoch !== undefined);
+    const isPlain = client.socketEpoch !== undefined;
+    const placement = new KeyPlacement();
+    const runner: ScriptRunner = { run: (script, options, receiver) => evaluate(commands, script, options, receiver) };
+    this.#batches = new Batches(runner, placement, isPlain);
+    if (replication === undefined || replication.minReplicas === 0) return;
+    this.#replicated = new ReplicatedScripts(client, replication);
+    this.#replicatedBatches = new Batches(this.#replicated, placement, isPlain);
+  }
+
+  /** Grants count only when replicas have them. */
+  get isReplicated(): boolean {
+    return this.#replicated !== undefined;
+  }
+
+  /** Ends the connections of our own. */
+  close(): void {
+    this.#replicated?.close();
   }
 
   /**
-   * The connection that commands go over now; `undefined` for a client that has several, or does not say. If the epoch
-   * is the same before the first and after the last command, they arrived in order.
+   * The connection that commands go over now; `undefined` for a client that has several, or does not say, and where
+   * acquisitions have one of their own. If the epoch is the same before the first and after the last command, they
+   * arrived in order.
    */
   get connectionEpoch(): number | undefined {
-    return this.client.socketEpoch;
+    return this.#replicated === undefined ? this.client.socketEpoch : undefined;
   }
 
   /**
@@ -69,36 +95,71 @@ export class Redis {
     return Array.isArray((this.client as { slots?: unknown }).slots);
   }
 
+  /** On a cluster, the slot of a key, for error messages. */
+  slotOf(key: string): number | undefined {
+    return this.isCluster ? hashSlot(key) : undefined;
+  }
+
   /**
-   * Runs a script, together with other calls of it that are made now. Rejects with `CommandTimeoutError` after
-   * `timeout` ms, at most the `commandTimeout`; the outcome is unknown then.
+   * Runs a script, together with other calls of it that are made now. Resolves to what `read` makes of the reply.
+   * Rejects with what `read` throws, or with `CommandTimeoutError` after `timeout` ms, at most the `commandTimeout`; the
+   * outcome is unknown then.
    */
-  run(script: Script, keys: string[], args: string[], timeout: number): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      this.#batches.add(this.#call(script, keys, args, timeout, resolve, reject));
-    });
+  run<T>(script: Script, keys: string[], args: string[], timeout: number, read: (reply: unknown) => T): Promise<T> {
+    return new Promise((resolve, reject) => this.send(script, keys, args, timeout, read, resolve, reject));
+  }
+
+  /** As `run`, without a promise: for renewals, of which there may be thousands at a time. */
+  send<T>(
+    script: Script,
+    keys: string[],
+    args: string[],
+    timeout: number,
+    read: (reply: unknown) => T,
+    resolve: (value: T) => void,
+    reject: (error: unknown) => void,
+  ): void {
+    const call = this.#call(script, keys, args, timeout, read, resolve, reject);
+    if (this.#replicatedBatches !== undefined && isAcquiring(script)) this.#replicatedBatches.add(call);
+    else this.#batches.add(call);
   }
 
   /**
    * Runs a script alone, and issues its command before this function returns. `asText`: EVAL at once, where the round
    * trip after NOSCRIPT would come too late.
    */
-  runNow(script: Script, keys: string[], args: string[], timeout: number, asText: boolean): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      const call = this.#call(script, keys, args, timeout, resolve, reject);
-      evaluate(this.#commands, script, { keys, arguments: args }, call, asText);
-    });
-  }
-
-  #call(
+  runNow<T>(
     script: Script,
     keys: string[],
     args: string[],
     timeout: number,
-    resolve: (reply: unknown) => void,
-    reject: (error: unknown) => void,
-  ): Call {
-    const limit = Math.min(timeout, this.#commandTimeout);
-    return new Call(script, keys, args, limit, this.#deadlines, resolve, reject);
+    asText: boolean,
+    read: (reply: unknown) => T,
+  ): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const call = this.#call(script, keys, args, timeout, read, resolve, reject);
+      if (this.#replicated !== undefined && isAcquiring(script)) {
+        this.#replicated.run(script, { keys, arguments: args }, call);
+      } else {
+        evaluate(this.#commands, script, { keys, arguments: args }, call, asText);
+      }
+    });
   }
+
+  #call<T>(
+    script: Script,
+    keys: string[],
+    args: string[],
+    timeout: number,
+    read: (reply: unknown) => T,
+    resolve: (value: T) => void,
+    reject: (error: unknown) => void,
+  ): Call<T> {
+    const limit = Math.min(timeout, this.#commandTimeout);
+    return new Call(script, keys, args, limit, this.#deadlines, read, resolve, reject);
+  }
+}
+
+function isAcquiring(script: Script): boolean {
+  return script instanceof LockScript && script.grants !== undefined;
 }

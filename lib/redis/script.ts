@@ -18,11 +18,14 @@ export class Script {
 export class LockScript extends Script {
   /** For a script about a lock that was taken before: whether its reply says that the lock's key was found. */
   readonly found: ((reply: unknown) => boolean) | undefined;
-  #forMany: Script | undefined;
+  /** For a script that may acquire the lock: whether its reply says so. Only this counts for `minReplicas`. */
+  readonly grants: ((reply: unknown) => boolean) | undefined;
+  #forMany: ScriptForMany | undefined;
 
-  constructor(name: string, source: string, found?: (reply: unknown) => boolean) {
+  constructor(name: string, source: string, found?: (reply: unknown) => boolean, grants?: (reply: unknown) => boolean) {
     super(name, source);
     this.found = found;
+    this.grants = grants;
   }
 
   /**
@@ -32,9 +35,9 @@ export class LockScript extends Script {
    * ARGV: the number of runs; then the arguments of each run. Each run has the same number of arguments.
    * Returns the reply of each run. An error of one run is its reply and does not affect the others.
    */
-  get forMany(): Script {
-    this.#forMany ??= new Script(
-      `${this.name}, for many`,
+  get forMany(): ScriptForMany {
+    this.#forMany ??= new ScriptForMany(
+      this,
       `
 local function run(KEYS, ARGV)
 ${this.source}
@@ -53,5 +56,16 @@ end
 return replies`,
     );
     return this.#forMany;
+  }
+}
+
+/** A script for each of several locks. */
+export class ScriptForMany extends Script {
+  /** What it runs for each of them. */
+  readonly one: LockScript;
+
+  constructor(one: LockScript, source: string) {
+    super(`${one.name}, for many`, source);
+    this.one = one;
   }
 }

@@ -1,6 +1,10 @@
 import { inBackground } from '../internal/background';
+import { clock } from '../internal/clock';
 import type { RedisClient } from './client';
 import { ConnectionMonitor } from './connection-monitor';
+
+/** So often a connection of our own is pinged in the socketTimeout of the client. */
+const PINGS = 3;
 
 type Listener = (message: string, channel: string) => unknown;
 
@@ -11,7 +15,7 @@ export interface RedisSubscriber {
   /** Sharded channels, for the lock types that need them on a cluster. */
   sSubscribe?(channel: string, listener: Listener): Promise<unknown>;
   sUnsubscribe?(channel: string, listener?: (message: unknown, channel: unknown) => unknown): Promise<unknown>;
-  /** For the events `ready` and `node-ready`: after a reconnect all waiters look again. */
+  /** For the events `ready` and `node-ready`: after a reconnect all waiters poll. */
   on?(event: string, listener: () => void): unknown;
   off?(event: string, listener: () => void): unknown;
 }
@@ -21,14 +25,17 @@ interface OwnConnection extends RedisSubscriber {
   on(event: string, listener: () => void): unknown;
   connect(): Promise<unknown>;
   destroy(): void;
+  ping?(): Promise<unknown>;
   unref?(): void;
   /** `false` once it is closed for good. */
   readonly isOpen?: boolean;
+  /** `false` while it connects. */
+  readonly isReady?: boolean;
 }
 
 interface Duplicable {
-  readonly options?: { readonly socket?: object };
-  duplicate(overrides: { socket: object }): OwnConnection;
+  readonly options?: { readonly socket?: { readonly socketTimeout?: number } };
+  duplicate(): OwnConnection;
 }
 
 export function isSubscriber(value: unknown): value is RedisSubscriber {
@@ -73,6 +80,12 @@ export class SubscriberConnection {
     return this.#connection;
   }
 
+  /** Sends something over the connection of the caller's, where that has a command for it. */
+  probe(): void {
+    const given = this.#given as { ping?(): Promise<unknown> } | undefined;
+    given?.ping?.().catch(() => undefined);
+  }
+
   /** Closes our own connection, or leaves the caller's as it was. */
   close(): void {
     const own = this.#own;
@@ -80,9 +93,8 @@ export class SubscriberConnection {
     this.#stopMonitoring = undefined;
     this.#own = undefined;
     this.#connection = undefined;
-    try {
-      own?.destroy();
-    } catch {} // redis 5: it is closed already
+    // node-redis leaves a socket open that connects after `destroy`: its next event ends it (see `#duplicate`).
+    if (own?.isReady !== false) destroy(own);
   }
 
   async #connect(): Promise<RedisSubscriber> {
@@ -99,20 +111,42 @@ export class SubscriberConnection {
   async #duplicate(): Promise<RedisSubscriber> {
     const client = this.#client as RedisClient & Partial<Duplicable>;
     if (client.duplicate === undefined) throw new Error('the client has no `duplicate()`');
-    // Without socketTimeout: a connection that only listens is idle most of the time.
-    const own = client.duplicate({ socket: { ...client.options?.socket, socketTimeout: 0 } });
+    const own = client.duplicate();
     this.#own = own;
     // It reconnects by itself, unless its reconnectStrategy gives up. Without a listener the process would end.
     own.on('error', () => {
       if (own.isOpen === false && own === this.#own) this.#listener.closed();
     });
-    own.on('ready', () => this.#listener.reconnected());
+    own.on('ready', () => {
+      if (own === this.#own) this.#listener.reconnected();
+      else destroy(own);
+    });
     // It would try to reconnect for ever, and keep the process alive, though the application has closed its client.
     own.on('reconnecting', () => {
-      if (client.isOpen === false) own.destroy();
+      if (own !== this.#own || client.isOpen === false) destroy(own);
     });
-    await own.connect();
     own.unref?.();
+    await own.connect();
+    if (own !== this.#own) throw new Error('it was closed while it connected');
+    const { socketTimeout = 0 } = client.options?.socket ?? {};
+    if (socketTimeout > 0) this.#keepBusy(own, socketTimeout / PINGS);
     return own;
   }
+
+  /** A connection that only listens is idle most of the time, and its socketTimeout would end it. */
+  #keepBusy(own: OwnConnection, interval: number): void {
+    if (own !== this.#own || own.ping === undefined) return;
+    const timer = clock.setTimeout(() => {
+      const again = (): void => this.#keepBusy(own, interval);
+      // One at a time, so that a connection that is dead still is idle.
+      own.ping?.().then(again, again);
+    }, interval);
+    timer.unref?.();
+  }
+}
+
+function destroy(connection: OwnConnection | undefined): void {
+  try {
+    connection?.destroy();
+  } catch {} // redis 5: it is closed already
 }

@@ -1,16 +1,16 @@
 import { clock } from '../internal/clock';
 
-/** ms that a subscription stays when nobody listens any more: a caller that waits again soon is spared two requests. */
+/** ms that a subscription stays without listeners: it spares a caller that waits again soon two requests. */
 const LINGER = 1_000;
 
-/** What one lock hears on its channels. It belongs to the lock's protocol, and stays a moment longer than its listeners. */
+/** The subscription of one lock to its channels. The lock's protocol owns it. It outlasts its listeners by a moment. */
 export class Subscription {
   readonly channels: readonly string[];
   /** Called with every message on one of the channels. */
   readonly onMessage: (message: string) => void;
   /** Redis has confirmed every channel. */
   isOpen = false;
-  /** It has ended: nothing is heard on it any more. */
+  /** It has ended: no message comes any more. */
   isOver = false;
   #listeners = 0;
   #lingering: NodeJS.Timeout | undefined;
@@ -51,7 +51,7 @@ export class Subscription {
     for (const waker of [...this.#wakers]) waker();
   }
 
-  /** Called by the subscriber when the channels are confirmed, or cannot be had. Its listeners look again in both cases. */
+  /** Called by the subscriber when the channels are confirmed, or have failed. Waiters poll in both cases. */
   settle(isOpen: boolean): void {
     this.isOpen = isOpen;
     this.wake();

@@ -7,6 +7,7 @@ export class ReentrantLease implements HeldLease {
   readonly #outer: HeldLease;
   readonly #giveBack: () => void;
   isUnlocked = false;
+  readonly isReentry = true;
 
   constructor(outer: HeldLease, giveBack: () => void) {
     this.#outer = outer;
@@ -15,6 +16,10 @@ export class ReentrantLease implements HeldLease {
 
   get key(): string {
     return this.#outer.key;
+  }
+
+  get owner(): string {
+    return this.#outer.owner;
   }
 
   get signal(): AbortSignal {

@@ -34,7 +34,7 @@ export class Scope {
     this.#lease = lease;
   }
 
-  /** The scope that the caller runs in. Work that outlives its scope is in the one around it, if that is still open. */
+  /** The innermost scope around the caller that is still open: work may outlive the scope that it was started in. */
   static current(): Scope | undefined {
     let scope = storage?.getStore();
     while (scope !== undefined && !scope.#isOpen) scope = scope.#parent;
@@ -46,6 +46,15 @@ export class Scope {
     let scope = Scope.current();
     while (scope !== undefined && !(scope.#lock === lock && scope.#isOpen)) scope = scope.#parent;
     return scope;
+  }
+
+  /** Whether this scope, or one around it, holds the lock of this name in Redis; also one of another registry. */
+  isInside(lockName: string): boolean {
+    for (let scope: Scope | undefined = this; scope !== undefined; scope = scope.#parent) {
+      const { names } = scope.#lock as { readonly names?: { readonly lock: string } };
+      if (scope.#isOpen && names?.lock === lockName) return true;
+    }
+    return false;
   }
 
   get #isOpen(): boolean {
@@ -65,8 +74,9 @@ export class Scope {
   }
 
   /**
-   * Enters again, with no command to Redis, as soon as no sibling is inside. Rejects with `LockLostError` when the lease
-   * is lost: it is never acquired again silently.
+   * Enters again as soon as no sibling is inside. There is no command to Redis, unless the caller asks for a ttl that
+   * is longer than what remains. Rejects with `LockLostError` when the lease is lost: it is never acquired again
+   * silently.
    */
   async reenter(request: LockRequest, wait: Wait, isRun: boolean): Promise<Reentry> {
     this.#lease.assertHeld();
@@ -115,7 +125,10 @@ export class Scope {
     });
   }
 
-  /** What an `unlock` of the caller is about: the leases of its scope, also of one that it outlived. */
+  /**
+   * The leases that an `unlock` of the caller may end: those left in a scope that it outlived, else those of its open
+   * scope.
+   */
   static unlockOrderFor(lock: object): UnlockOrder | undefined {
     let scope = storage?.getStore();
     for (; scope !== undefined && !scope.#isOpen; scope = scope.#parent) {

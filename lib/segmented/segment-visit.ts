@@ -71,7 +71,7 @@ export class SegmentVisit {
     throw new CannotAcquireLockError(`Lock "${this.#key}" could not be acquired: ${why}`, this.#key);
   }
 
-  /** Waits for any of these segments and enters the first that can be had. `LockTimeoutError` when the time is over. */
+  /** Waits for any of these segments and enters the first that is granted. `LockTimeoutError` when the time is over. */
   async enterAnyOf<T>(indices: readonly number[], task: SegmentTask<T>): Promise<Entry<T>> {
     if (this.#wait.remaining === 0) throw this.#timeout();
     const contended = await this.#contend(indices, task, () => this.#wait.remaining, Number.POSITIVE_INFINITY);
@@ -92,8 +92,8 @@ export class SegmentVisit {
   }
 
   /**
-   * Contends for these segments, for up to `limit` ms, and enters the first that can be had. The others are left, and
-   * what is granted too late goes back unused. Once a segment is entered, nothing interrupts the task.
+   * Contends for these segments, for up to `limit` ms, and enters the first that is granted. It leaves the others; a
+   * grant that comes too late is released unused. Once a segment is entered, nothing interrupts the task.
    */
   async #contend<T>(
     indices: readonly number[],

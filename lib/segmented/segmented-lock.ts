@@ -1,5 +1,5 @@
 import type { Lease, LockOptions, LockSource } from '../distributed-lock';
-import { callback, expected, nonEmptyString, number, wholeNumber } from '../internal/validation';
+import { callback, nonEmptyString, wholeNumber } from '../internal/validation';
 import type { SegmentedLockOptions } from '../options';
 import { checkLockOptions, segmentedSettings } from '../settings';
 import {
@@ -13,6 +13,7 @@ import {
   type Share,
   segmentName,
 } from './segment';
+import { SegmentOrder } from './segment-order';
 import { type Entry, type SegmentTask, SegmentVisit } from './segment-visit';
 import { split } from './split';
 
@@ -29,10 +30,7 @@ export class SegmentedLock {
   /** The keys of the segments' locks, by index. */
   readonly names: readonly string[];
   readonly #registry: LockSource;
-  readonly #random: () => number;
-  /** By index: the call, counted from 1, in which the segment last was busy or exhausted; 0 when it has served since. */
-  readonly #refusedIn: number[];
-  #calls = 0;
+  readonly #order: SegmentOrder;
 
   /** @throws TypeError or RangeError when the key or an option is not valid. */
   constructor(registry: LockSource, key: string, options: SegmentedLockOptions) {
@@ -40,11 +38,15 @@ export class SegmentedLock {
     this.key = nonEmptyString('key', key);
     this.names = Array.from({ length: segments }, (_, index) => segmentName(key, index));
     this.#registry = registry;
-    this.#random = random;
-    this.#refusedIn = this.names.map(() => 0);
+    this.#order = new SegmentOrder(segments, random);
   }
 
-  /** Splits a total into the shares of the segments. They differ by at most one and add up to the total. See `split`. */
+  /**
+   * Splits a total into the shares of the segments. They differ by at most one and add up to the total.
+   * @throws TypeError or RangeError unless `total` is a whole number from 0 up.
+   * @example
+   * for (const { name, amount } of stock.split(1_000)) await client.set(`stock:${name}`, amount);
+   */
   split(total: number): Share[] {
     return split(total, this.names.length).map((amount, index) => ({ index, name: this.#name(index), amount }));
   }
@@ -65,6 +67,11 @@ export class SegmentedLock {
    * @throws LockLostError when the lease was lost under a task that succeeded.
    * @throws LockTimeoutError when the time is over and a segment that was not entered is still busy.
    * @throws CannotAcquireLockError when Redis fails for any segment, even if others might serve.
+   * @throws RegistryClosedError when the registry is closed.
+   * @throws TypeError or RangeError when an option is not valid.
+   * @example
+   * const result = await stock.run(({ name, exhausted }) => (sellOneOf(name) ? name : exhausted));
+   * if (!result.served) throw new Error('sold out');
    */
   async run<T>(
     task: (segment: Segment) => T | Exhausted | PromiseLike<T | Exhausted>,
@@ -75,10 +82,10 @@ export class SegmentedLock {
     try {
       const work = (lease: Lease, index: number) => task(this.#segment(lease, index));
       const busy: number[] = [];
-      for (const index of this.#order()) {
+      for (const index of this.#order.next()) {
         const entry = await visit.tryEnter(index, work);
         if (entry.outcome === 'busy') {
-          this.#refusedIn[index] = this.#calls;
+          this.#order.refused(index);
           busy.push(index);
           continue;
         }
@@ -100,7 +107,8 @@ export class SegmentedLock {
   async #resultOf<T>({ index, task }: Entry<T | Exhausted>): Promise<SegmentedResult<T>> {
     const value = await task;
     const served = value !== EXHAUSTED;
-    this.#refusedIn[index] = served ? 0 : this.#calls;
+    if (served) this.#order.served(index);
+    else this.#order.refused(index);
     return served ? { served, value: value as T, segment: index } : { served };
   }
 
@@ -112,6 +120,13 @@ export class SegmentedLock {
    *
    * All callers lock the segments in the order of their index, so that no two of them wait for each other. For the same
    * reason it must not be called inside a task of the same segmented lock. Options and errors are those of `run`.
+   *
+   * @throws TypeError or RangeError unless `amount` and what `available` returns are whole numbers, from 1 and from 0 up.
+   * @example
+   * await stock.runAcross(60, {
+   *   available: ({ name }) => stockOf(name),
+   *   commit: (parts) => sellTogether(parts), // one transaction
+   * });
    */
   async runAcross<T>(amount: number, task: AcrossTask<T>, options: LockOptions = {}): Promise<AcrossResult<T>> {
     wholeNumber('amount', amount, 1);
@@ -137,6 +152,8 @@ export class SegmentedLock {
   /**
    * Runs the task while the locks of all segments are held: to count the whole, or to distribute it again. They are
    * locked in the order of their index. Options and errors are those of `run`.
+   * @example
+   * await stock.runAll((segments) => redistribute(segments.map(({ name }) => name)));
    */
   async runAll<T>(task: (segments: readonly Segment[]) => T | PromiseLike<T>, options: LockOptions = {}): Promise<T> {
     callback('task', task);
@@ -184,26 +201,5 @@ export class SegmentedLock {
 
   #name(index: number): string {
     return this.names[index] as string;
-  }
-
-  /**
-   * The order in which a call tries the segments: random, except that segments that were busy or exhausted lately come
-   * last, the latest at the end. "Lately" is within as many calls as there are segments: so no caller sticks to one
-   * segment, and a segment that was filled up again is found.
-   */
-  #order(): number[] {
-    const indices = [...this.names.keys()];
-    // Fisher-Yates. With only a random start, the neighbour of a busy segment would get twice the load.
-    for (let left = indices.length; left > 1; left--) {
-      const drawn = number('random()', this.#random());
-      if (!(drawn >= 0 && drawn < 1)) {
-        throw new RangeError(expected('random()', 'a number from 0 up to below 1', drawn));
-      }
-      const from = Math.floor(drawn * left);
-      [indices[left - 1], indices[from]] = [indices[from] as number, indices[left - 1] as number];
-    }
-    const lately = ++this.#calls - indices.length;
-    const refusal = (index: number): number => Math.max(0, (this.#refusedIn[index] as number) - lately);
-    return indices.sort((a, b) => refusal(a) - refusal(b));
   }
 }

@@ -5,7 +5,7 @@ import type { Options } from './options';
 import { type Round, type ScenarioResult, summarise } from './results';
 import { RunningCandidate } from './running-candidate';
 import { scenarios } from './scenarios';
-import type { Scenario } from './scenarios/scenario';
+import { isNamed, type Scenario } from './scenarios/scenario';
 import type { BenchServer } from './server';
 
 /** Notified of the progress of a run. */
@@ -105,8 +105,8 @@ async function measureInAlternation(
   }
 }
 
-function isSelected({ number, isVariant }: Scenario, { scenarios: numbers, quick }: Options): boolean {
-  return numbers.length > 0 ? numbers.includes(number) : !(quick && isVariant);
+function isSelected(scenario: Scenario, { scenarios: names, quick }: Options): boolean {
+  return names.length > 0 ? names.some((name) => isNamed(scenario, name)) : !(quick && scenario.isVariant);
 }
 
 function takesPart(candidate: Candidate, scenario: Scenario, { only, quick }: Options): boolean {

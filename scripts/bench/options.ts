@@ -1,11 +1,13 @@
 import { parseArgs } from 'node:util';
 import { candidates } from './candidates';
 import { scenarios } from './scenarios';
+import { isNamed } from './scenarios/scenario';
 
 export interface Options {
   readonly quick: boolean;
   readonly rounds: number;
-  readonly scenarios: readonly number[];
+  /** Names of scenarios to run, as `isNamed` reads them. Empty: all. */
+  readonly scenarios: readonly string[];
   /** Candidates to run, with the floor of each scenario. Empty: all. */
   readonly only: readonly string[];
   readonly json: boolean;
@@ -15,7 +17,7 @@ export interface Options {
 export const usage = `npm run bench -- [options]
   --quick        one round, short windows, no variants: under two minutes
   --rounds N     number of rounds (5; 1 with --quick)
-  --scenario N   only this scenario; may be repeated
+  --scenario N   only this scenario (4: 4a and 4b); may be repeated
   --only NAME    only this candidate and the floor; may be repeated
   --json         prints the results as JSON, and progress on stderr
   --page         writes docs/benchmarks.md
@@ -32,21 +34,20 @@ export function readOptions(args: readonly string[]): Options | undefined {
   const quick = values.quick ?? false;
   const rounds = Number(values.rounds ?? (quick ? 1 : 5));
   if (!Number.isInteger(rounds) || rounds < 1)
-    throw new UsageError(`--rounds ${values.rounds} is not a number of rounds`);
-  const numbers = (values.scenario ?? []).map(Number);
-  for (const number of numbers) {
-    if (!scenarios.some((scenario) => scenario.number === number))
-      throw new UsageError(`There is no scenario ${number}`);
+    throw new UsageError(`--rounds "${values.rounds}" is not a number of rounds`);
+  const names = values.scenario ?? [];
+  for (const name of names) {
+    if (!scenarios.some((scenario) => isNamed(scenario, name))) throw new UsageError(`There is no scenario "${name}"`);
   }
   const only = values.only ?? [];
   for (const name of only) {
     if (!candidates.some(({ id }) => id === name)) throw new UsageError(`There is no candidate "${name}"`);
   }
   const page = values.page ?? false;
-  if (page && (numbers.length > 0 || only.length > 0)) {
+  if (page && (names.length > 0 || only.length > 0)) {
     throw new UsageError('--page cannot be combined with --scenario or --only: the page must show all results');
   }
-  return { quick, rounds, scenarios: numbers, only, json: values.json ?? false, page };
+  return { quick, rounds, scenarios: names, only, json: values.json ?? false, page };
 }
 
 function parse(args: readonly string[]) {

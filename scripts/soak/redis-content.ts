@@ -3,8 +3,8 @@ import { REGISTRY_KEY } from './settings';
 
 export type AdminClient = ReturnType<typeof createClient>;
 
-/** An owner value: `<uuid>:<number>`, and whatever a lock type adds to it. */
-const OWNER = /^[0-9a-f]{8}-[0-9a-f-]{27}:\d+/;
+/** An owner value: `<name>:<random>:<number>`, and whatever a lock type adds to it. */
+const OWNER = /^.+[:/][\w-]{22}:\d+/;
 
 /** One owner value in Redis: as a holder, or as a waiter in a queue. */
 export interface Entry {

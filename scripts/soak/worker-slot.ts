@@ -1,13 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RedisAddress } from '../redis';
-import type { AwakeClock } from './awake-clock';
+import { type AwakeClock, sharedNow } from './awake-clock';
 import type { Leftovers } from './leftovers';
 import { FaultyProxy, healthy } from './network';
 import type { Random } from './random';
 import { parseRecords } from './records';
 import { lockTypeOf, type SoakType } from './settings';
 import { WorkerProcess } from './worker-process';
+
+/** ms in which a living process has removed what a call left that it gave up, whatever fault there is. */
+const CLEANED_WITHIN = 10_000;
 
 export interface SlotSettings {
   readonly type: SoakType;
@@ -43,7 +46,7 @@ export class WorkerSlot {
   /** Kill -9, and another process in its place. */
   async kill(): Promise<void> {
     await this.process.kill();
-    await this.#settings.leftovers.excuse(openKeys(this.process.settings.recordFile));
+    await this.#settings.leftovers.excuse(unfinishedKeys(this.process.settings.recordFile));
     await this.#start();
     await this.process.ask({ do: 'resume' });
   }
@@ -68,12 +71,18 @@ export class WorkerSlot {
   }
 }
 
-/** The keys of the calls that a process had not ended. */
-function openKeys(recordFile: string): string[] {
-  const open = new Map<string, string>();
+/**
+ * The keys of the calls that a process had not ended, and of those that it had given up shortly before: their attempts
+ * may have been in flight, and what removes them died with the process.
+ */
+function unfinishedKeys(recordFile: string): string[] {
+  const now = sharedNow();
+  const unfinished = new Map<string, string>();
   for (const record of parseRecords(readFileSync(recordFile, 'utf8'))) {
-    if (record.event === 'called') open.set(record.call, record.key);
-    if (record.event === 'settled') open.delete(record.call);
+    if (record.event === 'called') unfinished.set(record.call, record.key);
+    if (record.event !== 'settled') continue;
+    const isClean = record.outcome === 'unlocked' || record.outcome === 'refused';
+    if (isClean || now - record.at > CLEANED_WITHIN) unfinished.delete(record.call);
   }
-  return [...new Set(open.values())];
+  return [...new Set(unfinished.values())];
 }

@@ -50,7 +50,7 @@ export function closing(fixture: LockFixture): void {
     });
 
     it('stops waiting after its timeout: the signals of the holders abort, and their keys expire (P8)', async () => {
-      const registry = fixture.registry({ expireAfter: 400 });
+      const registry = fixture.registry({ expireAfter: 1_200 });
       const lease = await registry.obtain('key').lock();
       const start = performance.now();
       await registry.close({ timeout: 50 });
@@ -60,7 +60,7 @@ export function closing(fixture: LockFixture): void {
       // Neither deleted under the running task nor renewed.
       const lives = [await fixture.ttlOf('key'), await fixture.ttlOf('key')];
       for (const life of lives) expect(life).toBeGreaterThan(0);
-      await until(async () => !(await fixture.isInRedis('key')), { within: 400 + WAIT_LIMIT });
+      await until(async () => !(await fixture.isInRedis('key')), { within: 1_200 + WAIT_LIMIT });
     });
 
     it('is idempotent, also by `await using`, and does not close the client', async () => {

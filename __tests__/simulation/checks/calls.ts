@@ -1,5 +1,5 @@
 import { keysOf, type Round } from '../plan';
-import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';
+import { type Host, hostOf, isLeftToPollers, lockName, ownerOf, quietFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
 
 /** A call of `lock`, `tryLock` or `run` between its beginning and its lease, or its error. */
@@ -41,6 +41,8 @@ export class CallChecks {
   readonly #leases: LeaseChecks;
   readonly #keys: readonly string[];
   readonly #freeSince = new Map<string, number>();
+  /** The owner value of each lock, and the one before it. */
+  readonly #owners = new Map<string, { readonly now: string | undefined; readonly before: string | undefined }>();
   readonly #unclaimed = new Map<string, { readonly owner: string | undefined; readonly since: number }>();
   /** As `#freeSince`, but a lock counts as idle too while it is granted to a ticket that nobody has entered with. */
   readonly #idleSince = new Map<string, number>();
@@ -101,8 +103,11 @@ export class CallChecks {
   note(): void {
     const { server, timeline } = this.#world;
     for (const key of this.#keys) {
+      const owner = ownerOf(server, lockName(key));
+      const known = this.#owners.get(key);
+      if (known?.now !== owner) this.#owners.set(key, { now: owner, before: known?.now });
       const isFree = !server.keys.has(lockName(key));
-      remember(this.#freeSince, key, isFree, timeline.now);
+      remember(this.#freeSince, key, isFree && !isLeftToPollers(server, lockName(key)), timeline.now);
       remember(this.#idleSince, key, isFree || this.#isUnclaimed(key), timeline.now);
     }
   }
@@ -111,7 +116,15 @@ export class CallChecks {
   #isUnclaimed(key: string): boolean {
     const { server } = this.#world;
     const owner = ownerOf(server, lockName(key));
-    return owner?.includes('@') === true && !this.#leases.wasOpened(owner);
+    return owner?.includes('@') === true && !this.#leases.wasOpened(owner) && !this.#isOfUnreachableHolder(key);
+  }
+
+  /** A process that handed it over to itself, and died or was cut off, is a holder that died or was cut off. */
+  #isOfUnreachableHolder(key: string): boolean {
+    const owners = this.#owners.get(key);
+    const host = hostOf(this.#world, owners?.now);
+    if (host === undefined || hostOf(this.#world, owners?.before) !== host) return false;
+    return !host.process.isAlive || quietFor(this.#world, host) < TAKEN_WITHIN;
   }
 
   /** Now and then. */

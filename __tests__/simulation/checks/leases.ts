@@ -50,7 +50,7 @@ export class LeaseChecks {
       key,
       caller,
       isWiped: false,
-      isExcused: this.#grants.areOutdated(lockName(key), host),
+      isExcused: this.#grants.isOutdated(lockName(key), lease.owner),
       wasUndisturbed: host.disturbedUntil === 0 || this.#world.timeline.now - host.disturbedUntil > QUIET,
     };
     this.open.add(entry);

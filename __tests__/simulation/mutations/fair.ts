@@ -18,7 +18,7 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     name: 'grants-for-the-full-ttl',
     finding: 'a grant by hand-over that nobody takes keeps the lock for the full ttl',
     types: ['fair'],
-    replacements: [[`local window = math.min(\${CLAIM_WINDOW}, tonumber(ttl))`, 'local window = tonumber(ttl)']],
+    replacements: [[`local isWhole = ticket == waiting`, 'local isWhole = true']],
   },
   {
     name: 'polls-create-tickets',
@@ -58,9 +58,7 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     name: 'no-absent-mark',
     finding: 'a process that cannot take a grant is granted the lock again and again',
     types: ['fair'],
-    replacements: [
-      ["if lapsed and processOf(lapsed) ~= mine then note('absent:' .. processOf(lapsed), lapsed) end", ''],
-    ],
+    replacements: [["if processOf(lapsed) ~= mine then note('absent:' .. processOf(lapsed), lapsed) end", '']],
   },
   {
     name: 'absent-for-ever',
@@ -72,7 +70,7 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     name: 'token-of-nobody',
     finding: 'a lease without a token where another process without fencing granted it',
     types: ['fair'],
-    replacements: [['return this.#isFencing && token === "";', 'return false;']],
+    replacements: [['return this.isFencing && token === "";', 'return false;']],
   },
   {
     name: 'token-of-an-earlier-grant',

@@ -18,7 +18,7 @@ export const LEASE_MUTATIONS: readonly Mutation[] = [
     name: 'owner-of-the-process',
     finding: 'every acquisition of a process has the same owner value',
     types: ['spin'],
-    replacements: [[`\`\${this.#clientId}:\${++this.#sequence}\``, `\`\${this.#clientId}:1\``]],
+    replacements: [[`\`\${this.id}:\${++this.#sequence}\``, `\`\${this.id}:1\``]],
   },
   {
     name: 'deadline-from-the-reply',

@@ -4,9 +4,11 @@ import type { Wait } from '../../acquire/wait';
 import { clock, drift } from '../../internal/clock';
 import { isServerAnswer } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
+import { PATIENCE, Pollers } from '../pollers';
 import {
   type Grant,
   type HandOver,
+  type Holder,
   type LockProtocol,
   NOT_GRANTED,
   type NotGranted,
@@ -15,34 +17,46 @@ import {
   type Released,
   type RenewalMode,
 } from '../protocol';
-import { CLAIM_WINDOW } from './fair-scripts';
 import { type FairServices, Presence, type PresenceListener } from './presence';
-import { type AcquireReply, type QueueReply, replyUntil } from './queue-format';
-import { ticketOf } from './ticket';
+import { type AcquireReply, type QueueReply, replyUntil } from './queue-replies';
+import { grantIn, ticketOf } from './ticket';
 import { Waiters } from './waiters';
 
 /**
- * Strict FIFO over all callers of all processes, by direct hand-over: the releasing script itself makes the next ticket
- * the owner, for the claim window, and notifies its process. The callers of this process queue in Redis, each for itself.
+ * FIFO over all callers of all processes, by direct hand-over: the releasing script itself makes the next ticket the
+ * owner. A process that cannot be reached is passed over, and its tickets keep their positions. The callers of this
+ * process queue in Redis, each for itself. A ticket of the releasing process gets its full ttl, and the reply says so.
+ * A ticket of another process gets the claim window, and a message says so.
  *
  * A caller may enter as soon as its process is notified, without another round trip. Why that is safe: the grant is a
  * key that Redis keeps for the window W from the moment M at which the script made it. The message carries the server's
- * time of M, from which `ServerClock` proves a local time before which M was not. So until that time + W, minus the
- * drift, the key is there, and nobody else has the lock. The first renewal, which gives the key its full ttl, is sent
- * before the caller enters, and has half of the window to arrive. If it is not confirmed, the lease ends with the window.
- * Where nothing can be proved, or less than half of the window is left, the answer of the renewal is waited for.
+ * time of M, from which `ServerClock` proves a local time before which M was not. So until that time + W, minus a
+ * margin for clocks of different rates, the key is there, and nobody else has the lock. The first renewal, which gives
+ * the key its full ttl, is sent before the caller enters, and has half of the window to arrive. If it is not confirmed,
+ * the lease ends with the window. Where nothing can be proved, or less than half of the window is left, the answer of
+ * the renewal is waited for.
  */
 export class FairProtocol implements LockProtocol, PresenceListener {
   readonly availability = new Availability();
+  holder: Holder | undefined;
   readonly #names: LockNames;
   readonly #services: FairServices;
   readonly #waiters: Waiters;
+  /** Made for the first waiter. */
+  #lazyPollers: Pollers | undefined;
+  /** Releases by other lock types that were heard of. */
+  #hints = 0;
   #lazyPresence: Presence | undefined;
 
   constructor(names: LockNames, services: FairServices) {
     this.#names = names;
     this.#services = services;
     this.#waiters = new Waiters(names, services.format);
+  }
+
+  get #pollers(): Pollers {
+    this.#lazyPollers ??= new Pollers(this.#services.idleBetweenTries, PATIENCE);
+    return this.#lazyPollers;
   }
 
   get queue(): 'redis' {
@@ -54,7 +68,7 @@ export class FairProtocol implements LockProtocol, PresenceListener {
   }
 
   /** Made for the first waiter. */
-  get #presence(): Presence {
+  #presence(): Presence {
     this.#lazyPresence ??= new Presence(this.#names, this.#services, this.#waiters, this.availability, this);
     return this.#lazyPresence;
   }
@@ -65,13 +79,14 @@ export class FairProtocol implements LockProtocol, PresenceListener {
   async attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
     const { sentAt, waits } = acquisition;
     const ticket = this.#waiters.ticketFor(acquisition);
-    const presence = waits ? this.#presence : undefined;
-    // After an earlier wait this process may still be subscribed. The first wait of all must not cost an uncontended lock.
-    if (presence?.isSubscribed) presence.listen();
+    // Without a presence yet: an uncontended lock needs none.
+    const presence = this.#lazyPresence;
+    // After an earlier wait this process may still be subscribed.
+    if (waits && presence?.isSubscribed) presence.listen();
     acquisition.isEnqueued = waits;
     let reply: AcquireReply;
     try {
-      const notifiedBy = presence?.notifiedBy ?? 'none';
+      const notifiedBy = waits ? (presence?.notifiedBy ?? 'poll') : 'none';
       reply = await this.#services.format.enter(this.#names, ticket, notifiedBy, acquisition, timeout);
     } catch (error) {
       this.#missedReply(error);
@@ -80,26 +95,28 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     ticket.score = reply.score;
     if (reply.owner !== undefined && ticketOf(reply.owner) === ticket.id) {
       this.#waiters.enter(ticket, reply.owner);
+      this.#lazyPollers?.acquired(sentAt);
       this.#lazyPresence?.leave();
       const fencingToken = this.#services.format.fencingToken(reply.token);
       return { granted: true, owner: reply.owner, until: replyUntil(reply), fencingToken, drift: reply.drift };
     }
+    if (waits) this.#presence();
     this.onReply(reply);
-    return { granted: false, remaining: reply.life, roundTrip: clock.now() - sentAt };
+    return { granted: false, remaining: reply.life, owner: reply.holder, roundTrip: clock.now() - sentAt };
   }
 
   async wait(acquisition: Acquisition, _refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
     const ticket = this.#waiters.ticketFor(acquisition);
-    this.#presence.listen();
+    this.#presence().listen();
     try {
       const grant = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
-      if (grant === undefined) return NOT_GRANTED;
-      if (grant.until <= clock.now()) {
-        ticket.offered = undefined;
+      if (grant === undefined || grant.until <= clock.now()) {
+        if (grant !== undefined) ticket.offered = undefined;
         return NOT_GRANTED;
       }
       this.#waiters.enter(ticket, grant.owner);
-      this.#presence.leave();
+      this.#lazyPollers?.acquired(clock.now());
+      this.#presence().leave();
       return grant;
     } catch (interruption) {
       this.#leave(ticket.id);
@@ -107,21 +124,26 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     }
   }
 
-  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership> {
-    return this.#services.format.renew(this.#names, owner, ttl, mode, timeout);
+  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
+    this.#services.format.renew(this.#names, owner, ttl, mode, timeout, settle);
   }
 
-  /** Also for a ticket whose caller has left: then it passes on a grant of it. */
+  /** Also takes the ticket of a caller that has left out of the queue. If that was granted the lock, the next one gets it. */
   async release(ownerOrTicket: string, timeout: number): Promise<Released> {
     this.#leave(ownerOrTicket);
+    // The key of a busy queue is never free: it is left to those that poll now and then.
+    const pause = this.#lazyPollers?.isPauseDue(clock.now()) ? this.#lazyPollers : undefined;
     try {
-      const { found, queue, isNotificationRefused } = await this.#services.format.leave(
+      const { found, queue, isNotificationRefused, pauseIn } = await this.#services.format.leave(
         this.#names,
         ownerOrTicket,
+        this.#waiters.firstWaiting,
         timeout,
+        pause,
       );
+      this.#lazyPollers?.releasedBy(clock.now(), pauseIn);
       if (isNotificationRefused) this.#services.onNotificationRefused();
-      const unclaimed = queue && this.#learn(queue);
+      const unclaimed = queue && this.onReply(queue);
       // The lock is not free while it is granted to a caller that has left.
       if (unclaimed !== undefined) await this.release(unclaimed, timeout).catch(() => undefined);
       return found;
@@ -133,7 +155,7 @@ export class FairProtocol implements LockProtocol, PresenceListener {
 
   /** The lock may be free: it is the turn of the next ticket, and this process is alive. */
   leaseLost(): void {
-    if (this.#waiters.size > 0) this.#presence.poll();
+    if (this.#waiters.size > 0) this.#presence().poll();
   }
 
   /** Callers queue in Redis, each for itself: a release hands the lock over. */
@@ -145,35 +167,45 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     return Math.max(ttl, this.#services.format.processLife);
   }
 
-  /** As PresenceListener. */
-  onReply(reply: QueueReply): void {
-    this.#learn(reply);
-  }
-
-  /** As PresenceListener: `grant <owner> <window in ms> <token>`, or the lock's name: another lock type released it. */
+  /** As PresenceListener: a grant, or the lock's name: another lock type released it. */
   onMessage(message: string): void {
-    const [kind, owner = '', milliseconds = '', token = ''] = message.split(' ');
-    const window = Number(milliseconds);
-    if (message === this.#names.lock) this.#presence.poll();
-    if (kind !== 'grant' || !(window > 0)) return;
+    if (message === this.#names.lock) {
+      this.#hints++;
+      this.holder?.confirmNow();
+      this.#presence().poll();
+    }
+    const grant = grantIn(message);
+    if (grant === undefined) return;
+    const { owner, token, window } = grant;
     const { format, commandTimeout } = this.#services;
     const ticket = this.#waiters.find(owner);
     const now = clock.now();
     const driftNow = drift();
     const until = ticket === undefined ? now : format.grantUntil(owner, window, ticket, now, driftNow);
-    if (this.#waiters.take({ owner, token, until, drift: driftNow, window }) === 'taken') return;
+    if (this.#waiters.take({ owner, token, until, drift: driftNow, life: window }) === 'taken') return;
     this.release(owner, commandTimeout).catch(() => undefined);
   }
 
-  /** Takes over what a reply says of the lock. Returns a grant by hand-over whose caller has left. */
-  #learn(reply: QueueReply): string | undefined {
-    this.#lazyPresence?.schedulePoll(reply.life);
-    const { owner, token } = reply;
+  /** As PresenceListener: takes over what a reply says of the lock. Returns a grant by hand-over whose caller has left. */
+  onReply(reply: QueueReply): string | undefined {
+    const { owner, token, holder } = reply;
+    this.#lazyPresence?.schedulePoll(this.#pollIn(reply));
+    if (holder !== undefined) this.availability.sawHolder(clock.now(), reply.life, holder);
     if (owner === undefined) return undefined;
-    const window = Math.min(reply.life, CLAIM_WINDOW);
-    const isUnclaimed =
-      this.#waiters.take({ owner, token, until: replyUntil(reply), drift: reply.drift, window }) === 'unclaimed';
-    return isUnclaimed && owner !== ticketOf(owner) ? owner : undefined;
+    const { life, drift } = reply;
+    const taken = this.#waiters.take({ owner, token, until: replyUntil(reply), drift, life });
+    return taken === 'unclaimed' && owner !== ticketOf(owner) ? owner : undefined;
+  }
+
+  /** ms until the next poll at the latest: sooner where an outsider holds the lock that may notify nobody of its release. */
+  #pollIn({ owner, isOutsiders, life }: QueueReply): number {
+    const now = clock.now();
+    if (isOutsiders) {
+      this.#pollers.refused(now, life, this.#hints);
+      return Math.min(life, this.#pollers.pollingInterval(this.#services.longestPollInterval));
+    }
+    if (owner === undefined) this.#pollers.waiting(now);
+    return life;
   }
 
   /** A reply did not arrive that may have said that the lock is granted to a caller of this process. */

@@ -1,9 +1,19 @@
-import { FENCE_TTL } from '../spring/spring-scripts';
+import { isGrant } from '../format';
+import { mint } from '../spring/spring-scripts';
 
 /* Parts of the scripts of the fair lock. See fair-scripts.ts for the keys. */
 
 /** ms; a grant by hand-over lasts this long until it is renewed; never longer than the ttl that was asked for. */
 export const CLAIM_WINDOW = 1_000;
+
+/** In place of an owner: the lock is held by one that is not in the queue. */
+export const OUTSIDER = 'outsider';
+
+/** Whether the reply of an attempt says that the lock was granted to a ticket of the process. */
+export function isGrantIn(reply: unknown): boolean {
+  const owner: unknown = Array.isArray(reply) ? reply[0] : undefined;
+  return isGrant(reply) || (typeof owner === 'string' && owner !== '' && owner !== OUTSIDER);
+}
 
 /** How a process learns of a grant: by a message, or it polls. `none`: the caller does not wait. */
 export type NotifiedBy = 'message' | 'poll' | 'none';
@@ -25,12 +35,11 @@ local function digits(number) return string.format('%.0f', number) end
 
 local function processOf(owner) return string.match(owner, '^(.*):') end
 
--- The next token: max(last + 1, server time), as for the other types. Empty without a fence.
+-- Empty without a fence.
 local function mint()
   if not fence then return '' end
-  local token = digits(math.max((tonumber(redis.call('GET', fence)) or 0) + 1, now))
-  redis.call('SET', fence, token, 'PX', ${FENCE_TTL})
-  return token
+  local last = redis.call('GET', fence)
+  ${mint('fence')}
 end
 
 -- The token of the grant that holds the lock, or empty where its process minted none: processes without fencing do not.
@@ -51,11 +60,28 @@ local function note(field, value)
   if redis.call('PTTL', tickets) < 0 then redis.call('PEXPIRE', tickets, ${10 * CLAIM_WINDOW}) end
 end
 
--- A script of this process runs: it is alive. Returns 1 when it had been passed over.
+-- A script of this process runs: it is alive. Returns 1 when it had been passed over. It always writes: a server without
+-- memory lets a script go on that has written.
 local function hear(process)
   local granted = redis.call('HGET', tickets, 'granted')
   if granted and processOf(granted) == process then redis.call('HDEL', tickets, 'granted') end
   return redis.call('HDEL', tickets, 'absent:' .. process)
+end
+
+-- ms for which a free lock is left to those that poll.
+local function pauseLeft()
+  return math.max(0, math.ceil(((tonumber(redis.call('HGET', tickets, 'pause')) or 0) - now) / 1000))
+end
+
+-- ms until the lock's key ends; of a free lock, until it may be handed over.
+local function lifeLeft()
+  local life = redis.call('PTTL', lock)
+  return life == -2 and pauseLeft() or life
+end
+
+-- What is said of a holder to another process: OUTSIDER, when it took the lock past the queue, or before there was one.
+local function outsider(holder, process)
+  return holder and processOf(holder) ~= process and not string.find(holder, '@', 1, true) and '${OUTSIDER}' or ''
 end
 
 -- PEXPIRE first: out of memory, Redis refuses SET to a script that has not written yet.
@@ -66,9 +92,11 @@ end
 `;
 
 /**
- * Gives a lock that is free, or about to be, to the first ticket whose process can be reached. `asking` is the ticket of
- * the attempt that runs the script, if it waits: it gets its full ttl, since the attempt is followed up. Any other grant
- * lasts for the claim window. `mine` is the process that runs the script.
+ * Gives a lock that is free, or about to be, to the first ticket whose process can be reached. `mine` is the process
+ * that runs the script, `asking` the ticket of the attempt that runs it. Two grants get the full ttl: the one to
+ * `asking`, and one to `waiting`, a caller of the releasing process. Their process polls until it knows of
+ * the grant. If the process dies first, this counts as a holder that died. Every other grant lasts for the claim
+ * window.
  *
  * Returns the owner and its token when the grant is to a ticket of `mine`, which learns it from the reply; true and the
  * token when it is another process'; nothing when there is no such ticket. `refused` is true afterwards when the server
@@ -86,22 +114,26 @@ local function notify(process, message)
   return 0
 end
 
-local function handOver(mine, asking)
-  -- A grant that is still noted when the lock is free ran out, or its holder died.
+local function handOver(mine, asking, waiting)
+  -- A grant that is still noted when the lock is free has lapsed, or its holder died.
   local lapsed = redis.call('HGET', tickets, 'granted')
-  redis.call('HDEL', tickets, 'granted')
-  if lapsed and processOf(lapsed) ~= mine then note('absent:' .. processOf(lapsed), lapsed) end
-  local skipped, kept, token = {}, 0, nil
+  if lapsed then
+    redis.call('HDEL', tickets, 'granted')
+    if processOf(lapsed) ~= mine then note('absent:' .. processOf(lapsed), lapsed) end
+  end
+  local skipped, kept, token, size = {}, 0, nil, 1
   while true do
-    local group = redis.call('ZRANGE', queue, kept, kept + ${GROUP - 1})
+    -- The first ticket alone: as a rule it is the one.
+    local group = redis.call('ZRANGE', queue, kept, kept + size - 1)
+    size = ${GROUP}
     if #group == 0 then return end
     for _, ticket in ipairs(group) do
       local process = processOf(ticket)
       if skipped[process] then
         kept = kept + 1
       else
-        local ttl = redis.call('HGET', tickets, ticket)
-        local life, how = string.match(redis.call('HGET', tickets, process) or '', '^(%d+):(%a+)$')
+        local ttl, presence = unpack(redis.call('HMGET', tickets, ticket, process))
+        local life, how = string.match(presence or '', '^(%d+):(%a+)$')
         if not ttl or not life or tonumber(life) * 1000 < now then
           -- Its process has not been heard of for long. If it lives, it enters the ticket again, with its first score.
           forget(ticket)
@@ -110,7 +142,8 @@ local function handOver(mine, asking)
           give(ticket, ttl)
           return ticket, mint()
         else
-          local window = math.min(${CLAIM_WINDOW}, tonumber(ttl))
+          local isWhole = ticket == waiting
+          local window = isWhole and ttl or math.min(${CLAIM_WINDOW}, tonumber(ttl))
           local owner = ticket .. '@' .. digits(now)
           token = token or mint()
           local isReached = process == mine
@@ -121,7 +154,7 @@ local function handOver(mine, asking)
           if isReached then
             give(owner, window)
             forget(ticket)
-            note('granted', owner)
+            if not isWhole then note('granted', owner) end
             return process == mine and owner or true, token
           end
           -- It is dead, frozen or reconnecting: it is passed over and keeps its position.
@@ -134,8 +167,9 @@ local function handOver(mine, asking)
 end
 `;
 
-/** The queue lives at least as long as the process that runs the script is expected to be heard of again. */
-export const PROLONG = (life: string) => `
+/** Keeps the queue at least until the process that runs the script would be taken for dead. */
+export const PROLONG_QUEUE = (life: string) => `
 for _, key in ipairs({ queue, tickets }) do
-  if redis.call('PTTL', key) < tonumber(${life}) then redis.call('PEXPIRE', key, ${life}) end
+  -- A second longer, so that not every script has to write it.
+  if redis.call('PTTL', key) < tonumber(${life}) then redis.call('PEXPIRE', key, ${life} + 1000) end
 end`;

@@ -6,14 +6,15 @@ import type { Subscriber } from '../../redis/subscriber';
 import type { Subscription } from '../../redis/subscription';
 import { CLAIM_WINDOW, type NotifiedBy } from './fair-scripts';
 import type { Polled, Poller } from './poller';
-import type { QueueFormat, QueueReply } from './queue-format';
+import type { QueueFormat } from './queue-format';
+import type { QueueReply } from './queue-replies';
 import { processOf, type Ticket } from './ticket';
 import type { Waiters } from './waiters';
 
 /** At most this many tickets go into one poll. */
 const LARGEST_POLL = 500;
 
-/** ms for which a process that let a grant run out polls instead of relying on messages. */
+/** ms for which a process, after a grant to it lapsed, polls instead of relying on messages. */
 const POLLS_AFTER_LAPSE = 10_000;
 
 /** ms; the shortest interval between two polls. */
@@ -28,7 +29,7 @@ export interface FairServices {
   readonly subscriber: Subscriber;
   readonly poller: Poller;
   /** The longest time between two polls while messages reach this process. */
-  readonly pollInterval: number;
+  readonly longestPollInterval: number;
   /** The same while they do not. */
   readonly idleBetweenTries: number;
   readonly commandTimeout: number;
@@ -36,7 +37,7 @@ export interface FairServices {
   readonly onNotificationRefused: () => void;
 }
 
-/** What presence tells the protocol of its lock. */
+/** What presence reports to the protocol of its lock. */
 export interface PresenceListener {
   /** A message on one of the channels. */
   onMessage(message: string): void;
@@ -59,6 +60,10 @@ export class Presence implements Polled {
   #hasJoined = false;
   #isPolling = false;
   #isToPollAgain = false;
+  /** By the last poll, Redis knew of no listener of this process. */
+  #isUnreachable = false;
+  /** A message came after the reply of the last poll. */
+  #hasHeard = false;
   #pollsUntil = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -84,7 +89,12 @@ export class Presence implements Polled {
   }
 
   get notifiedBy(): NotifiedBy {
-    return this.#subscription?.isOpen && clock.now() >= this.#pollsUntil ? 'message' : 'poll';
+    return this.#listens && !this.#isUnreachable ? 'message' : 'poll';
+  }
+
+  /** As far as this process knows. Redis may know of no listener. */
+  get #listens(): boolean {
+    return (this.#subscription?.isOpen ?? false) && clock.now() >= this.#pollsUntil;
   }
 
   /** Listens while there are waiters. Whenever a message may have been missed, it polls. */
@@ -93,7 +103,10 @@ export class Presence implements Polled {
     if (id === undefined) return;
     if (!this.isSubscribed) {
       this.#hasJoined = false;
-      const onMessage = (message: string): void => this.#listener.onMessage(message);
+      const onMessage = (message: string): void => {
+        this.#hasHeard = true;
+        this.#listener.onMessage(message);
+      };
       this.#subscription = this.#services.subscriber.subscribe(this.#channels(id), onMessage);
       this.#subscription?.onWake(() => this.poll());
     }
@@ -113,8 +126,8 @@ export class Presence implements Polled {
   /** The lock's key lives for `life` ms: the next poll comes when it ends, or after the longest interval. */
   schedulePoll(life: number): void {
     if (this.#waiters.size === 0) return;
-    const { idleBetweenTries, poller, pollInterval } = this.#services;
-    const longest = this.notifiedBy === 'message' ? pollInterval : Math.min(idleBetweenTries, CLAIM_WINDOW / 3);
+    const { idleBetweenTries, poller, longestPollInterval } = this.#services;
+    const longest = this.notifiedBy === 'message' ? longestPollInterval : Math.min(idleBetweenTries, CLAIM_WINDOW / 3);
     poller.schedule(this, clock.now() + Math.max(LEAST_INTERVAL, Math.min(life + 1, longest)));
   }
 
@@ -140,14 +153,20 @@ export class Presence implements Polled {
   async #pollFor(tickets: readonly Ticket[]): Promise<void> {
     const [first] = tickets;
     if (first === undefined) return;
-    const { format, commandTimeout, pollInterval } = this.#services;
+    const { format, commandTimeout, longestPollInterval } = this.#services;
     // A poll that goes over a connection that is silently dead, as one of a pool may be, must not hold up the next one.
-    const timeout = Math.min(commandTimeout, Math.max(pollInterval, POLL_TIMEOUT_AT_LEAST));
+    const timeout = Math.min(commandTimeout, Math.max(longestPollInterval, POLL_TIMEOUT_AT_LEAST));
     this.#availability.asked(clock.now());
     try {
-      const reply = await format.pollFor(this.#names, processOf(first.id), this.notifiedBy, tickets, timeout);
+      const how = this.#listens ? 'message' : 'poll';
+      const reply = await format.pollFor(this.#names, processOf(first.id), how, tickets, timeout);
       this.#availability.answered();
+      this.#isUnreachable = reply.isUnreachable;
+      // Each poll is also published to its process.
+      const isDead = reply.isUnreachable || (reply.hasLapsed && !this.#hasHeard);
+      if (isDead && this.#listens) this.#services.subscriber.renew();
       if (reply.hasLapsed) this.#pollsUntil = clock.now() + POLLS_AFTER_LAPSE;
+      this.#hasHeard = false;
       this.#listener.onReply(reply);
       // A ticket that is not in the queue is entered again by an attempt, which is followed up.
       for (const position of reply.missing) {

@@ -1,68 +1,42 @@
-import { clock, drift, reliableUntil, wasSuspended } from '../../internal/clock';
+import { clock, drift, wasSuspended } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
-import { foundIn, lifeIn, ownershipIn } from '../format';
-import type { Ownership, ProtocolSettings, Released } from '../protocol';
+import { lifeIn, ownerIn, ownershipIn } from '../format';
+import type { Pollers } from '../pollers';
+import type { Ownership, ProtocolSettings } from '../protocol';
 import { SpringFormat } from '../spring/spring-format';
-import { ACQUIRE, type NotifiedBy, POLL, RELEASE, RENEW_GRANT } from './fair-scripts';
+import { ACQUIRE, LEAVE, type NotifiedBy, OUTSIDER, POLL, RELEASE } from './fair-scripts';
+import type { AcquireReply, PollReply, QueueReply, ReleaseReply } from './queue-replies';
+import { RENEW_GRANT } from './renew-grant-script';
 import { ServerClock } from './server-clock';
 import { grantedAt, type Ticket } from './ticket';
 
-/** What a script says of the lock. */
-export interface QueueReply {
-  /** The owner value of this process that holds the lock, if one does, and its token. */
-  readonly owner: string | undefined;
-  readonly token: string;
-  /** ms that the lock's key still has to live; `Infinity` without an expiry. */
-  readonly life: number;
-  /** When the script was sent, on the monotonic clock, and the drift between the clocks then. */
-  readonly sentAt: number;
-  readonly drift: number;
-}
-
-export interface AcquireReply extends QueueReply {
-  readonly score: string;
-}
-
-export interface PollReply extends QueueReply {
-  /** This process had let a grant run out. */
-  readonly hasLapsed: boolean;
-  /** Positions, from 0 up, of the tickets that are not in the queue. */
-  readonly missing: readonly number[];
-}
-
-export interface ReleaseReply {
-  readonly found: Released;
-  /** `undefined` where there were no waiters. */
-  readonly queue: QueueReply | undefined;
-  readonly isNotificationRefused: boolean;
-}
-
 /** Runs the scripts of the fair lock, reads their replies, and learns the server's clock from them. */
 export class QueueFormat extends SpringFormat {
-  readonly #redis: Redis;
   readonly #subscriber: Subscriber;
-  readonly #isFencing: boolean;
-  /** On a cluster only a sharded channel belongs to the lock's node: there PUBLISH can say how many listen. */
+  /** On a cluster only a sharded channel belongs to the lock's node: there SPUBLISH can say how many listen. */
   readonly #publish: 'PUBLISH' | 'SPUBLISH';
+  /** Grants count only when replicas have them. */
+  readonly isReplicated: boolean;
+  /** ms by which that may put off the answer of a renewal. */
+  readonly #replicaTimeout: number;
   /** ms until a process that is not heard of is taken for dead. */
   readonly processLife: number;
   readonly #serverClock = new ServerClock();
-  #deleteWith: 'UNLINK' | 'DEL' = 'UNLINK';
   /** The connection over which the server is known to have the script that renews. */
   #renewLoadedOn: number | undefined;
 
-  /** `pollInterval` in ms. */
-  constructor(redis: Redis, settings: ProtocolSettings, subscriber: Subscriber, pollInterval: number) {
+  /** `longestPollInterval` in ms. */
+  constructor(redis: Redis, settings: ProtocolSettings, subscriber: Subscriber, longestPollInterval: number) {
     super(redis, settings);
-    this.#redis = redis;
     this.#subscriber = subscriber;
-    this.#isFencing = settings.fencing;
+    this.isReplicated = redis.isReplicated;
+    this.#replicaTimeout = redis.isReplicated ? settings.replicaTimeout : 0;
     this.#publish = redis.isCluster ? 'SPUBLISH' : 'PUBLISH';
-    this.processLife = Math.ceil(3 * pollInterval + 10_000);
+    this.processLife = Math.ceil(3 * longestPollInterval + 10_000);
   }
 
   override assertNames(names: LockNames): void {
@@ -75,7 +49,7 @@ export class QueueFormat extends SpringFormat {
   }
 
   /** For a ticket that waits, or an attempt that does not. */
-  async enter(
+  enter(
     names: LockNames,
     ticket: Ticket,
     notifiedBy: NotifiedBy,
@@ -84,19 +58,21 @@ export class QueueFormat extends SpringFormat {
   ): Promise<AcquireReply> {
     const { id, ttl, score } = ticket;
     const args = [id, String(ttl), score, notifiedBy, String(this.processLife)];
-    const reply = await this.#run(ACQUIRE, names, args, timeout);
-    if (!Array.isArray(reply)) {
-      numberIn(ACQUIRE, reply, reply);
-      return { owner: id, token: String(reply), life: ttl, sentAt, drift: driftBefore, score };
-    }
-    const [owner, token, life, time, newScore] = arrayIn(ACQUIRE, reply, 5);
-    return {
-      ...this.#read(ACQUIRE, reply, [owner, token, life, time], sentAt, driftBefore),
-      score: textIn(ACQUIRE, reply, newScore),
-    };
+    return this.#run(ACQUIRE, names, args, timeout, (reply): AcquireReply => {
+      if (!Array.isArray(reply)) {
+        numberIn(ACQUIRE, reply, reply);
+        return { owner: id, token: String(reply), isOutsiders: false, life: ttl, sentAt, drift: driftBefore, score };
+      }
+      const [owner, token, life, time, newScore, holder] = arrayIn(ACQUIRE, reply, 5, 6);
+      return {
+        ...this.#read(ACQUIRE, reply, [owner, token, life, time], sentAt, driftBefore),
+        score: textIn(ACQUIRE, reply, newScore),
+        holder: ownerIn(holder),
+      };
+    });
   }
 
-  async pollFor(
+  pollFor(
     names: LockNames,
     process: string,
     notifiedBy: NotifiedBy,
@@ -106,30 +82,52 @@ export class QueueFormat extends SpringFormat {
     const sentAt = clock.now();
     const driftBefore = drift();
     const args = [process, notifiedBy, String(this.processLife), ...tickets.map(({ id }) => id)];
-    const reply = await this.#run(POLL, names, args, timeout);
-    const [owner, token, life, time, lapsed, ...missing] = arrayIn(POLL, reply, 5, 5 + tickets.length);
-    return {
-      ...this.#read(POLL, reply, [owner, token, life, time], sentAt, driftBefore),
-      hasLapsed: numberIn(POLL, reply, lapsed) > 0,
-      missing: missing.map((position) => numberIn(POLL, reply, position) - 1),
-    };
+    return this.#run(POLL, names, args, timeout, (reply): PollReply => {
+      const [owner, token, life, time, flags, holder, ...missing] = arrayIn(POLL, reply, 6, 6 + tickets.length);
+      const flagged = numberIn(POLL, reply, flags);
+      return {
+        ...this.#read(POLL, reply, [owner, token, life, time], sentAt, driftBefore),
+        holder: ownerIn(holder),
+        hasLapsed: flagged % 2 === 1,
+        isUnreachable: flagged > 1,
+        missing: missing.map((position) => numberIn(POLL, reply, position) - 1),
+      };
+    });
   }
 
-  /** Releases an owner value, or takes a ticket out of the queue with any grant of it. */
-  async leave(names: LockNames, ownerOrTicket: string, timeout: number): Promise<ReleaseReply> {
+  /**
+   * Releases an owner value, or takes a ticket out of the queue with any grant of it. `waiting`: the first ticket whose
+   * caller waits here, or ''. `pause`: for pollers, if it is due.
+   */
+  leave(
+    names: LockNames,
+    ownerOrTicket: string,
+    waiting: string,
+    timeout: number,
+    pause?: Pollers,
+  ): Promise<ReleaseReply> {
     const sentAt = clock.now();
     const driftBefore = drift();
-    const args = [ownerOrTicket, this.#deleteWith, ...this.channels(names)];
-    const reply = await this.#run(RELEASE, names, args, timeout);
-    if (!Array.isArray(reply)) {
-      return { found: this.#found(reply, reply), queue: undefined, isNotificationRefused: false };
-    }
-    const [found, owner, token, life, time, refused] = arrayIn(RELEASE, reply, 6);
-    return {
-      found: this.#found(reply, found),
-      queue: this.#read(RELEASE, reply, [owner, token, life, time], sentAt, driftBefore),
-      isNotificationRefused: numberIn(RELEASE, reply, refused) > 0,
-    };
+    const script = pause === undefined ? RELEASE : LEAVE;
+    const pausing = pause === undefined ? [] : [String(pause.pause), String(pause.interval)];
+    const args = [ownerOrTicket, this.deleteCommand, waiting, ...pausing, ...this.channels(names)];
+    return this.#run(script, names, args, timeout, (reply): ReleaseReply => {
+      if (!Array.isArray(reply)) {
+        return {
+          found: this.foundIn(script, reply, reply),
+          queue: undefined,
+          isNotificationRefused: false,
+          pauseIn: undefined,
+        };
+      }
+      const [found, owner, token, life, time, refused, pauseIn] = arrayIn(script, reply, 6, 7);
+      return {
+        found: this.foundIn(script, reply, found),
+        queue: this.#read(script, reply, [owner, token, life, time], sentAt, driftBefore),
+        isNotificationRefused: numberIn(script, reply, refused) > 0,
+        pauseIn: pauseIn === undefined ? undefined : numberIn(script, reply, pauseIn),
+      };
+    });
   }
 
   /**
@@ -138,13 +136,15 @@ export class QueueFormat extends SpringFormat {
    */
   async renewNow(names: LockNames, owner: string, ttl: number, timeout: number): Promise<Ownership> {
     const sentAt = clock.now();
-    const { connectionEpoch } = this.#redis;
+    const { connectionEpoch } = this.redis;
     const asText = connectionEpoch === undefined || connectionEpoch !== this.#renewLoadedOn;
     try {
       const keys = [names.lock, names.companion('tickets')];
-      const reply = await this.#redis.runNow(RENEW_GRANT, keys, [owner, String(ttl)], timeout, asText);
-      this.#renewLoadedOn = connectionEpoch;
-      return ownershipIn(RENEW_GRANT, reply, sentAt, ttl);
+      const limit = timeout + this.#replicaTimeout;
+      return await this.redis.runNow(RENEW_GRANT, keys, [owner, String(ttl)], limit, asText, (reply) => {
+        this.#renewLoadedOn = connectionEpoch;
+        return ownershipIn(RENEW_GRANT, reply, sentAt, ttl);
+      });
     } catch (cause) {
       return { state: 'unknown', cause };
     }
@@ -152,12 +152,12 @@ export class QueueFormat extends SpringFormat {
 
   /** The token of a grant: `undefined` without fencing. */
   fencingToken(token: string): number | undefined {
-    return this.#isFencing ? Number(token) : undefined;
+    return this.isFencing ? Number(token) : undefined;
   }
 
   /** A process without fencing granted the lock to one with fencing: there is no token yet. */
   lacksToken(token: string): boolean {
-    return this.#isFencing && token === '';
+    return this.isFencing && token === '';
   }
 
   /**
@@ -173,8 +173,10 @@ export class QueueFormat extends SpringFormat {
   #read(script: Script, reply: unknown, values: readonly unknown[], sentAt: number, driftBefore: number): QueueReply {
     const [owner, token, life, time] = values;
     this.#serverClock.note(sentAt, clock.now(), numberIn(script, reply, time) / 1000, this.#connection);
+    const isOutsiders = owner === OUTSIDER;
     return {
-      owner: textIn(script, reply, owner) || undefined,
+      owner: isOutsiders ? undefined : textIn(script, reply, owner) || undefined,
+      isOutsiders,
       token: textIn(script, reply, token),
       life: lifeIn(script, reply, life),
       sentAt,
@@ -182,25 +184,21 @@ export class QueueFormat extends SpringFormat {
     };
   }
 
-  #found(reply: unknown, found: unknown): Released {
-    if (Number(found) === 2) this.#deleteWith = 'DEL';
-    return foundIn(RELEASE, reply, found);
-  }
-
   /** The connections that stamps and exchanges come over; `undefined`: the client does not say. */
   get #connection(): string | undefined {
-    const { connectionEpoch } = this.#redis;
+    const { connectionEpoch } = this.redis;
     return connectionEpoch === undefined ? undefined : `${connectionEpoch}/${this.#subscriber.reconnects}`;
   }
 
-  #run(script: Script, names: LockNames, args: readonly string[], timeout: number): Promise<unknown> {
+  #run<T>(
+    script: Script,
+    names: LockNames,
+    args: readonly string[],
+    timeout: number,
+    read: (reply: unknown) => T,
+  ): Promise<T> {
     const keys = [names.lock, names.companion('queue'), names.companion('tickets')];
-    if (this.#isFencing) keys.push(names.companion('fence'));
-    return this.#redis.run(script, keys, [this.#publish, ...args], timeout);
+    if (this.isFencing) keys.push(this.fence(names));
+    return this.redis.run(script, keys, [this.#publish, ...args], timeout, read);
   }
-}
-
-/** Until when a grant may be relied on that a reply reported. */
-export function replyUntil({ sentAt, life }: QueueReply): number {
-  return reliableUntil(sentAt, Math.min(life, Number.MAX_SAFE_INTEGER));
 }

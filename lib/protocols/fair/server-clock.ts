@@ -21,14 +21,14 @@ interface Anchor {
 }
 
 /**
- * What is known of the server's clock. It tells from a time stamp of the server how old the stamp is at the most.
+ * What is known of the server's clock. It computes, from a time stamp of the server, how old the stamp is at most.
  *
  * One exchange shows that the server's clock was at S1 at some time between the local times a (sent) and b (received).
- * So a stamp S was not made before local a + (S - S1), minus the drift over that span. This assumes that both clocks run
- * at the same rate to within 0.1 %, and that the server's clock was not set between S1 and S. A clock that was set shows
- * at the next exchange, which has to fit the one before. Another server has another clock, so an exchange counts only
- * while the connections are the same. While this machine is suspended its monotonic clock stands still, so an exchange
- * counts only as long as its wall clock has not run ahead.
+ * So a stamp S was not made before local a + (S - S1), minus what their rates may differ by over that span. This
+ * assumes that both clocks run at the same rate to within 0.1 %, and that the server's clock was not set between S1 and
+ * S. A clock that was set shows at the next exchange, which has to fit the one before. Another server has another
+ * clock, so an exchange counts only while the connections are the same. While this machine is suspended its monotonic
+ * clock stands still, so an exchange counts only as long as its wall clock has not run ahead.
  */
 export class ServerClock {
   #anchor: Anchor | undefined;

@@ -17,6 +17,13 @@ export function grantedAt(owner: string): number | undefined {
   return at < 0 ? undefined : Number(owner.slice(at + 1)) / 1000;
 }
 
+/** The grant that a message reports: `grant <owner> <window in ms> <token>`; `undefined` for any other message. */
+export function grantIn(message: string): { owner: string; window: number; token: string } | undefined {
+  const [kind, owner = '', milliseconds = '', token = ''] = message.split(' ');
+  const window = Number(milliseconds);
+  return kind === 'grant' && window > 0 ? { owner, window, token } : undefined;
+}
+
 /** One caller of this process that waits for a fair lock. */
 export class Ticket {
   readonly id: string;

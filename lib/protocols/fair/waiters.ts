@@ -1,8 +1,10 @@
 import type { Acquisition } from '../../acquire/acquisition';
 import { clock, drift, wasSuspended } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
+import { CLAIM_WINDOW } from './fair-scripts';
 import type { QueueFormat } from './queue-format';
 import { Ticket, ticketOf } from './ticket';
+import { Tickets } from './tickets';
 
 /** ms; a renewal has at least this long to be answered. */
 const RENEWAL_AT_LEAST = 10;
@@ -15,16 +17,15 @@ export interface ArrivedGrant {
   readonly until: number;
   /** The drift between the clocks when that was measured. */
   readonly drift: number;
-  /** ms; the longest time that it can still last without a renewal. */
-  readonly window: number;
+  /** ms that its key has to live without a renewal; beyond the claim window: it was given its full ttl. */
+  readonly life: number;
 }
 
 /** The callers of this process that wait for one fair lock, and the grants to them. */
 export class Waiters {
   readonly #names: LockNames;
   readonly #format: QueueFormat;
-  /** Made for the first of them. */
-  #tickets: Map<string, Ticket> | undefined;
+  readonly #tickets = new Tickets();
   /** The last grant that a caller of this process entered with. Whatever repeats it later is ignored. */
   #entered: string | undefined;
 
@@ -34,28 +35,31 @@ export class Waiters {
   }
 
   get size(): number {
-    return this.#tickets?.size ?? 0;
+    return this.#tickets.size;
   }
 
   /** Those that have not been granted the lock. */
   get waiting(): Ticket[] {
-    return [...(this.#tickets?.values() ?? [])].filter(({ offered }) => offered === undefined);
+    return [...this.#tickets].filter(({ offered }) => offered === undefined);
+  }
+
+  /** The ticket of the first that has not been granted the lock; '' without one. */
+  get firstWaiting(): string {
+    for (const { id, offered } of this.#tickets) if (offered === undefined) return id;
+    return '';
   }
 
   /** The ticket of any of them. */
   get anyId(): string | undefined {
-    return this.#tickets?.keys().next().value;
+    return this.#tickets.first?.id;
   }
 
   /** The ticket is here before Redis hears of it: a grant may overtake the reply. */
   ticketFor({ ticket: id, ttl, sentAt, drift, waits }: Acquisition): Ticket {
-    let ticket = this.#tickets?.get(id);
+    let ticket = this.#tickets.find(id);
     if (ticket === undefined) {
       ticket = new Ticket(id, ttl, sentAt, drift);
-      if (waits) {
-        this.#tickets ??= new Map();
-        this.#tickets.set(id, ticket);
-      }
+      if (waits) this.#tickets.add(ticket);
     }
     return ticket;
   }
@@ -63,12 +67,12 @@ export class Waiters {
   /** The ticket's caller has the lock. */
   enter(ticket: Ticket, owner: string): void {
     this.#entered = owner;
-    this.#tickets?.delete(ticket.id);
+    this.#tickets.remove(ticket.id);
   }
 
   /** The lock, or the position in the queue, is given back. */
   leave(ownerOrTicket: string): void {
-    this.#tickets?.delete(ticketOf(ownerOrTicket));
+    this.#tickets.remove(ticketOf(ownerOrTicket));
     if (this.#entered === ownerOrTicket) this.#entered = undefined;
   }
 
@@ -83,12 +87,16 @@ export class Waiters {
 
   /** The ticket that an owner value was granted for, if its caller still waits. */
   find(owner: string): Ticket | undefined {
-    return this.#tickets?.get(ticketOf(owner));
+    return this.#tickets.find(ticketOf(owner));
   }
 
-  /** Lets the ticket's caller enter: at once where half of the window is certain, else when the renewal is confirmed. */
+  /**
+   * Lets the ticket's caller enter. A grant for the claim window is renewed first: the caller enters at once where half
+   * of the window is certain, else when the renewal is confirmed. With `minReplicas` every grant by hand-over is renewed
+   * first, and the caller enters when replicas have the renewal, and with it the grant.
+   */
   async #offer(ticket: Ticket, grant: ArrivedGrant): Promise<void> {
-    const { owner, token, until, window } = grant;
+    const { owner, token, until, life } = grant;
     if (ticket.offered === owner) return;
     if (this.#format.lacksToken(token)) {
       ticket.retry();
@@ -96,8 +104,15 @@ export class Waiters {
     }
     ticket.offered = owner;
     const driftNow = drift();
-    const isCertain = until - clock.now() >= window / 2 && !wasSuspended(grant.drift, driftNow);
+    const isUnbroken = !wasSuspended(grant.drift, driftNow);
     const fencingToken = this.#format.fencingToken(token);
+    const { isReplicated } = this.#format;
+    if (life > CLAIM_WINDOW && isUnbroken && !isReplicated) {
+      ticket.deliver({ granted: true, owner, until, fencingToken, drift: grant.drift });
+      return;
+    }
+    const window = Math.min(life, CLAIM_WINDOW);
+    const isCertain = until - clock.now() >= window / 2 && isUnbroken && !isReplicated;
     const timeout = Math.max(RENEWAL_AT_LEAST, window / 2);
     const renewal = this.#format.renewNow(this.#names, owner, ticket.ttl, timeout);
     if (isCertain) {

@@ -8,8 +8,9 @@ import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
-import { foundIn, lifeIn } from '../format';
+import { lifeIn, ownerIn } from '../format';
 import { Notification } from '../notification';
+import { PATIENCE, Pollers, SOON } from '../pollers';
 import type {
   Grant,
   HandOver,
@@ -21,7 +22,7 @@ import type {
   Released,
   RenewalMode,
 } from '../protocol';
-import { ACQUIRE, RELEASE } from './redisson-fair-scripts';
+import { ACQUIRE, LEAVE, RELEASE } from './redisson-fair-scripts';
 import { CHANNEL, isShardedFor, type RedissonFormat, TOKEN } from './redisson-format';
 import { UNLOCKED } from './redisson-scripts';
 
@@ -56,12 +57,19 @@ export class RedissonFairProtocol implements LockProtocol {
   readonly #services: RedissonFairServices;
   /** Of the local caller that has the turn: the owner value that its channel is named after. */
   #ticket = '';
+  /** Made when the lock is contended, or acquired again soon after its release. */
+  #lazyPollers: Pollers | undefined;
+  #releasedAt = Number.NEGATIVE_INFINITY;
   #notification: Notification | undefined;
-  #deleteCommand: 'UNLINK' | 'DEL' = 'UNLINK';
 
   constructor(names: LockNames, services: RedissonFairServices) {
     this.#names = names;
     this.#services = services;
+  }
+
+  get #pollers(): Pollers {
+    this.#lazyPollers ??= new Pollers(this.#services.settings.idleBetweenTries, PATIENCE);
+    return this.#lazyPollers;
   }
 
   get queue(): 'local' {
@@ -72,23 +80,34 @@ export class RedissonFairProtocol implements LockProtocol {
     return this.#notification?.isActive ?? false;
   }
 
-  /** The queue gives every process its turn. */
-  standBack(): undefined {}
+  /** The queue gives every process its turn, but not those that poll. */
+  standBack(wait: Wait): Promise<void> | undefined {
+    const pause = this.#lazyPollers?.pauseLeft ?? 0;
+    return pause > 0 ? wait.sleep(Math.min(pause, wait.remaining / 2)) : undefined;
+  }
 
-  async attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
+  attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
     const { ticket, ttl, waits, sentAt, drift } = acquisition;
     const notification = ticket === this.#ticket ? this.#notification : undefined;
-    const heard = notification?.isHearing ? notification.hints : undefined;
+    const heard = notification?.isSubscribed ? notification.hints : undefined;
     acquisition.isEnqueued = waits;
-    const reply = await this.#run(ACQUIRE, ticket, ttl, waits ? '1' : '0', timeout);
-    if (Array.isArray(reply)) {
-      const [remaining] = arrayIn(ACQUIRE, reply, 1);
-      return { granted: false, remaining: lifeIn(ACQUIRE, reply, remaining), roundTrip: clock.now() - sentAt, heard };
-    }
-    const token = numberIn(ACQUIRE, reply, reply);
-    if (token < 1) throw new UnexpectedReplyError(ACQUIRE.name, reply);
-    const fencingToken = this.#services.settings.fencing ? token : undefined;
-    return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
+    return this.#run(ACQUIRE, ticket, ttl, [waits ? '1' : '0'], timeout, (reply): Grant | Refusal => {
+      if (Array.isArray(reply)) {
+        const [life, isFirst, owner] = arrayIn(ACQUIRE, reply, 2, 3);
+        const now = clock.now();
+        const remaining = lifeIn(ACQUIRE, reply, life);
+        // Only the first in the queue is notified.
+        if (isFirst === 1) this.#pollers.refused(now, remaining, notification?.hints ?? 0);
+        else this.#pollers.waiting(now);
+        return { granted: false, remaining, owner: ownerIn(owner), roundTrip: now - sentAt, heard };
+      }
+      const token = numberIn(ACQUIRE, reply, reply);
+      if (token < 1) throw new UnexpectedReplyError(ACQUIRE.name, reply);
+      if (sentAt - this.#releasedAt < SOON) this.#pollers.acquired(sentAt);
+      else this.#lazyPollers?.acquired(sentAt);
+      const fencingToken = this.#services.settings.fencing ? token : undefined;
+      return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
+    });
   }
 
   wait({ ticket }: Acquisition, refusal: Refusal, wait: Wait): Promise<NotGranted> {
@@ -97,21 +116,65 @@ export class RedissonFairProtocol implements LockProtocol {
       const channels = {
         channels: (names: LockNames) => [`${names.redisson(CHANNEL)}:${ticket}`],
         isRelease: (message: string) => message === UNLOCKED,
+        isLeftToPollers: () => false,
       };
       this.#ticket = ticket;
-      this.#notification = new Notification(this.#names, channels, subscriber, settings.idleBetweenTries);
+      this.#notification = new Notification(
+        this.#names,
+        channels,
+        subscriber,
+        settings.idleBetweenTries,
+        this.#pollers,
+      );
     }
     return this.#notification.wait(refusal, wait);
   }
 
-  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership> {
-    return this.#services.format.renew(this.#names, owner, ttl, mode, timeout);
+  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
+    this.#services.format.renew(this.#names, owner, ttl, mode, timeout, settle);
   }
 
-  async release(owner: string, timeout: number): Promise<Released> {
-    const reply = await this.#run(RELEASE, owner, 0, this.#deleteCommand, timeout);
-    if (Number(reply) === 2) this.#deleteCommand = 'DEL';
-    return foundIn(RELEASE, reply, reply);
+  release(owner: string, timeout: number): Promise<Released> {
+    const now = clock.now();
+    const pollers = this.#lazyPollers;
+    if (pollers?.isPauseDue(now)) return this.#leave(owner, pollers.busyFor(now), timeout);
+    return this.#release(owner, timeout, (found) => {
+      this.#releasedAt = clock.now();
+      this.#lazyPollers?.released(this.#releasedAt, false);
+      return found;
+    });
+  }
+
+  #release<T>(owner: string, timeout: number, use: (found: Released) => T): Promise<T> {
+    const { format } = this.#services;
+    const last = [format.deleteCommand];
+    return this.#run(RELEASE, owner, 0, last, timeout, (reply) => use(format.foundIn(RELEASE, reply, reply)));
+  }
+
+  /** Releases the lock, and leaves it to those that poll for a moment before the first in the queue is notified. */
+  #leave(owner: string, busy: number, timeout: number): Promise<Released> {
+    const { format } = this.#services;
+    const { interval, pause } = this.#pollers;
+    const last = [format.deleteCommand, String(busy), String(interval)];
+    return this.#run(LEAVE, owner, 0, last, timeout, (reply) => {
+      const [found, isLeft] = Array.isArray(reply) ? arrayIn(LEAVE, reply, 2) : [reply];
+      this.#pollers.released(clock.now(), false);
+      if (isLeft === 1) {
+        this.#pollers.beginPause(clock.now(), false);
+        clock.setTimeout(() => void this.#endPause(owner), pause).unref?.();
+      }
+      return format.foundIn(LEAVE, reply, found);
+    });
+  }
+
+  /** A release that finds no key notifies the first in the queue. */
+  async #endPause(owner: string): Promise<void> {
+    try {
+      const found = await this.#release(owner, this.#services.settings.commandTimeout, (result) => result);
+      this.#pollers.pauseOver(found === 'stolen', clock.now());
+    } catch {
+      // Waiters of this library poll.
+    }
   }
 
   /** The lock is for the first in the queue. */
@@ -119,17 +182,27 @@ export class RedissonFairProtocol implements LockProtocol {
     return { handedOver: undefined, found: await this.release(owner, timeout) };
   }
 
-  /** A position has no expiry, and is kept for one wait more than the one before it. This covers the first, and late commands. */
+  /**
+   * A position has no expiry. It ends one `fairLockWaitTimeout` after the position before it. This covers the first
+   * position, and late commands.
+   */
   orphanLife({ ttl, isEnqueued }: Acquisition): number {
     return isEnqueued ? ttl + this.#services.settings.fairLockWaitTimeout + LATE : ttl;
   }
 
-  #run(script: Script, owner: string, ttl: number, last: string, timeout: number): Promise<unknown> {
+  #run<T>(
+    script: Script,
+    owner: string,
+    ttl: number,
+    last: readonly string[],
+    timeout: number,
+    read: (reply: unknown) => T,
+  ): Promise<T> {
     const { redis, settings } = this.#services;
     const wait = String(Math.ceil(settings.fairLockWaitTimeout));
     const publish = isShardedFor(redis, settings) ? 'SPUBLISH' : 'PUBLISH';
-    const args = [owner, String(ttl), wait, publish, this.#names.redisson(CHANNEL), last];
-    return redis.run(script, this.#keys(), args, timeout);
+    const args = [owner, String(ttl), wait, publish, this.#names.redisson(CHANNEL), ...last];
+    return redis.run(script, this.#keys(), args, timeout, read);
   }
 
   #keys(): string[] {

@@ -1,5 +1,6 @@
 import { LockScript } from '../../redis/script';
-import { isFound } from '../format';
+import { ifForced } from '../forced-unlock';
+import { isFound, isGrant } from '../format';
 import { ASSERT_WRITABLE, deleteBy } from '../spring/spring-scripts';
 import { HOLD, OWNED, PROLONG, publishRelease } from './redisson-scripts';
 
@@ -45,7 +46,8 @@ const NOTIFY_HEAD = publishRelease('ARGV[4]', "ARGV[5] .. ':' .. head");
  *
  * ARGV: as above, then 1 to queue or 0
  * Returns 1, or with a token key the token, when the lock is the owner's; else { ms after which it may be another
- * waiter's turn }: the life of the holder's key or, when the lock is free, for how long the first position is kept.
+ * waiter's turn, 1 when the owner was the first in the queue before, the owner that holds it or '' }: the life of the holder's key or, when the lock is
+ * free, for how long the first position is kept.
  */
 export const ACQUIRE = new LockScript(
   'acquire (redisson-fair)',
@@ -82,7 +84,9 @@ if isFree then
   ${NOTIFY_HEAD}
   life = redis.call('ZSCORE', timeouts, head) - now
 end
-return { life }`,
+return { life, head == owner and 1 or 0, not isFree and redis.call('HKEYS', KEYS[1])[1] or '' }`,
+  undefined,
+  isGrant,
 );
 
 /**
@@ -92,9 +96,28 @@ return { life }`,
  * ARGV: as above, then the command that deletes
  * Returns 1 deleted, 2 deleted by DEL, since the command was refused; 0 no key; -1 the key of another owner.
  */
-export const RELEASE = new LockScript(
-  'release (redisson-fair)',
-  `${PRELUDE}
+export const RELEASE = release('release (redisson-fair)', '', 'owned');
+
+/**
+ * Releases a lock as `RELEASE` does, but notifies nobody if the process has been busy with it for long: then it is left
+ * to those that poll. The others in the queue may do the same, so each of them does it the more seldom.
+ *
+ * ARGV: as for `RELEASE`, then ms for which the process has been busy, ms from one pause to the next
+ * Returns { what RELEASE returns, 1 when the lock was left to pollers }.
+ */
+export const LEAVE = release(
+  'leave to pollers (redisson-fair)',
+  `
+local leaves = owned > 0 and tonumber(ARGV[7]) >= tonumber(ARGV[8]) * (1 + #redis.call('LRANGE', queue, 0, -1))
+if leaves then return { owned, 1 } end`,
+  '{ owned, 0 }',
+);
+
+/** `leave`: what may end the script before anybody is notified. */
+function release(name: string, leave: string, result: string): LockScript {
+  return new LockScript(
+    name,
+    `${PRELUDE}
 ${REMOVE_STALE}
 if redis.call('ZSCORE', timeouts, owner) then
   local isBehind = false
@@ -107,15 +130,20 @@ if redis.call('ZSCORE', timeouts, owner) then
 end
 ${OWNED}
 if owned == -1 then return -1 end
-if owned == 0 then ${ASSERT_WRITABLE} end
+if owned == 0 then
+  ${ASSERT_WRITABLE}
+  ${ifForced('owner', 'owned = -1')}
+end
 if owned == 1 then
   ${deleteBy('ARGV[6]')}
   owned = deleted
 end
+${leave}
 head = redis.call('LINDEX', queue, 0)
 if head then
   ${NOTIFY_HEAD}
 end
-return owned`,
-  isFound,
-);
+return ${result}`,
+    isFound,
+  );
+}

@@ -2,7 +2,17 @@ import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import type { ProtocolSettings } from '../protocol';
 import { ScriptedFormat } from '../scripted-format';
-import { ACQUIRE, CONFIRM, HAND_OVER, RELEASE, RENEW, UNLOCKED } from './redisson-scripts';
+import {
+  ACQUIRE,
+  CONFIRM,
+  HAND_OVER,
+  LEAVE,
+  LEFT_TO_POLLERS,
+  NOTIFY,
+  RELEASE,
+  RENEW,
+  UNLOCKED,
+} from './redisson-scripts';
 
 /** The prefix of the channel on which releases are published. */
 export const CHANNEL = 'redisson_lock__channel';
@@ -27,16 +37,20 @@ export function isShardedFor(redis: Redis, { shardedSubscriptionMode: mode }: Pr
 export class RedissonFormat extends ScriptedFormat {
   readonly isSharded: boolean;
   readonly countsListeners: boolean;
+  readonly #isCluster: boolean;
   readonly #publish: 'PUBLISH' | 'SPUBLISH';
 
   constructor(redis: Redis, settings: ProtocolSettings) {
     super(redis, settings.fencing, {
       acquire: ACQUIRE,
       release: RELEASE,
+      leave: LEAVE,
+      notify: NOTIFY,
       handOver: HAND_OVER,
       renew: RENEW,
       confirm: CONFIRM,
     });
+    this.#isCluster = redis.isCluster;
     this.isSharded = isShardedFor(redis, settings);
     this.countsListeners = this.isSharded || !redis.isCluster;
     this.#publish = this.isSharded ? 'SPUBLISH' : 'PUBLISH';
@@ -50,11 +64,15 @@ export class RedissonFormat extends ScriptedFormat {
     return message === UNLOCKED;
   }
 
+  isLeftToPollers(message: string): boolean {
+    return message === LEFT_TO_POLLERS;
+  }
+
   protected notification(names: LockNames): readonly string[] {
     return [this.#publish, ...this.channels(names)];
   }
 
   protected fence(names: LockNames): string {
-    return names.redissonKey(TOKEN);
+    return names.redissonKey(TOKEN, this.#isCluster);
   }
 }

@@ -1,5 +1,6 @@
-import { LockScript } from '../../redis/script';
-import { isFound } from '../format';
+import { LockScript, Script } from '../../redis/script';
+import { ifForced } from '../forced-unlock';
+import { isFound, isGrant } from '../format';
 import { ASK, ASSERT_WRITABLE, deleteBy, EXTEND } from '../spring/spring-scripts';
 
 /*
@@ -10,6 +11,9 @@ import { ASK, ASSERT_WRITABLE, deleteBy, EXTEND } from '../spring/spring-scripts
 
 /** The body of the message about a release. Redisson decodes it as a number; anything else breaks its decoder. */
 export const UNLOCKED = '0';
+
+/** The body of the message that a lock is left to those that poll. Redisson knows 0 and 1, and ignores it. */
+export const LEFT_TO_POLLERS = '2';
 
 /**
  * What KEYS[1] is to ARGV[1]. Sets `owned`: 1 its own, 0 no key, -1 another owner's; a key of another type counts as
@@ -24,14 +28,21 @@ elseif owned == 0 and redis.call('EXISTS', KEYS[1]) == 1 then
   owned = -1
 end`;
 
+/** After `OWNED`: there is no key. A lock that was unlocked by force counts as another owner's, since it did not expire. */
+export const EXAMINE_GONE = `
+if owned == 0 then
+  ${ASSERT_WRITABLE}
+  ${ifForced('ARGV[1]', 'owned = -1')}
+end`;
+
 /**
- * Publishes a release with `command`, PUBLISH or SPUBLISH. Sets `heard`: the number of connections that got the message,
- * or -1 where that is not known. pcall: else a user without rights on channels could not release, and servers before 7
- * have no SPUBLISH.
+ * Publishes a release, or another message, with `command`, PUBLISH or SPUBLISH. Sets `heard`: the number of connections
+ * that got the message, or -1 where that is not known. pcall: else a user without rights on channels could not release,
+ * and servers before 7 have no SPUBLISH.
  */
-export const publishRelease = (command: string, channel: string) => `
-local heard = redis.pcall(${command}, ${channel}, '${UNLOCKED}')
-if type(heard) == 'table' and ${command} == 'SPUBLISH' then heard = redis.pcall('PUBLISH', ${channel}, '${UNLOCKED}') end
+export const publishRelease = (command: string, channel: string, message = UNLOCKED) => `
+local heard = redis.pcall(${command}, ${channel}, '${message}')
+if type(heard) == 'table' and ${command} == 'SPUBLISH' then heard = redis.pcall('PUBLISH', ${channel}, '${message}') end
 if type(heard) == 'table' then heard = -1 end`;
 
 /** Makes KEYS[1] the lock of ARGV[1] for ARGV[2] ms. */
@@ -48,7 +59,7 @@ if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KE
  *
  * KEYS: lock [, token]
  * ARGV: owner, ttl in ms
- * Returns 1, or with a token key the token, when the lock is the owner's; else { life of the holder's key in ms }.
+ * Returns 1, or with a token key the token, when the lock is the owner's; else { life of the holder's key in ms, its owner }.
  */
 export const ACQUIRE = new LockScript(
   'acquire (redisson)',
@@ -58,9 +69,13 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
   return KEYS[2] and redis.call('INCR', KEYS[2]) or 1
 end
 -- Not by pcall: a key of another type is an error that waiting does not mend.
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return { redis.call('PTTL', KEYS[1]) } end
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+  return { redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1] }
+end
 ${PROLONG}
 return KEYS[2] and tonumber(redis.call('GET', KEYS[2])) or 1`,
+  undefined,
+  isGrant,
 );
 
 /**
@@ -71,17 +86,38 @@ return KEYS[2] and tonumber(redis.call('GET', KEYS[2])) or 1`,
  * Returns as the script of spring: 1 or 2 deleted, as { 1 or 2, listeners } where there are listeners; 0 no key; -1 the
  * key of another owner.
  */
-export const RELEASE = new LockScript(
-  'release (redisson)',
-  `${OWNED}
-if owned == 0 then ${ASSERT_WRITABLE} end
+export const RELEASE = release('release (redisson)');
+
+/**
+ * Publishes that a lock is free, if it is. Changes nothing.
+ *
+ * KEYS: lock
+ * ARGV: PUBLISH or SPUBLISH, channel
+ * Returns the number of connections that got the message, -1 where that is not known.
+ */
+export const NOTIFY = new Script(
+  'notify (redisson)',
+  `
+if redis.call('PTTL', KEYS[1]) ~= -2 then return 0 end
+${publishRelease('ARGV[1]', 'ARGV[2]')}
+return heard`,
+);
+
+/** As `RELEASE`, but publishes that the lock is left to those that poll. Arguments and reply are the same. */
+export const LEAVE = release('leave to pollers (redisson)', LEFT_TO_POLLERS);
+
+function release(name: string, message?: string): LockScript {
+  return new LockScript(
+    name,
+    `${OWNED}${EXAMINE_GONE}
 if owned ~= 1 then return owned end
 ${deleteBy('ARGV[2]')}
-${publishRelease('ARGV[3]', 'ARGV[4]')}
+${publishRelease('ARGV[3]', 'ARGV[4]', message)}
 if heard == 0 then return deleted end
 return { deleted, heard }`,
-  isFound,
-);
+    isFound,
+  );
+}
 
 /**
  * Hands a lock over to another owner of the same process, or releases it when others listen for it.
@@ -99,6 +135,7 @@ if owned ~= 1 then
   if redis.pcall('HEXISTS', KEYS[1], ARGV[2]) == 1 then
     return KEYS[2] and tonumber(redis.call('GET', KEYS[2])) or 1
   end
+  ${EXAMINE_GONE}
   return { owned }
 end
 if ARGV[4] ~= 'keep' then
@@ -115,11 +152,12 @@ redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('HSET', KEYS[1], ARGV[2], 1)
 redis.call('HDEL', KEYS[1], ARGV[1])
 return KEYS[2] and redis.call('INCR', KEYS[2]) or 1`,
+  undefined,
+  isGrant,
 );
 
 /** The begin of a script that renews: goes on if KEYS[1] is the key of ARGV[1], and returns otherwise. */
-const RETURN_UNLESS_OWNED = `${OWNED}
-if owned == 0 then ${ASSERT_WRITABLE} end
+const RETURN_UNLESS_OWNED = `${OWNED}${EXAMINE_GONE}
 if owned ~= 1 then return owned end`;
 
 /**

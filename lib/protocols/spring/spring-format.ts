@@ -2,7 +2,7 @@ import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import type { ProtocolSettings } from '../protocol';
 import { ScriptedFormat } from '../scripted-format';
-import { ACQUIRE, CONFIRM, HAND_OVER, RELEASE, RENEW } from './spring-scripts';
+import { ACQUIRE, CONFIRM, HAND_OVER, LEAVE, LEFT_TO_POLLERS, NOTIFY, RELEASE, RENEW } from './spring-scripts';
 
 /** Spring's string key: see spring-scripts.ts. */
 export class SpringFormat extends ScriptedFormat {
@@ -11,7 +11,15 @@ export class SpringFormat extends ScriptedFormat {
   readonly #legacyChannel: boolean;
 
   constructor(redis: Redis, { fencing, legacyChannel }: ProtocolSettings) {
-    super(redis, fencing, { acquire: ACQUIRE, release: RELEASE, handOver: HAND_OVER, renew: RENEW, confirm: CONFIRM });
+    super(redis, fencing, {
+      acquire: ACQUIRE,
+      release: RELEASE,
+      leave: LEAVE,
+      notify: NOTIFY,
+      handOver: HAND_OVER,
+      renew: RENEW,
+      confirm: CONFIRM,
+    });
     this.countsListeners = !redis.isCluster;
     this.#legacyChannel = legacyChannel;
   }
@@ -22,6 +30,10 @@ export class SpringFormat extends ScriptedFormat {
 
   isRelease(message: string, names: LockNames): boolean {
     return message === names.lock;
+  }
+
+  isLeftToPollers(message: string): boolean {
+    return message === LEFT_TO_POLLERS;
   }
 
   protected notification(names: LockNames): readonly string[] {

@@ -1,5 +1,6 @@
-import { LockScript } from '../../redis/script';
-import { isFound } from '../format';
+import { LockScript, Script } from '../../redis/script';
+import { ifForced } from '../forced-unlock';
+import { isFound, isGrant } from '../format';
 
 /*
  * The lock as a string key, in the format of Spring Integration's RedisLockRegistry: the value is the owner, and the
@@ -14,16 +15,16 @@ import { isFound } from '../format';
  */
 
 /** ms; a fencing counter outlives its last use by a day. When it is gone, the server's time takes over. */
-export const FENCE_TTL = 24 * 60 * 60 * 1000;
+const FENCE_TTL = 24 * 60 * 60 * 1000;
 
 /**
  * Mints a fencing token and returns it: max(last + 1, server time in microseconds). It rises with every acquisition,
  * also after the counter was lost. Lua prints at most 14 digits by itself, hence string.format.
- * Needs `last`, the value of the counter, and `now`, the reply of TIME.
+ * Needs `last`, the value of the counter, and `time`, the reply of TIME. `fence` is the counter's key, in Lua.
  */
-const MINT = `
-local token = string.format('%.0f', math.max((tonumber(last) or 0) + 1, now[1] * 1000000 + now[2]))
-redis.call('SET', KEYS[2], token, 'PX', ${FENCE_TTL})
+export const mint = (fence: string) => `
+local token = string.format('%.0f', math.max((tonumber(last) or 0) + 1, time[1] * 1000000 + time[2]))
+redis.call('SET', ${fence}, token, 'PX', ${FENCE_TTL})
 return token`;
 
 /** Deletes KEYS[1]. Sets `deleted`: 1, or 2 where the command was refused and DEL did it. */
@@ -34,35 +35,45 @@ if type(redis.pcall(${command}, KEYS[1])) == 'table' then
   deleted = 2
 end`;
 
+/** The body of the message that a lock is left to those that poll. A release is published as the lock's name. */
+export const LEFT_TO_POLLERS = 'left to pollers';
+
 /**
- * Publishes the lock's name on the channels ARGV[first] to the last. Sets `heard`: the number of connections that got
- * the message, or -1 when the server refused to publish. pcall: else a user without rights on channels could not release.
+ * Publishes the lock's name, or another message, on the channels ARGV[first] to the last. Sets `heard`: the number of
+ * connections that got it, or -1 when the server refused to publish. pcall: else a user without rights on channels could
+ * not release.
  */
-const publish = (first: number) => `
+const publish = (first: number, message = 'KEYS[1]') => `
 local heard = 0
 for i = ${first}, #ARGV do
-  local listening = redis.pcall('PUBLISH', ARGV[i], KEYS[1])
+  local listening = redis.pcall('PUBLISH', ARGV[i], ${message})
   heard = type(listening) == 'number' and heard + listening or -1
 end`;
 
 /** A replica may be behind: a missing key says nothing there. Raises READONLY on a replica, and does nothing elsewhere. */
 export const ASSERT_WRITABLE = `redis.call('PEXPIRE', KEYS[1], 1)`;
 
+/** There is no key. A lock that was unlocked by force counts as another owner's, since it did not expire. */
+const RETURN_GONE = `
+  ${ASSERT_WRITABLE}
+  ${ifForced('ARGV[1]', 'return -1')}
+  return 0`;
+
 /**
  * Acquires a lock.
  *
  * KEYS: lock [, fence]
  * ARGV: owner, ttl in ms
- * Returns 1, or with a fence the token as text, when the lock is the owner's; else { life of the holder's key in ms }.
+ * Returns 1, or with a fence the token as text, when the lock is the owner's; else { life of the holder's key in ms, its owner }.
  */
 export const ACQUIRE = new LockScript(
   'acquire (spring)',
   `
 local holder = redis.call('GET', KEYS[1])
 -- Another owner holds it.
-if holder and holder ~= ARGV[1] then return { redis.call('PTTL', KEYS[1]) } end
+if holder and holder ~= ARGV[1] then return { redis.call('PTTL', KEYS[1]), holder } end
 local last = KEYS[2] and redis.call('GET', KEYS[2])
-local now = KEYS[2] and redis.call('TIME')
+local time = KEYS[2] and redis.call('TIME')
 if not holder then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 elseif redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
@@ -71,7 +82,9 @@ elseif redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
 end
 if not KEYS[2] then return 1 end
 if last and holder then return last end
-${MINT}`,
+${mint('KEYS[2]')}`,
+  undefined,
+  isGrant,
 );
 
 /**
@@ -82,22 +95,42 @@ ${MINT}`,
  * Returns 1 deleted (2: by DEL, since the command was refused), as { 1 or 2, listeners } where there are listeners, -1
  * listeners when the server refused to publish; 0 no key; -1 the key of another owner.
  */
-export const RELEASE = new LockScript(
-  'release (spring)',
+export const RELEASE = release('release (spring)');
+
+/**
+ * Publishes that a lock is free, if it is. Changes nothing.
+ *
+ * KEYS: lock
+ * ARGV: channels
+ * Returns the number of connections that got the message, -1 when the server refused to publish.
+ */
+export const NOTIFY = new Script(
+  'notify (spring)',
   `
+if redis.call('PTTL', KEYS[1]) ~= -2 then return 0 end
+${publish(1)}
+return heard`,
+);
+
+/** As `RELEASE`, but publishes that the lock is left to those that poll. Arguments and reply are the same. */
+export const LEAVE = release('leave to pollers (spring)', `'${LEFT_TO_POLLERS}'`);
+
+function release(name: string, message?: string): LockScript {
+  return new LockScript(
+    name,
+    `
 -- pcall: a key of another type is the key of another owner.
 local holder = redis.pcall('GET', KEYS[1])
-if not holder then
-  ${ASSERT_WRITABLE}
-  return 0
+if not holder then ${RETURN_GONE}
 end
 if holder ~= ARGV[1] then return -1 end
 ${deleteBy('ARGV[2]')}
-${publish(3)}
+${publish(3, message)}
 if heard == 0 then return deleted end
 return { deleted, heard }`,
-  isFound,
-);
+    isFound,
+  );
+}
 
 /**
  * Hands a lock over to another owner of the same process, or releases it when others listen for it.
@@ -113,13 +146,14 @@ export const HAND_OVER = new LockScript(
 local holder = redis.call('GET', KEYS[1])
 if not holder then
   ${ASSERT_WRITABLE}
+  ${ifForced('ARGV[1]', 'return { -1 }')}
   return { 0 }
 end
 local last = KEYS[2] and redis.call('GET', KEYS[2])
 -- It was handed over already: the reply was lost.
 if holder == ARGV[2] then return last or 1 end
 if holder ~= ARGV[1] then return { -1 } end
-local now = KEYS[2] and redis.call('TIME')
+local time = KEYS[2] and redis.call('TIME')
 if ARGV[4] ~= 'keep' then
   ${publish(6)}
   if heard > tonumber(ARGV[4]) then
@@ -131,7 +165,9 @@ end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 if not KEYS[2] then return 1 end
-${MINT}`,
+${mint('KEYS[2]')}`,
+  undefined,
+  isGrant,
 );
 
 /**
@@ -158,9 +194,7 @@ return { life }`;
 /** The begin of a script that renews: goes on if KEYS[1] is the key of ARGV[1], and returns otherwise. */
 export const RETURN_UNLESS_OWNED = `
 local holder = redis.pcall('GET', KEYS[1])
-if not holder then
-  ${ASSERT_WRITABLE}
-  return 0
+if not holder then ${RETURN_GONE}
 end
 if type(holder) == 'table' and not string.find(holder.err, 'WRONGTYPE', 1, true) then return holder end
 if holder ~= ARGV[1] then return -1 end`;

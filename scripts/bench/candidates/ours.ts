@@ -1,3 +1,4 @@
+import { subscribe, tracingChannel } from 'node:diagnostics_channel';
 import type { RedisLockRegistryOptions } from '../../../lib';
 import type { Candidate } from './candidate';
 import { nodeRedis } from './clients';
@@ -26,4 +27,20 @@ function ours(lockType: LockType): Candidate {
   };
 }
 
-export const ourCandidates = [ours('spin'), ours('pub-sub'), ours('fair')];
+/** What subscribers of all channels cost that do nothing: the messages, and the async context of each operation. */
+const observed: Candidate = {
+  ...ours('spin'),
+  id: 'observed',
+  title: 'ours: spin, with subscribers',
+  kind: 'observed',
+  open(options) {
+    const listener = () => undefined;
+    const listeners = { start: listener, end: listener, asyncStart: listener, asyncEnd: listener, error: listener };
+    for (const name of ['acquire', 'hold', 'release'])
+      tracingChannel(`redis-lock-registry:${name}`).subscribe(listeners);
+    for (const name of ['lost', 'renewed', 'warning']) subscribe(`redis-lock-registry:${name}`, listener);
+    return ours('spin').open(options);
+  },
+};
+
+export const ourCandidates = [ours('spin'), observed, ours('pub-sub'), ours('fair')];

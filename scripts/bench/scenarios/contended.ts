@@ -59,7 +59,6 @@ const hundredCallers: CallerGroup = { processes: 1, callers: 100, work: 0 };
 
 export const oneProcess: Scenario = {
   id: '3',
-  number: 3,
   title: '100 callers on one key in one process, empty section',
   floor: 'floor-hand-over',
   metrics,
@@ -72,7 +71,6 @@ function fourProcesses(id: string, title: string, work: number, window: number):
   const group = { processes: 4, callers: 10, work };
   return {
     id,
-    number: 4,
     isVariant: work === 0,
     title: `4 processes with 10 callers on one key, ${title}`,
     floor: 'floor-fifo',

@@ -2,7 +2,6 @@ import { librariesAnd, metric, type Scenario } from './scenario';
 
 export const heap: Scenario = {
   id: '7',
-  number: 7,
   title: 'Heap for each idle lock, held lock and waiter',
   floor: 'floor-fifo',
   metrics: [metric('idle', 'idle', 'B'), metric('held', 'held', 'B'), metric('waiting', 'waiter', 'B')],

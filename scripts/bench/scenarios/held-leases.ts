@@ -6,7 +6,6 @@ const TTL = 1_500;
 /** A library that cannot renew a lock fails, and has no figures. */
 export const heldLeases: Scenario = {
   id: '6',
-  number: 6,
   title: `1,000 held locks with a ttl of ${TTL / 1000} s that the library renews`,
   floor: 'floor',
   metrics: [

@@ -13,7 +13,6 @@ const CALLERS = { callers: 20, keys: 20, work: 500, workJitter: 250, pause: 350 
 
 export const remoteRedis: Scenario = {
   id: '8',
-  number: 8,
   title: `Hand-over between two processes, Redis ${DELAY} ms away`,
   floor: undefined,
   metrics: [

@@ -13,9 +13,8 @@ export interface Metric {
 }
 
 export interface Scenario {
+  /** A number, with a letter where there are variants. */
   readonly id: string;
-  /** For the option --scenario. */
-  readonly number: number;
   readonly title: string;
   /** Similar to another scenario; left out with --quick. */
   readonly isVariant?: boolean;
@@ -29,9 +28,14 @@ export interface Scenario {
   figures(measurement: Measurement): Figures;
 }
 
-/** Suits all libraries, and only these floors. */
-export function librariesAnd(...floors: string[]): (candidate: Candidate) => boolean {
-  return ({ id, kind }) => kind !== 'floor' || floors.includes(id);
+/** Whether the option --scenario selects it: by its id, or by its number alone, which selects all variants. */
+export function isNamed({ id }: Scenario, name: string): boolean {
+  return id === name || id.replace(/[a-z]$/, '') === name;
+}
+
+/** Suits all libraries, and of floors and observed candidates only these. */
+export function librariesAnd(...others: string[]): (candidate: Candidate) => boolean {
+  return ({ id, kind }) => (kind !== 'floor' && kind !== 'observed') || others.includes(id);
 }
 
 export function metric(id: string, title: string, unit = '', hasRatio = true): Metric {

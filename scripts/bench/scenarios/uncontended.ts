@@ -4,11 +4,10 @@ import { librariesAnd, metric, type Scenario } from './scenario';
 
 export const oneCaller: Scenario = {
   id: '1',
-  number: 1,
   title: 'Uncontended, one caller: lock and unlock',
   floor: 'floor',
   metrics: [metric('p50', 'p50', 'µs'), metric('p99', 'p99', 'µs')],
-  suits: librariesAnd('floor', 'floor-evalsha'),
+  suits: librariesAnd('floor', 'floor-evalsha', 'observed'),
   plan: (isQuick) => ({
     loads: [{ load: 'cycles', settings: { callers: 1 } }],
     // Until the code is optimised, which takes long at the rate of a single caller.
@@ -24,7 +23,6 @@ export const oneCaller: Scenario = {
 
 export const manyKeys: Scenario = {
   id: '2',
-  number: 2,
   title: 'Uncontended, 100 callers on 100 keys',
   floor: 'floor-evalsha',
   metrics: [

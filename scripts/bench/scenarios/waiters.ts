@@ -3,7 +3,6 @@ import { librariesAnd, metric, type Scenario } from './scenario';
 /** All waiters are in one process, the holder is in another. */
 export const waiters: Scenario = {
   id: '5',
-  number: 5,
   title: '1,000 waiters on a held key',
   floor: 'floor-fifo',
   metrics: [

@@ -8,10 +8,10 @@ import org.redisson.config.Config;
 /** Redisson's RLock and fair lock, renewed by its watchdog. */
 final class RedissonLocks implements Locks {
   private final RedissonClient redisson;
-  private final boolean isFair;
+  private final String kind;
 
   RedissonLocks(String kind, int port, long ttl) {
-    isFair = kind.equals("redisson-fair");
+    this.kind = kind;
     Config config = new Config();
     config.setLockWatchdogTimeout(ttl);
     config.setThreads(4);
@@ -47,6 +47,13 @@ final class RedissonLocks implements Locks {
   }
 
   private RLock lockOf(String key) {
-    return isFair ? redisson.getFairLock(key) : redisson.getLock(key);
+    switch (kind) {
+      case "redisson-fair":
+        return redisson.getFairLock(key);
+      case "redisson-spin":
+        return redisson.getSpinLock(key);
+      default:
+        return redisson.getLock(key);
+    }
   }
 }

@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { type ClusterServers, startCluster } from '../support/cluster';
+import { LOCK_TYPES } from '../support/lock-types';
+import type { Node } from '../support/node';
+import { describePrivate } from '../support/private-redis';
+import { spyOn } from '../support/spied-client';
+import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
+
+const TTL = 3_000;
+
+describePrivate('a slot of a cluster is half migrated', () => {
+  let cluster: ClusterServers;
+
+  beforeAll(async () => {
+    cluster = await startCluster();
+  });
+
+  afterAll(() => cluster.stop());
+
+  it.each(LOCK_TYPES)(
+    'P6: %s leases with one hash tag are renewed for as long as it lasts, and together again afterwards',
+    async (lockType) => {
+      const keys = Array.from({ length: 6 }, (_, i) => `{${lockType}}${i}`);
+      const client = await cluster.connect();
+      const spy = spyOn(client);
+      const { registry, nameOf } = createRegistry(spy, { lockType, expireAfter: TTL });
+      const leases = await Promise.all(keys.map((key) => registry.obtain(key).lock()));
+      const together = () => until(() => spy.sizes.includes(keys.length));
+      await together();
+      const { slot, master: source } = await cluster.ownersOf(nameOf(keys[0] as string));
+      const target = cluster.masters.find((node) => node !== source) as Node;
+      const ids = await Promise.all([source, target].map(async (node) => String(await node.send('CLUSTER', 'MYID'))));
+      const [sourceId, targetId] = ids as [string, string];
+      await target.send('CLUSTER', 'SETSLOT', String(slot), 'IMPORTING', sourceId);
+      await source.send('CLUSTER', 'SETSLOT', String(slot), 'MIGRATING', targetId);
+      const names = keys.map(nameOf);
+      const migrate = (moved: readonly string[]) =>
+        source.send('MIGRATE', target.address.host, String(target.address.port), '', '0', '5000', 'KEYS', ...moved);
+      await migrate(names.slice(0, 2));
+      // A multiple of the ttl.
+      await new Promise((resolve) => setTimeout(resolve, 2 * TTL));
+      for (const { signal, remaining } of leases) expect([signal.aborted, remaining > 0]).toEqual([false, true]);
+      await migrate(names);
+      for (const node of [target, source]) await node.send('CLUSTER', 'SETSLOT', String(slot), 'NODE', targetId);
+      spy.sizes.length = 0;
+      await together();
+      for (const lease of leases) await lease.unlock();
+      client.destroy();
+    },
+  );
+});

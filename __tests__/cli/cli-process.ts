@@ -1,0 +1,28 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+
+const MAIN = join(__dirname, '../../lib/cli/main.ts');
+
+/** The words that start the command line from its sources. */
+export const COMMAND = [process.execPath, '-r', require.resolve('esbuild-register'), MAIN];
+
+/** A process of `redis-locks`, or of another program. */
+export class CliProcess {
+  readonly child: ChildProcess;
+  /** The exit code, or the signal that ended it. */
+  readonly ended: Promise<number | NodeJS.Signals | null>;
+  stdout = '';
+  stderr = '';
+
+  constructor(command: readonly string[], env: NodeJS.ProcessEnv) {
+    const [program = '', ...args] = command;
+    this.child = spawn(program, args, { stdio: 'pipe', env: { ...process.env, ...env } });
+    this.child.stdout?.on('data', (data) => {
+      this.stdout += data;
+    });
+    this.child.stderr?.on('data', (data) => {
+      this.stderr += data;
+    });
+    this.ended = new Promise((resolve) => this.child.on('close', (code, signal) => resolve(code ?? signal)));
+  }
+}

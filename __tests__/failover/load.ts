@@ -1,0 +1,183 @@
+import { randomUUID } from 'node:crypto';
+import { type Lease, type RedisClient, RedisLockRegistry } from '../../lib';
+import { LOCK_TYPES } from '../support/lock-types';
+import { until } from '../support/until';
+
+/** ms */
+export const TTL = 12_000;
+const WORK = 10;
+
+/** ms; longer than any fault that is made here. */
+const UNAVAILABLE_AFTER = 60_000;
+
+/** ms; all calls of a run settle within this time. */
+const SETTLES_WITHIN = 60_000;
+
+export type LockType = (typeof LOCK_TYPES)[number];
+
+/** What was measured for one lock type. Times in ms. */
+export interface Outcome {
+  readonly lockType: LockType;
+  readonly entries: number;
+  /** The longest time in which no caller entered the busy lock. */
+  readonly pause: number;
+  /** The longest time for which two callers relied on one lock. */
+  readonly double: number;
+  /** Leases that were lost, of those that were held during the fault. */
+  readonly lost: number;
+  /** After the fault was made: when the holder of the last lost lease learned of it; `undefined`: none was lost. */
+  readonly learned: number | undefined;
+  /** Calls that rejected. */
+  readonly rejected: number;
+  /** Keys that are left. */
+  readonly left: readonly string[];
+}
+
+/** For how long a caller relies on a lock. */
+interface Stay {
+  readonly key: string;
+  readonly from: number;
+  to: number;
+}
+
+/**
+ * Two processes with locks of one type. Callers of both take one lock in turn; and the first one holds locks for the
+ * whole time, for which the second one waits.
+ */
+export class Load {
+  readonly lockType: LockType;
+  /** A part of every name in Redis. */
+  readonly id = randomUUID();
+  readonly #registries: readonly RedisLockRegistry[];
+  readonly #stays: Stay[] = [];
+  readonly #entered: number[] = [];
+  readonly #kept: Lease[] = [];
+  readonly #calls: Promise<unknown>[] = [];
+  readonly #leaving = new AbortController();
+  readonly #lostAt: number[] = [];
+  #faultAt = 0;
+  #rejected = 0;
+  #isOver = false;
+
+  constructor(lockType: LockType, clients: readonly RedisClient[], tag: string) {
+    this.lockType = lockType;
+    this.#registries = clients.map(
+      (client) =>
+        new RedisLockRegistry(client, {
+          registryKey: `{${tag}}${this.id}`,
+          lockType,
+          expireAfter: TTL,
+          idleBetweenTries: 50,
+          unavailableAfter: UNAVAILABLE_AFTER,
+          onWarning: () => undefined,
+        }),
+    );
+  }
+
+  /** Resolves when all locks are held, and the busy one has been taken several times. */
+  async start(): Promise<void> {
+    const [first, second] = this.#registries as [RedisLockRegistry, RedisLockRegistry];
+    for (const key of ['kept 1', 'kept 2']) {
+      const lease = await first.obtain(key).lock();
+      this.#kept.push(lease);
+      lease.signal.addEventListener('abort', () => this.#lostAt.push(performance.now()));
+      this.#noteStay(key, lease);
+      this.#calls.push(this.#waitFor(second, key));
+    }
+    for (const registry of this.#registries) this.#calls.push(this.#takeAgainAndAgain(registry));
+    await until(() => this.#entered.length > 10, { within: SETTLES_WITHIN });
+  }
+
+  /** The fault is about to be made. */
+  faultBegins(): void {
+    this.#faultAt = performance.now();
+  }
+
+  /** Resolves when the busy lock has been taken several times from now on. */
+  async recovered(): Promise<void> {
+    const before = this.#entered.length;
+    await until(() => this.#entered.length > before + 5, { within: SETTLES_WITHIN });
+  }
+
+  /** Ends all callers. Rejects when a call does not settle. */
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    const now = performance.now();
+    for (const stay of this.#stays) stay.to = Math.min(stay.to, now);
+    let isSettled = false;
+    this.#leaving.abort(new Error('the run is over'));
+    const all = Promise.allSettled([...this.#calls, ...this.#kept.map((lease) => lease.unlock())]);
+    void all.then(() => {
+      isSettled = true;
+    });
+    await until(() => isSettled, { within: SETTLES_WITHIN });
+    await Promise.all(this.#registries.map((registry) => registry.close()));
+  }
+
+  outcome(left: readonly string[]): Outcome {
+    const gaps = this.#entered.slice(1).map((at, i) => at - (this.#entered[i] as number));
+    return {
+      lockType: this.lockType,
+      entries: this.#entered.length,
+      pause: Math.round(Math.max(0, ...gaps)),
+      double: Math.round(this.#longestDouble()),
+      learned: this.#lostAt.length > 0 ? Math.round(Math.max(...this.#lostAt) - this.#faultAt) : undefined,
+      lost: this.#kept.filter(({ signal }) => signal.aborted).length,
+      rejected: this.#rejected,
+      left,
+    };
+  }
+
+  async #takeAgainAndAgain(registry: RedisLockRegistry): Promise<void> {
+    while (!this.#isOver) {
+      try {
+        const lease = await registry.obtain('busy').lock({ signal: this.#leaving.signal });
+        this.#entered.push(performance.now());
+        const stay = this.#noteStay('busy', lease);
+        await new Promise((resolve) => setTimeout(resolve, WORK));
+        stay.to = Math.min(stay.to, performance.now());
+        await lease.unlock();
+      } catch {
+        if (!this.#isOver) this.#rejected++;
+      }
+    }
+  }
+
+  async #waitFor(registry: RedisLockRegistry, key: string): Promise<void> {
+    try {
+      const lease = await registry.obtain(key).lock({ signal: this.#leaving.signal });
+      const stay = this.#noteStay(key, lease);
+      await new Promise((resolve) => this.#leaving.signal.addEventListener('abort', resolve));
+      stay.to = Math.min(stay.to, performance.now());
+      await lease.unlock();
+    } catch {
+      if (!this.#isOver) this.#rejected++;
+    }
+  }
+
+  #noteStay(key: string, lease: Lease): Stay {
+    const stay = { key, from: performance.now(), to: Number.POSITIVE_INFINITY };
+    this.#stays.push(stay);
+    lease.signal.addEventListener('abort', () => (stay.to = Math.min(stay.to, performance.now())));
+    return stay;
+  }
+
+  #longestDouble(): number {
+    const now = performance.now();
+    let longest = 0;
+    for (const key of new Set(this.#stays.map((stay) => stay.key))) {
+      const stays = this.#stays.filter((stay) => stay.key === key);
+      let until = Number.NEGATIVE_INFINITY;
+      for (const { from, to } of stays) {
+        longest = Math.max(longest, Math.min(until, to, now) - from);
+        until = Math.max(until, to);
+      }
+    }
+    return longest;
+  }
+}
+
+/** A load of each lock type. */
+export function loads(clients: readonly RedisClient[], tag: string): Load[] {
+  return LOCK_TYPES.map((lockType) => new Load(lockType, clients, tag));
+}

@@ -1,0 +1,86 @@
+import { expect, it } from '@jest/globals';
+import type { RedisLockRegistry } from '../../lib';
+import { machineDelay } from '../support/machine-delay';
+import { connectTo, describePrivate } from '../support/private-redis';
+import type { FaultyProxy } from '../support/proxy';
+import { until } from '../support/until';
+import { FairFixture } from './fair-fixture';
+import { KEY } from './worker';
+
+/** ms; the first poll that is not answered by a message comes within a second, and a grant that runs out takes another. */
+const SOON = 3_000;
+
+// The connection of a waiter for messages is dead, and no reset says so.
+describePrivate('a process to which messages have stopped to come, while others contend', () => {
+  const fixture = FairFixture.install();
+
+  /** Two processes that take the lock in turn, until `stop`. */
+  async function contend(): Promise<() => Promise<void>> {
+    let isOver = false;
+    const others = await Promise.all([fixture.process(), fixture.process()]);
+    const running = others.map(async (other) => {
+      while (!isOver) await other.run(KEY, () => new Promise((resolve) => setTimeout(resolve, 5)));
+    });
+    return async () => {
+      isOver = true;
+      await Promise.all(running);
+    };
+  }
+
+  /** A registry whose duplicate goes through a proxy the first time, and the proxy. */
+  async function ownConnection(): Promise<[RedisLockRegistry, FaultyProxy]> {
+    const messages = await fixture.redis.proxy();
+    const client = await fixture.redis.connect();
+    const first = await connectTo(messages.address);
+    const duplicates = [first.duplicate(), client.duplicate()];
+    first.destroy();
+    return [fixture.on(Object.assign(client, { duplicate: () => duplicates.shift() ?? client })), messages];
+  }
+
+  async function givenConnection(): Promise<[RedisLockRegistry, FaultyProxy]> {
+    const { registry, messages } = await fixture.proxied();
+    return [registry, messages];
+  }
+
+  const connections = { 'its own connection': ownConnection, 'a connection of the caller': givenConnection };
+
+  it.each([
+    ['its own connection', 'the server has closed it'],
+    ['its own connection', 'the server knows nothing of it'],
+    ['a connection of the caller', 'the server has closed it'],
+    ['a connection of the caller', 'the server knows nothing of it'],
+  ] as const)('P9: gets its turns: %s, %s', async (kind, how) => {
+    const [registry, messages] = await connections[kind]();
+    const held = await (await fixture.process()).obtain(KEY).lock();
+    const subscribing = registry.run(KEY, () => undefined);
+    await fixture.queued(1);
+    await held.unlock();
+    await subscribing;
+    const stop = await contend();
+    messages.blackHole = true;
+    if (how === 'the server has closed it') await fixture.admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'PUBSUB']);
+    for (let turn = 0; turn < 3; turn++) {
+      const calledAt = performance.now();
+      await registry.run(KEY, () => undefined);
+      expect(performance.now() - calledAt).toBeLessThan(SOON + machineDelay());
+    }
+    messages.blackHole = false;
+    messages.reset();
+    await stop();
+  });
+
+  it('P9: relies on messages again soon, over a new connection', async () => {
+    const [registry, messages] = await ownConnection();
+    const held = await (await fixture.process()).obtain(KEY).lock();
+    const waiting = registry.run(KEY, () => undefined);
+    await fixture.queued(1);
+    messages.blackHole = true;
+    await fixture.admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'PUBSUB']);
+    const channel = `${fixture.names.companion('grants')}:*`;
+    const listeners = async () => (await fixture.admin.pubSubChannels(channel)).length;
+    await until(async () => (await listeners()) === 0);
+    await until(async () => (await listeners()) === 1);
+    await held.unlock();
+    await waiting;
+  });
+});

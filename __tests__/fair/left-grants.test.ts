@@ -1,0 +1,80 @@
+import { beforeEach, expect, it } from '@jest/globals';
+import type { Lease, RedisLockRegistry } from '../../lib';
+import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
+import { machineDelay } from '../support/machine-delay';
+import { describePrivate } from '../support/private-redis';
+import { until } from '../support/until';
+import { FairFixture, lock, type ProxiedProcess, settlesWithin } from './fair-fixture';
+import { KEY } from './worker';
+
+describePrivate('A fair lock that is granted to a caller that has left', () => {
+  const fixture = FairFixture.install();
+  let holder: RedisLockRegistry;
+  let waiter: ProxiedProcess;
+  let other: RedisLockRegistry;
+
+  beforeEach(async () => {
+    [holder, waiter, other] = await Promise.all([fixture.process(), fixture.proxied(), fixture.process()]);
+  });
+
+  it('goes to the next caller at once', async () => {
+    const lease = await lock(holder)();
+    const aborting = new AbortController();
+    const [abandoned, next] = await fixture.enqueue([
+      () => waiter.registry.obtain(KEY).lock({ signal: aborting.signal }),
+      lock(other),
+    ]);
+    const rejected = expect(abandoned).rejects.toBe('aborted');
+    waiter.commands.requests.hold = true;
+    aborting.abort('aborted');
+    await rejected;
+    await lease.unlock();
+    expect(await settlesWithin(next as Promise<Lease>, 100)).toBe(false);
+    waiter.commands.requests.hold = false;
+    const begun = performance.now();
+    const entered = await next;
+    expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW / 2 + machineDelay());
+    await entered?.unlock();
+  });
+
+  it('goes to the next caller at once also where nobody of this process has left its ticket in the queue', async () => {
+    const lease = await lock(holder)();
+    const [mine, next] = await fixture.enqueue([lock(waiter.registry), lock(other)]);
+    const [ticket] = await fixture.admin.zRange(fixture.queue, 0, 0);
+    // As of an enqueueing that was given up, and that the server carried out much later.
+    const ghost = ticket?.replace(/\d+$/, '999') as string;
+    await fixture.admin.zAdd(fixture.queue, { score: 1, value: ghost });
+    await fixture.admin.hSet(
+      fixture.tickets,
+      ghost,
+      (await fixture.admin.hGet(fixture.tickets, ticket as string)) as string,
+    );
+    const begun = performance.now();
+    await lease.unlock();
+    await (await mine)?.unlock();
+    await (await next)?.unlock();
+    expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW / 2 + machineDelay());
+    expect(await fixture.keys()).toEqual([]);
+  });
+
+  it('goes to the next caller within the window, whenever the caller gives up', async () => {
+    let longest = 0;
+    for (let i = 0; i < 25; i++) {
+      const lease = await lock(holder)();
+      const aborting = new AbortController();
+      const [abandoned, next] = await fixture.enqueue([
+        () => waiter.registry.obtain(KEY).lock({ signal: aborting.signal }),
+        lock(other),
+      ]);
+      const given = abandoned?.then((l) => l.unlock()).catch(() => undefined);
+      const begun = performance.now();
+      const unlocked = lease.unlock();
+      setTimeout(() => aborting.abort(), Math.random() * 4);
+      const entered = await next;
+      longest = Math.max(longest, performance.now() - begun);
+      await Promise.all([entered?.unlock(), unlocked, given]);
+    }
+    expect(longest).toBeLessThan(CLAIM_WINDOW / 2 + machineDelay());
+    await until(async () => (await fixture.keys()).length === 0);
+  });
+});

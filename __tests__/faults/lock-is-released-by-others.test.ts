@@ -1,0 +1,57 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeAll, expect, it } from '@jest/globals';
+import { machineDelay } from '../support/machine-delay';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
+import { createRegistry, lossOf } from '../support/test-registry';
+
+/** ms; much shorter than a third of the ttl, after which a renewal would find out. */
+const SOON = 2_000;
+
+describePrivate.each(['pub-sub', 'fair', 'redisson'] as const)('a %s lock is released by others', (lockType) => {
+  let redis: PrivateRedis;
+  let admin: TestClient;
+
+  beforeAll(async () => {
+    redis = await PrivateRedis.start();
+    admin = await redis.connect();
+  });
+
+  /** A holder whose process listens to the channels of the lock, since a caller of it waits. */
+  const hold = async (options: { ttl?: number }) => {
+    const { registry, nameOf } = createRegistry(await redis.connect(), { lockType, expireAfter: 60_000 });
+    const lock = registry.obtain('key');
+    const other = createRegistry(await redis.connect(), { lockType, registryKey: nameOf('key').slice(0, -4) });
+    const before = await other.registry.obtain('key').lock();
+    const holding = lock.lock(options);
+    await sleep(300); // it listens
+    await before.unlock();
+    const lease = await holding;
+    const waiting = lock.lock().then((next) => next.unlock());
+    const name = nameOf('key');
+    const channel =
+      lockType === 'redisson' ? `redisson_lock__channel:{${name}}` : `${name.slice(0, -4)}-channel:${name}`;
+    return { lease, waiting, name, publish: () => admin.publish(channel, lockType === 'redisson' ? '0' : name) };
+  };
+
+  it.each([{}, { ttl: 60_000 }])('P6: the holder learns it from the message, with %p', async (options) => {
+    const { lease, waiting, name, publish } = await hold(options);
+    await admin.del(name);
+    const begun = performance.now();
+    await publish();
+    const loss = await lossOf(lease);
+    expect(loss.at - begun).toBeLessThan(SOON + machineDelay());
+    expect(['expired', 'stolen']).toContain(loss.reason);
+    await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
+    await waiting;
+  });
+
+  it('a message about a release that was none changes nothing', async () => {
+    const { lease, waiting, publish } = await hold({});
+    await publish();
+    await sleep(200);
+    lease.assertHeld();
+    await lease.unlock();
+    await waiting;
+  });
+});

@@ -1,0 +1,64 @@
+import { beforeEach, expect, it } from '@jest/globals';
+import { LOCK_TYPES } from '../support/lock-types';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { type TestClient, uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
+
+/** ms; nothing that is left expires by itself during a test. */
+const TTL = 120_000;
+
+describePrivate.each(LOCK_TYPES)('A user with %s locks loses its rights for a while', (lockType) => {
+  let redis: PrivateRedis;
+  let admin: TestClient;
+  let registryKey: string;
+
+  beforeEach(async () => {
+    redis = await PrivateRedis.start();
+    admin = await redis.connect();
+    registryKey = uniqueKey('rights');
+    await setRights('+@all');
+  });
+
+  async function setRights(...rights: string[]): Promise<void> {
+    await admin.sendCommand(['ACL', 'SETUSER', 'locks', 'reset', 'on', '>x', '~*', '&*', ...rights]);
+  }
+
+  async function open() {
+    const client = await redis.connect({ username: 'locks', password: 'x' });
+    return createRegistry(client, { registryKey, lockType, expireAfter: TTL });
+  }
+
+  async function left(): Promise<string[]> {
+    return admin.keys(`*${registryKey}*`);
+  }
+
+  it('P2: what a waiter that gave up left in Redis is removed when the rights are back', async () => {
+    const holder = createRegistry(await redis.connect(), { registryKey, lockType, expireAfter: TTL });
+    const held = await holder.registry.obtain('key').lock();
+    const { registry } = await open();
+    const aborted = new AbortController();
+    const waiting = registry.obtain('key').lock({ signal: aborted.signal });
+    const settled = expect(waiting).rejects.toThrow();
+    // Answered over the same connection after the first attempt of the waiter.
+    expect(await registry.obtain('key').tryLock()).toBeNull();
+    await setRights('+@all', '-@scripting');
+    aborted.abort(new Error('gave up'));
+    await settled;
+    await holder.registry.close({ timeout: 0 });
+    await admin.del(holder.nameOf('key'));
+    await setRights('+@all');
+    await until(async () => (await left()).length === 0, { within: 15_000 });
+    await held.unlock().catch(() => undefined);
+  });
+
+  it('P2 P7: an unlock that was refused is repeated when the rights are back', async () => {
+    const { registry } = await open();
+    const lease = await registry.obtain('key').lock();
+    await setRights('+@all', '-@scripting');
+    await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockReleaseError' });
+    expect(await left()).not.toEqual([]);
+    await setRights('+@all');
+    await until(async () => (await left()).length === 0, { within: 15_000 });
+  });
+});

@@ -1,0 +1,200 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { execFile } from 'node:child_process';
+import { type ChannelListener, subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import type {
+  AcquireMessage,
+  HoldMessage,
+  LostMessage,
+  ReleaseMessage,
+  RenewedMessage,
+  WarningMessage,
+} from '../../lib';
+import { acquireChannel, holdChannel, releaseChannel } from '../../lib/diagnostics/channels';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { createRegistry, lossOf } from '../support/test-registry';
+import { until } from '../support/until';
+
+const NAMES = ['acquire', 'hold', 'release'] as const;
+const undo: (() => void)[] = [];
+
+/** The messages that are published at the end of each operation, and what plain channels publish. */
+function record() {
+  const ended = { acquire: [] as AcquireMessage[], hold: [] as HoldMessage[], release: [] as ReleaseMessage[] };
+  for (const name of NAMES) {
+    const asyncEnd = (message: unknown) => void (ended[name] as unknown[]).push({ ...(message as object) });
+    const none = () => undefined;
+    const subscribers = { start: none, end: none, asyncStart: none, asyncEnd, error: none };
+    tracingChannel(`redis-lock-registry:${name}`).subscribe(subscribers);
+    undo.push(() => tracingChannel(`redis-lock-registry:${name}`).unsubscribe(subscribers));
+  }
+  const plain = { lost: [] as LostMessage[], renewed: [] as RenewedMessage[], warning: [] as WarningMessage[] };
+  for (const name of ['lost', 'renewed', 'warning'] as const) {
+    const listener: ChannelListener = (message) => void plain[name].push(message as never);
+    subscribe(`redis-lock-registry:${name}`, listener);
+    undo.push(() => unsubscribe(`redis-lock-registry:${name}`, listener));
+  }
+  return { ...ended, ...plain };
+}
+
+afterEach(() => {
+  for (const stop of undo.splice(0)) stop();
+});
+
+describePrivate('The channels', () => {
+  let redis: PrivateRedis;
+
+  beforeAll(async () => {
+    redis = await PrivateRedis.start();
+  });
+
+  describe.each(LOCK_TYPES)('of a %s lock', (lockType) => {
+    const two = async () => {
+      const first = createRegistry(await redis.connect(), { lockType, fencing: true });
+      const registryKey = first.nameOf('').slice(0, -1);
+      const second = createRegistry(await redis.connect(), { lockType, fencing: true, registryKey });
+      return { first: first.registry, second: second.registry, registryKey };
+    };
+
+    it('tell of an uncontended cycle', async () => {
+      const { first, registryKey } = await two();
+      const messages = record();
+      const lease = await first.obtain('key').lock({ waitTime: 5_000 });
+      expect(messages.acquire).toEqual([
+        expect.objectContaining({
+          ...{ registryKey, key: 'key', lockType, waitTime: 5_000, isReentry: false, contention: 'none' },
+          ...{ attempts: 1, isHandedOver: false, outcome: 'acquired', fencingToken: lease.fencingToken, result: lease },
+        }),
+      ]);
+      expect(messages.acquire[0]?.waited).toBeGreaterThan(0);
+      expect(messages.hold).toEqual([]);
+      await lease.unlock();
+      expect(messages.hold).toEqual([expect.objectContaining({ outcome: 'ended', isReentry: false })]);
+      expect(messages.release).toEqual([expect.objectContaining({ outcome: 'released', isHandedOver: false })]);
+      expect(messages.lost).toEqual([]);
+    });
+
+    it('tell of a wait for another process, and of one that was in vain', async () => {
+      const { first, second } = await two();
+      const lease = await first.obtain('key').lock();
+      const messages = record();
+      expect(await second.obtain('key').tryLock()).toBeNull();
+      await expect(second.obtain('key').lock({ waitTime: 60 })).rejects.toThrow();
+      expect(messages.acquire.map(({ outcome, contention, error }) => [outcome, contention, error])).toEqual([
+        ['timed out', 'remote', undefined],
+        ['timed out', 'remote', undefined],
+      ]);
+      const waiting = second.obtain('key').lock();
+      await until(async () => ((await first.obtain('key').inspect()).waiting ?? 1) > 0);
+      await lease.unlock();
+      await (await waiting).unlock();
+      const last = messages.acquire.at(-1);
+      expect(last).toMatchObject({ outcome: 'acquired', contention: 'remote' });
+      expect(last?.attempts).toBeGreaterThan(0);
+      expect(last?.contendedAfter).toBeLessThanOrEqual(last?.waited ?? 0);
+      if (lockType === 'fair') expect(last?.isHandedOver).toBe(true);
+    });
+
+    it('tell of an abort, with its reason', async () => {
+      const { first, second } = await two();
+      const lease = await first.obtain('key').lock();
+      const messages = record();
+      const reason = new Error('enough');
+      await expect(second.obtain('key').lock({ signal: AbortSignal.timeout(50) })).rejects.toThrow();
+      const stop = new AbortController();
+      const waiting = second.obtain('key').lock({ signal: stop.signal });
+      stop.abort(reason);
+      await expect(waiting).rejects.toBe(reason);
+      expect(messages.acquire.at(-1)).toMatchObject({ outcome: 'aborted', error: reason });
+      await lease.unlock();
+    });
+
+    it('tell of a section and its task, also of a re-entry, in the right order', async () => {
+      const { first } = await two();
+      const messages = record();
+      const error = new Error('of the task');
+      const running = first.run('key', async () => {
+        await first.run('key', () => undefined);
+        expect(messages.hold).toEqual([expect.objectContaining({ isReentry: true, outcome: 'ended' })]);
+        throw error;
+      });
+      await expect(running).rejects.toBe(error);
+      expect(messages.hold[1]).toMatchObject({ isReentry: false, outcome: 'ended', error });
+      expect(messages.acquire.map(({ isReentry }) => isReentry)).toEqual([false, true]);
+      expect(messages.acquire[1]?.attempts).toBe(0);
+    });
+
+    it('tell of renewals and of a loss', async () => {
+      const { first, second } = await two();
+      const messages = record();
+      const lease = await first.obtain('key').lock();
+      await lease.renew(90_000);
+      expect(messages.renewed.at(-1)?.remaining).toBeGreaterThan(60_000);
+      await second.obtain('key').forceUnlock();
+      await lease.renew().catch(() => undefined);
+      expect((await lossOf(lease)).reason).toBe('stolen');
+      expect(messages.lost).toEqual([expect.objectContaining({ key: 'key', lockType, reason: 'stolen' })]);
+      expect(messages.hold).toEqual([expect.objectContaining({ outcome: 'lost', error: expect.any(Error) })]);
+      await expect(lease.unlock()).rejects.toThrow();
+      expect(messages.hold).toHaveLength(1);
+    });
+  });
+
+  it('tell of a local wait and a hand-over within the process', async () => {
+    const { registry } = createRegistry(await redis.connect(), { lockType: 'pub-sub' });
+    const messages = record();
+    const lease = await registry.obtain('key').lock();
+    const waiting = registry.obtain('key').lock();
+    await lease.unlock();
+    await (await waiting).unlock();
+    expect(messages.acquire[1]).toMatchObject({ contention: 'local', isHandedOver: true, attempts: 0 });
+    expect(messages.release.map(({ isHandedOver }) => isHandedOver)).toEqual([true, false]);
+  });
+
+  it('tell of warnings, beside onWarning', async () => {
+    const messages = record();
+    const { registry, warnings } = createRegistry(await redis.connect(), { registryKey: '{tag}' });
+    registry.segmented('stock', { segments: 2 });
+    expect(messages.warning.map(({ warning }) => warning)).toEqual(warnings);
+    expect(messages.warning[0]).toMatchObject({ registryKey: '{tag}', lockType: 'spin' });
+  });
+
+  it('carry the async context of a subscriber into the section, and no further', async () => {
+    const storage = new AsyncLocalStorage<string>();
+    const { start } = tracingChannel('redis-lock-registry:hold');
+    start.bindStore(storage, (message) => `section of ${(message as HoldMessage).key}`);
+    undo.push(() => start.unbindStore(storage));
+    const { registry } = createRegistry(await redis.connect());
+    const seen = await registry.run('key', async () => {
+      await new Promise(setImmediate);
+      return storage.getStore();
+    });
+    expect([seen, storage.getStore()]).toEqual(['section of key', undefined]);
+  });
+
+  it('are not published to, and no message is made, without a subscriber', async () => {
+    const traced = [acquireChannel, holdChannel, releaseChannel] as const;
+    const made = traced.flatMap((one) => [jest.spyOn(one, 'tracePromise' as never), jest.spyOn(one.start, 'publish')]);
+    const { registry } = createRegistry(await redis.connect());
+    const cycle = async () => {
+      await (await registry.obtain('key').lock()).unlock();
+      await registry.run('key', () => undefined);
+    };
+    await cycle();
+    expect(made.map((spy) => spy.mock.calls.length)).toEqual([0, 0, 0, 0, 0, 0]);
+    record();
+    await cycle();
+    expect(made.filter((spy) => spy.mock.calls.length > 0).length).toBeGreaterThan(2);
+  });
+
+  it('harm no lock when a subscriber throws: Node reports it as an uncaught exception', async () => {
+    const args = ['-r', 'esbuild-register', join(__dirname, 'throwing-subscriber.ts')];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 30_000 });
+    const said = JSON.parse(stdout);
+    expect(said).toEqual({ result: 7, commands: 4, isHeld: false, uncaught: expect.any(Number) });
+    expect(said.uncaught).toBeGreaterThan(5);
+  });
+});

@@ -1,0 +1,166 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { type ListedLock, LockInspectionError, type LockType, type RedisClient } from '../../lib';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { startCluster } from '../support/cluster';
+import { silence } from '../support/mock-redis';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
+import { createRegistry, lossOf } from '../support/test-registry';
+import { until } from '../support/until';
+
+describePrivate('Inspecting', () => {
+  let redis: PrivateRedis;
+  let clients: [TestClient, TestClient];
+
+  beforeAll(async () => {
+    redis = await PrivateRedis.start();
+    clients = [await redis.connect(), await redis.connect()];
+  });
+
+  /** Two registries with one registryKey, as of two processes. */
+  const two = (lockType: LockType, options: { fencing?: boolean; expireAfter?: number } = {}) => {
+    const first = createRegistry(clients[0], { lockType, name: 'web-7', ...options });
+    const registryKey = first.nameOf('').slice(0, -1);
+    const second = createRegistry(clients[1], { lockType, name: 'web-8', registryKey, ...options });
+    return [first.registry, second.registry] as const;
+  };
+
+  describe.each(LOCK_TYPES)('a %s lock', (lockType) => {
+    it('that is free finds no holder', async () => {
+      const [registry] = two(lockType, { fencing: true });
+      const state = await registry.obtain('key').inspect();
+      expect(state).toMatchObject({ held: false, isOurs: false, remaining: 0 });
+      expect([state.owner, state.name, state.fencingToken]).toEqual([undefined, undefined, undefined]);
+    });
+
+    it('that is held finds its owner, from every process', async () => {
+      const [registry, other] = two(lockType, { fencing: true });
+      const lease = await registry.obtain('key').lock({ ttl: 30_000 });
+      const state = await registry.obtain('key').inspect();
+      expect(state).toMatchObject({ held: true, name: 'web-7', isOurs: true, fencingToken: lease.fencingToken });
+      expect(state.owner?.startsWith(`${registry.id}:`)).toBe(true);
+      expect(state.remaining).toBeGreaterThan(lease.remaining - 5_000);
+      expect(state.remaining).toBeLessThanOrEqual(30_000);
+      const seen = await other.obtain('key').inspect();
+      expect(seen).toEqual({ ...state, isOurs: false, remaining: seen.remaining });
+      await lease.unlock();
+    });
+
+    it('counts those that wait', async () => {
+      const [registry, other] = two(lockType);
+      const lease = await registry.obtain('key').lock();
+      const waiting = [1, 2].map(() => other.run('key', () => undefined));
+      const expected = { spin: undefined, 'pub-sub': 1, redisson: 1, 'redisson-fair': 1, fair: 2 }[lockType];
+      await until(async () => (await registry.obtain('key').inspect()).waiting === expected);
+      await lease.unlock();
+      await Promise.all(waiting);
+    });
+
+    it('unlocks by force what another process holds, which learns that it did not expire', async () => {
+      const [registry, other] = two(lockType, { expireAfter: 1_500 });
+      const lease = await registry.obtain('key').lock();
+      const lost = lossOf(lease);
+      const before = await other.obtain('key').forceUnlock();
+      expect(before).toMatchObject({ held: true, name: 'web-7', isOurs: false });
+      expect((await other.obtain('key').inspect()).held).toBe(false);
+      expect((await lost).reason).toBe('stolen');
+      expect(String(lease.signal.reason)).not.toContain('expired');
+      await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
+      expect((await other.obtain('key').forceUnlock()).held).toBe(false);
+    });
+
+    it('unlocked by force says so when its holder unlocks it next', async () => {
+      const [registry, other] = two(lockType);
+      const lease = await registry.obtain('key').lock({ ttl: 60_000 });
+      await other.obtain('key').forceUnlock();
+      await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
+      const next = await registry.obtain('key').lock();
+      await next.unlock();
+    });
+
+    it('tells the holder at once that another lock object of its own process was used for it', async () => {
+      const [registry] = two(lockType);
+      const lease = await registry.obtain('key').lock({ ttl: 600_000 });
+      await registry.obtain('key').forceUnlock();
+      expect((await lossOf(lease)).reason).toBe('stolen');
+    });
+
+    it('unlocked by force goes to a waiter long before its ttl ends', async () => {
+      const [registry, other] = two(lockType);
+      await registry.obtain('key').lock({ ttl: 600_000 });
+      const waiting = other.obtain('key').lock({ waitTime: 60_000 });
+      await until(async () => ((await other.obtain('key').inspect()).waiting ?? 1) > 0);
+      await other.obtain('key').forceUnlock();
+      const next = await waiting;
+      next.assertHeld();
+      await next.unlock();
+    });
+
+    it('lists the held locks, and no companion key', async () => {
+      const [registry, other] = two(lockType, { fencing: true });
+      const leases = [];
+      for (let i = 0; i < 30; i++) leases.push(await registry.obtain(`order:${i}`).lock());
+      leases.push(await other.obtain('stock[1]*').lock());
+      const waiting = other.run('order:1', () => undefined);
+      const found: ListedLock[] = [];
+      for await (const lock of registry.list({ count: 5 })) found.push(lock);
+      expect(found.map(({ key }) => key).sort()).toEqual(
+        ['stock[1]*', ...Array.from({ length: 30 }, (_, i) => `order:${i}`)].sort(),
+      );
+      expect(found.filter(({ isOurs }) => !isOurs).map(({ name }) => name)).toEqual(['web-8']);
+      const matching = [];
+      for await (const { key } of registry.list({ match: 'order:2?' })) matching.push(key);
+      expect(matching.length).toBe(10);
+      for (const lease of leases) await lease.unlock();
+      await waiting;
+      for await (const { key } of registry.list()) throw new Error(`${key} is held`);
+    });
+  });
+
+  it('a key of another type, or a silent Redis, is an error that names the key', async () => {
+    const { registry, nameOf } = createRegistry(clients[0], {});
+    await clients[0].hSet(nameOf('key'), 'field', 'value');
+    await expect(registry.obtain('key').inspect()).rejects.toThrow(/"key".*WRONGTYPE/);
+    await expect(registry.obtain('key').forceUnlock()).rejects.toBeInstanceOf(LockInspectionError);
+    expect(await clients[0].exists(nameOf('key'))).toBe(1);
+    const silent = createRegistry({ eval: silence, evalSha: silence }, { commandTimeout: 50 }).registry;
+    await expect(silent.obtain('key').inspect()).rejects.toMatchObject({ code: 'ERR_LOCK_INSPECTION', key: 'key' });
+  });
+
+  it('a Spring or Redisson owner has no name, and a key without expiry remains for ever', async () => {
+    const { registry, nameOf } = createRegistry(clients[0], {});
+    await clients[0].set(nameOf('key'), '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11');
+    expect(await registry.obtain('key').inspect()).toMatchObject({
+      held: true,
+      owner: '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11',
+      name: undefined,
+      remaining: Number.POSITIVE_INFINITY,
+    });
+  });
+
+  it('a list needs a client that can scan, and valid options', async () => {
+    const mock: RedisClient = { eval: async () => 1, evalSha: async () => 1 };
+    const { registry } = createRegistry(mock);
+    await expect(registry.list().next()).rejects.toThrow('method scan');
+    expect(() => registry.list({ count: 0 })).toThrow(/`count`.*0/);
+    expect(() => registry.list({ match: 7 as never })).toThrow(/`match`.*7/);
+    expect(() => registry.list({ pattern: '*' } as never)).toThrow(/pattern/);
+  });
+
+  it('a list has the locks of all masters of a cluster', async () => {
+    const cluster = await startCluster();
+    const client = await cluster.connect();
+    try {
+      const { registry } = createRegistry(client, { lockType: 'fair', fencing: true });
+      for (let i = 0; i < 20; i++) await registry.obtain(`order:${i}`).lock();
+      const keys = new Set();
+      for await (const { key } of registry.list()) keys.add(key);
+      expect(keys.size).toBe(20);
+      expect(await registry.obtain('order:7').forceUnlock()).toMatchObject({ held: true, isOurs: true });
+      await registry.close({ timeout: 0 });
+    } finally {
+      client.destroy();
+      await cluster.stop();
+    }
+  });
+});

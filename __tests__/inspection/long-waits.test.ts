@@ -1,0 +1,138 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { LockTimeoutError, type LockType, RedisLockRegistry } from '../../lib';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { mockRedis, refused, silence } from '../support/mock-redis';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
+
+describePrivate('A caller that waits in vain', () => {
+  let redis: PrivateRedis;
+
+  beforeAll(async () => {
+    redis = await PrivateRedis.start();
+  });
+
+  const two = async (lockType: LockType, warnAfter = 200) => {
+    const holder = createRegistry(await redis.connect(), { lockType, name: 'web-7' });
+    const registryKey = holder.nameOf('').slice(0, -1);
+    const waiter = createRegistry(await redis.connect(), { lockType, registryKey, warnAfter });
+    return { holder: holder.registry, waiter: waiter.registry, warnings: waiter.warnings };
+  };
+
+  describe.each(LOCK_TYPES)('for a %s lock', (lockType) => {
+    it('is warned of once, with the holder and how long it has to live', async () => {
+      const { holder, waiter, warnings } = await two(lockType);
+      const lease = await holder.obtain('key').lock();
+      const { owner } = await holder.obtain('key').inspect();
+      const waiting = waiter.run('key', () => undefined);
+      await until(() => warnings.length > 0);
+      // The second wait gets its own warning; the first one gets no second.
+      const second = waiter.obtain('key').lock({ waitTime: 5_000 });
+      await until(() => warnings.length > 1);
+      await expect(waiter.obtain('key').lock({ waitTime: 100 })).rejects.toThrow(LockTimeoutError);
+      expect(warnings).toHaveLength(2);
+      expect(warnings[0]).toMatchObject({ code: 'LONG_WAIT', key: 'key' });
+      expect(warnings[0]?.holder).toMatchObject({ owner, name: 'web-7', isThisProcess: false, isAroundCaller: false });
+      expect(warnings[0]?.holder?.remaining).toBeGreaterThan(0);
+      expect(warnings[0]?.message).toMatch(/"key".*web-7 holds it/);
+      await lease.unlock();
+      await (await second).unlock();
+      await waiting;
+    });
+
+    it('gets the owner and its remaining time with LockTimeoutError', async () => {
+      const { holder, waiter } = await two(lockType);
+      const lease = await holder.obtain('key').lock({ ttl: 50_000 });
+      const { owner } = await waiter.obtain('key').inspect();
+      const error = await waiter
+        .obtain('key')
+        .lock({ waitTime: 100 })
+        .catch((reason) => reason);
+      expect(error).toBeInstanceOf(LockTimeoutError);
+      expect(error.owner).toBe(owner);
+      expect(error.remaining).toBeGreaterThan(lease.remaining - 5_000);
+      expect(error.remaining).toBeLessThanOrEqual(50_000);
+      const local = await holder
+        .obtain('key')
+        .lock({ waitTime: 50 })
+        .catch((reason) => reason);
+      expect(local.owner).toBe(owner);
+      await lease.unlock();
+    });
+
+    it('and holds it itself reads that this process holds it, and since when', async () => {
+      const { waiter, warnings } = await two(lockType);
+      const lease = await waiter.obtain('key').lock();
+      const waiting = waiter.obtain('key').lock();
+      await until(() => warnings.length > 0);
+      expect(warnings[0]?.holder).toMatchObject({ isThisProcess: true, isAroundCaller: false });
+      expect(warnings[0]?.holder?.heldFor).toBeGreaterThan(150);
+      expect(warnings[0]?.message).toMatch(/this process holds it, for \d+ ms.*deadlock/);
+      await lease.unlock();
+      await (await waiting).unlock();
+    });
+
+    it('inside a run that holds it reads that this is a deadlock', async () => {
+      const { holder, waiter, warnings } = await two(lockType);
+      await holder.run('key', async () => {
+        const stop = new AbortController();
+        const waiting = waiter.obtain('key').lock({ signal: stop.signal });
+        await until(() => warnings.length > 0);
+        stop.abort(new Error('enough'));
+        await expect(waiting).rejects.toThrow('enough');
+      });
+      expect(warnings[0]?.holder).toMatchObject({ isThisProcess: true, isAroundCaller: true });
+      expect(warnings[0]?.message).toContain('deadlock');
+    });
+  });
+
+  it('is warned of where it waits for its own re-entry', async () => {
+    const { waiter, warnings } = await two('spin');
+    await waiter.run('key', async () => {
+      const inner = await waiter.obtain('key').lock();
+      const waiting = waiter.obtain('key').lock();
+      await until(() => warnings.length > 0);
+      expect(warnings[0]?.holder).toMatchObject({ isThisProcess: true, isAroundCaller: true });
+      await inner.unlock();
+      await (await waiting).unlock();
+    });
+    expect(warnings.map(({ code }) => code)).toEqual(['LONG_WAIT']);
+  });
+
+  it('is warned of together with others that wait as long, in one warning', async () => {
+    const { holder, waiter, warnings } = await two('pub-sub', 300);
+    const lease = await holder.obtain('key').lock();
+    const waiting = Array.from({ length: 20 }, () => waiter.run('key', () => undefined));
+    await until(() => warnings.length > 0);
+    await lease.unlock();
+    await Promise.all(waiting);
+    expect(warnings.map(({ message }) => message.slice(0, 10))).toEqual(['20 callers']);
+  });
+});
+
+it('A long wait is warned of without a holder where Redis does not say who it is, and never with Infinity', async () => {
+  const redis = mockRedis();
+  const warnings: string[] = [];
+  const onWarning = ({ message }: { message: string }) => void warnings.push(message);
+  redis.evalSha.mockImplementation(async (_sha, options) =>
+    options?.arguments?.length === 2 && options.arguments[1] === '60000' ? refused(60_000) : silence(),
+  );
+  const settings = { registryKey: 'orders', commandTimeout: 50, onWarning };
+  const registry = new RedisLockRegistry(redis, { ...settings, warnAfter: 50 });
+  const quiet = new RedisLockRegistry(redis, { ...settings, warnAfter: Number.POSITIVE_INFINITY });
+  await expect(quiet.obtain('key').lock({ waitTime: 300 })).rejects.toThrow(LockTimeoutError);
+  expect(warnings).toEqual([]);
+  const waiting = registry.obtain('key').lock();
+  await until(() => warnings.length > 0);
+  expect(warnings).toEqual([expect.stringContaining('its holder is not known')]);
+  await registry.close({ timeout: 0 });
+  await expect(waiting).rejects.toMatchObject({ code: 'ERR_REGISTRY_CLOSED' });
+  await quiet.close();
+});
+
+it.each([0, -1, Number.NaN, '1'])('warnAfter %p is refused', (warnAfter) => {
+  expect(() => new RedisLockRegistry(mockRedis(), { registryKey: 'orders', warnAfter: warnAfter as number })).toThrow(
+    /`warnAfter`/,
+  );
+});

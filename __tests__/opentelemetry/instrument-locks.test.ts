@@ -1,0 +1,258 @@
+import { execFile } from 'node:child_process';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { SpanStatusCode } from '@opentelemetry/api';
+import { type AcquireMessage, LockLostError } from '../../lib';
+import { type InstrumentLocksOptions, instrumentLocks, type LockInstrumentation } from '../../lib/opentelemetry';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { createRegistry, lossOf } from '../support/test-registry';
+import { until } from '../support/until';
+import { Exported, eventNames, parentOf } from './exported';
+
+describePrivate('Instrumented locks', () => {
+  let redis: PrivateRedis;
+  let exported: Exported;
+  let end: LockInstrumentation;
+
+  const instrument = (options: InstrumentLocksOptions = {}) => {
+    end = instrumentLocks({ tracer: exported.tracer, meter: exported.meter, ...options });
+  };
+
+  beforeAll(async () => {
+    Exported.useContexts();
+    redis = await PrivateRedis.start();
+  });
+
+  beforeEach(() => {
+    exported = new Exported();
+  });
+
+  afterEach(async () => {
+    end();
+    await exported.stop();
+  });
+
+  describe.each(LOCK_TYPES)('of type %s', (lockType) => {
+    const two = async () => {
+      const first = createRegistry(await redis.connect(), { lockType, fencing: true });
+      const registryKey = first.nameOf('').slice(0, -1);
+      const second = createRegistry(await redis.connect(), { lockType, fencing: true, registryKey });
+      const labels = { registry_key: registryKey, lock_type: lockType };
+      return { first: first.registry, second: second.registry, registryKey, labels };
+    };
+
+    it('show the wait and the section of a contended run under the span of its caller', async () => {
+      const { first, second, registryKey } = await two();
+      const holder = await first.obtain('key').lock();
+      instrument();
+      const begun: AcquireMessage[] = [];
+      const note = (message: unknown) => void begun.push(message as AcquireMessage);
+      subscribe('tracing:redis-lock-registry:acquire:start', note);
+      const running = exported.under('request', () =>
+        second.run('key', async () => {
+          await new Promise(setImmediate);
+          await exported.under('work', async () => undefined);
+        }),
+      );
+      await until(() => begun.at(-1)?.contention === 'remote');
+      expect((await exported.points())['redis_lock.waiting']?.[0]?.value).toBe(1);
+      await holder.unlock();
+      await running;
+      unsubscribe('tracing:redis-lock-registry:acquire:start', note);
+      await exported.under('later', async () => undefined);
+
+      const request = exported.span('request').spanContext();
+      const wait = exported.span(`lock ${registryKey}`);
+      const section = exported.span(`hold ${registryKey}`);
+      expect([wait, section].map(parentOf)).toEqual([request.spanId, request.spanId]);
+      expect(parentOf(exported.span('work'))).toBe(section.spanContext().spanId);
+      expect(section.spanContext().traceId).toBe(request.traceId);
+      expect(parentOf(exported.span('later'))).toBeUndefined();
+      expect(eventNames(wait)).toEqual(['waiting', 'granted']);
+      expect(eventNames(section)).toEqual([]);
+      expect(wait.attributes).toMatchObject({
+        ...{ 'redis_lock.registry_key': registryKey, 'redis_lock.key': 'key', 'redis_lock.type': lockType },
+        ...{ 'redis_lock.outcome': 'acquired', 'redis_lock.contention': 'remote', 'redis_lock.reentry': false },
+      });
+      expect(section.attributes).toMatchObject({
+        ...{ 'redis_lock.key': 'key', 'redis_lock.outcome': 'ended' },
+        'redis_lock.fencing_token': wait.attributes['redis_lock.fencing_token'],
+      });
+      expect([wait, section].map(({ status }) => status.code)).toEqual([SpanStatusCode.UNSET, SpanStatusCode.UNSET]);
+      // The event has the time at which it was known that the caller had to wait.
+      const at = (time: [number, number] | undefined) =>
+        time === undefined ? Number.NaN : time[0] * 1e3 + time[1] / 1e6;
+      const [waiting, granted] = wait.events.map(({ time }) => at(time));
+      expect(waiting).toBeGreaterThanOrEqual(at(wait.startTime) - 5);
+      expect(waiting).toBeLessThanOrEqual(granted as number);
+    });
+
+    it('count calls by outcome, what is held, and what waits', async () => {
+      const { first, second, labels } = await two();
+      instrument();
+      const lease = await first.obtain('key').lock();
+      expect(await second.obtain('key').tryLock()).toBeNull();
+      const stop = new AbortController();
+      const aborted = second.obtain('key').lock({ signal: stop.signal });
+      await until(async () => (await exported.points())['redis_lock.waiting']?.[0]?.value === 1);
+      stop.abort(new Error('enough'));
+      await expect(aborted).rejects.toThrow('enough');
+      expect((await exported.points())['redis_lock.held']).toEqual([{ attributes: labels, value: 1 }]);
+      await lease.unlock();
+      await first.run('key', () => first.run('key', () => undefined));
+
+      const byOutcome = (outcome: string, value: number) => ({ attributes: { ...labels, outcome }, value });
+      const outcomes = [byOutcome('acquired', 2), byOutcome('timed out', 1), byOutcome('aborted', 1)];
+      expect(await exported.points()).toEqual({
+        'redis_lock.acquisitions': expect.arrayContaining(outcomes),
+        'redis_lock.wait.duration': expect.arrayContaining(outcomes),
+        'redis_lock.hold.duration': [byOutcome('ended', 2)],
+        'redis_lock.held': [{ attributes: labels, value: 0 }],
+        'redis_lock.waiting': [{ attributes: labels, value: 0 }],
+      });
+      expect((await exported.points())['redis_lock.acquisitions']).toHaveLength(3);
+    });
+
+    it('tell of a loss, in the section and by reason', async () => {
+      const { first, second, registryKey, labels } = await two();
+      instrument();
+      const running = first.run('key', async (lease) => {
+        await second.obtain('key').forceUnlock();
+        await lease.renew().catch(() => undefined);
+        await lossOf(lease);
+      });
+      await expect(running).rejects.toThrow(LockLostError);
+      const lease = await first.obtain('key').lock();
+      await second.obtain('key').forceUnlock();
+      await lease.renew().catch(() => undefined);
+      await expect(lease.unlock()).rejects.toThrow(LockLostError);
+
+      const sections = exported.spans(`hold ${registryKey}`);
+      expect(sections.map(({ status }) => status.code)).toEqual([SpanStatusCode.ERROR, SpanStatusCode.ERROR]);
+      for (const section of sections) {
+        expect(section.events.find(({ name }) => name === 'lost')?.attributes).toEqual({
+          'redis_lock.reason': 'stolen',
+        });
+        expect(section.attributes['redis_lock.outcome']).toBe('lost');
+      }
+      const points = await exported.points();
+      expect(points['redis_lock.lost']).toEqual([{ attributes: { ...labels, reason: 'stolen' }, value: 2 }]);
+      expect(points['redis_lock.hold.duration']).toEqual([{ attributes: { ...labels, outcome: 'lost' }, value: 2 }]);
+      expect(points['redis_lock.held']).toEqual([{ attributes: labels, value: 0 }]);
+    });
+  });
+
+  it('keep keys out of metrics, unless there are groups', async () => {
+    const { registry } = createRegistry(await redis.connect(), { registryKey: 'orders' });
+    instrument();
+    const cycle = async () => {
+      await registry.run('customer-1', () => undefined);
+      await registry.run('customer-2', () => undefined);
+      const lease = await registry.obtain('other').lock();
+      await registry.obtain('other').forceUnlock();
+      await lease.renew().catch(() => undefined);
+      await lease.unlock().catch(() => undefined);
+    };
+    await cycle();
+    const points = Object.values(await exported.points()).flat();
+    expect(points).toHaveLength(7);
+    expect(JSON.stringify(points)).not.toMatch(/customer|other/);
+    end();
+    instrument({ group: (key) => (key === 'other' ? undefined : key.split('-')[0]) });
+    await cycle();
+    const grouped = Object.values(await exported.points()).flat();
+    expect(grouped.filter(({ attributes }) => attributes.group === 'customer')).toHaveLength(5);
+    expect(new Set(grouped.map(({ attributes }) => attributes.group))).toEqual(new Set([undefined, 'customer']));
+  });
+
+  it('have durations in seconds', async () => {
+    const { registry } = createRegistry(await redis.connect());
+    instrument();
+    await registry.run('key', () => undefined);
+    expect(await exported.units()).toMatchObject({ 'redis_lock.wait.duration': 's', 'redis_lock.hold.duration': 's' });
+  });
+
+  it('report the errors of a task and of Redis on the span', async () => {
+    const { registry, nameOf } = createRegistry(await redis.connect());
+    instrument();
+    const error = new Error('of the task');
+    await expect(registry.run('key', () => Promise.reject(error))).rejects.toBe(error);
+    const registryKey = nameOf('').slice(0, -1);
+    expect(exported.span(`hold ${registryKey}`).status).toEqual({ code: SpanStatusCode.ERROR, message: 'of the task' });
+    const failing = { eval: async () => 1, evalSha: () => Promise.reject(new Error('NOPERM no right')) };
+    const broken = createRegistry(failing, { registryKey: 'broken' });
+    await expect(broken.registry.obtain('key').tryLock()).rejects.toThrow();
+    const span = exported.span('lock broken');
+    expect(span.status.code).toBe(SpanStatusCode.ERROR);
+    expect(span.attributes['redis_lock.outcome']).toBe('failed');
+    expect(eventNames(span)).toEqual(['exception']);
+  });
+
+  it('are no longer measured when the instrumentation has ended: what is open ends with it', async () => {
+    const { registry, nameOf } = createRegistry(await redis.connect());
+    const registryKey = nameOf('').slice(0, -1);
+    instrument();
+    const lease = await registry.obtain('key').lock();
+    const stop = new AbortController();
+    const waiting = registry.obtain('key').lock({ signal: stop.signal });
+    end[Symbol.dispose]();
+    expect(exported.spans(`lock ${registryKey}`)).toHaveLength(2);
+    expect(exported.spans(`hold ${registryKey}`)).toHaveLength(1);
+    const before = await exported.points();
+    expect([before['redis_lock.held']?.[0]?.value, before['redis_lock.waiting']?.[0]?.value]).toEqual([0, 0]);
+    stop.abort(new Error('enough'));
+    await expect(waiting).rejects.toThrow('enough');
+    await lease.unlock();
+    await registry.run('key', () => undefined);
+    end();
+    expect(await exported.points()).toEqual(before);
+    expect(exported.spans(`lock ${registryKey}`)).toHaveLength(2);
+    expect(exported.spans(`hold ${registryKey}`)).toHaveLength(1);
+  });
+
+  it('ignore what has begun before', async () => {
+    const { registry } = createRegistry(await redis.connect());
+    const lease = await registry.obtain('key').lock();
+    instrument();
+    await lease.unlock();
+    expect(await exported.points()).toEqual({});
+  });
+
+  it('run in two instrumentations, both with their sections', async () => {
+    const { registry, nameOf } = createRegistry(await redis.connect());
+    instrument();
+    const other = new Exported();
+    const endOther = instrumentLocks({ tracer: other.tracer, meter: other.meter });
+    expect(await registry.run('key', async () => 7)).toBe(7);
+    endOther();
+    const name = `hold ${nameOf('').slice(0, -1)}`;
+    expect([exported.spans(name).length, other.spans(name).length]).toEqual([1, 1]);
+    await other.stop();
+  });
+
+  it.each([
+    [{ tracer: 7 }, 'Expected `tracer` to be a Tracer of OpenTelemetry, got 7 (number)'],
+    [{ meter: null }, 'Expected `meter` to be a Meter of OpenTelemetry, got null (null)'],
+    [{ group: 'orders' }, "Expected `group` to be a function, got 'orders' (string)"],
+    [{ groups: () => 'orders' }, 'Unknown option `groups` (function); known are tracer, meter, group'],
+  ])('reject %p', (options, message) => {
+    instrument();
+    expect(() => instrumentLocks(options as InstrumentLocksOptions)).toThrow(new TypeError(message));
+  });
+});
+
+it('The library does not load the API of OpenTelemetry', async () => {
+  const loaded = async (path: string) => {
+    const code = `require(${JSON.stringify(path)}); console.log(Object.keys(require.cache).some((file) => /@opentelemetry/.test(file)))`;
+    const args = ['-r', 'esbuild-register', '-e', code];
+    return (await promisify(execFile)(process.execPath, args, { timeout: 30_000 })).stdout.trim();
+  };
+  const lib = join(__dirname, '../../lib');
+  expect([await loaded(join(lib, 'index.ts')), await loaded(join(lib, 'opentelemetry/index.ts'))]).toEqual([
+    'false',
+    'true',
+  ]);
+});

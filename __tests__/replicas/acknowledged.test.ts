@@ -1,0 +1,142 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { CannotAcquireLockError, type Lease, NotReplicatedError } from '../../lib';
+import { LOCK_TYPES } from '../support/lock-types';
+import { describePrivate } from '../support/private-redis';
+import { uniqueKey } from '../support/redis';
+import { until } from '../support/until';
+import { ReplicaFixture } from './replica-fixture';
+
+/** ms; long enough that a busy machine replicates in time. */
+const LONG = 2_000;
+
+describePrivate('a lock with minReplicas', () => {
+  const fixture = ReplicaFixture.install(1);
+
+  afterEach(() => fixture.follow());
+
+  const tryToTake = async (lease: Promise<Lease | null>) => {
+    const error = await lease.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    expect(error).toBeInstanceOf(CannotAcquireLockError);
+    return (error as Error).cause as NotReplicatedError;
+  };
+
+  describe.each(LOCK_TYPES)('of type %s', (lockType) => {
+    const options = { lockType, minReplicas: 1, replicaTimeout: LONG };
+
+    it('is on the replica when the caller has it, each time that it goes to another caller', async () => {
+      const registryKey = uniqueKey();
+      const registries = [
+        await fixture.registry({ ...options, registryKey }),
+        await fixture.registry({ ...options, registryKey }),
+      ];
+      const replica = await fixture.connect(fixture.replica);
+      const master = await fixture.connect();
+      fixture.lagBy(30);
+      let entered = 0;
+      const take = (i: number) =>
+        registries[i % 2]?.registry.run('key', async () => {
+          // With the owner: the key itself is there all the time. It is a string or a hash.
+          const dump = ['DUMP', `${registryKey}:key`];
+          expect(await replica.sendCommand(dump)).toEqual(await master.sendCommand(dump));
+          entered++;
+        });
+      await Promise.all(Array.from({ length: 12 }, (_, i) => take(i)));
+      expect(entered).toBe(12);
+    });
+
+    it('is not acquired, and not left behind, while the replica lags: the error has both numbers', async () => {
+      const { registry, nameOf } = await fixture.registry({ ...options, replicaTimeout: 50 });
+      fixture.holdUp();
+      const cause = await tryToTake(registry.obtain('key').tryLock());
+      expect(cause).toBeInstanceOf(NotReplicatedError);
+      expect([cause.wanted, cause.acknowledged]).toEqual([1, 0]);
+      expect(cause.message).toBe('0 of 1 replicas acknowledged it within 50 ms');
+      expect(await (await fixture.connect()).exists(nameOf('key'))).toBe(0);
+      const late = await tryToTake(registry.obtain('key').lock({ waitTime: 300 }));
+      expect([late.wanted, late.acknowledged]).toEqual([1, 0]);
+    });
+
+    it('is acquired by a waiting caller as soon as the replica is up to date; a warning says what it waits for', async () => {
+      const { registry, nameOf, warnings } = await fixture.registry({ ...options, replicaTimeout: 50 });
+      fixture.holdUp();
+      const waiting = registry.obtain('key').lock();
+      const other = registry.obtain('key').lock();
+      await until(() => warnings.length > 0);
+      expect(warnings.map(({ code }) => code)).toEqual(['NOT_REPLICATED']);
+      await fixture.follow();
+      const first = await Promise.race([waiting, other]);
+      first.assertHeld();
+      await first.unlock();
+      for (const lease of await Promise.all([waiting, other])) if (lease !== first) await lease.unlock();
+      expect(await (await fixture.connect()).exists(nameOf('key'))).toBe(0);
+    });
+
+    it('is released by its holder though the replica lags, and the next caller waits for the replica', async () => {
+      const { registry } = await fixture.registry({ ...options, replicaTimeout: 50 });
+      const held = await registry.obtain('key').lock();
+      const next = registry.obtain('key').lock();
+      let isIn = false;
+      void next.then(() => (isIn = true));
+      fixture.holdUp();
+      await held.unlock();
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      expect(isIn).toBe(false);
+      await fixture.follow();
+      await (await next).unlock();
+    });
+
+    it('is renewed while no replica follows', async () => {
+      const { registry } = await fixture.registry({ ...options, expireAfter: 600 });
+      const lease = await registry.obtain('key').lock();
+      fixture.holdUp();
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      lease.assertHeld();
+      await lease.renew();
+      await lease.unlock();
+    });
+
+    it('that is held is reported as held, also while no replica follows', async () => {
+      const registryKey = uniqueKey();
+      const holder = await fixture.registry({ lockType, registryKey });
+      const { registry } = await fixture.registry({ ...options, registryKey });
+      const lease = await holder.registry.obtain('key').lock();
+      fixture.holdUp();
+      expect(await registry.obtain('key').tryLock()).toBeNull();
+      await lease.unlock();
+    });
+  });
+
+  it('says so to each caller of a batch, but not to those that were refused', async () => {
+    const registryKey = uniqueKey();
+    const holder = await fixture.registry({ registryKey });
+    const { registry } = await fixture.registry({ registryKey, minReplicas: 1, replicaTimeout: LONG });
+    const keys = Array.from({ length: 30 }, (_, i) => `key ${i}`);
+    // Releases prove that one server has all keys: acquisitions go together after that.
+    for (let round = 0; round < 2; round++) {
+      const leases = await Promise.all(keys.map((key) => registry.obtain(key).lock()));
+      await Promise.all(leases.map((lease) => lease.unlock()));
+    }
+    const held = await holder.registry.obtain('key 3').lock();
+    const info = async (command: string) => {
+      const [, calls = '0'] =
+        new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(String(await fixture.master.send('INFO', 'commandstats'))) ??
+        [];
+      return Number(calls);
+    };
+    const [scripts, waits] = [await info('evalsha'), await info('wait')];
+    const together = await Promise.all(keys.map((key) => registry.obtain(key).tryLock()));
+    expect([(await info('wait')) - waits, (await info('evalsha')) - scripts]).toEqual([1, 1]);
+    expect(together.map((lease) => lease === null)).toEqual(keys.map((key) => key === 'key 3'));
+    await Promise.all(together.map((lease) => lease?.unlock()));
+    const strict = await fixture.registry({ registryKey, minReplicas: 1, replicaTimeout: 50 });
+    fixture.holdUp();
+    const outcomes = await Promise.allSettled(keys.map((key) => strict.registry.obtain(key).tryLock()));
+    expect(outcomes.map(({ status }) => status)).toEqual(
+      keys.map((key) => (key === 'key 3' ? 'fulfilled' : 'rejected')),
+    );
+    await held.unlock();
+  });
+});

@@ -1,0 +1,59 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { type LockType, RedisLockRegistry } from '../../lib';
+import { isOfRegistry, nameIn } from '../../lib/owner-name';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { mockRedis } from '../support/mock-redis';
+
+const registries: RedisLockRegistry[] = [];
+
+function registryOf(lockType: LockType, name?: string): RedisLockRegistry {
+  const registry = new RedisLockRegistry(mockRedis(), { registryKey: 'orders', lockType, name });
+  registries.push(registry);
+  return registry;
+}
+
+afterEach(async () => {
+  await Promise.all(registries.splice(0).map((registry) => registry.close()));
+});
+
+describe.each(LOCK_TYPES)('The owner values of a %s registry', (lockType) => {
+  it('begin with its name, which can be read from them', () => {
+    const { id } = registryOf(lockType, 'web-7');
+    expect(id).toMatch(/^web-7[:/][\w-]{22}$/);
+    expect(nameIn(`${id}:17`)).toBe('web-7');
+    expect(nameIn(`${id}:17@1700000000000001`)).toBe('web-7');
+  });
+
+  it('are those of no other registry with the same name', () => {
+    const [one, other] = [registryOf(lockType, 'web-7'), registryOf(lockType, 'web-7')];
+    expect(isOfRegistry(`${one.id}:1`, one.id)).toBe(true);
+    expect(isOfRegistry(`${one.id}:1`, other.id)).toBe(false);
+  });
+
+  it('name the process by default', () => {
+    expect(nameIn(`${registryOf(lockType).id}:1`)).toMatch(new RegExp(`[:/]${process.pid}$`));
+  });
+
+  it('have one colon with the Redisson types, as Redisson has it: that before the number', () => {
+    const { id } = registryOf(lockType);
+    expect(id.includes(':')).toBe(!lockType.startsWith('redisson'));
+  });
+
+  it.each(['web 7', 'web\n7', 'web@7', '{web}', '\u0000', 'ä'.repeat(33), '\ud800'])('refuse the name %p', (name) => {
+    expect(() => registryOf(lockType, name)).toThrow(/`name`/);
+  });
+});
+
+it('A name of 64 bytes, and one with colons, is allowed', () => {
+  expect(registryOf('spin', 'ä'.repeat(32)).id).toContain('ä'.repeat(32));
+  expect(nameIn(`${registryOf('fair', 'eu:web:7').id}:3`)).toBe('eu:web:7');
+});
+
+it.each(['redisson', 'redisson-fair'] as const)('A name with a colon is a RangeError for %s', (lockType) => {
+  expect(() => registryOf(lockType, 'eu:web')).toThrow(RangeError);
+  expect(() => registryOf(lockType, 'eu:web')).toThrow(/"?eu:web/);
+});
+
+it.each(['8bfa1e76-70c1-4b13-9c53-7b3a3f6a2a0e:1', 'a user of redis-cli', 'spring'])('%s has no name', (owner) => {
+  expect(nameIn(owner)).toBeUndefined();
+});

@@ -1,0 +1,56 @@
+import { cannotAcquire, type NotReplicatedError } from '../errors';
+import { clock } from '../internal/clock';
+import type { LockProtocol } from '../protocols/protocol';
+import { isServerAnswer } from '../redis/failure';
+import type { Acquisition } from './acquisition';
+import type { Wait } from './wait';
+
+/** ms; a release has at least this long to be answered. */
+const RELEASE_AT_LEAST = 50;
+
+export interface UnreplicatedSettings {
+  readonly commandTimeout: number;
+  readonly unavailableAfter: number;
+}
+
+/** The grants to one caller that too few replicas had. They are given back, and its wait goes on. */
+export class Unreplicated {
+  readonly #settings: UnreplicatedSettings;
+  readonly #since = clock.now();
+  #error: NotReplicatedError;
+
+  constructor(settings: UnreplicatedSettings, error: NotReplicatedError) {
+    this.#settings = settings;
+    this.#error = error;
+  }
+
+  /**
+   * Releases the lock. The same ticket is used again only when the release was answered: a late one would end the next
+   * grant. Throws when it was not, or when replicas have been missing for `unavailableAfter`.
+   */
+  async giveBack(
+    error: NotReplicatedError,
+    protocol: LockProtocol,
+    acquisition: Acquisition,
+    wait: Wait,
+  ): Promise<void> {
+    this.#error = error;
+    const { commandTimeout, unavailableAfter } = this.#settings;
+    const left = wait.isSingleAttempt ? commandTimeout - (clock.now() - wait.startedAt) : wait.remaining;
+    const releasing = protocol.release(acquisition.ticket, Math.max(left, RELEASE_AT_LEAST));
+    try {
+      await wait.unlessAborted(releasing);
+    } catch (failure) {
+      acquisition.doubt(releasing);
+      wait.throwIfInterrupted();
+      if (!isServerAnswer(failure)) this.timedOut(wait);
+    }
+    wait.throwIfInterrupted();
+    if (clock.now() - this.#since >= unavailableAfter) this.timedOut(wait);
+  }
+
+  /** The wait is over. */
+  timedOut({ key }: Wait): never {
+    throw cannotAcquire(key, this.#error.message, this.#error);
+  }
+}

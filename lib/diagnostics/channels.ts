@@ -1,0 +1,137 @@
+import { type Channel, channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
+import type { Lease, LockLostReason } from '../distributed-lock';
+import { inBackground } from '../internal/background';
+import { clock } from '../internal/clock';
+import type { AcquireMessage, HoldMessage, LockMessage, ReleaseMessage } from './messages';
+
+/*
+ * What the library publishes by Node's diagnostics_channel. Each place asks first whether anybody has subscribed, and
+ * makes no message otherwise. Node catches what a subscriber throws, and reports it as an uncaught exception of the
+ * process: the lock goes on.
+ */
+
+export const acquireChannel = tracingChannel<AcquireMessage, AcquireMessage>('redis-lock-registry:acquire');
+export const holdChannel = tracingChannel<HoldMessage, HoldMessage>('redis-lock-registry:hold');
+export const releaseChannel = tracingChannel<ReleaseMessage, ReleaseMessage>('redis-lock-registry:release');
+export const lostChannel = channel('redis-lock-registry:lost');
+export const renewedChannel = channel('redis-lock-registry:renewed');
+export const warningChannel = channel('redis-lock-registry:warning');
+
+/** Node 20 has no `hasSubscribers` of a tracing channel in all of its versions. */
+export function isTraced<T extends object>(traced: TracingChannel<T, T>): boolean {
+  const { start, end, asyncStart, asyncEnd, error } = traced;
+  return (
+    start.hasSubscribers ||
+    asyncEnd.hasSubscribers ||
+    end.hasSubscribers ||
+    asyncStart.hasSubscribers ||
+    error.hasSubscribers
+  );
+}
+
+/** Outside the async context of the caller whose turn it happens to be. For a channel with subscribers. */
+export function publish<T extends object>(to: Channel, message: T): void {
+  inBackground(() => to.publish(message));
+}
+
+/** What every message about the lock of a key says. */
+export function lockMessage({ registryKey, lockType }: Omit<LockMessage, 'key'>, key: string): LockMessage {
+  return { registryKey, key, lockType };
+}
+
+/** What a call that acquires fills in. */
+export interface TracedWait {
+  readonly startedAt: number;
+  readonly isInterrupted: boolean;
+  trace: AcquireMessage | undefined;
+}
+
+/** Publishes the begin and the end of a call that acquires. */
+export function traceAcquire<T extends Lease>(
+  lock: LockMessage,
+  wait: TracedWait,
+  waitTime: number,
+  isReentry: boolean,
+  acquire: () => Promise<T | null>,
+): Promise<T | null> {
+  const message: AcquireMessage = {
+    ...lock,
+    waitTime,
+    isReentry,
+    contention: 'none',
+    contendedAfter: undefined,
+    attempts: 0,
+    isHandedOver: false,
+    waited: undefined,
+    outcome: undefined,
+    fencingToken: undefined,
+  };
+  wait.trace = message;
+  return acquireChannel.tracePromise(async () => {
+    try {
+      const lease = await acquire();
+      message.outcome = lease === null ? 'timed out' : 'acquired';
+      message.fencingToken = lease?.fencingToken;
+      return lease;
+    } catch (error) {
+      message.outcome = wait.isInterrupted ? 'aborted' : 'failed';
+      throw error;
+    } finally {
+      message.waited = clock.now() - wait.startedAt;
+    }
+  }, message);
+}
+
+/** The caller has to wait. */
+export function noteContention({ trace, startedAt }: TracedWait, contention: 'local' | 'remote'): void {
+  if (trace === undefined) return;
+  trace.contention = contention;
+  trace.contendedAfter ??= clock.now() - startedAt;
+}
+
+/** The lease of a section. */
+interface TracedLease extends Lease {
+  readonly owner: string;
+}
+
+function holdMessage(lock: LockMessage, lease: TracedLease, isReentry: boolean): HoldMessage {
+  const { fencingToken, owner } = lease;
+  return { ...lock, isReentry, owner, fencingToken, held: undefined, outcome: undefined };
+}
+
+/** Runs the task of `run` as a section: what it starts belongs to it. */
+export function traceRun<T>(
+  lock: LockMessage,
+  lease: TracedLease & { readonly wasLost: boolean },
+  isReentry: boolean,
+  task: () => Promise<T>,
+): Promise<T> {
+  const message = holdMessage(lock, lease, isReentry);
+  const startedAt = clock.now();
+  return holdChannel.tracePromise(async () => {
+    try {
+      return await (message.around === undefined ? task() : message.around(task));
+    } finally {
+      message.held = clock.now() - startedAt;
+      message.outcome = lease.wasLost ? 'lost' : 'ended';
+    }
+  }, message);
+}
+
+/** The section of a lease that was taken with `lock` or `tryLock`. Call the result once, at its end. */
+export function traceHold(lock: LockMessage, lease: TracedLease): (loss?: { reason: LockLostReason }) => void {
+  const message = holdMessage(lock, lease, false);
+  const startedAt = clock.now();
+  holdChannel.start.publish(message);
+  holdChannel.end.publish(message);
+  return (loss) => {
+    message.held = clock.now() - startedAt;
+    message.outcome = loss === undefined ? 'ended' : 'lost';
+    if (loss !== undefined) {
+      message.error = loss;
+      holdChannel.error.publish(message);
+    }
+    holdChannel.asyncStart.publish(message);
+    holdChannel.asyncEnd.publish(message);
+  };
+}

@@ -1,0 +1,87 @@
+import { LockInspectionError } from './errors';
+import type { ListedLock, LockState } from './lock-state';
+import { isOfRegistry, nameIn } from './owner-name';
+import type { Inspected, Inspector } from './protocols/inspection/inspector';
+import type { RedisClient } from './redis/client';
+import { messageOf, serverErrorCode } from './redis/failure';
+import { LockNames } from './redis/names';
+import { canScan, literally, scan } from './redis/scan';
+
+/** What a registry tells about locks of all processes. */
+export class Inspection {
+  readonly #inspector: Inspector;
+  readonly #registryId: string;
+  /** ms */
+  readonly #timeout: number;
+
+  constructor(inspector: Inspector, registryId: string, timeout: number) {
+    this.#inspector = inspector;
+    this.#registryId = registryId;
+    this.#timeout = timeout;
+  }
+
+  async inspect(key: string, names: LockNames): Promise<LockState> {
+    try {
+      return this.#stateOf(await this.#inspector.inspect(names, this.#timeout));
+    } catch (cause) {
+      throw new LockInspectionError(`Lock "${key}" could not be inspected: ${messageOf(cause)}`, key, { cause });
+    }
+  }
+
+  async forceUnlock(key: string, names: LockNames): Promise<LockState> {
+    try {
+      return this.#stateOf(await this.#inspector.forceUnlock(names, this.#timeout));
+    } catch (cause) {
+      const message = `Lock "${key}" was perhaps not unlocked by force: ${messageOf(cause)}`;
+      throw new LockInspectionError(message, key, { cause });
+    }
+  }
+
+  /** The held locks under a registryKey. `match`: a glob for their keys. `count`: how many keys SCAN looks at in a step. */
+  async *list(
+    client: RedisClient,
+    registryKey: string,
+    match: string,
+    count: number,
+  ): AsyncGenerator<ListedLock, void, undefined> {
+    if (!canScan(client)) throw new TypeError('Expected `client` to have the method scan, to list locks');
+    const prefix = registryKey === '' ? '' : `${registryKey}:`;
+    const seen = new Set<string>();
+    try {
+      for await (const names of scan(client, literally(prefix) + match, count, this.#timeout)) {
+        const unseen = names.filter((name) => name.length > prefix.length && !seen.has(name));
+        for (const name of unseen) seen.add(name);
+        const found = await Promise.all(unseen.map((name) => this.#listed(registryKey, name.slice(prefix.length))));
+        for (const lock of found) if (lock !== undefined) yield lock;
+      }
+    } catch (cause) {
+      if (cause instanceof LockInspectionError) throw cause;
+      throw new LockInspectionError(`Locks could not be listed: ${messageOf(cause)}`, undefined, { cause });
+    }
+  }
+
+  /** `undefined`: it is free by now, or it is no lock of this type. */
+  async #listed(registryKey: string, key: string): Promise<ListedLock | undefined> {
+    try {
+      const state = await this.inspect(key, new LockNames(registryKey, key));
+      return state.held ? { key, ...state } : undefined;
+    } catch (error) {
+      // A key that belongs to another lock, or a key of another type.
+      const { cause = error } = error as Error;
+      if (cause instanceof RangeError || serverErrorCode(cause) === 'WRONGTYPE') return undefined;
+      throw error;
+    }
+  }
+
+  #stateOf({ owner, remaining, fencingToken, waiting }: Inspected): LockState {
+    return {
+      held: owner !== undefined,
+      owner,
+      name: owner === undefined ? undefined : nameIn(owner),
+      isOurs: owner !== undefined && isOfRegistry(owner, this.#registryId),
+      remaining,
+      fencingToken,
+      waiting,
+    };
+  }
+}

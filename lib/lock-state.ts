@@ -1,0 +1,27 @@
+/** What is known of a lock, all of one moment. */
+export interface LockState {
+  /** Somebody has the lock. */
+  readonly held: boolean;
+  /** The value in Redis that says who; `undefined` when the lock is free. */
+  readonly owner: string | undefined;
+  /** The name of the registry in the owner value, by default host and pid; `undefined` for owners of other libraries. */
+  readonly name: string | undefined;
+  /** The registry that was asked has it. */
+  readonly isOurs: boolean;
+  /** ms until the key expires unless it is renewed; `Infinity` without an expiry, 0 when the lock is free. */
+  readonly remaining: number;
+  /** With `fencing: true`: the last token of the lock, while it is held. */
+  readonly fencingToken: number | undefined;
+  /**
+   * How many wait. `fair`: callers in the queue. `redisson-fair`: processes in the queue. `pub-sub` and `redisson`:
+   * connections that listen for a release, also for a second after they waited. `undefined` where it cannot be known:
+   * `spin`, and `pub-sub` on a cluster.
+   */
+  readonly waiting: number | undefined;
+}
+
+/** A lock that `RedisLockRegistry.list` found. */
+export interface ListedLock extends LockState {
+  /** What the application locks. */
+  readonly key: string;
+}

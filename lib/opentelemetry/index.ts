@@ -1,0 +1,1 @@
+export { type InstrumentLocksOptions, instrumentLocks, type LockInstrumentation } from './instrument-locks';

@@ -1,0 +1,12 @@
+import type { AcquireMessage, HoldMessage, LostMessage } from '../diagnostics/messages';
+
+/** What becomes of the messages of the channels. */
+export interface Observer {
+  acquireStarted(message: AcquireMessage): void;
+  acquireEnded(message: AcquireMessage): void;
+  holdStarted(message: HoldMessage): void;
+  holdEnded(message: HoldMessage): void;
+  lost(message: LostMessage): void;
+  /** No message comes any more: ends what has begun. */
+  end(): void;
+}

@@ -1,0 +1,45 @@
+import { reliableUntil } from '../../internal/clock';
+import type { Released } from '../protocol';
+
+/** What a script says of the lock. */
+export interface QueueReply {
+  /** The owner value of this process that holds the lock, if one does, and its token. */
+  readonly owner: string | undefined;
+  readonly token: string;
+  /** The lock was taken past the queue, or before there was one. */
+  readonly isOutsiders: boolean;
+  /** Who held the lock when the script ran, if the reply says it. */
+  readonly holder?: string | undefined;
+  /** ms that the lock's key still has to live; `Infinity` without an expiry. */
+  readonly life: number;
+  /** When the script was sent, on the monotonic clock, and the drift between the clocks then. */
+  readonly sentAt: number;
+  readonly drift: number;
+}
+
+export interface AcquireReply extends QueueReply {
+  readonly score: string;
+}
+
+export interface PollReply extends QueueReply {
+  /** A grant to this process had lapsed. */
+  readonly hasLapsed: boolean;
+  /** Redis knows of no connection on which this process listens. */
+  readonly isUnreachable: boolean;
+  /** Positions, from 0 up, of the tickets that are not in the queue. */
+  readonly missing: readonly number[];
+}
+
+export interface ReleaseReply {
+  readonly found: Released;
+  /** `undefined` where there were no waiters. */
+  readonly queue: QueueReply | undefined;
+  readonly isNotificationRefused: boolean;
+  /** For a release that may leave the lock to pollers: 0 when it did, or ms until the next one may. */
+  readonly pauseIn: number | undefined;
+}
+
+/** Until when a grant may be relied on that a reply reported. */
+export function replyUntil({ sentAt, life }: QueueReply): number {
+  return reliableUntil(sentAt, Math.min(life, Number.MAX_SAFE_INTEGER));
+}

@@ -1,0 +1,40 @@
+import type { Ticket } from './ticket';
+
+/** The tickets of one lock by their ids, in the order in which they came. A single one costs no Map: most locks have no waiters. */
+export class Tickets {
+  #only: Ticket | undefined;
+  #all: Map<string, Ticket> | undefined;
+
+  get size(): number {
+    return this.#all?.size ?? Number(this.#only !== undefined);
+  }
+
+  get first(): Ticket | undefined {
+    return this.#only ?? this.#all?.values().next().value;
+  }
+
+  find(id: string): Ticket | undefined {
+    return this.#only?.id === id ? this.#only : this.#all?.get(id);
+  }
+
+  add(ticket: Ticket): void {
+    if (this.size === 0) {
+      this.#only = ticket;
+      return;
+    }
+    this.#all ??= new Map();
+    if (this.#only !== undefined) this.#all.set(this.#only.id, this.#only);
+    this.#only = undefined;
+    this.#all.set(ticket.id, ticket);
+  }
+
+  remove(id: string): void {
+    if (this.#only?.id === id) this.#only = undefined;
+    if (this.#all?.delete(id) && this.#all.size === 0) this.#all = undefined;
+  }
+
+  *[Symbol.iterator](): IterableIterator<Ticket> {
+    if (this.#only !== undefined) yield this.#only;
+    if (this.#all !== undefined) yield* this.#all.values();
+  }
+}

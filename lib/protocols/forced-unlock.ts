@@ -1,0 +1,24 @@
+/*
+ * A lock that was unlocked by force has no key any more, and neither has one that expired. So that its holder learns
+ * which of the two it was, the forced unlock leaves a mark beside the lock, `{name}:forced`: the owner that had it. It
+ * expires when the lock would have.
+ *
+ * Its name is made in Lua, where a script finds no key. To send it with every command would cost more than it is worth.
+ * It is in the hash slot of the lock. A server or a user without access to it takes the lock for expired.
+ */
+
+/** ms; a mark for a lock that had no expiry. */
+const WITHOUT_EXPIRY = 60_000;
+
+/** Sets `mark`: the name of the mark of KEYS[1], as `LockNames.companion` makes it. */
+const MARK = `
+local tag = string.match(KEYS[1], '^[^{]*{([^}]+)}')
+local mark = tag and '{' .. tag .. '}:forced:' .. KEYS[1] or '{' .. KEYS[1] .. '}:forced'`;
+
+/** Leaves the mark of `holder`, whose key had `life` ms to live. */
+export const LEAVE_MARK = `${MARK}
+redis.pcall('SET', mark, holder, 'PX', life > 0 and life or ${WITHOUT_EXPIRY})`;
+
+/** For a key that is not there: runs `then` if it was unlocked by force while `owner` had it. Both in Lua. */
+export const ifForced = (owner: string, then: string) => `${MARK}
+if redis.pcall('GET', mark) == ${owner} then ${then} end`;

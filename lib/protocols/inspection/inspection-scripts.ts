@@ -1,0 +1,89 @@
+import { LockScript } from '../../redis/script';
+import { LEAVE_MARK } from '../forced-unlock';
+import { publishRelease } from '../redisson/redisson-scripts';
+import { deleteBy } from '../spring/spring-scripts';
+
+/*
+ * What a lock looks like, for people. Each lock type has two scripts: one that inspects, and one that inspects and then
+ * deletes the lock, no matter which process holds it, and notifies the waiters.
+ *
+ * KEYS: lock [, queue, for the types that have one] [, fence or token]
+ * ARGV: NUMSUB, SHARDNUMSUB or '', the channel whose listeners wait. To unlock by force also: the command that deletes,
+ * and how the waiters are notified, see below
+ * Returns { owner or '', life of its key in ms, last token or '', how many wait or -1 }. An unlock by force is not
+ * idempotent in its reply: a repetition finds the lock free, or held by the next owner, which it would delete. So it is
+ * sent once only.
+ */
+
+export interface InspectionScripts {
+  readonly inspect: LockScript;
+  readonly forceUnlock: LockScript;
+}
+
+const OWNER_OF_STRING = `redis.call('GET', KEYS[1])`;
+const OWNER_OF_HASH = `redis.call('HKEYS', KEYS[1])[1]`;
+
+/** pcall: a user without rights on it, or an old server, does not learn how many wait. */
+const LISTENERS = `
+if ARGV[1] ~= '' then
+  local counted = redis.pcall('PUBSUB', ARGV[1], ARGV[2])
+  if not counted.err then waiting = tonumber(counted[2]) end
+end`;
+
+/** The channels ARGV[first] to the last. */
+const publishName = (first: number) => `
+for i = ${first}, #ARGV do redis.pcall('PUBLISH', ARGV[i], KEYS[1]) end`;
+
+function scripts(type: string, owner: string, queue: string | undefined, notify: string): InspectionScripts {
+  const read = `
+local holder = ${owner}
+local life = holder and redis.call('PTTL', KEYS[1]) or 0
+local waiting = -1
+${queue === undefined ? LISTENERS : `waiting = redis.call('${queue}', KEYS[2])`}
+local fence = KEYS[${queue === undefined ? 2 : 3}]
+local token = holder and fence and redis.call('GET', fence) or ''
+local state = { holder or '', life, token, waiting }`;
+  const unlock = `
+if holder then
+  ${deleteBy('ARGV[3]')}
+  ${LEAVE_MARK}
+  ${notify}
+end`;
+  const found = (reply: unknown): boolean => Array.isArray(reply) && reply[0] !== '';
+  return {
+    inspect: new LockScript(`inspect (${type})`, `${read}\nreturn state`, found),
+    forceUnlock: new LockScript(`unlock by force (${type})`, `${read}${unlock}\nreturn state`),
+  };
+}
+
+/** Notified by: channels. */
+export const SPRING = scripts('spring', OWNER_OF_STRING, undefined, publishName(4));
+
+/**
+ * Notified by: PUBLISH or SPUBLISH and the channel of the grants without its process, for the first in the queue;
+ * channels, for all that listen. Those that are notified poll.
+ */
+export const FAIR = scripts(
+  'fair',
+  OWNER_OF_STRING,
+  'ZCARD',
+  `
+local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+if first then redis.pcall(ARGV[4], ARGV[5] .. ':' .. string.match(first, '^(.*):'), KEYS[1]) end
+${publishName(6)}`,
+);
+
+/** Notified by: PUBLISH or SPUBLISH, the channel of the lock. */
+export const REDISSON = scripts('redisson', OWNER_OF_HASH, undefined, publishRelease('ARGV[4]', 'ARGV[5]'));
+
+/** Notified by: as above. The first in the queue has a channel of its own. */
+export const REDISSON_FAIR = scripts(
+  'redisson-fair',
+  OWNER_OF_HASH,
+  'LLEN',
+  `
+local head = redis.call('LINDEX', KEYS[2], 0)
+if head then
+  ${publishRelease('ARGV[4]', "ARGV[5] .. ':' .. head")}
+end`,
+);

@@ -1,0 +1,71 @@
+import { UnexpectedReplyError } from '../../redis/failure';
+import type { LockNames } from '../../redis/names';
+import type { Redis } from '../../redis/redis';
+import { arrayIn, numberIn, textIn } from '../../redis/reply';
+import type { Script } from '../../redis/script';
+import { lifeIn } from '../format';
+import type { InspectionScripts } from './inspection-scripts';
+
+/** What a script found of a lock. */
+export interface Inspected {
+  /** `undefined`: the lock is free. */
+  readonly owner: string | undefined;
+  /** ms */
+  readonly remaining: number;
+  readonly fencingToken: number | undefined;
+  readonly waiting: number | undefined;
+}
+
+/** How the locks of one type are inspected. */
+export interface InspectedType {
+  readonly scripts: InspectionScripts;
+  /** The keys after the lock's. */
+  companions(names: LockNames): readonly string[];
+  /** The channel whose listeners wait, and the command that counts them; `undefined`: not known. */
+  listeners?(names: LockNames): readonly [command: 'NUMSUB' | 'SHARDNUMSUB', channel: string];
+  /** How the waiters are notified of a forced unlock: the last arguments. */
+  notification(names: LockNames): readonly string[];
+  /** The command that deletes a lock. */
+  readonly deleteCommand: string;
+}
+
+/** Inspects the locks of a registry, and unlocks them by force. Keeps nothing. */
+export class Inspector {
+  readonly #redis: Redis;
+  readonly #type: InspectedType;
+
+  constructor(redis: Redis, type: InspectedType) {
+    this.#redis = redis;
+    this.#type = type;
+  }
+
+  /** `timeout` in ms. */
+  inspect(names: LockNames, timeout: number): Promise<Inspected> {
+    return this.#run(this.#type.scripts.inspect, names, [], timeout);
+  }
+
+  /** Resolves to what was found before. */
+  forceUnlock(names: LockNames, timeout: number): Promise<Inspected> {
+    const { deleteCommand, scripts } = this.#type;
+    return this.#run(scripts.forceUnlock, names, [deleteCommand, ...this.#type.notification(names)], timeout);
+  }
+
+  #run(script: Script, names: LockNames, args: readonly string[], timeout: number): Promise<Inspected> {
+    const keys = [names.lock, ...this.#type.companions(names)];
+    const listeners = this.#type.listeners?.(names) ?? ['', ''];
+    return this.#redis.run(script, keys, [...listeners, ...args], timeout, (reply) => read(script, reply));
+  }
+}
+
+function read(script: Script, reply: unknown): Inspected {
+  const [holder, life, token, waiting] = arrayIn(script, reply, 4);
+  const owner = textIn(script, reply, holder);
+  const count = numberIn(script, reply, waiting);
+  if (!Number.isInteger(count) || count < -1) throw new UnexpectedReplyError(script.name, reply);
+  return {
+    owner: owner === '' ? undefined : owner,
+    remaining: owner === '' ? 0 : lifeIn(script, reply, life),
+    fencingToken: token === '' ? undefined : numberIn(script, reply, token),
+    waiting: count < 0 ? undefined : count,
+  };
+}

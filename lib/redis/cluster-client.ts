@@ -1,0 +1,19 @@
+import type { RedisClient } from './client';
+
+/** A node of a cluster, as node-redis knows it. */
+export interface ClusterNode {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** node-redis' cluster client, by structure. `Client`: what is needed of the clients of its nodes. */
+export interface ClusterClient<Client> extends RedisClient {
+  readonly slots: readonly ({ readonly master: ClusterNode } | undefined)[];
+  readonly masters: readonly ClusterNode[];
+  nodeClient(node: ClusterNode): Promise<Client> | Client;
+}
+
+export function isClusterClient<Client>(client: RedisClient): client is ClusterClient<Client> {
+  const { slots, masters, nodeClient } = client as Partial<ClusterClient<Client>>;
+  return Array.isArray(slots) && Array.isArray(masters) && typeof nodeClient === 'function';
+}

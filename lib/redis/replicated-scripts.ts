@@ -1,0 +1,104 @@
+import { NotReplicatedError } from '../errors';
+import { evaluate, type Receiver, type ScriptRunner } from './call';
+import type { EvalOptions, RedisClient } from './client';
+import { isErrorLike } from './failure';
+import type { ReplicatingConnection, Replication } from './replicating-connection';
+import { type ReplicatingConnections, replicatingConnections } from './replicating-connections';
+import { type LockScript, type Script, ScriptForMany } from './script';
+
+/**
+ * Runs scripts that acquire locks, and answers for a grant only when enough replicas have it. WAIT holds up what else is
+ * sent over its connection, so this has connections of its own. One WAIT serves a batch, and all replies that come at
+ * the same time.
+ */
+export class ReplicatedScripts implements ScriptRunner {
+  readonly #connections: ReplicatingConnections;
+
+  constructor(client: RedisClient, replication: Replication) {
+    this.#connections = replicatingConnections(client, replication);
+  }
+
+  run(script: Script, options: EvalOptions, receiver: Receiver): void {
+    const key = options.keys?.[0] ?? '';
+    this.#connections.to(key).then(
+      (connection) => this.#send(connection, script, options, receiver, true),
+      (error: unknown) => receiver.fail(error),
+    );
+  }
+
+  close(): void {
+    this.#connections.close();
+  }
+
+  #send(
+    connection: ReplicatingConnection,
+    script: Script,
+    options: EvalOptions,
+    receiver: Receiver,
+    mayRedirect: boolean,
+  ): void {
+    if (receiver.isOver) {
+      receiver.fail(new Error('It was not sent: the connection came too late'));
+      return;
+    }
+    evaluate(connection.commands, script, options, {
+      get isOver() {
+        return receiver.isOver;
+      },
+      answer: (reply) => void this.#answer(connection, script, reply, receiver),
+      fail: (error) => {
+        const target = mayRedirect ? redirection(error) : undefined;
+        if (target === undefined) receiver.fail(error);
+        else void this.#redirect(target, error, script, options, receiver);
+      },
+    });
+  }
+
+  async #redirect(
+    { address, isAsk }: Redirection,
+    error: unknown,
+    script: Script,
+    options: EvalOptions,
+    receiver: Receiver,
+  ): Promise<void> {
+    try {
+      const connection = await this.#connections.redirected(options.keys?.[0] ?? '', address);
+      if (connection === undefined) throw error;
+      // It is for the next command only, which is sent at once.
+      if (isAsk) connection.commands.sendCommand(['ASKING']).catch(() => undefined);
+      this.#send(connection, script, options, receiver, false);
+    } catch {
+      receiver.fail(error);
+    }
+  }
+
+  async #answer(connection: ReplicatingConnection, script: Script, reply: unknown, receiver: Receiver): Promise<void> {
+    const isGrant = (one: unknown): boolean => !isErrorLike(one) && grants(script)(one);
+    const replies = script instanceof ScriptForMany && Array.isArray(reply) ? (reply as unknown[]) : undefined;
+    try {
+      if (replies?.some(isGrant) ?? isGrant(reply)) await connection.replicated();
+    } catch (error) {
+      // Others of the batch were refused: that stays true.
+      if (replies === undefined || !(error instanceof NotReplicatedError)) receiver.fail(error);
+      else receiver.answer(replies.map((one) => (isGrant(one) ? error : one)));
+      return;
+    }
+    receiver.answer(reply);
+  }
+}
+
+function grants(script: Script): (reply: unknown) => boolean {
+  const one = script instanceof ScriptForMany ? script.one : (script as LockScript);
+  return one.grants ?? (() => true);
+}
+
+interface Redirection {
+  readonly address: string;
+  readonly isAsk: boolean;
+}
+
+/** Where a cluster redirects a command to. */
+function redirection(error: unknown): Redirection | undefined {
+  const [, kind, address = ''] = /^(MOVED|ASK) \d+ (\S+)/.exec(isErrorLike(error) ? error.message : '') ?? [];
+  return kind === undefined ? undefined : { address, isAsk: kind === 'ASK' };
+}
