@@ -1,8 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createConnection, createServer } from 'node:net';
+import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from './free-port';
 import { spawnGuarded } from './guarded-process';
 import { findRedisBinary, howToGetRedis, identifyRedis } from './redis-binary';
 
@@ -64,16 +65,6 @@ export async function startRedis(options: StartRedisOptions = {}): Promise<Redis
 async function chooseAddress(dir: string, port: boolean | number | undefined): Promise<RedisAddress> {
   if (!port) return { path: join(dir, 'redis.sock'), tls: false };
   return { host: '127.0.0.1', port: port === true ? await freePort() : port };
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer().once('error', reject);
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as { port: number };
-      probe.close(() => resolve(port));
-    });
-  });
 }
 
 /** Any reply counts, also an error about a password, except -LOADING: the data are not loaded yet. */

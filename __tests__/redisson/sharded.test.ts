@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { createClient, createCluster } from 'redis';
 import { type LockWarning, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { freePort } from '../../scripts/free-port';
 import { type RedisServer, startRedis } from '../../scripts/redis';
 import { SLACK } from '../contract/timing';
-import { freePort } from '../support/free-port';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
