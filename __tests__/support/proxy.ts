@@ -28,6 +28,9 @@ interface Link {
   readonly server: Socket;
 }
 
+/** Node would answer the end of one direction with the end of the other, and fails to reset a socket that is doing that. */
+const HALF_OPEN = { allowHalfOpen: true };
+
 /** A TCP proxy on loopback in front of a Redis that simulates network faults. Clients connect to `address`. */
 export class FaultyProxy {
   readonly requests = new Direction();
@@ -48,7 +51,7 @@ export class FaultyProxy {
 
   private constructor(target: RedisAddress) {
     this.#target = target;
-    this.#listener = createServer((client) => this.#link(client));
+    this.#listener = createServer(HALF_OPEN, (client) => this.#link(client));
   }
 
   get address(): { host: string; port: number } {
@@ -112,7 +115,7 @@ export class FaultyProxy {
 
   #link(client: Socket): void {
     this.connections += 1;
-    const server = connect(this.#target);
+    const server = connect({ ...this.#target, ...HALF_OPEN });
     const link = { client, server };
     this.#links.add(link);
     let losing: Loss | undefined;
@@ -135,6 +138,7 @@ export class FaultyProxy {
     for (const socket of [client, server]) {
       socket.setNoDelay(true);
       socket.on('error', () => {}); // 'close' follows
+      socket.on('end', () => socket.destroy());
       socket.on('close', () => {
         if (client.destroyed && server.destroyed) this.#links.delete(link);
       });
