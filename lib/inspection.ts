@@ -10,19 +10,27 @@ import { canScan, literally, scan } from './redis/scan';
 /** What a registry tells about locks of all processes. */
 export class Inspection {
   readonly #inspector: Inspector;
+  /** For a key that is of no lock type: a semaphore or a read/write lock. */
+  readonly #shared: Inspector;
   readonly #registryId: string;
   /** ms */
   readonly #timeout: number;
 
-  constructor(inspector: Inspector, registryId: string, timeout: number) {
+  constructor(inspector: Inspector, shared: Inspector, registryId: string, timeout: number) {
     this.#inspector = inspector;
+    this.#shared = shared;
     this.#registryId = registryId;
     this.#timeout = timeout;
   }
 
+  /** The same, for the locks of another kind. */
+  of(inspector: Inspector): Inspection {
+    return new Inspection(inspector, this.#shared, this.#registryId, this.#timeout);
+  }
+
   async inspect(key: string, names: LockNames): Promise<LockState> {
     try {
-      return this.#stateOf(await this.#inspector.inspect(names, this.#timeout));
+      return this.#stateOf(await this.#ask((inspector) => inspector.inspect(names, this.#timeout)));
     } catch (cause) {
       throw new LockInspectionError(`Lock "${key}" could not be inspected: ${messageOf(cause)}`, key, { cause });
     }
@@ -30,7 +38,7 @@ export class Inspection {
 
   async forceUnlock(key: string, names: LockNames): Promise<LockState> {
     try {
-      return this.#stateOf(await this.#inspector.forceUnlock(names, this.#timeout));
+      return this.#stateOf(await this.#ask((inspector) => inspector.forceUnlock(names, this.#timeout)));
     } catch (cause) {
       const message = `Lock "${key}" was perhaps not unlocked by force: ${messageOf(cause)}`;
       throw new LockInspectionError(message, key, { cause });
@@ -73,7 +81,19 @@ export class Inspection {
     }
   }
 
-  #stateOf({ owner, remaining, fencingToken, waiting }: Inspected): LockState {
+  /** Asks about a lock of the registry's type first. A key of another type may be a shared lock. */
+  async #ask(question: (inspector: Inspector) => Promise<Inspected>): Promise<Inspected> {
+    try {
+      return await question(this.#inspector);
+    } catch (error) {
+      if (serverErrorCode(error) !== 'WRONGTYPE') throw error;
+      return await question(this.#shared).catch(() => {
+        throw error;
+      });
+    }
+  }
+
+  #stateOf({ owner, remaining, fencingToken, waiting, holders }: Inspected): LockState {
     return {
       held: owner !== undefined,
       owner,
@@ -82,6 +102,7 @@ export class Inspection {
       remaining,
       fencingToken,
       waiting,
+      ...(holders === undefined ? {} : { holders }),
     };
   }
 }

@@ -1,5 +1,5 @@
-import type { DistributedLock, Lease, LockOptions, LockSource } from './distributed-lock';
-import type { CloseOptions, SegmentedLockOptions } from './options';
+import type { DistributedLock, Lease, LockOptions, LockSource, ReadWriteLock } from './distributed-lock';
+import type { CloseOptions, SegmentedLockOptions, SemaphoreOptions } from './options';
 import { SegmentedLock } from './segmented/segmented-lock';
 
 /**
@@ -32,6 +32,31 @@ export abstract class LockRegistry implements LockSource {
    */
   segmented(key: string, options: SegmentedLockOptions): SegmentedLock {
     return new SegmentedLock(this, key, options);
+  }
+
+  /**
+   * A lock that up to `permits` callers have at a time, over all processes, in the order in which they came. The same
+   * object for the same key, as long as it is cached; the number that was given last counts.
+   * @throws TypeError or RangeError when the key or `permits` is not valid.
+   * @throws Error when this registry has no semaphores.
+   * @example
+   * await registry.semaphore('render', { permits: 3 }).run(() => render(page));
+   */
+  semaphore(_key: string, _options: SemaphoreOptions): DistributedLock {
+    throw new Error(`${this.constructor.name} has no semaphores`);
+  }
+
+  /**
+   * A lock that many readers have at a time, or one writer, in the order in which they came: a waiting writer keeps new
+   * readers out. The same object for the same key, as long as it is cached.
+   * @throws TypeError or RangeError when the key is not valid.
+   * @throws Error when this registry has no read/write locks.
+   * @example
+   * const { read, write } = registry.readWrite('prices');
+   * const price = await read.run(() => priceOf(article));
+   */
+  readWrite(_key: string): ReadWriteLock {
+    throw new Error(`${this.constructor.name} has no read/write locks`);
   }
 
   /**

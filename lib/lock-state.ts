@@ -14,10 +14,13 @@ export interface LockState {
   readonly fencingToken: number | undefined;
   /**
    * How many wait. `fair`: callers in the queue. `redisson-fair`: processes in the queue. `pub-sub` and `redisson`:
-   * connections that listen for a release, also for a second after they waited. `undefined` where it cannot be known:
-   * `spin`, and `pub-sub` on a cluster.
+   * connections that listen for a release, also for a second after they waited. Semaphores and read/write locks:
+   * processes in the queue, a process that waits for reading and for writing twice. `undefined` where it cannot be
+   * known: `spin`, and `pub-sub` on a cluster.
    */
   readonly waiting: number | undefined;
+  /** Of a semaphore and a read/write lock only: how many leases there are. `owner` is the one that lasts longest. */
+  readonly holders?: number;
 }
 
 /** A lock that `RedisLockRegistry.list` found. */

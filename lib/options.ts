@@ -137,6 +137,15 @@ export interface ListOptions {
   count?: number | undefined;
 }
 
+/** Options of `LockRegistry.semaphore`. */
+export interface SemaphoreOptions {
+  /**
+   * How many leases there may be at a time, over all processes: a whole number from 1. The number of the latest call that
+   * begins to acquire counts for everybody, also for those that wait.
+   */
+  permits: number;
+}
+
 /** Options of `LockRegistry.segmented`. */
 export interface SegmentedLockOptions {
   /** The number of segments that the resource is split into, from 1 to 16 384: as many callers can work at a time. */

@@ -3,6 +3,7 @@ import { Attempts } from './acquire/attempts';
 import { LongWaits } from './acquire/long-waits';
 import type { Wait } from './acquire/wait';
 import { publishingWarnings } from './diagnostics/publishing-warnings';
+import type { DistributedLock, ReadWriteLock } from './distributed-lock';
 import { NotLockOwnerError, registryClosed } from './errors';
 import { Inspection } from './inspection';
 import { clock, within } from './internal/clock';
@@ -13,15 +14,24 @@ import { Watchdog } from './lease/watchdog';
 import { LockCache } from './lock-cache';
 import { LockRegistry } from './lock-registry';
 import type { ListedLock } from './lock-state';
-import type { CloseOptions, ListOptions, RedisLockRegistryOptions, SegmentedLockOptions } from './options';
+import type {
+  CloseOptions,
+  ListOptions,
+  RedisLockRegistryOptions,
+  SegmentedLockOptions,
+  SemaphoreOptions,
+} from './options';
 import { registryId } from './owner-name';
 import { createProtocols, type Protocols, traitsOf } from './protocols/lock-types';
+import { Parts } from './protocols/parts';
+import { sharedInspector } from './protocols/shared/shared-inspection';
 import { describeWrongClient, isRedisClient, type RedisClient } from './redis/client';
 import { hashTag } from './redis/names';
 import { Redis } from './redis/redis';
 import { type LockServices, RedisLock } from './redis-lock';
 import type { SegmentedLock } from './segmented/segmented-lock';
 import { listSettings, registrySettings } from './settings';
+import { SharedLocks } from './shared/shared-locks';
 import { warn } from './warnings';
 
 /** ms; how long `close` waits for the holders by default. */
@@ -43,6 +53,8 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
   readonly #services: LockServices;
   readonly #protocols: Protocols;
   readonly #cache: LockCache;
+  readonly #parts: Parts;
+  readonly #shared: SharedLocks;
   /** Calls that are still acquiring. */
   readonly #waits = new LinkedList<Wait>();
   readonly #longWaits: LongWaits;
@@ -69,15 +81,20 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
     this.id = registryId(settings.name, traitsOf(settings.lockType).nameSeparator, randomUUID());
     const redis = new Redis(client, settings.commandTimeout, settings);
     const watchdog = new Watchdog(settings.commandTimeout);
-    this.#protocols = createProtocols(settings.lockType, redis, settings);
+    this.#parts = new Parts(redis, settings);
+    this.#protocols = createProtocols(settings.lockType, this.#parts);
     this.#cache = new LockCache(settings.cacheCapacity, settings.registryKey, this.#protocols);
-    const find = (key: string) => this.#cache.get(key);
-    this.#longWaits = new LongWaits(this.#waits, settings.warnAfter, find, settings.onWarning);
+    this.#longWaits = new LongWaits(this.#waits, settings.warnAfter, settings.onWarning);
     this.#services = {
       settings,
       redis,
-      inspection: new Inspection(this.#protocols.inspector, this.id, settings.commandTimeout),
-      attempts: new Attempts(settings, redis),
+      inspection: new Inspection(
+        this.#protocols.inspector,
+        sharedInspector(redis, settings),
+        this.id,
+        settings.commandTimeout,
+      ),
+      attempts: new Attempts(settings, redis, `a lock of type ${settings.lockType}`),
       watchdog,
       orphans: new Orphans(redis, settings.commandTimeout),
       nextTicket: () => `${this.id}:${++this.#sequence}`,
@@ -88,6 +105,7 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
       cached: (key) => this.#cache.get(key),
       readmit: (lock) => this.#cache.get(lock.key) ?? this.#cache.add(lock),
     };
+    this.#shared = new SharedLocks(this.#services, this.#parts);
     // A server that was restarted, or failed over, may have lost locks: their holders learn it at once.
     this.#stopMonitoring = redis.monitor.onReconnect(() => watchdog.askAboutAll());
   }
@@ -111,9 +129,17 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
     return super.segmented(key, options);
   }
 
-  /** The number of cached locks. */
+  override semaphore(key: string, options: SemaphoreOptions): DistributedLock {
+    return this.#shared.semaphore(key, options);
+  }
+
+  override readWrite(key: string): ReadWriteLock {
+    return this.#shared.readWrite(key);
+  }
+
+  /** The number of cached locks: a semaphore is one, a read/write lock is two. */
   get size(): number {
-    return this.#cache.size;
+    return this.#cache.size + this.#shared.size;
   }
 
   /**
@@ -150,6 +176,7 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
   expireUnusedOlderThan(age: number): void {
     if (Number.isNaN(number('age', age))) throw new RangeError(expected('age', 'a number of milliseconds', age));
     this.#cache.expireUnusedOlderThan(age);
+    this.#shared.expireUnusedOlderThan(age);
   }
 
   /**
@@ -176,7 +203,7 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
     const { orphans, redis, settings, watchdog } = this.#services;
     const endsAt = clock.now() + timeout;
     for (const wait of [...this.#waits]) wait.interrupt(registryClosed(wait.key));
-    const locks = this.#cache.inUse;
+    const locks = [...this.#cache.inUse, ...this.#shared.inUse];
     await within(timeout, Promise.all(locks.map((lock) => lock.free())));
     for (const lock of locks) lock.loseByClose();
     watchdog.close();
@@ -186,7 +213,8 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
     await within(limit, this.#noWaits());
     await orphans.settle(limit);
     this.#stopMonitoring();
-    await this.#protocols.close();
+    this.#protocols.close();
+    await this.#parts.close();
     redis.close();
   }
 

@@ -2,15 +2,7 @@ import type { ContentionServices } from './acquire/contention-services';
 import { LocalContention } from './acquire/local-contention';
 import type { LongWaits } from './acquire/long-waits';
 import { Wait } from './acquire/wait';
-import {
-  acquireChannel,
-  holdChannel,
-  isTraced,
-  lockMessage,
-  traceAcquire,
-  traceHold,
-  traceRun,
-} from './diagnostics/channels';
+import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from './diagnostics/channels';
 import type { LockMessage } from './diagnostics/messages';
 import type { DistributedLock, Lease, LockOptions } from './distributed-lock';
 import { LockTimeoutError, NotLockOwnerError } from './errors';
@@ -18,6 +10,7 @@ import type { Inspection } from './inspection';
 import { callback } from './internal/validation';
 import { type HeldLease, UnlockOrder } from './lease/unlock-order';
 import type { LockState } from './lock-state';
+import { runUnder } from './scope/run-under';
 import { Scope } from './scope/scope';
 import { type LockRequest, lockRequest } from './settings';
 
@@ -58,7 +51,7 @@ export class RedisLock extends LocalContention implements DistributedLock {
   }
 
   get isAcquiredInThisProcess(): boolean {
-    return (this.#cached().lease?.remaining ?? 0) > 0;
+    return this.#cached().leases.some((lease) => lease.remaining > 0);
   }
 
   async lock(options?: LockOptions): Promise<Lease> {
@@ -84,7 +77,12 @@ export class RedisLock extends LocalContention implements DistributedLock {
     const lock = this.#cached();
     lock.#runs++;
     try {
-      return await runUnder(lease, new Scope(lock, lease), task, isTraced(holdChannel) ? this.#labels : undefined);
+      return await runUnder(
+        lease,
+        new Scope(lock.scopeLock, lease),
+        task,
+        isTraced(holdChannel) ? this.#labels : undefined,
+      );
     } finally {
       lock.#runs--;
     }
@@ -95,6 +93,9 @@ export class RedisLock extends LocalContention implements DistributedLock {
     // An evicted lock may still have unreported losses.
     const own = this.evicted && !this.#unlockOrder?.isEmpty ? this.#unlockOrder : undefined;
     const order = own ?? Scope.unlockOrderFor(lock) ?? lock.#unlockOrder;
+    if (lock.leases.length > 1 && order?.isAmbiguous) {
+      throw new NotLockOwnerError(`Lock "${this.key}" has several leases here: unlock each by itself`, this.key);
+    }
     if (!(await order?.unlockNext())) {
       throw new NotLockOwnerError(`Lock "${this.key}" is not held here through lock() or tryLock()`, this.key);
     }
@@ -106,7 +107,7 @@ export class RedisLock extends LocalContention implements DistributedLock {
 
   async forceUnlock(): Promise<LockState> {
     const state = await this.#services.inspection.forceUnlock(this.key, this.names);
-    this.#cached().lease?.confirmNow();
+    for (const lease of this.#cached().leases) lease.confirmNow();
     return state;
   }
 
@@ -122,10 +123,18 @@ export class RedisLock extends LocalContention implements DistributedLock {
     return this.#runs > 0 || super.isInUse;
   }
 
-  /** @internal Ends the lease that is held, and leaves its key to expire. */
+  /** @internal Ends the leases that are held, and leaves them to expire. */
   loseByClose(): void {
-    this.lease?.lose('closed');
+    for (const lease of this.leases) lease.lose('closed');
   }
+
+  /** The lock whose scopes a caller enters again: this one, but for a reader inside its own write scope. */
+  protected get scopeLock(): RedisLock {
+    return this;
+  }
+
+  /** Throws for a caller that would wait for itself. */
+  protected assertMayEnter(): void {}
 
   protected onLeaseOver(): void {
     this.#unlockOrder?.forgetUnlocked();
@@ -164,8 +173,10 @@ export class RedisLock extends LocalContention implements DistributedLock {
     const lock = this.evicted ? this.#services.readmit(this) : this;
     const wait = new Wait(lock.key, request.waitTime, request.signal);
     lock.usedAt = wait.startedAt;
+    wait.lock = lock;
     wait.scope = Scope.current();
-    const scope = wait.scope === undefined ? undefined : Scope.holding(lock);
+    const scope = wait.scope === undefined ? undefined : Scope.holding(lock.scopeLock);
+    if (scope === undefined && wait.scope !== undefined) lock.assertMayEnter();
     if (!isTraced(acquireChannel)) return lock.#enter(scope, request, wait, isRun);
     return lock.#tracedEnter(scope, request, wait, isRun);
   }
@@ -183,7 +194,7 @@ export class RedisLock extends LocalContention implements DistributedLock {
   async #reenter(around: Scope, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
     this.#services.longWaits.beginReentry(wait);
     try {
-      for (let scope: Scope | undefined = around; scope !== undefined; scope = Scope.holding(this)) {
+      for (let scope: Scope | undefined = around; scope !== undefined; scope = Scope.holding(this.scopeLock)) {
         const entry = await scope.reenter(request, wait, isRun);
         if (entry.outcome === 'entered') return entry.lease;
         if (entry.outcome === 'timed out') return null;
@@ -195,23 +206,4 @@ export class RedisLock extends LocalContention implements DistributedLock {
       wait.end();
     }
   }
-}
-
-/** The task, and then the unlock. An error of the task wins, and so does its result, unless the lease was lost under it. */
-async function runUnder<T>(
-  lease: HeldLease,
-  scope: Scope,
-  task: (lease: Lease) => T | PromiseLike<T>,
-  traced: LockMessage | undefined,
-): Promise<T> {
-  let result: T;
-  try {
-    result = await (traced === undefined
-      ? scope.run(() => task(lease))
-      : traceRun(traced, lease, lease.isReentry, () => scope.run(() => task(lease))));
-  } finally {
-    await lease[Symbol.asyncDispose]();
-  }
-  if (lease.wasLost) throw lease.lossError(result);
-  return result;
 }

@@ -15,10 +15,11 @@ import {
   ttl,
   wholeNumber,
 } from './internal/validation';
-import type { ListOptions, RedisLockRegistryOptions, SegmentedLockOptions } from './options';
+import type { ListOptions, RedisLockRegistryOptions, SegmentedLockOptions, SemaphoreOptions } from './options';
 import { assertNameFits, defaultName, registryName } from './owner-name';
 import { LOCK_TYPES, type LockType, traitsOf } from './protocols/lock-types';
 import { type ProtocolSettings, SHARDED_SUBSCRIPTION_MODES } from './protocols/protocol';
+import type { Permits, SharedKind } from './protocols/shared/shared-kinds';
 import { describeValue } from './redis/client';
 import { isSubscriber, type RedisSubscriber } from './redis/subscriber-connection';
 import { emitProcessWarning, type WarningListener } from './warnings';
@@ -34,6 +35,9 @@ export interface RegistrySettings extends ProtocolSettings {
   readonly cacheCapacity: number;
   readonly warnAfter: number;
 }
+
+/** The settings of the locks of one kind. */
+export type KindSettings = Omit<RegistrySettings, 'lockType'> & { readonly lockType: LockType | SharedKind };
 
 /** What one call asks for, with the registry's defaults filled in. */
 export interface LockRequest {
@@ -114,7 +118,7 @@ export function registrySettings(options: RedisLockRegistryOptions): RegistrySet
 
 export function lockRequest(
   options: LockOptions | undefined,
-  settings: RegistrySettings,
+  settings: KindSettings,
   defaultWaitTime: number,
 ): LockRequest {
   if (options !== undefined) checkLockOptions(options);
@@ -142,6 +146,14 @@ export function segmentedSettings(options: SegmentedLockOptions): { segments: nu
   // Also when it is missing: without a number there are no segments.
   const segments = wholeNumber('segments', options.segments, 1, MOST_SEGMENTS);
   return { segments, random: options.random ?? Math.random };
+}
+
+/** A new object: the number may be changed. */
+export function semaphoreSettings(options: SemaphoreOptions): Permits {
+  const permits: Check<unknown> = (name, value) => wholeNumber(name, value, 1);
+  checkOptions({ permits }, options);
+  // Also when it is missing: without a number nobody could enter.
+  return { count: wholeNumber('permits', options.permits, 1) };
 }
 
 function subscriber(name: string, value: unknown): RedisSubscriber {

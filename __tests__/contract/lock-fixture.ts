@@ -13,12 +13,15 @@ export class LockFixture {
   readonly #lockType: LockType;
   readonly #kind: ClientKind;
   readonly #registries: RedisLockRegistry[] = [];
+  readonly #Registry: typeof RedisLockRegistry;
   #contractClients: ContractClients | undefined;
   #oracleClient: TestClient | undefined;
 
-  constructor(lockType: LockType, kind: ClientKind) {
+  /** With another class of registry, its `obtain` gives the locks under test. */
+  constructor(lockType: LockType, kind: ClientKind, Registry = RedisLockRegistry) {
     this.#lockType = lockType;
     this.#kind = kind;
+    this.#Registry = Registry;
   }
 
   async open(): Promise<void> {
@@ -52,7 +55,7 @@ export class LockFixture {
     // A pool warns that it cannot subscribe; another test covers that.
     const onWarning = () => undefined;
     const defaults = { registryKey: this.registryKey, lockType: this.#lockType, idleBetweenTries: 10, onWarning };
-    const registry = new RedisLockRegistry(client, { ...defaults, ...options });
+    const registry = new this.#Registry(client, { ...defaults, ...options });
     this.#registries.push(registry);
     return registry;
   }

@@ -33,9 +33,20 @@ it('has an abstract class as a dependency injection token, which other implement
 it.each([
   [
     api.RedisLockRegistry.prototype,
-    ['close', 'constructor', 'expireUnusedOlderThan', 'list', 'obtain', 'renewLock', 'segmented', 'size'],
+    [
+      'close',
+      'constructor',
+      'expireUnusedOlderThan',
+      'list',
+      'obtain',
+      'readWrite',
+      'renewLock',
+      'segmented',
+      'semaphore',
+      'size',
+    ],
   ],
-  [api.LockRegistry.prototype, ['close', 'constructor', 'run', 'segmented']],
+  [api.LockRegistry.prototype, ['close', 'constructor', 'readWrite', 'run', 'segmented', 'semaphore']],
 ])('has these methods: %p', (prototype, names) => {
   expect(Object.getOwnPropertyNames(prototype).sort()).toEqual(names);
 });

@@ -4,11 +4,13 @@ import { Backoff } from '../internal/backoff';
 import { clock } from '../internal/clock';
 import { type Grant, type LockProtocol, NOT_GRANTED, type NotGranted, type Refusal } from '../protocols/protocol';
 import { isFinal, isServerAnswer, messageOf } from '../redis/failure';
+import { explainWrongType, isWrongType } from '../redis/key-type';
 import { LockNames } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { type WarningListener, warn } from '../warnings';
 import type { Acquisition } from './acquisition';
 import { SILENT } from './availability';
+import { unanswered } from './unanswered';
 import { Unreplicated } from './unreplicated';
 import type { Wait } from './wait';
 
@@ -33,14 +35,17 @@ export interface AttemptSettings {
  */
 export class Attempts {
   readonly #settings: AttemptSettings;
-  readonly #redis: Pick<Redis, 'monitor' | 'slotOf'>;
+  readonly #redis: Pick<Redis, 'monitor' | 'slotOf' | 'run'>;
+  /** What its locks are called in messages. */
+  readonly #kind: string;
   /** ms */
   readonly #firstAtLeast: number;
   #hasWarned = false;
 
-  constructor(settings: AttemptSettings, redis: Pick<Redis, 'monitor' | 'slotOf'>) {
+  constructor(settings: AttemptSettings, redis: Pick<Redis, 'monitor' | 'slotOf' | 'run'>, kind: string) {
     this.#settings = settings;
     this.#redis = redis;
+    this.#kind = kind;
     // Before its own WAIT it may have to let that of an earlier attempt end, which has the connection until then.
     const waitsForReplicas = settings.minReplicas > 0 ? 2 * settings.replicaTimeout : 0;
     this.#firstAtLeast = FIRST_ATTEMPT_AT_LEAST + waitsForReplicas;
@@ -78,7 +83,8 @@ export class Attempts {
           unreplicated ??= new Unreplicated(this.#settings, error);
           await unreplicated.giveBack(error, protocol, acquisition, wait);
         } else {
-          this.#failed(error, protocol, acquisition, wait, attempt);
+          const failure = isWrongType(error) ? await wait.unlessAborted(this.#explain(error, wait)) : error;
+          this.#failed(failure, protocol, acquisition, wait, attempt);
         }
       } finally {
         availability.attempt = undefined;
@@ -115,6 +121,11 @@ export class Attempts {
       }
       timeout = wait.remaining;
     }
+  }
+
+  #explain(error: unknown, wait: Wait): Promise<unknown> {
+    const { lock } = new LockNames(this.#settings.registryKey, wait.key);
+    return explainWrongType(error, this.#redis, lock, this.#kind, this.#firstTimeout(wait));
   }
 
   #firstTimeout(wait: Wait): number {
@@ -202,18 +213,8 @@ export class Attempts {
     return availability.isContended(clock.now());
   }
 
-  /** The cause is the last answer of the server, or the last error of the socket: it says more than the silence. */
   unanswered({ availability }: LockProtocol, wait: Wait): CannotAcquireLockError {
-    const { failure } = availability;
-    const slot = this.#redis.slotOf(new LockNames(this.#settings.registryKey, wait.key).lock);
-    const where = slot === undefined ? '' : ` (slot ${slot} of the cluster)`;
-    const ms = Math.round(availability.silence(wait.startedAt, clock.now()));
-    if (isServerAnswer(failure)) {
-      const duration = ms > 0 ? ` for ${ms} ms` : '';
-      return cannotAcquire(wait.key, `Redis answered${duration}: ${messageOf(failure)}${where}`, failure);
-    }
-    const { lastError } = this.#redis.monitor;
-    const reason = lastError === undefined ? '' : `; the last error of the client was: ${messageOf(lastError)}`;
-    return cannotAcquire(wait.key, `Redis has not answered for ${ms} ms${where}${reason}`, failure ?? lastError);
+    const { lock } = new LockNames(this.#settings.registryKey, wait.key);
+    return unanswered(availability, wait, this.#redis.slotOf(lock), this.#redis.monitor.lastError);
   }
 }

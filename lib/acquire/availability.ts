@@ -57,6 +57,11 @@ export class Availability {
     return now < this.#heldUntil && !isServerAnswer(this.#failure) && now - this.#unansweredSince < SILENT;
   }
 
+  /** Whether the last answer was a refusal, and still counts. */
+  isRefused(now: number): boolean {
+    return now < this.#heldUntil;
+  }
+
   /** A question failed in a way that may pass. An answer of the server says more than a later silence. */
   failed(error: unknown): void {
     if (isServerAnswer(error) || !isServerAnswer(this.#failure)) this.#failure = error;

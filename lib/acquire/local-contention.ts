@@ -1,14 +1,13 @@
 import { noteContention } from '../diagnostics/channels';
-import { NotReplicatedError } from '../errors';
 import { clock } from '../internal/clock';
 import { RedisLease } from '../lease/redis-lease';
 import type { HandOverResult } from '../lease/release';
-import type { Grant, HandOver, LockProtocol } from '../protocols/protocol';
-import { isServerAnswer } from '../redis/failure';
+import type { Grant, LockProtocol } from '../protocols/protocol';
 import { LockNames } from '../redis/names';
 import type { LockRequest } from '../settings';
 import { Acquisition } from './acquisition';
 import type { ContentionServices } from './contention-services';
+import { giveBack, requestHandOver } from './local-hand-over';
 import { LocalQueue } from './local-queue';
 import { NoTurn, type Turn } from './turn';
 import type { Wait } from './wait';
@@ -41,9 +40,14 @@ export abstract class LocalContention {
   /** Called when a lease has ended. */
   protected abstract onLeaseOver(): void;
 
-  /** The lease that is held. */
+  /** The lease that is held, with the local turn. */
   protected get lease(): RedisLease | undefined {
     return this.#held?.lease;
+  }
+
+  /** The leases that are held: at most one, but for a `SharedLock`. */
+  protected get leases(): readonly RedisLease[] {
+    return this.#held === undefined ? [] : [this.#held.lease];
   }
 
   /** @internal As WaitedLock. */
@@ -70,7 +74,11 @@ export abstract class LocalContention {
 
   /** @internal Resolves when the lock is not held. */
   async free(): Promise<void> {
-    if (this.#held === undefined) return;
+    if (this.#held !== undefined) await this.nextLeaseOver();
+  }
+
+  /** Resolves when the next lease has ended. */
+  protected async nextLeaseOver(): Promise<void> {
     this.#whenFree ??= [];
     const listeners = this.#whenFree;
     await new Promise<void>((resolve) => listeners.push(resolve));
@@ -112,12 +120,13 @@ export abstract class LocalContention {
       // Redis already granted it to this process; no command is needed.
       if (wait.isSingleAttempt && (this.lease?.remaining ?? 0) > 0) return null;
       const protocol = this.#openProtocol;
-      const turn = this.#tryEnter(protocol) ?? (await this.#waitForTurn(protocol, request, wait));
+      const turn = this.tryEnter(protocol, wait) ?? (await this.#waitForTurn(protocol, request, wait));
       if (turn === undefined) return null;
       const inherited = turn.handedOver;
       turn.handedOver = undefined;
       if (wait.trace !== undefined) wait.trace.isHandedOver = inherited !== undefined;
-      const acquisition = inherited?.acquisition ?? this.#newAcquisition(request.ttl, !wait.isSingleAttempt);
+      const acquisition =
+        inherited?.acquisition ?? this.#newAcquisition(request.ttl, !wait.isSingleAttempt && turn.mayQueue);
       // The turn goes to the lease, or back to the queue.
       let isGranted = inherited !== undefined;
       try {
@@ -145,21 +154,29 @@ export abstract class LocalContention {
   async #waitForTurn(protocol: LockProtocol, request: LockRequest, wait: Wait): Promise<Turn | undefined> {
     noteContention(wait, 'local');
     const turn = wait.isSingleAttempt ? undefined : await this.#queue.enter(wait, request.ttl);
-    if (turn !== undefined) return turn;
+    return turn ?? this.withoutTurn(protocol, wait);
+  }
+
+  /** The turn did not come in time; `undefined`: another holder has the lock. */
+  protected async withoutTurn(protocol: LockProtocol, wait: Wait): Promise<Turn | undefined> {
     const { attempts } = this.#services;
     if (await attempts.wasAnswered(protocol, wait)) return undefined;
     // The attempt of the caller in front failed: a single attempt may still be made, if the turn is free now.
     await clock.immediate();
-    const freed = wait.isSingleAttempt ? this.#tryEnter(protocol) : undefined;
+    const freed = wait.isSingleAttempt ? this.tryEnter(protocol, wait) : undefined;
     if (freed === undefined) throw attempts.unanswered(protocol, wait);
     return freed;
   }
 
   #hold(protocol: LockProtocol, acquisition: Acquisition, grant: Grant, renews: boolean, turn: Turn): RedisLease {
     const lease = new RedisLease(this.key, acquisition, grant, renews, protocol, this.#services, this);
+    this.keep(lease, turn, protocol);
+    return lease;
+  }
+
+  protected keep(lease: RedisLease, turn: Turn, protocol: LockProtocol): void {
     this.#held = { lease, turn };
     protocol.holder = lease;
-    return lease;
   }
 
   /** The caller leaves without the lock: what it may have in Redis is removed, and the turn goes to the next caller. */
@@ -168,50 +185,26 @@ export abstract class LocalContention {
     turn.release();
   }
 
-  #tryEnter(protocol: LockProtocol): Turn | undefined {
+  /** Takes the local turn if it is free. */
+  protected tryEnter(protocol: LockProtocol, _wait: Wait): Turn | undefined {
     return protocol.queue === 'redis' ? new NoTurn() : this.#queue.tryEnter();
   }
 
   async #handOver(from: RedisLease, to: Acquisition, turn: Turn, timeout: number): Promise<HandOverResult> {
     const { orphans } = this.#services;
     const protocol = this.#openProtocol;
-    to.stamp();
-    const handOver = protocol.handOver(from.owner, to, timeout);
-    let result: HandOver;
-    try {
-      result = await handOver;
-    } catch (error) {
-      if (error instanceof NotReplicatedError) {
-        await this.#giveBack(protocol, to, timeout);
-        return 'released';
-      }
-      // It was not executed, and there is still a key to release.
-      if (isServerAnswer(error)) return 'not tried';
-      // The new owner's orphan is followed up; the caller repeats the release.
-      to.doubt(handOver);
-      orphans.follow(to, protocol);
-      return 'unknown';
-    }
-    if (result.handedOver === undefined) return result.found;
+    const result = await requestHandOver(protocol, from.owner, to, timeout, orphans);
+    if (typeof result === 'string') return result;
     // The caller that it was meant for may have left meanwhile, and the next one may ask for another ttl.
     if (Math.ceil(this.#queue.next?.ttl ?? 0) === to.ttl && !to.isLate) {
       this.#held = undefined;
       if (from.releaseTrace !== undefined) from.releaseTrace.isHandedOver = true;
-      turn.handedOver = { acquisition: to, grant: result.handedOver };
+      turn.handedOver = { acquisition: to, grant: result };
       this.#queue.pass(turn);
     } else {
-      await this.#giveBack(protocol, to, timeout);
+      await giveBack(protocol, to, timeout, orphans);
     }
     return 'released';
-  }
-
-  /** Releases what was handed over to nobody. The lock is not free until this is done: `unlock` waits for it. */
-  async #giveBack(protocol: LockProtocol, acquisition: Acquisition, timeout: number): Promise<void> {
-    try {
-      await protocol.release(acquisition.ticket, timeout);
-    } catch {
-      this.#services.orphans.follow(acquisition, protocol);
-    }
   }
 
   #newAcquisition(ttl: number, waits: boolean): Acquisition {

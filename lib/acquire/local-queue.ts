@@ -101,6 +101,7 @@ export class LocalQueue {
 
 class LocalTurn implements Turn {
   handedOver: Turn['handedOver'];
+  readonly mayQueue = true;
   #queue: LocalQueue | undefined;
 
   constructor(queue: LocalQueue) {

@@ -3,18 +3,10 @@ import { LinkedList } from '../internal/linked-list';
 import type { LockState } from '../lock-state';
 import { isNamedByDefault } from '../owner-name';
 import { type LockHolder, type WarningListener, warn } from '../warnings';
-import type { Wait } from './wait';
+import type { Wait, WaitedLock } from './wait';
 
 /** ms; waits that become long within this time are reported together, at its end. */
 const TOGETHER = 100;
-
-/** The lock that callers wait for. */
-export interface WaitedLock {
-  inspect(): Promise<LockState>;
-  /** ms for which this registry has held it; `undefined`: it does not. */
-  readonly heldFor: number | undefined;
-  readonly names: { readonly lock: string };
-}
 
 /**
  * Warns once of every wait that is longer than `warnAfter`, and says who holds the lock. One timer for a registry, which
@@ -27,21 +19,14 @@ export class LongWaits {
   /** ms */
   readonly #warnAfter: number;
   readonly #together: number;
-  readonly #find: (key: string) => WaitedLock | undefined;
   readonly #onWarning: WarningListener;
   #timer: NodeJS.Timeout | undefined;
 
   /** `waits`: in the order in which they began. */
-  constructor(
-    waits: LinkedList<Wait>,
-    warnAfter: number,
-    find: (key: string) => WaitedLock | undefined,
-    onWarning: WarningListener,
-  ) {
+  constructor(waits: LinkedList<Wait>, warnAfter: number, onWarning: WarningListener) {
     this.#waits = waits;
     this.#warnAfter = warnAfter;
     this.#together = Math.min(TOGETHER, warnAfter / 10);
-    this.#find = find;
     this.#onWarning = onWarning;
   }
 
@@ -72,7 +57,7 @@ export class LongWaits {
   #tick(): void {
     this.#timer = undefined;
     const now = clock.now();
-    const long = new Map<string, Wait[]>();
+    const long = new Map<WaitedLock | undefined, Wait[]>();
     let next = Number.POSITIVE_INFINITY;
     for (const waits of [this.#waits, this.#reentries]) {
       for (const wait of waits) {
@@ -83,18 +68,18 @@ export class LongWaits {
         }
         if (wait.isReported) continue;
         wait.isReported = true;
-        long.set(wait.key, [...(long.get(wait.key) ?? []), wait]);
+        long.set(wait.lock, [...(long.get(wait.lock) ?? []), wait]);
       }
     }
     if (next !== Number.POSITIVE_INFINITY) this.#wakeIn(next + this.#together);
-    for (const [key, waits] of long) void this.#report(key, waits);
+    for (const [lock, waits] of long) void this.#report(lock, waits);
   }
 
-  async #report(key: string, waits: readonly Wait[]): Promise<void> {
-    const lock = this.#find(key);
+  async #report(lock: WaitedLock | undefined, waits: readonly Wait[]): Promise<void> {
     const state = await lock?.inspect().catch(() => undefined);
     const [first] = waits.filter((wait) => !wait.isOver);
     if (first === undefined) return;
+    const { key } = first;
     const holder = lock && state && holderOf(lock, state, waits);
     const seconds = Math.round((clock.now() - first.startedAt) / 1000);
     const callers = waits.length === 1 ? 'A caller has' : `${waits.length} callers have`;

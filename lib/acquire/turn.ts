@@ -11,12 +11,20 @@ export interface HandedOver {
 export interface Turn {
   /** Set by the holder that hands the lock over; taken by the caller that gets the turn. */
   handedOver: HandedOver | undefined;
+  /** Its caller may queue in Redis. */
+  readonly mayQueue: boolean;
   /** Gives the turn to the next local caller. A second call does nothing. */
   release(): void;
 }
 
-/** For `fair` callers, which queue in Redis, and for waiters whose scope has ended. */
+/** For callers that contend without the turn: those of `fair`, which queue in Redis, and waiters whose scope has ended. */
 export class NoTurn implements Turn {
   handedOver: undefined;
+  readonly mayQueue: boolean;
+
+  constructor(mayQueue = true) {
+    this.mayQueue = mayQueue;
+  }
+
   release(): void {}
 }

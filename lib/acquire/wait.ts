@@ -1,6 +1,15 @@
 import type { AcquireMessage } from '../diagnostics/messages';
 import { clock, Timer } from '../internal/clock';
 import type { Linked } from '../internal/linked-list';
+import type { LockState } from '../lock-state';
+
+/** The lock that callers wait for. */
+export interface WaitedLock {
+  inspect(): Promise<LockState>;
+  /** ms for which this registry has held it; `undefined`: it does not, or it has several leases. */
+  readonly heldFor: number | undefined;
+  readonly names: { readonly lock: string };
+}
 
 /**
  * One caller's wait, from its call to its lease: how much of its waitTime is left, and what may interrupt it (its own
@@ -20,6 +29,8 @@ export class Wait implements Linked<Wait> {
   isReported = false;
   /** The caller has its result. */
   isOver = false;
+  /** What it waits for. */
+  lock: WaitedLock | undefined;
   /** The scope that the caller stands in. */
   scope: { isInside(lockName: string): boolean } | undefined;
   /** What is published about it, where somebody has subscribed. */

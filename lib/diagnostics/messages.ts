@@ -1,5 +1,6 @@
 import type { Lease, LockLostReason } from '../distributed-lock';
 import type { LockType } from '../protocols/lock-type-names';
+import type { SharedKind } from '../protocols/shared/shared-kinds';
 import type { LockWarning } from '../warnings';
 
 /** What every message about a lock says. */
@@ -7,7 +8,8 @@ export interface LockMessage {
   readonly registryKey: string;
   /** What the application locks. */
   readonly key: string;
-  readonly lockType: LockType;
+  /** `semaphore`, `read` and `write` for semaphores and read/write locks: they do not depend on the registry's lock type. */
+  readonly lockType: LockType | SharedKind;
 }
 
 /** Of `redis-lock-registry:acquire`: from a call to its lease. One object for each call; it is filled in on the way. */

@@ -6,6 +6,7 @@ import { LockLostError, LockReleaseError } from '../errors';
 import { clock } from '../internal/clock';
 import type { LockType } from '../protocols/lock-type-names';
 import type { Grant, LockProtocol } from '../protocols/protocol';
+import type { SharedKind } from '../protocols/shared/shared-kinds';
 import type { Redis } from '../redis/redis';
 import { type LockWarningCode, type WarningListener, warn } from '../warnings';
 import type { Orphans } from './orphans';
@@ -24,7 +25,7 @@ export interface LeaseServices {
     readonly maxHold: number;
     readonly onWarning: WarningListener;
     readonly registryKey: string;
-    readonly lockType: LockType;
+    readonly lockType: LockType | SharedKind;
   };
   readonly redis: Redis;
   readonly watchdog: Watchdog;

@@ -54,6 +54,11 @@ export class UnlockOrder {
     return this.#counted === 0 && this.#next === undefined;
   }
 
+  /** Several leases are held, as a shared lock may be: `lock.unlock()` cannot know which one to end. */
+  get isAmbiguous(): boolean {
+    return this.#leases.filter((lease) => !lease.isUnlocked && !lease.wasLost).length > 1;
+  }
+
   /** Unlocks the oldest lease that was not unlocked; false when there is none. */
   async unlockNext(): Promise<boolean> {
     if (this.#counted > 0 && this.#lastCounted !== undefined) {

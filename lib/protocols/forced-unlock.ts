@@ -22,3 +22,8 @@ redis.pcall('SET', mark, holder, 'PX', life > 0 and life or ${WITHOUT_EXPIRY})`;
 /** For a key that is not there: runs `then` if it was unlocked by force while `owner` had it. Both in Lua. */
 export const ifForced = (owner: string, then: string) => `${MARK}
 if redis.pcall('GET', mark) == ${owner} then ${then} end`;
+
+/** As `ifForced`, where the mark has the owners of several leases, with spaces between them. */
+export const ifForcedAmong = (owner: string, then: string) => `${MARK}
+local marked = redis.pcall('GET', mark)
+if type(marked) == 'string' and string.find(' ' .. marked .. ' ', ' ' .. ${owner} .. ' ', 1, true) then ${then} end`;

@@ -1,8 +1,5 @@
 import type { NameSeparator } from '../owner-name';
 import type { LockNames } from '../redis/names';
-import type { Redis } from '../redis/redis';
-import { Subscriber } from '../redis/subscriber';
-import { warn } from '../warnings';
 import { type ContendedParts, ContendedProtocol } from './contended-protocol';
 import { FairProtocol } from './fair/fair-protocol';
 import { Poller } from './fair/poller';
@@ -12,9 +9,10 @@ import { fairInspector, redissonInspector, springInspector } from './inspection/
 import type { Inspector } from './inspection/inspector';
 import type { LockType } from './lock-type-names';
 import { LONGEST_SLEEP, Notification } from './notification';
+import type { Parts } from './parts';
 import { PATIENCE, PATIENCE_OF_POLLING, Pollers } from './pollers';
 import { Polling } from './polling';
-import type { LockProtocol, ProtocolSettings } from './protocol';
+import type { LockProtocol } from './protocol';
 import { QUEUE, RedissonFairProtocol } from './redisson/redisson-fair-protocol';
 import { isShardedFor, RedissonFormat } from './redisson/redisson-format';
 import { SpringFormat } from './spring/spring-format';
@@ -28,8 +26,8 @@ export interface Protocols {
   readonly inspector: Inspector;
   /** The protocol of one lock. Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
   open(names: LockNames): LockProtocol;
-  /** Ends timers and subscriptions. */
-  close(): Promise<void>;
+  /** Ends timers. */
+  close(): void;
 }
 
 /** What is known of a lock type before there is a registry. */
@@ -40,32 +38,6 @@ export interface LockTypeTraits {
   readonly needsRegistryKey: boolean;
   /** What separates the parts of an owner value before its number. */
   readonly nameSeparator: NameSeparator;
-}
-
-/** What is made once for each registry, when the lock type needs it. */
-class Parts {
-  readonly redis: Redis;
-  readonly settings: ProtocolSettings;
-  #hasWarned = false;
-
-  constructor(redis: Redis, settings: ProtocolSettings) {
-    this.redis = redis;
-    this.settings = settings;
-  }
-
-  subscriber(isSharded: boolean, orPlain: boolean): Subscriber {
-    const { subscriber: connection, commandTimeout: timeout, onWarning } = this.settings;
-    return new Subscriber(this.redis.client, { connection, isSharded, orPlain, timeout, onWarning });
-  }
-
-  /** Warns once: without the right to publish, waiters find a release only when they poll. */
-  readonly warnNotificationRefused = (): void => {
-    if (this.#hasWarned) return;
-    this.#hasWarned = true;
-    const message =
-      'The server refused to publish a release: waiters find it only when they poll. Allow PUBLISH (and SPUBLISH)';
-    warn(this.settings.onWarning, { code: 'NOTIFICATION_REFUSED', message });
-  };
 }
 
 /** Contended, with waiting by polling and sharing by time slices of `slice` ms by default. */
@@ -84,32 +56,24 @@ function polled(parts: Parts, format: LockFormat, inspector: Inspector, slice: n
 function notified(parts: Parts, format: LockFormat, inspector: Inspector, slice: number): Protocols {
   const { idleBetweenTries, handOver = slice } = parts.settings;
   const subscriber = parts.subscriber(format.isSharded, true);
-  return contended(
-    inspector,
-    {
-      format,
-      waiting: (names, pollers, onOthersRelease) =>
-        new Notification(names, format, subscriber, idleBetweenTries, pollers, onOthersRelease),
-      sharing: () => new YieldToListeners(handOver),
-      pollers: () => new Pollers(idleBetweenTries, PATIENCE),
-      onNotificationRefused: parts.warnNotificationRefused,
-    },
-    () => subscriber.close(),
-  );
+  return contended(inspector, {
+    format,
+    waiting: (names, pollers, onOthersRelease) =>
+      new Notification(names, format, subscriber, idleBetweenTries, pollers, onOthersRelease),
+    sharing: () => new YieldToListeners(handOver),
+    pollers: () => new Pollers(idleBetweenTries, PATIENCE),
+    onNotificationRefused: parts.warnNotificationRefused,
+  });
 }
 
-function contended(
-  inspector: Inspector,
-  parts: ContendedParts,
-  close: () => Promise<void> = async () => {},
-): Protocols {
+function contended(inspector: Inspector, parts: ContendedParts): Protocols {
   return {
     inspector,
     open(names) {
       parts.format.assertNames(names);
       return new ContendedProtocol(names, parts);
     },
-    close,
+    close: () => undefined,
   };
 }
 
@@ -138,10 +102,7 @@ function fair(parts: Parts): Protocols {
       format.assertNames(names);
       return new FairProtocol(names, services);
     },
-    async close() {
-      poller.close();
-      await subscriber.close();
-    },
+    close: () => poller.close(),
   };
 }
 
@@ -157,7 +118,7 @@ function redissonFair(parts: Parts): Protocols {
       names.redissonKey(QUEUE, redis.isCluster);
       return new RedissonFairProtocol(names, { redis, settings, format, subscriber });
     },
-    close: () => subscriber.close(),
+    close: () => undefined,
   };
 }
 
@@ -201,6 +162,6 @@ export function traitsOf(lockType: LockType): LockTypeTraits {
   return lockTypes[lockType];
 }
 
-export function createProtocols(lockType: LockType, redis: Redis, settings: ProtocolSettings): Protocols {
-  return lockTypes[lockType].protocols(new Parts(redis, settings));
+export function createProtocols(lockType: LockType, parts: Parts): Protocols {
+  return lockTypes[lockType].protocols(parts);
 }

@@ -1,7 +1,7 @@
 /** The suffixes of the keys and channels that belong to a lock. */
-export type Companion = 'fence' | 'queue' | 'tickets' | 'grants' | 'forced';
+export type Companion = 'fence' | 'queue' | 'tickets' | 'grants' | 'forced' | 'waiters';
 
-const COMPANION_NAME = /^\{[^}]+\}:(fence|queue|tickets|grants|forced)(:|$)/;
+const COMPANION_NAME = /^\{[^}]+\}:(fence|queue|tickets|grants|forced|waiters)(:|$)/;
 
 /** The names of one lock in Redis. */
 export class LockNames {

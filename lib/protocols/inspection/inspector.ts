@@ -14,6 +14,8 @@ export interface Inspected {
   readonly remaining: number;
   readonly fencingToken: number | undefined;
   readonly waiting: number | undefined;
+  /** Of a shared lock: how many hold it. */
+  readonly holders?: number;
 }
 
 /** How the locks of one type are inspected. */
@@ -58,7 +60,7 @@ export class Inspector {
 }
 
 function read(script: Script, reply: unknown): Inspected {
-  const [holder, life, token, waiting] = arrayIn(script, reply, 4);
+  const [holder, life, token, waiting, holders] = arrayIn(script, reply, 4, 5);
   const owner = textIn(script, reply, holder);
   const count = numberIn(script, reply, waiting);
   if (!Number.isInteger(count) || count < -1) throw new UnexpectedReplyError(script.name, reply);
@@ -67,5 +69,6 @@ function read(script: Script, reply: unknown): Inspected {
     remaining: owner === '' ? 0 : lifeIn(script, reply, life),
     fencingToken: token === '' ? undefined : numberIn(script, reply, token),
     waiting: count < 0 ? undefined : count,
+    ...(holders === undefined ? {} : { holders: numberIn(script, reply, holders) }),
   };
 }

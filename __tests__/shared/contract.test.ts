@@ -1,0 +1,4 @@
+import { redis6Client } from '../support/client-kinds';
+import { sharedContract } from './shared-contract';
+
+sharedContract(redis6Client);

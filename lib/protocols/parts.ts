@@ -1,0 +1,42 @@
+import type { Redis } from '../redis/redis';
+import { Subscriber } from '../redis/subscriber';
+import { warn } from '../warnings';
+import type { ProtocolSettings } from './protocol';
+
+/** What is made once for each registry, when the lock type needs it. */
+export class Parts {
+  readonly redis: Redis;
+  readonly settings: ProtocolSettings;
+  readonly #subscribers = new Map<boolean, Subscriber>();
+  #hasWarned = false;
+
+  constructor(redis: Redis, settings: ProtocolSettings) {
+    this.redis = redis;
+    this.settings = settings;
+  }
+
+  /** One for plain channels, and one for sharded ones: each has a connection. */
+  subscriber(isSharded: boolean, orPlain: boolean): Subscriber {
+    const known = this.#subscribers.get(isSharded);
+    if (known !== undefined) return known;
+    const { subscriber: connection, commandTimeout: timeout, onWarning } = this.settings;
+    const options = { connection, isSharded, orPlain, timeout, onWarning };
+    const subscriber = new Subscriber(this.redis.client, options);
+    this.#subscribers.set(isSharded, subscriber);
+    return subscriber;
+  }
+
+  /** Ends the subscriptions. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#subscribers.values()].map((subscriber) => subscriber.close()));
+  }
+
+  /** Warns once: without the right to publish, waiters find a release only when they poll. */
+  readonly warnNotificationRefused = (): void => {
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    const message =
+      'The server refused to publish a release: waiters find it only when they poll. Allow PUBLISH (and SPUBLISH)';
+    warn(this.settings.onWarning, { code: 'NOTIFICATION_REFUSED', message });
+  };
+}

@@ -1,0 +1,160 @@
+import type { Acquisition } from '../../acquire/acquisition';
+import { Availability } from '../../acquire/availability';
+import type { Wait } from '../../acquire/wait';
+import { clock, reliableUntil } from '../../internal/clock';
+import { UnexpectedReplyError } from '../../redis/failure';
+import type { LockNames } from '../../redis/names';
+import { arrayIn, numberIn, textIn } from '../../redis/reply';
+import type { LockScript } from '../../redis/script';
+import type { Subscriber } from '../../redis/subscriber';
+import { foundIn, lifeIn, ownerIn, ownershipIn } from '../format';
+import { LONGEST_SLEEP, Notification } from '../notification';
+import type { Parts } from '../parts';
+import { PATIENCE, Pollers } from '../pollers';
+import type { Grant, HandOver, LockProtocol, NotGranted, Ownership, Refusal, Released, RenewalMode } from '../protocol';
+import type { Permits, SharedKind } from './shared-kinds';
+import { ACQUIRE, RELEASE, RENEW } from './shared-scripts';
+
+/** A ticket is kept for this many of the longest intervals between two polls, and for this many ms at least. */
+const POLLS_MISSED = 3;
+const TICKET_LIFE_AT_LEAST = 3_000;
+
+/** What the shared locks of one kind have in common in a registry. */
+export interface SharedServices {
+  readonly kind: SharedKind;
+  readonly parts: Parts;
+  readonly subscriber: Subscriber;
+}
+
+/**
+ * A lock that several owners may have at a time: see shared-scripts.ts. Processes queue in Redis, with one ticket for
+ * each process. A release publishes the tickets that may enter now; a process makes an attempt when its own is one of
+ * them. The callers of a process take turns: the turn of a caller ends with its grant.
+ */
+export class SharedProtocol implements LockProtocol {
+  readonly availability = new Availability();
+  /** Of a semaphore. */
+  permits: Permits | undefined;
+  readonly #names: LockNames;
+  readonly #services: SharedServices;
+  /** Of the local caller that has the turn, with its arrival in the queue, as far as Redis has said it. */
+  #ticket = '';
+  #arrival = '';
+  #notification: Notification | undefined;
+
+  constructor(names: LockNames, services: SharedServices) {
+    this.#names = names;
+    this.#services = services;
+  }
+
+  get queue(): 'local' {
+    return 'local';
+  }
+
+  get isActive(): boolean {
+    return this.#notification?.isActive ?? false;
+  }
+
+  standBack(): undefined {
+    return undefined;
+  }
+
+  attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
+    const { ticket, ttl, waits, sentAt, drift } = acquisition;
+    if (waits && ticket !== this.#ticket) {
+      this.#ticket = ticket;
+      this.#arrival = '';
+    }
+    acquisition.isEnqueued = waits;
+    const heard = waits && this.#notification?.isSubscribed ? this.#notification.hints : undefined;
+    const permits = String(this.permits?.count ?? 0);
+    const queueing = [waits ? '1' : '0', waits ? this.#arrival : '', String(this.#ticketLife)];
+    const args = [this.#names.channel, String(ttl), permits, ...queueing];
+    return this.#run(ACQUIRE, this.#allKeys, ticket, args, timeout, (reply): Grant | Refusal => {
+      if (Array.isArray(reply)) {
+        const [life, owner, arrival] = arrayIn(ACQUIRE, reply, 3);
+        if (waits && ticket === this.#ticket) this.#arrival = textIn(ACQUIRE, reply, arrival);
+        const remaining = lifeIn(ACQUIRE, reply, life);
+        return { granted: false, remaining, owner: ownerIn(owner), roundTrip: clock.now() - sentAt, heard };
+      }
+      const token = numberIn(ACQUIRE, reply, reply);
+      if (token < 1) throw new UnexpectedReplyError(ACQUIRE.name, reply);
+      const fencingToken = this.#isFencing ? token : undefined;
+      return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
+    });
+  }
+
+  wait(_acquisition: Acquisition, refusal: Refusal, wait: Wait): Promise<NotGranted> {
+    this.#notification ??= this.#notifications();
+    return this.#notification.wait(refusal, wait);
+  }
+
+  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
+    const sentAt = clock.now();
+    const { kind, parts } = this.#services;
+    const read = (reply: unknown): Ownership => ownershipIn(RENEW, reply, sentAt, ttl);
+    const fail = (cause: unknown): void => settle({ state: 'unknown', cause });
+    parts.redis.send(RENEW, [this.#names.lock], [kind, owner, String(ttl), mode], timeout, read, settle, fail);
+  }
+
+  release(owner: string, timeout: number): Promise<Released> {
+    return this.#run(RELEASE, this.#keys, owner, [this.#names.channel], timeout, (reply) => {
+      const [found, notified] = arrayIn(RELEASE, reply, 2);
+      if (numberIn(RELEASE, reply, notified) < 0) this.#services.parts.warnNotificationRefused();
+      return foundIn(RELEASE, reply, found);
+    });
+  }
+
+  /** The lock is for those at the head of the queue. */
+  async handOver(owner: string, _to: Acquisition, timeout: number): Promise<HandOver> {
+    return { handedOver: undefined, found: await this.release(owner, timeout) };
+  }
+
+  orphanLife({ ttl, isEnqueued }: Acquisition): number {
+    return isEnqueued ? Math.max(ttl, this.#ticketLife) : ttl;
+  }
+
+  /** ms */
+  get #ticketLife(): number {
+    const { idleBetweenTries } = this.#services.parts.settings;
+    return Math.ceil(Math.max(TICKET_LIFE_AT_LEAST, POLLS_MISSED * LONGEST_SLEEP * idleBetweenTries));
+  }
+
+  get #isFencing(): boolean {
+    const { kind, parts } = this.#services;
+    return kind === 'write' && parts.settings.fencing;
+  }
+
+  get #keys(): string[] {
+    return [this.#names.lock, this.#names.companion('waiters')];
+  }
+
+  get #allKeys(): string[] {
+    return this.#isFencing ? [...this.#keys, this.#names.companion('fence')] : this.#keys;
+  }
+
+  /** A message has tickets. One of another process, or of an earlier caller, is none for the caller that waits. */
+  #notifications(): Notification {
+    const { kind, parts, subscriber } = this.#services;
+    const { idleBetweenTries } = parts.settings;
+    const channels = {
+      channels: (names: LockNames) => [names.channel],
+      isRelease: (message: string) => message.split(' ').includes(`${kind}:${this.#ticket}`),
+      isLeftToPollers: () => false,
+    };
+    const pollers = new Pollers(idleBetweenTries, PATIENCE);
+    return new Notification(this.#names, channels, subscriber, idleBetweenTries, pollers);
+  }
+
+  #run<T>(
+    script: LockScript,
+    keys: string[],
+    owner: string,
+    args: readonly string[],
+    timeout: number,
+    read: (reply: unknown) => T,
+  ): Promise<T> {
+    const { kind, parts } = this.#services;
+    return parts.redis.run(script, keys, [kind, owner, ...args], timeout, read);
+  }
+}

@@ -1,0 +1,69 @@
+/* Parts of the scripts of shared locks. See shared-scripts.ts for the keys. */
+
+/** The names of what every script gets. "Now" is the server's time, in ms. */
+export const PRELUDE = `
+local lock, waiters, kind, owner = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+local member = kind .. ':' .. owner
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- Lua prints at most 14 digits by itself.
+local function digits(number) return string.format('%.0f', number) end`;
+
+/**
+ * Reads the queue: sets `queue`, the tickets in the order of their arrival, and `permits`, the number that counts for
+ * those in it. Removes tickets whose process was not heard of for too long, but not `member`, and sets `dropped`.
+ */
+export const READ_QUEUE = `
+local queue, permits, dropped = {}, nil, false
+local fields = redis.call('HGETALL', waiters)
+for i = 1, #fields, 2 do
+  local ticket, value = fields[i], fields[i + 1]
+  if ticket == 'permits' then
+    permits = tonumber(value)
+  else
+    local arrival, seenUntil = string.match(value, '^(%d+):(%d+)$')
+    if ticket == member or tonumber(seenUntil) > now then
+      local kindOf = string.match(ticket, '^%a+')
+      queue[#queue + 1] = { ticket = ticket, kind = kindOf, arrival = tonumber(arrival), seenUntil = tonumber(seenUntil) }
+    else
+      redis.call('HDEL', waiters, ticket)
+      dropped = true
+    end
+  end
+end
+table.sort(queue, function(one, other)
+  if one.arrival == other.arrival then return one.ticket < other.ticket end
+  return one.arrival < other.arrival
+end)`;
+
+/**
+ * The rule of entry. `front`: tickets in front, of which `writers` are for writing. A ticket in front counts as if it had
+ * entered: so nobody overtakes. After READ_QUEUE, and when the leases that have ended were removed.
+ */
+export const RULE = `
+local holders = redis.call('ZCARD', lock)
+local first = redis.call('ZRANGE', lock, 0, 0)[1]
+local isWritten = first and string.sub(first, 1, 6) == 'write:'
+local function mayEnter(as, front, writers)
+  if as == 'semaphore' then return holders + front < (permits or 1) end
+  if as == 'read' then return not isWritten and writers == 0 end
+  return holders + front == 0
+end`;
+
+/**
+ * Publishes, in one message, the tickets that may enter now. Sets `heard`: -1 when the server refused to publish. pcall:
+ * else a user without rights on channels could not release.
+ */
+export const notifyNext = (channel: string) => `
+local entrants, writersInFront, heard = {}, 0, 0
+for i, waiter in ipairs(queue) do
+  if not mayEnter(waiter.kind, i - 1, writersInFront) then break end
+  entrants[i] = waiter.ticket
+  if waiter.kind == 'write' then writersInFront = writersInFront + 1 end
+end
+if #entrants > 0 and type(redis.pcall('PUBLISH', ${channel}, table.concat(entrants, ' '))) == 'table' then heard = -1 end`;
+
+/** The key expires with the last lease in it. */
+export const PROLONG = `
+redis.call('PEXPIREAT', lock, redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')[2])`;

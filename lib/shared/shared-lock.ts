@@ -1,0 +1,49 @@
+import { NoTurn, type Turn } from '../acquire/turn';
+import type { Wait } from '../acquire/wait';
+import { clock } from '../internal/clock';
+import type { RedisLease } from '../lease/redis-lease';
+import type { LockProtocol } from '../protocols/protocol';
+import { RedisLock } from '../redis-lock';
+
+/**
+ * A lock of which this process may have several leases. The local turn of a caller ends with its grant: the next local
+ * caller queues in Redis then.
+ */
+export class SharedLock extends RedisLock {
+  readonly #leases = new Set<RedisLease>();
+
+  protected override get leases(): readonly RedisLease[] {
+    return [...this.#leases];
+  }
+
+  /** @internal */
+  override get isInUse(): boolean {
+    return this.#leases.size > 0 || super.isInUse;
+  }
+
+  /** @internal Resolves when this process has no lease of it. */
+  override async free(): Promise<void> {
+    while (this.#leases.size > 0) await this.nextLeaseOver();
+  }
+
+  /** @internal As LeaseKeeper. */
+  override leaseOver(lease: RedisLease): void {
+    this.#leases.delete(lease);
+    super.leaseOver(lease);
+  }
+
+  protected override keep(lease: RedisLease, turn: Turn): void {
+    this.#leases.add(lease);
+    turn.release();
+  }
+
+  /** A single attempt takes no turn: that of another caller, in flight, may be granted, which says nothing about this one. */
+  protected override tryEnter(protocol: LockProtocol, wait: Wait): Turn | undefined {
+    return wait.isSingleAttempt ? new NoTurn(false) : super.tryEnter(protocol, wait);
+  }
+
+  /** The callers in front may have been granted all this time: unless the last one was refused, Redis is asked once. */
+  protected override async withoutTurn({ availability }: LockProtocol): Promise<Turn | undefined> {
+    return availability.isRefused(clock.now()) ? undefined : new NoTurn(false);
+  }
+}
