@@ -11,6 +11,7 @@ import { fencing } from './parts/fencing';
 import { keepingAlive } from './parts/keeping-alive';
 import { releasing } from './parts/releasing';
 import { renewing } from './parts/renewing';
+import { renewingByKey } from './parts/renewing-by-key';
 import { running } from './parts/running';
 import { waiting } from './parts/waiting';
 
@@ -20,6 +21,7 @@ const parts = [
   releasing,
   expiring,
   renewing,
+  renewingByKey,
   keepingAlive,
   running,
   fencing,

@@ -1,4 +1,20 @@
-import { redis6Client } from '../support/client-kinds';
+import { closing } from '../contract/parts/closing';
+import { exclusion } from '../contract/parts/exclusion';
+import { expiring } from '../contract/parts/expiring';
+import { fencing } from '../contract/parts/fencing';
+import { keepingAlive } from '../contract/parts/keeping-alive';
+import { releasing } from '../contract/parts/releasing';
+import { renewing } from '../contract/parts/renewing';
+import { running } from '../contract/parts/running';
+import { waiting } from '../contract/parts/waiting';
+import { redis6Client, redis6Cluster, redis6Pool, redis6Sentinel } from '../support/client-kinds';
 import { sharedContract } from './shared-contract';
 
-sharedContract(redis6Client);
+// What depends neither on the kind of client nor on the kind of shared lock is tested with one of them.
+const everything = [waiting, releasing, expiring, renewing, keepingAlive, running, closing, exclusion];
+
+sharedContract('A semaphore with one permit', redis6Client, everything);
+sharedContract('The lock for writing', redis6Client, [waiting, fencing, running]);
+sharedContract('A semaphore with one permit', redis6Pool, [waiting]);
+sharedContract('The lock for writing', redis6Cluster, [waiting, fencing]);
+sharedContract('A semaphore with one permit', redis6Sentinel, [waiting]);

@@ -1,3 +1,4 @@
+import type { SoakType } from './settings';
 import type { SocketAddress } from './worker/session';
 
 /** What a worker process gets in its environment. */
@@ -5,6 +6,7 @@ export interface WorkerSettings {
   /** Unique among all processes of a run. */
   readonly name: string;
   readonly address: SocketAddress;
+  readonly type: SoakType;
   readonly lockType: string;
   readonly seed: number;
   readonly recordFile: string;

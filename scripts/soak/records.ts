@@ -17,12 +17,16 @@ export type Outcome =
   | 'release unknown'
   | 'unexpected';
 
+/** How a lease shares its key: with nobody, with a number of others, with other readers, or with nobody as a writer. */
+export type Access = 'exclusive' | 'permit' | 'read' | 'write';
+
 /** One line of a worker's file. Times are ms of the clock that all processes of the machine share. */
 export type WorkerRecord =
   | {
       readonly event: 'called';
       readonly call: string;
       readonly key: string;
+      readonly access?: Access;
       readonly what: string;
       readonly at: number;
     }

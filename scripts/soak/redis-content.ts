@@ -26,18 +26,22 @@ export async function readContent(admin: AdminClient): Promise<RedisContent> {
   const names = await admin.keys('*');
   const keys = await Promise.all(
     names.map(async (name) => {
-      const [ttl, owners] = await Promise.all([admin.pTTL(name), ownersIn(admin, name)]);
-      return { name, ttl, owners };
+      const [ttl, owners, ends] = await Promise.all([admin.pTTL(name), ownersIn(admin, name), endsIn(admin, name)]);
+      return { name, ttl, owners, ends };
     }),
   );
   const present = keys.filter(({ ttl }) => ttl !== -2);
   return {
-    entries: present.flatMap(({ name, ttl, owners }) => {
+    entries: present.flatMap(({ name, ttl, owners, ends }) => {
       const isLock = isLockName(name);
       // Whatever is the value of a lock's key, it keeps others out.
-      return owners
-        .filter((owner) => isLock || OWNER.test(owner))
-        .map((owner): Entry => ({ name, owner, isLock, ttl }));
+      return (
+        owners
+          .filter((owner) => isLock || OWNER.test(owner))
+          .map((owner): Entry => ({ name, owner, isLock, ttl: (ends.get(owner) ?? Date.now() + ttl) - Date.now() }))
+          // What has ended is removed by the next caller.
+          .filter((entry) => !ends.has(entry.owner) || entry.ttl > 0)
+      );
     }),
     endless: present
       .filter(({ name, ttl }) => ttl === -1 && !/^redisson_lock_(queue|timeout|token):/.test(name))
@@ -59,6 +63,13 @@ export function keyOf(name: string): string {
 export function belongsTo(name: string, key: string): boolean {
   const lock = `${REGISTRY_KEY}:${key}`;
   return name === lock || name.includes(`{${lock}}`);
+}
+
+/** When each lease of a shared lock ends, epoch ms. The server has the clock of this machine. */
+async function endsIn(admin: AdminClient, name: string): Promise<ReadonlyMap<string, number>> {
+  if (!isLockName(name)) return new Map();
+  const members = await admin.zRangeWithScores(name, 0, -1).catch(() => []); // a lock of another type
+  return new Map(members.map(({ value, score }) => [value, score]));
 }
 
 async function ownersIn(admin: AdminClient, name: string): Promise<string[]> {

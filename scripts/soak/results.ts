@@ -1,4 +1,4 @@
-import type { Violation } from './judge/exclusion';
+import type { Violation } from './judge/violation';
 import type { Outcome, WorkerRecord } from './records';
 import type { SoakType } from './settings';
 

@@ -1,6 +1,6 @@
 import { type AwakeClock, holdsWithin, sharedNow } from './awake-clock';
 import type { FaultLanes } from './faults/fault-lanes';
-import type { Violation } from './judge/exclusion';
+import type { Violation } from './judge/violation';
 import type { Leftover, Leftovers } from './leftovers';
 import { healthy } from './network';
 import { KEYS } from './settings';

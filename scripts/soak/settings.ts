@@ -1,15 +1,29 @@
 import type { LockType } from '../../lib';
 
-/** What one soak runs on: a lock type, or several types that share their names in Redis. */
-export const SOAK_TYPES = ['spin', 'pub-sub', 'fair', 'redisson', 'redisson-fair', 'mixed'] as const;
+/** What one soak runs on: a lock type, several types that share their names in Redis, or a kind of shared lock. */
+export const SOAK_TYPES = [
+  'spin',
+  'pub-sub',
+  'fair',
+  'redisson',
+  'redisson-fair',
+  'mixed',
+  'semaphore',
+  'read-write',
+] as const;
 export type SoakType = (typeof SOAK_TYPES)[number];
 
 /** The types whose format is Spring's string: they exclude each other on one name. */
 const MIXED: readonly LockType[] = ['fair', 'pub-sub', 'spin'];
 
 export function lockTypeOf(type: SoakType, worker: number): LockType {
+  // Shared locks do not depend on the lock type.
+  if (type === 'semaphore' || type === 'read-write') return 'spin';
   return type === 'mixed' ? (MIXED[worker % MIXED.length] as LockType) : type;
 }
+
+/** Of every semaphore. */
+export const PERMITS = 3;
 
 export const KEYS = ['a', 'b', 'c', 'd'] as const;
 export const REGISTRY_KEY = 'soak';

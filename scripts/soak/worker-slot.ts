@@ -63,6 +63,7 @@ export class WorkerSlot {
     const settings = {
       name,
       address: this.proxy.address,
+      type,
       lockType: lockTypeOf(type, index),
       seed: random.between(0, 2 ** 31 - 1),
       recordFile: join(folder, `${name}.jsonl`),

@@ -35,6 +35,11 @@ export const wrongBuilds = {
     // redisson-fair
     { find: 'if owned == -1 then return -1 end', replace: 'if owned == -1 then owned = 1 end' },
   ],
+  /** A semaphore has a permit too many, and readers enter beside a writer. */
+  'rule-broken': [
+    { find: 'return holders + front < (permits or 1)', replace: 'return holders + front <= (permits or 1)' },
+    { find: 'return not isWritten and writers == 0', replace: 'return true' },
+  ],
 } as const satisfies Record<string, readonly Replacement[]>;
 
 export type WrongBuild = keyof typeof wrongBuilds;

@@ -44,19 +44,6 @@ export function renewing(fixture: LockFixture): void {
       await lease.unlock();
     });
 
-    it('works on the registry by key, only for locks that it holds', async () => {
-      const registry = fixture.registry();
-      await expect(registry.renewLock('key', 1_000)).rejects.toThrow(NotLockOwnerError);
-      const lock = registry.obtain('key');
-      await expect(registry.renewLock('key')).rejects.toThrow(NotLockOwnerError);
-      const lease = await lock.lock({ ttl: 5_000 });
-      await registry.renewLock('key', 60_000);
-      expect(lease.remaining).toBeGreaterThan(reliable(60_000) - SLACK - machineDelay());
-      await expect(fixture.otherRegistry().renewLock('key')).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
-      await lock.unlock();
-      await expect(registry.renewLock('key', 60_000)).rejects.toThrow(NotLockOwnerError);
-    });
-
     it('rejects after the lease has ended, and does not restore the key', async () => {
       const lease = await fixture.registry().obtain('key').lock({ ttl: 300 });
       await until(async () => !(await fixture.isInRedis('key')));

@@ -1,6 +1,6 @@
 import type { FaultEntry } from '../faults/fault-journal';
 import type { WorkerRecord } from '../records';
-import type { Violation } from './exclusion';
+import type { Violation } from './violation';
 
 /** ms before and after a violation of which an account is given. */
 const NEIGHBOURHOOD = 3_000;

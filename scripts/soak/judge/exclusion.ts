@@ -1,21 +1,16 @@
 import type { JudgedLease } from './leases';
-
-export interface Violation {
-  readonly kind: string;
-  readonly text: string;
-  /** When, on the clock that all processes of the machine share. */
-  readonly at: number;
-  readonly key?: string;
-  /** The calls whose leases it is about. */
-  readonly calls?: readonly string[];
-}
+import { sharingViolations } from './sharing';
+import type { Violation } from './violation';
 
 /** ms by which a loss may precede the end of a promise: readings of the clock are not made at one moment. */
 const READING = 2;
 
-/** Two leases of one key that were valid at one time, and leases that ended before what they promised. */
+/** Leases of one key that must not be valid at one time, and leases that ended before what they promised. */
 export function exclusionViolations(leases: readonly JudgedLease[]): Violation[] {
-  return [...byKey(leases).values()].flatMap((ofKey) => [...overlaps(ofKey), ...ofKey.flatMap(brokenPromise)]);
+  return [...byKey(leases).values()].flatMap((ofKey) => {
+    const isShared = ofKey[0]?.access !== 'exclusive';
+    return [...(isShared ? sharingViolations(ofKey) : overlaps(ofKey)), ...ofKey.flatMap(brokenPromise)];
+  });
 }
 
 export function byKey(leases: readonly JudgedLease[]): Map<string, JudgedLease[]> {

@@ -1,9 +1,10 @@
 import type { FaultJournal } from '../faults/fault-journal';
 import type { WorkerRecord } from '../records';
 import { accountOf } from './account';
-import { exclusionViolations, type Violation } from './exclusion';
+import { exclusionViolations } from './exclusion';
 import { type JudgedLease, leasesOf, promisedUntil } from './leases';
 import { TokenJudge } from './tokens';
+import type { Violation } from './violation';
 
 /** Violations of one kind of which an account is given; the others of a round only repeat it. */
 const ACCOUNTS = 5;

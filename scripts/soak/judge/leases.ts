@@ -1,4 +1,4 @@
-import type { Sample, WorkerRecord } from '../records';
+import type { Access, Sample, WorkerRecord } from '../records';
 
 /** A span of time, from a moment at which the process read that the lease is valid to another one. */
 export interface Span {
@@ -12,6 +12,7 @@ export interface Span {
 export interface JudgedLease {
   readonly call: string;
   readonly key: string;
+  readonly access: Access;
   readonly what: string;
   readonly token: number | undefined;
   /** It was valid throughout each of them; in between it read that it was not, or not confirmed. */
@@ -23,16 +24,17 @@ export interface JudgedLease {
 
 /** The leases of one process, from the records of its file. */
 export function leasesOf(records: readonly WorkerRecord[]): JudgedLease[] {
-  const calls = new Map<string, { key: string; what: string }>();
+  const calls = new Map<string, { key: string; access?: Access; what: string }>();
   const leases = new Map<string, JudgedLease>();
   for (const record of records) {
     if (record.event === 'called') calls.set(record.call, record);
     if (record.event === 'granted') {
-      const { key, what } = calls.get(record.call) ?? { key: '?', what: '?' };
+      const { key, access = 'exclusive', what } = calls.get(record.call) ?? { key: '?', what: '?' };
       const { call, token, sample } = record;
       const lease = {
         call,
         key,
+        access,
         what,
         token,
         valid: [],

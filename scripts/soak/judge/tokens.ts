@@ -1,12 +1,14 @@
-import { byKey, type Violation } from './exclusion';
+import { byKey } from './exclusion';
 import type { JudgedLease } from './leases';
+import type { Violation } from './violation';
 
 /** Checks that the fencing tokens of each key rise, over the rounds of a run. */
 export class TokenJudge {
   readonly #last = new Map<string, JudgedLease>();
 
   violations(leases: readonly JudgedLease[]): Violation[] {
-    return [...byKey(leases)].flatMap(([key, ofKey]) => this.#ofKey(key, ofKey));
+    const withToken = leases.filter(({ access }) => access === 'exclusive' || access === 'write');
+    return [...byKey(withToken)].flatMap(([key, ofKey]) => this.#ofKey(key, ofKey));
   }
 
   /** A lease that was over when its process learnt of it says nothing about the order of grants. */

@@ -10,10 +10,11 @@ import {
 } from '../../../lib';
 import { sharedNow } from '../awake-clock';
 import type { Random } from '../random';
-import type { Outcome } from '../records';
-import { registryOptions } from '../settings';
+import type { Access, Outcome } from '../records';
+import { registryOptions, type SoakType } from '../settings';
 import type { Gate } from './gate';
 import type { HeldLeases } from './held-leases';
+import { lockFor, randomAccess } from './locks';
 import type { PendingSteps } from './pending-steps';
 import type { RecordFile } from './record-file';
 import { type Request, randomRequest } from './requests';
@@ -27,6 +28,7 @@ export interface CallerServices {
   readonly steps: PendingSteps;
   readonly held: HeldLeases;
   readonly records: RecordFile;
+  readonly type: SoakType;
   registry(): RedisLockRegistry;
   nextCall(): string;
 }
@@ -63,16 +65,17 @@ export class Caller {
   }
 
   async #call(request: Request): Promise<Outcome> {
-    const { records, nextCall } = this.#services;
+    const { records, type, nextCall } = this.#services;
     const call = nextCall();
+    const access = randomAccess(type, this.#random);
     const what = `${request.method} ${JSON.stringify(request.options)}`;
-    records.write({ event: 'called', call, key: request.key, what, at: sharedNow() });
+    records.write({ event: 'called', call, key: request.key, access, what, at: sharedNow() });
     const stop = new AbortController();
     const { abortAfter } = request;
     const timer = abortAfter === undefined ? undefined : setTimeout(() => stop.abort(new GaveUp()), abortAfter);
     let outcome: Outcome;
     try {
-      outcome = await this.#acquire(call, what, request, stop.signal);
+      outcome = await this.#acquire(call, what, request, access, stop.signal);
     } catch (error) {
       outcome = outcomeOf(error);
       if (outcome === 'unexpected') records.violation('unexpected error', `${call} ${what}: ${String(error)}`);
@@ -82,9 +85,9 @@ export class Caller {
     return outcome;
   }
 
-  async #acquire(call: string, what: string, request: Request, signal: AbortSignal): Promise<Outcome> {
+  async #acquire(call: string, what: string, request: Request, access: Access, signal: AbortSignal): Promise<Outcome> {
     const { steps, registry } = this.#services;
-    const lock = registry().obtain(request.key);
+    const lock = lockFor(registry(), request.key, access);
     const options = { ...request.options, signal };
     if (request.evicts) setTimeout(() => registry().expireUnusedOlderThan(-1), request.hold / 2);
     if (request.method === 'run') {

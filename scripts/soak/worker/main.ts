@@ -34,7 +34,8 @@ const open = () => Session.open(settings.address, settings.lockType as LockType)
 async function start(): Promise<(command: Command) => Promise<void>> {
   let session = await open();
   const nextCall = () => `${settings.name}-${++calls}`;
-  const services = { gate, steps, held, records, nextCall, registry: () => session.registry };
+  const { type } = settings;
+  const services = { gate, steps, held, records, type, nextCall, registry: () => session.registry };
   const working = Array.from({ length: CALLERS }, () => new Caller(services, random.fork()).work());
 
   const close = async (timeout: number) => {
@@ -53,7 +54,7 @@ async function start(): Promise<(command: Command) => Promise<void>> {
         gate.open();
         return answer({ done: 'resume' });
       case 'progress':
-        return answer({ done: 'progress', failures: await progress(session.registry, steps, command) });
+        return answer({ done: 'progress', failures: await progress(session.registry, type, steps, command) });
       case 'restart':
         await close(command.closeTimeout);
         session = await open();

@@ -1,16 +1,19 @@
 import type { RedisLockRegistry } from '../../../lib';
 import type { CommandTo } from '../messages';
+import type { SoakType } from '../settings';
+import { lockFor, progressAccess } from './locks';
 import type { PendingSteps } from './pending-steps';
 
 /** Takes each lock once, all at the same time: in calm nobody may have to wait for long. Says what failed. */
 export async function progress(
   registry: RedisLockRegistry,
+  type: SoakType,
   steps: PendingSteps,
   { keys, within }: CommandTo<'progress'>,
 ): Promise<string[]> {
   const attempts = keys.map(async (key) => {
     // The bound is on the clock of this process, which a busy machine holds up, so `waitTime` leaves room for that.
-    const taking = registry.obtain(key).lock({ waitTime: 3 * within });
+    const taking = lockFor(registry, key, progressAccess(type)).lock({ waitTime: 3 * within });
     const lease = await steps.bounded(`lock of "${key}" in calm`, within, taking);
     await lease.unlock();
     return [];

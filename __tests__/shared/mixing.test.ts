@@ -1,0 +1,101 @@
+import { expect, it } from '@jest/globals';
+import { type DistributedLock, LockRegistry, type RedisLockRegistry, type SemaphoreOptions } from '../../lib';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { describeReal } from '../support/redis';
+import { SharedFixture } from './shared-fixture';
+
+const semaphore = (registry: RedisLockRegistry) => registry.semaphore('key', { permits: 5 });
+const reading = (registry: RedisLockRegistry) => registry.readWrite('key').read;
+const writing = (registry: RedisLockRegistry) => registry.readWrite('key').write;
+
+describeReal('A key that is a semaphore here and something else there', () => {
+  const fixture = SharedFixture.install();
+
+  async function refusal(held: DistributedLock, asked: DistributedLock): Promise<string> {
+    const lease = await held.lock();
+    const refused = await asked.lock({ waitTime: 5_000 }).then(
+      () => 'it entered',
+      (error: Error) => error.message,
+    );
+    lease.assertHeld();
+    await lease.unlock();
+    return refused;
+  }
+
+  it.each([
+    ['a semaphore', semaphore, 'a read/write lock', reading],
+    ['a semaphore', semaphore, 'a read/write lock', writing],
+    ['a read/write lock', reading, 'a semaphore', semaphore],
+    ['a read/write lock', writing, 'a semaphore', semaphore],
+  ])('is an error that names both: %s, used as %s', async (is, held, used, asked) => {
+    const [one, other] = await fixture.pair();
+    expect(await refusal(held(one), asked(other))).toMatch(
+      new RegExp(`It is ${is} in Redis, and it is used as ${used} here`),
+    );
+  });
+
+  it('is an error too while only waiters of the other kind are there', async () => {
+    const [one, other] = await fixture.pair();
+    await fixture.client.hSet(`{${fixture.registryKey}:key}:waiters`, 'write:somebody:1', '1:99999999999999');
+    await expect(semaphore(one).lock()).rejects.toThrow('It is a read/write lock in Redis');
+    await fixture.client.del(`{${fixture.registryKey}:key}:waiters`);
+    await (await semaphore(other).lock()).unlock();
+  });
+
+  it.each(LOCK_TYPES)('is an error that names both, with a lock of type %s', async (lockType) => {
+    const [one, other] = await fixture.pair({ lockType, fairLockWaitTimeout: 500 });
+    const family = lockType.startsWith('redisson') ? 'redisson or redisson-fair' : 'spin, pub-sub or fair';
+    expect(await refusal(one.obtain('key'), semaphore(other))).toContain(
+      `It is a lock of type ${family} in Redis, and it is used as a semaphore here`,
+    );
+    expect(await refusal(one.obtain('key'), reading(other))).toContain('it is used as a read/write lock here');
+    expect(await refusal(semaphore(one), other.obtain('key'))).toContain(
+      `It is a semaphore in Redis, and it is used as a lock of type ${lockType} here`,
+    );
+    expect(await refusal(writing(one), other.obtain('key'))).toContain('It is a read/write lock in Redis');
+  });
+});
+
+describeReal('Bad input', () => {
+  const fixture = SharedFixture.install();
+
+  it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])('of %p permits is a RangeError', async (permits) => {
+    const registry = await fixture.registry();
+    expect(() => registry.semaphore('key', { permits })).toThrow(RangeError);
+    expect(() => registry.semaphore('key', { permits })).toThrow('whole number from 1');
+  });
+
+  it.each([
+    ['permits', { permits: '3' }],
+    ['permits', {}],
+    ['options', undefined],
+    ['options', 3],
+    ['limit', { permits: 3, limit: 4 }],
+  ])('in %s is a TypeError', async (name, options) => {
+    const registry = await fixture.registry();
+    expect(() => registry.semaphore('key', options as unknown as SemaphoreOptions)).toThrow(TypeError);
+    expect(() => registry.semaphore('key', options as unknown as SemaphoreOptions)).toThrow(`\`${name}\``);
+  });
+
+  it.each(['', 42, undefined, '\uD800'])('as a key %p is a TypeError', async (key) => {
+    const registry = await fixture.registry();
+    expect(() => registry.semaphore(key as string, { permits: 1 })).toThrow(TypeError);
+    expect(() => registry.readWrite(key as string)).toThrow(TypeError);
+  });
+
+  it('in a key whose companions would be in another hash slot is a RangeError', async () => {
+    const registry = await fixture.registry();
+    expect(() => registry.semaphore('{}x', { permits: 1 })).toThrow(RangeError);
+    expect(() => registry.readWrite('{}x')).toThrow(RangeError);
+  });
+
+  it('is to ask a registry that has none for a shared lock', () => {
+    class Other extends LockRegistry {
+      obtain(): DistributedLock {
+        throw new Error('not used');
+      }
+    }
+    expect(() => new Other().semaphore('key', { permits: 1 })).toThrow('Other has no semaphores');
+    expect(() => new Other().readWrite('key')).toThrow('Other has no read/write locks');
+  });
+});

@@ -1,0 +1,146 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from '@jest/globals';
+import { CannotAcquireLockError, type DistributedLock } from '../../lib';
+import { describeReal } from '../support/redis';
+import { SharedFixture } from './shared-fixture';
+
+/** Keeps at least one caller inside at any time, until `stop` is called. */
+async function keepBusy(locks: readonly DistributedLock[]): Promise<() => Promise<void>> {
+  let isOver = false;
+  const loops = locks.flatMap((lock) =>
+    Array.from({ length: 3 }, async () => {
+      while (!isOver) await lock.run(() => sleep(20));
+    }),
+  );
+  await sleep(50);
+  return async () => {
+    isOver = true;
+    await Promise.all(loops);
+  };
+}
+
+describeReal('A read/write lock', () => {
+  const fixture = SharedFixture.install();
+
+  it('has many readers or one writer, over all processes', async () => {
+    const [one, other] = await fixture.pair();
+    const [here, there] = [one.readWrite('key'), other.readWrite('key')];
+    const readers = await Promise.all([here.read.lock(), here.read.lock(), there.read.lock()]);
+    expect(await here.write.tryLock()).toBeNull();
+    expect(await there.write.tryLock()).toBeNull();
+    await Promise.all(readers.map((lease) => lease.unlock()));
+    const writer = await there.write.lock();
+    expect(await here.read.tryLock()).toBeNull();
+    expect(await there.read.tryLock()).toBeNull();
+    expect(await here.write.tryLock()).toBeNull();
+    await writer.unlock();
+    expect(await fixture.keys()).toEqual([]);
+  });
+
+  it('keeps new readers out while a writer waits, and lets all readers behind it in together', async () => {
+    const [one, other] = await fixture.pair();
+    const third = await fixture.registry();
+    const order: string[] = [];
+    const reader = await one.readWrite('key').read.lock();
+    const writing = other.readWrite('key').write.run(async () => order.push('write'));
+    await fixture.queued('key', 1);
+    expect(await third.readWrite('key').read.tryLock()).toBeNull();
+    let inside = 0;
+    let together = 0;
+    const read = async () => {
+      order.push('read');
+      together = Math.max(together, ++inside);
+      await sleep(200);
+      inside--;
+    };
+    const reading = [third.readWrite('key').read.run(read), one.readWrite('key').read.run(read)];
+    await fixture.queued('key', 3);
+    expect(order).toEqual([]);
+    await reader.unlock();
+    await Promise.all([writing, ...reading]);
+    expect(order).toEqual(['write', 'read', 'read']);
+    expect(together).toBe(2);
+  });
+
+  it('keeps a later writer behind the readers that came before it', async () => {
+    const [one, other] = await fixture.pair();
+    const order: string[] = [];
+    const writer = await one.readWrite('key').write.lock();
+    const reading = other.readWrite('key').read.run(async () => order.push('read'));
+    await fixture.queued('key', 1);
+    const writing = one.readWrite('key').write.run(async () => order.push('write'));
+    await fixture.queued('key', 2);
+    await writer.unlock();
+    await Promise.all([reading, writing]);
+    expect(order).toEqual(['read', 'write']);
+  });
+
+  it('starves neither a writer among readers that never pause, nor a reader among writers', async () => {
+    const [one, other] = await fixture.pair();
+    const [here, there] = [one.readWrite('key'), other.readWrite('key')];
+    const stopReading = await keepBusy([here.read, there.read]);
+    for (let i = 0; i < 3; i++) await (await there.write.lock({ waitTime: 20_000 })).unlock();
+    await stopReading();
+    const stopWriting = await keepBusy([here.write, there.write]);
+    for (let i = 0; i < 3; i++) await (await there.read.lock({ waitTime: 20_000 })).unlock();
+    await stopWriting();
+  });
+
+  it('lets a reader enter inside its own write scope, on the write lease and without a command', async () => {
+    const { read, write } = (await fixture.registry({ fencing: true })).readWrite('key');
+    await write.run(async (writer) => {
+      await read.run(async (reader) => {
+        expect(reader.remaining).toBeGreaterThan(0);
+        expect(reader.fencingToken).toBe(writer.fencingToken);
+        expect(await fixture.client.zCard(`${fixture.registryKey}:key`)).toBe(1);
+        await write.run(() => read.run(() => undefined));
+      });
+      const lease = await read.lock();
+      expect(await read.tryLock()).toBeNull(); // the scope has a single turn
+      await read.unlock();
+      expect(() => lease.assertHeld()).toThrow();
+      const [one, two] = await Promise.all([read.run(() => 1), write.run(() => 2)]);
+      expect([one, two]).toEqual([1, 2]);
+      writer.assertHeld();
+    });
+    expect(await fixture.keys()).toEqual([]);
+  });
+
+  it('rejects a writer inside its own read scope at once, in every way', async () => {
+    const { read, write } = (await fixture.registry()).readWrite('key');
+    await read.run(async (reader) => {
+      for (const attempt of [() => write.run(() => 1), () => write.lock(), () => write.tryLock()]) {
+        const rejection = expect(attempt()).rejects;
+        await rejection.toBeInstanceOf(CannotAcquireLockError);
+        await expect(attempt()).rejects.toThrow('it would wait for itself');
+      }
+      expect(await read.run(() => 'again')).toBe('again');
+      reader.assertHeld();
+    });
+    // Outside the scope it is free again.
+    expect(await write.run(() => 'written')).toBe('written');
+  });
+
+  it('gives tokens that rise to writers, and none to readers', async () => {
+    const [one, other] = await fixture.pair({ fencing: true });
+    const tokens: number[] = [];
+    for (const registry of [one, other, one]) {
+      const { read, write } = registry.readWrite('key');
+      expect((await read.run((lease) => lease.fencingToken)) ?? 'none').toBe('none');
+      tokens.push((await write.run((lease) => lease.fencingToken)) as number);
+    }
+    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+  });
+
+  it('has the same two locks while they are cached, also after one of them was evicted', async () => {
+    const registry = await fixture.registry();
+    const both = registry.readWrite('key');
+    expect(registry.readWrite('key')).toBe(both);
+    const lease = await both.write.lock();
+    registry.expireUnusedOlderThan(-1);
+    expect(registry.readWrite('key').write).toBe(both.write);
+    expect(await both.read.tryLock()).toBeNull();
+    await lease.unlock();
+    await both.write.run(async () => expect(await both.read.run(() => 'inside')).toBe('inside'));
+  });
+});

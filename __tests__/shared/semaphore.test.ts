@@ -1,0 +1,218 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from '@jest/globals';
+import { type Lease, LockTimeoutError, NotLockOwnerError } from '../../lib';
+import { startMonitor } from '../support/monitor';
+import { createRealClient, describeReal } from '../support/redis';
+import { until } from '../support/until';
+import { SharedFixture } from './shared-fixture';
+
+describeReal('A semaphore', () => {
+  const fixture = SharedFixture.install();
+
+  it('has up to `permits` leases at a time, over all processes', async () => {
+    const [one, other] = await fixture.pair();
+    const [here, there] = [one.semaphore('key', { permits: 3 }), other.semaphore('key', { permits: 3 })];
+    // At once: the grant of one caller says nothing about the others.
+    const leases = await Promise.all([here.tryLock(), here.tryLock(), there.tryLock()]);
+    expect(leases).not.toContain(null);
+    expect(await here.tryLock()).toBeNull();
+    expect(await there.tryLock()).toBeNull();
+    await leases[0]?.unlock();
+    const next = await there.lock();
+    expect(await here.tryLock()).toBeNull();
+    await Promise.all([...leases.slice(1), next].map((lease) => lease?.unlock()));
+    expect(await fixture.keys()).toEqual([]);
+  });
+
+  it('lets local callers in one after the other while there are permits, without waiting for an unlock', async () => {
+    const semaphore = (await fixture.registry()).semaphore('key', { permits: 5 });
+    const leases = await Promise.all(Array.from({ length: 5 }, () => semaphore.lock({ waitTime: 10_000 })));
+    expect(new Set(leases.map(({ remaining }) => remaining > 0))).toEqual(new Set([true]));
+    await expect(semaphore.lock({ waitTime: 50 })).rejects.toBeInstanceOf(LockTimeoutError);
+    await Promise.all(leases.map((lease) => lease.unlock()));
+  });
+
+  it('serves the callers of a process in the order in which they came', async () => {
+    const [one, other] = await fixture.pair();
+    const blocking = await Promise.all([1, 2].map(() => other.semaphore('key', { permits: 2 }).lock()));
+    const semaphore = one.semaphore('key', { permits: 2 });
+    const order: number[] = [];
+    const all = Promise.all(
+      Array.from({ length: 10 }, (_, i) =>
+        semaphore.run(async () => {
+          order.push(i);
+          await sleep(5);
+        }),
+      ),
+    );
+    await fixture.queued('key', 1);
+    await Promise.all(blocking.map((lease) => lease.unlock()));
+    await all;
+    expect(order).toEqual(Array.from({ length: 10 }, (_, i) => i));
+  });
+
+  it('serves processes in the order in which their callers came: nobody overtakes one that waits', async () => {
+    const [one, other] = await fixture.pair();
+    const [here, there] = [one.semaphore('key', { permits: 1 }), other.semaphore('key', { permits: 1 })];
+    const order: string[] = [];
+    const held = await here.lock();
+    const first = there.run(async () => order.push('there'));
+    await fixture.queued('key', 1);
+    const second = here.run(async () => order.push('here'));
+    await fixture.queued('key', 2);
+    await held.unlock();
+    // It comes after the two, though the permit may be free at this moment.
+    expect(await here.tryLock()).toBeNull();
+    await Promise.all([first, second]);
+    expect(order).toEqual(['there', 'here']);
+  });
+
+  it('gives back the permit of a holder that died when its ttl ends, and only that one', async () => {
+    const [one, other] = await fixture.pair();
+    const semaphore = other.semaphore('key', { permits: 2 });
+    const dead = await one.semaphore('key', { permits: 2 }).lock({ ttl: 300 });
+    const alive = await semaphore.lock({ ttl: 60_000 });
+    const next = await semaphore.lock({ waitTime: 10_000 });
+    expect(dead.remaining).toBe(0);
+    expect(alive.remaining).toBeGreaterThan(0);
+    expect(await semaphore.tryLock()).toBeNull();
+    await expect(dead.unlock()).rejects.toMatchObject({ code: 'ERR_LOCK_LOST' });
+    // The release of a lost lease took nobody else's permit.
+    expect(await semaphore.tryLock()).toBeNull();
+    await Promise.all([alive.unlock(), next.unlock()]);
+  });
+
+  it('passes over a process that died while it waited', async () => {
+    const [holder, behind] = await fixture.pair();
+    const client = await createRealClient();
+    const dying = fixture.registryOn(client).semaphore('key', { permits: 1 });
+    const held = await holder.semaphore('key', { permits: 1 }).lock();
+    const gone = dying.lock().catch(() => 'gone');
+    await fixture.queued('key', 1);
+    const waiting = behind.semaphore('key', { permits: 1 }).lock({ waitTime: 30_000 });
+    await fixture.queued('key', 2);
+    client.destroy();
+    await held.unlock();
+    await (await waiting).unlock();
+    expect(await gone).toBe('gone');
+  });
+
+  it('takes the number that was given last, for everybody who waits too', async () => {
+    const [one, other] = await fixture.pair();
+    const held = await one.semaphore('key', { permits: 1 }).lock();
+    const waiting = other.semaphore('key', { permits: 1 }).lock({ waitTime: 10_000 });
+    await fixture.queued('key', 1);
+    const wider = one.semaphore('key', { permits: 2 });
+    // The second permit is for the one that waits.
+    expect(await wider.tryLock()).toBeNull();
+    const second = await waiting;
+    const narrower = one.semaphore('key', { permits: 1 });
+    expect(narrower).toBe(wider);
+    await second.unlock();
+    expect(await narrower.tryLock()).toBeNull();
+    await held.unlock();
+  });
+
+  it('leaves nothing behind when a waiter gives up, and lets the next one in', async () => {
+    const [one, other] = await fixture.pair();
+    const held = await one.semaphore('key', { permits: 1 }).lock();
+    const controller = new AbortController();
+    const leaving = other.semaphore('key', { permits: 1 }).lock({ signal: controller.signal });
+    await fixture.queued('key', 1);
+    controller.abort(new Error('enough'));
+    await expect(leaving).rejects.toThrow('enough');
+    await fixture.queued('key', 0);
+    await held.unlock();
+    await until(async () => (await fixture.keys()).length === 0);
+  });
+
+  it('ends by `lock.unlock()` the only lease, and refuses where there are several', async () => {
+    const semaphore = (await fixture.registry()).semaphore('key', { permits: 2 });
+    const first = await semaphore.lock();
+    const second = await semaphore.lock();
+    expect(semaphore.isAcquiredInThisProcess).toBe(true);
+    await expect(semaphore.unlock()).rejects.toThrow('several leases');
+    await expect(semaphore.unlock()).rejects.toBeInstanceOf(NotLockOwnerError);
+    for (const lease of [first, second]) lease.assertHeld();
+    await first.unlock();
+    expect(semaphore.isAcquiredInThisProcess).toBe(true);
+    await semaphore.unlock();
+    expect(() => second.assertHeld()).toThrow(NotLockOwnerError);
+    expect(semaphore.isAcquiredInThisProcess).toBe(false);
+    await expect(semaphore.unlock()).rejects.toThrow('not held');
+  });
+
+  it('enters again inside `run` without a permit', async () => {
+    const semaphore = (await fixture.registry()).semaphore('key', { permits: 1 });
+    expect(await semaphore.run(() => semaphore.run(() => 'inside'), { waitTime: 1_000 })).toBe('inside');
+  });
+
+  it('is closed with its registry: it waits for all leases, and then ends those that are left', async () => {
+    const registry = await fixture.registry();
+    const semaphore = registry.semaphore('key', { permits: 3 });
+    const [first, second] = await Promise.all([semaphore.lock(), semaphore.lock()]);
+    let isClosed = false;
+    const closing = registry.close({ timeout: 60_000 }).then(() => {
+      isClosed = true;
+    });
+    await first.unlock();
+    await sleep(50);
+    expect(isClosed).toBe(false);
+    await second.unlock();
+    await closing;
+
+    const other = await fixture.registry();
+    const leases: Lease[] = await Promise.all([1, 2].map(() => other.semaphore('key', { permits: 3 }).lock()));
+    await other.close({ timeout: 10 });
+    for (const lease of leases) expect(lease.signal.reason).toMatchObject({ reason: 'closed' });
+  });
+
+  it('is the same object while it is cached, and works when it was evicted', async () => {
+    const registry = await fixture.registry();
+    const semaphore = registry.semaphore('key', { permits: 1 });
+    const lease = await semaphore.lock();
+    registry.expireUnusedOlderThan(-1);
+    expect(registry.semaphore('key', { permits: 1 })).toBe(semaphore);
+    await lease.unlock();
+    registry.expireUnusedOlderThan(-1);
+    expect(registry.size).toBe(0);
+    const next = await semaphore.lock();
+    expect(registry.semaphore('key', { permits: 1 })).toBe(semaphore);
+    expect(await registry.semaphore('key', { permits: 1 }).tryLock()).toBeNull();
+    await next.unlock();
+  });
+
+  it('can be inspected, listed and unlocked by force', async () => {
+    const [one, other] = await fixture.pair({ lockType: 'redisson', expireAfter: 600 });
+    const semaphore = one.semaphore('key', { permits: 2 });
+    const leases = await Promise.all([semaphore.lock(), other.semaphore('key', { permits: 2 }).lock()]);
+    expect(await semaphore.inspect()).toMatchObject({ held: true, holders: 2, waiting: 0, fencingToken: undefined });
+    const listed = [];
+    for await (const lock of one.list()) listed.push(lock);
+    expect(listed).toMatchObject([{ key: 'key', held: true, holders: 2 }]);
+    const waiting = other.semaphore('key', { permits: 2 }).lock();
+    await fixture.queued('key', 1);
+    expect(await semaphore.forceUnlock()).toMatchObject({ holders: 2, waiting: 1 });
+    const next = await waiting;
+    await until(() => leases.every((lease) => lease.signal.aborted));
+    for (const lease of leases) expect(lease.signal.reason).toMatchObject({ reason: 'stolen' });
+    await next.unlock();
+    expect(await semaphore.inspect()).toMatchObject({ held: false, owner: undefined, holders: 0, waiting: 0 });
+  });
+
+  it('sends two commands for an uncontended lock and unlock, and no message', async () => {
+    const registry = await fixture.registry();
+    const semaphore = registry.semaphore('key', { permits: 2 });
+    await semaphore.run(() => undefined); // the server has the scripts from now on
+    const monitor = await startMonitor();
+    try {
+      await semaphore.run(() => undefined);
+      await monitor.settle();
+      const about = monitor.commands.filter(({ args }) => args.some((text) => text.includes(fixture.registryKey)));
+      expect(about.filter(({ source }) => source !== 'lua').map(({ name }) => name)).toEqual(['EVALSHA', 'EVALSHA']);
+      expect(about.filter(({ name }) => name === 'PUBLISH')).toEqual([]);
+    } finally {
+      monitor.stop();
+    }
+  });
+});
