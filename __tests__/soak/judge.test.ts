@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { exclusionViolations } from '../../scripts/soak/judge/exclusion';
 import { leasesOf } from '../../scripts/soak/judge/leases';
 import { TokenJudge } from '../../scripts/soak/judge/tokens';
-import type { WorkerRecord } from '../../scripts/soak/records';
+import type { Access, WorkerRecord } from '../../scripts/soak/records';
 
 const KEY = 'key';
 
@@ -27,6 +27,9 @@ function lease(
       : []),
   ];
 }
+
+const shared = (access: Access, records: WorkerRecord[]) =>
+  records.map((record): WorkerRecord => (record.event === 'called' ? { ...record, access } : record));
 
 const exclusion = (...processes: WorkerRecord[][]) =>
   exclusionViolations(processes.flatMap(leasesOf)).map(({ kind, calls }) => [kind, ...(calls ?? [])]);
@@ -123,5 +126,29 @@ describe('The judge of the soak', () => {
     }
     // It was over before its process learnt of it: the grant may be older than the first one.
     expect(tokens(first, lease('late', 4, [[30, 0]]))).toEqual([]);
+  });
+
+  it('lets as many into a semaphore as it has permits', () => {
+    const permit = (call: string, from: number) =>
+      shared('permit', lease(call, 1, [[from, 500]], { unlocking: [100, 400] }));
+    const inside = [permit('a', 10), permit('b', 20), permit('c', 30)];
+    expect(exclusion(...inside)).toEqual([]);
+    expect(exclusion(...inside, permit('d', 40))).toEqual([['too many holders', 'a', 'b', 'c', 'd']]);
+    expect(exclusion(...inside, permit('d', 100))).toEqual([]);
+    const promised = shared('permit', lease('dead', 1, [[10, 500]]));
+    expect(exclusion(promised, permit('b', 20), permit('c', 30), permit('d', 40))).toEqual([
+      ['promise broken', 'dead', 'b', 'c', 'd'],
+    ]);
+  });
+
+  it('lets readers in together, and a writer in alone', () => {
+    const reader = (call: string, from: number) =>
+      shared('read', lease(call, 1, [[from, 500]], { unlocking: [100, 400] }));
+    const writer = (call: string, from: number) =>
+      shared('write', lease(call, 1, [[from, 500]], { unlocking: [100, 400] }));
+    expect(exclusion(reader('a', 10), reader('b', 20), reader('c', 30), reader('d', 40))).toEqual([]);
+    expect(exclusion(reader('a', 10), writer('b', 20))).toEqual([['too many holders', 'a', 'b']]);
+    expect(exclusion(writer('a', 10), reader('b', 20))).toEqual([['too many holders', 'a', 'b']]);
+    expect(exclusion(writer('a', 10), writer('b', 100))).toEqual([]);
   });
 });
