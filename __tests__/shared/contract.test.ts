@@ -1,5 +1,4 @@
 import { closing } from '../contract/parts/closing';
-import { exclusion } from '../contract/parts/exclusion';
 import { expiring } from '../contract/parts/expiring';
 import { fencing } from '../contract/parts/fencing';
 import { keepingAlive } from '../contract/parts/keeping-alive';
@@ -11,7 +10,7 @@ import { redis6Client, redis6Cluster, redis6Pool, redis6Sentinel } from '../supp
 import { sharedContract } from './shared-contract';
 
 // What depends neither on the kind of client nor on the kind of shared lock is tested with one of them.
-const everything = [waiting, releasing, expiring, renewing, keepingAlive, running, closing, exclusion];
+const everything = [waiting, releasing, expiring, renewing, keepingAlive, running, closing];
 
 sharedContract('A semaphore with one permit', redis6Client, everything);
 sharedContract('The lock for writing', redis6Client, [waiting, fencing, running]);

@@ -23,11 +23,11 @@ describeReal('A key that is a semaphore here and something else there', () => {
   }
 
   it.each([
-    ['a semaphore', semaphore, 'a read/write lock', reading],
-    ['a semaphore', semaphore, 'a read/write lock', writing],
-    ['a read/write lock', reading, 'a semaphore', semaphore],
-    ['a read/write lock', writing, 'a semaphore', semaphore],
-  ])('is an error that names both: %s, used as %s', async (is, held, used, asked) => {
+    ['a semaphore', 'a read/write lock', semaphore, reading],
+    ['a semaphore', 'a read/write lock', semaphore, writing],
+    ['a read/write lock', 'a semaphore', reading, semaphore],
+    ['a read/write lock', 'a semaphore', writing, semaphore],
+  ])('is an error that names both: %s, used as %s', async (is, used, held, asked) => {
     const [one, other] = await fixture.pair();
     expect(await refusal(held(one), asked(other))).toMatch(
       new RegExp(`It is ${is} in Redis, and it is used as ${used} here`),

@@ -4,15 +4,15 @@ import { CannotAcquireLockError, type DistributedLock } from '../../lib';
 import { describeReal } from '../support/redis';
 import { SharedFixture } from './shared-fixture';
 
-/** Keeps at least one caller inside at any time, until `stop` is called. */
+/** Callers that come again and again, at moments that differ, so that there is nearly always one inside. */
 async function keepBusy(locks: readonly DistributedLock[]): Promise<() => Promise<void>> {
   let isOver = false;
   const loops = locks.flatMap((lock) =>
-    Array.from({ length: 3 }, async () => {
-      while (!isOver) await lock.run(() => sleep(20));
+    Array.from({ length: 4 }, async () => {
+      while (!isOver) await lock.run(() => sleep(20 + Math.random() * 40));
     }),
   );
-  await sleep(50);
+  await sleep(100);
   return async () => {
     isOver = true;
     await Promise.all(loops);

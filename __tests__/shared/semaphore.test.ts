@@ -67,11 +67,26 @@ describeReal('A semaphore', () => {
     expect(order).toEqual(['there', 'here']);
   });
 
+  it('counts a ticket in front as if it had entered, as long as its process may come', async () => {
+    const registry = await fixture.registry();
+    const name = `{${fixture.registryKey}:key}:waiters`;
+    const until = Date.now() + 1_500;
+    await fixture.client.hSet(name, 'semaphore:elsewhere:1', `1000:${until}`);
+    expect(await registry.semaphore('key', { permits: 1 }).tryLock()).toBeNull();
+    const second = await registry.semaphore('key', { permits: 2 }).tryLock();
+    expect(second).not.toBeNull();
+    await second?.unlock();
+    // Nobody polls for it any more: it is dropped.
+    const lease = await registry.semaphore('key', { permits: 1 }).lock({ waitTime: 20_000 });
+    expect(Date.now()).toBeGreaterThanOrEqual(until - 50);
+    await lease.unlock();
+  });
+
   it('gives back the permit of a holder that died when its ttl ends, and only that one', async () => {
     const [one, other] = await fixture.pair();
     const semaphore = other.semaphore('key', { permits: 2 });
-    const dead = await one.semaphore('key', { permits: 2 }).lock({ ttl: 300 });
     const alive = await semaphore.lock({ ttl: 60_000 });
+    const dead = await one.semaphore('key', { permits: 2 }).lock({ ttl: 300 });
     const next = await semaphore.lock({ waitTime: 10_000 });
     expect(dead.remaining).toBe(0);
     expect(alive.remaining).toBeGreaterThan(0);
@@ -80,6 +95,19 @@ describeReal('A semaphore', () => {
     // The release of a lost lease took nobody else's permit.
     expect(await semaphore.tryLock()).toBeNull();
     await Promise.all([alive.unlock(), next.unlock()]);
+  });
+
+  it('notifies the waiter that may enter, which need not poll', async () => {
+    const [one, other] = await fixture.pair({ idleBetweenTries: 3_000 }); // a poll every 30 s
+    const held = await one.semaphore('key', { permits: 1 }).lock();
+    const waiting = other.semaphore('key', { permits: 1 }).lock({ waitTime: 60_000 });
+    await fixture.queued('key', 1);
+    await until(async () => (await fixture.client.pubSubNumSub(fixture.channel('key')))[fixture.channel('key')] === 1);
+    await sleep(500); // the attempt that follows the subscription
+    const startedAt = performance.now();
+    await held.unlock();
+    await (await waiting).unlock();
+    expect(performance.now() - startedAt).toBeLessThan(15_000);
   });
 
   it('passes over a process that died while it waited', async () => {

@@ -46,6 +46,11 @@ export class SharedFixture {
     await until(async () => (await this.client.hKeys(name)).filter((field) => field !== 'permits').length === tickets);
   }
 
+  /** The channel of the lock of `key`. */
+  channel(key: string): string {
+    return `${this.registryKey}-channel:${this.registryKey}:${key}`;
+  }
+
   /** Names of the keys that are in Redis, without fencing counters. */
   async keys(): Promise<string[]> {
     return (await this.client.keys(`*${this.registryKey}*`)).filter((name) => !name.endsWith(':fence'));

@@ -120,7 +120,7 @@ export abstract class LocalContention {
       // Redis already granted it to this process; no command is needed.
       if (wait.isSingleAttempt && (this.lease?.remaining ?? 0) > 0) return null;
       const protocol = this.#openProtocol;
-      const turn = this.tryEnter(protocol, wait) ?? (await this.#waitForTurn(protocol, request, wait));
+      const turn = this.#tryEnter(protocol) ?? (await this.#waitForTurn(protocol, request, wait));
       if (turn === undefined) return null;
       const inherited = turn.handedOver;
       turn.handedOver = undefined;
@@ -163,7 +163,7 @@ export abstract class LocalContention {
     if (await attempts.wasAnswered(protocol, wait)) return undefined;
     // The attempt of the caller in front failed: a single attempt may still be made, if the turn is free now.
     await clock.immediate();
-    const freed = wait.isSingleAttempt ? this.tryEnter(protocol, wait) : undefined;
+    const freed = wait.isSingleAttempt ? this.#tryEnter(protocol) : undefined;
     if (freed === undefined) throw attempts.unanswered(protocol, wait);
     return freed;
   }
@@ -185,8 +185,7 @@ export abstract class LocalContention {
     turn.release();
   }
 
-  /** Takes the local turn if it is free. */
-  protected tryEnter(protocol: LockProtocol, _wait: Wait): Turn | undefined {
+  #tryEnter(protocol: LockProtocol): Turn | undefined {
     return protocol.queue === 'redis' ? new NoTurn() : this.#queue.tryEnter();
   }
 

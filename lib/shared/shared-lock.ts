@@ -1,5 +1,4 @@
 import { NoTurn, type Turn } from '../acquire/turn';
-import type { Wait } from '../acquire/wait';
 import { clock } from '../internal/clock';
 import type { RedisLease } from '../lease/redis-lease';
 import type { LockProtocol } from '../protocols/protocol';
@@ -37,12 +36,10 @@ export class SharedLock extends RedisLock {
     turn.release();
   }
 
-  /** A single attempt takes no turn: that of another caller, in flight, may be granted, which says nothing about this one. */
-  protected override tryEnter(protocol: LockProtocol, wait: Wait): Turn | undefined {
-    return wait.isSingleAttempt ? new NoTurn(false) : super.tryEnter(protocol, wait);
-  }
-
-  /** The callers in front may have been granted all this time: unless the last one was refused, Redis is asked once. */
+  /**
+   * The callers in front may have been granted all this time, which says nothing about this one: unless the last answer
+   * was a refusal, Redis is asked once.
+   */
   protected override async withoutTurn({ availability }: LockProtocol): Promise<Turn | undefined> {
     return availability.isRefused(clock.now()) ? undefined : new NoTurn(false);
   }

@@ -22,6 +22,18 @@ export function overlaps(history: KeyHistory): number {
   return pairs(history).filter(([before, after]) => after.enteredAt < before.leftAt - CLOCK_ERROR).length;
 }
 
+/** Number of entries beside `permits` others that had not left. */
+export function overfull(history: KeyHistory, permits: number): number {
+  let inside: Acquisition[] = [];
+  let count = 0;
+  for (const entering of history) {
+    inside = inside.filter(({ leftAt }) => leftAt - CLOCK_ERROR > entering.enteredAt);
+    if (inside.length >= permits && entering.enteredAt < Number.POSITIVE_INFINITY) count++;
+    inside.push(entering);
+  }
+  return count;
+}
+
 /** ms from each release to the next entry, if the next holder had already waited for `minimumWait` ms. */
 export function handOvers(history: KeyHistory, minimumWait = 0): number[] {
   return pairs(history)

@@ -25,8 +25,12 @@ export interface Locks {
 /**
  * `floor`: no library, the least that a lock on Redis and node-redis costs. `polling`: a peer whose waiters poll.
  * `notified`: a peer whose waiters are notified of a release. `observed`: ours, with subscribers of its channels.
+ * `semaphore`: of ours or of a peer, with `PERMITS` holders.
  */
-export type CandidateKind = 'floor' | 'ours' | 'observed' | 'polling' | 'notified';
+export type CandidateKind = 'floor' | 'ours' | 'observed' | 'polling' | 'notified' | 'semaphore';
+
+/** Of every semaphore. */
+export const PERMITS = 4;
 
 export interface Candidate {
   /** For the option --only. */

@@ -8,6 +8,7 @@ import { ourCandidates } from './ours';
 import { redisSemaphores } from './redis-semaphore';
 import { redlock } from './redlock';
 import { redlockUniversal } from './redlock-universal';
+import { semaphores } from './semaphores';
 import { sesameRedlock } from './sesame-redlock';
 import { simpleRedisMutex } from './simple-redis-mutex';
 import { verrou } from './verrou';
@@ -26,6 +27,7 @@ export const candidates: readonly Candidate[] = [
   verrou,
   simpleRedisMutex,
   nodeRedisson,
+  ...semaphores,
 ];
 
 export function candidate(id: string): Candidate {

@@ -9,6 +9,8 @@ export interface CallersSettings {
   /** ms in the section, and a random addition of up to `workJitter`. 0: one microtask, in which an overlap would show. */
   readonly work: number;
   readonly workJitter: number;
+  /** How many may be inside at a time; 1 by default. */
+  readonly permits?: number;
   /** ms from a release to the next request. */
   readonly pause: number;
 }
@@ -18,7 +20,10 @@ type MutableAcquisition = { -readonly [Key in keyof Acquisition]: Acquisition[Ke
 const NOT_YET = Number.POSITIVE_INFINITY;
 
 /** Callers that lock, work and unlock in a loop. Every acquisition is recorded. */
-export function callers(locks: Locks, { callers, keys, work, workJitter, pause }: CallersSettings): Observe {
+export function callers(
+  locks: Locks,
+  { callers, keys, work, workJitter, pause, permits = 1 }: CallersSettings,
+): Observe {
   let log: MutableAcquisition[] = [];
   const waiting = new Set<MutableAcquisition>();
   const inside = new Map<string, number>();
@@ -34,7 +39,7 @@ export function callers(locks: Locks, { callers, keys, work, workJitter, pause }
     log.push(acquisition);
 
     const others = inside.get(key) ?? 0;
-    if (others > 0) violations++;
+    if (others >= permits) violations++;
     inside.set(key, others + 1);
     await (work === 0 ? undefined : sleep(work + Math.random() * workJitter));
     inside.set(key, (inside.get(key) ?? 0) - 1);

@@ -3,6 +3,7 @@ import { heap } from './heap';
 import { heldLeases } from './held-leases';
 import { remoteRedis } from './remote-redis';
 import type { Scenario } from './scenario';
+import { semaphore } from './semaphore';
 import { manyKeys, oneCaller } from './uncontended';
 import { waiters } from './waiters';
 
@@ -16,4 +17,5 @@ export const scenarios: readonly Scenario[] = [
   heldLeases,
   heap,
   remoteRedis,
+  semaphore,
 ];

@@ -35,7 +35,8 @@ export function isNamed({ id }: Scenario, name: string): boolean {
 
 /** Suits all libraries, and of floors and observed candidates only these. */
 export function librariesAnd(...others: string[]): (candidate: Candidate) => boolean {
-  return ({ id, kind }) => (kind !== 'floor' && kind !== 'observed') || others.includes(id);
+  const isLibrary = ({ kind }: Candidate) => kind === 'ours' || kind === 'polling' || kind === 'notified';
+  return (candidate) => isLibrary(candidate) || others.includes(candidate.id);
 }
 
 export function metric(id: string, title: string, unit = '', hasRatio = true): Metric {
