@@ -129,7 +129,7 @@ export interface DistributedLock {
   /**
    * Ends the oldest lease of this lock that was taken with `lock` or `tryLock` and not unlocked: in the caller's scope,
    * or outside all scopes.
-   * @throws NotLockOwnerError when there is none; then nothing changes.
+   * @throws NotLockOwnerError when there is none, or a shared lock has several; then nothing changes.
    * @throws LockLostError when that lease had been lost.
    * @throws LockReleaseError when Redis did not confirm the release.
    */

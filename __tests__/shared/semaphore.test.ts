@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
-import { type Lease, LockTimeoutError, NotLockOwnerError } from '../../lib';
+import { type Lease, LockTimeoutError, type LockWarning, NotLockOwnerError } from '../../lib';
 import { startMonitor } from '../support/monitor';
 import { createRealClient, describeReal } from '../support/redis';
 import { until } from '../support/until';
@@ -226,6 +226,20 @@ describeReal('A semaphore', () => {
     for (const lease of leases) expect(lease.signal.reason).toMatchObject({ reason: 'stolen' });
     await next.unlock();
     expect(await semaphore.inspect()).toMatchObject({ held: false, owner: undefined, holders: 0, waiting: 0 });
+  });
+
+  it('is named by the warning about a long wait, with one of its holders', async () => {
+    const warnings: LockWarning[] = [];
+    const registry = await fixture.registry({ warnAfter: 100, onWarning: (warning) => void warnings.push(warning) });
+    await registry.obtain('other').lock();
+    const semaphore = registry.semaphore('key', { permits: 1 });
+    const held = await semaphore.lock();
+    const waiting = semaphore.lock();
+    await until(() => warnings.length > 0);
+    const [warning] = warnings;
+    expect(warning).toMatchObject({ code: 'LONG_WAIT', key: 'key', holder: { isThisProcess: true } });
+    await held.unlock();
+    await (await waiting).unlock();
   });
 
   it('sends two commands for an uncontended lock and unlock, and no message', async () => {

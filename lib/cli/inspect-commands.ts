@@ -31,6 +31,7 @@ export async function inspect(args: Arguments): Promise<number> {
       const rows = [
         ['key', key],
         ['holder', holderOf(state)],
+        ...(state.holders === undefined ? [] : [['holders', String(state.holders)]]),
         ['owner', state.owner ?? ''],
         ['left', `${shown(state.remaining)}, unless it is renewed`],
         ['waiting', waitingIn(state)],
