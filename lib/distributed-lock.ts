@@ -77,6 +77,16 @@ export interface Lease extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** The lease of several locks. It is held as long as each of them is, and lost when the first of them is lost. */
+export interface MultiLease extends Lease {
+  /** All keys, for messages. */
+  readonly key: string;
+  /** Each lock has a token of its own: see `fencingTokens`. */
+  readonly fencingToken: undefined;
+  /** The token of each key; empty without `fencing: true`. */
+  readonly fencingTokens: ReadonlyMap<string, number>;
+}
+
 /** The lock of one key. */
 export interface DistributedLock {
   readonly key: string;

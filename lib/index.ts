@@ -7,7 +7,7 @@ export type {
   RenewedMessage,
   WarningMessage,
 } from './diagnostics/messages';
-export type { DistributedLock, Lease, LockLostReason, LockOptions } from './distributed-lock';
+export type { DistributedLock, Lease, LockLostReason, LockOptions, MultiLease } from './distributed-lock';
 export {
   CannotAcquireLockError,
   LockError,
@@ -22,6 +22,7 @@ export {
 } from './errors';
 export { LockRegistry } from './lock-registry';
 export type { ListedLock, LockState } from './lock-state';
+export type { MultiLock } from './multi/multi-lock';
 export type { CloseOptions, ListOptions, RedisLockRegistryOptions, SegmentedLockOptions } from './options';
 export type { LockType } from './protocols/lock-types';
 export type { ShardedSubscriptionMode } from './protocols/protocol';

@@ -1,4 +1,5 @@
 import type { DistributedLock, Lease, LockOptions, LockSource } from './distributed-lock';
+import type { MultiLock } from './multi/multi-lock';
 import type { CloseOptions, SegmentedLockOptions } from './options';
 import { SegmentedLock } from './segmented/segmented-lock';
 
@@ -32,6 +33,16 @@ export abstract class LockRegistry implements LockSource {
    */
   segmented(key: string, options: SegmentedLockOptions): SegmentedLock {
     return new SegmentedLock(this, key, options);
+  }
+
+  /**
+   * The locks of several keys, taken all or nothing. Keys that are given twice count once.
+   * @throws TypeError or RangeError when there is no key, there are over 1,000, or one is not valid.
+   * @example
+   * await registry.multi(['account:1', 'account:2']).run(() => transfer());
+   */
+  multi(_keys: readonly string[]): MultiLock {
+    throw new TypeError(`${this.constructor.name} has no locks of several keys`);
   }
 
   /**

@@ -13,6 +13,7 @@ import { Watchdog } from './lease/watchdog';
 import { LockCache } from './lock-cache';
 import { LockRegistry } from './lock-registry';
 import type { ListedLock } from './lock-state';
+import { MultiLock, multiKeys } from './multi/multi-lock';
 import type { CloseOptions, ListOptions, RedisLockRegistryOptions, SegmentedLockOptions } from './options';
 import { registryId } from './owner-name';
 import { createProtocols, type Protocols, traitsOf } from './protocols/lock-types';
@@ -109,6 +110,10 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
       warn(onWarning, { code: 'SEGMENTS_SHARE_SLOT', message, key });
     }
     return super.segmented(key, options);
+  }
+
+  override multi(keys: readonly string[]): MultiLock {
+    return new MultiLock(multiKeys(keys).map((key) => this.obtain(key)));
   }
 
   /** The number of cached locks. */

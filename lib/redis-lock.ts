@@ -2,15 +2,7 @@ import type { ContentionServices } from './acquire/contention-services';
 import { LocalContention } from './acquire/local-contention';
 import type { LongWaits } from './acquire/long-waits';
 import { Wait } from './acquire/wait';
-import {
-  acquireChannel,
-  holdChannel,
-  isTraced,
-  lockMessage,
-  traceAcquire,
-  traceHold,
-  traceRun,
-} from './diagnostics/channels';
+import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from './diagnostics/channels';
 import type { LockMessage } from './diagnostics/messages';
 import type { DistributedLock, Lease, LockOptions } from './distributed-lock';
 import { LockTimeoutError, NotLockOwnerError } from './errors';
@@ -18,6 +10,7 @@ import type { Inspection } from './inspection';
 import { callback } from './internal/validation';
 import { type HeldLease, UnlockOrder } from './lease/unlock-order';
 import type { LockState } from './lock-state';
+import { runUnder } from './scope/run-under';
 import { Scope } from './scope/scope';
 import { type LockRequest, lockRequest } from './settings';
 
@@ -63,7 +56,7 @@ export class RedisLock extends LocalContention implements DistributedLock {
 
   async lock(options?: LockOptions): Promise<Lease> {
     const lease = await this.#acquire(options, Number.POSITIVE_INFINITY);
-    if (lease === null) throw this.#timedOut(options);
+    if (lease === null) throw this.timedOut(options);
     this.#traceHold(lease);
     this.#cached().#unlockOrderHere().add(lease);
     return lease;
@@ -80,7 +73,7 @@ export class RedisLock extends LocalContention implements DistributedLock {
   async run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
     callback('task', task);
     const lease = await this.#acquire(options, Number.POSITIVE_INFINITY, true);
-    if (lease === null) throw this.#timedOut(options);
+    if (lease === null) throw this.timedOut(options);
     const lock = this.#cached();
     lock.#runs++;
     try {
@@ -108,6 +101,34 @@ export class RedisLock extends LocalContention implements DistributedLock {
     const state = await this.#services.inspection.forceUnlock(this.key, this.names);
     this.#cached().lease?.confirmNow();
     return state;
+  }
+
+  /** @internal As MultiPart. */
+  requested(options: LockOptions | undefined, defaultWaitTime: number): LockRequest {
+    return lockRequest(options, this.#services.settings, defaultWaitTime);
+  }
+
+  /** @internal As MultiPart. */
+  async acquirePart(options: LockOptions | undefined, waitTime: number): Promise<HeldLease | null> {
+    const lease = await this.#acquire({ ...options, waitTime, renew: true }, waitTime);
+    if (lease !== null) this.#traceHold(lease);
+    return lease;
+  }
+
+  /** @internal As MultiPart. */
+  timedOut(options: LockOptions | undefined): LockTimeoutError {
+    return new LockTimeoutError(this.key, options?.waitTime ?? Number.POSITIVE_INFINITY, this.#cached().holder);
+  }
+
+  /** @internal As MultiPart. */
+  async runInScope<T>(lease: HeldLease, task: () => T | PromiseLike<T>): Promise<T> {
+    const lock = this.#cached();
+    lock.#runs++;
+    try {
+      return await new Scope(lock, lease).run(task);
+    } finally {
+      lock.#runs--;
+    }
   }
 
   /** @internal Makes the lease that is held last at least `ttl` ms from now. */
@@ -140,10 +161,6 @@ export class RedisLock extends LocalContention implements DistributedLock {
     if (isTraced(holdChannel) && !lease.isReentry) lease.endHold = traceHold(this.#labels, lease);
   }
 
-  #timedOut(options: LockOptions | undefined): LockTimeoutError {
-    return new LockTimeoutError(this.key, options?.waitTime ?? Number.POSITIVE_INFINITY, this.#cached().holder);
-  }
-
   /** The lock that is cached for the key now; another one than this when this one was evicted. */
   #cached(): RedisLock {
     return this.evicted ? (this.#services.cached(this.key) ?? this) : this;
@@ -159,7 +176,7 @@ export class RedisLock extends LocalContention implements DistributedLock {
 
   /** `null`: another holder had the lock until the wait was over. */
   #acquire(options: LockOptions | undefined, defaultWaitTime: number, isRun = false): Promise<HeldLease | null> {
-    const request = lockRequest(options, this.#services.settings, defaultWaitTime);
+    const request = this.requested(options, defaultWaitTime);
     if (request.signal?.aborted) throw request.signal.reason;
     const lock = this.evicted ? this.#services.readmit(this) : this;
     const wait = new Wait(lock.key, request.waitTime, request.signal);
@@ -195,23 +212,4 @@ export class RedisLock extends LocalContention implements DistributedLock {
       wait.end();
     }
   }
-}
-
-/** The task, and then the unlock. An error of the task wins, and so does its result, unless the lease was lost under it. */
-async function runUnder<T>(
-  lease: HeldLease,
-  scope: Scope,
-  task: (lease: Lease) => T | PromiseLike<T>,
-  traced: LockMessage | undefined,
-): Promise<T> {
-  let result: T;
-  try {
-    result = await (traced === undefined
-      ? scope.run(() => task(lease))
-      : traceRun(traced, lease, lease.isReentry, () => scope.run(() => task(lease))));
-  } finally {
-    await lease[Symbol.asyncDispose]();
-  }
-  if (lease.wasLost) throw lease.lossError(result);
-  return result;
 }

@@ -65,7 +65,8 @@ export class Caller {
   async #call(request: Request): Promise<Outcome> {
     const { records, nextCall } = this.#services;
     const call = nextCall();
-    const what = `${request.method} ${JSON.stringify(request.options)}`;
+    const together = request.others.map((other) => ` + ${other}`).join('');
+    const what = `${request.method}${together} ${JSON.stringify(request.options)}`;
     records.write({ event: 'called', call, key: request.key, what, at: sharedNow() });
     const stop = new AbortController();
     const { abortAfter } = request;
@@ -84,7 +85,8 @@ export class Caller {
 
   async #acquire(call: string, what: string, request: Request, signal: AbortSignal): Promise<Outcome> {
     const { steps, registry } = this.#services;
-    const lock = registry().obtain(request.key);
+    const { key, others } = request;
+    const lock = others.length === 0 ? registry().obtain(key) : registry().multi([key, ...others]);
     const options = { ...request.options, signal };
     if (request.evicts) setTimeout(() => registry().expireUnusedOlderThan(-1), request.hold / 2);
     if (request.method === 'run') {
@@ -121,7 +123,7 @@ export class Caller {
 
   async #hold(call: string, request: Request, lease: Lease): Promise<void> {
     const { gate, held, steps } = this.#services;
-    held.granted(call, lease);
+    held.granted(call, request, lease);
     await gate.hold(request.hold);
     if (request.renews) {
       await steps.bounded(`${call} renew`, registryOptions.commandTimeout, lease.renew().catch(ignoreLoss));
