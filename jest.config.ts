@@ -20,7 +20,7 @@ const config: Config = {
   maxWorkers: process.env.REDIS_URL ? 1 : 2,
   waitForUnhandledRejections: true,
   // Tests bound their own waits; this limit is for a busy machine.
-  testTimeout: 60_000,
+  testTimeout: 180_000,
   // A process with a large heap may take longer than the 500 ms by default to end. One that leaves something open is still
   // reported.
   workerGracefulExitTimeout: 5_000,

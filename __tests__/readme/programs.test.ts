@@ -33,7 +33,7 @@ describePrivate('The TypeScript of the README and of every page of docs', () => 
 
   it('compiles under strict settings', async () => {
     expect(await folder.complaints(PROGRAMS)).toBe('');
-  }, 60_000);
+  });
 
   it.each(PROGRAMS.filter(({ isServer }) => !isServer))(
     'on $page, line $line, ends by itself, and prints what it says',
