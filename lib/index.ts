@@ -23,7 +23,7 @@ export {
 export { LockRegistry } from './lock-registry';
 export type { ListedLock, LockState } from './lock-state';
 export type { CloseOptions, ListOptions, RedisLockRegistryOptions, SegmentedLockOptions } from './options';
-export type { LockType } from './protocols/lock-types';
+export type { LockType } from './protocols/lock-type-names';
 export type { ShardedSubscriptionMode } from './protocols/protocol';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
 export type { RedisSubscriber } from './redis/subscriber-connection';

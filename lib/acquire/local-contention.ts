@@ -215,7 +215,7 @@ export abstract class LocalContention {
   }
 
   #newAcquisition(ttl: number, waits: boolean): Acquisition {
-    const { nextTicket, redis } = this.#services;
-    return new Acquisition(nextTicket(), ttl, waits, redis.connectionEpoch);
+    const { connection, nextTicket } = this.#services;
+    return new Acquisition(nextTicket(), ttl, waits, connection.connectionEpoch);
   }
 }
