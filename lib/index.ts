@@ -24,7 +24,7 @@ export { LockRegistry } from './lock-registry';
 export type { ListedLock, LockState } from './lock-state';
 export type { CloseOptions, ListOptions, RedisLockRegistryOptions, SegmentedLockOptions } from './options';
 export type { LockType } from './protocols/lock-type-names';
-export type { ShardedSubscriptionMode } from './protocols/protocol';
+export type { ShardedSubscriptionMode } from './protocols/sharded-subscription-mode';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
 export type { RedisSubscriber } from './redis/subscriber-connection';
 export type { RedisLock } from './redis-lock';

@@ -1,6 +1,7 @@
 import { boolean, type Check, checkOptions, duration, notNegative, oneOf, wholeNumber } from './internal/validation';
 import type { RedisLockRegistryOptions } from './options';
-import { type ProtocolSettings, SHARDED_SUBSCRIPTION_MODES } from './protocols/protocol';
+import type { ProtocolSettings } from './protocols/protocol';
+import { SHARDED_SUBSCRIPTION_MODES } from './protocols/sharded-subscription-mode';
 import { describeValue } from './redis/client';
 import { isSubscriber, type RedisSubscriber } from './redis/subscriber-connection';
 import { type RegistrySettings, registryChecks, registrySettings } from './settings';

@@ -15,7 +15,7 @@ import {
   ttl,
   wholeNumber,
 } from './internal/validation';
-import type { ListOptions, RedisLockRegistryOptions, SegmentedLockOptions } from './options';
+import type { ListOptions, RegistryOptions, SegmentedLockOptions } from './options';
 import { assertNameFits, defaultName, registryName } from './owner-name';
 import type { LockType } from './protocols/lock-type-names';
 import { LOCK_TYPES, traitsOf } from './protocols/lock-type-traits';
@@ -36,9 +36,6 @@ export interface RegistrySettings {
   readonly warnAfter: number;
   readonly onWarning: WarningListener;
 }
-
-/** The options that every registry has. */
-export type RegistryOptions = Partial<Pick<RedisLockRegistryOptions, keyof RegistrySettings>>;
 
 /** What locks need to know of the others: `undefined` and 0 where they do not apply. */
 export interface SharingSettings {

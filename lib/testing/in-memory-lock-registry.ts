@@ -1,7 +1,8 @@
 import { BackedLockRegistry } from '../backed-lock-registry';
 import { publishingWarnings } from '../diagnostics/publishing-warnings';
 import { type Check, checkOptions, expected } from '../internal/validation';
-import { type RegistryOptions, registryChecks, registrySettings } from '../settings';
+import type { RegistryOptions } from '../options';
+import { registryChecks, registrySettings } from '../settings';
 import { InMemoryBackend } from './in-memory-backend';
 import { InMemoryLocks } from './in-memory-locks';
 
