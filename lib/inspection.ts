@@ -1,28 +1,26 @@
 import { LockInspectionError } from './errors';
+import type { Inspected, LockBackend } from './lock-backend';
 import type { ListedLock, LockState } from './lock-state';
 import { isOfRegistry, nameIn } from './owner-name';
-import type { Inspected, Inspector } from './protocols/inspection/inspector';
-import type { RedisClient } from './redis/client';
 import { messageOf, serverErrorCode } from './redis/failure';
 import { LockNames } from './redis/names';
-import { canScan, literally, scan } from './redis/scan';
 
 /** What a registry tells about locks of all processes. */
 export class Inspection {
-  readonly #inspector: Inspector;
+  readonly #backend: LockBackend;
   readonly #registryId: string;
   /** ms */
   readonly #timeout: number;
 
-  constructor(inspector: Inspector, registryId: string, timeout: number) {
-    this.#inspector = inspector;
+  constructor(backend: LockBackend, registryId: string, timeout: number) {
+    this.#backend = backend;
     this.#registryId = registryId;
     this.#timeout = timeout;
   }
 
   async inspect(key: string, names: LockNames): Promise<LockState> {
     try {
-      return this.#stateOf(await this.#inspector.inspect(names, this.#timeout));
+      return this.#stateOf(await this.#backend.inspector.inspect(names, this.#timeout));
     } catch (cause) {
       throw new LockInspectionError(`Lock "${key}" could not be inspected: ${messageOf(cause)}`, key, { cause });
     }
@@ -30,7 +28,7 @@ export class Inspection {
 
   async forceUnlock(key: string, names: LockNames): Promise<LockState> {
     try {
-      return this.#stateOf(await this.#inspector.forceUnlock(names, this.#timeout));
+      return this.#stateOf(await this.#backend.inspector.forceUnlock(names, this.#timeout));
     } catch (cause) {
       const message = `Lock "${key}" was perhaps not unlocked by force: ${messageOf(cause)}`;
       throw new LockInspectionError(message, key, { cause });
@@ -38,17 +36,12 @@ export class Inspection {
   }
 
   /** The held locks under a registryKey. `match`: a glob for their keys. `count`: how many keys SCAN looks at in a step. */
-  async *list(
-    client: RedisClient,
-    registryKey: string,
-    match: string,
-    count: number,
-  ): AsyncGenerator<ListedLock, void, undefined> {
-    if (!canScan(client)) throw new TypeError('Expected `client` to have the method scan, to list locks');
+  async *list(registryKey: string, match: string, count: number): AsyncGenerator<ListedLock, void, undefined> {
     const prefix = registryKey === '' ? '' : `${registryKey}:`;
     const seen = new Set<string>();
+    const steps = this.#backend.keys(prefix, match, count, this.#timeout);
     try {
-      for await (const names of scan(client, literally(prefix) + match, count, this.#timeout)) {
+      for await (const names of steps) {
         const unseen = names.filter((name) => name.length > prefix.length && !seen.has(name));
         for (const name of unseen) seen.add(name);
         const found = await Promise.all(unseen.map((name) => this.#listed(registryKey, name.slice(prefix.length))));

@@ -14,7 +14,7 @@ import { runUnder } from './scope/run-under';
 import { Scope } from './scope/scope';
 import { type LockRequest, lockRequest } from './settings';
 
-/** What the locks of a registry share. */
+/** @internal What the locks of a registry share. */
 export interface LockServices extends ContentionServices {
   readonly inspection: Inspection;
   readonly longWaits: LongWaits;
@@ -148,6 +148,7 @@ export class RedisLock extends LocalContention implements DistributedLock {
     this.lease?.lose('closed');
   }
 
+  /** @internal */
   protected onLeaseOver(): void {
     this.#unlockOrder?.forgetUnlocked();
     if (this.#unlockOrder?.isEmpty) this.#unlockOrder = undefined;

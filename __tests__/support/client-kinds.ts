@@ -1,6 +1,7 @@
 import { createClient, type RedisClientOptions } from 'redis';
 import { createClient as createClient5 } from 'redis5';
-import type { RedisClient } from '../../lib';
+import type { RedisClient, RedisLockRegistryOptions } from '../../lib';
+import type { BackedLockRegistry } from '../../lib/backed-lock-registry';
 import { startCluster } from './cluster';
 import { connected } from './connected';
 import { createPool } from './pool';
@@ -27,8 +28,15 @@ export interface ContractClients {
 export interface ClientKind {
   readonly name: string;
   readonly server: 'real' | 'embedded';
+  /** Makes a registry on one of the clients; by default a `RedisLockRegistry`. */
+  registry?(client: RedisClient, options: RedisLockRegistryOptions): BackedLockRegistry;
   /** It has several connections: commands that are sent one after the other may reach Redis in another order. */
   readonly mayReorder?: boolean;
+  /**
+   * How many requests a caller has made when it waits for a lock that is held: by default two, an attempt that was
+   * refused and what followed it.
+   */
+  readonly requestsOfWaiter?: number;
   open(): Promise<ContractClients>;
 }
 

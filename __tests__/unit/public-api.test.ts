@@ -32,9 +32,10 @@ it('has an abstract class as a dependency injection token, which other implement
 
 it.each([
   [
-    api.RedisLockRegistry.prototype,
-    ['close', 'constructor', 'expireUnusedOlderThan', 'list', 'obtain', 'renewLock', 'segmented', 'size'],
+    Object.getPrototypeOf(api.RedisLockRegistry.prototype),
+    ['close', 'constructor', 'expireUnusedOlderThan', 'list', 'obtain', 'renewLock', 'settings', 'size'],
   ],
+  [api.RedisLockRegistry.prototype, ['constructor', 'segmented']],
   [api.LockRegistry.prototype, ['close', 'constructor', 'run', 'segmented']],
 ])('has these methods: %p', (prototype, names) => {
   expect(Object.getOwnPropertyNames(prototype).sort()).toEqual(names);

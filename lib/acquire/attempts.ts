@@ -3,9 +3,9 @@ import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '
 import { Backoff } from '../internal/backoff';
 import { clock } from '../internal/clock';
 import { type Grant, type LockProtocol, NOT_GRANTED, type NotGranted, type Refusal } from '../protocols/protocol';
+import type { Connection } from '../redis/connection';
 import { isFinal, isServerAnswer, messageOf } from '../redis/failure';
 import { LockNames } from '../redis/names';
-import type { Redis } from '../redis/redis';
 import { type WarningListener, warn } from '../warnings';
 import type { Acquisition } from './acquisition';
 import { SILENT } from './availability';
@@ -33,14 +33,14 @@ export interface AttemptSettings {
  */
 export class Attempts {
   readonly #settings: AttemptSettings;
-  readonly #redis: Pick<Redis, 'monitor' | 'slotOf'>;
+  readonly #connection: Connection;
   /** ms */
   readonly #firstAtLeast: number;
   #hasWarned = false;
 
-  constructor(settings: AttemptSettings, redis: Pick<Redis, 'monitor' | 'slotOf'>) {
+  constructor(settings: AttemptSettings, connection: Connection) {
     this.#settings = settings;
-    this.#redis = redis;
+    this.#connection = connection;
     // Before its own WAIT it may have to let that of an earlier attempt end, which has the connection until then.
     const waitsForReplicas = settings.minReplicas > 0 ? 2 * settings.replicaTimeout : 0;
     this.#firstAtLeast = FIRST_ATTEMPT_AT_LEAST + waitsForReplicas;
@@ -205,14 +205,14 @@ export class Attempts {
   /** The cause is the last answer of the server, or the last error of the socket: it says more than the silence. */
   unanswered({ availability }: LockProtocol, wait: Wait): CannotAcquireLockError {
     const { failure } = availability;
-    const slot = this.#redis.slotOf(new LockNames(this.#settings.registryKey, wait.key).lock);
+    const slot = this.#connection.slotOf(new LockNames(this.#settings.registryKey, wait.key).lock);
     const where = slot === undefined ? '' : ` (slot ${slot} of the cluster)`;
     const ms = Math.round(availability.silence(wait.startedAt, clock.now()));
     if (isServerAnswer(failure)) {
       const duration = ms > 0 ? ` for ${ms} ms` : '';
       return cannotAcquire(wait.key, `Redis answered${duration}: ${messageOf(failure)}${where}`, failure);
     }
-    const { lastError } = this.#redis.monitor;
+    const { lastError } = this.#connection;
     const reason = lastError === undefined ? '' : `; the last error of the client was: ${messageOf(lastError)}`;
     return cannotAcquire(wait.key, `Redis has not answered for ${ms} ms${where}${reason}`, failure ?? lastError);
   }

@@ -38,10 +38,10 @@ export abstract class LocalContention {
     this.#protocol = services.openProtocol(this.names);
   }
 
-  /** Called when a lease has ended. */
+  /** @internal Called when a lease has ended. */
   protected abstract onLeaseOver(): void;
 
-  /** The lease that is held. */
+  /** @internal The lease that is held. */
   protected get lease(): RedisLease | undefined {
     return this.#held?.lease;
   }
@@ -51,7 +51,7 @@ export abstract class LocalContention {
     return this.lease?.heldFor;
   }
 
-  /** Who holds the lock, as far as this process knows. */
+  /** @internal Who holds the lock, as far as this process knows. */
   protected get holder(): { readonly owner: string; readonly remaining: number } | undefined {
     return this.lease ?? this.#protocol?.availability.holder(clock.now());
   }
@@ -102,7 +102,7 @@ export abstract class LocalContention {
   }
 
   /**
-   * Takes the local turn, and then the lock: it came with the turn, or the caller contends for it in Redis. `null`:
+   * @internal Takes the local turn, and then the lock: it came with the turn, or the caller contends for it in Redis. `null`:
    * another holder had the lock until the wait was over.
    */
   protected async acquire(request: LockRequest, wait: Wait): Promise<RedisLease | null> {
@@ -215,7 +215,7 @@ export abstract class LocalContention {
   }
 
   #newAcquisition(ttl: number, waits: boolean): Acquisition {
-    const { nextTicket, redis } = this.#services;
-    return new Acquisition(nextTicket(), ttl, waits, redis.connectionEpoch);
+    const { connection, nextTicket } = this.#services;
+    return new Acquisition(nextTicket(), ttl, waits, connection.connectionEpoch);
   }
 }

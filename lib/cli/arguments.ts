@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
-import { LOCK_TYPES, type LockType } from '../protocols/lock-types';
+import type { LockType } from '../protocols/lock-type-names';
+import { LOCK_TYPES } from '../protocols/lock-type-traits';
 import { EXIT, ExitError } from './exit-codes';
 
 const OPTIONS = {

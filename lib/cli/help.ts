@@ -1,4 +1,4 @@
-import { LOCK_TYPES } from '../protocols/lock-types';
+import { LOCK_TYPES } from '../protocols/lock-type-traits';
 
 const TYPES = LOCK_TYPES.map((type) => (type === 'spin' ? 'spin (default)' : type)).join(', ');
 

@@ -6,7 +6,7 @@ import { LockLostError, LockReleaseError } from '../errors';
 import { clock } from '../internal/clock';
 import type { LockType } from '../protocols/lock-type-names';
 import type { Grant, LockProtocol } from '../protocols/protocol';
-import type { Redis } from '../redis/redis';
+import type { Connection } from '../redis/connection';
 import { type LockWarningCode, type WarningListener, warn } from '../warnings';
 import type { Orphans } from './orphans';
 import { type HandOverResult, releaseWithin } from './release';
@@ -26,7 +26,7 @@ export interface LeaseServices {
     readonly registryKey: string;
     readonly lockType: LockType;
   };
-  readonly redis: Redis;
+  readonly connection: Connection;
   readonly watchdog: Watchdog;
   readonly orphans: Orphans;
 }
@@ -143,11 +143,11 @@ export class RedisLease extends TimedLease implements HeldLease {
   }
 
   async #release(): Promise<void> {
-    const { orphans, redis, settings } = this.#services;
+    const { connection, orphans, settings } = this.#services;
     const limit = Math.min(settings.commandTimeout, Math.max(this.until - clock.now(), RELEASE_AT_LEAST));
     // Half of the time, so that there is some left for the release of a lock that could not be handed over.
     const handingOver = this.#keeper.handOver(this, limit / 2);
-    const result = await releaseWithin(limit, this.protocol, this.owner, redis, handingOver);
+    const result = await releaseWithin(limit, this.protocol, this.owner, connection, handingOver);
     if (result.outcome === 'failed' || !this.acquisition.isCertain) orphans.follow(this.acquisition, this.protocol);
     this.#keeper.leaseOver(this);
     if (result.outcome === 'failed') {

@@ -1,4 +1,3 @@
-import type { NameSeparator } from '../owner-name';
 import type { LockNames } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { Subscriber } from '../redis/subscriber';
@@ -22,6 +21,7 @@ import { TimeSlice } from './time-slice';
 import { YieldToListeners } from './yield-to-listeners';
 
 export type { LockType } from './lock-type-names';
+export { LOCK_TYPES } from './lock-type-traits';
 
 /** The protocols of one registry. */
 export interface Protocols {
@@ -30,16 +30,6 @@ export interface Protocols {
   open(names: LockNames): LockProtocol;
   /** Ends timers and subscriptions. */
   close(): Promise<void>;
-}
-
-/** What is known of a lock type before there is a registry. */
-export interface LockTypeTraits {
-  /** ms; the default of the option `expireAfter`. */
-  readonly expireAfter: number;
-  /** Whether a lock's name has to begin with a `registryKey`. */
-  readonly needsRegistryKey: boolean;
-  /** What separates the parts of an owner value before its number. */
-  readonly nameSeparator: NameSeparator;
 }
 
 /** What is made once for each registry, when the lock type needs it. */
@@ -161,14 +151,9 @@ function redissonFair(parts: Parts): Protocols {
   };
 }
 
-const SPRING: LockTypeTraits = { expireAfter: 60_000, needsRegistryKey: true, nameSeparator: ':' };
-/** Redisson's lockWatchdogTimeout. */
-const REDISSON: LockTypeTraits = { expireAfter: 30_000, needsRegistryKey: false, nameSeparator: '/' };
-
 /** The lock types. `docs/architecture.md` has the list of what a new one needs. */
 const lockTypes = {
   spin: {
-    ...SPRING,
     protocols(parts: Parts): Protocols {
       const { redis, settings } = parts;
       const format = new SpringFormat(redis, settings);
@@ -176,30 +161,22 @@ const lockTypes = {
     },
   },
   'pub-sub': {
-    ...SPRING,
     protocols(parts: Parts): Protocols {
       const { redis, settings } = parts;
       const format = new SpringFormat(redis, settings);
       return notified(parts, format, springInspector(redis, settings, format, true), 50);
     },
   },
-  fair: { ...SPRING, protocols: fair },
+  fair: { protocols: fair },
   redisson: {
-    ...REDISSON,
     protocols(parts: Parts): Protocols {
       const { redis, settings } = parts;
       const format = new RedissonFormat(redis, settings);
       return notified(parts, format, redissonInspector(redis, settings, format, false), 50);
     },
   },
-  'redisson-fair': { ...REDISSON, protocols: redissonFair },
-} as const satisfies Record<LockType, LockTypeTraits & { protocols: (parts: Parts) => Protocols }>;
-
-export const LOCK_TYPES = Object.keys(lockTypes) as LockType[];
-
-export function traitsOf(lockType: LockType): LockTypeTraits {
-  return lockTypes[lockType];
-}
+  'redisson-fair': { protocols: redissonFair },
+} as const satisfies Record<LockType, { protocols: (parts: Parts) => Protocols }>;
 
 export function createProtocols(lockType: LockType, redis: Redis, settings: ProtocolSettings): Protocols {
   return lockTypes[lockType].protocols(new Parts(redis, settings));

@@ -3,6 +3,7 @@ import type { Availability } from '../acquire/availability';
 import type { Wait } from '../acquire/wait';
 import type { RedisSubscriber } from '../redis/subscriber-connection';
 import type { WarningListener } from '../warnings';
+import type { ShardedSubscriptionMode } from './sharded-subscription-mode';
 
 /** The lock is the acquisition's. */
 export interface Grant {
@@ -106,8 +107,3 @@ export interface ProtocolSettings {
   readonly subscriber: RedisSubscriber | undefined;
   readonly onWarning: WarningListener;
 }
-
-export const SHARDED_SUBSCRIPTION_MODES = ['auto', 'on', 'off'] as const;
-
-/** Whether releases go over sharded channels. `auto`: on a cluster, if the server has them. */
-export type ShardedSubscriptionMode = (typeof SHARDED_SUBSCRIPTION_MODES)[number];
