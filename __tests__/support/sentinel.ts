@@ -19,9 +19,9 @@ const DOWN_AFTER = 500;
 /** Maps `host:port` of a node to the address of a proxy in front of it. */
 export type NodeAddresses = Record<string, { host: string; port: number }>;
 
-function newSentinel(port: number, nodeAddressMap: NodeAddresses = {}) {
+function newSentinel(port: number, nodeAddressMap: NodeAddresses = {}, masterPoolSize = 1) {
   const sentinelRootNodes = [{ host: '127.0.0.1', port }];
-  const sentinel = createSentinel({ name: NAME, sentinelRootNodes, nodeAddressMap });
+  const sentinel = createSentinel({ name: NAME, sentinelRootNodes, nodeAddressMap, masterPoolSize });
   sentinel.on('error', () => {});
   return sentinel;
 }
@@ -45,7 +45,7 @@ export interface SentinelServers {
   masterPort(): Promise<number>;
   /** A graceful failover, to a replica of the sentinel's choice. */
   failover(): Promise<void>;
-  connect(addresses?: NodeAddresses): Promise<TestSentinel>;
+  connect(addresses?: NodeAddresses, masterPoolSize?: number): Promise<TestSentinel>;
   stop(): Promise<void>;
 }
 
@@ -90,8 +90,8 @@ export async function startSentinel({
     async failover() {
       await ask('FAILOVER', NAME);
     },
-    async connect(addresses) {
-      const sentinel = newSentinel(port, addresses);
+    async connect(addresses, masterPoolSize) {
+      const sentinel = newSentinel(port, addresses, masterPoolSize);
       await sentinel.connect();
       return sentinel;
     },
