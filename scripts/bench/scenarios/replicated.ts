@@ -13,9 +13,9 @@ export const replicated: Scenario = {
   suits: ({ id, kind }) => kind === 'replicated' || ['floor-wait', 'floor-evalsha', 'spin'].includes(id),
   plan: (isQuick) => ({
     loads: [{ load: 'cycles', settings: { callers: CALLERS } }],
-    warmUp: isQuick ? 600 : 2_000,
+    warmUp: isQuick ? 400 : 2_000,
     window: isQuick ? 100 : 150,
-    slices: isQuick ? 5 : 12,
+    slices: isQuick ? 3 : 12,
     hasReplica: true,
   }),
   figures({ observations, seconds }) {
