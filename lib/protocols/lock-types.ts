@@ -14,6 +14,7 @@ import { LONGEST_SLEEP, Notification } from './notification';
 import { PATIENCE, PATIENCE_OF_POLLING, Pollers } from './pollers';
 import { Polling } from './polling';
 import type { LockProtocol, ProtocolSettings } from './protocol';
+import { PastPositions } from './redisson/past-positions';
 import { QUEUE, RedissonFairProtocol } from './redisson/redisson-fair-protocol';
 import { isShardedFor, RedissonFormat } from './redisson/redisson-format';
 import { SpringFormat } from './spring/spring-format';
@@ -140,14 +141,20 @@ function redissonFair(parts: Parts): Protocols {
   const { redis, settings } = parts;
   const format = new RedissonFormat(redis, settings);
   const subscriber = parts.subscriber(isShardedFor(redis, settings), true);
+  const pastPositions = new PastPositions();
+  const stopMonitoring = redis.monitor.onReconnect(() => pastPositions.removeAgain());
   return {
     inspector: redissonInspector(redis, settings, format, true),
     open(names) {
       // Throws for a name whose queue would be in another hash slot.
       names.redissonKey(QUEUE, redis.isCluster);
-      return new RedissonFairProtocol(names, { redis, settings, format, subscriber });
+      return new RedissonFairProtocol(names, { redis, settings, format, subscriber, pastPositions });
     },
-    close: () => subscriber.close(),
+    async close() {
+      stopMonitoring();
+      pastPositions.close();
+      await subscriber.close();
+    },
   };
 }
 

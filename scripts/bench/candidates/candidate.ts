@@ -24,9 +24,9 @@ export interface Locks {
 
 /**
  * `floor`: no library, the least that a lock on Redis and node-redis costs. `polling`: a peer whose waiters poll.
- * `notified`: a peer whose waiters are notified of a release. `observed`: ours, with subscribers of its channels.
+ * `notified`: a peer whose waiters are notified of a release. `observed`: ours, with subscribers of its channels. `replicated`: ours, with `minReplicas`.
  */
-export type CandidateKind = 'floor' | 'ours' | 'observed' | 'polling' | 'notified';
+export type CandidateKind = 'floor' | 'ours' | 'observed' | 'replicated' | 'polling' | 'notified';
 
 export interface Candidate {
   /** For the option --only. */

@@ -2,6 +2,7 @@ import { fourProcessesEmpty, fourProcessesWorking, oneProcess } from './contende
 import { heap } from './heap';
 import { heldLeases } from './held-leases';
 import { remoteRedis } from './remote-redis';
+import { replicated } from './replicated';
 import type { Scenario } from './scenario';
 import { manyKeys, oneCaller } from './uncontended';
 import { waiters } from './waiters';
@@ -16,4 +17,5 @@ export const scenarios: readonly Scenario[] = [
   heldLeases,
   heap,
   remoteRedis,
+  replicated,
 ];
