@@ -22,6 +22,14 @@ export interface LockOptions {
    */
   waitTime?: number | undefined;
   /**
+   * ms; nobody else gets the lock before so long after its acquisition, even when it is unlocked earlier: so a short job
+   * runs once on machines whose clocks differ. The lease ends at `unlock()` in any case; the key in Redis stays until
+   * then, without a holder. `close()` does not wait for it. After a crash the lock ends with its ttl. At most the ttl.
+   * A nested call of the same scope makes it last so long from then on.
+   * @default 0
+   */
+  minHold?: number | undefined;
+  /**
    * Stops waiting: the call rejects at once with `signal.reason`. It has no influence on a lease that was obtained.
    * @default none
    */

@@ -1,4 +1,5 @@
 import type { LockLostReason } from './distributed-lock';
+import { holderOf, isKept } from './protocols/kept';
 
 /** The codes of the errors. */
 export type LockErrorCode =
@@ -68,6 +69,12 @@ export function cannotAcquire(key: string, why: string, cause: unknown): CannotA
   return new CannotAcquireLockError(`Lock "${key}" could not be acquired: ${why}`, key, { cause });
 }
 
+function described({ owner, remaining }: { readonly owner: string; readonly remaining: number }): string {
+  const ms = Math.round(remaining);
+  if (isKept(owner)) return `: ${holderOf(owner)} unlocked it, and its minHold ends in ${ms} ms`;
+  return `: ${owner} holds it, with ${ms} ms to live unless it is renewed`;
+}
+
 /** `waitTime` is over, and another holder still has the lock. Contention, not a failure. */
 export class LockTimeoutError extends LockError {
   static {
@@ -77,15 +84,13 @@ export class LockTimeoutError extends LockError {
   readonly code = 'ERR_LOCK_TIMEOUT';
   /** ms */
   readonly waitTime: number;
-  /** The value in Redis that says who holds the lock, where the last answer said it. */
+  /** The value in Redis that says who holds the lock (`kept@` before it: who unlocked it before `minHold` ended), where the last answer said it. */
   readonly owner: string | undefined;
   /** ms until the holder's key expires unless it is renewed, by that answer. */
   readonly remaining: number | undefined;
 
   constructor(key: string, waitTime: number, holder?: { readonly owner: string; readonly remaining: number }) {
-    const held =
-      holder && `: ${holder.owner} holds it, with ${Math.round(holder.remaining)} ms to live unless it is renewed`;
-    super(`Lock "${key}" was not free within ${waitTime} ms${held ?? ''}`, key);
+    super(`Lock "${key}" was not free within ${waitTime} ms${holder === undefined ? '' : described(holder)}`, key);
     this.waitTime = waitTime;
     this.owner = holder?.owner;
     this.remaining = holder?.remaining;

@@ -8,6 +8,7 @@ import { closing } from './parts/closing';
 import { exclusion } from './parts/exclusion';
 import { expiring } from './parts/expiring';
 import { fencing } from './parts/fencing';
+import { holding } from './parts/holding';
 import { keepingAlive } from './parts/keeping-alive';
 import { releasing } from './parts/releasing';
 import { renewing } from './parts/renewing';
@@ -18,6 +19,7 @@ const parts = [
   acquiring,
   waiting,
   releasing,
+  holding,
   expiring,
   renewing,
   keepingAlive,

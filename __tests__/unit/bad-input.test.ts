@@ -136,6 +136,11 @@ describe('acquiring a lock', () => {
     ['waitTime', -1, RangeError, '-1'],
     ['waitTime', Number.NaN, RangeError, 'NaN'],
     ['waitTime', Number.NEGATIVE_INFINITY, RangeError, '-Infinity'],
+    ...notNumbers.map(([value, kind, quoted]) => ['minHold', value, kind, quoted] as const),
+    ['minHold', -1, RangeError, '-1'],
+    ['minHold', Number.NaN, RangeError, 'NaN'],
+    ['minHold', Number.POSITIVE_INFINITY, RangeError, 'Infinity'],
+    ['minHold', 60_001, RangeError, '`minHold` to be at most the ttl of 60000 ms, got 60001'],
     ['renew', 'no', TypeError, "'no'"],
     ['signal', {}, TypeError, '{}'],
     ['signal', new AbortController(), TypeError, 'AbortController'],
@@ -160,6 +165,14 @@ describe('acquiring a lock', () => {
     expect(ran).toBe(false);
     expect(redis.sent).toBe(0);
     expect(lock.isAcquiredInThisProcess).toBe(false);
+  });
+
+  it('refuses a minHold that is longer than the ttl of the call, and takes one that is as long', async () => {
+    const lock = new RedisLockRegistry(mockRedis(), { registryKey: 'orders' }).obtain('42');
+    const tooLong = lock.lock({ ttl: 1_000, minHold: 1_001 });
+    await expect(tooLong).rejects.toThrow('Expected `minHold` to be at most the ttl of 1000 ms, got 1001 (number)');
+    await expect(tooLong).rejects.toBeInstanceOf(RangeError);
+    await (await lock.lock({ ttl: 1_000, minHold: 1_000 })).unlock();
   });
 
   it.each([null, 42, 'fast'])('refuses %p as options', async (options) => {

@@ -78,6 +78,10 @@ export class RedisLease extends TimedLease implements HeldLease {
     return this.#unlocking !== undefined;
   }
 
+  holdAtLeast(ms: number): void {
+    this.acquisition.holdAtLeast(ms, this.heldFor);
+  }
+
   protected onLoss(): void {
     this.#keeper.leaseOver(this);
     this.protocol.leaseLost?.();
@@ -146,8 +150,8 @@ export class RedisLease extends TimedLease implements HeldLease {
     const { orphans, redis, settings } = this.#services;
     const limit = Math.min(settings.commandTimeout, Math.max(this.until - clock.now(), RELEASE_AT_LEAST));
     // Half of the time, so that there is some left for the release of a lock that could not be handed over.
-    const handingOver = this.#keeper.handOver(this, limit / 2);
-    const result = await releaseWithin(limit, this.protocol, this.owner, redis, handingOver);
+    const handingOver = this.acquisition.keep === undefined ? this.#keeper.handOver(this, limit / 2) : undefined;
+    const result = await releaseWithin(limit, this.protocol, this.owner, this.acquisition, redis, handingOver);
     if (result.outcome === 'failed' || !this.acquisition.isCertain) orphans.follow(this.acquisition, this.protocol);
     this.#keeper.leaseOver(this);
     if (result.outcome === 'failed') {

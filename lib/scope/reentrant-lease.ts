@@ -42,6 +42,10 @@ export class ReentrantLease implements HeldLease {
     return this.#outer.lossError(result);
   }
 
+  holdAtLeast(ms: number): void {
+    this.#outer.holdAtLeast(ms);
+  }
+
   assertHeld(): void {
     if (this.isUnlocked) throw leaseUnlocked(this.key);
     this.#outer.assertHeld();

@@ -1,0 +1,109 @@
+import { describe, expect, it } from '@jest/globals';
+import type { EvalOptions, Lease, LockType, RedisClient } from '../../lib';
+import { LOCK_TYPES } from '../support/lock-types';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { createProxiedRegistry } from '../support/proxied-registry';
+import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
+
+/** ms by which times of the server differ that are counted in whole ms. */
+const ROUNDING = 2;
+
+describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) => {
+  const redis = PrivateRedis.install();
+
+  /** When the key ends, by the server's clock, in ms. */
+  async function endOf(name: string): Promise<number> {
+    const script = `local time = redis.call('TIME')
+      return string.format('%.0f', time[1] * 1000 + time[2] / 1000 + redis.call('PTTL', KEYS[1]))`;
+    return Number(await redis.admin.eval(script, { keys: [name] }));
+  }
+
+  it('ends so long after the acquisition in Redis, however slow the network was on the way', async () => {
+    const { registry, nameOf, client, commands } = await createProxiedRegistry(redis, { lockType });
+    const lock = registry.obtain('key');
+    await lock.run(() => undefined, { minHold: 1 }); // loads the scripts into the server
+    await until(async () => (await redis.admin.exists(nameOf('key'))) === 0);
+    const ends: number[] = [];
+    // The request is slow, or the reply of the acquisition and the request that unlocks.
+    for (const slow of [commands.requests, commands.replies]) {
+      slow.delay = 150;
+      const lease = await lock.lock({ ttl: 60_000, minHold: 5_000 });
+      const acquired = (await endOf(nameOf('key'))) - 60_000;
+      slow.delay = 0;
+      if (slow === commands.replies) commands.requests.delay = 150;
+      await lease.unlock();
+      commands.requests.delay = 0;
+      await client.ping();
+      ends.push((await endOf(nameOf('key'))) - acquired);
+      await lock.forceUnlock();
+    }
+    for (const end of ends) {
+      expect(end).toBeGreaterThanOrEqual(5_000 - ROUNDING);
+      expect(end).toBeLessThanOrEqual(5_000 + ROUNDING);
+    }
+  });
+
+  it('is not changed by what is sent later, or again, for the lease', async () => {
+    const sent: { sha1: string; options: EvalOptions }[] = [];
+    const recording: RedisClient = {
+      eval: (script, options) => redis.admin.eval(script, options),
+      evalSha(sha1, options = {}) {
+        sent.push({ sha1, options });
+        return redis.admin.evalSha(sha1, options);
+      },
+    };
+    const { registry, nameOf } = createRegistry(recording, { lockType });
+    const lock = registry.obtain('key');
+    const cycle = async (minHold: number): Promise<string> => {
+      const lease = await lock.lock({ ttl: 60_000, minHold });
+      await lease.renew();
+      await lease.unlock();
+      return (lease as Lease & { readonly owner: string }).owner;
+    };
+    const released = await cycle(0);
+    const owner = await cycle(5_000);
+    const before = { owner: (await lock.inspect()).owner, end: await endOf(nameOf('key')) };
+    // Attempts, renewals, the release and the unlock, all as of the lease that is kept.
+    for (const { sha1, options } of [...sent]) {
+      const args = options.arguments?.map((argument) => (argument === released ? owner : argument)) ?? [];
+      await redis.admin.evalSha(sha1, { ...options, arguments: args });
+    }
+    expect(sent.length).toBeGreaterThanOrEqual(6);
+    expect((await lock.inspect()).owner).toBe(`kept@${owner}`);
+    expect(before.owner).toBe(`kept@${owner}`);
+    expect(Math.abs((await endOf(nameOf('key'))) - before.end)).toBeLessThanOrEqual(ROUNDING);
+  });
+
+  it('counts from a grant by hand-over, also when another process makes it', async () => {
+    const { registry, nameOf, client } = await createProxiedRegistry(redis, { lockType });
+    const other = await createProxiedRegistry(redis, { lockType, registryKey: nameOf('').slice(0, -1) });
+    const first = await registry.obtain('key').lock({ ttl: 60_000 });
+    const second = other.registry.obtain('key').lock({ ttl: 60_000, minHold: 5_000 });
+    await until(async () => (await registry.obtain('key').inspect()).waiting !== 0);
+    await client.ping();
+    const before = Date.now();
+    await first.unlock();
+    const lease = await second;
+    const after = Date.now();
+    await lease.unlock();
+    const end = await endOf(nameOf('key'));
+    expect(end).toBeGreaterThanOrEqual(before + 5_000 - ROUNDING);
+    expect(end).toBeLessThanOrEqual(after + 5_000 + ROUNDING);
+  });
+
+  it('of a nested call lasts so long from then on, and the key lives long enough for it', async () => {
+    const { registry, nameOf } = createRegistry(redis.admin, { lockType });
+    const lock = registry.obtain('key');
+    await lock.run(
+      async () => {
+        await lock.run(() => undefined, { minHold: 20_000 });
+        expect(await redis.admin.pTTL(nameOf('key'))).toBeGreaterThan(15_000);
+      },
+      { ttl: 10_000, minHold: 1_000 },
+    );
+    const life = await redis.admin.pTTL(nameOf('key'));
+    expect(life).toBeGreaterThan(15_000);
+    expect(life).toBeLessThanOrEqual(20_000);
+  });
+});
