@@ -18,7 +18,7 @@ export interface LockOptions {
   renew?: boolean | undefined;
   /**
    * ms to wait at most, one budget for the local queue and Redis together. 0 is exactly one attempt.
-   * @default Infinity for `lock` and `run`, 0 for `tryLock`
+   * @default Infinity for `lock` and `run`, 0 for `tryLock` and `tryRun`
    */
   waitTime?: number | undefined;
   /**
@@ -85,6 +85,9 @@ export interface Lease extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** The task ran under the lock, or another holder had the lock. */
+export type TryRunResult<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
+
 /** The lock of one key. */
 export interface DistributedLock {
   readonly key: string;
@@ -125,6 +128,17 @@ export interface DistributedLock {
    * await registry.obtain('order:42').run(({ signal }) => ship(order, signal), { waitTime: 5_000 });
    */
   run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T>;
+  /**
+   * As `run`, if the lock is free: it makes one attempt, or waits for up to `waitTime`. `{ ran: false }` only when Redis
+   * answered that the lock is held; the task was not called then.
+   * @throws LockLostError when the lease was lost under a task that succeeded; the task's value is its `result`.
+   * @throws CannotAcquireLockError when Redis failed or was silent.
+   * @throws RegistryClosedError when the registry is closed.
+   * @throws TypeError or RangeError when an option is not valid.
+   * @example
+   * const { ran } = await registry.obtain('nightly').tryRun(() => clean(), { minHold: 30_000 }); // once for each tick of cron
+   */
+  tryRun<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<TryRunResult<T>>;
   /**
    * Ends the oldest lease of this lock that was taken with `lock` or `tryLock` and not unlocked: in the caller's scope,
    * or outside all scopes.

@@ -7,7 +7,7 @@ export type {
   RenewedMessage,
   WarningMessage,
 } from './diagnostics/messages';
-export type { DistributedLock, Lease, LockLostReason, LockOptions } from './distributed-lock';
+export type { DistributedLock, Lease, LockLostReason, LockOptions, TryRunResult } from './distributed-lock';
 export {
   CannotAcquireLockError,
   LockError,

@@ -2,22 +2,15 @@ import type { ContentionServices } from './acquire/contention-services';
 import { LocalContention } from './acquire/local-contention';
 import type { LongWaits } from './acquire/long-waits';
 import { Wait } from './acquire/wait';
-import {
-  acquireChannel,
-  holdChannel,
-  isTraced,
-  lockMessage,
-  traceAcquire,
-  traceHold,
-  traceRun,
-} from './diagnostics/channels';
+import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from './diagnostics/channels';
 import type { LockMessage } from './diagnostics/messages';
-import type { DistributedLock, Lease, LockOptions } from './distributed-lock';
+import type { DistributedLock, Lease, LockOptions, TryRunResult } from './distributed-lock';
 import { LockTimeoutError, NotLockOwnerError } from './errors';
 import type { Inspection } from './inspection';
 import { callback } from './internal/validation';
 import { type HeldLease, UnlockOrder } from './lease/unlock-order';
 import type { LockState } from './lock-state';
+import { runUnder } from './scope/run-under';
 import { Scope } from './scope/scope';
 import { type LockRequest, lockRequest } from './settings';
 
@@ -44,10 +37,10 @@ export class RedisLock extends LocalContention implements DistributedLock {
   usedAt = 0;
   /** @internal The registry has removed this lock from its cache. Its callers use the one that is cached. */
   evicted = false;
+  /** @internal Runs under it, also those that lost their lease. */
+  runs = 0;
 
   readonly #services: LockServices;
-  /** Runs under it, also those that lost their lease. */
-  #runs = 0;
   /** What was taken with `lock` and `tryLock` outside all scopes; `undefined`: nothing. */
   #unlockOrder: UnlockOrder | undefined;
 
@@ -81,13 +74,18 @@ export class RedisLock extends LocalContention implements DistributedLock {
     callback('task', task);
     const lease = await this.#acquire(options, Number.POSITIVE_INFINITY, true);
     if (lease === null) throw this.#timedOut(options);
+    return this.#run(lease, task);
+  }
+
+  async tryRun<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<TryRunResult<T>> {
+    callback('task', task);
+    const lease = await this.#acquire(options, 0, true);
+    return lease === null ? { ran: false } : { ran: true, value: await this.#run(lease, task) };
+  }
+
+  #run<T>(lease: HeldLease, task: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
     const lock = this.#cached();
-    lock.#runs++;
-    try {
-      return await runUnder(lease, new Scope(lock, lease), task, isTraced(holdChannel) ? this.#labels : undefined);
-    } finally {
-      lock.#runs--;
-    }
+    return runUnder(lock, lease, new Scope(lock, lease), task, isTraced(holdChannel) ? this.#labels : undefined);
   }
 
   async unlock(): Promise<void> {
@@ -119,7 +117,7 @@ export class RedisLock extends LocalContention implements DistributedLock {
 
   /** @internal Held, waited for, or the lock of a `run` that has not ended. */
   override get isInUse(): boolean {
-    return this.#runs > 0 || super.isInUse;
+    return this.runs > 0 || super.isInUse;
   }
 
   /** @internal Ends the lease that is held, and leaves its key to expire. */
@@ -195,23 +193,4 @@ export class RedisLock extends LocalContention implements DistributedLock {
       wait.end();
     }
   }
-}
-
-/** The task, and then the unlock. An error of the task wins, and so does its result, unless the lease was lost under it. */
-async function runUnder<T>(
-  lease: HeldLease,
-  scope: Scope,
-  task: (lease: Lease) => T | PromiseLike<T>,
-  traced: LockMessage | undefined,
-): Promise<T> {
-  let result: T;
-  try {
-    result = await (traced === undefined
-      ? scope.run(() => task(lease))
-      : traceRun(traced, lease, lease.isReentry, () => scope.run(() => task(lease))));
-  } finally {
-    await lease[Symbol.asyncDispose]();
-  }
-  if (lease.wasLost) throw lease.lossError(result);
-  return result;
 }

@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { EvalOptions, Lease, LockType, RedisClient } from '../../lib';
 import { RENEW_GRANT } from '../../lib/protocols/fair/renew-grant-script';
 import { LOCK_TYPES } from '../support/lock-types';

@@ -67,6 +67,7 @@ class LocalLock implements DistributedLock {
   }
 
   readonly forceUnlock = this.inspect;
+  readonly tryRun = this.inspect;
 
   async unlock(): Promise<void> {
     this.isAcquiredInThisProcess = false;

@@ -156,7 +156,12 @@ describe('acquiring a lock', () => {
     const task = () => {
       ran = true;
     };
-    for (const take of [() => lock.lock(options), () => lock.tryLock(options), () => lock.run(task, options)]) {
+    for (const take of [
+      () => lock.lock(options),
+      () => lock.tryLock(options),
+      () => lock.run(task, options),
+      () => lock.tryRun(task, options),
+    ]) {
       const error = await take().catch((reason: unknown) => reason);
       expect(error).toBeInstanceOf(kind);
       expect(String(error)).toContain(`\`${name}\``);
@@ -186,6 +191,7 @@ describe('acquiring a lock', () => {
     const redis = mockRedis();
     const registry = new RedisLockRegistry(redis, { registryKey: 'orders' });
     await expect(registry.run('42', untyped<() => void>('task'))).rejects.toThrow(TypeError);
+    await expect(registry.tryRun('42', untyped<() => void>('task'))).rejects.toThrow(TypeError);
     await expect(registry.run(untyped<string>(''), () => undefined)).rejects.toThrow(TypeError);
     expect(redis.sent).toBe(0);
   });

@@ -35,7 +35,7 @@ it.each([
     api.RedisLockRegistry.prototype,
     ['close', 'constructor', 'expireUnusedOlderThan', 'list', 'obtain', 'renewLock', 'segmented', 'size'],
   ],
-  [api.LockRegistry.prototype, ['close', 'constructor', 'run', 'segmented']],
+  [api.LockRegistry.prototype, ['close', 'constructor', 'run', 'segmented', 'tryRun']],
 ])('has these methods: %p', (prototype, names) => {
   expect(Object.getOwnPropertyNames(prototype).sort()).toEqual(names);
 });
