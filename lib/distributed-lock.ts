@@ -42,6 +42,14 @@ export interface LockOptions {
  */
 export type LockLostReason = 'expired' | 'stolen' | 'unconfirmed' | 'closed';
 
+/** What the script of `Lease.eval` is called with. */
+export interface LeaseEvalOptions {
+  /** @default none */
+  keys?: readonly string[] | undefined;
+  /** @default none */
+  arguments?: readonly string[] | undefined;
+}
+
 /** One holder's right, from acquisition to unlock or loss. */
 export interface Lease extends AsyncDisposable {
   readonly key: string;
@@ -71,6 +79,21 @@ export interface Lease extends AsyncDisposable {
    * @throws TypeError or RangeError when the ttl is not valid.
    */
   renew(ttl?: number): Promise<void>;
+  /**
+   * Runs a Lua script, atomically, if the lease is still held at that moment: a write into the same Redis that no late
+   * holder can make. The script sees KEYS and ARGV as given. Resolves to its reply, in the client's default types;
+   * errors that it raises or returns reject as they come. On a cluster its keys must share the lock's hash slot.
+   * @param script as for EVAL. What it writes before it raises an error stays.
+   * @throws LockLostError when the lease is over; then the script did not run.
+   * @throws LeaseEvalError when Redis did not answer: it may have run, or may still run while the lease is held. It is
+   *   never sent again; but a sentinel client of node-redis repeats by itself a command whose reply was lost.
+   * @throws NotLockOwnerError after `unlock()`.
+   * @throws TypeError when the script, a key or an argument is not a string.
+   * @throws RangeError when a key is in another hash slot of the cluster; nothing is sent then.
+   * @example
+   * await lease.eval("return redis.call('INCRBY', KEYS[1], ARGV[1])", { keys: ['stock:42'], arguments: ['-1'] });
+   */
+  eval(script: string, options?: LeaseEvalOptions): Promise<unknown>;
   /**
    * Gives the lock back. The next local caller has its turn in any case. A second call does nothing.
    * @throws LockLostError when the lease had been lost.

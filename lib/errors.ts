@@ -10,6 +10,7 @@ export type LockErrorCode =
   | 'ERR_NOT_LOCK_OWNER'
   | 'ERR_NOT_REPLICATED'
   | 'ERR_LOCK_INSPECTION'
+  | 'ERR_LEASE_EVAL'
   | 'ERR_REGISTRY_CLOSED';
 
 /**
@@ -152,6 +153,18 @@ export class LockInspectionError extends LockError {
   }
 
   readonly code = 'ERR_LOCK_INSPECTION';
+}
+
+/**
+ * Redis did not answer `lease.eval` (`cause`): the script may have run, or not. It is not sent again. It can still run
+ * late, but only while the lease is held.
+ */
+export class LeaseEvalError extends LockError {
+  static {
+    LeaseEvalError.prototype.name = 'LeaseEvalError';
+  }
+
+  readonly code = 'ERR_LEASE_EVAL';
 }
 
 /** `close()` was called on the registry. */

@@ -7,9 +7,17 @@ export type {
   RenewedMessage,
   WarningMessage,
 } from './diagnostics/messages';
-export type { DistributedLock, Lease, LockLostReason, LockOptions, TryRunResult } from './distributed-lock';
+export type {
+  DistributedLock,
+  Lease,
+  LeaseEvalOptions,
+  LockLostReason,
+  LockOptions,
+  TryRunResult,
+} from './distributed-lock';
 export {
   CannotAcquireLockError,
+  LeaseEvalError,
   LockError,
   type LockErrorCode,
   LockInspectionError,

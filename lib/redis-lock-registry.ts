@@ -15,6 +15,7 @@ import { LockRegistry } from './lock-registry';
 import type { ListedLock } from './lock-state';
 import type { CloseOptions, ListOptions, RedisLockRegistryOptions, SegmentedLockOptions } from './options';
 import { registryId } from './owner-name';
+import { HeldScripts } from './protocols/held-scripts';
 import { createProtocols, type Protocols, traitsOf } from './protocols/lock-types';
 import { describeWrongClient, isRedisClient, type RedisClient } from './redis/client';
 import { hashTag } from './redis/names';
@@ -79,6 +80,7 @@ export class RedisLockRegistry extends LockRegistry implements AsyncDisposable {
       inspection: new Inspection(this.#protocols.inspector, this.id, settings.commandTimeout),
       attempts: new Attempts(settings, redis),
       watchdog,
+      heldScripts: new HeldScripts(redis, traitsOf(settings.lockType).held),
       orphans: new Orphans(redis, settings.commandTimeout),
       nextTicket: () => `${this.id}:${++this.#sequence}`,
       openProtocol: (names) => this.#cache.openProtocol(names),

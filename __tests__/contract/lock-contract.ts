@@ -5,6 +5,7 @@ import { describeEmbedded, describeReal } from '../support/redis';
 import { LockFixture } from './lock-fixture';
 import { acquiring } from './parts/acquiring';
 import { closing } from './parts/closing';
+import { evaluating } from './parts/evaluating';
 import { exclusion } from './parts/exclusion';
 import { expiring } from './parts/expiring';
 import { fencing } from './parts/fencing';
@@ -24,6 +25,7 @@ const parts = [
   renewing,
   keepingAlive,
   running,
+  evaluating,
   fencing,
   closing,
   exclusion,

@@ -103,6 +103,7 @@ class LocalLock implements DistributedLock {
       fencingToken: undefined,
       assertHeld: () => undefined,
       renew: async () => undefined,
+      eval: async () => undefined,
       unlock,
       [Symbol.asyncDispose]: unlock,
     };

@@ -2,12 +2,16 @@ import { inspect } from 'node:util';
 import type { Acquisition } from '../acquire/acquisition';
 import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
 import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../diagnostics/messages';
-import { LockLostError, LockReleaseError } from '../errors';
+import type { LeaseEvalOptions } from '../distributed-lock';
+import { LockLostError, LockReleaseError, leaseUnlocked } from '../errors';
 import { clock } from '../internal/clock';
+import type { HeldScripts } from '../protocols/held-scripts';
 import type { LockType } from '../protocols/lock-type-names';
 import type { Grant, LockProtocol } from '../protocols/protocol';
+import { LockNames } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { type LockWarningCode, type WarningListener, warn } from '../warnings';
+import { evalCall, evalError } from './eval-call';
 import type { Orphans } from './orphans';
 import { type HandOverResult, releaseWithin } from './release';
 import { TimedLease } from './timed-lease';
@@ -29,6 +33,7 @@ export interface LeaseServices {
   readonly redis: Redis;
   readonly watchdog: Watchdog;
   readonly orphans: Orphans;
+  readonly heldScripts: HeldScripts;
 }
 
 /** The lock that a lease belongs to. */
@@ -80,6 +85,24 @@ export class RedisLease extends TimedLease implements HeldLease {
 
   holdAtLeast(ms: number): void {
     this.acquisition.holdAtLeast(ms, this.heldFor);
+  }
+
+  async eval(script: string, options: LeaseEvalOptions = {}): Promise<unknown> {
+    const call = evalCall(script, options);
+    this.loseIfDue();
+    if (this.reading !== undefined) await this.reading;
+    if (this.loss !== undefined) throw this.lossError();
+    if (this.isUnlocked) throw leaseUnlocked(this.key);
+    const { heldScripts, settings } = this.#services;
+    const names = new LockNames(settings.registryKey, this.key);
+    heldScripts.assertPlaced(names, call);
+    const running = heldScripts.run(names, this.owner, call, settings.commandTimeout);
+    const result = await running.catch((error: unknown) => {
+      throw evalError(this.key, error);
+    });
+    if (result.held) return result.reply;
+    this.lose(result.state);
+    throw this.loss === undefined ? leaseUnlocked(this.key) : this.lossError();
   }
 
   protected onLoss(): void {

@@ -8,6 +8,7 @@ import { FairProtocol } from './fair/fair-protocol';
 import { Poller } from './fair/poller';
 import { QueueFormat } from './fair/queue-format';
 import type { LockFormat } from './format';
+import { HASH_HELD, STRING_HELD } from './held-scripts';
 import { fairInspector, redissonInspector, springInspector } from './inspection/inspected-types';
 import type { Inspector } from './inspection/inspector';
 import type { LockType } from './lock-type-names';
@@ -40,6 +41,8 @@ export interface LockTypeTraits {
   readonly needsRegistryKey: boolean;
   /** What separates the parts of an owner value before its number. */
   readonly nameSeparator: NameSeparator;
+  /** Lua that finds whether a lock is held: see `HeldScripts`. */
+  readonly held: string;
 }
 
 /** What is made once for each registry, when the lock type needs it. */
@@ -161,9 +164,9 @@ function redissonFair(parts: Parts): Protocols {
   };
 }
 
-const SPRING: LockTypeTraits = { expireAfter: 60_000, needsRegistryKey: true, nameSeparator: ':' };
+const SPRING: LockTypeTraits = { expireAfter: 60_000, needsRegistryKey: true, nameSeparator: ':', held: STRING_HELD };
 /** Redisson's lockWatchdogTimeout. */
-const REDISSON: LockTypeTraits = { expireAfter: 30_000, needsRegistryKey: false, nameSeparator: '/' };
+const REDISSON: LockTypeTraits = { expireAfter: 30_000, needsRegistryKey: false, nameSeparator: '/', held: HASH_HELD };
 
 /** The lock types. `docs/architecture.md` has the list of what a new one needs. */
 const lockTypes = {
