@@ -1,5 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { type LockOptions, type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import {
+  type LeaseEvalOptions,
+  type LockOptions,
+  type RedisClient,
+  RedisLockRegistry,
+  type RedisLockRegistryOptions,
+} from '../../lib';
 import { mockRedis } from '../support/mock-redis';
 
 /** Without types, as plain JavaScript calls it. */
@@ -216,6 +222,40 @@ describe('other methods', () => {
     await expect(registry.renewLock('42', untyped<number>(ttl))).rejects.toThrow(kind);
     expect(redis.sent).toBe(before);
     lease.assertHeld();
+    await lease.unlock();
+  });
+
+  it.each([
+    ['', {}, '`script`'],
+    [undefined, {}, '`script`'],
+    [42, {}, '`script`'],
+    ['return 1', { keys: 'stock:42' }, "`keys` to be an array of strings, got 'stock:42'"],
+    ['return 1', { keys: ['a', 42] }, '`keys[1]` to be a string, got 42'],
+    ['return 1', { arguments: [1] }, '`arguments[0]` to be a string, got 1'],
+    ['return 1', { argument: [] }, '`argument`'],
+    ['return 1', null, '`options`'],
+  ] as const)('refuse the script %p with %j, with no command sent', async (script, options, message) => {
+    const redis = mockRedis();
+    const lease = await new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42').lock();
+    const before = redis.sent;
+    const evaluating = lease.eval(untyped<string>(script), untyped<LeaseEvalOptions>(options));
+    await expect(evaluating).rejects.toThrow(message);
+    await expect(evaluating).rejects.toBeInstanceOf(TypeError);
+    expect(redis.sent).toBe(before);
+    await lease.unlock();
+  });
+
+  it('refuse the key of a script in another slot of the cluster than the lock, with no command sent', async () => {
+    const redis = Object.assign(mockRedis(), { slots: [] });
+    const lease = await new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('{42}').lock();
+    const before = redis.sent;
+    const evaluating = lease.eval('return 1', { keys: ['{42}:stock', 'stock:42'] });
+    await expect(evaluating).rejects.toThrow(
+      /`keys\[1\]` to be in slot 8000 .* "orders:\{42\}" is, got "stock:42" in slot/,
+    );
+    await expect(evaluating).rejects.toBeInstanceOf(RangeError);
+    expect(redis.sent).toBe(before);
+    await lease.eval('return 1', { keys: ['{42}:stock'] });
     await lease.unlock();
   });
 

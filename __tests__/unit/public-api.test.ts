@@ -5,6 +5,7 @@ import * as api from '../../lib';
 it('consists of these exports', () => {
   expect(Object.keys(api).sort()).toEqual([
     'CannotAcquireLockError',
+    'LeaseEvalError',
     'LockError',
     'LockInspectionError',
     'LockLostError',
