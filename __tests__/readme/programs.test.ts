@@ -35,7 +35,7 @@ describePrivate('The TypeScript of the README and of every page of docs', () => 
     expect(await folder.complaints(PROGRAMS)).toBe('');
   }, 60_000);
 
-  it.each(PROGRAMS.filter(({ isServer }) => !isServer))(
+  it.each(PROGRAMS.filter(({ isServer, isRecipe }) => !isServer && !isRecipe))(
     'on $page, line $line, ends by itself, and prints what it says',
     async (program) => {
       const promised = promisedOutput(program);
