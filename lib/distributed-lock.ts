@@ -44,9 +44,15 @@ export type LockLostReason = 'expired' | 'stolen' | 'unconfirmed' | 'closed';
 
 /** What the script of `Lease.eval` is called with. */
 export interface LeaseEvalOptions {
-  /** @default none */
+  /**
+   * KEYS of the script.
+   * @default none
+   */
   keys?: readonly string[] | undefined;
-  /** @default none */
+  /**
+   * ARGV of the script.
+   * @default none
+   */
   arguments?: readonly string[] | undefined;
 }
 
