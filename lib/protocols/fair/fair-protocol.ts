@@ -150,9 +150,11 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     }
   }
 
-  /** Callers of this process learn at once when the key ends, though messages may not arrive. */
+  /**
+   * The grant stays known as entered: a repeated message about it must not release the lock before it is kept. Callers of
+   * this process learn at once when the key ends, though messages may not arrive.
+   */
   async keep(ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
-    this.#leave(ownerOrTicket);
     const found = await this.#services.format.keepUntil(this.#names, ownerOrTicket, keep, timeout);
     this.#lazyPresence?.poll();
     return found;
