@@ -216,7 +216,6 @@ export abstract class LocalContention {
   }
 
   #newAcquisition(ttl: number, waits: boolean): Acquisition {
-    const { nextTicket, redis } = this.#services;
-    return new Acquisition(nextTicket(), ttl, waits, redis.connectionEpoch);
+    return new Acquisition(this.#services.nextTicket(), ttl, waits, this.#services.redis.connectionEpoch);
   }
 }
