@@ -63,6 +63,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       inspection: new Inspection(backend, this.id, settings.commandTimeout),
       attempts: new Attempts(settings, connection),
       watchdog,
+      heldScripts: backend.heldScripts,
       orphans: new Orphans(connection, settings.commandTimeout),
       nextTicket: () => `${this.id}:${++this.#sequence}`,
       openProtocol: (names) => this.#cache.openProtocol(names),

@@ -7,9 +7,18 @@ export type {
   RenewedMessage,
   WarningMessage,
 } from './diagnostics/messages';
-export type { DistributedLock, Lease, LockLostReason, LockOptions, MultiLease } from './distributed-lock';
+export type {
+  DistributedLock,
+  Lease,
+  LeaseEvalOptions,
+  LockLostReason,
+  LockOptions,
+  MultiLease,
+  TryRunResult,
+} from './distributed-lock';
 export {
   CannotAcquireLockError,
+  LeaseEvalError,
   LockError,
   type LockErrorCode,
   LockInspectionError,

@@ -19,6 +19,26 @@ export interface LockInspector {
   forceUnlock(names: LockNames, timeout: number): Promise<Inspected>;
 }
 
+/** A script of the application's, and what it is called with. */
+export interface HeldCall {
+  readonly script: string;
+  readonly keys: readonly string[];
+  readonly args: readonly string[];
+}
+
+/** The script ran while the lock was the owner's; or it was not, and nothing was done. */
+export type HeldResult =
+  | { readonly held: true; readonly reply: unknown }
+  | { readonly held: false; readonly state: 'expired' | 'stolen' };
+
+/** Runs scripts of the application's, each only if the lock is still the owner's at that moment. */
+export interface ScriptRunner {
+  /** Throws `RangeError` for keys that cannot be used in one script with the lock. */
+  assertPlaced(names: LockNames, call: HeldCall): void;
+  /** `timeout` in ms. */
+  run(names: LockNames, owner: string, call: HeldCall, timeout: number): Promise<HeldResult>;
+}
+
 /**
  * Where the locks of one registry are: in Redis, or in memory. Everything else (the cache, leases and their renewal,
  * scopes, local queues, closing) is the same for all.
@@ -26,6 +46,7 @@ export interface LockInspector {
 export interface LockBackend {
   readonly connection: Connection;
   readonly inspector: LockInspector;
+  readonly heldScripts: ScriptRunner;
   /** The protocol of one lock. Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
   open(names: LockNames): LockProtocol;
   /**

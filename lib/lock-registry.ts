@@ -1,4 +1,4 @@
-import type { DistributedLock, Lease, LockOptions, LockSource } from './distributed-lock';
+import type { DistributedLock, Lease, LockOptions, LockSource, TryRunResult } from './distributed-lock';
 import type { MultiLock } from './multi/multi-lock';
 import type { CloseOptions, SegmentedLockOptions } from './options';
 import { SegmentedLock } from './segmented/segmented-lock';
@@ -23,6 +23,20 @@ export abstract class LockRegistry implements LockSource {
    */
   async run<T>(key: string, task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
     return this.obtain(key).run(task, options);
+  }
+
+  /**
+   * Shorthand for `obtain(key).tryRun(task, options)`, with the same errors.
+   * @example
+   * const result = await registry.tryRun('nightly', () => clean(), { minHold: 30_000 });
+   * if (!result.ran) console.log('another process does it');
+   */
+  async tryRun<T>(
+    key: string,
+    task: (lease: Lease) => T | PromiseLike<T>,
+    options?: LockOptions,
+  ): Promise<TryRunResult<T>> {
+    return this.obtain(key).tryRun(task, options);
   }
 
   /**

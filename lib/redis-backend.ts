@@ -1,5 +1,6 @@
-import type { LockBackend, LockInspector } from './lock-backend';
-import { createProtocols, type Protocols } from './protocols/lock-types';
+import type { LockBackend, LockInspector, ScriptRunner } from './lock-backend';
+import { HeldScripts } from './protocols/held-scripts';
+import { createProtocols, heldCheckOf, type Protocols } from './protocols/lock-types';
 import type { LockProtocol } from './protocols/protocol';
 import type { RedisClient } from './redis/client';
 import type { Connection } from './redis/connection';
@@ -12,11 +13,13 @@ import type { RedisSettings } from './redis-settings';
 export class RedisBackend implements LockBackend {
   readonly #redis: Redis;
   readonly #protocols: Protocols;
+  readonly heldScripts: ScriptRunner;
 
   /** Throws `TypeError` with `minReplicas` for a client that cannot have a connection of our own. */
   constructor(client: RedisClient, settings: RedisSettings) {
     this.#redis = new Redis(client, settings.commandTimeout, settings);
     this.#protocols = createProtocols(settings.lockType, this.#redis, settings);
+    this.heldScripts = new HeldScripts(this.#redis, heldCheckOf(settings.lockType));
   }
 
   get connection(): Connection {

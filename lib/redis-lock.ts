@@ -4,7 +4,7 @@ import type { LongWaits } from './acquire/long-waits';
 import { Wait } from './acquire/wait';
 import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from './diagnostics/channels';
 import type { LockMessage } from './diagnostics/messages';
-import type { DistributedLock, Lease, LockOptions } from './distributed-lock';
+import type { DistributedLock, Lease, LockOptions, TryRunResult } from './distributed-lock';
 import { LockTimeoutError, NotLockOwnerError } from './errors';
 import type { Inspection } from './inspection';
 import { callback } from './internal/validation';
@@ -37,10 +37,10 @@ export class RedisLock extends LocalContention implements DistributedLock {
   usedAt = 0;
   /** @internal The registry has removed this lock from its cache. Its callers use the one that is cached. */
   evicted = false;
+  /** @internal Runs under it, also those that lost their lease. */
+  runs = 0;
 
   readonly #services: LockServices;
-  /** Runs under it, also those that lost their lease. */
-  #runs = 0;
   /** What was taken with `lock` and `tryLock` outside all scopes; `undefined`: nothing. */
   #unlockOrder: UnlockOrder | undefined;
 
@@ -74,13 +74,18 @@ export class RedisLock extends LocalContention implements DistributedLock {
     callback('task', task);
     const lease = await this.#acquire(options, Number.POSITIVE_INFINITY, true);
     if (lease === null) throw this.timedOut(options);
+    return this.#run(lease, task);
+  }
+
+  async tryRun<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<TryRunResult<T>> {
+    callback('task', task);
+    const lease = await this.#acquire(options, 0, true);
+    return lease === null ? { ran: false } : { ran: true, value: await this.#run(lease, task) };
+  }
+
+  #run<T>(lease: HeldLease, task: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
     const lock = this.#cached();
-    lock.#runs++;
-    try {
-      return await runUnder(lease, new Scope(lock, lease), task, isTraced(holdChannel) ? this.#labels : undefined);
-    } finally {
-      lock.#runs--;
-    }
+    return runUnder(lock, lease, new Scope(lock, lease), task, isTraced(holdChannel) ? this.#labels : undefined);
   }
 
   async unlock(): Promise<void> {
@@ -123,11 +128,11 @@ export class RedisLock extends LocalContention implements DistributedLock {
   /** @internal As MultiPart. */
   async runInScope<T>(lease: HeldLease, task: () => T | PromiseLike<T>): Promise<T> {
     const lock = this.#cached();
-    lock.#runs++;
+    lock.runs++;
     try {
       return await new Scope(lock, lease).run(task);
     } finally {
-      lock.#runs--;
+      lock.runs--;
     }
   }
 
@@ -140,7 +145,7 @@ export class RedisLock extends LocalContention implements DistributedLock {
 
   /** @internal Held, waited for, or the lock of a `run` that has not ended. */
   override get isInUse(): boolean {
-    return this.#runs > 0 || super.isInUse;
+    return this.runs > 0 || super.isInUse;
   }
 
   /** @internal Ends the lease that is held, and leaves its key to expire. */

@@ -8,6 +8,7 @@ import {
   count,
   duration,
   durationOrNever,
+  expected,
   nonEmptyString,
   notNegative,
   oneOf,
@@ -52,6 +53,8 @@ export interface LockRequest {
   readonly explicitTtl: boolean;
   readonly renew: boolean;
   readonly waitTime: number;
+  /** ms; 0: none. */
+  readonly minHold: number;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -75,6 +78,7 @@ const lockChecks: { [Name in keyof Required<LockOptions>]: Check<LockOptions[Nam
   ttl,
   renew: boolean,
   waitTime: notNegative,
+  minHold: notNegative,
   signal: abortSignal,
 };
 
@@ -117,13 +121,21 @@ export function lockRequest(
 ): LockRequest {
   if (options !== undefined) checkLockOptions(options);
   const givenTtl = options?.ttl;
+  const minHold = options?.minHold ?? 0;
+  if (minHold > 0) assertMinHold(minHold, givenTtl ?? settings.expireAfter);
   return {
     ttl: givenTtl ?? settings.expireAfter,
     explicitTtl: givenTtl !== undefined,
     renew: options?.renew ?? (givenTtl === undefined && settings.renew),
     waitTime: options?.waitTime ?? defaultWaitTime,
+    minHold,
     signal: options?.signal,
   };
+}
+
+/** The ttl is what a process that crashes leaves: it would end first. */
+function assertMinHold(minHold: number, ttl: number): void {
+  if (minHold > ttl) throw new RangeError(expected('minHold', `at most the ttl of ${ttl} ms`, minHold));
 }
 
 export function listSettings(options: ListOptions): { match: string; count: number } {

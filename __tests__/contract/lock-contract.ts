@@ -5,9 +5,11 @@ import { describeEmbedded, describeReal } from '../support/redis';
 import { LockFixture } from './lock-fixture';
 import { acquiring } from './parts/acquiring';
 import { closing } from './parts/closing';
+import { evaluating } from './parts/evaluating';
 import { exclusion } from './parts/exclusion';
 import { expiring } from './parts/expiring';
 import { fencing } from './parts/fencing';
+import { holding } from './parts/holding';
 import { keepingAlive } from './parts/keeping-alive';
 import { releasing } from './parts/releasing';
 import { renewing } from './parts/renewing';
@@ -18,10 +20,12 @@ const parts = [
   acquiring,
   waiting,
   releasing,
+  holding,
   expiring,
   renewing,
   keepingAlive,
   running,
+  evaluating,
   fencing,
   closing,
   exclusion,
@@ -36,7 +40,7 @@ export function lockContract(lockType: LockType, kind: ClientKind): void {
     beforeEach(() => fixture.beginTest());
     afterEach(() => fixture.endTest());
     afterAll(() => fixture.close());
-    for (const part of parts) part(fixture);
+    for (const part of parts) if (part !== evaluating || !kind.hasNoScripts) part(fixture);
   });
 }
 

@@ -163,6 +163,28 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       await nothingLeft();
     });
 
+    it('tryRun runs the task, or leaves nothing, also with minHold', async () => {
+      const registry = fixture.registry();
+      const multi = registry.multi(KEYS);
+      expect(await multi.tryRun(async (lease) => lease.key)).toEqual({ ran: true, value: 'a + b + c' });
+      const [taken] = await takenElsewhere('b');
+      expect(await multi.tryRun(() => 'inside', { minHold: 20_000 })).toEqual({ ran: false });
+      expect(await heldKeys()).toEqual(['b']);
+      await taken?.unlock();
+      expect(await multi.tryRun(() => 'inside', { minHold: 1_500 })).toEqual({ ran: true, value: 'inside' });
+      expect(await heldKeys()).toEqual(KEYS);
+      await nothingLeft();
+    });
+
+    it('its lease runs no script', async () => {
+      await fixture
+        .registry()
+        .multi(KEYS)
+        .run(async (lease) => {
+          await expect(lease.eval()).rejects.toThrow(/3 keys cannot run a script/);
+        });
+    });
+
     it('unlock() ends what lock() and tryLock() took, and not the lease of a part', async () => {
       const registry = fixture.registry();
       const multi = registry.multi(KEYS);

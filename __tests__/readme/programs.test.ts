@@ -35,7 +35,7 @@ describePrivate('The TypeScript of the README and of every page of docs', () => 
     expect(await folder.complaints(PROGRAMS)).toBe('');
   });
 
-  it.each(PROGRAMS.filter(({ isServer, isTest }) => !isServer && !isTest))(
+  it.each(PROGRAMS.filter(({ isServer, isTest, isRecipe }) => !isServer && !isTest && !isRecipe))(
     'on $page, line $line, ends by itself, and prints what it says',
     async (program) => {
       const promised = promisedOutput(program);

@@ -10,12 +10,14 @@ export interface Program {
   readonly isServer: boolean;
   /** A test file of jest. Its block is marked with ```ts test. */
   readonly isTest: boolean;
+  /** Several processes of it run at a time. Its block is marked with ```ts recipe. */
+  readonly isRecipe: boolean;
 }
 
 /** Where the pages say that Redis is. */
 export const REDIS_URL_OF_PAGES = 'redis://localhost:6379';
 
-const BLOCK = /^```ts(?<isServer> server)?(?<isTest> test)?\n(?<code>.*?)^```$/gms;
+const BLOCK = /^```ts(?<mark> server| test| recipe)?\n(?<code>.*?)^```$/gms;
 
 /** A block that imports something begins a program; one without imports continues the one before it on its page. */
 export function programsOf(page: string): Program[] {
@@ -28,12 +30,14 @@ export function programsOf(page: string): Program[] {
       programs.splice(-1, 1, { ...last, code: `${last.code}\n${code}` });
     } else {
       const line = text.slice(0, index).split('\n').length;
+      const { mark } = groups ?? {};
       programs.push({
         page,
         line,
         code,
-        isServer: groups?.isServer !== undefined,
-        isTest: groups?.isTest !== undefined,
+        isServer: mark === ' server',
+        isTest: mark === ' test',
+        isRecipe: mark === ' recipe',
       });
     }
   }

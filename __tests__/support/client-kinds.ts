@@ -30,6 +30,8 @@ export interface ClientKind {
   readonly server: 'real' | 'embedded';
   /** Makes a registry on one of the clients; by default a `RedisLockRegistry`. */
   registry?(client: RedisClient, options: RedisLockRegistryOptions): BackedLockRegistry;
+  /** Its server has no Lua. */
+  readonly hasNoScripts?: boolean;
   /** It has several connections: commands that are sent one after the other may reach Redis in another order. */
   readonly mayReorder?: boolean;
   /**

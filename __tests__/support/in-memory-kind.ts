@@ -30,6 +30,7 @@ export const inMemory: ClientKind = (() => {
     name: 'an in-memory registry',
     server: 'real',
     requestsOfWaiter: 1,
+    hasNoScripts: true,
     registry(client, { idleBetweenTries: _, ...options }) {
       return new InMemoryLockRegistry({ ...options, locks: locksOver(client, locks) });
     },

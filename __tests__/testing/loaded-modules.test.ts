@@ -29,6 +29,7 @@ it('Locks in memory load no Redis client, no script, and of lib/redis only error
   ]);
   expect(loaded.filter((file) => file.startsWith('lib/protocols/'))).toEqual([
     'lib/protocols/detached-protocols.ts',
+    'lib/protocols/kept.ts',
     'lib/protocols/lock-type-traits.ts',
     'lib/protocols/protocol.ts',
   ]);

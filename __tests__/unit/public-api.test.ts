@@ -5,6 +5,7 @@ import * as api from '../../lib';
 it('consists of these exports', () => {
   expect(Object.keys(api).sort()).toEqual([
     'CannotAcquireLockError',
+    'LeaseEvalError',
     'LockError',
     'LockInspectionError',
     'LockLostError',
@@ -33,10 +34,10 @@ it('has an abstract class as a dependency injection token, which other implement
 it.each([
   [
     Object.getPrototypeOf(api.RedisLockRegistry.prototype),
-    ['close', 'constructor', 'expireUnusedOlderThan', 'list', 'obtain', 'renewLock', 'settings', 'size'],
+    ['close', 'constructor', 'expireUnusedOlderThan', 'list', 'multi', 'obtain', 'renewLock', 'settings', 'size'],
   ],
   [api.RedisLockRegistry.prototype, ['constructor', 'segmented']],
-  [api.LockRegistry.prototype, ['close', 'constructor', 'run', 'segmented']],
+  [api.LockRegistry.prototype, ['close', 'constructor', 'multi', 'run', 'segmented', 'tryRun']],
 ])('has these methods: %p', (prototype, names) => {
   expect(Object.getOwnPropertyNames(prototype).sort()).toEqual(names);
 });

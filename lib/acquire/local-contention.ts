@@ -127,7 +127,7 @@ export abstract class LocalContention {
         const result = isInherited ? inherited.grant : await attempts.acquire(protocol, acquisition, wait);
         isGranted ||= result.granted;
         wait.throwIfInterrupted();
-        if (result.granted) return this.#hold(protocol, acquisition, result, request.renew, turn);
+        if (result.granted) return this.#hold(protocol, acquisition, result, request, turn);
         this.#abandon(protocol, acquisition, turn, isGranted);
         return null;
       } catch (error) {
@@ -155,8 +155,9 @@ export abstract class LocalContention {
     return freed;
   }
 
-  #hold(protocol: LockProtocol, acquisition: Acquisition, grant: Grant, renews: boolean, turn: Turn): RedisLease {
-    const lease = new RedisLease(this.key, acquisition, grant, renews, protocol, this.#services, this);
+  #hold(protocol: LockProtocol, acquisition: Acquisition, grant: Grant, request: LockRequest, turn: Turn): RedisLease {
+    if (request.minHold > 0) acquisition.holdAtLeast(request.minHold, 0);
+    const lease = new RedisLease(this.key, acquisition, grant, request.renew, protocol, this.#services, this);
     this.#held = { lease, turn };
     protocol.holder = lease;
     return lease;

@@ -4,6 +4,7 @@ import { backgroundPause, clock } from '../internal/clock';
 import type { LockProtocol } from '../protocols/protocol';
 import type { Connection } from '../redis/connection';
 import { isClientClosed } from '../redis/failure';
+import { release } from './release';
 
 /** ms in which a healthy Redis has answered what was still in flight. */
 const GRACE = 50;
@@ -88,7 +89,7 @@ export class FollowUp {
   async #remove(): Promise<RemovalResult> {
     const { epoch, ticket, inDoubt } = this.#acquisition;
     try {
-      await this.#protocol.release(ticket, this.#commandTimeout);
+      await release(this.#protocol, ticket, this.#acquisition, this.#commandTimeout);
     } catch (error) {
       // A refusal, such as NOPERM or NOAUTH, may end before the life of the orphan does.
       return isClientClosed(error) ? 'gone' : 'not removed';

@@ -1,8 +1,19 @@
+import type { Acquisition } from '../acquire/acquisition';
 import { Backoff } from '../internal/backoff';
 import { clock, pause } from '../internal/clock';
 import type { LockProtocol, Released } from '../protocols/protocol';
 import type { Connection } from '../redis/connection';
 import { isFinal, isServerAnswer, messageOf } from '../redis/failure';
+
+/** Releases the lock of an acquisition, or keeps it until its `minHold` ends. */
+export function release(
+  protocol: LockProtocol,
+  owner: string,
+  { keep }: Acquisition,
+  timeout: number,
+): Promise<Released> {
+  return keep === undefined ? protocol.release(owner, timeout) : protocol.keep(owner, keep, timeout);
+}
 
 /** How a release ended. */
 export type ReleaseResult =
@@ -24,6 +35,7 @@ export async function releaseWithin(
   limit: number,
   protocol: LockProtocol,
   owner: string,
+  acquisition: Acquisition,
   connection: Connection,
   handingOver: Promise<HandOverResult> | undefined,
 ): Promise<ReleaseResult> {
@@ -37,7 +49,7 @@ export async function releaseWithin(
   let isRepeated = handedOver === 'unknown';
   for (const backoff = new Backoff(); ; ) {
     try {
-      const outcome = await protocol.release(owner, Math.max(1, endsAt - clock.now()));
+      const outcome = await release(protocol, owner, acquisition, Math.max(1, endsAt - clock.now()));
       return { outcome, isRepeated: isRepeated || disruptions !== connection.disruptions };
     } catch (cause) {
       if (!isServerAnswer(cause)) isRepeated = true;

@@ -17,6 +17,8 @@ export interface HeldLease extends Lease {
   readonly isReentry: boolean;
   /** Makes it a fixed lease: it is not renewed any more. Absent where it has no renewal of its own. */
   endRenewal?(): void;
+  /** Nobody else gets the lock for `ms` from now on, also when it is unlocked before. */
+  holdAtLeast(ms: number): void;
   /** `timeout` in ms. */
   renew(ttl?: number, timeout?: number): Promise<void>;
   /** A fresh `LockLostError` that says how it was lost; `result` is what the task under it returned. */

@@ -34,7 +34,8 @@ export class MultiAcquisition {
   constructor(key: string, parts: readonly MultiPart[], options: LockOptions | undefined, defaultWaitTime: number) {
     this.#key = key;
     this.#parts = parts;
-    this.#options = options;
+    // What is given back on the way is free at once: the hold begins when all of them are held.
+    this.#options = options === undefined ? undefined : { ...options, minHold: undefined };
     this.#request = (parts[0] as MultiPart).requested(options, defaultWaitTime);
     this.#endsAt = clock.now() + this.#request.waitTime;
     this.#leases = parts.map(() => undefined);
@@ -59,6 +60,7 @@ export class MultiAcquisition {
       const index = this.#leases.indexOf(undefined);
       if (index < 0) {
         if (!this.#request.renew) await this.#endRenewals(hasWaited);
+        if (this.#request.minHold > 0) for (const lease of this.#leases) lease?.holdAtLeast(this.#request.minHold);
         return undefined;
       }
       const part = this.#parts[index] as MultiPart;

@@ -81,6 +81,15 @@ export class HeldMultiLease implements MultiLease, HeldLease {
     await settled(this.#leases.map((lease) => lease.renew(ttl)));
   }
 
+  holdAtLeast(ms: number): void {
+    for (const lease of this.#leases) lease.holdAtLeast(ms);
+  }
+
+  async eval(): Promise<never> {
+    const why = 'a script runs under one lock; take another one for what it writes';
+    throw new TypeError(`The lease of ${this.#leases.length} keys cannot run a script: ${why}`);
+  }
+
   unlock(): Promise<void> {
     if (this.#unlocking !== undefined) return this.#unlocking.catch(() => undefined);
     this.#over.abort();

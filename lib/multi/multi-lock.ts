@@ -1,4 +1,4 @@
-import type { DistributedLock, LockOptions, MultiLease } from '../distributed-lock';
+import type { DistributedLock, LockOptions, MultiLease, TryRunResult } from '../distributed-lock';
 import { NotLockOwnerError } from '../errors';
 import { callback, expected, nonEmptyString } from '../internal/validation';
 import { UnlockOrder } from '../lease/unlock-order';
@@ -57,7 +57,17 @@ export class MultiLock implements DistributedLock {
 
   async run<T>(task: (lease: MultiLease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
     callback('task', task);
-    const lease = await this.#acquire(options);
+    return this.#runUnder(await this.#acquire(options), task);
+  }
+
+  async tryRun<T>(task: (lease: MultiLease) => T | PromiseLike<T>, options?: LockOptions): Promise<TryRunResult<T>> {
+    callback('task', task);
+    const result = await this.#acquisition(options, 0).acquire();
+    if (result.outcome !== 'granted') return { ran: false };
+    return { ran: true, value: await this.#runUnder(new HeldMultiLease(this.key, result.leases), task) };
+  }
+
+  async #runUnder<T>(lease: HeldMultiLease, task: (lease: MultiLease) => T | PromiseLike<T>): Promise<T> {
     let result: T;
     try {
       result = await this.#runInScopes(lease, () => task(lease));

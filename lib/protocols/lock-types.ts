@@ -7,6 +7,7 @@ import { FairProtocol } from './fair/fair-protocol';
 import { Poller } from './fair/poller';
 import { QueueFormat } from './fair/queue-format';
 import type { LockFormat } from './format';
+import { HASH_HELD, STRING_HELD } from './held-scripts';
 import { fairInspector, redissonInspector, springInspector } from './inspection/inspected-types';
 import type { Inspector } from './inspection/inspector';
 import type { LockType } from './lock-type-names';
@@ -161,6 +162,7 @@ function redissonFair(parts: Parts): Protocols {
 /** The lock types. `docs/architecture.md` has the list of what a new one needs. */
 const lockTypes = {
   spin: {
+    held: STRING_HELD,
     protocols(parts: Parts): Protocols {
       const { redis, settings } = parts;
       const format = new SpringFormat(redis, settings);
@@ -168,22 +170,29 @@ const lockTypes = {
     },
   },
   'pub-sub': {
+    held: STRING_HELD,
     protocols(parts: Parts): Protocols {
       const { redis, settings } = parts;
       const format = new SpringFormat(redis, settings);
       return notified(parts, format, springInspector(redis, settings, format, true), 50);
     },
   },
-  fair: { protocols: fair },
+  fair: { held: STRING_HELD, protocols: fair },
   redisson: {
+    held: HASH_HELD,
     protocols(parts: Parts): Protocols {
       const { redis, settings } = parts;
       const format = new RedissonFormat(redis, settings);
       return notified(parts, format, redissonInspector(redis, settings, format, false), 50);
     },
   },
-  'redisson-fair': { protocols: redissonFair },
-} as const satisfies Record<LockType, { protocols: (parts: Parts) => Protocols }>;
+  'redisson-fair': { held: HASH_HELD, protocols: redissonFair },
+} as const satisfies Record<LockType, { held: string; protocols: (parts: Parts) => Protocols }>;
+
+/** Lua that finds whether a lock is held: see `HeldScripts`. */
+export function heldCheckOf(lockType: LockType): string {
+  return lockTypes[lockType].held;
+}
 
 export function createProtocols(lockType: LockType, redis: Redis, settings: ProtocolSettings): Protocols {
   return lockTypes[lockType].protocols(new Parts(redis, settings));

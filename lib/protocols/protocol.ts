@@ -3,6 +3,7 @@ import type { Availability } from '../acquire/availability';
 import type { Wait } from '../acquire/wait';
 import type { RedisSubscriber } from '../redis/subscriber-connection';
 import type { WarningListener } from '../warnings';
+import type { Keep } from './kept';
 import type { ShardedSubscriptionMode } from './sharded-subscription-mode';
 
 /** The lock is the acquisition's. */
@@ -83,6 +84,11 @@ export interface LockProtocol {
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void;
   /** Deletes the key if it is the owner's, and notifies waiters. Also takes the owner out of a queue. */
   release(owner: string, timeout: number): Promise<Released>;
+  /**
+   * In place of a release: nobody else gets the lock before its `minHold` ends. Then its key ends by itself, and waiters
+   * know when. Repeated calls, and a release after it, change nothing.
+   */
+  keep(owner: string, keep: Keep, timeout: number): Promise<Released>;
   /** Hands the lock over to another acquisition of this process in place of a release, or releases it for others. */
   handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver>;
   /** A lease of this process was lost: the lock may be free. */

@@ -73,6 +73,17 @@ export function isServerAnswer(error: unknown): boolean {
   return serverErrorCode(error) !== undefined;
 }
 
+/**
+ * The server answered with an error, whatever its text: a script may return any. By the name of its class, as node-redis
+ * (ErrorReply) and ioredis (ReplyError) have it.
+ */
+export function isErrorReply(error: unknown): boolean {
+  for (let one = error; one !== null && typeof one === 'object'; one = Object.getPrototypeOf(one)) {
+    if (/^(ErrorReply|ReplyError)$/.test(one.constructor?.name ?? '')) return true;
+  }
+  return isServerAnswer(error);
+}
+
 /** An Error of another realm, such as that of a test environment, is no instance of ours. */
 export function isErrorLike(error: unknown): error is Error {
   return typeof (error as Partial<Error> | null)?.message === 'string';

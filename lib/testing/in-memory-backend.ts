@@ -1,4 +1,4 @@
-import type { Inspected, LockBackend, LockInspector } from '../lock-backend';
+import type { Inspected, LockBackend, LockInspector, ScriptRunner } from '../lock-backend';
 import type { LockProtocol } from '../protocols/protocol';
 import type { Connection } from '../redis/connection';
 import type { LockNames } from '../redis/names';
@@ -12,6 +12,14 @@ const connection: Connection = {
   disruptions: 0,
   lastError: undefined,
   slotOf: () => undefined,
+};
+
+/** Memory has no Lua. */
+const heldScripts: ScriptRunner = {
+  assertPlaced() {
+    throw new TypeError('Locks in memory run no scripts: lease.eval needs a lock in Redis');
+  },
+  run: () => Promise.reject(new TypeError('Locks in memory run no scripts')),
 };
 
 /** The locks of one registry in memory. */
@@ -30,6 +38,10 @@ export class InMemoryBackend implements LockBackend, LockInspector {
 
   get inspector(): LockInspector {
     return this;
+  }
+
+  get heldScripts(): ScriptRunner {
+    return heldScripts;
   }
 
   open(names: LockNames): LockProtocol {

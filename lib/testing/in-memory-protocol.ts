@@ -2,6 +2,7 @@ import type { Acquisition } from '../acquire/acquisition';
 import { Availability } from '../acquire/availability';
 import type { Wait } from '../acquire/wait';
 import { clock, drift } from '../internal/clock';
+import type { Keep } from '../protocols/kept';
 import {
   type Grant,
   type HandOver,
@@ -76,6 +77,10 @@ export class InMemoryProtocol implements LockProtocol {
 
   release(ownerOrTicket: string, timeout: number): Promise<Released> {
     return this.#locks.send(() => this.#lock.release(ownerOrTicket), timeout);
+  }
+
+  keep(owner: string, keep: Keep, timeout: number): Promise<Released> {
+    return this.#locks.send(() => this.#lock.keep(owner, keep), timeout);
   }
 
   async handOver(owner: string, _to: Acquisition, timeout: number): Promise<HandOver> {

@@ -1,5 +1,6 @@
 import { clock, reliableUntil } from '../internal/clock';
 import type { Inspected } from '../lock-backend';
+import { KEPT, type Keep } from '../protocols/kept';
 import type { Ownership, Released, RenewalMode } from '../protocols/protocol';
 
 /** The owner has the lock. Times are on the monotonic clock, in ms. */
@@ -107,6 +108,16 @@ export class StoredLock {
     this.#queue.delete(ownerOrTicket);
     const found = this.#find(ownerOrTicket);
     if (found === 'released') this.free();
+    this.#watchExpiry();
+    return found;
+  }
+
+  /** In place of a release: nobody gets it before its `minHold` ends. */
+  keep(owner: string, { left }: Keep): Released {
+    const found = this.#find(owner);
+    if (found !== 'released') return found;
+    this.#owner = KEPT + owner;
+    this.#expiresAt = clock.now() + left;
     this.#watchExpiry();
     return found;
   }

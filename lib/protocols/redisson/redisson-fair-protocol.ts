@@ -8,7 +8,8 @@ import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
-import { lifeIn, ownerIn } from '../format';
+import { foundIn, lifeIn, ownerIn } from '../format';
+import { isKept, type Keep, keepArguments } from '../kept';
 import { Notification } from '../notification';
 import { PATIENCE, Pollers, SOON } from '../pollers';
 import type {
@@ -22,6 +23,7 @@ import type {
   Released,
   RenewalMode,
 } from '../protocol';
+import { KEEP_FAIR } from './keep-scripts';
 import type { PastPositions } from './past-positions';
 import { ACQUIRE, LEAVE, RELEASE } from './redisson-fair-scripts';
 import { CHANNEL, isShardedFor, type RedissonFormat, TOKEN } from './redisson-format';
@@ -99,8 +101,8 @@ export class RedissonFairProtocol implements LockProtocol {
         const now = clock.now();
         if (waits) this.#enqueued = ticket;
         const remaining = lifeIn(ACQUIRE, reply, life);
-        // Only the first in the queue is notified.
-        if (isFirst === 1) this.#pollers.refused(now, remaining, notification?.hints ?? 0);
+        // Only the first in the queue is notified. The end of a kept key is no sign of others that poll.
+        if (isFirst === 1 && !isKept(ownerIn(owner))) this.#pollers.refused(now, remaining, notification?.hints ?? 0);
         else this.#pollers.waiting(now);
         return { granted: false, remaining, owner: ownerIn(owner), roundTrip: now - sentAt, heard };
       }
@@ -182,6 +184,11 @@ export class RedissonFairProtocol implements LockProtocol {
     } catch {
       // Waiters of this library poll.
     }
+  }
+
+  keep(owner: string, keep: Keep, timeout: number): Promise<Released> {
+    const read = (reply: unknown): Released => foundIn(KEEP_FAIR, reply, reply);
+    return this.#run(KEEP_FAIR, owner, 0, keepArguments(keep), timeout, read);
   }
 
   /** The lock is for the first in the queue. */
