@@ -42,3 +42,7 @@ export function ioredisOptions(address: RedisAddress | NonNullable<RedisClientOp
   const { host, port } = address as { host: string; port: number };
   return { host, port, ...('tls' in address && address.tls === true ? { tls: {} } : {}) };
 }
+
+export function packageNamed(name: string): IoredisPackage {
+  return packages.find((one) => one.name === name) as IoredisPackage;
+}
