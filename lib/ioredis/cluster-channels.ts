@@ -198,7 +198,7 @@ export class ClusterChannels {
   };
 }
 
-/** ioredis before 5.1 has no sharded channels. */
+/** Older versions of ioredis have no sharded channels. */
 function isUnsupported(error: unknown): boolean {
   return error instanceof TypeError;
 }

@@ -42,7 +42,7 @@ export interface SingleIoredis extends Omit<Ioredis, keyof Emitter>, Emitter {
   call(...command: string[]): Promise<unknown>;
   subscribe(channel: string): Promise<unknown>;
   unsubscribe(channel: string): Promise<unknown>;
-  /** ioredis 5.1 and later. */
+  /** ioredis 5.4 and later. */
   ssubscribe?(channel: string): Promise<unknown>;
   sunsubscribe?(channel: string): Promise<unknown>;
 }
