@@ -12,7 +12,7 @@ const config: Config = {
   rootDir: join(__dirname, '..', '..'),
   testMatch: ['**/__tests__/servers/*.test.ts', '**/__tests__/contract/{client,cluster,pool,redis-5,sentinel}.test.ts'],
   testPathIgnorePatterns: ['/node_modules/'],
-  maxWorkers: 4,
+  maxWorkers: 6,
 };
 
 export default config;

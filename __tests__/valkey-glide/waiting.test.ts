@@ -23,40 +23,37 @@ describePrivate('valkey-glide', () => {
 
   const connect = () => GlideClient.createClient({ addresses: [{ ...node.address }], requestTimeout: 10_000 });
 
-  it.each(['pub-sub', 'fair'] as const)(
-    'wakes a waiter by a message: %s',
-    async (lockType) => {
-      const [first, second] = await Promise.all([connect(), connect()]);
-      const registryKey = uniqueKey('registry');
-      const warnings: unknown[] = [];
-      const options = {
-        lockType,
-        registryKey,
-        idleBetweenTries: NEVER / 10,
-        expireAfter: NEVER,
-        commandTimeout: 60_000,
-      };
-      const onWarning = (warning: unknown) => void warnings.push(warning);
-      const holders = new RedisLockRegistry(fromGlide(first), { ...options, onWarning });
-      const waiters = new RedisLockRegistry(fromGlide(second), { ...options, onWarning });
-      const admin = await node.admin();
-      const channels = () => admin.pubSubChannels(`*${registryKey}*`);
-      const connections = async () => (await admin.clientList()).length;
-      const before = await connections();
-      for (const key of ['one', 'two']) {
-        const lease = await holders.obtain(key).lock();
-        const waiting = waiters.run(key, () => 'entered');
-        await until(async () => (await channels()).some((channel) => channel.includes(key)));
-        await untilQuiet(admin);
-        await lease.unlock();
-        expect(await waiting).toBe('entered');
-      }
-      await Promise.all([holders.close(), waiters.close()]);
-      await until(async () => (await channels()).length === 0 && (await connections()) <= before);
-      expect(warnings).toEqual([]);
-      for (const client of [first, second]) client.close();
-    },
-  );
+  it.each(['pub-sub', 'fair'] as const)('wakes a waiter by a message: %s', async (lockType) => {
+    const [first, second] = await Promise.all([connect(), connect()]);
+    const registryKey = uniqueKey('registry');
+    const warnings: unknown[] = [];
+    const options = {
+      lockType,
+      registryKey,
+      idleBetweenTries: NEVER / 10,
+      expireAfter: NEVER,
+      commandTimeout: 60_000,
+    };
+    const onWarning = (warning: unknown) => void warnings.push(warning);
+    const holders = new RedisLockRegistry(fromGlide(first), { ...options, onWarning });
+    const waiters = new RedisLockRegistry(fromGlide(second), { ...options, onWarning });
+    const admin = await node.admin();
+    const channels = () => admin.pubSubChannels(`*${registryKey}*`);
+    const connections = async () => (await admin.clientList()).length;
+    const before = await connections();
+    for (const key of ['one', 'two']) {
+      const lease = await holders.obtain(key).lock();
+      const waiting = waiters.run(key, () => 'entered');
+      await until(async () => (await channels()).some((channel) => channel.includes(key)));
+      await untilQuiet(admin);
+      await lease.unlock();
+      expect(await waiting).toBe('entered');
+    }
+    await Promise.all([holders.close(), waiters.close()]);
+    await until(async () => (await channels()).length === 0 && (await connections()) <= before);
+    expect(warnings).toEqual([]);
+    for (const client of [first, second]) client.close();
+  });
 
   it('runs scripts that the server does not know, lists locks, and is not closed with the registry', async () => {
     const client = await connect();
