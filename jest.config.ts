@@ -4,8 +4,13 @@ import type { Config } from 'jest';
 const config: Config = {
   roots: ['<rootDir>/__tests__'],
   testMatch: ['**/*.test.ts'],
-  // `npm run test:interop`, which needs Java, and `npm run test:failover`, which takes long.
-  testPathIgnorePatterns: ['/node_modules/', '<rootDir>/__tests__/interop/', '<rootDir>/__tests__/failover/'],
+  // `npm run test:interop`, which needs Java; `npm run test:failover` and `npm run test:servers`, which take long.
+  testPathIgnorePatterns: [
+    '/node_modules/',
+    '<rootDir>/__tests__/interop/',
+    '<rootDir>/__tests__/failover/',
+    '<rootDir>/__tests__/servers/',
+  ],
   testEnvironment: '<rootDir>/scripts/jest-environment.ts',
   transform: {
     '^.+\\.ts$': [

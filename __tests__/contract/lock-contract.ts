@@ -47,9 +47,9 @@ export function lockContract(lockType: LockType, kind: ClientKind): void {
 /** A comma-separated selection of lock types; all by default. */
 const selected = process.env.TEST_LOCK_TYPES?.split(',');
 
-/** The contract for every lock type, or the selected ones. */
-export function contractFor(kind: ClientKind): void {
-  for (const lockType of LOCK_TYPES) {
+/** The contract for these lock types, of those that are selected. */
+export function contractFor(kind: ClientKind, types: readonly LockType[] = LOCK_TYPES): void {
+  for (const lockType of types) {
     if (selected === undefined || selected.includes(lockType)) lockContract(lockType, kind);
   }
 }

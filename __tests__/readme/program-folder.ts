@@ -9,6 +9,9 @@ import { type Program, REDIS_URL_OF_PAGES } from './programs';
 
 const run = promisify(execFile);
 
+/** The entry points beside the main one: `redis-lock-registry/ioredis`. */
+const ENTRIES = ['ioredis', 'opentelemetry', 'testing', 'valkey-glide'];
+
 /**
  * A folder in which programs of the pages run as an application's own: ES modules that import `redis-lock-registry` and
  * `redis` by name.
@@ -33,13 +36,11 @@ export class ProgramFolder {
     await mkdir(library, { recursive: true });
     // A package of its own: inside the project's the name would mean its `dist`, which may be old or missing.
     await writeFile(join(folder.path, 'package.json'), JSON.stringify({ type: 'module' }));
-    const entries = ['index', 'opentelemetry/index', 'testing/index'];
-    const exports = Object.fromEntries(
-      entries.map((entry) => [`./${entry}`.replace(/\/index$/, ''), `./${entry}.cjs`]),
-    );
+    const subpaths = ENTRIES.map((name) => [`./${name}`, `./${name}/index.cjs`]);
+    const exports = { '.': './index.cjs', ...Object.fromEntries(subpaths) };
     await writeFile(join(library, 'package.json'), JSON.stringify({ exports }));
     await build({
-      entryPoints: entries.map((entry) => join(ROOT, `lib/${entry}.ts`)),
+      entryPoints: ['index', ...ENTRIES.map((name) => `${name}/index`)].map((entry) => join(ROOT, `lib/${entry}.ts`)),
       outdir: library,
       outExtension: { '.js': '.cjs' },
       bundle: true,
@@ -81,8 +82,9 @@ export class ProgramFolder {
         isolatedModules: false,
         paths: {
           'redis-lock-registry': [join(ROOT, 'lib/index.ts')],
-          'redis-lock-registry/opentelemetry': [join(ROOT, 'lib/opentelemetry/index.ts')],
-          'redis-lock-registry/testing': [join(ROOT, 'lib/testing/index.ts')],
+          ...Object.fromEntries(
+            ENTRIES.map((name) => [`redis-lock-registry/${name}`, [join(ROOT, `lib/${name}/index.ts`)]]),
+          ),
         },
       },
       include: ['*.ts'],

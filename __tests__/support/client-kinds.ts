@@ -2,7 +2,7 @@ import { createClient, type RedisClientOptions } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import type { RedisClient, RedisLockRegistryOptions } from '../../lib';
 import type { BackedLockRegistry } from '../../lib/backed-lock-registry';
-import { startCluster } from './cluster';
+import { startCluster, type TestCluster } from './cluster';
 import { connected } from './connected';
 import { createPool } from './pool';
 import { createEmbeddedClient, createRealClient, realRedis, type TestClient } from './redis';
@@ -75,14 +75,7 @@ export const redis6Cluster: ClientKind = {
     const [first, second, admin] = await Promise.all([cluster.connect(), cluster.connect(), cluster.connect()]);
     return {
       clients: [first, second],
-      admin: {
-        exists: (key) => admin.exists(key),
-        pTTL: (key) => admin.pTTL(key),
-        set: (key, value, options) => admin.set(key, value, options),
-        del: (key) => admin.del(key),
-        forgetScripts: () =>
-          Promise.all(admin.masters.map(async (master) => (await admin.nodeClient(master)).scriptFlush())),
-      },
+      admin: clusterAdminOf(admin),
       async close() {
         for (const client of [first, second, admin]) client.destroy();
         await cluster.stop();
@@ -129,13 +122,24 @@ async function clientsOf(
   };
 }
 
-function adminOf(client: TestClient): Admin {
+export function adminOf(client: TestClient): Admin {
   return {
     exists: (key) => client.exists(key),
     pTTL: (key) => client.pTTL(key),
     set: (key, value, options) => client.set(key, value, options),
     del: (key) => client.del(key),
     forgetScripts: () => client.scriptFlush(),
+  };
+}
+
+export function clusterAdminOf(cluster: TestCluster): Admin {
+  return {
+    exists: (key) => cluster.exists(key),
+    pTTL: (key) => cluster.pTTL(key),
+    set: (key, value, options) => cluster.set(key, value, options),
+    del: (key) => cluster.del(key),
+    forgetScripts: () =>
+      Promise.all(cluster.masters.map(async (master) => (await cluster.nodeClient(master)).scriptFlush())),
   };
 }
 

@@ -37,6 +37,9 @@ function isListening(port: number): Promise<boolean> {
 }
 
 export interface SentinelServers {
+  /** The address of the sentinel, and the name that it has for the master. */
+  readonly sentinel: { readonly host: string; readonly port: number };
+  readonly name: string;
   /** The address of the first master. */
   readonly master: { readonly host: string; readonly port: number };
   /** The first master, then its replicas. */
@@ -81,6 +84,8 @@ export async function startSentinel({
   const ask = (...args: string[]) => asking.sendCommand(['SENTINEL', ...args]) as Promise<unknown>;
   await until(async () => ((await ask('REPLICAS', NAME)) as unknown[]).length >= replicas, { within: 20_000 });
   return {
+    sentinel: { host, port },
+    name: NAME,
     master: master.address,
     nodes,
     async masterPort() {

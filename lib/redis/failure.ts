@@ -56,6 +56,11 @@ export function isUnknownCommand(error: unknown): boolean {
   return isErrorLike(error) && /unknown command/i.test(error.message);
 }
 
+/** For clients other than node-redis, which has one of its own. */
+export class ClientClosedError extends Error {
+  override readonly name = 'ClientClosedError';
+}
+
 /** The application has closed the client: nothing will be sent any more. */
 export function isClientClosed(error: unknown): boolean {
   return isErrorLike(error) && error.constructor.name === 'ClientClosedError';
