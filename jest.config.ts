@@ -4,8 +4,13 @@ import type { Config } from 'jest';
 const config: Config = {
   roots: ['<rootDir>/__tests__'],
   testMatch: ['**/*.test.ts'],
-  // `npm run test:interop`, which needs Java, and `npm run test:failover`, which takes long.
-  testPathIgnorePatterns: ['/node_modules/', '<rootDir>/__tests__/interop/', '<rootDir>/__tests__/failover/'],
+  // `npm run test:interop`, which needs Java; `npm run test:failover` and `npm run test:servers`, which take long.
+  testPathIgnorePatterns: [
+    '/node_modules/',
+    '<rootDir>/__tests__/interop/',
+    '<rootDir>/__tests__/failover/',
+    '<rootDir>/__tests__/servers/',
+  ],
   testEnvironment: '<rootDir>/scripts/jest-environment.ts',
   transform: {
     '^.+\\.ts$': [
@@ -20,7 +25,7 @@ const config: Config = {
   maxWorkers: process.env.REDIS_URL ? 1 : 2,
   waitForUnhandledRejections: true,
   // Tests bound their own waits; this limit is for a busy machine.
-  testTimeout: 60_000,
+  testTimeout: 180_000,
   // A process with a large heap may take longer than the 500 ms by default to end. One that leaves something open is still
   // reported.
   workerGracefulExitTimeout: 5_000,

@@ -18,9 +18,17 @@ export interface LockOptions {
   renew?: boolean | undefined;
   /**
    * ms to wait at most, one budget for the local queue and Redis together. 0 is exactly one attempt.
-   * @default Infinity for `lock` and `run`, 0 for `tryLock`
+   * @default Infinity for `lock` and `run`, 0 for `tryLock` and `tryRun`
    */
   waitTime?: number | undefined;
+  /**
+   * ms; nobody else gets the lock before so long after its acquisition, even when it is unlocked earlier: so a short job
+   * runs once on machines whose clocks differ. The lease ends at `unlock()` in any case; the key in Redis stays until
+   * then, without a holder. `close()` does not wait for it. After a crash the lock ends with its ttl. At most the ttl.
+   * A nested call of the same scope makes it last so long from then on.
+   * @default 0
+   */
+  minHold?: number | undefined;
   /**
    * Stops waiting: the call rejects at once with `signal.reason`. It has no influence on a lease that was obtained.
    * @default none
@@ -33,6 +41,20 @@ export interface LockOptions {
  * owner has the key, or the lock was unlocked by force. `unconfirmed`: a renewed lease ended because Redis was silent. `closed`: by `registry.close()`.
  */
 export type LockLostReason = 'expired' | 'stolen' | 'unconfirmed' | 'closed';
+
+/** What the script of `Lease.eval` is called with. */
+export interface LeaseEvalOptions {
+  /**
+   * KEYS of the script.
+   * @default none
+   */
+  keys?: readonly string[] | undefined;
+  /**
+   * ARGV of the script.
+   * @default none
+   */
+  arguments?: readonly string[] | undefined;
+}
 
 /** One holder's right, from acquisition to unlock or loss. */
 export interface Lease extends AsyncDisposable {
@@ -64,6 +86,21 @@ export interface Lease extends AsyncDisposable {
    */
   renew(ttl?: number): Promise<void>;
   /**
+   * Runs a Lua script, atomically, if the lease is still held at that moment: a write into the same Redis that no late
+   * holder can make. The script sees KEYS and ARGV as given. Resolves to its reply, in the client's default types;
+   * errors that it raises or returns reject as they come. On a cluster its keys must share the lock's hash slot.
+   * @param script as for EVAL. What it writes before it raises an error stays.
+   * @throws LockLostError when the lease is over; then the script did not run.
+   * @throws LeaseEvalError when Redis did not answer: it may have run, or may still run while the lease is held. It is
+   *   never sent again; but a sentinel client of node-redis repeats by itself a command whose reply was lost.
+   * @throws NotLockOwnerError after `unlock()`.
+   * @throws TypeError when the script, a key or an argument is not a string.
+   * @throws RangeError when a key is in another hash slot of the cluster; nothing is sent then.
+   * @example
+   * await lease.eval("return redis.call('INCRBY', KEYS[1], ARGV[1])", { keys: ['stock:42'], arguments: ['-1'] });
+   */
+  eval(script: string, options?: LeaseEvalOptions): Promise<unknown>;
+  /**
    * Gives the lock back. The next local caller has its turn in any case. A second call does nothing.
    * @throws LockLostError when the lease had been lost.
    * @throws LockReleaseError when Redis did not confirm the release.
@@ -85,6 +122,23 @@ export interface ReadWriteLock {
   /** One writer, and no readers. Inside the caller's own read scope it rejects: it would wait for itself. */
   readonly write: DistributedLock;
 }
+
+/** The lease of several locks. It is held as long as each of them is, and lost when the first of them is lost. */
+export interface MultiLease extends Lease {
+  /** All keys, for messages. */
+  readonly key: string;
+  /** Each lock has a token of its own: see `fencingTokens`. */
+  readonly fencingToken: undefined;
+  /** The token of each key; empty without `fencing: true`. */
+  readonly fencingTokens: ReadonlyMap<string, number>;
+  /**
+   * A script is checked against one lock only.
+   * @throws TypeError always.
+   */
+  eval(): Promise<never>;
+}
+/** The task ran under the lock, or another holder had the lock. */
+export type TryRunResult<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
 
 /** The lock of one key. */
 export interface DistributedLock {
@@ -126,6 +180,17 @@ export interface DistributedLock {
    * await registry.obtain('order:42').run(({ signal }) => ship(order, signal), { waitTime: 5_000 });
    */
   run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T>;
+  /**
+   * As `run`, if the lock is free: it makes one attempt, or waits for up to `waitTime`. `{ ran: false }` only when Redis
+   * answered that the lock is held; the task was not called then.
+   * @throws LockLostError when the lease was lost under a task that succeeded; the task's value is its `result`.
+   * @throws CannotAcquireLockError when Redis failed or was silent.
+   * @throws RegistryClosedError when the registry is closed.
+   * @throws TypeError or RangeError when an option is not valid.
+   * @example
+   * const { ran } = await registry.obtain('nightly').tryRun(() => clean(), { minHold: 30_000 }); // once for each tick of cron
+   */
+  tryRun<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<TryRunResult<T>>;
   /**
    * Ends the oldest lease of this lock that was taken with `lock` or `tryLock` and not unlocked: in the caller's scope,
    * or outside all scopes.

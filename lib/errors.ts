@@ -1,4 +1,5 @@
 import type { LockLostReason } from './distributed-lock';
+import { holderOf, isKept } from './protocols/kept';
 
 /** The codes of the errors. */
 export type LockErrorCode =
@@ -9,6 +10,7 @@ export type LockErrorCode =
   | 'ERR_NOT_LOCK_OWNER'
   | 'ERR_NOT_REPLICATED'
   | 'ERR_LOCK_INSPECTION'
+  | 'ERR_LEASE_EVAL'
   | 'ERR_REGISTRY_CLOSED';
 
 /**
@@ -68,6 +70,12 @@ export function cannotAcquire(key: string, why: string, cause: unknown): CannotA
   return new CannotAcquireLockError(`Lock "${key}" could not be acquired: ${why}`, key, { cause });
 }
 
+function described({ owner, remaining }: { readonly owner: string; readonly remaining: number }): string {
+  const ms = Math.round(remaining);
+  if (isKept(owner)) return `: ${holderOf(owner)} unlocked it, and its minHold ends in ${ms} ms`;
+  return `: ${owner} holds it, with ${ms} ms to live unless it is renewed`;
+}
+
 /** `waitTime` is over, and another holder still has the lock. Contention, not a failure. */
 export class LockTimeoutError extends LockError {
   static {
@@ -77,15 +85,13 @@ export class LockTimeoutError extends LockError {
   readonly code = 'ERR_LOCK_TIMEOUT';
   /** ms */
   readonly waitTime: number;
-  /** The value in Redis that says who holds the lock, where the last answer said it. */
+  /** The value in Redis that says who holds the lock (`kept@` before it: who unlocked it before `minHold` ended), where the last answer said it. */
   readonly owner: string | undefined;
   /** ms until the holder's key expires unless it is renewed, by that answer. */
   readonly remaining: number | undefined;
 
   constructor(key: string, waitTime: number, holder?: { readonly owner: string; readonly remaining: number }) {
-    const held =
-      holder && `: ${holder.owner} holds it, with ${Math.round(holder.remaining)} ms to live unless it is renewed`;
-    super(`Lock "${key}" was not free within ${waitTime} ms${held ?? ''}`, key);
+    super(`Lock "${key}" was not free within ${waitTime} ms${holder === undefined ? '' : described(holder)}`, key);
     this.waitTime = waitTime;
     this.owner = holder?.owner;
     this.remaining = holder?.remaining;
@@ -147,6 +153,18 @@ export class LockInspectionError extends LockError {
   }
 
   readonly code = 'ERR_LOCK_INSPECTION';
+}
+
+/**
+ * Redis did not answer `lease.eval` (`cause`): the script may have run, or not. It is not sent again. It can still run
+ * late, but only while the lease is held.
+ */
+export class LeaseEvalError extends LockError {
+  static {
+    LeaseEvalError.prototype.name = 'LeaseEvalError';
+  }
+
+  readonly code = 'ERR_LEASE_EVAL';
 }
 
 /** `close()` was called on the registry. */

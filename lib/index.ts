@@ -7,9 +7,19 @@ export type {
   RenewedMessage,
   WarningMessage,
 } from './diagnostics/messages';
-export type { DistributedLock, Lease, LockLostReason, LockOptions, ReadWriteLock } from './distributed-lock';
+export type {
+  DistributedLock,
+  Lease,
+  LeaseEvalOptions,
+  LockLostReason,
+  LockOptions,
+  MultiLease,
+  ReadWriteLock,
+  TryRunResult,
+} from './distributed-lock';
 export {
   CannotAcquireLockError,
+  LeaseEvalError,
   LockError,
   type LockErrorCode,
   LockInspectionError,
@@ -22,6 +32,7 @@ export {
 } from './errors';
 export { LockRegistry } from './lock-registry';
 export type { ListedLock, LockState } from './lock-state';
+export type { MultiLock } from './multi/multi-lock';
 export type {
   CloseOptions,
   ListOptions,
@@ -29,8 +40,8 @@ export type {
   SegmentedLockOptions,
   SemaphoreOptions,
 } from './options';
-export type { LockType } from './protocols/lock-types';
-export type { ShardedSubscriptionMode } from './protocols/protocol';
+export type { LockType } from './protocols/lock-type-names';
+export type { ShardedSubscriptionMode } from './protocols/sharded-subscription-mode';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
 export type { RedisSubscriber } from './redis/subscriber-connection';
 export type { RedisLock } from './redis-lock';

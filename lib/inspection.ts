@@ -1,31 +1,28 @@
 import { LockInspectionError } from './errors';
+import type { Inspected, LockBackend, LockInspector } from './lock-backend';
 import type { ListedLock, LockState } from './lock-state';
 import { isOfRegistry, nameIn } from './owner-name';
-import type { Inspected, Inspector } from './protocols/inspection/inspector';
-import type { RedisClient } from './redis/client';
 import { messageOf, serverErrorCode } from './redis/failure';
 import { LockNames } from './redis/names';
-import { canScan, literally, scan } from './redis/scan';
 
 /** What a registry tells about locks of all processes. */
 export class Inspection {
-  readonly #inspector: Inspector;
-  /** For a key that is of no lock type: a semaphore or a read/write lock. */
-  readonly #shared: Inspector;
+  readonly #backend: LockBackend;
+  readonly #inspector: LockInspector;
   readonly #registryId: string;
   /** ms */
   readonly #timeout: number;
 
-  constructor(inspector: Inspector, shared: Inspector, registryId: string, timeout: number) {
+  constructor(backend: LockBackend, registryId: string, timeout: number, inspector = backend.inspector) {
+    this.#backend = backend;
     this.#inspector = inspector;
-    this.#shared = shared;
     this.#registryId = registryId;
     this.#timeout = timeout;
   }
 
   /** The same, for the locks of another kind. */
-  of(inspector: Inspector): Inspection {
-    return new Inspection(inspector, this.#shared, this.#registryId, this.#timeout);
+  of(inspector: LockInspector): Inspection {
+    return new Inspection(this.#backend, this.#registryId, this.#timeout, inspector);
   }
 
   async inspect(key: string, names: LockNames): Promise<LockState> {
@@ -46,17 +43,12 @@ export class Inspection {
   }
 
   /** The held locks under a registryKey. `match`: a glob for their keys. `count`: how many keys SCAN looks at in a step. */
-  async *list(
-    client: RedisClient,
-    registryKey: string,
-    match: string,
-    count: number,
-  ): AsyncGenerator<ListedLock, void, undefined> {
-    if (!canScan(client)) throw new TypeError('Expected `client` to have the method scan, to list locks');
+  async *list(registryKey: string, match: string, count: number): AsyncGenerator<ListedLock, void, undefined> {
     const prefix = registryKey === '' ? '' : `${registryKey}:`;
     const seen = new Set<string>();
+    const steps = this.#backend.keys(prefix, match, count, this.#timeout);
     try {
-      for await (const names of scan(client, literally(prefix) + match, count, this.#timeout)) {
+      for await (const names of steps) {
         const unseen = names.filter((name) => name.length > prefix.length && !seen.has(name));
         for (const name of unseen) seen.add(name);
         const found = await Promise.all(unseen.map((name) => this.#listed(registryKey, name.slice(prefix.length))));
@@ -82,12 +74,13 @@ export class Inspection {
   }
 
   /** Asks about a lock of the registry's type first. A key of another type may be a shared lock. */
-  async #ask(question: (inspector: Inspector) => Promise<Inspected>): Promise<Inspected> {
+  async #ask(question: (inspector: LockInspector) => Promise<Inspected>): Promise<Inspected> {
     try {
       return await question(this.#inspector);
     } catch (error) {
-      if (serverErrorCode(error) !== 'WRONGTYPE') throw error;
-      return await question(this.#shared).catch(() => {
+      const shared = this.#backend.shared?.inspector;
+      if (shared === undefined || serverErrorCode(error) !== 'WRONGTYPE') throw error;
+      return await question(shared).catch(() => {
         throw error;
       });
     }

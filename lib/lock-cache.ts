@@ -1,8 +1,8 @@
 import { CannotAcquireLockError } from './errors';
 import { clock } from './internal/clock';
 import { LinkedList } from './internal/linked-list';
+import type { LockBackend } from './lock-backend';
 import { DetachedProtocols } from './protocols/detached-protocols';
-import type { Protocols } from './protocols/lock-types';
 import type { LockProtocol } from './protocols/protocol';
 import type { LockNames } from './redis/names';
 import type { RedisLock } from './redis-lock';
@@ -11,17 +11,17 @@ import type { RedisLock } from './redis-lock';
 export class LockCache {
   readonly #capacity: number;
   readonly #registryKey: string;
-  readonly #protocols: Protocols;
+  readonly #backend: Pick<LockBackend, 'open'>;
   readonly #locks = new Map<string, RedisLock>();
   /** The same locks: the least recently used one comes first. */
   readonly #byUse = new LinkedList<RedisLock>();
   /** The protocols of locks that were evicted, by the lock's name. */
   readonly #detached = new DetachedProtocols();
 
-  constructor(capacity: number, registryKey: string, protocols: Protocols) {
+  constructor(capacity: number, registryKey: string, backend: Pick<LockBackend, 'open'>) {
     this.#capacity = capacity;
     this.#registryKey = registryKey;
-    this.#protocols = protocols;
+    this.#backend = backend;
   }
 
   get size(): number {
@@ -38,7 +38,7 @@ export class LockCache {
 
   /** The protocol of a lock: the one that still exists for its name, or a new one. */
   openProtocol(names: LockNames): LockProtocol {
-    return this.#detached.find(names.lock) ?? this.#protocols.open(names);
+    return this.#detached.find(names.lock) ?? this.#backend.open(names);
   }
 
   /** Removes the locks that are not in use and were not used for more than `age` ms. */

@@ -1,4 +1,5 @@
-import type { DistributedLock, Lease, LockOptions, LockSource, ReadWriteLock } from './distributed-lock';
+import type { DistributedLock, Lease, LockOptions, LockSource, ReadWriteLock, TryRunResult } from './distributed-lock';
+import type { MultiLock } from './multi/multi-lock';
 import type { CloseOptions, SegmentedLockOptions, SemaphoreOptions } from './options';
 import { SegmentedLock } from './segmented/segmented-lock';
 
@@ -22,6 +23,20 @@ export abstract class LockRegistry implements LockSource {
    */
   async run<T>(key: string, task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
     return this.obtain(key).run(task, options);
+  }
+
+  /**
+   * Shorthand for `obtain(key).tryRun(task, options)`, with the same errors.
+   * @example
+   * const result = await registry.tryRun('nightly', () => clean(), { minHold: 30_000 });
+   * if (!result.ran) console.log('another process does it');
+   */
+  async tryRun<T>(
+    key: string,
+    task: (lease: Lease) => T | PromiseLike<T>,
+    options?: LockOptions,
+  ): Promise<TryRunResult<T>> {
+    return this.obtain(key).tryRun(task, options);
   }
 
   /**
@@ -57,6 +72,16 @@ export abstract class LockRegistry implements LockSource {
    */
   readWrite(_key: string): ReadWriteLock {
     throw new Error(`${this.constructor.name} has no read/write locks`);
+  }
+
+  /**
+   * The locks of several keys, taken all or nothing. Keys that are given twice count once.
+   * @throws TypeError or RangeError when there is no key, there are over 1,000, or one is not valid.
+   * @example
+   * await registry.multi(['account:1', 'account:2']).run(() => transfer());
+   */
+  multi(_keys: readonly string[]): MultiLock {
+    throw new TypeError(`${this.constructor.name} has no locks of several keys`);
   }
 
   /**

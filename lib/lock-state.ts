@@ -1,12 +1,12 @@
 /** What is known of a lock, all of one moment. */
 export interface LockState {
-  /** Somebody has the lock. */
+  /** Somebody has the lock; or it was unlocked, and stays taken until its `minHold` ends. */
   readonly held: boolean;
-  /** The value in Redis that says who; `undefined` when the lock is free. */
+  /** The value in Redis that says who; `undefined` when the lock is free. `kept@` before it: who unlocked it. */
   readonly owner: string | undefined;
   /** The name of the registry in the owner value, by default host and pid; `undefined` for owners of other libraries. */
   readonly name: string | undefined;
-  /** The registry that was asked has it. */
+  /** The registry that was asked has it, and has not unlocked it. */
   readonly isOurs: boolean;
   /** ms until the key expires unless it is renewed; `Infinity` without an expiry, 0 when the lock is free. */
   readonly remaining: number;

@@ -1,5 +1,5 @@
 import type { LockType } from './protocols/lock-type-names';
-import type { ShardedSubscriptionMode } from './protocols/protocol';
+import type { ShardedSubscriptionMode } from './protocols/sharded-subscription-mode';
 import type { RedisSubscriber } from './redis/subscriber-connection';
 import type { WarningListener } from './warnings';
 
@@ -113,6 +113,25 @@ export interface RedisLockRegistryOptions {
    */
   onWarning?: WarningListener | undefined;
 }
+
+/** The options that every registry has, wherever its locks are. */
+export type RegistryOptions = Partial<
+  Pick<
+    RedisLockRegistryOptions,
+    | 'registryKey'
+    | 'name'
+    | 'expireAfter'
+    | 'renew'
+    | 'maxHold'
+    | 'lockType'
+    | 'fencing'
+    | 'cacheCapacity'
+    | 'commandTimeout'
+    | 'unavailableAfter'
+    | 'warnAfter'
+    | 'onWarning'
+  >
+>;
 
 /** Options of `LockRegistry.close`. */
 export interface CloseOptions {

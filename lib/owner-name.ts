@@ -1,10 +1,11 @@
 import { hostname } from 'node:os';
 import { expected, nonEmptyString } from './internal/validation';
+import { holderOf } from './protocols/kept';
 
 /*
  * What a person can read in an owner value. It is `<name>:<random>:<number>`, and with the Redisson types
  * `<name>/<random>:<number>`, since Redisson's format has one colon: that before the number. `fair` may add
- * `@<server time>`.
+ * `@<server time>`. A lock that was unlocked before its `minHold` ended has `kept@` before all of that.
  */
 
 /** bytes of UTF-8; an owner value goes with every command. */
@@ -51,7 +52,7 @@ export function registryId(name: string, separator: NameSeparator, uuid: string)
 
 /** The name in an owner value; `undefined` where it is not of this library. */
 export function nameIn(owner: string): string | undefined {
-  return OWNER.exec(owner)?.[1];
+  return OWNER.exec(holderOf(owner))?.[1];
 }
 
 /** Whether it is the default name of this process. */

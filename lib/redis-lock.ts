@@ -4,7 +4,7 @@ import type { LongWaits } from './acquire/long-waits';
 import { Wait } from './acquire/wait';
 import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from './diagnostics/channels';
 import type { LockMessage } from './diagnostics/messages';
-import type { DistributedLock, Lease, LockOptions } from './distributed-lock';
+import type { DistributedLock, Lease, LockOptions, TryRunResult } from './distributed-lock';
 import { LockTimeoutError, NotLockOwnerError } from './errors';
 import type { Inspection } from './inspection';
 import { callback } from './internal/validation';
@@ -14,7 +14,7 @@ import { runUnder } from './scope/run-under';
 import { Scope } from './scope/scope';
 import { type LockRequest, lockRequest } from './settings';
 
-/** What the locks of a registry share. */
+/** @internal What the locks of a registry share. */
 export interface LockServices extends ContentionServices {
   readonly inspection: Inspection;
   readonly longWaits: LongWaits;
@@ -37,10 +37,10 @@ export class RedisLock extends LocalContention implements DistributedLock {
   usedAt = 0;
   /** @internal The registry has removed this lock from its cache. Its callers use the one that is cached. */
   evicted = false;
+  /** @internal Runs under it, also those that lost their lease. */
+  runs = 0;
 
   readonly #services: LockServices;
-  /** Runs under it, also those that lost their lease. */
-  #runs = 0;
   /** What was taken with `lock` and `tryLock` outside all scopes; `undefined`: nothing. */
   #unlockOrder: UnlockOrder | undefined;
 
@@ -56,7 +56,7 @@ export class RedisLock extends LocalContention implements DistributedLock {
 
   async lock(options?: LockOptions): Promise<Lease> {
     const lease = await this.#acquire(options, Number.POSITIVE_INFINITY);
-    if (lease === null) throw this.#timedOut(options);
+    if (lease === null) throw this.timedOut(options);
     this.#traceHold(lease);
     this.#cached().#unlockOrderHere().add(lease);
     return lease;
@@ -73,19 +73,20 @@ export class RedisLock extends LocalContention implements DistributedLock {
   async run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
     callback('task', task);
     const lease = await this.#acquire(options, Number.POSITIVE_INFINITY, true);
-    if (lease === null) throw this.#timedOut(options);
+    if (lease === null) throw this.timedOut(options);
+    return this.#run(lease, task);
+  }
+
+  async tryRun<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<TryRunResult<T>> {
+    callback('task', task);
+    const lease = await this.#acquire(options, 0, true);
+    return lease === null ? { ran: false } : { ran: true, value: await this.#run(lease, task) };
+  }
+
+  #run<T>(lease: HeldLease, task: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
     const lock = this.#cached();
-    lock.#runs++;
-    try {
-      return await runUnder(
-        lease,
-        new Scope(lock.scopeLock, lease),
-        task,
-        isTraced(holdChannel) ? this.#labels : undefined,
-      );
-    } finally {
-      lock.#runs--;
-    }
+    const scope = new Scope(lock.scopeLock, lease);
+    return runUnder(lock, lease, scope, task, isTraced(holdChannel) ? this.#labels : undefined);
   }
 
   async unlock(): Promise<void> {
@@ -111,6 +112,34 @@ export class RedisLock extends LocalContention implements DistributedLock {
     return state;
   }
 
+  /** @internal As MultiPart. */
+  requested(options: LockOptions | undefined, defaultWaitTime: number): LockRequest {
+    return lockRequest(options, this.#services.settings, defaultWaitTime);
+  }
+
+  /** @internal As MultiPart. */
+  async acquirePart(options: LockOptions | undefined, waitTime: number): Promise<HeldLease | null> {
+    const lease = await this.#acquire({ ...options, waitTime, renew: true }, waitTime);
+    if (lease !== null) this.#traceHold(lease);
+    return lease;
+  }
+
+  /** @internal As MultiPart. */
+  timedOut(options: LockOptions | undefined): LockTimeoutError {
+    return new LockTimeoutError(this.key, options?.waitTime ?? Number.POSITIVE_INFINITY, this.#cached().holder);
+  }
+
+  /** @internal As MultiPart. */
+  async runInScope<T>(lease: HeldLease, task: () => T | PromiseLike<T>): Promise<T> {
+    const lock = this.#cached();
+    lock.runs++;
+    try {
+      return await new Scope(lock, lease).run(task);
+    } finally {
+      lock.runs--;
+    }
+  }
+
   /** @internal Makes the lease that is held last at least `ttl` ms from now. */
   async renew(ttl?: number): Promise<void> {
     const { lease } = this;
@@ -120,7 +149,7 @@ export class RedisLock extends LocalContention implements DistributedLock {
 
   /** @internal Held, waited for, or the lock of a `run` that has not ended. */
   override get isInUse(): boolean {
-    return this.#runs > 0 || super.isInUse;
+    return this.runs > 0 || super.isInUse;
   }
 
   /** @internal Ends the leases that are held, and leaves them to expire. */
@@ -128,14 +157,15 @@ export class RedisLock extends LocalContention implements DistributedLock {
     for (const lease of this.leases) lease.lose('closed');
   }
 
-  /** The lock whose scopes a caller enters again: this one, but for a reader inside its own write scope. */
+  /** @internal The lock whose scopes a caller enters again: this one, but for a reader inside its own write scope. */
   protected get scopeLock(): RedisLock {
     return this;
   }
 
-  /** Throws for a caller that would wait for itself. */
+  /** @internal Throws for a caller that would wait for itself. */
   protected assertMayEnter(): void {}
 
+  /** @internal */
   protected onLeaseOver(): void {
     this.#unlockOrder?.forgetUnlocked();
     if (this.#unlockOrder?.isEmpty) this.#unlockOrder = undefined;
@@ -147,10 +177,6 @@ export class RedisLock extends LocalContention implements DistributedLock {
 
   #traceHold(lease: HeldLease): void {
     if (isTraced(holdChannel) && !lease.isReentry) lease.endHold = traceHold(this.#labels, lease);
-  }
-
-  #timedOut(options: LockOptions | undefined): LockTimeoutError {
-    return new LockTimeoutError(this.key, options?.waitTime ?? Number.POSITIVE_INFINITY, this.#cached().holder);
   }
 
   /** The lock that is cached for the key now; another one than this when this one was evicted. */
@@ -168,7 +194,7 @@ export class RedisLock extends LocalContention implements DistributedLock {
 
   /** `null`: another holder had the lock until the wait was over. */
   #acquire(options: LockOptions | undefined, defaultWaitTime: number, isRun = false): Promise<HeldLease | null> {
-    const request = lockRequest(options, this.#services.settings, defaultWaitTime);
+    const request = this.requested(options, defaultWaitTime);
     if (request.signal?.aborted) throw request.signal.reason;
     const lock = this.evicted ? this.#services.readmit(this) : this;
     const wait = new Wait(lock.key, request.waitTime, request.signal);

@@ -8,6 +8,7 @@ import {
   count,
   duration,
   durationOrNever,
+  expected,
   nonEmptyString,
   notNegative,
   oneOf,
@@ -15,25 +16,35 @@ import {
   ttl,
   wholeNumber,
 } from './internal/validation';
-import type { ListOptions, RedisLockRegistryOptions, SegmentedLockOptions, SemaphoreOptions } from './options';
+import type { ListOptions, RegistryOptions, SegmentedLockOptions, SemaphoreOptions } from './options';
 import { assertNameFits, defaultName, registryName } from './owner-name';
-import { LOCK_TYPES, type LockType, traitsOf } from './protocols/lock-types';
-import { type ProtocolSettings, SHARDED_SUBSCRIPTION_MODES } from './protocols/protocol';
+import type { LockType } from './protocols/lock-type-names';
+import { LOCK_TYPES, traitsOf } from './protocols/lock-type-traits';
 import type { Permits, SharedKind } from './protocols/shared/shared-kinds';
-import { describeValue } from './redis/client';
-import { isSubscriber, type RedisSubscriber } from './redis/subscriber-connection';
 import { emitProcessWarning, type WarningListener } from './warnings';
 
-/** The options with their defaults filled in. */
-export interface RegistrySettings extends ProtocolSettings {
+/** The options that every registry has, with their defaults filled in. */
+export interface RegistrySettings {
   readonly registryKey: string;
   readonly name: string;
   readonly expireAfter: number;
   readonly renew: boolean;
   readonly maxHold: number;
   readonly lockType: LockType;
+  readonly fencing: boolean;
   readonly cacheCapacity: number;
+  readonly commandTimeout: number;
+  readonly unavailableAfter: number;
   readonly warnAfter: number;
+  readonly onWarning: WarningListener;
+}
+
+/** What locks need to know of the others: `undefined` and 0 where they do not apply. */
+export interface SharingSettings {
+  /** `undefined`: the default of the lock type. */
+  readonly handOver: number | undefined;
+  readonly minReplicas: number;
+  readonly replicaTimeout: number;
 }
 
 /** The settings of the locks of one kind. */
@@ -46,29 +57,24 @@ export interface LockRequest {
   readonly explicitTtl: boolean;
   readonly renew: boolean;
   readonly waitTime: number;
+  /** ms; 0: none. */
+  readonly minHold: number;
   readonly signal: AbortSignal | undefined;
 }
 
-const registryChecks: { [Name in keyof RegistrySettings]: Check<RegistrySettings[Name]> } = {
+/** The checks of the options that every registry has. */
+export const registryChecks: { [Name in keyof RegistrySettings]: Check<RegistrySettings[Name]> } = {
   registryKey: string,
   name: registryName,
   expireAfter: ttl,
   renew: boolean,
   maxHold: duration,
-  idleBetweenTries: duration,
   lockType: oneOf(LOCK_TYPES),
-  handOver: notNegative,
   fencing: boolean,
-  legacyChannel: boolean,
-  shardedSubscriptionMode: oneOf(SHARDED_SUBSCRIPTION_MODES),
-  fairLockWaitTimeout: duration,
   cacheCapacity: count,
   commandTimeout: duration,
   unavailableAfter: duration,
-  minReplicas: (name, value) => wholeNumber(name, value, 0),
-  replicaTimeout: duration,
   warnAfter: durationOrNever,
-  subscriber,
   onWarning: warningListener,
 };
 
@@ -76,6 +82,7 @@ const lockChecks: { [Name in keyof Required<LockOptions>]: Check<LockOptions[Nam
   ttl,
   renew: boolean,
   waitTime: notNegative,
+  minHold: notNegative,
   signal: abortSignal,
 };
 
@@ -87,9 +94,12 @@ const segmentedChecks: { [Name in keyof Required<SegmentedLockOptions>]: Check<u
   random: callback,
 };
 
-export function registrySettings(options: RedisLockRegistryOptions): RegistrySettings {
-  checkOptions(registryChecks, options);
-  const { lockType = 'spin' } = options;
+/** Fills in the defaults of options that were checked. */
+export function registrySettings(
+  options: RegistryOptions & { readonly registryKey: string },
+  defaultLockType: LockType,
+): RegistrySettings {
+  const { lockType = defaultLockType } = options;
   const { expireAfter, needsRegistryKey, nameSeparator } = traitsOf(lockType);
   if (options.name !== undefined) assertNameFits(options.name, nameSeparator);
   return {
@@ -98,38 +108,38 @@ export function registrySettings(options: RedisLockRegistryOptions): RegistrySet
     expireAfter: options.expireAfter ?? expireAfter,
     renew: options.renew ?? true,
     maxHold: options.maxHold ?? Number.POSITIVE_INFINITY,
-    idleBetweenTries: options.idleBetweenTries ?? 100,
     lockType,
-    handOver: options.handOver,
     fencing: options.fencing ?? false,
-    legacyChannel: options.legacyChannel ?? false,
-    shardedSubscriptionMode: options.shardedSubscriptionMode ?? 'auto',
-    fairLockWaitTimeout: options.fairLockWaitTimeout ?? 300_000,
     cacheCapacity: options.cacheCapacity ?? 100_000,
     commandTimeout: options.commandTimeout ?? 5_000,
     unavailableAfter: options.unavailableAfter ?? 10_000,
-    minReplicas: options.minReplicas ?? 0,
-    replicaTimeout: options.replicaTimeout ?? 100,
     warnAfter: options.warnAfter ?? 30_000,
-    subscriber: options.subscriber,
     onWarning: options.onWarning ?? emitProcessWarning,
   };
 }
 
 export function lockRequest(
   options: LockOptions | undefined,
-  settings: KindSettings,
+  settings: Pick<RegistrySettings, 'expireAfter' | 'renew'>,
   defaultWaitTime: number,
 ): LockRequest {
   if (options !== undefined) checkLockOptions(options);
   const givenTtl = options?.ttl;
+  const minHold = options?.minHold ?? 0;
+  if (minHold > 0) assertMinHold(minHold, givenTtl ?? settings.expireAfter);
   return {
     ttl: givenTtl ?? settings.expireAfter,
     explicitTtl: givenTtl !== undefined,
     renew: options?.renew ?? (givenTtl === undefined && settings.renew),
     waitTime: options?.waitTime ?? defaultWaitTime,
+    minHold,
     signal: options?.signal,
   };
+}
+
+/** The ttl is what a process that crashes leaves: it would end first. */
+function assertMinHold(minHold: number, ttl: number): void {
+  if (minHold > ttl) throw new RangeError(expected('minHold', `at most the ttl of ${ttl} ms`, minHold));
 }
 
 export function listSettings(options: ListOptions): { match: string; count: number } {
@@ -154,14 +164,6 @@ export function semaphoreSettings(options: SemaphoreOptions): Permits {
   checkOptions({ permits }, options);
   // Also when it is missing: without a number nobody could enter.
   return { count: wholeNumber('permits', options.permits, 1) };
-}
-
-function subscriber(name: string, value: unknown): RedisSubscriber {
-  if (!isSubscriber(value)) {
-    const expectation = `Expected \`${name}\` to be a client with the methods subscribe and unsubscribe`;
-    throw new TypeError(`${expectation}, got ${describeValue(value)}`);
-  }
-  return value;
 }
 
 function warningListener(name: string, value: unknown): WarningListener {

@@ -54,6 +54,19 @@ describePrivate('redis-locks', () => {
     expect(await isHeld()).toBe(false);
   });
 
+  it('run --min-hold keeps the lock after the command has ended, for at most the ttl', async () => {
+    expect(await start('run', 'nightly', '--min-hold', '30s', '--', 'true').ended).toBe(0);
+    const [second, tooLong] = [
+      start('run', 'nightly', '--no-wait', '--', 'true'),
+      start('run', 'weekly', '--min-hold', '2m', '--', 'true'),
+    ];
+    expect(await second.ended).toBe(75);
+    expect(second.stderr).toMatch(/"nightly" is not free: [^ ]+ had it, and its minimum hold has not ended/);
+    expect(second.stderr).not.toContain('kept@');
+    expect(await tooLong.ended).toBe(64);
+    expect(tooLong.stderr).toContain('`minHold` to be at most the ttl of 60000 ms, got 120000');
+  });
+
   it('a second run --no-wait exits with 75, ls and inspect show the holder, and its end frees the lock', async () => {
     const holder = await hold([], 'read end');
     const second = start('run', 'nightly', '--no-wait', '--', 'true');

@@ -5,9 +5,11 @@ import { describeEmbedded, describeReal } from '../support/redis';
 import { LockFixture } from './lock-fixture';
 import { acquiring } from './parts/acquiring';
 import { closing } from './parts/closing';
+import { evaluating } from './parts/evaluating';
 import { exclusion } from './parts/exclusion';
 import { expiring } from './parts/expiring';
 import { fencing } from './parts/fencing';
+import { holding } from './parts/holding';
 import { keepingAlive } from './parts/keeping-alive';
 import { releasing } from './parts/releasing';
 import { renewing } from './parts/renewing';
@@ -19,11 +21,13 @@ const parts = [
   acquiring,
   waiting,
   releasing,
+  holding,
   expiring,
   renewing,
   renewingByKey,
   keepingAlive,
   running,
+  evaluating,
   fencing,
   closing,
   exclusion,
@@ -38,16 +42,16 @@ export function lockContract(lockType: LockType, kind: ClientKind): void {
     beforeEach(() => fixture.beginTest());
     afterEach(() => fixture.endTest());
     afterAll(() => fixture.close());
-    for (const part of parts) part(fixture);
+    for (const part of parts) if (part !== evaluating || !kind.hasNoScripts) part(fixture);
   });
 }
 
 /** A comma-separated selection of lock types; all by default. */
 const selected = process.env.TEST_LOCK_TYPES?.split(',');
 
-/** The contract for every lock type, or the selected ones. */
-export function contractFor(kind: ClientKind): void {
-  for (const lockType of LOCK_TYPES) {
+/** The contract for these lock types, of those that are selected. */
+export function contractFor(kind: ClientKind, types: readonly LockType[] = LOCK_TYPES): void {
+  for (const lockType of types) {
     if (selected === undefined || selected.includes(lockType)) lockContract(lockType, kind);
   }
 }

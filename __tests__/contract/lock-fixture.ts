@@ -1,4 +1,5 @@
 import { type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import type { BackedLockRegistry } from '../../lib/backed-lock-registry';
 import type { LockType } from '../../lib/protocols/lock-types';
 import { type Admin, type ClientKind, type ContractClients, createOracleClient } from '../support/client-kinds';
 import { Oracle } from '../support/oracle';
@@ -12,7 +13,7 @@ export class LockFixture {
   registryKey = '';
   readonly #lockType: LockType;
   readonly #kind: ClientKind;
-  readonly #registries: RedisLockRegistry[] = [];
+  readonly #registries: BackedLockRegistry[] = [];
   readonly #Registry: typeof RedisLockRegistry;
   #contractClients: ContractClients | undefined;
   #oracleClient: TestClient | undefined;
@@ -42,20 +43,21 @@ export class LockFixture {
   }
 
   /** A registry on the first client, as of one process. */
-  registry(options: Options = {}): RedisLockRegistry {
+  registry(options: Options = {}): BackedLockRegistry {
     return this.registryOn(this.clients[0], options);
   }
 
   /** A registry on the second client, as of another process. */
-  otherRegistry(options: Options = {}): RedisLockRegistry {
+  otherRegistry(options: Options = {}): BackedLockRegistry {
     return this.registryOn(this.clients[1], options);
   }
 
-  registryOn(client: RedisClient, options: Options = {}): RedisLockRegistry {
+  registryOn(client: RedisClient, options: Options = {}): BackedLockRegistry {
     // A pool warns that it cannot subscribe; another test covers that.
     const onWarning = () => undefined;
     const defaults = { registryKey: this.registryKey, lockType: this.#lockType, idleBetweenTries: 10, onWarning };
-    const registry = new this.#Registry(client, { ...defaults, ...options });
+    const all = { ...defaults, ...options };
+    const registry = this.#kind.registry?.(client, all) ?? new this.#Registry(client, all);
     this.#registries.push(registry);
     return registry;
   }
@@ -67,6 +69,11 @@ export class LockFixture {
   /** See ClientKind. */
   get mayReorder(): boolean {
     return this.#kind.mayReorder ?? false;
+  }
+
+  /** See ClientKind. */
+  get requestsOfWaiter(): number {
+    return this.#kind.requestsOfWaiter ?? 2;
   }
 
   get admin(): Admin {

@@ -11,7 +11,7 @@ const WORK = 10;
 const UNAVAILABLE_AFTER = 60_000;
 
 /** ms; all calls of a run settle within this time. */
-const SETTLES_WITHIN = 60_000;
+const SETTLES_WITHIN = 45_000;
 
 export type LockType = (typeof LOCK_TYPES)[number];
 
@@ -21,14 +21,18 @@ export interface Outcome {
   readonly entries: number;
   /** The longest time in which no caller entered the busy lock. */
   readonly pause: number;
+  /** The longest time for which a call for the busy lock waited. */
+  readonly wait: number;
   /** The longest time for which two callers relied on one lock. */
   readonly double: number;
   /** Leases that were lost, of those that were held during the fault. */
   readonly lost: number;
   /** After the fault was made: when the holder of the last lost lease learned of it; `undefined`: none was lost. */
   readonly learned: number | undefined;
-  /** Calls that rejected. */
-  readonly rejected: number;
+  /** The errors of acquisitions that rejected. */
+  readonly rejected: readonly string[];
+  /** Leases of the busy lock whose `unlock` rejected: they were lost, or Redis did not answer. */
+  readonly unlocks: number;
   /** Keys that are left. */
   readonly left: readonly string[];
 }
@@ -55,8 +59,10 @@ export class Load {
   readonly #calls: Promise<unknown>[] = [];
   readonly #leaving = new AbortController();
   readonly #lostAt: number[] = [];
+  #longestWait = 0;
   #faultAt = 0;
-  #rejected = 0;
+  readonly #rejected: string[] = [];
+  #unlocks = 0;
   #isOver = false;
 
   constructor(lockType: LockType, clients: readonly RedisClient[], tag: string) {
@@ -114,33 +120,48 @@ export class Load {
     await Promise.all(this.#registries.map((registry) => registry.close()));
   }
 
+  /** Ends what is left after a failure: nothing goes on in the background. */
+  async abandon(): Promise<void> {
+    this.#isOver = true;
+    this.#leaving.abort(new Error('the run is over'));
+    await Promise.all(this.#registries.map((registry) => registry.close({ timeout: 0 })));
+  }
+
   outcome(left: readonly string[]): Outcome {
     const gaps = this.#entered.slice(1).map((at, i) => at - (this.#entered[i] as number));
     return {
       lockType: this.lockType,
       entries: this.#entered.length,
       pause: Math.round(Math.max(0, ...gaps)),
+      wait: Math.round(this.#longestWait),
       double: Math.round(this.#longestDouble()),
       learned: this.#lostAt.length > 0 ? Math.round(Math.max(...this.#lostAt) - this.#faultAt) : undefined,
       lost: this.#kept.filter(({ signal }) => signal.aborted).length,
       rejected: this.#rejected,
+      unlocks: this.#unlocks,
       left,
     };
   }
 
   async #takeAgainAndAgain(registry: RedisLockRegistry): Promise<void> {
     while (!this.#isOver) {
-      try {
-        const lease = await registry.obtain('busy').lock({ signal: this.#leaving.signal });
-        this.#entered.push(performance.now());
-        const stay = this.#noteStay('busy', lease);
-        await new Promise((resolve) => setTimeout(resolve, WORK));
-        stay.to = Math.min(stay.to, performance.now());
-        await lease.unlock();
-      } catch {
-        if (!this.#isOver) this.#rejected++;
-      }
+      const calledAt = performance.now();
+      const lease = await registry
+        .obtain('busy')
+        .lock({ signal: this.#leaving.signal })
+        .catch((error: unknown) => this.#noteRejection(error));
+      if (lease === undefined) continue;
+      this.#entered.push(performance.now());
+      this.#longestWait = Math.max(this.#longestWait, performance.now() - calledAt);
+      const stay = this.#noteStay('busy', lease);
+      await new Promise((resolve) => setTimeout(resolve, WORK));
+      stay.to = Math.min(stay.to, performance.now());
+      await lease.unlock().catch(() => this.#unlocks++);
     }
+  }
+
+  #noteRejection(error: unknown): void {
+    if (!this.#isOver) this.#rejected.push(String(error));
   }
 
   async #waitFor(registry: RedisLockRegistry, key: string): Promise<void> {
@@ -150,8 +171,8 @@ export class Load {
       await new Promise((resolve) => this.#leaving.signal.addEventListener('abort', resolve));
       stay.to = Math.min(stay.to, performance.now());
       await lease.unlock();
-    } catch {
-      if (!this.#isOver) this.#rejected++;
+    } catch (error) {
+      this.#noteRejection(error);
     }
   }
 

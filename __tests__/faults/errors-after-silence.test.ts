@@ -5,7 +5,7 @@ import { connectTo, describePrivate, PrivateRedis } from '../support/private-red
 import { createRegistry, elapsed } from '../support/test-registry';
 import { until } from '../support/until';
 
-const PATIENCE = { commandTimeout: 300, unavailableAfter: 500 };
+const PATIENCE = { commandTimeout: 500, unavailableAfter: 1_000 };
 
 /** ms; an error that is known at once does not wait for a deadline. */
 const AT_ONCE = 400;

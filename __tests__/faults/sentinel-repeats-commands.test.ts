@@ -54,7 +54,7 @@ describePrivate('a sentinel client repeats the command whose reply was lost', ()
   beforeEach(async () => {
     const { host, port } = sentinel.master;
     client = await sentinel.connect({ [`${host}:${port}`]: proxy.address });
-    locks = createRegistry(client, { expireAfter: 5_000, fencing: true });
+    locks = createRegistry(client, { expireAfter: 60_000, fencing: true });
     name = locks.nameOf('key');
     const lease = await locks.registry.obtain('warm-up').lock();
     await lease.renew();

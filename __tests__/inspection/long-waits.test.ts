@@ -101,7 +101,7 @@ describePrivate('A caller that waits in vain', () => {
   });
 
   it('is warned of together with others that wait as long, in one warning', async () => {
-    const { holder, waiter, warnings } = await two('pub-sub', 300);
+    const { holder, waiter, warnings } = await two('pub-sub', 2_000);
     const lease = await holder.obtain('key').lock();
     const waiting = Array.from({ length: 20 }, () => waiter.run('key', () => undefined));
     await until(() => warnings.length > 0);

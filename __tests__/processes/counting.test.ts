@@ -40,5 +40,5 @@ describeReal(`${PROCESSES} processes that count to ${ALL} by reading and writing
       });
     }
     expect((await count(workers, 'spin', false)).counted).toBeLessThan(ALL);
-  }, 60_000);
+  });
 });

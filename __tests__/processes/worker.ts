@@ -12,7 +12,7 @@ export interface Job {
   readonly registryKey: string;
   readonly lockType: LockType;
   readonly expireAfter: number;
-  readonly task: CountingTask | HoldingTask | LoopTask | LeavingTask;
+  readonly task: CountingTask | HoldingTask | LoopTask | LeavingTask | TransferTask;
 }
 
 /** Each of `callers` callers increments `counter` `times` times, by reading and writing it. */
@@ -36,6 +36,17 @@ export interface HoldingTask {
 export interface LoopTask {
   readonly name: 'loop';
   readonly keys: readonly string[];
+}
+
+/**
+ * Each of `callers` callers moves 1 from one random account to another, `times` times, under the locks of both. The
+ * accounts are keys in Redis that are read and then written.
+ */
+export interface TransferTask {
+  readonly name: 'transfer';
+  readonly callers: number;
+  readonly times: number;
+  readonly accounts: readonly string[];
 }
 
 /** Acquires a lock, waits for another until a time-out, destroys its client, and has nothing left to do. */
@@ -92,6 +103,28 @@ async function loop(registry: RedisLockRegistry, { keys }: LoopTask): Promise<ne
   }
 }
 
+async function transfer(registry: RedisLockRegistry, client: Client, task: TransferTask): Promise<void> {
+  const { accounts, callers, times } = task;
+  const move = async (): Promise<void> => {
+    const from = Math.floor(Math.random() * accounts.length);
+    const to = (from + 1 + Math.floor(Math.random() * (accounts.length - 1))) % accounts.length;
+    const keys = [accounts[from] as string, accounts[to] as string] as const;
+    await registry.multi(keys).run(async () => {
+      const [payer, payee] = await client.mGet([...keys]);
+      await sleep(Math.random() * 2);
+      await client.mSet([
+        [keys[0], String(Number(payer) - 1)],
+        [keys[1], String(Number(payee) + 1)],
+      ]);
+    });
+  };
+  await Promise.all(
+    Array.from({ length: callers }, async () => {
+      for (let i = 0; i < times; i++) await move();
+    }),
+  );
+}
+
 const exit = (): never => process.exit(1);
 
 async function work({ redis, registryKey, lockType, expireAfter, task }: Job): Promise<void> {
@@ -109,6 +142,9 @@ async function work({ redis, registryKey, lockType, expireAfter, task }: Job): P
   switch (task.name) {
     case 'count':
       return report({ state: 'done', violations: await count(registry, await connect(redis), task) });
+    case 'transfer':
+      await transfer(registry, await connect(redis), task);
+      return report({ state: 'done', violations: [] });
     case 'hold':
       await registry.obtain(task.key).lock();
       return report({ state: 'done', violations: [] });

@@ -36,7 +36,7 @@ export class Contention {
   }
 
   /**
-   * Inspects, unlocks by force, acquires, renews, waits, leaves the queue, hands over within a process and between processes, and releases.
+   * Inspects, unlocks by force, acquires, runs a script, keeps the lock for its `minHold`, renews, waits, leaves the queue, hands over within a process and between processes, and releases.
    * `whenWaiting` is called while one registry holds the lock and three wait for it.
    */
   async run(whenWaiting: () => Promise<void> = async () => undefined): Promise<void> {
@@ -47,6 +47,10 @@ export class Contention {
     await second.obtain(KEY).forceUnlock();
     const loss = await forced.unlock().catch((error) => error);
     if (loss?.reason !== 'stolen') throw new Error(`The holder was not told: ${loss}`);
+    const kept = await first.obtain(KEY).lock({ minHold: 30_000 });
+    await kept.eval('return 1');
+    await kept.unlock();
+    await second.obtain(KEY).forceUnlock();
     const holder = await first.obtain(KEY).lock();
     await holder.renew(90_000);
     if ((await second.obtain(KEY).tryLock()) !== null) throw new Error('The lock has two holders');

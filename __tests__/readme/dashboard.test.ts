@@ -62,7 +62,7 @@ describePrivate('docs/grafana-dashboard.json', () => {
     const script = await folder.script({ ...page, code: page.code + SCRAPE });
     const { stdout } = await promisify(execFile)(process.execPath, [script], { timeout: 20_000 });
     series = exposed(stdout);
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await server.stop();

@@ -48,7 +48,7 @@ describe('A link', () => {
 
   beforeAll(async () => {
     packed = await filesOfPackage();
-  }, 40_000);
+  });
 
   it.each(PAGES)('in %s leads to a file that is there, and to a heading', (page) => {
     const broken = relativeLinks(page).filter(({ file, anchor }) => {

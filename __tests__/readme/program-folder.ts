@@ -9,33 +9,38 @@ import { type Program, REDIS_URL_OF_PAGES } from './programs';
 
 const run = promisify(execFile);
 
+/** The entry points beside the main one: `redis-lock-registry/ioredis`. */
+const ENTRIES = ['ioredis', 'opentelemetry', 'testing', 'valkey-glide'];
+
 /**
  * A folder in which programs of the pages run as an application's own: ES modules that import `redis-lock-registry` and
  * `redis` by name.
  */
 export class ProgramFolder {
-  readonly #path: string;
+  readonly path: string;
   readonly #redisUrl: string;
 
-  private constructor(name: string, { address }: RedisServer) {
+  private constructor(name: string, server: RedisServer | undefined) {
+    const address = server?.address ?? { host: 'none', port: 0 };
     if ('path' in address) throw new Error('The programs need a Redis on TCP: start it with `port: true`');
     this.#redisUrl = `redis://${address.host}:${address.port}`;
     // Inside the project, so that the programs find its packages.
-    this.#path = join(__dirname, '.blocks', name);
+    this.path = join(__dirname, '.blocks', name);
   }
 
-  /** The programs will find this server where the pages say that Redis is. */
-  static async create(name: string, server: RedisServer): Promise<ProgramFolder> {
+  /** The programs will find this server, if they need one, where the pages say that Redis is. */
+  static async create(name: string, server?: RedisServer): Promise<ProgramFolder> {
     const folder = new ProgramFolder(name, server);
     await folder.remove();
-    const library = join(folder.#path, 'node_modules/redis-lock-registry');
+    const library = join(folder.path, 'node_modules/redis-lock-registry');
     await mkdir(library, { recursive: true });
     // A package of its own: inside the project's the name would mean its `dist`, which may be old or missing.
-    await writeFile(join(folder.#path, 'package.json'), JSON.stringify({ type: 'module' }));
-    const exports = { '.': './index.cjs', './opentelemetry': './opentelemetry/index.cjs' };
+    await writeFile(join(folder.path, 'package.json'), JSON.stringify({ type: 'module' }));
+    const subpaths = ENTRIES.map((name) => [`./${name}`, `./${name}/index.cjs`]);
+    const exports = { '.': './index.cjs', ...Object.fromEntries(subpaths) };
     await writeFile(join(library, 'package.json'), JSON.stringify({ exports }));
     await build({
-      entryPoints: ['index', 'opentelemetry/index'].map((entry) => join(ROOT, `lib/${entry}.ts`)),
+      entryPoints: ['index', ...ENTRIES.map((name) => `${name}/index`)].map((entry) => join(ROOT, `lib/${entry}.ts`)),
       outdir: library,
       outExtension: { '.js': '.cjs' },
       bundle: true,
@@ -47,7 +52,7 @@ export class ProgramFolder {
   }
 
   remove(): Promise<void> {
-    return rm(this.#path, { recursive: true, force: true });
+    return rm(this.path, { recursive: true, force: true });
   }
 
   /** Writes the program as JavaScript that Node 20 runs, and returns its path. */
@@ -55,7 +60,7 @@ export class ProgramFolder {
     const tsconfigRaw = { compilerOptions: { experimentalDecorators: true } };
     const source = code.replaceAll(REDIS_URL_OF_PAGES, this.#redisUrl);
     const output = await transform(source, { loader: 'ts', format: 'esm', target: 'node20', tsconfigRaw });
-    const path = join(this.#path, `${fileName(page, line)}.js`);
+    const path = join(this.path, `${fileName(page, line)}.js`);
     await writeFile(path, output.code);
     return path;
   }
@@ -63,10 +68,10 @@ export class ProgramFolder {
   /** What the compiler says of the programs under the strict settings of this project: nothing, if all is well. */
   async complaints(programs: readonly Program[]): Promise<string> {
     for (const { page, line, code } of programs) {
-      await writeFile(join(this.#path, `${fileName(page, line)}.ts`), code);
+      await writeFile(join(this.path, `${fileName(page, line)}.ts`), code);
     }
     const settings = {
-      extends: relative(this.#path, join(ROOT, 'tsconfig.json')),
+      extends: relative(this.path, join(ROOT, 'tsconfig.json')),
       compilerOptions: {
         rootDir: ROOT,
         noEmit: true,
@@ -77,13 +82,15 @@ export class ProgramFolder {
         isolatedModules: false,
         paths: {
           'redis-lock-registry': [join(ROOT, 'lib/index.ts')],
-          'redis-lock-registry/opentelemetry': [join(ROOT, 'lib/opentelemetry/index.ts')],
+          ...Object.fromEntries(
+            ENTRIES.map((name) => [`redis-lock-registry/${name}`, [join(ROOT, `lib/${name}/index.ts`)]]),
+          ),
         },
       },
       include: ['*.ts'],
     };
-    await writeFile(join(this.#path, 'tsconfig.json'), JSON.stringify(settings));
-    const compiler = run(join(ROOT, 'node_modules/.bin/tsc'), ['-p', this.#path], { timeout: 50_000 });
+    await writeFile(join(this.path, 'tsconfig.json'), JSON.stringify(settings));
+    const compiler = run(join(ROOT, 'node_modules/.bin/tsc'), ['-p', this.path], { timeout: 50_000 });
     return compiler.then(
       ({ stdout }) => stdout,
       ({ stdout, message }: { stdout: string; message: string }) => stdout || message,

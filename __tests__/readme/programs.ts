@@ -8,12 +8,16 @@ export interface Program {
   readonly code: string;
   /** It runs until it gets a signal. Its block is marked with ```ts server. */
   readonly isServer: boolean;
+  /** A test file of jest. Its block is marked with ```ts test. */
+  readonly isTest: boolean;
+  /** Several processes of it run at a time. Its block is marked with ```ts recipe. */
+  readonly isRecipe: boolean;
 }
 
 /** Where the pages say that Redis is. */
 export const REDIS_URL_OF_PAGES = 'redis://localhost:6379';
 
-const BLOCK = /^```ts(?<isServer> server)?\n(?<code>.*?)^```$/gms;
+const BLOCK = /^```ts(?<mark> server| test| recipe)?\n(?<code>.*?)^```$/gms;
 
 /** A block that imports something begins a program; one without imports continues the one before it on its page. */
 export function programsOf(page: string): Program[] {
@@ -26,7 +30,15 @@ export function programsOf(page: string): Program[] {
       programs.splice(-1, 1, { ...last, code: `${last.code}\n${code}` });
     } else {
       const line = text.slice(0, index).split('\n').length;
-      programs.push({ page, line, code, isServer: groups?.isServer !== undefined });
+      const { mark } = groups ?? {};
+      programs.push({
+        page,
+        line,
+        code,
+        isServer: mark === ' server',
+        isTest: mark === ' test',
+        isRecipe: mark === ' recipe',
+      });
     }
   }
   return programs;

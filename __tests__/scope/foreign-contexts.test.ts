@@ -38,9 +38,9 @@ const losses: Record<string, Loss> = {
     },
   },
   'a renewal that a lock of the scope has brought forward': {
-    options: { ttl: 900, renew: true },
+    options: { ttl: 3_000, renew: true },
     find: async (lease, inScope, remove) => {
-      const other = await inScope.obtain('other').lock({ ttl: 600, renew: true });
+      const other = await inScope.obtain('other').lock({ ttl: 2_400, renew: true });
       await remove();
       await until(() => lease.signal.aborted, { within: 5_000 });
       await other.unlock();

@@ -159,5 +159,5 @@ describeReal(`${SCHEDULES} schedules of orders, with sellers killed in between`,
       assert(asyncProperty(schedules, runSchedule), { numRuns: SCHEDULES / STREAMS, endOnFailure: true });
     await Promise.all(Array.from({ length: STREAMS }, stream));
     expect(killed).toBeGreaterThan(SCHEDULES / 4);
-  }, 180_000);
+  });
 });

@@ -67,6 +67,7 @@ class LocalLock implements DistributedLock {
   }
 
   readonly forceUnlock = this.inspect;
+  readonly tryRun = this.inspect;
 
   async unlock(): Promise<void> {
     this.isAcquiredInThisProcess = false;
@@ -102,6 +103,7 @@ class LocalLock implements DistributedLock {
       fencingToken: undefined,
       assertHeld: () => undefined,
       renew: async () => undefined,
+      eval: async () => undefined,
       unlock,
       [Symbol.asyncDispose]: unlock,
     };

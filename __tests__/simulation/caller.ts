@@ -78,7 +78,7 @@ export class Caller {
       this.#note(() => `"${this.#plan.key}" is held by another`);
       return;
     }
-    const open = this.#opened(lease);
+    const open = this.#opened(lease, round);
     this.#reached('lease', round);
     try {
       await this.#hold(round, open);
@@ -95,7 +95,7 @@ export class Caller {
       await lock.run(
         async (lease) => {
           this.#calls.end(call, false);
-          open = this.#opened(lease);
+          open = this.#opened(lease, round);
           await this.#hold(round, open);
           // The lease is given back as soon as the task is over.
           this.#note(() => `ends its task under "${this.#plan.key}"`);
@@ -107,12 +107,13 @@ export class Caller {
     }
   }
 
-  #opened(lease: Lease): OpenLease {
+  #opened(lease: Lease, { minHold }: Round): OpenLease {
     const { key } = this.#plan;
     const token = lease.fencingToken === undefined ? '' : `, token ${lease.fencingToken}`;
     const { remaining } = lease;
     this.#note(() => `has "${key}" for ${remaining.toFixed(1)} ms${token}`);
     const open = this.#leases.opened(lease as OwnedLease, this.#host, key, this.name);
+    if (minHold !== undefined) this.#leases.minHolds.opened(open.lease, this.#host, key, this.name, minHold);
     lease.signal.addEventListener('abort', () => {
       const found = context.getStore();
       if (found === undefined || found === this.name) return;
@@ -196,16 +197,17 @@ function isHeld(lease: Lease): boolean {
   }
 }
 
-function options({ ttl, renew, waitTime }: Round, controller: AbortController | undefined): LockOptions {
+function options({ ttl, renew, waitTime, minHold }: Round, controller: AbortController | undefined): LockOptions {
   return {
     ...(ttl === undefined ? {} : { ttl }),
     ...(renew === undefined ? {} : { renew }),
     ...(waitTime === undefined ? {} : { waitTime }),
+    ...(minHold === undefined ? {} : { minHold }),
     ...(controller === undefined ? {} : { signal: controller.signal }),
   };
 }
 
-function describe({ ttl, renew, waitTime }: Round): string {
-  const given = Object.entries({ ttl, renew, waitTime }).filter(([, value]) => value !== undefined);
+function describe({ ttl, renew, waitTime, minHold }: Round): string {
+  const given = Object.entries({ ttl, renew, waitTime, minHold }).filter(([, value]) => value !== undefined);
   return given.map(([name, value]) => `, ${name} ${value}`).join('');
 }

@@ -20,6 +20,7 @@ export interface Round {
   readonly ttl: number | undefined;
   readonly renew: boolean | undefined;
   readonly waitTime: number | undefined;
+  readonly minHold: number | undefined;
   /** After the call; the signal aborts then, if the caller still waits. */
   readonly abortAfter: number | undefined;
   readonly hold: number;
@@ -89,9 +90,19 @@ export function planOf(seed: number, lockType: LockType): Plan {
   const clockTrouble = random.pick(['suspend', 'wall clock'] as const);
   const scale: FaultScale = { processes: processes.length, keys, isCalm, clockTrouble };
   const life = random.pick(['short', 'long', 'mixed'] as const);
-  const callers = processes.flatMap((_, process) =>
+  // A stream of its own: what a seed decided before stays as it was.
+  const holds = new Random(seed, 'minHold');
+  const holding = holds.chance(0.2) ? holds : undefined;
+  const callers = processes.flatMap(({ options }, process) =>
     Array.from({ length: random.whole(1, 3) }, () =>
-      planCaller(random, { process, key: random.pick(keys), life, ...scale }),
+      planCaller(random, {
+        process,
+        key: random.pick(keys),
+        life,
+        holding,
+        expireAfter: options.expireAfter as number,
+        ...scale,
+      }),
     ),
   );
   return {
@@ -151,20 +162,27 @@ interface CallerScale extends FaultScale {
   readonly process: number;
   readonly key: string;
   readonly life: 'short' | 'long' | 'mixed';
+  /** For a seed with `minHold`. */
+  readonly holding: Random | undefined;
+  /** ms; the ttl of a round without one. */
+  readonly expireAfter: number;
 }
 
 function planCaller(random: Random, scale: CallerScale): CallerPlan {
-  const { process, key, life, isCalm } = scale;
+  const { process, key, life, isCalm, holding, expireAfter } = scale;
   const rounds = Array.from({ length: random.whole(1, 5) }, (): Round => {
     const method = random.weighted({ lock: 5, tryLock: 3, run: 2 });
     const isLong = life === 'long' || (life === 'mixed' && random.chance(0.5));
     const isFixed = random.chance(0.5);
     const waits = method !== 'tryLock' || random.chance(0.5);
     const abortAfter = random.chance(0.2) ? random.between(0, random.pick([3, 50, 1_500])) : undefined;
+    const think = random.chance(0.3) ? random.between(0, 2_500) : random.between(0, 150);
+    const ttl = isFixed ? (isLong ? 30_000 : random.pick([60, 300, 900, 2_000])) : undefined;
+    const mostHeld = Math.min(ttl ?? expireAfter, 1_500);
     return {
-      think: random.chance(0.3) ? random.between(0, 2_500) : random.between(0, 150),
+      think,
       method,
-      ttl: isFixed ? (isLong ? 30_000 : random.pick([60, 300, 900, 2_000])) : undefined,
+      ttl,
       renew: isFixed && random.chance(0.2) ? true : undefined,
       waitTime:
         random.chance(0.4) && waits
@@ -172,6 +190,7 @@ function planCaller(random: Random, scale: CallerScale): CallerPlan {
           : waits && method === 'tryLock'
             ? 2_000
             : undefined,
+      minHold: holding?.chance(0.5) ? holding.between(0, mostHeld) : undefined,
       abortAfter,
       hold: random.pick([
         0,

@@ -18,7 +18,7 @@ describe('The simulation', () => {
   it('finds no violation in 420 seeds', async () => {
     const summary = await simulate('--seeds', '70');
     for (const type of LOCK_TYPES) expect(summary).toContain(type);
-  }, 120_000);
+  });
 
   it('repeats a seed exactly, and runs scripts as the Lua of Redis does', async () => {
     const seeds = [
@@ -42,7 +42,7 @@ describe('The simulation', () => {
     expect(first).toMatch(/[0-9a-f]{40}/);
     expect(second).toBe(first);
     expect(inRealLua).toBe(first);
-  }, 120_000);
+  });
 
   it('finds a fix that is taken out, and prints what happened', async () => {
     const failing = simulate('--type', 'spin', '--seeds', '500', '--without', 'release-without-check', '--history');
@@ -50,5 +50,5 @@ describe('The simulation', () => {
       code: 1,
       stdout: expect.stringMatching(/server .*ACQUIRE[\s\S]*!!!/),
     });
-  }, 120_000);
+  });
 });

@@ -16,6 +16,7 @@ export const VIOLATION_KINDS = [
   'failed though calm',
   'lost though confirmed',
   'left in Redis',
+  'min hold',
   'strange error',
   'foreign context',
   'unhandled rejection',

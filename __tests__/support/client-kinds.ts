@@ -1,7 +1,8 @@
 import { createClient, type RedisClientOptions } from 'redis';
 import { createClient as createClient5 } from 'redis5';
-import type { RedisClient } from '../../lib';
-import { startCluster } from './cluster';
+import type { RedisClient, RedisLockRegistryOptions } from '../../lib';
+import type { BackedLockRegistry } from '../../lib/backed-lock-registry';
+import { startCluster, type TestCluster } from './cluster';
 import { connected } from './connected';
 import { createPool } from './pool';
 import { createEmbeddedClient, createRealClient, realRedis, type TestClient } from './redis';
@@ -27,8 +28,17 @@ export interface ContractClients {
 export interface ClientKind {
   readonly name: string;
   readonly server: 'real' | 'embedded';
+  /** Makes a registry on one of the clients; by default a `RedisLockRegistry`. */
+  registry?(client: RedisClient, options: RedisLockRegistryOptions): BackedLockRegistry;
+  /** Its server has no Lua. */
+  readonly hasNoScripts?: boolean;
   /** It has several connections: commands that are sent one after the other may reach Redis in another order. */
   readonly mayReorder?: boolean;
+  /**
+   * How many requests a caller has made when it waits for a lock that is held: by default two, an attempt that was
+   * refused and what followed it.
+   */
+  readonly requestsOfWaiter?: number;
   open(): Promise<ContractClients>;
 }
 
@@ -65,14 +75,7 @@ export const redis6Cluster: ClientKind = {
     const [first, second, admin] = await Promise.all([cluster.connect(), cluster.connect(), cluster.connect()]);
     return {
       clients: [first, second],
-      admin: {
-        exists: (key) => admin.exists(key),
-        pTTL: (key) => admin.pTTL(key),
-        set: (key, value, options) => admin.set(key, value, options),
-        del: (key) => admin.del(key),
-        forgetScripts: () =>
-          Promise.all(admin.masters.map(async (master) => (await admin.nodeClient(master)).scriptFlush())),
-      },
+      admin: clusterAdminOf(admin),
       async close() {
         for (const client of [first, second, admin]) client.destroy();
         await cluster.stop();
@@ -119,13 +122,24 @@ async function clientsOf(
   };
 }
 
-function adminOf(client: TestClient): Admin {
+export function adminOf(client: TestClient): Admin {
   return {
     exists: (key) => client.exists(key),
     pTTL: (key) => client.pTTL(key),
     set: (key, value, options) => client.set(key, value, options),
     del: (key) => client.del(key),
     forgetScripts: () => client.scriptFlush(),
+  };
+}
+
+export function clusterAdminOf(cluster: TestCluster): Admin {
+  return {
+    exists: (key) => cluster.exists(key),
+    pTTL: (key) => cluster.pTTL(key),
+    set: (key, value, options) => cluster.set(key, value, options),
+    del: (key) => cluster.del(key),
+    forgetScripts: () =>
+      Promise.all(cluster.masters.map(async (master) => (await cluster.nodeClient(master)).scriptFlush())),
   };
 }
 

@@ -8,7 +8,7 @@ export type TestCluster = ReturnType<typeof newCluster>;
 const MASTERS = 3;
 const SLOTS = 16_384;
 
-/** ms without an answer after which a node is taken for dead. */
+/** ms without an answer after which a node is taken for dead, by default. */
 const NODE_TIMEOUT = 1_000;
 
 function newCluster(ports: readonly number[], options: Partial<RedisClusterOptions>) {
@@ -30,11 +30,15 @@ export interface ClusterServers {
 }
 
 /** Starts a cluster of three masters; with replicas, one for each of them. */
-export async function startCluster({ replicas = false } = {}): Promise<ClusterServers> {
+export async function startCluster({
+  replicas = false,
+  nodeTimeout = NODE_TIMEOUT,
+  args = [] as readonly string[],
+} = {}): Promise<ClusterServers> {
   const start = () =>
     Node.start(
       ...['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf'],
-      ...['--cluster-node-timeout', String(NODE_TIMEOUT), '--repl-diskless-sync-delay', '0'],
+      ...['--cluster-node-timeout', String(nodeTimeout), '--repl-diskless-sync-delay', '0', ...args],
     );
   const masters = await Promise.all(Array.from({ length: MASTERS }, start));
   const copies = replicas ? await Promise.all(masters.map(start)) : [];

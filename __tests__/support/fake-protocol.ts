@@ -56,6 +56,10 @@ export class FakeProtocol implements LockProtocol {
     this.#request.modes.push(mode);
   }
 
+  async keep(): Promise<never> {
+    throw new Error('not used');
+  }
+
   standBack(): undefined {}
 
   orphanLife(): number {

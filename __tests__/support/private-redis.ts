@@ -5,8 +5,10 @@ import { afterAll, beforeAll, describe } from '@jest/globals';
 import { createClient, type RedisClientOptions } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import type { RedisClient } from '../../lib';
+import { fromIoredis } from '../../lib/ioredis';
 import { type RedisAddress, type RedisServer, startRedis } from '../../scripts/redis';
 import { findRedisBinary } from '../../scripts/redis-binary';
+import { type IoredisPackage, ioredisOptions, packages } from './ioredis-packages';
 import { createPool } from './pool';
 import { FaultyProxy } from './proxy';
 import type { TestClient } from './redis';
@@ -159,9 +161,21 @@ export const clientKinds = {
     await quiet(client).connect();
     return client;
   },
+  'a client of ioredis': async (address: RedisAddress): Promise<AnyClient> => {
+    const [first] = packages;
+    const redis = (first as IoredisPackage).single({ ...ioredisOptions(address), retryStrategy: () => 5 });
+    atTheEnd(() => redis.disconnect());
+    await until(() => redis.status === 'ready');
+    return Object.assign(fromIoredis(redis), { destroy: () => redis.disconnect() });
+  },
 } satisfies Record<string, (address: RedisAddress) => Promise<AnyClient>>;
 
 export type ClientKind = keyof typeof clientKinds;
+
+/** By default ioredis sends again by itself what was not answered: a lost reply is no error then. */
+export function repeatsByItself(kind: ClientKind): boolean {
+  return kind === 'a client of ioredis';
+}
 
 export const CLIENT_KINDS = Object.keys(clientKinds) as ClientKind[];
 

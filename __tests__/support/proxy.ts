@@ -23,9 +23,14 @@ interface Loss {
   readonly done: () => void;
 }
 
+/** A request that contains the command SUBSCRIBE or SSUBSCRIBE. node-redis writes the first in lower case. */
+const SUBSCRIBES = /\r\ns?subscribe\r\n/i;
+
 interface Link {
   readonly client: Socket;
   readonly server: Socket;
+  /** A SUBSCRIBE of any kind went over it. */
+  isSubscribed: boolean;
 }
 
 /** Node would answer the end of one direction with the end of the other, and fails to reset a socket that is doing that. */
@@ -37,6 +42,8 @@ export class FaultyProxy {
   readonly replies = new Direction();
   /** Connections accepted so far. */
   connections = 0;
+  /** A black hole for connections that have subscribed. */
+  isDeaf = false;
   readonly #links = new Set<Link>();
   readonly #target: RedisAddress;
   readonly #listener: Server;
@@ -86,6 +93,11 @@ export class FaultyProxy {
     for (const link of this.#links) this.#reset(link);
   }
 
+  /** Resets the connections that have subscribed. */
+  resetSubscribed(): void {
+    for (const link of this.#links) if (link.isSubscribed) this.#reset(link);
+  }
+
   /**
    * Ends all connections for the clients, as if their hosts were gone. What they had sent is still delivered, after its
    * delay; then the server sees the end of the connection.
@@ -116,10 +128,11 @@ export class FaultyProxy {
   #link(client: Socket): void {
     this.connections += 1;
     const server = connect({ ...this.#target, ...HALF_OPEN });
-    const link = { client, server };
+    const link: Link = { client, server, isSubscribed: false };
     this.#links.add(link);
     let losing: Loss | undefined;
-    this.#carry(client, server, this.requests, (chunk) => {
+    this.#carry(link, client, server, this.requests, (chunk) => {
+      link.isSubscribed ||= SUBSCRIBES.test(chunk.toString('latin1'));
       const loss = losing ? undefined : this.#losses.find(({ match }) => chunk.includes(match));
       if (!loss) return true;
       this.#losses = this.#losses.filter((other) => other !== loss);
@@ -129,7 +142,7 @@ export class FaultyProxy {
       loss.done();
       return false;
     });
-    this.#carry(server, client, this.replies, () => {
+    this.#carry(link, server, client, this.replies, () => {
       if (!losing) return true;
       this.#reset(link);
       losing.done();
@@ -146,7 +159,8 @@ export class FaultyProxy {
   }
 
   /** Chunks wait in one queue for each connection and direction, so that no delay changes their order. */
-  #carry(from: Socket, to: Socket, direction: Direction, mayPass: (chunk: Buffer) => boolean): void {
+  #carry(link: Link, from: Socket, to: Socket, direction: Direction, mayPass: (chunk: Buffer) => boolean): void {
+    const isLost = () => direction.swallow || (this.isDeaf && link.isSubscribed);
     let queue = Promise.resolve();
     const enqueue = (deliver: () => Promise<void> | void) => {
       const due = performance.now() + direction.delay;
@@ -159,11 +173,11 @@ export class FaultyProxy {
     };
     from.on('data', (chunk) => {
       direction.bytes += chunk.length;
-      if (direction.swallow || !mayPass(chunk)) return;
+      if (!mayPass(chunk) || isLost()) return;
       enqueue(() => (direction.bytewise ? writeBytewise(to, chunk) : void to.write(chunk)));
     });
     from.on('close', () => {
-      if (!direction.swallow) enqueue(() => void to.destroy());
+      if (!isLost()) enqueue(() => void to.destroy());
     });
   }
 

@@ -13,14 +13,15 @@ export type TestSentinel = ReturnType<typeof newSentinel>;
 
 const NAME = 'locks';
 
-/** ms without an answer after which the sentinel takes the master for dead. */
+/** ms without an answer after which the sentinel takes the master for dead, by default. */
 const DOWN_AFTER = 500;
 
 /** Maps `host:port` of a node to the address of a proxy in front of it. */
 export type NodeAddresses = Record<string, { host: string; port: number }>;
 
-function newSentinel(port: number, nodeAddressMap: NodeAddresses = {}) {
-  const sentinel = createSentinel({ name: NAME, sentinelRootNodes: [{ host: '127.0.0.1', port }], nodeAddressMap });
+function newSentinel(port: number, nodeAddressMap: NodeAddresses = {}, masterPoolSize = 1) {
+  const sentinelRootNodes = [{ host: '127.0.0.1', port }];
+  const sentinel = createSentinel({ name: NAME, sentinelRootNodes, nodeAddressMap, masterPoolSize });
   sentinel.on('error', () => {});
   return sentinel;
 }
@@ -36,6 +37,9 @@ function isListening(port: number): Promise<boolean> {
 }
 
 export interface SentinelServers {
+  /** The address of the sentinel, and the name that it has for the master. */
+  readonly sentinel: { readonly host: string; readonly port: number };
+  readonly name: string;
   /** The address of the first master. */
   readonly master: { readonly host: string; readonly port: number };
   /** The first master, then its replicas. */
@@ -44,17 +48,22 @@ export interface SentinelServers {
   masterPort(): Promise<number>;
   /** A graceful failover, to a replica of the sentinel's choice. */
   failover(): Promise<void>;
-  connect(addresses?: NodeAddresses): Promise<TestSentinel>;
+  connect(addresses?: NodeAddresses, masterPoolSize?: number): Promise<TestSentinel>;
   stop(): Promise<void>;
 }
 
 /** Starts one master with replicas, and one sentinel. */
-export async function startSentinel({ replicas = 0 } = {}): Promise<SentinelServers> {
-  const master = await Node.start('--repl-diskless-sync-delay', '0');
+export async function startSentinel({
+  replicas = 0,
+  downAfter = DOWN_AFTER,
+  args = [] as readonly string[],
+} = {}): Promise<SentinelServers> {
+  const settingsOfAll = ['--repl-diskless-sync-delay', '0', ...args];
+  const master = await Node.start(...settingsOfAll);
   const { host, port: masterPort } = master.address;
   const nodes = [master];
   for (let i = 0; i < replicas; i++) {
-    nodes.push(await Node.start('--replicaof', `${host} ${masterPort}`, '--repl-diskless-sync-delay', '0'));
+    nodes.push(await Node.start('--replicaof', `${host} ${masterPort}`, ...settingsOfAll));
   }
   await until(async () => String(await master.send('INFO', 'replication')).split('state=online').length > replicas);
   const port = await freePort();
@@ -65,7 +74,7 @@ export async function startSentinel({ replicas = 0 } = {}): Promise<SentinelServ
     `bind ${host}`,
     `dir ${dir}`,
     `sentinel monitor ${NAME} ${host} ${masterPort} 1`,
-    `sentinel down-after-milliseconds ${NAME} ${DOWN_AFTER}`,
+    `sentinel down-after-milliseconds ${NAME} ${downAfter}`,
     `sentinel failover-timeout ${NAME} 5000`,
   ];
   await writeFile(settings, `${lines.join('\n')}\n`);
@@ -75,6 +84,8 @@ export async function startSentinel({ replicas = 0 } = {}): Promise<SentinelServ
   const ask = (...args: string[]) => asking.sendCommand(['SENTINEL', ...args]) as Promise<unknown>;
   await until(async () => ((await ask('REPLICAS', NAME)) as unknown[]).length >= replicas, { within: 20_000 });
   return {
+    sentinel: { host, port },
+    name: NAME,
     master: master.address,
     nodes,
     async masterPort() {
@@ -84,8 +95,8 @@ export async function startSentinel({ replicas = 0 } = {}): Promise<SentinelServ
     async failover() {
       await ask('FAILOVER', NAME);
     },
-    async connect(addresses) {
-      const sentinel = newSentinel(port, addresses);
+    async connect(addresses, masterPoolSize) {
+      const sentinel = newSentinel(port, addresses, masterPoolSize);
       await sentinel.connect();
       return sentinel;
     },

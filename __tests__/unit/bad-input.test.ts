@@ -1,5 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { type LockOptions, type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import {
+  type LeaseEvalOptions,
+  type LockOptions,
+  type RedisClient,
+  RedisLockRegistry,
+  type RedisLockRegistryOptions,
+} from '../../lib';
 import { mockRedis } from '../support/mock-redis';
 
 /** Without types, as plain JavaScript calls it. */
@@ -136,6 +142,11 @@ describe('acquiring a lock', () => {
     ['waitTime', -1, RangeError, '-1'],
     ['waitTime', Number.NaN, RangeError, 'NaN'],
     ['waitTime', Number.NEGATIVE_INFINITY, RangeError, '-Infinity'],
+    ...notNumbers.map(([value, kind, quoted]) => ['minHold', value, kind, quoted] as const),
+    ['minHold', -1, RangeError, '-1'],
+    ['minHold', Number.NaN, RangeError, 'NaN'],
+    ['minHold', Number.POSITIVE_INFINITY, RangeError, 'Infinity'],
+    ['minHold', 60_001, RangeError, '`minHold` to be at most the ttl of 60000 ms, got 60001'],
     ['renew', 'no', TypeError, "'no'"],
     ['signal', {}, TypeError, '{}'],
     ['signal', new AbortController(), TypeError, 'AbortController'],
@@ -151,7 +162,12 @@ describe('acquiring a lock', () => {
     const task = () => {
       ran = true;
     };
-    for (const take of [() => lock.lock(options), () => lock.tryLock(options), () => lock.run(task, options)]) {
+    for (const take of [
+      () => lock.lock(options),
+      () => lock.tryLock(options),
+      () => lock.run(task, options),
+      () => lock.tryRun(task, options),
+    ]) {
       const error = await take().catch((reason: unknown) => reason);
       expect(error).toBeInstanceOf(kind);
       expect(String(error)).toContain(`\`${name}\``);
@@ -160,6 +176,14 @@ describe('acquiring a lock', () => {
     expect(ran).toBe(false);
     expect(redis.sent).toBe(0);
     expect(lock.isAcquiredInThisProcess).toBe(false);
+  });
+
+  it('refuses a minHold that is longer than the ttl of the call, and takes one that is as long', async () => {
+    const lock = new RedisLockRegistry(mockRedis(), { registryKey: 'orders' }).obtain('42');
+    const tooLong = lock.lock({ ttl: 1_000, minHold: 1_001 });
+    await expect(tooLong).rejects.toThrow('Expected `minHold` to be at most the ttl of 1000 ms, got 1001 (number)');
+    await expect(tooLong).rejects.toBeInstanceOf(RangeError);
+    await (await lock.lock({ ttl: 1_000, minHold: 1_000 })).unlock();
   });
 
   it.each([null, 42, 'fast'])('refuses %p as options', async (options) => {
@@ -173,6 +197,7 @@ describe('acquiring a lock', () => {
     const redis = mockRedis();
     const registry = new RedisLockRegistry(redis, { registryKey: 'orders' });
     await expect(registry.run('42', untyped<() => void>('task'))).rejects.toThrow(TypeError);
+    await expect(registry.tryRun('42', untyped<() => void>('task'))).rejects.toThrow(TypeError);
     await expect(registry.run(untyped<string>(''), () => undefined)).rejects.toThrow(TypeError);
     expect(redis.sent).toBe(0);
   });
@@ -197,6 +222,40 @@ describe('other methods', () => {
     await expect(registry.renewLock('42', untyped<number>(ttl))).rejects.toThrow(kind);
     expect(redis.sent).toBe(before);
     lease.assertHeld();
+    await lease.unlock();
+  });
+
+  it.each([
+    ['', {}, '`script`'],
+    [undefined, {}, '`script`'],
+    [42, {}, '`script`'],
+    ['return 1', { keys: 'stock:42' }, "`keys` to be an array of strings, got 'stock:42'"],
+    ['return 1', { keys: ['a', 42] }, '`keys[1]` to be a string, got 42'],
+    ['return 1', { arguments: [1] }, '`arguments[0]` to be a string, got 1'],
+    ['return 1', { argument: [] }, '`argument`'],
+    ['return 1', null, '`options`'],
+  ] as const)('refuse the script %p with %j, with no command sent', async (script, options, message) => {
+    const redis = mockRedis();
+    const lease = await new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42').lock();
+    const before = redis.sent;
+    const evaluating = lease.eval(untyped<string>(script), untyped<LeaseEvalOptions>(options));
+    await expect(evaluating).rejects.toThrow(message);
+    await expect(evaluating).rejects.toBeInstanceOf(TypeError);
+    expect(redis.sent).toBe(before);
+    await lease.unlock();
+  });
+
+  it('refuse the key of a script in another slot of the cluster than the lock, with no command sent', async () => {
+    const redis = Object.assign(mockRedis(), { slots: [] });
+    const lease = await new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('{42}').lock();
+    const before = redis.sent;
+    const evaluating = lease.eval('return 1', { keys: ['{42}:stock', 'stock:42'] });
+    await expect(evaluating).rejects.toThrow(
+      /`keys\[1\]` to be in slot 8000 .* "orders:\{42\}" is, got "stock:42" in slot/,
+    );
+    await expect(evaluating).rejects.toBeInstanceOf(RangeError);
+    expect(redis.sent).toBe(before);
+    await lease.eval('return 1', { keys: ['{42}:stock'] });
     await lease.unlock();
   });
 

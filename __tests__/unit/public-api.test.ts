@@ -5,6 +5,7 @@ import * as api from '../../lib';
 it('consists of these exports', () => {
   expect(Object.keys(api).sort()).toEqual([
     'CannotAcquireLockError',
+    'LeaseEvalError',
     'LockError',
     'LockInspectionError',
     'LockLostError',
@@ -32,21 +33,26 @@ it('has an abstract class as a dependency injection token, which other implement
 
 it.each([
   [
-    api.RedisLockRegistry.prototype,
+    Object.getPrototypeOf(api.RedisLockRegistry.prototype),
     [
       'close',
       'constructor',
       'expireUnusedOlderThan',
       'list',
+      'multi',
       'obtain',
       'readWrite',
       'renewLock',
-      'segmented',
       'semaphore',
+      'settings',
       'size',
     ],
   ],
-  [api.LockRegistry.prototype, ['close', 'constructor', 'readWrite', 'run', 'segmented', 'semaphore']],
+  [api.RedisLockRegistry.prototype, ['constructor', 'segmented']],
+  [
+    api.LockRegistry.prototype,
+    ['close', 'constructor', 'multi', 'readWrite', 'run', 'segmented', 'semaphore', 'tryRun'],
+  ],
 ])('has these methods: %p', (prototype, names) => {
   expect(Object.getOwnPropertyNames(prototype).sort()).toEqual(names);
 });

@@ -26,7 +26,7 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       const { proxy: made, client } = await fixture.proxied();
       proxy = made;
       // The slice does not end within a test: then the lock would be released and not handed over.
-      const options = { lockType, idleBetweenTries: 20, expireAfter: TTL, handOver: TTL };
+      const options = { lockType, idleBetweenTries: 20, expireAfter: TTL, handOver: TTL, commandTimeout: TTL };
       ({ registry } = fixture.registry(client, options));
       // Loads the scripts into the server.
       await Promise.all([1, 2].map(() => registry.run('warm up', () => undefined)));

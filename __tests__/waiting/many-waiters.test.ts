@@ -68,7 +68,7 @@ describePrivate('A lock with waiters in several processes', () => {
       expect(answers.map(({ rejected }) => rejected)).toEqual(answers.map(() => WAITING / workers.size));
       await until(async () => (await admin.pubSubChannels()).length === 0);
     }
-  }, 40_000);
+  });
 
   it(`gives each of ${PROCESSES} processes 15 to 35 % of the acquisitions with pub-sub, at least 5 % with spin, without overlap`, async () => {
     // Both types at the same time, each with its own server: the callers sleep most of the time.
@@ -88,5 +88,5 @@ describePrivate('A lock with waiters in several processes', () => {
     expect(Math.min(...pubSub)).toBeGreaterThanOrEqual(0.15);
     expect(Math.max(...pubSub)).toBeLessThanOrEqual(0.35);
     expect(Math.min(...spin)).toBeGreaterThanOrEqual(0.05);
-  }, 40_000);
+  });
 });

@@ -88,7 +88,7 @@ describePrivate('A lock that a busy process takes over and over', () => {
       const late = CASES.filter((_, of) => (all[of]?.[turn] ?? Number.POSITIVE_INFINITY) > most);
       expect({ turn, late, waits: all }).toMatchObject({ late: [] });
     }
-  }, 120_000);
+  });
 
   it.each([
     { lockType: 'pub-sub', channel: (registryKey: string) => `${registryKey}-channel:${registryKey}:key` },

@@ -1,5 +1,7 @@
 import { clock } from '../internal/clock';
+import type { Keep } from '../protocols/kept';
 import { CommandTimeoutError, isServerAnswer } from '../redis/failure';
+import { MinHold } from './min-hold';
 
 /** ms; a grant whose answer took longer may come from a server that was frozen, and replaced meanwhile. */
 const LATE = 500;
@@ -26,6 +28,8 @@ export class Acquisition {
   inDoubt = 0;
   /** When the outcome of all of them is known. */
   settled: Promise<unknown> | undefined;
+  /** Set when its caller has the lock: how long it stays taken though it is unlocked. */
+  minHold: MinHold | undefined;
   /** The outcome of an attempt will never be known: its connection was lost before Redis answered. */
   lostTrack = false;
 
@@ -55,6 +59,17 @@ export class Acquisition {
       if (!answered) this.lostTrack = true;
     });
     this.settled = Promise.all([this.settled, settled]);
+  }
+
+  /** The lock stays taken for `ms` from now on. `age`: ms since it was acquired, or more. */
+  holdAtLeast(ms: number, age: number): void {
+    this.minHold ??= new MinHold();
+    this.minHold.extend(ms, age);
+  }
+
+  /** How long it is to be kept when it is released now; `undefined`: not at all. */
+  get keep(): Keep | undefined {
+    return this.minHold?.keep(this.ttl);
   }
 
   /** Every attempt was answered: what Redis says of this acquisition from now on is final. */

@@ -3,10 +3,9 @@ import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '
 import { Backoff } from '../internal/backoff';
 import { clock } from '../internal/clock';
 import { type Grant, type LockProtocol, NOT_GRANTED, type NotGranted, type Refusal } from '../protocols/protocol';
-import { isFinal, isServerAnswer, messageOf } from '../redis/failure';
-import { explainWrongType, isWrongType } from '../redis/key-type';
+import type { Connection } from '../redis/connection';
+import { isFinal, isServerAnswer, messageOf, serverErrorCode } from '../redis/failure';
 import { LockNames } from '../redis/names';
-import type { Redis } from '../redis/redis';
 import { type WarningListener, warn } from '../warnings';
 import type { Acquisition } from './acquisition';
 import { SILENT } from './availability';
@@ -29,23 +28,25 @@ export interface AttemptSettings {
   readonly onWarning: WarningListener;
 }
 
+/** For an error about a key of the wrong type: an error that says more. `timeout` in ms. */
+type ExplainWrongType = (error: unknown, names: LockNames, timeout: number) => Promise<unknown>;
+
 /**
  * Attempts to acquire locks in Redis, the waits between them, and how failures are handled. Contention is not a
  * failure: `lock` reports it with `LockTimeoutError`, `tryLock` with `null`. Silence never counts as contention.
  */
 export class Attempts {
   readonly #settings: AttemptSettings;
-  readonly #redis: Pick<Redis, 'monitor' | 'slotOf' | 'run'>;
-  /** What its locks are called in messages. */
-  readonly #kind: string;
+  readonly #connection: Connection;
+  readonly #explainWrongType: ExplainWrongType;
   /** ms */
   readonly #firstAtLeast: number;
   #hasWarned = false;
 
-  constructor(settings: AttemptSettings, redis: Pick<Redis, 'monitor' | 'slotOf' | 'run'>, kind: string) {
+  constructor(settings: AttemptSettings, connection: Connection, explainWrongType: ExplainWrongType) {
     this.#settings = settings;
-    this.#redis = redis;
-    this.#kind = kind;
+    this.#connection = connection;
+    this.#explainWrongType = explainWrongType;
     // Before its own WAIT it may have to let that of an earlier attempt end, which has the connection until then.
     const waitsForReplicas = settings.minReplicas > 0 ? 2 * settings.replicaTimeout : 0;
     this.#firstAtLeast = FIRST_ATTEMPT_AT_LEAST + waitsForReplicas;
@@ -83,7 +84,8 @@ export class Attempts {
           unreplicated ??= new Unreplicated(this.#settings, error);
           await unreplicated.giveBack(error, protocol, acquisition, wait);
         } else {
-          const failure = isWrongType(error) ? await wait.unlessAborted(this.#explain(error, wait)) : error;
+          const failure =
+            serverErrorCode(error) === 'WRONGTYPE' ? await wait.unlessAborted(this.#explain(error, wait)) : error;
           this.#failed(failure, protocol, acquisition, wait, attempt);
         }
       } finally {
@@ -124,8 +126,8 @@ export class Attempts {
   }
 
   #explain(error: unknown, wait: Wait): Promise<unknown> {
-    const { lock } = new LockNames(this.#settings.registryKey, wait.key);
-    return explainWrongType(error, this.#redis, lock, this.#kind, this.#firstTimeout(wait));
+    const names = new LockNames(this.#settings.registryKey, wait.key);
+    return this.#explainWrongType(error, names, this.#firstTimeout(wait));
   }
 
   #firstTimeout(wait: Wait): number {
@@ -215,6 +217,6 @@ export class Attempts {
 
   unanswered({ availability }: LockProtocol, wait: Wait): CannotAcquireLockError {
     const { lock } = new LockNames(this.#settings.registryKey, wait.key);
-    return unanswered(availability, wait, this.#redis.slotOf(lock), this.#redis.monitor.lastError);
+    return unanswered(availability, wait, this.#connection.slotOf(lock), this.#connection.lastError);
   }
 }

@@ -1,13 +1,13 @@
 import type { LeaseServices } from '../lease/redis-lease';
 import type { LockProtocol } from '../protocols/protocol';
 import type { LockNames } from '../redis/names';
-import type { KindSettings } from '../settings';
+import type { KindSettings, SharingSettings } from '../settings';
 import type { Attempts } from './attempts';
 import type { Wait } from './wait';
 
 /** What the locks of a registry share for acquisitions. */
 export interface ContentionServices extends LeaseServices {
-  readonly settings: KindSettings;
+  readonly settings: KindSettings & SharingSettings;
   readonly attempts: Attempts;
   /** A new ticket: an owner value that was never used before. */
   nextTicket(): string;

@@ -37,10 +37,10 @@ export abstract class LocalContention {
     this.#protocol = services.openProtocol(this.names);
   }
 
-  /** Called when a lease has ended. */
+  /** @internal Called when a lease has ended. */
   protected abstract onLeaseOver(): void;
 
-  /** The lease that is held, with the local turn. */
+  /** @internal The lease that is held, with the local turn. */
   protected get lease(): RedisLease | undefined {
     return this.#held?.lease;
   }
@@ -55,7 +55,7 @@ export abstract class LocalContention {
     return this.lease?.heldFor;
   }
 
-  /** Who holds the lock, as far as this process knows. */
+  /** @internal Who holds the lock, as far as this process knows. */
   protected get holder(): { readonly owner: string; readonly remaining: number } | undefined {
     return this.lease ?? this.#protocol?.availability.holder(clock.now());
   }
@@ -110,7 +110,7 @@ export abstract class LocalContention {
   }
 
   /**
-   * Takes the local turn, and then the lock: it came with the turn, or the caller contends for it in Redis. `null`:
+   * @internal Takes the local turn, and then the lock: it came with the turn, or the caller contends for it in Redis. `null`:
    * another holder had the lock until the wait was over.
    */
   protected async acquire(request: LockRequest, wait: Wait): Promise<RedisLease | null> {
@@ -136,7 +136,7 @@ export abstract class LocalContention {
         const result = isInherited ? inherited.grant : await attempts.acquire(protocol, acquisition, wait);
         isGranted ||= result.granted;
         wait.throwIfInterrupted();
-        if (result.granted) return this.#hold(protocol, acquisition, result, request.renew, turn);
+        if (result.granted) return this.#hold(protocol, acquisition, result, request, turn);
         this.#abandon(protocol, acquisition, turn, isGranted);
         return null;
       } catch (error) {
@@ -168,8 +168,9 @@ export abstract class LocalContention {
     return freed;
   }
 
-  #hold(protocol: LockProtocol, acquisition: Acquisition, grant: Grant, renews: boolean, turn: Turn): RedisLease {
-    const lease = new RedisLease(this.key, acquisition, grant, renews, protocol, this.#services, this);
+  #hold(protocol: LockProtocol, acquisition: Acquisition, grant: Grant, request: LockRequest, turn: Turn): RedisLease {
+    if (request.minHold > 0) acquisition.holdAtLeast(request.minHold, 0);
+    const lease = new RedisLease(this.key, acquisition, grant, request.renew, protocol, this.#services, this);
     this.keep(lease, turn, protocol);
     return lease;
   }
@@ -207,7 +208,7 @@ export abstract class LocalContention {
   }
 
   #newAcquisition(ttl: number, waits: boolean): Acquisition {
-    const { nextTicket, redis } = this.#services;
-    return new Acquisition(nextTicket(), ttl, waits, redis.connectionEpoch);
+    const { connection, nextTicket } = this.#services;
+    return new Acquisition(nextTicket(), ttl, waits, connection.connectionEpoch);
   }
 }

@@ -2,6 +2,7 @@ import { clock } from '../internal/clock';
 import { LinkedList } from '../internal/linked-list';
 import type { LockState } from '../lock-state';
 import { isNamedByDefault } from '../owner-name';
+import { isKept } from '../protocols/kept';
 import { type LockHolder, type WarningListener, warn } from '../warnings';
 import type { Wait, WaitedLock } from './wait';
 
@@ -100,6 +101,7 @@ function holderOf(lock: WaitedLock, state: LockState, waits: readonly Wait[]): L
 function describe(holder: LockHolder | undefined, state: LockState | undefined): string {
   if (holder === undefined) return state === undefined ? 'its holder is not known' : 'it is free by now';
   const { owner, name = 'another client', remaining, isThisProcess, heldFor, isAroundCaller } = holder;
+  if (isKept(owner)) return `${name} unlocked it, and its minHold ends in ${Math.round(remaining)} ms`;
   const left = remaining === Number.POSITIVE_INFINITY ? 'no expiry' : `${Math.round(remaining)} ms to live`;
   const since = heldFor === undefined ? '' : `, for ${Math.round(heldFor)} ms`;
   const who = isThisProcess ? `this process holds it${since}` : `${name} holds it`;

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
-import { LOCK_TYPES, type LockType } from '../protocols/lock-types';
+import type { LockType } from '../protocols/lock-type-names';
+import { LOCK_TYPES } from '../protocols/lock-type-traits';
 import { EXIT, ExitError } from './exit-codes';
 
 const OPTIONS = {
@@ -13,6 +14,7 @@ const OPTIONS = {
   wait: { type: 'string' },
   'no-wait': { type: 'boolean' },
   ttl: { type: 'string' },
+  'min-hold': { type: 'string' },
   grace: { type: 'string' },
   fencing: { type: 'boolean' },
   match: { type: 'string' },
@@ -26,7 +28,7 @@ const EVERYWHERE = ['url', 'registry-key', 'type', 'name', 'json', 'help', 'vers
 
 /** The options of each command beside those. */
 const OF_COMMAND: Readonly<Record<string, readonly string[]>> = {
-  run: ['wait', 'no-wait', 'ttl', 'grace', 'fencing'],
+  run: ['wait', 'no-wait', 'ttl', 'min-hold', 'grace', 'fencing'],
   ls: ['match', 'fencing'],
   inspect: ['fencing'],
   watch: ['match', 'interval'],

@@ -1,4 +1,4 @@
-import { LOCK_TYPES } from '../protocols/lock-types';
+import { LOCK_TYPES } from '../protocols/lock-type-traits';
 
 const TYPES = LOCK_TYPES.map((type) => (type === 'spin' ? 'spin (default)' : type)).join(', ');
 
@@ -11,6 +11,7 @@ export const HELP = `redis-locks: runs a command under a lock in Redis, and show
       --wait 30s     how long to wait for the lock; default: for ever
       --no-wait      do not wait
       --ttl 30s      a fixed lease: the lock is not renewed, and ends after this time
+      --min-hold 30s nobody else gets the lock before, even when the command ends earlier: for cron
       --grace 10s    when the lock is lost, the command gets SIGTERM, and after this time SIGKILL
       --fencing      fencing tokens, for the Redisson types too
 

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import type { Lease } from '../distributed-lock';
+import type { Lease, LockOptions } from '../distributed-lock';
 import { LockTimeoutError } from '../errors';
+import { holderOf, isKept } from '../protocols/kept';
 import { messageOf } from '../redis/failure';
 import { type Arguments, keyOf, lockTypeOf } from './arguments';
 import { durationOf } from './durations';
@@ -31,11 +32,12 @@ export async function run(args: Arguments): Promise<number> {
       : durationOf('wait', values.wait);
   const grace = durationOf('grace', values.grace ?? '10s');
   const ttl = values.ttl === undefined ? undefined : durationOf('ttl', values.ttl);
+  const minHold = values['min-hold'] === undefined ? undefined : durationOf('min-hold', values['min-hold']);
   // A token of the Redisson types is a key that is never deleted.
   const fencing = values.fencing ?? !lockTypeOf(values).startsWith('redisson');
   const session = await openSession(values, { fencing });
   try {
-    const lease = await acquire(key, () => session.registry.obtain(key), waitTime, ttl);
+    const lease = await acquire(key, () => session.registry.obtain(key), { waitTime, ttl, minHold });
     if (typeof lease === 'number') return lease;
     const { owner } = lease as Lease & { readonly owner: string };
     const token = lease.fencingToken === undefined ? {} : { LOCK_FENCING_TOKEN: String(lease.fencingToken) };
@@ -55,8 +57,7 @@ export async function run(args: Arguments): Promise<number> {
 async function acquire(
   key: string,
   obtain: () => { lock(options: object): Promise<Lease> },
-  waitTime: number,
-  ttl: number | undefined,
+  options: LockOptions,
 ): Promise<Lease | number> {
   const stop = new AbortController();
   let ended: NodeJS.Signals | undefined;
@@ -66,18 +67,23 @@ async function acquire(
   };
   for (const signal of ENDING) process.on(signal, end);
   try {
-    return await obtain().lock({ waitTime, ttl, signal: stop.signal });
+    return await obtain().lock({ ...options, signal: stop.signal });
   } catch (error) {
     if (ended !== undefined) return EXIT.signal + constants.signals[ended];
     if (error instanceof LockTimeoutError) {
-      const holder = error.owner === undefined ? '' : `, ${printable(error.owner)} holds it`;
-      throw new ExitError(EXIT.notFree, `The lock "${printable(key)}" is not free${holder}`);
+      throw new ExitError(EXIT.notFree, `The lock "${printable(key)}" is not free${described(error.owner)}`);
     }
     const isInput = error instanceof TypeError || error instanceof RangeError;
     throw new ExitError(isInput ? EXIT.usage : EXIT.unavailable, messageOf(error));
   } finally {
     for (const signal of ENDING) process.off(signal, end);
   }
+}
+
+function described(owner: string | undefined): string {
+  if (owner === undefined) return '';
+  const who = printable(holderOf(owner));
+  return isKept(owner) ? `: ${who} had it, and its minimum hold has not ended` : `, ${who} holds it`;
 }
 
 /** Waits for the end of the command. When the lock is lost, the command is ended. */

@@ -2,8 +2,9 @@ import type { Acquisition } from '../acquire/acquisition';
 import { Backoff } from '../internal/backoff';
 import { backgroundPause, clock } from '../internal/clock';
 import type { LockProtocol } from '../protocols/protocol';
+import type { Connection } from '../redis/connection';
 import { isClientClosed } from '../redis/failure';
-import type { Redis } from '../redis/redis';
+import { release } from './release';
 
 /** ms in which a healthy Redis has answered what was still in flight. */
 const GRACE = 50;
@@ -17,17 +18,17 @@ type RemovalResult = 'gone' | 'removed for now' | 'not removed';
 export class FollowUp {
   readonly #acquisition: Acquisition;
   readonly #protocol: LockProtocol;
-  readonly #redis: Redis;
+  readonly #connection: Connection;
   readonly #commandTimeout: number;
   /** Those that want to know of a removal that begins from now on. */
   #requests: (() => void)[] = [];
   #endPause: (() => void) | undefined;
   #isOver = false;
 
-  constructor(acquisition: Acquisition, protocol: LockProtocol, redis: Redis, commandTimeout: number) {
+  constructor(acquisition: Acquisition, protocol: LockProtocol, connection: Connection, commandTimeout: number) {
     this.#acquisition = acquisition;
     this.#protocol = protocol;
-    this.#redis = redis;
+    this.#connection = connection;
     this.#commandTimeout = commandTimeout;
   }
 
@@ -88,14 +89,14 @@ export class FollowUp {
   async #remove(): Promise<RemovalResult> {
     const { epoch, ticket, inDoubt } = this.#acquisition;
     try {
-      await this.#protocol.release(ticket, this.#commandTimeout);
+      await release(this.#protocol, ticket, this.#acquisition, this.#commandTimeout);
     } catch (error) {
       // A refusal, such as NOPERM or NOAUTH, may end before the life of the orphan does.
       return isClientClosed(error) ? 'gone' : 'not removed';
     }
     // node-redis sends what waited for a reconnect together with its handshake, and counts the connection a moment later.
     await clock.immediate();
-    const isOrdered = epoch !== undefined && epoch === this.#redis.connectionEpoch;
+    const isOrdered = epoch !== undefined && epoch === this.#connection.connectionEpoch;
     return inDoubt === 0 && (!this.#acquisition.lostTrack || isOrdered) ? 'gone' : 'removed for now';
   }
 }

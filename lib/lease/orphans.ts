@@ -2,7 +2,7 @@ import type { Acquisition } from '../acquire/acquisition';
 import { inBackground } from '../internal/background';
 import { backgroundPause } from '../internal/clock';
 import type { LockProtocol } from '../protocols/protocol';
-import type { Redis } from '../redis/redis';
+import type { Connection } from '../redis/connection';
 import { FollowUp } from './follow-up';
 
 /**
@@ -11,18 +11,18 @@ import { FollowUp } from './follow-up';
  * confirmed.
  */
 export class Orphans {
-  readonly #redis: Redis;
+  readonly #connection: Connection;
   readonly #commandTimeout: number;
   readonly #followUps = new Set<FollowUp>();
 
-  constructor(redis: Redis, commandTimeout: number) {
-    this.#redis = redis;
+  constructor(connection: Connection, commandTimeout: number) {
+    this.#connection = connection;
     this.#commandTimeout = commandTimeout;
   }
 
   /** Removes in the background what the acquisition has in Redis, while one of its attempts may still be executed. */
   follow(acquisition: Acquisition, protocol: LockProtocol): void {
-    const followUp = new FollowUp(acquisition, protocol, this.#redis, this.#commandTimeout);
+    const followUp = new FollowUp(acquisition, protocol, this.#connection, this.#commandTimeout);
     this.#followUps.add(followUp);
     inBackground(() => void followUp.run().finally(() => this.#followUps.delete(followUp)));
   }

@@ -2,13 +2,17 @@ import { inspect } from 'node:util';
 import type { Acquisition } from '../acquire/acquisition';
 import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
 import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../diagnostics/messages';
-import { LockLostError, LockReleaseError } from '../errors';
+import type { LeaseEvalOptions } from '../distributed-lock';
+import { LockLostError, LockReleaseError, leaseUnlocked } from '../errors';
 import { clock } from '../internal/clock';
+import type { ScriptRunner } from '../lock-backend';
 import type { LockType } from '../protocols/lock-type-names';
 import type { Grant, LockProtocol } from '../protocols/protocol';
 import type { SharedKind } from '../protocols/shared/shared-kinds';
-import type { Redis } from '../redis/redis';
+import type { Connection } from '../redis/connection';
+import { LockNames } from '../redis/names';
 import { type LockWarningCode, type WarningListener, warn } from '../warnings';
+import { evalCall, evalError } from './eval-call';
 import type { Orphans } from './orphans';
 import { type HandOverResult, releaseWithin } from './release';
 import { TimedLease } from './timed-lease';
@@ -27,9 +31,10 @@ export interface LeaseServices {
     readonly registryKey: string;
     readonly lockType: LockType | SharedKind;
   };
-  readonly redis: Redis;
+  readonly connection: Connection;
   readonly watchdog: Watchdog;
   readonly orphans: Orphans;
+  readonly heldScripts: ScriptRunner;
 }
 
 /** The lock that a lease belongs to. */
@@ -77,6 +82,28 @@ export class RedisLease extends TimedLease implements HeldLease {
 
   get isUnlocked(): boolean {
     return this.#unlocking !== undefined;
+  }
+
+  holdAtLeast(ms: number): void {
+    this.acquisition.holdAtLeast(ms, this.heldFor);
+  }
+
+  async eval(script: string, options: LeaseEvalOptions = {}): Promise<unknown> {
+    const call = evalCall(script, options);
+    this.loseIfDue();
+    if (this.reading !== undefined) await this.reading;
+    if (this.loss !== undefined) throw this.lossError();
+    if (this.isUnlocked) throw leaseUnlocked(this.key);
+    const { heldScripts, settings } = this.#services;
+    const names = new LockNames(settings.registryKey, this.key);
+    heldScripts.assertPlaced(names, call);
+    const running = heldScripts.run(names, this.owner, call, settings.commandTimeout);
+    const result = await running.catch((error: unknown) => {
+      throw evalError(this.key, error);
+    });
+    if (result.held) return result.reply;
+    this.lose(result.state);
+    throw this.loss === undefined ? leaseUnlocked(this.key) : this.lossError();
   }
 
   protected onLoss(): void {
@@ -144,11 +171,11 @@ export class RedisLease extends TimedLease implements HeldLease {
   }
 
   async #release(): Promise<void> {
-    const { orphans, redis, settings } = this.#services;
+    const { connection, orphans, settings } = this.#services;
     const limit = Math.min(settings.commandTimeout, Math.max(this.until - clock.now(), RELEASE_AT_LEAST));
     // Half of the time, so that there is some left for the release of a lock that could not be handed over.
-    const handingOver = this.#keeper.handOver(this, limit / 2);
-    const result = await releaseWithin(limit, this.protocol, this.owner, redis, handingOver);
+    const handingOver = this.acquisition.keep === undefined ? this.#keeper.handOver(this, limit / 2) : undefined;
+    const result = await releaseWithin(limit, this.protocol, this.owner, this.acquisition, connection, handingOver);
     if (result.outcome === 'failed' || !this.acquisition.isCertain) orphans.follow(this.acquisition, this.protocol);
     this.#keeper.leaseOver(this);
     if (result.outcome === 'failed') {

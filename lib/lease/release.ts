@@ -1,8 +1,19 @@
+import type { Acquisition } from '../acquire/acquisition';
 import { Backoff } from '../internal/backoff';
 import { clock, pause } from '../internal/clock';
 import type { LockProtocol, Released } from '../protocols/protocol';
+import type { Connection } from '../redis/connection';
 import { isFinal, isServerAnswer, messageOf } from '../redis/failure';
-import type { Redis } from '../redis/redis';
+
+/** Releases the lock of an acquisition, or keeps it until its `minHold` ends. */
+export function release(
+  protocol: LockProtocol,
+  owner: string,
+  { keep }: Acquisition,
+  timeout: number,
+): Promise<Released> {
+  return keep === undefined ? protocol.release(owner, timeout) : protocol.keep(owner, keep, timeout);
+}
 
 /** How a release ended. */
 export type ReleaseResult =
@@ -24,21 +35,22 @@ export async function releaseWithin(
   limit: number,
   protocol: LockProtocol,
   owner: string,
-  redis: Redis,
+  acquisition: Acquisition,
+  connection: Connection,
   handingOver: Promise<HandOverResult> | undefined,
 ): Promise<ReleaseResult> {
   const startedAt = clock.now();
   const endsAt = startedAt + limit;
-  const disruptions = redis.disruptions;
+  const disruptions = connection.disruptions;
   const handedOver = handingOver === undefined ? 'not tried' : await handingOver;
   if (handedOver !== 'unknown' && handedOver !== 'not tried') {
-    return { outcome: handedOver, isRepeated: disruptions !== redis.disruptions };
+    return { outcome: handedOver, isRepeated: disruptions !== connection.disruptions };
   }
   let isRepeated = handedOver === 'unknown';
   for (const backoff = new Backoff(); ; ) {
     try {
-      const outcome = await protocol.release(owner, Math.max(1, endsAt - clock.now()));
-      return { outcome, isRepeated: isRepeated || disruptions !== redis.disruptions };
+      const outcome = await release(protocol, owner, acquisition, Math.max(1, endsAt - clock.now()));
+      return { outcome, isRepeated: isRepeated || disruptions !== connection.disruptions };
     } catch (cause) {
       if (!isServerAnswer(cause)) isRepeated = true;
       const interval = backoff.next();

@@ -25,7 +25,7 @@ export abstract class TimedLease extends Losable implements WatchedLease {
   protected readonly watchdog: Watchdog;
   readonly #commandTimeout: number;
   /** It is not renewed after this time; `-Infinity`: never. */
-  readonly #renewUntil: number;
+  #renewUntil: number;
   #until: number;
   #drift: number;
   /** Its deadline has come while a renewal was in flight: the event loop reads what has arrived. */
@@ -126,6 +126,12 @@ export abstract class TimedLease extends Losable implements WatchedLease {
   /** A first renewal is needed in any case: without it a lease ends with the claim window. */
   mayRenewAt(time: number): boolean {
     return !this.#hasFullTtl || time < this.#renewUntil;
+  }
+
+  /** As HeldLease. */
+  endRenewal(): void {
+    this.#renewUntil = Number.NEGATIVE_INFINITY;
+    if (this.#hasFullTtl) this.renewAt = Number.POSITIVE_INFINITY;
   }
 
   renewInBackground(timeout: number, now: number, driftNow: number): void {

@@ -15,6 +15,10 @@ export interface HeldLease extends Lease {
   endHold?: EndOfHold | undefined;
   /** It enters again where it is held already. */
   readonly isReentry: boolean;
+  /** Makes it a fixed lease: it is not renewed any more. Absent where it has no renewal of its own. */
+  endRenewal?(): void;
+  /** Nobody else gets the lock for `ms` from now on, also when it is unlocked before. */
+  holdAtLeast(ms: number): void;
   /** `timeout` in ms. */
   renew(ttl?: number, timeout?: number): Promise<void>;
   /** A fresh `LockLostError` that says how it was lost; `result` is what the task under it returned. */

@@ -4,6 +4,7 @@ import type { Wait } from '../acquire/wait';
 import { clock, reliableUntil } from '../internal/clock';
 import type { LockNames } from '../redis/names';
 import type { LockFormat, ReleaseReply } from './format';
+import { isKept, type Keep } from './kept';
 import { type Pollers, SOON } from './pollers';
 import type {
   Grant,
@@ -86,7 +87,9 @@ export class ContendedProtocol implements LockProtocol {
       this.#lazyPollers?.takenBack();
       if (!found.granted) {
         const now = clock.now();
-        this.#pollers.refused(now, found.remaining, this.#waiting?.hints ?? 0);
+        // The end of a kept key is published before, and is no sign of others that poll.
+        if (isKept(found.owner)) this.#pollers.waiting(now);
+        else this.#pollers.refused(now, found.remaining, this.#waiting?.hints ?? 0);
         const { remaining, owner } = found;
         return { granted: false, remaining, owner, roundTrip: now - sentAt, heard };
       }
@@ -119,6 +122,14 @@ export class ContendedProtocol implements LockProtocol {
     return this.#parts.format.release(this.#names, owner, timeout, (reply) => {
       this.#noteRelease(reply, sentAt, hintsBefore, atSliceEnd);
       return reply.found;
+    });
+  }
+
+  keep(owner: string, keep: Keep, timeout: number): Promise<Released> {
+    this.#waiting?.expectEcho(clock.now());
+    return this.#parts.format.keep(this.#names, owner, keep, timeout, ({ found, listeners }) => {
+      if (listeners < 0) this.#parts.onNotificationRefused();
+      return found;
     });
   }
 

@@ -10,20 +10,20 @@
 /** ms; a mark for a lock that had no expiry. */
 const WITHOUT_EXPIRY = 60_000;
 
-/** Sets `mark`: the name of the mark of KEYS[1], as `LockNames.companion` makes it. */
-const MARK = `
-local tag = string.match(KEYS[1], '^[^{]*{([^}]+)}')
-local mark = tag and '{' .. tag .. '}:forced:' .. KEYS[1] or '{' .. KEYS[1] .. '}:forced'`;
+/** Sets `mark`: the name of the mark of `lock`, as `LockNames.companion` makes it. */
+const mark = (lock: string) => `
+local tag = string.match(${lock}, '^[^{]*{([^}]+)}')
+local mark = tag and '{' .. tag .. '}:forced:' .. ${lock} or '{' .. ${lock} .. '}:forced'`;
 
 /** Leaves the mark of `holder`, whose key had `life` ms to live. */
-export const LEAVE_MARK = `${MARK}
+export const LEAVE_MARK = `${mark('KEYS[1]')}
 redis.pcall('SET', mark, holder, 'PX', life > 0 and life or ${WITHOUT_EXPIRY})`;
 
-/** For a key that is not there: runs `then` if it was unlocked by force while `owner` had it. Both in Lua. */
-export const ifForced = (owner: string, then: string) => `${MARK}
+/** For a `lock` that is not there: runs `then` if it was unlocked by force while `owner` had it. All in Lua. */
+export const ifForced = (owner: string, then: string, lock = 'KEYS[1]') => `${mark(lock)}
 if redis.pcall('GET', mark) == ${owner} then ${then} end`;
 
 /** As `ifForced`, where the mark has the owners of several leases, with spaces between them. */
-export const ifForcedAmong = (owner: string, then: string) => `${MARK}
+export const ifForcedAmong = (owner: string, then: string, lock = 'KEYS[1]') => `${mark(lock)}
 local marked = redis.pcall('GET', mark)
 if type(marked) == 'string' and string.find(' ' .. marked .. ' ', ' ' .. ${owner} .. ' ', 1, true) then ${then} end`;

@@ -3,6 +3,7 @@ import { UnexpectedReplyError } from '../redis/failure';
 import type { LockNames } from '../redis/names';
 import { arrayIn, numberIn } from '../redis/reply';
 import type { Script } from '../redis/script';
+import type { Keep } from './kept';
 import type { ReleaseChannels } from './notification';
 import type { Ownership, Released, RenewalMode } from './protocol';
 
@@ -40,6 +41,8 @@ export interface LockFormat extends ReleaseChannels {
     settle: (ownership: Ownership) => void,
   ): void;
   release<T>(names: LockNames, owner: string, timeout: number, use: (reply: ReleaseReply) => T): Promise<T>;
+  /** Gives the lock back, and keeps its key until the `minHold` ends. */
+  keep<T>(names: LockNames, owner: string, keep: Keep, timeout: number, use: (reply: ReleaseReply) => T): Promise<T>;
   /** Releases the lock for those that poll: waiters that listen are not woken. */
   leaveToPollers<T>(names: LockNames, owner: string, timeout: number, use: (reply: ReleaseReply) => T): Promise<T>;
   /** Wakes waiters if the lock is free. */

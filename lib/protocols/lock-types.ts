@@ -1,10 +1,10 @@
-import type { NameSeparator } from '../owner-name';
 import type { LockNames } from '../redis/names';
 import { type ContendedParts, ContendedProtocol } from './contended-protocol';
 import { FairProtocol } from './fair/fair-protocol';
 import { Poller } from './fair/poller';
 import { QueueFormat } from './fair/queue-format';
 import type { LockFormat } from './format';
+import { HASH_HELD, STRING_HELD } from './held-scripts';
 import { fairInspector, redissonInspector, springInspector } from './inspection/inspected-types';
 import type { Inspector } from './inspection/inspector';
 import type { LockType } from './lock-type-names';
@@ -13,6 +13,7 @@ import type { Parts } from './parts';
 import { PATIENCE, PATIENCE_OF_POLLING, Pollers } from './pollers';
 import { Polling } from './polling';
 import type { LockProtocol } from './protocol';
+import { PastPositions } from './redisson/past-positions';
 import { QUEUE, RedissonFairProtocol } from './redisson/redisson-fair-protocol';
 import { isShardedFor, RedissonFormat } from './redisson/redisson-format';
 import { SpringFormat } from './spring/spring-format';
@@ -20,6 +21,7 @@ import { TimeSlice } from './time-slice';
 import { YieldToListeners } from './yield-to-listeners';
 
 export type { LockType } from './lock-type-names';
+export { LOCK_TYPES } from './lock-type-traits';
 
 /** The protocols of one registry. */
 export interface Protocols {
@@ -28,16 +30,6 @@ export interface Protocols {
   open(names: LockNames): LockProtocol;
   /** Ends timers. */
   close(): void;
-}
-
-/** What is known of a lock type before there is a registry. */
-export interface LockTypeTraits {
-  /** ms; the default of the option `expireAfter`. */
-  readonly expireAfter: number;
-  /** Whether a lock's name has to begin with a `registryKey`. */
-  readonly needsRegistryKey: boolean;
-  /** What separates the parts of an owner value before its number. */
-  readonly nameSeparator: NameSeparator;
 }
 
 /** Contended, with waiting by polling and sharing by time slices of `slice` ms by default. */
@@ -111,25 +103,26 @@ function redissonFair(parts: Parts): Protocols {
   const { redis, settings } = parts;
   const format = new RedissonFormat(redis, settings);
   const subscriber = parts.subscriber(isShardedFor(redis, settings), true);
+  const pastPositions = new PastPositions();
+  const stopMonitoring = redis.monitor.onReconnect(() => pastPositions.removeAgain());
   return {
     inspector: redissonInspector(redis, settings, format, true),
     open(names) {
       // Throws for a name whose queue would be in another hash slot.
       names.redissonKey(QUEUE, redis.isCluster);
-      return new RedissonFairProtocol(names, { redis, settings, format, subscriber });
+      return new RedissonFairProtocol(names, { redis, settings, format, subscriber, pastPositions });
     },
-    close: () => undefined,
+    close() {
+      stopMonitoring();
+      pastPositions.close();
+    },
   };
 }
-
-const SPRING: LockTypeTraits = { expireAfter: 60_000, needsRegistryKey: true, nameSeparator: ':' };
-/** Redisson's lockWatchdogTimeout. */
-const REDISSON: LockTypeTraits = { expireAfter: 30_000, needsRegistryKey: false, nameSeparator: '/' };
 
 /** The lock types. `docs/architecture.md` has the list of what a new one needs. */
 const lockTypes = {
   spin: {
-    ...SPRING,
+    held: STRING_HELD,
     protocols(parts: Parts): Protocols {
       const { redis, settings } = parts;
       const format = new SpringFormat(redis, settings);
@@ -137,29 +130,28 @@ const lockTypes = {
     },
   },
   'pub-sub': {
-    ...SPRING,
+    held: STRING_HELD,
     protocols(parts: Parts): Protocols {
       const { redis, settings } = parts;
       const format = new SpringFormat(redis, settings);
       return notified(parts, format, springInspector(redis, settings, format, true), 50);
     },
   },
-  fair: { ...SPRING, protocols: fair },
+  fair: { held: STRING_HELD, protocols: fair },
   redisson: {
-    ...REDISSON,
+    held: HASH_HELD,
     protocols(parts: Parts): Protocols {
       const { redis, settings } = parts;
       const format = new RedissonFormat(redis, settings);
       return notified(parts, format, redissonInspector(redis, settings, format, false), 50);
     },
   },
-  'redisson-fair': { ...REDISSON, protocols: redissonFair },
-} as const satisfies Record<LockType, LockTypeTraits & { protocols: (parts: Parts) => Protocols }>;
+  'redisson-fair': { held: HASH_HELD, protocols: redissonFair },
+} as const satisfies Record<LockType, { held: string; protocols: (parts: Parts) => Protocols }>;
 
-export const LOCK_TYPES = Object.keys(lockTypes) as LockType[];
-
-export function traitsOf(lockType: LockType): LockTypeTraits {
-  return lockTypes[lockType];
+/** Lua that finds whether a lock is held: see `HeldScripts`. */
+export function heldCheckOf(lockType: LockType): string {
+  return lockTypes[lockType].held;
 }
 
 export function createProtocols(lockType: LockType, parts: Parts): Protocols {

@@ -3,6 +3,9 @@ import type { Availability } from '../acquire/availability';
 import type { Wait } from '../acquire/wait';
 import type { RedisSubscriber } from '../redis/subscriber-connection';
 import type { WarningListener } from '../warnings';
+import type { Keep } from './kept';
+import type { ShardedSubscriptionMode } from './sharded-subscription-mode';
+import type { Permits } from './shared/shared-kinds';
 
 /** The lock is the acquisition's. */
 export interface Grant {
@@ -70,6 +73,8 @@ export interface LockProtocol {
   readonly availability: Availability;
   /** Set by the lease that holds the lock. It is asked when a message tells of a release that is not this process'. */
   holder?: Holder | undefined;
+  /** Of a semaphore: set by its lock. */
+  permits?: Permits | undefined;
   /** Something is remembered that a new object for the same lock would not know. */
   readonly isActive: boolean;
   /** The pause in which this process leaves a free lock to other processes; `undefined`: none. */
@@ -82,6 +87,11 @@ export interface LockProtocol {
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void;
   /** Deletes the key if it is the owner's, and notifies waiters. Also takes the owner out of a queue. */
   release(owner: string, timeout: number): Promise<Released>;
+  /**
+   * In place of a release: nobody else gets the lock before its `minHold` ends. Then its key ends by itself, and waiters
+   * know when. Repeated calls, and a release after it, change nothing.
+   */
+  keep(owner: string, keep: Keep, timeout: number): Promise<Released>;
   /** Hands the lock over to another acquisition of this process in place of a release, or releases it for others. */
   handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver>;
   /** A lease of this process was lost: the lock may be free. */
@@ -106,8 +116,3 @@ export interface ProtocolSettings {
   readonly subscriber: RedisSubscriber | undefined;
   readonly onWarning: WarningListener;
 }
-
-export const SHARDED_SUBSCRIPTION_MODES = ['auto', 'on', 'off'] as const;
-
-/** Whether releases go over sharded channels. `auto`: on a cluster, if the server has them. */
-export type ShardedSubscriptionMode = (typeof SHARDED_SUBSCRIPTION_MODES)[number];

@@ -14,6 +14,7 @@ import {
   ownershipIn,
   type ReleaseReply,
 } from './format';
+import { type Keep, keepArguments } from './kept';
 import type { Ownership, Released, RenewalMode } from './protocol';
 
 /** The scripts of a format. All formats have the same KEYS, ARGV and replies, except for what `notification` adds. */
@@ -21,6 +22,7 @@ export interface FormatScripts {
   readonly acquire: Script;
   readonly release: Script;
   readonly leave: Script;
+  readonly keep: Script;
   /** Publishes that a lock is free, if it is. KEYS: lock. ARGV: what `notification` returns. */
   readonly notify: Script;
   readonly handOver: Script;
@@ -88,11 +90,15 @@ export abstract class ScriptedFormat implements LockFormat {
   }
 
   release<T>(names: LockNames, owner: string, timeout: number, use: (reply: ReleaseReply) => T): Promise<T> {
-    return this.#release(this.#scripts.release, names, owner, timeout, use);
+    return this.#release(this.#scripts.release, names, [owner, this.deleteCommand], timeout, use);
   }
 
   leaveToPollers<T>(names: LockNames, owner: string, timeout: number, use: (reply: ReleaseReply) => T): Promise<T> {
-    return this.#release(this.#scripts.leave, names, owner, timeout, use);
+    return this.#release(this.#scripts.leave, names, [owner, this.deleteCommand], timeout, use);
+  }
+
+  keep<T>(names: LockNames, owner: string, keep: Keep, timeout: number, use: (reply: ReleaseReply) => T): Promise<T> {
+    return this.#release(this.#scripts.keep, names, [owner, ...keepArguments(keep)], timeout, use);
   }
 
   notifyIfFree(names: LockNames, timeout: number): Promise<void> {
@@ -104,11 +110,11 @@ export abstract class ScriptedFormat implements LockFormat {
   #release<T>(
     script: Script,
     names: LockNames,
-    owner: string,
+    first: readonly string[],
     timeout: number,
     use: (reply: ReleaseReply) => T,
   ): Promise<T> {
-    const args = [owner, this.deleteCommand, ...this.notification(names)];
+    const args = [...first, ...this.notification(names)];
     const read = (reply: unknown): T => use(this.#released(script, reply));
     return this.redis.run(script, [names.lock], args, timeout, read);
   }

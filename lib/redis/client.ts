@@ -11,7 +11,7 @@ export interface RedisCommands {
 
 /**
  * What the library needs from a Redis client, by structure. A client, pool, cluster and sentinel of node-redis 5 and 6
- * have it. Another client has it with an adapter of a few lines.
+ * have it. `fromIoredis` and `fromGlide` make it of other clients, and an adapter of a few lines of any.
  */
 export interface RedisClient extends RedisCommands {
   /** node-redis: the same client with other options for its commands. */
@@ -43,9 +43,13 @@ export function describeValue(value: unknown): string {
   const make = 'make a client: createClient({ url })';
   if (typeof value === 'string') return `a string; ${make}`;
   if (value === null || typeof value !== 'object') return value === null ? 'null' : typeof value;
-  const ioredis = value as { evalsha?: unknown; defineCommand?: unknown };
-  if (typeof ioredis.evalsha === 'function' && typeof ioredis.defineCommand === 'function') {
-    return 'an ioredis client; wrap it in an adapter: docs/in-an-application.md, "Other Redis clients"';
+  const has = (...methods: string[]): boolean =>
+    methods.every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
+  if (has('evalsha', 'defineCommand')) {
+    return "an ioredis or iovalkey client; wrap it: fromIoredis(redis), the adapter in 'redis-lock-registry/ioredis'";
+  }
+  if (has('invokeScript', 'customCommand')) {
+    return "a valkey-glide client; wrap it: fromGlide(client), the adapter in 'redis-lock-registry/valkey-glide'";
   }
   const kind = value.constructor?.name ?? 'Object';
   return kind === 'Object' ? `an options object; ${make}` : `an instance of ${kind}`;

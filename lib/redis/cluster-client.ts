@@ -10,6 +10,8 @@ export interface ClusterNode {
 export interface ClusterClient<Client> extends RedisClient {
   readonly slots: readonly ({ readonly master: ClusterNode } | undefined)[];
   readonly masters: readonly ClusterNode[];
+  /** A client that an adapter made has this, and its `slots` are empty. */
+  masterOf?(slot: number): ClusterNode | undefined;
   nodeClient(node: ClusterNode): Promise<Client> | Client;
 }
 

@@ -4,6 +4,8 @@ import { EventEmitter, errorMonitor } from 'node:events';
 export interface ConnectionEvents {
   on?(event: string, listener: () => void): unknown;
   off?(event: string, listener: () => void): unknown;
+  /** A client that an adapter made: as a listener of `errorMonitor`. Returns the function that stops it. */
+  onError?(listener: (error: unknown) => void): () => void;
   /** A pool does not have it. */
   readonly isReady?: boolean;
 }
@@ -23,6 +25,7 @@ const monitors = new WeakMap<ConnectionEvents, ConnectionMonitor>();
 export class ConnectionMonitor {
   readonly #client: ConnectionEvents;
   readonly #listeners = new Set<() => void>();
+  #stopErrors: (() => void) | undefined;
   /** Connections that were lost, as far as the client says. */
   lostConnections = 0;
   /** The last error that the client emitted since it was connected. */
@@ -60,6 +63,7 @@ export class ConnectionMonitor {
     for (const event of LOST) client.on?.(event, this.#onLost);
     // errorMonitor is no listener of `error`: an error that the application does not handle still ends its process.
     if (client instanceof EventEmitter) client.on(errorMonitor, this.#onError);
+    else this.#stopErrors = client.onError?.(this.#onError);
   }
 
   #detach(): void {
@@ -67,6 +71,7 @@ export class ConnectionMonitor {
     for (const event of RECONNECTED) client.off?.(event, this.#onReconnected);
     for (const event of LOST) client.off?.(event, this.#onLost);
     if (client instanceof EventEmitter) client.off(errorMonitor, this.#onError);
+    this.#stopErrors?.();
   }
 
   readonly #onReconnected = (): void => {

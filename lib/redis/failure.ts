@@ -56,6 +56,11 @@ export function isUnknownCommand(error: unknown): boolean {
   return isErrorLike(error) && /unknown command/i.test(error.message);
 }
 
+/** For clients other than node-redis, which has one of its own. */
+export class ClientClosedError extends Error {
+  override readonly name = 'ClientClosedError';
+}
+
 /** The application has closed the client: nothing will be sent any more. */
 export function isClientClosed(error: unknown): boolean {
   return isErrorLike(error) && error.constructor.name === 'ClientClosedError';
@@ -71,6 +76,17 @@ export function isFinal(error: unknown): boolean {
 /** The server answered. Any other error, such as a lost connection, leaves unknown whether the command was executed. */
 export function isServerAnswer(error: unknown): boolean {
   return serverErrorCode(error) !== undefined;
+}
+
+/**
+ * The server answered with an error, whatever its text: a script may return any. By the name of its class, as node-redis
+ * (ErrorReply) and ioredis (ReplyError) have it.
+ */
+export function isErrorReply(error: unknown): boolean {
+  for (let one = error; one !== null && typeof one === 'object'; one = Object.getPrototypeOf(one)) {
+    if (/^(ErrorReply|ReplyError)$/.test(one.constructor?.name ?? '')) return true;
+  }
+  return isServerAnswer(error);
 }
 
 /** An Error of another realm, such as that of a test environment, is no instance of ours. */

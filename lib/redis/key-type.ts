@@ -1,4 +1,3 @@
-import { serverErrorCode } from './failure';
 import type { Redis } from './redis';
 import { Script } from './script';
 
@@ -25,10 +24,6 @@ const KEYS_OF: Readonly<Record<string, string>> = {
   read: 'a read/write lock',
   write: 'a read/write lock',
 };
-
-export function isWrongType(error: unknown): boolean {
-  return serverErrorCode(error) === 'WRONGTYPE';
-}
 
 /**
  * For an error about a key of the wrong type: an error that says what the key is, and what it is used as here. `timeout` in ms.

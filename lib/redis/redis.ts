@@ -1,6 +1,7 @@
 import { Batches } from './batches';
 import { Call, evaluate, type ScriptRunner } from './call';
 import type { RedisClient, RedisCommands } from './client';
+import type { Connection } from './connection';
 import { ConnectionMonitor } from './connection-monitor';
 import { Deadlines } from './deadlines';
 import { hashSlot } from './hash-slot';
@@ -35,7 +36,7 @@ interface CommandOptions {
  * written to the socket, and its default timeout for the others costs several times the throughput. So its timeout is
  * switched off, and every command settles here.
  */
-export class Redis {
+export class Redis implements Connection {
   readonly client: RedisClient;
   readonly monitor: ConnectionMonitor;
   readonly #commands: RedisCommands;
@@ -88,6 +89,11 @@ export class Redis {
    */
   get disruptions(): number {
     return this.client.socketEpoch ?? this.monitor.lostConnections;
+  }
+
+  /** As Connection: the last error that the client emitted. */
+  get lastError(): unknown {
+    return this.monitor.lastError;
   }
 
   /** On a cluster, what PUBLISH returns inside a script leaves out the listeners on other nodes. */

@@ -26,7 +26,8 @@ type Cluster = ClusterClient<Duplicable>;
 export function replicatingConnections(client: RedisClient, replication: Replication): ReplicatingConnections {
   if (isClusterClient<Duplicable>(client)) return new ClusterConnections(client, replication);
   if (isDuplicable(client)) return new OneConnection(client, replication);
-  const needed = '`client` to be a client, cluster or sentinel of node-redis that has duplicate(), and no pool';
+  const needed =
+    '`client` to be a client, cluster or sentinel of node-redis, or one that fromIoredis made, and no pool';
   const why = `minReplicas ${replication.minReplicas} needs a connection of its own`;
   throw new TypeError(`Expected ${needed}, since ${why}, got ${describeValue(client)}`);
 }
@@ -93,7 +94,8 @@ class ClusterConnections implements ReplicatingConnections {
 
   to(key: string): Promise<ReplicatingConnection> {
     const slot = hashSlot(key);
-    const master = this.#cluster.slots[slot]?.master;
+    const cluster = this.#cluster;
+    const master = cluster.masterOf === undefined ? cluster.slots[slot]?.master : cluster.masterOf(slot);
     if (master === undefined) return Promise.reject(new Error(`No node serves slot ${slot} of the cluster`));
     return this.#to(master);
   }

@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import type { LeaseEvalOptions } from '../distributed-lock';
 import { leaseUnlocked } from '../errors';
 import type { HeldLease } from '../lease/unlock-order';
 
@@ -42,6 +43,10 @@ export class ReentrantLease implements HeldLease {
     return this.#outer.lossError(result);
   }
 
+  holdAtLeast(ms: number): void {
+    this.#outer.holdAtLeast(ms);
+  }
+
   assertHeld(): void {
     if (this.isUnlocked) throw leaseUnlocked(this.key);
     this.#outer.assertHeld();
@@ -50,6 +55,11 @@ export class ReentrantLease implements HeldLease {
   async renew(ttl?: number, timeout?: number): Promise<void> {
     if (this.isUnlocked) throw leaseUnlocked(this.key);
     await this.#outer.renew(ttl, timeout);
+  }
+
+  async eval(script: string, options?: LeaseEvalOptions): Promise<unknown> {
+    if (this.isUnlocked) throw leaseUnlocked(this.key);
+    return this.#outer.eval(script, options);
   }
 
   async unlock(): Promise<void> {

@@ -98,7 +98,10 @@ export class Scope {
       throw error;
     }
     try {
-      if (request.explicitTtl && request.ttl > lease.remaining) await this.#extend(lease, request.ttl, wait);
+      // Also for a `minHold`, which a process that crashes leaves to the ttl.
+      const needed = Math.max(request.explicitTtl ? request.ttl : 0, request.minHold);
+      if (needed > lease.remaining) await this.#extend(lease, needed, wait);
+      if (request.minHold > 0) lease.holdAtLeast(request.minHold);
     } catch (error) {
       await lease[Symbol.asyncDispose]();
       throw error;

@@ -1,13 +1,10 @@
 import { Attempts } from '../acquire/attempts';
 import type { DistributedLock, ReadWriteLock } from '../distributed-lock';
 import { nonEmptyString } from '../internal/validation';
+import type { LockBackend, SharedBackend } from '../lock-backend';
 import { LockCache } from '../lock-cache';
 import type { SemaphoreOptions } from '../options';
-import type { Parts } from '../protocols/parts';
-import type { LockProtocol } from '../protocols/protocol';
 import { describeKind, type Permits, type SharedKind } from '../protocols/shared/shared-kinds';
-import { SharedProtocol } from '../protocols/shared/shared-protocol';
-import { createSharedProtocols } from '../protocols/shared/shared-protocols';
 import type { LockNames } from '../redis/names';
 import type { LockServices, RedisLock } from '../redis-lock';
 import { semaphoreSettings } from '../settings';
@@ -23,16 +20,18 @@ interface Kind {
 /** The semaphores and read/write locks of a registry. Each kind has a cache of its own. */
 export class SharedLocks {
   readonly #services: LockServices;
-  readonly #parts: Parts;
+  readonly #backend: LockBackend;
+  readonly #shared: SharedBackend;
   /** Made when one of them is asked for: most registries have none. */
   readonly #kinds = new Map<SharedKind, Kind>();
   readonly #permits = new WeakMap<RedisLock, Permits>();
   /** By the lock for reading. */
   readonly #pairs = new WeakMap<RedisLock, ReadWriteLock>();
 
-  constructor(services: LockServices, parts: Parts) {
+  constructor(services: LockServices, backend: LockBackend, shared: SharedBackend) {
     this.#services = services;
-    this.#parts = parts;
+    this.#backend = backend;
+    this.#shared = shared;
   }
 
   semaphore(key: string, options: SemaphoreOptions): DistributedLock {
@@ -44,7 +43,7 @@ export class SharedLocks {
       const permits = { count };
       lock = new SharedLock(key, {
         ...services,
-        openProtocol: (names) => withPermits(services.openProtocol(names), permits),
+        openProtocol: (names) => Object.assign(services.openProtocol(names), { permits }),
       });
       this.#permits.set(lock, permits);
     }
@@ -95,23 +94,22 @@ export class SharedLocks {
   }
 
   #createKind(kind: SharedKind): Kind {
-    const { inspection, redis, settings } = this.#services;
-    const protocols = createSharedProtocols(kind, this.#parts);
-    const cache = new LockCache(settings.cacheCapacity, settings.registryKey, protocols);
+    const { connection, inspection, settings } = this.#services;
+    const shared = this.#shared;
+    const open = (names: LockNames) => shared.open(kind, names);
+    const cache = new LockCache(settings.cacheCapacity, settings.registryKey, { open });
     const services: LockServices = {
       ...this.#services,
       settings: { ...settings, lockType: kind },
-      inspection: inspection.of(protocols.inspector),
-      attempts: new Attempts(settings, redis, describeKind(kind)),
+      inspection: inspection.of(shared.inspector),
+      attempts: new Attempts(settings, connection, (error, names, timeout) =>
+        this.#backend.explainWrongType(error, names, describeKind(kind), timeout),
+      ),
+      heldScripts: shared.heldScripts(kind),
       openProtocol: (names: LockNames) => cache.openProtocol(names),
       cached: (key) => cache.get(key),
       readmit: (lock) => cache.get(lock.key) ?? cache.add(lock),
     };
     return { cache, services };
   }
-}
-
-function withPermits(protocol: LockProtocol, permits: Permits): LockProtocol {
-  if (protocol instanceof SharedProtocol) protocol.permits = permits;
-  return protocol;
 }

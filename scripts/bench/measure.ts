@@ -29,7 +29,8 @@ export async function measureAll(
     if (!isSelected(scenario, options)) continue;
     const participants = candidates.filter((candidate) => takesPart(candidate, scenario, options));
     const rounds = new Map(participants.map((candidate): [Candidate, Round[]] => [candidate, []]));
-    const { slices = 1 } = scenario.plan(options.quick);
+    const { slices = 1, hasReplica = false } = scenario.plan(options.quick);
+    if (hasReplica) await server.startReplica();
     const measureRound = slices === 1 ? measureOneByOne : measureInAlternation;
     for (let round = 0; round < options.rounds; round++) {
       if (slices > 1) progress.alternatingRoundStarted(scenario, round, slices);
@@ -38,6 +39,7 @@ export async function measureAll(
         if (slices === 1) progress.measured(scenario, round, candidate, outcome);
       });
     }
+    await server.stopReplica();
     const result = summarise(scenario, rounds);
     progress.finished(result);
     results.push(result);

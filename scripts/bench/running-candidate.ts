@@ -26,6 +26,8 @@ export interface RunPlan {
   /** Windows in a round. With more than one, all candidates run at the same time and are measured in alternation. */
   readonly slices?: number;
   readonly ttl?: number;
+  /** The server has a replica. */
+  readonly hasReplica?: boolean;
   /** ms of network delay between candidate and server, in each direction. */
   readonly delay?: number;
 }

@@ -19,6 +19,7 @@ export class BenchServer {
   readonly name: string;
   readonly #server: RedisServer;
   readonly #client: Client;
+  #replica: RedisServer | undefined;
 
   static async start(): Promise<BenchServer> {
     const server = await startRedis({ port: true });
@@ -59,7 +60,22 @@ export class BenchServer {
     return new Map(keys.map((key, i) => [key, String(dumps[i])]));
   }
 
+  /** Resolves when a replica follows. It shares the CPUs of the candidates, as it has a machine of its own in production. */
+  async startReplica(): Promise<void> {
+    const { host, port } = this.address;
+    await this.#client.configSet('repl-diskless-sync-delay', '0');
+    this.#replica = await startRedis({ port: true, args: ['--replicaof', `${host} ${port}`] });
+    pinTo(this.#replica.pid, CPU_SETS.clients);
+    while ((await this.#client.wait(1, 1_000)) < 1);
+  }
+
+  async stopReplica(): Promise<void> {
+    await this.#replica?.stop();
+    this.#replica = undefined;
+  }
+
   async stop(): Promise<void> {
+    await this.stopReplica();
     this.#client.destroy();
     await this.#server.stop();
   }

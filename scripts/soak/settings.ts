@@ -16,9 +16,13 @@ export type SoakType = (typeof SOAK_TYPES)[number];
 /** The types whose format is Spring's string: they exclude each other on one name. */
 const MIXED: readonly LockType[] = ['fair', 'pub-sub', 'spin'];
 
+/** Shared locks do not depend on the lock type, and are not taken together with others. */
+export function isShared(type: SoakType): type is 'semaphore' | 'read-write' {
+  return type === 'semaphore' || type === 'read-write';
+}
+
 export function lockTypeOf(type: SoakType, worker: number): LockType {
-  // Shared locks do not depend on the lock type.
-  if (type === 'semaphore' || type === 'read-write') return 'spin';
+  if (isShared(type)) return 'spin';
   return type === 'mixed' ? (MIXED[worker % MIXED.length] as LockType) : type;
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { RedisLockRegistry } from '../../../lib';
+import type { BackedLockRegistry } from '../../../lib/backed-lock-registry';
 import { until } from '../../support/until';
 import type { LockFixture } from '../lock-fixture';
 
@@ -28,7 +28,7 @@ export function exclusion(fixture: LockFixture): void {
       expect(Number(await client.get(counter))).toBeLessThan(CONCURRENT * INCREMENTS);
 
       await client.set(counter, 0);
-      await allTasks((i) => (registries[i % 2] as RedisLockRegistry).run('key', () => oracle.section(increment)));
+      await allTasks((i) => (registries[i % 2] as BackedLockRegistry).run('key', () => oracle.section(increment)));
       expect(await client.get(counter)).toBe(String(CONCURRENT * INCREMENTS));
       expect(oracle.violations).toEqual([]);
       expect(oracle.entered).toBe(CONCURRENT * INCREMENTS);

@@ -30,6 +30,32 @@ export function running(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
+    it('with tryRun runs the task if the lock is free, and says whether it ran', async () => {
+      const registry = fixture.registry();
+      const inside = await registry.tryRun('key', async (lease) => {
+        lease.assertHeld();
+        const nested = await registry.obtain('key').tryRun(() => 'enters again');
+        const others = await fixture.otherRegistry().tryRun('key', () => 'others');
+        return { nested, others };
+      });
+      expect(inside).toEqual({
+        ran: true,
+        value: { nested: { ran: true, value: 'enters again' }, others: { ran: false } },
+      });
+      expect(await fixture.otherRegistry().tryRun('key', () => undefined)).toEqual({ ran: true, value: undefined });
+      const failing = registry.tryRun('key', () => Promise.reject(new Error('of the task')));
+      await expect(failing).rejects.toThrow('of the task');
+      expect(await fixture.isInRedis('key')).toBe(false);
+    });
+
+    it('with tryRun waits for as long as it is told to', async () => {
+      const registry = fixture.registry();
+      const lease = await registry.obtain('key').lock();
+      const waiting = fixture.otherRegistry().tryRun('key', () => 'ran', { waitTime: 60_000 });
+      await lease.unlock();
+      expect(await waiting).toEqual({ ran: true, value: 'ran' });
+    });
+
     it('does not run the task when the lock was not acquired', async () => {
       const lease = await fixture.registry().obtain('key').lock();
       let ran = false;

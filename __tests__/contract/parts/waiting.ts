@@ -26,7 +26,7 @@ export function waiting(fixture: LockFixture): void {
         entered = true;
       });
       // Its first attempt was refused; in one process it waits in the local queue.
-      if (where === 'another') await until(() => spy.sent >= 2);
+      if (where === 'another') await until(() => spy.sent >= fixture.requestsOfWaiter);
       expect(entered).toBe(false);
       const released = performance.now();
       await lease.unlock();
@@ -85,7 +85,7 @@ export function waiting(fixture: LockFixture): void {
         const reason = new Error('cancelled');
         const waiting = waiters.obtain('key').lock({ signal: controller.signal });
         const rejected = expect(waiting).rejects.toBe(reason);
-        if (where === 'another') await until(() => spy.sent >= 2);
+        if (where === 'another') await until(() => spy.sent >= fixture.requestsOfWaiter);
         const aborted = performance.now();
         controller.abort(reason);
         await rejected;

@@ -1,3 +1,4 @@
+import { isKept } from '../../../lib/protocols/kept';
 import { keysOf, type Round } from '../plan';
 import { type Host, hostOf, isLeftToPollers, lockName, ownerOf, quietFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
@@ -116,7 +117,12 @@ export class CallChecks {
   #isUnclaimed(key: string): boolean {
     const { server } = this.#world;
     const owner = ownerOf(server, lockName(key));
-    return owner?.includes('@') === true && !this.#leases.wasOpened(owner) && !this.#isOfUnreachableHolder(key);
+    return (
+      owner?.includes('@') === true &&
+      !isKept(owner) &&
+      !this.#leases.wasOpened(owner) &&
+      !this.#isOfUnreachableHolder(key)
+    );
   }
 
   /** A process that handed it over to itself, and died or was cut off, is a holder that died or was cut off. */

@@ -1,6 +1,8 @@
 import type { Lease } from '../../../lib';
+import { keysOf } from '../plan';
 import { type Host, lockName, ownerOf, quietFor, type World } from '../world';
 import type { Grants } from './grants';
+import { MinHoldChecks } from './min-holds';
 
 /** A lease as this library makes it: with the owner value that Redis has for it. */
 export type OwnedLease = Lease & { readonly owner: string };
@@ -31,6 +33,7 @@ const NOTICED_WITHIN = 1_000;
 /** Mutual exclusion, tokens, and what a valid lease promises about Redis. */
 export class LeaseChecks {
   readonly open = new Set<OpenLease>();
+  readonly minHolds: MinHoldChecks;
   readonly #world: World;
   readonly #lastToken = new Map<string, { readonly token: number; readonly caller: string }>();
   readonly #lastOpen = new Map<string, number>();
@@ -41,6 +44,7 @@ export class LeaseChecks {
   constructor(world: World, grants: Grants) {
     this.#world = world;
     this.#grants = grants;
+    this.minHolds = new MinHoldChecks(world, keysOf(world.plan));
   }
 
   opened(lease: OwnedLease, host: Host, key: string, caller: string): OpenLease {
@@ -78,6 +82,7 @@ export class LeaseChecks {
   /** Redis lost the keys: their holders may be joined by others until their leases are over. */
   excuse(keys: readonly string[], losesCounters: boolean): void {
     for (const key of keys) this.#grants.lost(lockName(key));
+    this.minHolds.excuse(keys);
     for (const entry of this.open) {
       if (!keys.includes(entry.key)) continue;
       entry.isExcused = true;
@@ -88,6 +93,7 @@ export class LeaseChecks {
 
   /** After every event. */
   check(): void {
+    this.minHolds.note();
     for (const entry of this.open) {
       if (entry.isWiped) this.#checkNoticed(entry);
       if (entry.isExcused || !this.#isValid(entry)) continue;

@@ -1,3 +1,4 @@
+import { isKept } from '../../../lib/protocols/kept';
 import type { ProcessPlan } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
 import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';
@@ -30,7 +31,8 @@ export class OrderChecks {
       }
     }
     const owner = ownerOf(server, lock);
-    if (owner !== undefined && owner !== this.#owner.get(lock)) this.#checkOvertaking(lock, queue, owner);
+    if (owner !== undefined && !isKept(owner) && owner !== this.#owner.get(lock))
+      this.#checkOvertaking(lock, queue, owner);
     this.#owner.set(lock, owner);
   }
 

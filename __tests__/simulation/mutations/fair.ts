@@ -81,6 +81,17 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     ],
   },
   {
+    name: 'kept-grant-forgotten',
+    finding: 'a repeated message about a grant releases its lock before it is kept for its minHold',
+    types: ['fair'],
+    replacements: [
+      [
+        'const found = await this.#services.format.keepUntil(',
+        'this.#waiters.leave(ownerOrTicket); const found = await this.#services.format.keepUntil(',
+      ],
+    ],
+  },
+  {
     name: 'two-protocols-for-a-name',
     finding: 'a lock that was evicted and made anew releases the grants of its waiters',
     types: ['fair'],

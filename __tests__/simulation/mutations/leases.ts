@@ -15,6 +15,12 @@ export const LEASE_MUTATIONS: readonly Mutation[] = [
     ],
   },
   {
+    name: 'kept-under-its-owner',
+    finding: 'a late release or renewal finds a lock that is kept for its minHold',
+    types: ['pub-sub'],
+    replacements: [['var KEPT = "kept@";', 'var KEPT = "";']],
+  },
+  {
     name: 'owner-of-the-process',
     finding: 'every acquisition of a process has the same owner value',
     types: ['spin'],

@@ -1,9 +1,10 @@
 import type { Acquisition } from '../../acquire/acquisition';
 import { Availability } from '../../acquire/availability';
 import type { Wait } from '../../acquire/wait';
-import { clock, drift } from '../../internal/clock';
+import { clock } from '../../internal/clock';
 import { isServerAnswer } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
+import type { Keep } from '../kept';
 import { PATIENCE, Pollers } from '../pollers';
 import {
   type Grant,
@@ -134,13 +135,9 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     // The key of a busy queue is never free: it is left to those that poll now and then.
     const pause = this.#lazyPollers?.isPauseDue(clock.now()) ? this.#lazyPollers : undefined;
     try {
-      const { found, queue, isNotificationRefused, pauseIn } = await this.#services.format.leave(
-        this.#names,
-        ownerOrTicket,
-        this.#waiters.firstWaiting,
-        timeout,
-        pause,
-      );
+      const { format } = this.#services;
+      const reply = await format.leave(this.#names, ownerOrTicket, this.#waiters.firstWaiting, timeout, pause);
+      const { found, queue, isNotificationRefused, pauseIn } = reply;
       this.#lazyPollers?.releasedBy(clock.now(), pauseIn);
       if (isNotificationRefused) this.#services.onNotificationRefused();
       const unclaimed = queue && this.onReply(queue);
@@ -151,6 +148,16 @@ export class FairProtocol implements LockProtocol, PresenceListener {
       this.#missedReply(error);
       throw error;
     }
+  }
+
+  /**
+   * The grant stays known as entered: a repeated message about it must not release the lock before it is kept. Callers of
+   * this process learn at once when the key ends, though messages may not arrive.
+   */
+  async keep(ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
+    const found = await this.#services.format.keepUntil(this.#names, ownerOrTicket, keep, timeout);
+    this.#lazyPresence?.poll();
+    return found;
   }
 
   /** The lock may be free: it is the turn of the next ticket, and this process is alive. */
@@ -175,15 +182,8 @@ export class FairProtocol implements LockProtocol, PresenceListener {
       this.#presence().poll();
     }
     const grant = grantIn(message);
-    if (grant === undefined) return;
-    const { owner, token, window } = grant;
-    const { format, commandTimeout } = this.#services;
-    const ticket = this.#waiters.find(owner);
-    const now = clock.now();
-    const driftNow = drift();
-    const until = ticket === undefined ? now : format.grantUntil(owner, window, ticket, now, driftNow);
-    if (this.#waiters.take({ owner, token, until, drift: driftNow, life: window }) === 'taken') return;
-    this.release(owner, commandTimeout).catch(() => undefined);
+    if (grant === undefined || this.#waiters.takeReported(grant) === 'taken') return;
+    this.release(grant.owner, this.#services.commandTimeout).catch(() => undefined);
   }
 
   /** As PresenceListener: takes over what a reply says of the lock. Returns a grant by hand-over whose caller has left. */

@@ -4,11 +4,13 @@ import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
-import { lifeIn, ownerIn, ownershipIn } from '../format';
+import { foundIn, lifeIn, ownerIn, ownershipIn } from '../format';
+import { type Keep, keepArguments } from '../kept';
 import type { Pollers } from '../pollers';
-import type { Ownership, ProtocolSettings } from '../protocol';
+import type { Ownership, ProtocolSettings, Released } from '../protocol';
 import { SpringFormat } from '../spring/spring-format';
 import { ACQUIRE, LEAVE, type NotifiedBy, OUTSIDER, POLL, RELEASE } from './fair-scripts';
+import { KEEP } from './keep-script';
 import type { AcquireReply, PollReply, QueueReply, ReleaseReply } from './queue-replies';
 import { RENEW_GRANT } from './renew-grant-script';
 import { ServerClock } from './server-clock';
@@ -128,6 +130,12 @@ export class QueueFormat extends SpringFormat {
         pauseIn: pauseIn === undefined ? undefined : numberIn(script, reply, pauseIn),
       };
     });
+  }
+
+  /** Gives a lock back that is kept until its `minHold` ends. */
+  keepUntil(names: LockNames, ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
+    const args = [ownerOrTicket, ...keepArguments(keep), ...this.channels(names)];
+    return this.#run(KEEP, names, args, timeout, (reply) => foundIn(KEEP, reply, reply));
   }
 
   /**

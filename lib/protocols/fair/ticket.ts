@@ -17,8 +17,15 @@ export function grantedAt(owner: string): number | undefined {
   return at < 0 ? undefined : Number(owner.slice(at + 1)) / 1000;
 }
 
+/** A grant that a message reports; `window` in ms. */
+export interface ReportedGrant {
+  readonly owner: string;
+  readonly window: number;
+  readonly token: string;
+}
+
 /** The grant that a message reports: `grant <owner> <window in ms> <token>`; `undefined` for any other message. */
-export function grantIn(message: string): { owner: string; window: number; token: string } | undefined {
+export function grantIn(message: string): ReportedGrant | undefined {
   const [kind, owner = '', milliseconds = '', token = ''] = message.split(' ');
   const window = Number(milliseconds);
   return kind === 'grant' && window > 0 ? { owner, window, token } : undefined;

@@ -3,7 +3,7 @@ import { clock, drift, wasSuspended } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
 import { CLAIM_WINDOW } from './fair-scripts';
 import type { QueueFormat } from './queue-format';
-import { Ticket, ticketOf } from './ticket';
+import { type ReportedGrant, Ticket, ticketOf } from './ticket';
 import { Tickets } from './tickets';
 
 /** ms; a renewal has at least this long to be answered. */
@@ -83,6 +83,15 @@ export class Waiters {
     if (ticket === undefined) return 'unclaimed';
     void this.#offer(ticket, grant);
     return 'taken';
+  }
+
+  /** The same for a grant that a message reports. */
+  takeReported({ owner, token, window }: ReportedGrant): 'taken' | 'unclaimed' {
+    const ticket = this.find(owner);
+    const now = clock.now();
+    const driftNow = drift();
+    const until = ticket === undefined ? now : this.#format.grantUntil(owner, window, ticket, now, driftNow);
+    return this.take({ owner, token, until, drift: driftNow, life: window });
   }
 
   /** The ticket that an owner value was granted for, if its caller still waits. */

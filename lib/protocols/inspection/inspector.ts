@@ -1,3 +1,4 @@
+import type { Inspected, LockInspector } from '../../lock-backend';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
@@ -5,18 +6,6 @@ import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import { lifeIn } from '../format';
 import type { InspectionScripts } from './inspection-scripts';
-
-/** What a script found of a lock. */
-export interface Inspected {
-  /** `undefined`: the lock is free. */
-  readonly owner: string | undefined;
-  /** ms */
-  readonly remaining: number;
-  readonly fencingToken: number | undefined;
-  readonly waiting: number | undefined;
-  /** Of a shared lock: how many hold it. */
-  readonly holders?: number;
-}
 
 /** How the locks of one type are inspected. */
 export interface InspectedType {
@@ -32,7 +21,7 @@ export interface InspectedType {
 }
 
 /** Inspects the locks of a registry, and unlocks them by force. Keeps nothing. */
-export class Inspector {
+export class Inspector implements LockInspector {
   readonly #redis: Redis;
   readonly #type: InspectedType;
 

@@ -8,7 +8,8 @@ import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
-import { lifeIn, ownerIn } from '../format';
+import { foundIn, lifeIn, ownerIn } from '../format';
+import { isKept, type Keep, keepArguments } from '../kept';
 import { Notification } from '../notification';
 import { PATIENCE, Pollers, SOON } from '../pollers';
 import type {
@@ -22,6 +23,8 @@ import type {
   Released,
   RenewalMode,
 } from '../protocol';
+import { KEEP_FAIR } from './keep-scripts';
+import type { PastPositions } from './past-positions';
 import { ACQUIRE, LEAVE, RELEASE } from './redisson-fair-scripts';
 import { CHANNEL, isShardedFor, type RedissonFormat, TOKEN } from './redisson-format';
 import { UNLOCKED } from './redisson-scripts';
@@ -32,24 +35,23 @@ export const QUEUE = 'redisson_lock_queue';
 /** ms by which a command may reach the server after its connection was given up. */
 const LATE = 10_000;
 
-/** What the locks of a registry share. */
+/** Shared by the locks of a registry. */
 export interface RedissonFairServices {
   readonly redis: Redis;
   readonly settings: ProtocolSettings;
   readonly format: RedissonFormat;
   readonly subscriber: Subscriber;
+  readonly pastPositions: PastPositions;
 }
 
 /**
- * Redisson's RedissonFairLock, to be shared with Java processes that use `redisson.getFairLock(name)`. A waiter has a
- * position in a queue in Redis and a channel of its own. A release notifies the first in the queue, which then takes the
- * lock.
+ * Redisson's RedissonFairLock, shared with Java processes that use `redisson.getFairLock(name)`. A waiter has a position
+ * in a queue in Redis and a channel of its own. A release notifies the first in the queue, which then takes the lock.
  *
- * The callers of one process take the local turn first, so that a process has one position in the queue of a lock, and
- * not one for each caller. The order is that of arrival among processes (and Java threads), and among the callers of
- * each. The reason: nobody takes out the positions of a process that was killed, and each of them holds up all others,
- * Java's too, for the whole wait, five minutes. For the same reason the lock is not handed over locally: that would
- * overtake the queue.
+ * The callers of one process take the local turn first, so that a process has one position in the queue of a lock. The
+ * order is that of arrival among processes (and Java threads), and among the callers of each. The reason: nobody takes
+ * out the positions of a process that was killed, and each of them holds up all others, Java's too, for the whole wait,
+ * five minutes. For the same reason the lock is not handed over locally: that would overtake the queue.
  */
 export class RedissonFairProtocol implements LockProtocol {
   readonly availability = new Availability();
@@ -57,6 +59,8 @@ export class RedissonFairProtocol implements LockProtocol {
   readonly #services: RedissonFairServices;
   /** Of the local caller that has the turn: the owner value that its channel is named after. */
   #ticket = '';
+  /** The last owner value that had a position in the queue. */
+  #enqueued = '';
   /** Made when the lock is contended, or acquired again soon after its release. */
   #lazyPollers: Pollers | undefined;
   #releasedAt = Number.NEGATIVE_INFINITY;
@@ -95,9 +99,10 @@ export class RedissonFairProtocol implements LockProtocol {
       if (Array.isArray(reply)) {
         const [life, isFirst, owner] = arrayIn(ACQUIRE, reply, 2, 3);
         const now = clock.now();
+        if (waits) this.#enqueued = ticket;
         const remaining = lifeIn(ACQUIRE, reply, life);
-        // Only the first in the queue is notified.
-        if (isFirst === 1) this.#pollers.refused(now, remaining, notification?.hints ?? 0);
+        // Only the first in the queue is notified. The end of a kept key is no sign of others that poll.
+        if (isFirst === 1 && !isKept(ownerIn(owner))) this.#pollers.refused(now, remaining, notification?.hints ?? 0);
         else this.#pollers.waiting(now);
         return { granted: false, remaining, owner: ownerIn(owner), roundTrip: now - sentAt, heard };
       }
@@ -136,6 +141,7 @@ export class RedissonFairProtocol implements LockProtocol {
 
   release(owner: string, timeout: number): Promise<Released> {
     const now = clock.now();
+    if (owner === this.#enqueued) this.#services.pastPositions.add(this, () => this.#releaseAgain(owner));
     const pollers = this.#lazyPollers;
     if (pollers?.isPauseDue(now)) return this.#leave(owner, pollers.busyFor(now), timeout);
     return this.#release(owner, timeout, (found) => {
@@ -147,8 +153,12 @@ export class RedissonFairProtocol implements LockProtocol {
 
   #release<T>(owner: string, timeout: number, use: (found: Released) => T): Promise<T> {
     const { format } = this.#services;
-    const last = [format.deleteCommand];
-    return this.#run(RELEASE, owner, 0, last, timeout, (reply) => use(format.foundIn(RELEASE, reply, reply)));
+    const read = (reply: unknown) => use(format.foundIn(RELEASE, reply, reply));
+    return this.#run(RELEASE, owner, 0, [format.deleteCommand], timeout, read);
+  }
+
+  #releaseAgain(owner: string): Promise<Released> {
+    return this.#release(owner, this.#services.settings.commandTimeout, (found) => found);
   }
 
   /** Releases the lock, and leaves it to those that poll for a moment before the first in the queue is notified. */
@@ -170,11 +180,15 @@ export class RedissonFairProtocol implements LockProtocol {
   /** A release that finds no key notifies the first in the queue. */
   async #endPause(owner: string): Promise<void> {
     try {
-      const found = await this.#release(owner, this.#services.settings.commandTimeout, (result) => result);
-      this.#pollers.pauseOver(found === 'stolen', clock.now());
+      this.#pollers.pauseOver((await this.#releaseAgain(owner)) === 'stolen', clock.now());
     } catch {
       // Waiters of this library poll.
     }
+  }
+
+  keep(owner: string, keep: Keep, timeout: number): Promise<Released> {
+    const read = (reply: unknown): Released => foundIn(KEEP_FAIR, reply, reply);
+    return this.#run(KEEP_FAIR, owner, 0, keepArguments(keep), timeout, read);
   }
 
   /** The lock is for the first in the queue. */

@@ -38,6 +38,28 @@ while head do
   head = redis.call('LINDEX', queue, 0)
 end`;
 
+/**
+ * Removes the positions of waiters of the owner's process that came before it, and its own if `isItsOwn`. A process has
+ * one position, and its owner values are numbered: the earlier ones have ended, though a server that has taken over may
+ * not know it. Sets `head`.
+ */
+const removePast = (isItsOwn: boolean) => `
+local process, number = string.match(owner, '^(.*):(%d+)$')
+local removed = 0
+for _, other in ipairs(redis.call('LRANGE', queue, 0, -1)) do
+  local its, itsNumber = string.match(other, '^(.*):(%d+)$')
+  local isPast = process and its == process and tonumber(itsNumber) < tonumber(number)
+  if isPast${isItsOwn ? ' or other == owner' : ''} then
+    redis.call('ZREM', timeouts, other)
+    redis.call('LREM', queue, 0, other)
+    removed = removed + 1
+  elseif removed > 0 then
+    -- Those behind wait for one less.
+    redis.call('ZINCRBY', timeouts, -wait * removed, other)
+  end
+end
+head = redis.call('LINDEX', queue, 0)`;
+
 /** Notifies the first waiter, on its own channel. */
 const NOTIFY_HEAD = publishRelease('ARGV[4]', "ARGV[5] .. ':' .. head");
 
@@ -55,6 +77,9 @@ export const ACQUIRE = new LockScript(
 -- Out of memory, Redis refuses this command, which changes nothing, unless the script has written before.
 redis.call('ZADD', timeouts, 'XX', 0, '')
 ${REMOVE_STALE}
+if head and not redis.call('ZSCORE', timeouts, owner) then
+  ${removePast(false)}
+end
 local isFree = redis.call('EXISTS', KEYS[1]) == 0
 if isFree and (not head or head == owner) then
   redis.call('LPOP', queue)
@@ -90,8 +115,8 @@ return { life, head == owner and 1 or 0, not isFree and redis.call('HKEYS', KEYS
 );
 
 /**
- * Releases a lock if it is the owner's, and else takes the owner out of the queue. Notifies the first waiter when the
- * lock is free.
+ * Releases a lock if it is the owner's, and takes the owner out of the queue. Notifies the first waiter when the lock is
+ * free.
  *
  * ARGV: as above, then the command that deletes
  * Returns 1 deleted, 2 deleted by DEL, since the command was refused; 0 no key; -1 the key of another owner.
@@ -119,14 +144,8 @@ function release(name: string, leave: string, result: string): LockScript {
     name,
     `${PRELUDE}
 ${REMOVE_STALE}
-if redis.call('ZSCORE', timeouts, owner) then
-  local isBehind = false
-  for _, other in ipairs(redis.call('LRANGE', queue, 0, -1)) do
-    if isBehind then redis.call('ZINCRBY', timeouts, -wait, other) end
-    isBehind = isBehind or other == owner
-  end
-  redis.call('ZREM', timeouts, owner)
-  redis.call('LREM', queue, 0, owner)
+if head then
+  ${removePast(true)}
 end
 ${OWNED}
 if owned == -1 then return -1 end

@@ -2,6 +2,7 @@ import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import type { ProtocolSettings } from '../protocol';
 import { ScriptedFormat } from '../scripted-format';
+import { KEEP } from './keep-scripts';
 import {
   ACQUIRE,
   CONFIRM,
@@ -45,6 +46,7 @@ export class RedissonFormat extends ScriptedFormat {
       acquire: ACQUIRE,
       release: RELEASE,
       leave: LEAVE,
+      keep: KEEP,
       notify: NOTIFY,
       handOver: HAND_OVER,
       renew: RENEW,

@@ -8,10 +8,12 @@ import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { LockScript } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
 import { foundIn, lifeIn, ownerIn, ownershipIn } from '../format';
+import { type Keep, keepArguments } from '../kept';
 import { LONGEST_SLEEP, Notification } from '../notification';
 import type { Parts } from '../parts';
 import { PATIENCE, Pollers } from '../pollers';
 import type { Grant, HandOver, LockProtocol, NotGranted, Ownership, Refusal, Released, RenewalMode } from '../protocol';
+import { KEEP } from './shared-keep-script';
 import type { Permits, SharedKind } from './shared-kinds';
 import { ACQUIRE, RELEASE, RENEW } from './shared-scripts';
 
@@ -98,11 +100,11 @@ export class SharedProtocol implements LockProtocol {
   }
 
   release(owner: string, timeout: number): Promise<Released> {
-    return this.#run(RELEASE, this.#keys, owner, [this.#names.channel], timeout, (reply) => {
-      const [found, notified] = arrayIn(RELEASE, reply, 2);
-      if (numberIn(RELEASE, reply, notified) < 0) this.#services.parts.warnNotificationRefused();
-      return foundIn(RELEASE, reply, found);
-    });
+    return this.#giveBack(RELEASE, owner, [], timeout);
+  }
+
+  keep(owner: string, keep: Keep, timeout: number): Promise<Released> {
+    return this.#giveBack(KEEP, owner, keepArguments(keep), timeout);
   }
 
   /** The lock is for those at the head of the queue. */
@@ -144,6 +146,14 @@ export class SharedProtocol implements LockProtocol {
     };
     const pollers = new Pollers(idleBetweenTries, PATIENCE);
     return new Notification(this.#names, channels, subscriber, idleBetweenTries, pollers);
+  }
+
+  #giveBack(script: LockScript, owner: string, args: readonly string[], timeout: number): Promise<Released> {
+    return this.#run(script, this.#keys, owner, [this.#names.channel, ...args], timeout, (reply) => {
+      const [found, notified] = arrayIn(script, reply, 2);
+      if (numberIn(script, reply, notified) < 0) this.#services.parts.warnNotificationRefused();
+      return foundIn(script, reply, found);
+    });
   }
 
   #run<T>(

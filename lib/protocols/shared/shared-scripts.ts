@@ -98,12 +98,12 @@ ${mint('KEYS[3]')}`,
 );
 
 /** There is no live lease of the owner. Raises READONLY on a replica, where that says nothing. */
-const RETURN_GONE = `
+export const RETURN_GONE = `
 redis.call('ZREM', lock, member)
 ${ifForcedAmong('owner', 'found = -1')}`;
 
 /** Returns the reply of a command about `lock` if it failed; but a key of another type is the key of another owner. */
-const isOthers = (reply: string) => `
+export const isOthers = (reply: string) => `
 if type(${reply}) == 'table' and not string.find(${reply}.err, 'WRONGTYPE', 1, true) then return ${reply} end
 local isOthers = type(${reply}) == 'table'`;
 

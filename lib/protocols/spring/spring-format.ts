@@ -2,6 +2,7 @@ import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import type { ProtocolSettings } from '../protocol';
 import { ScriptedFormat } from '../scripted-format';
+import { KEEP } from './keep-script';
 import { ACQUIRE, CONFIRM, HAND_OVER, LEAVE, LEFT_TO_POLLERS, NOTIFY, RELEASE, RENEW } from './spring-scripts';
 
 /** Spring's string key: see spring-scripts.ts. */
@@ -15,6 +16,7 @@ export class SpringFormat extends ScriptedFormat {
       acquire: ACQUIRE,
       release: RELEASE,
       leave: LEAVE,
+      keep: KEEP,
       notify: NOTIFY,
       handOver: HAND_OVER,
       renew: RENEW,

@@ -43,7 +43,7 @@ export const LEFT_TO_POLLERS = 'left to pollers';
  * connections that got it, or -1 when the server refused to publish. pcall: else a user without rights on channels could
  * not release.
  */
-const publish = (first: number, message = 'KEYS[1]') => `
+export const publish = (first: number, message = 'KEYS[1]') => `
 local heard = 0
 for i = ${first}, #ARGV do
   local listening = redis.pcall('PUBLISH', ARGV[i], ${message})
@@ -54,7 +54,7 @@ end`;
 export const ASSERT_WRITABLE = `redis.call('PEXPIRE', KEYS[1], 1)`;
 
 /** There is no key. A lock that was unlocked by force counts as another owner's, since it did not expire. */
-const RETURN_GONE = `
+export const RETURN_GONE = `
   ${ASSERT_WRITABLE}
   ${ifForced('ARGV[1]', 'return -1')}
   return 0`;

@@ -24,10 +24,10 @@ export interface Locks {
 
 /**
  * `floor`: no library, the least that a lock on Redis and node-redis costs. `polling`: a peer whose waiters poll.
- * `notified`: a peer whose waiters are notified of a release. `observed`: ours, with subscribers of its channels.
+ * `notified`: a peer whose waiters are notified of a release. `observed`: ours, with subscribers of its channels. `replicated`: ours, with `minReplicas`.
  * `semaphore`: of ours or of a peer, with `PERMITS` holders.
  */
-export type CandidateKind = 'floor' | 'ours' | 'observed' | 'polling' | 'notified' | 'semaphore';
+export type CandidateKind = 'floor' | 'ours' | 'observed' | 'replicated' | 'polling' | 'notified' | 'semaphore';
 
 /** Of every semaphore. */
 export const PERMITS = 4;

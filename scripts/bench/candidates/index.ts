@@ -3,6 +3,7 @@ import { floor } from './floor';
 import { floorEvalSha } from './floor-evalsha';
 import { floorFifo } from './floor-fifo';
 import { floorHandOver } from './floor-hand-over';
+import { floorWait } from './floor-wait';
 import { nodeRedisson } from './node-redisson';
 import { ourCandidates } from './ours';
 import { redisSemaphores } from './redis-semaphore';
@@ -19,6 +20,7 @@ export const candidates: readonly Candidate[] = [
   floorEvalSha,
   floorFifo,
   floorHandOver,
+  floorWait,
   ...ourCandidates,
   redlock,
   sesameRedlock,

@@ -5,8 +5,8 @@ import { nodeRedis } from './clients';
 
 type LockType = NonNullable<RedisLockRegistryOptions['lockType']>;
 
-/** The built package with default options, used as in the README. */
-function ours(lockType: LockType): Candidate {
+/** The built package with default options, or a few others, used as in the README. */
+function ours(lockType: LockType, options: Partial<RedisLockRegistryOptions> = {}): Candidate {
   return {
     id: lockType,
     title: `ours: ${lockType}`,
@@ -17,7 +17,8 @@ function ours(lockType: LockType): Candidate {
         process.env.BENCH_LIBRARY as string
       )) as unknown as typeof import('../../../lib');
       const client = await nodeRedis(address);
-      const registry = new RedisLockRegistry(client, { registryKey: 'locks', lockType, expireAfter: ttl });
+      const settings = { registryKey: 'locks', lockType, expireAfter: ttl, ...options };
+      const registry = new RedisLockRegistry(client, settings);
       const acquire = async (key: string) => {
         const lease = await registry.obtain(key).lock();
         return () => lease.unlock();
@@ -43,4 +44,12 @@ const observed: Candidate = {
   },
 };
 
-export const ourCandidates = [ours('spin'), observed, ours('pub-sub'), ours('fair')];
+/** Locks that one replica has. */
+const replicated: Candidate = {
+  ...ours('spin', { minReplicas: 1 }),
+  id: 'replicated',
+  title: 'ours: spin, minReplicas 1',
+  kind: 'replicated',
+};
+
+export const ourCandidates = [ours('spin'), observed, replicated, ours('pub-sub'), ours('fair')];

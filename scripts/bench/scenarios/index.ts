@@ -2,6 +2,7 @@ import { fourProcessesEmpty, fourProcessesWorking, oneProcess } from './contende
 import { heap } from './heap';
 import { heldLeases } from './held-leases';
 import { remoteRedis } from './remote-redis';
+import { replicated } from './replicated';
 import type { Scenario } from './scenario';
 import { semaphore } from './semaphore';
 import { manyKeys, oneCaller } from './uncontended';
@@ -18,4 +19,5 @@ export const scenarios: readonly Scenario[] = [
   heap,
   remoteRedis,
   semaphore,
+  replicated,
 ];

@@ -1,4 +1,4 @@
-import type { Candidate } from '../candidates/candidate';
+import type { Candidate, CandidateKind } from '../candidates/candidate';
 import type { Measurement, RunPlan } from '../running-candidate';
 
 /** The figures of one candidate in one round, by metric id. NaN: no figure. */
@@ -33,10 +33,10 @@ export function isNamed({ id }: Scenario, name: string): boolean {
   return id === name || id.replace(/[a-z]$/, '') === name;
 }
 
-/** Suits all libraries, and of floors and observed candidates only these. */
+/** Suits all libraries with default options, and of floors and candidates with others only these. */
 export function librariesAnd(...others: string[]): (candidate: Candidate) => boolean {
-  const isLibrary = ({ kind }: Candidate) => kind === 'ours' || kind === 'polling' || kind === 'notified';
-  return (candidate) => isLibrary(candidate) || others.includes(candidate.id);
+  const needsName: readonly CandidateKind[] = ['floor', 'observed', 'replicated', 'semaphore'];
+  return ({ id, kind }) => !needsName.includes(kind) || others.includes(id);
 }
 
 export function metric(id: string, title: string, unit = '', hasRatio = true): Metric {

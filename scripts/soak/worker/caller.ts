@@ -11,7 +11,7 @@ import {
 import { sharedNow } from '../awake-clock';
 import type { Random } from '../random';
 import type { Access, Outcome } from '../records';
-import { registryOptions, type SoakType } from '../settings';
+import { isShared, registryOptions, type SoakType } from '../settings';
 import type { Gate } from './gate';
 import type { HeldLeases } from './held-leases';
 import { lockFor, randomAccess } from './locks';
@@ -53,10 +53,10 @@ export class Caller {
   }
 
   async work(): Promise<void> {
-    const { gate } = this.#services;
+    const { gate, type } = this.#services;
     while (await gate.enter()) {
       try {
-        const outcome = await this.#call(randomRequest(this.#random));
+        const outcome = await this.#call(randomRequest(this.#random, !isShared(type)));
         await sleep(outcome === 'closed' ? ON_CLOSED : this.#random.between(0, 30));
       } finally {
         gate.leave();
@@ -68,7 +68,8 @@ export class Caller {
     const { records, type, nextCall } = this.#services;
     const call = nextCall();
     const access = randomAccess(type, this.#random);
-    const what = `${request.method} ${JSON.stringify(request.options)}`;
+    const together = request.others.map((other) => ` + ${other}`).join('');
+    const what = `${request.method}${together} ${JSON.stringify(request.options)}`;
     records.write({ event: 'called', call, key: request.key, access, what, at: sharedNow() });
     const stop = new AbortController();
     const { abortAfter } = request;
@@ -87,7 +88,8 @@ export class Caller {
 
   async #acquire(call: string, what: string, request: Request, access: Access, signal: AbortSignal): Promise<Outcome> {
     const { steps, registry } = this.#services;
-    const lock = lockFor(registry(), request.key, access);
+    const { key, others } = request;
+    const lock = others.length === 0 ? lockFor(registry(), key, access) : registry().multi([key, ...others]);
     const options = { ...request.options, signal };
     if (request.evicts) setTimeout(() => registry().expireUnusedOlderThan(-1), request.hold / 2);
     if (request.method === 'run') {
@@ -124,7 +126,7 @@ export class Caller {
 
   async #hold(call: string, request: Request, lease: Lease): Promise<void> {
     const { gate, held, steps } = this.#services;
-    held.granted(call, lease);
+    held.granted(call, request, lease);
     await gate.hold(request.hold);
     if (request.renews) {
       await steps.bounded(`${call} renew`, registryOptions.commandTimeout, lease.renew().catch(ignoreLoss));

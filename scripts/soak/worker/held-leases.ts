@@ -1,7 +1,8 @@
-import type { Lease, LockLostError } from '../../../lib';
+import type { Lease, LockLostError, MultiLease } from '../../../lib';
 import { sharedNow } from '../awake-clock';
 import type { Sample } from '../records';
 import type { RecordFile } from './record-file';
+import type { Request } from './requests';
 
 /** ms between two records of one lease, while nothing holds the process up. */
 const EVERY = 40;
@@ -24,14 +25,15 @@ export class HeldLeases {
     this.#records = records;
   }
 
-  granted(call: string, lease: Lease): void {
+  granted(call: string, { key, others }: Request, lease: Lease | MultiLease): void {
     const sample = sampleOf(lease);
-    this.#records.write({ event: 'granted', call, token: lease.fencingToken, sample });
+    const token = 'fencingTokens' in lease ? lease.fencingTokens.get(key) : lease.fencingToken;
+    this.#records.write({ event: 'granted', call, token, sample });
     this.#held.set(lease, { call, lease, recordedAt: sample.to });
     lease.signal.addEventListener('abort', () => {
       const { reason } = lease.signal.reason as LockLostError;
       this.#records.write({ event: 'lost', call, reason, at: sharedNow() });
-      if (reason === 'closed') this.#lostByClose.push(lease.key);
+      if (reason === 'closed') this.#lostByClose.push(key, ...others);
     });
   }
 

@@ -5,6 +5,8 @@ import { KEYS, LONG_TTL, LONGEST_HOLD, LONGEST_WAIT, registryOptions } from '../
 /** One call of a caller, and what it does with its lease. */
 export interface Request {
   readonly key: string;
+  /** Keys that are taken together with it, in no order. */
+  readonly others: readonly string[];
   readonly method: 'lock' | 'tryLock' | 'run';
   readonly options: LockOptions;
   /** ms after which the caller aborts. */
@@ -18,12 +20,15 @@ export interface Request {
   readonly bound: number;
 }
 
-export function randomRequest(random: Random): Request {
+/** `together`: some calls take several keys. */
+export function randomRequest(random: Random, together: boolean): Request {
   const method = random.pick(['lock', 'lock', 'tryLock', 'run'] as const);
   const abortAfter = random.chance(0.25) ? random.between(0, 800) : undefined;
   const waitTime = randomWait(random, method, abortAfter !== undefined);
+  const key = random.pick(KEYS);
   return {
-    key: random.pick(KEYS),
+    key,
+    others: together && random.chance(0.2) ? KEYS.filter((other) => other !== key && random.chance(0.5)) : [],
     method,
     options: { ...randomTtl(random), ...(waitTime === undefined ? {} : { waitTime }) },
     abortAfter,

@@ -1,0 +1,59 @@
+import { afterEach, expect, it } from '@jest/globals';
+import { NotReplicatedError, RedisLockRegistry } from '../../lib';
+import { fromIoredis } from '../../lib/ioredis';
+import { ReplicaFixture } from '../replicas/replica-fixture';
+import { startCluster } from '../support/cluster';
+import { type IoredisPackage, packages } from '../support/ioredis-packages';
+import { describePrivate } from '../support/private-redis';
+import { uniqueKey } from '../support/redis';
+
+const each = packages.map((one): [string, IoredisPackage] => [one.name, one]);
+
+/** ms; long enough that a busy machine replicates in time. */
+const LONG = 10_000;
+
+describePrivate('minReplicas', () => {
+  const fixture = ReplicaFixture.install(1);
+
+  afterEach(() => fixture.follow());
+
+  it.each(each)('are waited for over a connection of our own, through %s', async (_name, { single }) => {
+    const instance = single({ ...fixture.master.address });
+    const registryKey = uniqueKey();
+    const open = (replicaTimeout: number) =>
+      new RedisLockRegistry(fromIoredis(instance), { registryKey, minReplicas: 1, replicaTimeout });
+    const registry = open(LONG);
+    const lease = await registry.obtain('key').lock();
+    const replica = await fixture.connect(fixture.replica);
+    expect(await replica.get(`${registryKey}:key`)).toMatch(new RegExp(`^${registry.id}:`));
+    await lease.unlock();
+    fixture.holdUp();
+    const impatient = open(50);
+    const error = await impatient
+      .obtain('key')
+      .tryLock()
+      .catch((reason: unknown) => reason);
+    expect((error as Error).cause).toBeInstanceOf(NotReplicatedError);
+    await Promise.all([registry.close(), impatient.close()]);
+    instance.disconnect();
+  });
+});
+
+describePrivate('minReplicas of a cluster', () => {
+  it('are waited for on the master of the key', async () => {
+    const servers = await startCluster({ replicas: true });
+    const [{ cluster }] = packages as [IoredisPackage];
+    const instance = cluster(servers.masters.map(({ address }) => ({ ...address })));
+    const options = { registryKey: uniqueKey(), minReplicas: 1, replicaTimeout: LONG, commandTimeout: 30_000 };
+    const registry = new RedisLockRegistry(fromIoredis(instance), options);
+    for (const key of ['a', 'b', 'c', 'd']) {
+      const lease = await registry.obtain(key).lock();
+      const { replica } = await servers.ownersOf(`${options.registryKey}:${key}`);
+      expect(await replica?.send('KEYS', `${options.registryKey}:${key}`)).toHaveLength(1);
+      await lease.unlock();
+    }
+    await registry.close();
+    instance.disconnect();
+    await servers.stop();
+  });
+});

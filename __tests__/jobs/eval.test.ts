@@ -1,0 +1,111 @@
+import { join } from 'node:path';
+import { expect, it } from '@jest/globals';
+import { LeaseEvalError } from '../../lib';
+import { LOCK_TYPES } from '../support/lock-types';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { createProxiedRegistry } from '../support/proxied-registry';
+import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
+import { WorkerProcess } from '../support/worker-process';
+import type { PausedJob, PausedReport } from './paused-writer';
+
+class PausedWriter extends WorkerProcess<PausedReport> {
+  static async start(job: PausedJob): Promise<PausedWriter> {
+    const writer = new PausedWriter(join(__dirname, 'paused-writer.ts'));
+    await writer.next('ready');
+    await writer.assign(job);
+    return writer;
+  }
+
+  resume(): void {
+    this.child.kill('SIGCONT');
+  }
+}
+
+const INCREMENT = "return redis.call('INCR', KEYS[1]) -- increments";
+
+describePrivate('lease.eval', () => {
+  const redis = PrivateRedis.install();
+
+  it('keeps out the write of a process that was paused after its check; a plain write gets through', async () => {
+    const { nameOf } = createRegistry(redis.admin);
+    const registryKey = nameOf('').slice(0, -1);
+    const keys = Object.fromEntries(LOCK_TYPES.map((lockType) => [lockType, `of ${lockType}`]));
+    const job = { redis: { socket: redis.address }, registryKey, keys, ttl: 1_000 } as PausedJob;
+    const writer = await PausedWriter.start(job);
+    const next = await Promise.all(
+      LOCK_TYPES.map((lockType) =>
+        createRegistry(redis.admin, { lockType, registryKey }).registry.obtain(`of ${lockType}`).lock(),
+      ),
+    );
+    for (const { key } of next) await redis.admin.mSet([`${key}:plain`, 'next', `${key}:guarded`, 'next']);
+    writer.resume();
+    const { outcomes } = await writer.next('written');
+    expect(outcomes).toEqual(LOCK_TYPES.flatMap(() => ['written', 'LockLostError']));
+    for (const lease of next) {
+      expect(await redis.admin.get(`${lease.key}:plain`)).toBe('late');
+      expect(await redis.admin.get(`${lease.key}:guarded`)).toBe('next');
+      lease.assertHeld();
+      await lease.unlock();
+    }
+  });
+
+  it('says that a script may have run that was not answered in time, and does not send it again', async () => {
+    const { registry, commands, nameOf } = await createProxiedRegistry(redis, { commandTimeout: 300 });
+    const counter = `${nameOf('key')}:counter`;
+    const lease = await registry.obtain('key').lock({ ttl: 60_000 });
+    await lease.eval(INCREMENT, { keys: [counter] });
+    commands.replies.hold = true;
+    const error = await lease.eval(INCREMENT, { keys: [counter] }).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(LeaseEvalError);
+    expect(error).toMatchObject({ code: 'ERR_LEASE_EVAL', key: 'key', cause: expect.any(Error) });
+    expect(String(error)).toContain('it may have run');
+    commands.replies.hold = false;
+    expect(await lease.eval(INCREMENT, { keys: [counter] })).toBe(3);
+    await lease.unlock();
+  });
+
+  it('says the same when the connection broke before the reply', async () => {
+    const { registry, commands, nameOf, client } = await createProxiedRegistry(redis, {});
+    const counter = `${nameOf('key')}:counter`;
+    const lease = await registry.obtain('key').lock({ ttl: 60_000 });
+    await lease.eval(INCREMENT, { keys: [counter] });
+    const lost = commands.loseReply(counter);
+    await expect(lease.eval(INCREMENT, { keys: [counter] })).rejects.toBeInstanceOf(LeaseEvalError);
+    await lost;
+    await until(() => client.isReady);
+    expect(await lease.eval(INCREMENT, { keys: [counter] })).toBe(3);
+    await lease.unlock();
+  });
+
+  it('runs late, if at all, only while the lease is held', async () => {
+    const { registry, commands, nameOf, client } = await createProxiedRegistry(redis, { commandTimeout: 300 });
+    const counter = `${nameOf('key')}:counter`;
+    const lease = await registry.obtain('key').lock({ ttl: 400 });
+    commands.requests.hold = true;
+    await expect(lease.eval(INCREMENT, { keys: [counter] })).rejects.toBeInstanceOf(LeaseEvalError);
+    await until(() => lease.signal.aborted);
+    await until(async () => (await redis.admin.exists(nameOf('key'))) === 0);
+    commands.requests.hold = false;
+    await client.ping();
+    expect(await redis.admin.exists(counter)).toBe(0);
+    await lease[Symbol.asyncDispose]();
+  });
+
+  it('passes on the errors of the script, with its own line numbers', async () => {
+    const lease = await createRegistry(redis.admin).registry.obtain('key').lock();
+    const failing = (script: string) => lease.eval(script).catch((error: unknown) => String(error));
+    expect(await failing('local a = 1\nlocal b =\nreturn a')).toMatch(/user_script:3: unexpected symbol near 'return'/);
+    expect(await failing('return {')).toMatch(/user_script:1: unexpected symbol|'}' expected/);
+    expect(await failing("\n\nerror('boom')")).toMatch(/user_script:3: boom/);
+    expect(await failing('\nreturn undeclared')).toMatch(/user_script:2: .*undeclared/);
+    expect(await failing("return redis.error_reply('sold out')")).toMatch(/sold out/);
+    expect(await failing("#!lua flags=no-writes\nreturn redis.call('SET', 'a', 'b')")).toMatch(
+      /user_script:2|read-only/,
+    );
+    expect(await lease.eval('#!lua flags=no-writes\nlocal x = ARGV[1] return x', { arguments: ['x'] })).toBe('x');
+    const locals = Array.from({ length: 190 }, (_, i) => `local v${i} = ${i}`).join('\n');
+    expect(await lease.eval(`${locals}\nreturn v189 -- the end`)).toBe(189);
+    await lease.unlock();
+  });
+});

@@ -1,0 +1,160 @@
+import { expect, it } from '@jest/globals';
+import type { EvalOptions, Lease, LockType, RedisClient } from '../../lib';
+import { RENEW_GRANT } from '../../lib/protocols/fair/renew-grant-script';
+import { LOCK_TYPES } from '../support/lock-types';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { createProxiedRegistry } from '../support/proxied-registry';
+import { spyOn } from '../support/spied-client';
+import { createRegistry } from '../support/test-registry';
+import { until, WAIT_LIMIT } from '../support/until';
+
+/** ms by which times of the server differ that are counted in whole ms. */
+const ROUNDING = 2;
+
+describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) => {
+  const redis = PrivateRedis.install();
+
+  /** When the key ends, by the server's clock, in ms. */
+  async function endOf(name: string): Promise<number> {
+    const script = `local time = redis.call('TIME')
+      return string.format('%.0f', time[1] * 1000 + time[2] / 1000 + redis.call('PTTL', KEYS[1]))`;
+    return Number(await redis.admin.eval(script, { keys: [name] }));
+  }
+
+  /** Whether a client listens for the releases of a lock, or for grants of it. */
+  async function isListening(name: string): Promise<boolean> {
+    const channels = await redis.admin.pubSubChannels();
+    return channels.some((channel) => channel.includes(name));
+  }
+
+  it('ends so long after the acquisition in Redis, however slow the network was on the way', async () => {
+    const { registry, nameOf, client, commands } = await createProxiedRegistry(redis, { lockType });
+    const lock = registry.obtain('key');
+    await lock.run(() => undefined, { minHold: 1 }); // loads the scripts into the server
+    await until(async () => (await redis.admin.exists(nameOf('key'))) === 0);
+    const ends: number[] = [];
+    // The request is slow, or the reply of the acquisition and the request that unlocks.
+    for (const slow of [commands.requests, commands.replies]) {
+      slow.delay = 150;
+      const lease = await lock.lock({ ttl: 60_000, minHold: 5_000 });
+      const acquired = (await endOf(nameOf('key'))) - 60_000;
+      slow.delay = 0;
+      if (slow === commands.replies) commands.requests.delay = 150;
+      await lease.unlock();
+      commands.requests.delay = 0;
+      await client.ping();
+      ends.push((await endOf(nameOf('key'))) - acquired);
+      await lock.forceUnlock();
+    }
+    for (const end of ends) {
+      expect(end).toBeGreaterThanOrEqual(5_000 - ROUNDING);
+      expect(end).toBeLessThanOrEqual(5_000 + ROUNDING);
+    }
+  });
+
+  it('is not changed by what is sent later, or again, for the lease', async () => {
+    const sent: { sha1: string; options: EvalOptions }[] = [];
+    const recording: RedisClient = {
+      eval: (script, options) => redis.admin.eval(script, options),
+      evalSha(sha1, options = {}) {
+        sent.push({ sha1, options });
+        return redis.admin.evalSha(sha1, options);
+      },
+    };
+    const { registry, nameOf } = createRegistry(recording, { lockType });
+    const lock = registry.obtain('key');
+    const cycle = async (minHold: number): Promise<string> => {
+      const lease = await lock.lock({ ttl: 60_000, minHold });
+      await lease.renew();
+      await lease.unlock();
+      return (lease as Lease & { readonly owner: string }).owner;
+    };
+    const released = await cycle(0);
+    const owner = await cycle(5_000);
+    const before = { owner: (await lock.inspect()).owner, end: await endOf(nameOf('key')) };
+    // Attempts, renewals, the release and the unlock, all as of the lease that is kept.
+    for (const { sha1, options } of [...sent]) {
+      const args = options.arguments?.map((argument) => (argument === released ? owner : argument)) ?? [];
+      await redis.admin.evalSha(sha1, { ...options, arguments: args });
+    }
+    expect(sent.length).toBeGreaterThanOrEqual(6);
+    expect((await lock.inspect()).owner).toBe(`kept@${owner}`);
+    expect(before.owner).toBe(`kept@${owner}`);
+    expect(Math.abs((await endOf(nameOf('key'))) - before.end)).toBeLessThanOrEqual(ROUNDING);
+  });
+
+  it('counts from a grant by another process, also when the first renewal of `fair` has not arrived', async () => {
+    const { registry, nameOf } = createRegistry(redis.admin, { lockType });
+    const withoutFirstRenewals: RedisClient = {
+      eval: (script, options) =>
+        script === RENEW_GRANT.source ? new Promise(() => {}) : redis.admin.eval(script, options),
+      evalSha: (sha1, options) => redis.admin.evalSha(sha1, options),
+    };
+    const subscriber = await redis.connect();
+    const other = createRegistry(withoutFirstRenewals, { lockType, subscriber, registryKey: nameOf('').slice(0, -1) });
+    const first = await registry.obtain('key').lock({ ttl: 60_000 });
+    const second = other.registry.obtain('key').lock({ ttl: 60_000, minHold: 5_000 });
+    await until(async () => (await registry.obtain('key').inspect()).waiting !== 0);
+    const before = Date.now();
+    await first.unlock();
+    const lease = await second;
+    const after = Date.now();
+    await lease.unlock();
+    const end = await endOf(nameOf('key'));
+    expect(end).toBeGreaterThanOrEqual(before + 5_000 - ROUNDING);
+    expect(end).toBeLessThanOrEqual(after + 5_000 + ROUNDING);
+  });
+
+  it('is kept when the unlock was not answered: what repeats it in the background does not free the lock', async () => {
+    const { registry, nameOf, client, commands } = await createProxiedRegistry(redis, {
+      lockType,
+      commandTimeout: 300,
+    });
+    const lock = registry.obtain('key');
+    const lease = await lock.lock({ ttl: 60_000, minHold: 5_000 });
+    const acquired = (await endOf(nameOf('key'))) - 60_000;
+    commands.blackHole = true;
+    await expect(lease.unlock()).rejects.toMatchObject({ code: 'ERR_LOCK_RELEASE' });
+    commands.blackHole = false;
+    commands.reset();
+    await until(() => client.isReady);
+    await until(async () => (await lock.inspect()).owner?.startsWith('kept@'));
+    // The connection was made again: the age that the key shows is still that of the acquisition.
+    expect(Math.abs((await endOf(nameOf('key'))) - acquired - 5_000)).toBeLessThanOrEqual(ROUNDING);
+  });
+
+  if (lockType !== 'spin') {
+    it('wakes a waiter at its end that polls seldom', async () => {
+      const { registry, nameOf } = createRegistry(redis.admin, { lockType });
+      const registryKey = nameOf('').slice(0, -1);
+      const [client, subscriber] = [await redis.connect(), await redis.connect()];
+      const spy = spyOn(client);
+      const other = createRegistry(spy, { lockType, registryKey, subscriber, idleBetweenTries: WAIT_LIMIT });
+      const lease = await registry.obtain('key').lock({ ttl: 60_000, minHold: 500 });
+      const next = other.registry.obtain('key').lock();
+      await until(() => isListening(nameOf('key')));
+      // It asks once more when it listens, and sleeps then.
+      await until(() => spy.sent >= 2);
+      for (let turn = 0; turn < 3; turn++) await client.ping();
+      await lease.unlock();
+      const unlocked = performance.now();
+      await (await next).unlock();
+      expect(performance.now() - unlocked).toBeLessThan(WAIT_LIMIT);
+    });
+  }
+
+  it('of a nested call lasts so long from then on, and the key lives long enough for it', async () => {
+    const { registry, nameOf } = createRegistry(redis.admin, { lockType });
+    const lock = registry.obtain('key');
+    await lock.run(
+      async () => {
+        await lock.run(() => undefined, { minHold: 20_000 });
+        expect(await redis.admin.pTTL(nameOf('key'))).toBeGreaterThan(15_000);
+      },
+      { ttl: 10_000, minHold: 1_000 },
+    );
+    const life = await redis.admin.pTTL(nameOf('key'));
+    expect(life).toBeGreaterThan(15_000);
+    expect(life).toBeLessThanOrEqual(20_000);
+  });
+});

@@ -1,0 +1,52 @@
+/** A process that takes locks, checks that it holds them, and is paused before its writes have left it. */
+
+import { createClient, type RedisClientOptions } from 'redis';
+import { RedisLockRegistry } from '../../lib';
+import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-types';
+
+export interface PausedJob {
+  readonly redis: RedisClientOptions;
+  /** By lock type: the key of each of them. */
+  readonly keys: Readonly<Record<LockType, string>>;
+  readonly registryKey: string;
+  /** ms */
+  readonly ttl: number;
+}
+
+export type PausedReport =
+  | { readonly state: 'ready' | 'working' }
+  | { readonly state: 'written'; readonly outcomes: readonly string[] };
+
+const SET = "return redis.call('SET', KEYS[1], ARGV[1])";
+
+const outcomeOf = (writing: Promise<unknown>): Promise<string> =>
+  writing.then(
+    () => 'written',
+    (error: Error) => error.name,
+  );
+
+async function work({ redis, keys, registryKey, ttl }: PausedJob): Promise<void> {
+  const client = createClient(redis);
+  await client.connect();
+  const leases = await Promise.all(
+    LOCK_TYPES.map((lockType) =>
+      new RedisLockRegistry(client, { registryKey, lockType }).obtain(keys[lockType]).lock({ ttl }),
+    ),
+  );
+  process.send?.({ state: 'working' });
+  const writing = leases.flatMap((lease) => {
+    lease.assertHeld();
+    return [
+      client.set(`${lease.key}:plain`, 'late'),
+      lease.eval(SET, { keys: [`${lease.key}:guarded`], arguments: ['late'] }),
+    ];
+  });
+  // Nothing of that has been sent: the client writes in a later step of the event loop.
+  process.kill(process.pid, 'SIGSTOP');
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+  process.send?.({ state: 'written', outcomes: await Promise.all(writing.map(outcomeOf)) });
+}
+
+process.on('disconnect', () => process.exit(1));
+process.on('message', (job: PausedJob) => void work(job));
+process.send?.({ state: 'ready' });

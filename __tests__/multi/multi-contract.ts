@@ -1,0 +1,245 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { CannotAcquireLockError, type Lease, LockLostError, LockTimeoutError, RegistryClosedError } from '../../lib';
+import type { LockType } from '../../lib/protocols/lock-types';
+import { LockFixture } from '../contract/lock-fixture';
+import type { ClientKind } from '../support/client-kinds';
+import { describeReal } from '../support/redis';
+import { until } from '../support/until';
+
+const KEYS = ['a', 'b', 'c'];
+
+/** The behaviour of the lock of several keys, for one lock type through one kind of client. */
+export function multiContract(lockType: LockType, kind: ClientKind): void {
+  describeReal(`A ${lockType} lock of several keys through ${kind.name}`, () => {
+    const fixture = new LockFixture(lockType, kind);
+    beforeAll(() => fixture.open());
+    beforeEach(() => fixture.beginTest());
+    afterEach(() => fixture.endTest());
+    afterAll(() => fixture.close());
+
+    const heldKeys = async (): Promise<string[]> => {
+      const held = await Promise.all(KEYS.map((key) => fixture.isInRedis(key)));
+      return KEYS.filter((_key, index) => held[index]);
+    };
+    /** Redisson's fair lock gives a lock that was given up to the next in its queue. */
+    const nothingLeft = () => until(async () => (await heldKeys()).length === 0, { within: 5_000 });
+    const takenElsewhere = async (...keys: string[]): Promise<Lease[]> => {
+      const other = fixture.otherRegistry();
+      return Promise.all(keys.map((key) => other.obtain(key).lock()));
+    };
+
+    it('is the lock of each of its keys, each counted once', async () => {
+      const [registry, other] = [fixture.registry({ fencing: true }), fixture.otherRegistry()];
+      const multi = registry.multi(['c', 'a', 'b', 'a']);
+      expect(multi.keys).toEqual(KEYS);
+      const lease = await multi.lock();
+      expect(await heldKeys()).toEqual(KEYS);
+      for (const key of KEYS) expect(await other.obtain(key).tryLock()).toBeNull();
+      expect(multi.isAcquiredInThisProcess).toBe(true);
+      expect(lease.remaining).toBeGreaterThan(0);
+      expect([...lease.fencingTokens.keys()]).toEqual(KEYS);
+      for (const token of lease.fencingTokens.values()) expect(token).toBeGreaterThan(0);
+      await lease.unlock();
+      expect(await heldKeys()).toEqual([]);
+      expect(lease.remaining).toBe(0);
+      expect(() => lease.assertHeld()).toThrow(/not held by this lease/);
+    });
+
+    it('tryLock gives null when one key is held, and has left nothing then', async () => {
+      const [taken] = await takenElsewhere('b');
+      expect(await fixture.registry().multi(KEYS).tryLock()).toBeNull();
+      expect(await heldKeys()).toEqual(['b']);
+      await taken?.unlock();
+      const lease = await fixture.registry().multi(KEYS).tryLock();
+      expect(lease).not.toBeNull();
+      await lease?.unlock();
+    });
+
+    it('waits for one key with those before it, and without those behind it', async () => {
+      const [taken] = await takenElsewhere('b');
+      const waiting = fixture.registry().multi(KEYS).lock();
+      await until(async () => String(await heldKeys()) === 'a,b', { within: 5_000 });
+      const behind = await fixture.otherRegistry().obtain('c').lock({ waitTime: 5_000 });
+      await behind.unlock();
+      await taken?.unlock();
+      const lease = await waiting;
+      expect(await heldKeys()).toEqual(KEYS);
+      await lease.unlock();
+      await nothingLeft();
+    });
+
+    it('gives up at the end of its waitTime, names the key that was held, and leaves nothing', async () => {
+      const [taken] = await takenElsewhere('c');
+      const waiting = fixture.registry().multi(KEYS).lock({ waitTime: 300 });
+      await expect(waiting).rejects.toThrow(LockTimeoutError);
+      await expect(waiting).rejects.toMatchObject({ key: 'c', waitTime: 300 });
+      expect(await fixture.registry().multi(KEYS).tryLock({ waitTime: 100 })).toBeNull();
+      await until(async () => String(await heldKeys()) === 'c', { within: 5_000 });
+      await taken?.unlock();
+    });
+
+    it.each([
+      ['aborted', (abort: AbortController) => abort.abort(new Error('enough')), /enough/],
+      ['its registry is closed', (_abort: AbortController, close: () => void) => close(), RegistryClosedError],
+    ] as const)('leaves nothing when it is %s during its wait', async (_what, end, error) => {
+      const [taken] = await takenElsewhere('b');
+      const registry = fixture.registry();
+      const abort = new AbortController();
+      const waiting = registry.multi(KEYS).lock({ signal: abort.signal });
+      await until(async () => String(await heldKeys()) === 'a,b', { within: 5_000 });
+      end(abort, () => void registry.close({ timeout: 0 }));
+      await expect(waiting).rejects.toThrow(error);
+      await until(async () => String(await heldKeys()) === 'b', { within: 5_000 });
+      await taken?.unlock();
+    });
+
+    it('callers that name the keys in different orders do not wait for each other in a circle', async () => {
+      const registries = [fixture.registry(), fixture.otherRegistry()];
+      const inside = new Set<string>();
+      let sections = 0;
+      const section = async (keys: readonly string[]): Promise<void> => {
+        for (const key of keys) expect(inside.has(key)).toBe(false);
+        for (const key of keys) inside.add(key);
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        for (const key of keys) inside.delete(key);
+        sections++;
+      };
+      const orders = [
+        ['a', 'b', 'c'],
+        ['c', 'b', 'a'],
+        ['b', 'a'],
+        ['c', 'a'],
+      ];
+      await Promise.all(
+        registries.flatMap((registry) =>
+          orders.map(async (keys) => {
+            for (let i = 0; i < 4; i++) await registry.multi(keys).run(() => section(keys), { waitTime: 60_000 });
+          }),
+        ),
+      );
+      expect(sections).toBe(registries.length * orders.length * 4);
+      await nothingLeft();
+    });
+
+    it('is lost when one of its keys is lost, and gives the others back', async () => {
+      const lease = await fixture.registry({ expireAfter: 600 }).multi(KEYS).lock();
+      const { signal } = lease;
+      await fixture.admin.del(fixture.nameOf('b'));
+      await until(() => signal.aborted, { within: 5_000 });
+      expect(signal.reason).toBeInstanceOf(LockLostError);
+      expect(signal.reason).toMatchObject({ key: 'b', reason: 'expired' });
+      expect(lease.remaining).toBe(0);
+      expect(() => lease.assertHeld()).toThrow(LockLostError);
+      await expect(lease.unlock()).rejects.toMatchObject({ key: 'b' });
+      await nothingLeft();
+    });
+
+    it('a fixed lease has its full ttl after a wait that was longer, and then ends', async () => {
+      const [taken] = await takenElsewhere('b');
+      const ttl = 1_000;
+      const waiting = fixture.registry().multi(KEYS).lock({ ttl });
+      await until(async () => String(await heldKeys()) === 'a,b', { within: 5_000 });
+      await new Promise((resolve) => setTimeout(resolve, 1.5 * ttl));
+      expect(await heldKeys()).toEqual(['a', 'b']);
+      await taken?.unlock();
+      const lease = await waiting;
+      expect(lease.remaining).toBeGreaterThan(0);
+      expect(lease.remaining).toBeLessThanOrEqual(ttl);
+      await until(() => lease.signal.aborted, { within: 5_000 });
+      expect(lease.signal.reason).toMatchObject({ reason: 'expired' });
+      await nothingLeft();
+    });
+
+    it('run opens a scope: one of its keys, and all of them, are entered again', async () => {
+      const registry = fixture.registry();
+      const result = await registry.multi(KEYS).run(async (lease) => {
+        const nested = await registry.run('b', async () => registry.multi(['c', 'a']).run(async () => 'inside'));
+        lease.assertHeld();
+        return nested;
+      });
+      expect(result).toBe('inside');
+      const inPart = registry.run('b', () => registry.multi(KEYS).run(async () => heldKeys()));
+      expect(await inPart).toEqual(KEYS);
+      await nothingLeft();
+    });
+
+    it('tryRun runs the task, or leaves nothing, also with minHold', async () => {
+      const registry = fixture.registry();
+      const multi = registry.multi(KEYS);
+      expect(await multi.tryRun(async (lease) => lease.key)).toEqual({ ran: true, value: 'a + b + c' });
+      const [taken] = await takenElsewhere('b');
+      expect(await multi.tryRun(() => 'inside', { minHold: 20_000 })).toEqual({ ran: false });
+      expect(await heldKeys()).toEqual(['b']);
+      await taken?.unlock();
+      expect(await multi.tryRun(() => 'inside', { minHold: 1_500 })).toEqual({ ran: true, value: 'inside' });
+      expect(await heldKeys()).toEqual(KEYS);
+      await nothingLeft();
+    });
+
+    it('its lease runs no script', async () => {
+      await fixture
+        .registry()
+        .multi(KEYS)
+        .run(async (lease) => {
+          await expect(lease.eval()).rejects.toThrow(/3 keys cannot run a script/);
+        });
+    });
+
+    it('unlock() ends what lock() and tryLock() took, and not the lease of a part', async () => {
+      const registry = fixture.registry();
+      const multi = registry.multi(KEYS);
+      await multi.lock();
+      await expect(registry.obtain('a').unlock()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
+      await multi.unlock();
+      await nothingLeft();
+      await expect(multi.unlock()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
+    });
+
+    it('renew extends all of them, and inspect and forceUnlock tell of the first that is held', async () => {
+      const registry = fixture.registry();
+      const multi = registry.multi(KEYS);
+      expect(await multi.inspect()).toMatchObject({ held: false });
+      const lease = await multi.lock({ ttl: 5_000 });
+      await lease.renew(20_000);
+      for (const key of KEYS) expect(await fixture.ttlOf(key)).toBeGreaterThan(10_000);
+      expect(await multi.inspect()).toMatchObject({ held: true, isOurs: true });
+      expect(await multi.forceUnlock()).toMatchObject({ held: true });
+      expect(await heldKeys()).toEqual([]);
+      await expect(lease.unlock()).rejects.toThrow(LockLostError);
+    });
+
+    it.each([
+      [[], RangeError, /1 to 1000 keys/],
+      [Array.from({ length: 1_001 }, (_, i) => `k${i}`), RangeError, /'1001 keys'/],
+      [['a', ''], TypeError, /`keys\[1\]`.*non-empty/],
+      [['a', 7], TypeError, /`keys\[1\]`.*7/],
+      ['a', TypeError, /`keys`.*'a'/],
+    ] as const)('refuses the keys %j', (keys, error, message) => {
+      const multi = () => fixture.registry().multi(keys as string[]);
+      expect(multi).toThrow(error);
+      expect(multi).toThrow(message);
+    });
+
+    it('refuses an unknown option, and leaves nothing', async () => {
+      const lock = fixture.registry().multi(KEYS);
+      await expect(lock.lock({ waitTme: 1 } as object)).rejects.toThrow(/waitTme/);
+      await expect(lock.tryLock({ ttl: 1 })).rejects.toThrow(RangeError);
+      await expect(lock.run(undefined as never)).rejects.toThrow(/`task`/);
+      expect(await heldKeys()).toEqual([]);
+    });
+
+    it('fails when Redis refuses one of the keys, and leaves nothing', async () => {
+      // A string where a hash is expected, or the other way round.
+      const otherFormat = lockType.startsWith('redisson') ? 'spin' : 'redisson';
+      const taken = await fixture.otherRegistry({ lockType: otherFormat }).obtain('b').lock();
+      const acquiring = fixture.registry().multi(KEYS).lock({ waitTime: 5_000 });
+      await expect(acquiring).rejects.toThrow(CannotAcquireLockError);
+      await expect(acquiring).rejects.toMatchObject({
+        key: 'b',
+        cause: { message: expect.stringMatching(/WRONGTYPE/) },
+      });
+      await until(async () => String(await heldKeys()) === 'b', { within: 5_000 });
+      await taken.unlock();
+    });
+  });
+}

@@ -1,0 +1,164 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { type RedisServer, startRedis } from '../../scripts/redis';
+import { machineDelay } from '../support/machine-delay';
+import { connectTo, describePrivate } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
+import { until } from '../support/until';
+import { ProgramFolder } from './program-folder';
+import { PROGRAMS, type Program } from './programs';
+import { RecipeProcess } from './recipe-process';
+
+const RECIPES = PROGRAMS.filter(({ isRecipe }) => isRecipe);
+
+/** ms, for a test that waits for the end of a ttl and for processes to start. */
+const TEST_LIMIT = 60_000;
+
+describePrivate('A recipe of docs/recipes.md, in several processes:', () => {
+  let redis: RedisServer;
+  let admin: TestClient;
+  let folder: ProgramFolder;
+  const processes: RecipeProcess[] = [];
+
+  beforeAll(async () => {
+    redis = await startRedis({ port: true });
+    folder = await ProgramFolder.create('recipes', redis);
+  });
+
+  beforeEach(async () => {
+    admin = await connectTo(redis.address);
+    await admin.flushAll();
+  });
+
+  afterEach(async () => {
+    await Promise.all(processes.splice(0).map((one) => one.kill()));
+    admin.destroy();
+  });
+
+  afterAll(async () => {
+    await redis.stop();
+    await folder.remove();
+  });
+
+  /** Starts processes of the recipe whose program has this text. */
+  async function start(text: string, count: number, env?: Record<string, string>): Promise<RecipeProcess[]> {
+    const recipe = RECIPES.find(({ code }) => code.includes(text)) as Program;
+    const script = await folder.script(recipe);
+    const started = Array.from({ length: count }, () => new RecipeProcess(script, env));
+    processes.push(...started);
+    return started;
+  }
+
+  it('there are six', () => {
+    expect(RECIPES).toHaveLength(6);
+  });
+
+  it(
+    'a leader is followed at once after SIGTERM, and after the ttl when it is killed; there is one at a time',
+    async () => {
+      const candidates = await start('leader', 3);
+      const leaders = () => candidates.filter(({ lines }) => lines.includes('leads'));
+      const nextLeader = async (count: number): Promise<RecipeProcess> => {
+        await until(() => leaders().length === count, { within: TEST_LIMIT / 2 });
+        const before = candidates.filter(({ hasExited }) => !hasExited && leaders().length > 0);
+        return before.find(({ lines }) => lines.includes('leads')) as RecipeProcess;
+      };
+      const first = await nextLeader(1);
+      // All of them wait for the lock.
+      await until(async () => (await admin.pubSubNumSub('jobs-channel:jobs:leader'))['jobs-channel:jobs:leader'] === 2);
+      expect(leaders()).toHaveLength(1);
+      const terminated = performance.now();
+      first.signal('SIGTERM');
+      await until(() => leaders().length === 2);
+      expect(performance.now() - terminated).toBeLessThan(1_000 + machineDelay());
+      await first.ends();
+
+      const second = await nextLeader(2);
+      const life = await admin.pTTL('jobs:leader');
+      expect(leaders()).toHaveLength(2);
+      const killed = performance.now();
+      await second.kill();
+      await until(() => leaders().length === 3, { within: TEST_LIMIT / 2 });
+      expect(performance.now() - killed).toBeGreaterThanOrEqual(life - 5);
+      const third = candidates.find((one) => !one.hasExited) as RecipeProcess;
+      third.signal('SIGTERM');
+      expect(await third.ends()).toEqual(['leads']);
+    },
+    TEST_LIMIT,
+  );
+
+  it('a job of cron runs once for all machines, also for one that starts it later', async () => {
+    const early = await start('cleanup', 3);
+    const outputs = [];
+    for (const one of early) outputs.push(...(await one.ends()));
+    const [late] = await start('cleanup', 1);
+    outputs.push(...((await late?.ends()) ?? []));
+    expect(outputs.sort()).toEqual([...Array(3).fill('another process does it'), 'ran']);
+    expect(await admin.get('cleanups')).toBe('1');
+    expect(await admin.pTTL('jobs:cleanup')).toBeGreaterThan(0);
+  });
+
+  it('a rate of one is kept by all processes together', async () => {
+    for (const sender of await start('sent', 2)) await sender.ends();
+    const times = (await admin.lRange('sent', 0, -1)).map((line) => Number(line.split(' ')[0]));
+    expect(times).toHaveLength(4);
+    // Each may have been noted a little after its turn began.
+    expect((times[3] as number) - (times[0] as number)).toBeGreaterThanOrEqual(2 * 500);
+    expect(times).toEqual([...times].sort());
+  });
+
+  it(
+    'a migration runs once, and again when its process was killed; all others wait for it',
+    async () => {
+      const services = await start('migration', 3);
+      const begun = () => services.filter(({ lines }) => lines.includes('migrates'));
+      await until(() => begun().length === 1, { within: TEST_LIMIT / 2 });
+      await (begun()[0] as RecipeProcess).kill();
+      const others = services.filter(({ hasExited }) => !hasExited);
+      const outputs = await Promise.all(others.map((one) => one.ends()));
+      expect(outputs.flat().sort()).toEqual(['migrates', 'starts with schema 2', 'starts with schema 2']);
+      const [later] = await start('migration', 1);
+      expect(await later?.ends()).toEqual(['starts with schema 2']);
+    },
+    TEST_LIMIT,
+  );
+
+  it(
+    'queue workers do every message once that is delivered twice',
+    async () => {
+      const ids = Array.from({ length: 20 }, (_, i) => `message-${i}`);
+      await admin.rPush(
+        'queue',
+        ids.flatMap((id) => [id, id]),
+      );
+      const workers = await start('queue', 3);
+      for (const worker of workers) await worker.ends();
+      expect(await admin.hGetAll('results')).toEqual(Object.fromEntries(ids.map((id) => [id, '1'])));
+    },
+    TEST_LIMIT,
+  );
+
+  it(
+    'an order is placed once, and a process that was paused while it paid is refused',
+    async () => {
+      const data = await mkdtemp(join(tmpdir(), 'orders-'));
+      const env = { DATABASE: join(data, 'shop.sqlite') };
+      const [paused] = (await start('receipt', 1, env)) as [RecipeProcess];
+      await paused.prints('pays');
+      paused.signal('SIGSTOP');
+      // They wait for the end of its lease; then one of them places the order.
+      const others = await start('receipt', 2, env);
+      const outputs = await Promise.all(others.map((one) => one.ends()));
+      paused.signal('SIGCONT');
+      expect(await paused.ends()).toEqual(['pays', 'refused: a later holder of the lock has the order']);
+      const receipts = outputs.flat().filter((line) => line.startsWith('receipt 42 from'));
+      expect(receipts).toHaveLength(2);
+      expect(new Set(receipts).size).toBe(1);
+      expect(outputs.flat().filter((line) => line === 'pays')).toHaveLength(1);
+      await rm(data, { recursive: true, force: true });
+    },
+    TEST_LIMIT,
+  );
+});

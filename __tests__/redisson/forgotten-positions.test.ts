@@ -1,0 +1,97 @@
+import { beforeEach, expect, it } from '@jest/globals';
+import type { RedisLockRegistry } from '../../lib';
+import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
+
+/** ms; Redisson's fairLockWaitTimeout, after which a position at the head ends by itself. */
+const WAIT = 300_000;
+
+// After a failover a server may not know that a position was given up. Here it is put back by hand.
+describeReal('A redisson-fair lock on a server that has forgotten that a process left the queue', () => {
+  let admin: TestClient;
+  let client: TestClient;
+  let registryKey: string;
+  let mine: RedisLockRegistry;
+  let queue: string;
+  let timeouts: string;
+
+  const process = (on: TestClient) => createRegistry(on, { lockType: 'redisson-fair', registryKey }).registry;
+  const queued = () => admin.lRange(queue, 0, -1);
+
+  /** Waits in the queue, has the lock for a moment, and is put back to the head of the queue. Resolves to the position. */
+  async function leaveForgotten(): Promise<string> {
+    const held = await process(admin).obtain('key').lock();
+    const waiting = mine.obtain('key').lock();
+    await until(async () => (await queued()).length === 1);
+    const [position] = (await queued()) as [string];
+    await held.unlock();
+    await (await waiting).unlock();
+    expect(await queued()).toEqual([]);
+    await admin.rPush(queue, position);
+    await admin.zAdd(timeouts, { score: Date.now() + WAIT, value: position });
+    return position;
+  }
+
+  beforeEach(async () => {
+    [admin, client] = await Promise.all([createRealClient(), createRealClient()]);
+    registryKey = uniqueKey('forgotten');
+    mine = process(client);
+    queue = `redisson_lock_queue:{${registryKey}:key}`;
+    timeouts = `redisson_lock_timeout:{${registryKey}:key}`;
+  });
+
+  it('is acquired by that process again: its earlier position does not hold it up', async () => {
+    await leaveForgotten();
+    await (await mine.obtain('key').lock({ waitTime: 5_000 })).unlock();
+    expect(await admin.exists([queue, timeouts])).toBe(0);
+  });
+
+  it('takes the place at the end for a new position, and those behind the earlier one move up', async () => {
+    await leaveForgotten();
+    const name = `${registryKey}:key`;
+    await admin.hSet(name, 'another process:1', '1');
+    const other = process(admin).obtain('key').lock();
+    await until(async () => (await queued()).length === 2);
+    const [, behind = ''] = await queued();
+    const score = Number(await admin.zScore(timeouts, behind));
+    const again = mine.obtain('key').lock();
+    await until(async () => (await queued())[0] === behind);
+    expect(await queued()).toEqual([behind, expect.stringContaining(mine.id)]);
+    expect(await admin.zScore(timeouts, behind)).toBe(score - WAIT);
+    await admin.del(name);
+    await (await other).unlock();
+    await (await again).unlock();
+    expect(await admin.exists([queue, timeouts])).toBe(0);
+  });
+
+  it('P2: is acquired by others as soon as the connection of that process was made again', async () => {
+    const position = await leaveForgotten();
+    const other = process(admin).obtain('key').lock({ waitTime: 20_000 });
+    await until(async () => (await queued()).length === 2);
+    expect((await queued())[0]).toBe(position);
+    await admin.sendCommand(['CLIENT', 'KILL', 'ID', String(await client.clientId())]);
+    await (await other).unlock();
+    expect(await admin.exists([queue, timeouts])).toBe(0);
+  });
+
+  it('keeps a position that is waited for, when the connection of its process was made again', async () => {
+    await leaveForgotten();
+    const held = await mine.obtain('key').lock();
+    const waiting = mine.obtain('key').lock();
+    const other = process(admin).obtain('key').lock();
+    await until(async () => (await queued()).length === 1);
+    await held.unlock();
+    const next = await other;
+    await until(async () => (await queued()).length === 1);
+    const before = await queued();
+    await admin.sendCommand(['CLIENT', 'KILL', 'ID', String(await client.clientId())]);
+    // The position that is removed again was the one before it.
+    await until(() => client.isReady);
+    await mine.obtain('another').lock();
+    expect(await queued()).toEqual(before);
+    await next.unlock();
+    await (await waiting).unlock();
+    expect(await admin.exists([queue, timeouts])).toBe(0);
+  });
+});

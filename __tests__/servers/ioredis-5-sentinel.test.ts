@@ -1,0 +1,5 @@
+import { contractFor } from '../contract/lock-contract';
+import { ioredisSentinel } from '../support/ioredis-kinds';
+import { packageNamed } from '../support/ioredis-packages';
+
+contractFor(ioredisSentinel(packageNamed('ioredis 5')));

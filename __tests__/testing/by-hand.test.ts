@@ -1,0 +1,213 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { LockInspectionError, LockLostError, NotLockOwnerError } from '../../lib';
+import { InMemoryLockRegistry, type InMemoryLockRegistryOptions, InMemoryLocks } from '../../lib/testing';
+import { until } from '../support/until';
+
+const registries: InMemoryLockRegistry[] = [];
+
+afterEach(async () => {
+  for (const { locks } of registries) locks.comeBack();
+  await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
+});
+
+function open(options?: InMemoryLockRegistryOptions): InMemoryLockRegistry {
+  const registry = new InMemoryLockRegistry(options);
+  registries.push(registry);
+  return registry;
+}
+
+/** Two registries, as of two processes. */
+function openTwo(options?: InMemoryLockRegistryOptions) {
+  const locks = new InMemoryLocks();
+  return {
+    locks,
+    ours: open({ ...options, locks, name: 'ours' }),
+    theirs: open({ ...options, locks, name: 'theirs' }),
+  };
+}
+
+describe('InMemoryLocks', () => {
+  it('of two registries are the same, and each registry has its own by default', async () => {
+    const { ours, theirs } = openTwo();
+    await ours.obtain('key').lock();
+    expect(await theirs.obtain('key').tryLock()).toBeNull();
+    expect(await open().obtain('key').tryLock()).not.toBeNull();
+  });
+
+  it('say who holds a lock', async () => {
+    const { locks, ours } = openTwo({ fencing: true });
+    expect(locks.holder('key')).toBeUndefined();
+    const lease = await ours.obtain('key').lock({ ttl: 5_000 });
+    expect(locks.holder('key')).toMatchObject({ name: 'ours', fencingToken: lease.fencingToken });
+    expect(locks.holder('key')?.owner.startsWith(ours.id)).toBe(true);
+    expect(locks.holder('key')?.remaining).toBeLessThanOrEqual(5_000);
+    await lease.unlock();
+    expect(locks.holder('key')).toBeUndefined();
+  });
+
+  it('expire by hand: the next waiter has the lock, and the holder learns it when it renews or unlocks', async () => {
+    const { locks, ours, theirs } = openTwo();
+    const lease = await ours.obtain('key').lock();
+    const waiting = theirs.obtain('key').lock();
+    locks.expire('key');
+    const next = await waiting;
+    expect(locks.holder('key')?.name).toBe('theirs');
+    lease.assertHeld();
+    await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError', reason: 'stolen' });
+    await expect(lease.unlock()).rejects.toThrow(LockLostError);
+    next.assertHeld();
+    await next.unlock();
+    const last = await ours.obtain('key').lock();
+    locks.expire('key');
+    await expect(last.unlock()).rejects.toMatchObject({ reason: 'expired' });
+  });
+
+  it('are stolen by hand, also a free one, until that expires', async () => {
+    const { locks, ours, theirs } = openTwo();
+    const lease = await ours.obtain('key').lock();
+    locks.steal('key', { ttl: 60 });
+    expect(locks.holder('key')).toMatchObject({ owner: 'somebody else', name: undefined });
+    await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
+    expect(await theirs.obtain('key').tryLock()).toBeNull();
+    await (await theirs.obtain('key').lock()).unlock();
+    locks.steal('free');
+    expect(await ours.obtain('free').tryLock()).toBeNull();
+    locks.expire('free');
+    expect(await ours.obtain('free').tryLock()).not.toBeNull();
+  });
+
+  it('go silent by hand: nothing is answered, and what was requested is executed when they come back', async () => {
+    const { locks, ours, theirs } = openTwo({ commandTimeout: 100, unavailableAfter: 200 });
+    const lease = await ours.obtain('held').lock();
+    locks.goSilent();
+    await expect(theirs.obtain('key').tryLock()).rejects.toMatchObject({ code: 'ERR_CANNOT_ACQUIRE_LOCK' });
+    await expect(theirs.obtain('key').lock()).rejects.toMatchObject({ code: 'ERR_CANNOT_ACQUIRE_LOCK' });
+    await expect(theirs.obtain('key').inspect()).rejects.toThrow(LockInspectionError);
+    await expect(lease.unlock()).rejects.toMatchObject({ code: 'ERR_LOCK_RELEASE' });
+    locks.comeBack();
+    // Attempts that were given up are undone, and the release is repeated.
+    await until(() => locks.holder('key') === undefined && locks.holder('held') === undefined);
+    expect(await ours.obtain('key').tryLock()).not.toBeNull();
+  });
+
+  it('wake a waiter in a silence, and give it the lock when they come back in time', async () => {
+    const { locks, ours, theirs } = openTwo();
+    const lease = await ours.obtain('key').lock({ ttl: 50 });
+    const waiting = theirs.obtain('key').lock();
+    locks.goSilent();
+    await until(() => lease.signal.aborted && locks.holder('key') === undefined);
+    locks.comeBack();
+    (await waiting).assertHeld();
+  });
+
+  it('of several registryKeys are told apart', async () => {
+    const locks = new InMemoryLocks();
+    expect(() => locks.holder('key')).toThrow('No registry was made with these locks yet');
+    const [orders, carts] = [open({ locks, registryKey: 'orders' }), open({ locks, registryKey: 'carts' })];
+    await orders.obtain('key').lock();
+    expect(await carts.obtain('key').tryLock()).not.toBeNull();
+    expect(() => locks.expire('key')).toThrow('several registryKeys (orders, carts): say which is meant');
+    locks.expire('key', { registryKey: 'orders' });
+    expect(locks.holder('key', { registryKey: 'orders' })).toBeUndefined();
+    expect(locks.holder('key', { registryKey: 'carts' })).toBeDefined();
+  });
+
+  it('refuse bad input at once', () => {
+    const { locks } = open();
+    expect(() => locks.expire('key')).toThrow('Lock "key" cannot expire: nobody holds it');
+    expect(() => locks.steal('')).toThrow(TypeError);
+    expect(() => locks.steal('key', { ttl: 1 })).toThrow('`ttl`');
+    expect(() => locks.steal('key', { tll: 10 } as object)).toThrow('Unknown option `tll`');
+    expect(() => new InMemoryLockRegistry({ locks: {} as InMemoryLocks })).toThrow('`locks`');
+    expect(() => new InMemoryLockRegistry({ idleBetweenTries: 5 } as object)).toThrow('Unknown option');
+    expect(() => new InMemoryLockRegistry({ expireAfter: 1 })).toThrow(RangeError);
+  });
+
+  it('forget locks that nobody uses', async () => {
+    const registry = open({ cacheCapacity: 10 });
+    for (let i = 0; i < 1_000; i++) await registry.run(`key ${i}`, () => undefined);
+    const { locks } = registry;
+    expect(locks.names.length).toBeLessThanOrEqual(1);
+  });
+});
+
+describe('A registry in memory', () => {
+  it('inspects, and unlocks by force: a waiter has the lock, and the holder learns it', async () => {
+    const { ours, theirs } = openTwo({ fencing: true });
+    const lease = await ours.obtain('key').lock();
+    const waiting = theirs.obtain('key').lock();
+    const state = { held: true, name: 'ours', isOurs: true, waiting: 1, fencingToken: lease.fencingToken };
+    expect(await ours.obtain('key').inspect()).toMatchObject(state);
+    expect(await theirs.obtain('key').forceUnlock()).toMatchObject({ ...state, isOurs: false });
+    expect((await waiting).fencingToken).toBeGreaterThan(lease.fencingToken as number);
+    await expect(lease.renew()).rejects.toMatchObject({ reason: 'stolen' });
+  });
+
+  it('tells a forced unlock from an expiry, when nobody else has the lock', async () => {
+    const { ours, theirs } = openTwo();
+    const lease = await ours.obtain('key').lock();
+    await theirs.obtain('key').forceUnlock();
+    await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
+    expect(await ours.obtain('key').inspect()).toMatchObject({ held: false, remaining: 0, owner: undefined });
+  });
+
+  it('lists the locks that are held, by glob', async () => {
+    const { ours, theirs, locks } = openTwo();
+    open({ locks, registryKey: 'other' });
+    const keys = ['order:1', 'order:2', 'order:x', 'order*', 'cart:1'];
+    for (const key of keys) await ours.obtain(key).lock();
+    const listed = async (match?: string) => {
+      const found: string[] = [];
+      for await (const { key, name } of theirs.list(match === undefined ? {} : { match })) {
+        expect(name).toBe('ours');
+        found.push(key);
+      }
+      return found.sort();
+    };
+    expect(await listed()).toEqual([...keys].sort());
+    expect(await listed('order:*')).toEqual(['order:1', 'order:2', 'order:x']);
+    expect(await listed('order:[1-2]')).toEqual(['order:1', 'order:2']);
+    expect(await listed('order:[^1]')).toEqual(['order:2', 'order:x']);
+    expect(await listed('?art:1')).toEqual(['cart:1']);
+    expect(await listed('order\\*')).toEqual(['order*']);
+    expect(await listed('order')).toEqual([]);
+  });
+
+  it('publishes on the channels', async () => {
+    const lost: unknown[] = [];
+    const onLost = (message: unknown) => void lost.push(message);
+    subscribe('redis-lock-registry:lost', onLost);
+    try {
+      const { locks, ours } = openTwo();
+      const lease = await ours.obtain('key').lock();
+      locks.steal('key');
+      await lease.renew().catch(() => undefined);
+      expect(lost).toMatchObject([{ key: 'key', registryKey: 'test', lockType: 'fair', reason: 'stolen' }]);
+    } finally {
+      unsubscribe('redis-lock-registry:lost', onLost);
+    }
+  });
+
+  it('has segmented locks, scopes and fencing tokens as with Redis', async () => {
+    const { ours, theirs } = openTwo({ fencing: true });
+    const [mine, others] = [ours, theirs].map((registry) => registry.segmented('stock', { segments: 2 }));
+    const inside: number[] = [];
+    await mine?.run(async (segment) => {
+      inside.push(segment.index);
+      await others?.run(async (other) => void inside.push(other.index));
+    });
+    expect(inside.sort()).toEqual([0, 1]);
+    const tokens = await ours.run('key', async (outer) =>
+      ours.run('key', (inner) => [outer, inner].map((l) => l.fencingToken)),
+    );
+    expect(tokens[0]).toBe(tokens[1]);
+    await expect(theirs.obtain('key').unlock()).rejects.toThrow(NotLockOwnerError);
+  });
+
+  it('takes the defaults of a lock type', async () => {
+    const lease = await open({ lockType: 'redisson' }).obtain('key').lock();
+    expect(lease.remaining).toBeLessThanOrEqual(30_000);
+    expect((await open().obtain('key').lock()).remaining).toBeGreaterThan(30_000);
+  });
+});

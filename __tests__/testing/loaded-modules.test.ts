@@ -1,0 +1,39 @@
+import { execFile } from 'node:child_process';
+import { join, relative } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, it } from '@jest/globals';
+import { ROOT } from '../readme/pages';
+
+const run = promisify(execFile);
+
+/** The files that a new process has loaded after it used these locks; paths from the root. */
+async function filesLoadedBy(program: string): Promise<string[]> {
+  const script = `
+    const before = new Set(Object.keys(require.cache));
+    ${program}
+    process.on('exit', () => console.log(JSON.stringify(Object.keys(require.cache).filter((file) => !before.has(file)))));`;
+  const args = ['-r', require.resolve('esbuild-register'), '-e', script];
+  const { stdout } = await run(process.execPath, args, { cwd: ROOT });
+  return (JSON.parse(stdout) as string[]).map((file) => relative(ROOT, file)).sort();
+}
+
+it('Locks in memory load no Redis client, no script, and of lib/redis only errors and names', async () => {
+  const program = `
+    const { InMemoryLockRegistry } = require('${join(ROOT, 'lib/testing')}');
+    new InMemoryLockRegistry({ fencing: true }).run('key', () => undefined);`;
+  const loaded = await filesLoadedBy(program);
+  expect(loaded).toContain('lib/testing/in-memory-lock-registry.ts');
+  expect(loaded.filter((file) => file.startsWith('lib/redis/'))).toEqual([
+    'lib/redis/failure.ts',
+    'lib/redis/names.ts',
+  ]);
+  expect(loaded.filter((file) => file.startsWith('lib/protocols/'))).toEqual([
+    'lib/protocols/detached-protocols.ts',
+    'lib/protocols/kept.ts',
+    'lib/protocols/lock-type-traits.ts',
+    'lib/protocols/protocol.ts',
+    'lib/protocols/shared/shared-kinds.ts',
+  ]);
+  const packages = loaded.flatMap((file) => /^node_modules\/([^/]+)/.exec(file)?.[1] ?? []);
+  expect([...new Set(packages)]).toEqual(['async-mutex', 'tslib']);
+});

@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto';
+import { Attempts } from './acquire/attempts';
+import { LongWaits } from './acquire/long-waits';
+import type { Wait } from './acquire/wait';
+import type { DistributedLock, ReadWriteLock } from './distributed-lock';
+import { NotLockOwnerError, registryClosed } from './errors';
+import { Inspection } from './inspection';
+import { clock, within } from './internal/clock';
+import { LinkedList } from './internal/linked-list';
+import { ttl as checkedTtl, expected, nonEmptyString, notNegative, number } from './internal/validation';
+import { Orphans } from './lease/orphans';
+import { Watchdog } from './lease/watchdog';
+import type { LockBackend } from './lock-backend';
+import { LockCache } from './lock-cache';
+import { LockRegistry } from './lock-registry';
+import type { ListedLock } from './lock-state';
+import { MultiLock, multiKeys } from './multi/multi-lock';
+import type { CloseOptions, ListOptions, SemaphoreOptions } from './options';
+import { registryId } from './owner-name';
+import { traitsOf } from './protocols/lock-type-traits';
+import { type LockServices, RedisLock } from './redis-lock';
+import { type KindSettings, listSettings, type RegistrySettings, type SharingSettings } from './settings';
+import { SharedLocks } from './shared/shared-locks';
+
+/** ms; how long `close` waits for the holders by default. */
+const CLOSE_TIMEOUT = 10_000;
+
+/** ms; `close` has at least this long to remove what attempts in flight leave in Redis. */
+const CLEANING_AT_LEAST = 500;
+
+/**
+ * A registry of locks that are in a backend: in Redis, or in memory. It hands out one `RedisLock` for each key.
+ */
+export abstract class BackedLockRegistry extends LockRegistry implements AsyncDisposable {
+  readonly #services: LockServices;
+  readonly #backend: LockBackend;
+  readonly #cache: LockCache;
+  readonly #shared: SharedLocks | undefined;
+  /** Calls that are still acquiring. */
+  readonly #waits = new LinkedList<Wait>();
+  readonly #longWaits: LongWaits;
+  #whenNoWaits: (() => void) | undefined;
+  /**
+   * The part of this registry's owner values before their number: its name and a random part. It tells which process
+   * holds a key in Redis.
+   * @example 'web-7:4121:h0pCmsO5S7mSQpHDOZJ1Sw'
+   */
+  readonly id: string;
+  #sequence = 0;
+  readonly #stopMonitoring: () => void;
+  #closing: Promise<void> | undefined;
+
+  /** @internal `onWarning` publishes the warnings too. */
+  protected constructor(settings: RegistrySettings & SharingSettings, backend: LockBackend) {
+    super();
+    this.id = registryId(settings.name, traitsOf(settings.lockType).nameSeparator, randomUUID());
+    const { connection } = backend;
+    const watchdog = new Watchdog(settings.commandTimeout);
+    this.#backend = backend;
+    this.#cache = new LockCache(settings.cacheCapacity, settings.registryKey, backend);
+    this.#longWaits = new LongWaits(this.#waits, settings.warnAfter, settings.onWarning);
+    this.#services = {
+      settings,
+      connection,
+      inspection: new Inspection(backend, this.id, settings.commandTimeout),
+      attempts: new Attempts(settings, connection, (error, names, timeout) =>
+        backend.explainWrongType(error, names, `a lock of type ${settings.lockType}`, timeout),
+      ),
+      watchdog,
+      heldScripts: backend.heldScripts,
+      orphans: new Orphans(connection, settings.commandTimeout),
+      nextTicket: () => `${this.id}:${++this.#sequence}`,
+      openProtocol: (names) => this.#cache.openProtocol(names),
+      longWaits: this.#longWaits,
+      begin: (wait) => this.#begin(wait),
+      end: (wait) => this.#end(wait),
+      cached: (key) => this.#cache.get(key),
+      readmit: (lock) => this.#cache.get(lock.key) ?? this.#cache.add(lock),
+    };
+    this.#shared = backend.shared && new SharedLocks(this.#services, backend, backend.shared);
+    // A server that was restarted, or failed over, may have lost locks: their holders learn it at once.
+    this.#stopMonitoring = backend.onReconnect(() => watchdog.askAboutAll());
+  }
+
+  /**
+   * The lock of this key: the same object for the same key, as long as it is cached.
+   * @throws TypeError for a key that is no string, is empty, or is not well-formed UTF-16.
+   * @throws RangeError for a key that has no name in Redis with the registry's lock type.
+   * @throws CannotAcquireLockError when the cache is full of locks that are in use.
+   */
+  obtain(key: string): RedisLock {
+    return this.#cache.add(this.#cache.get(nonEmptyString('key', key)) ?? new RedisLock(key, this.#services));
+  }
+
+  override multi(keys: readonly string[]): MultiLock {
+    return new MultiLock(multiKeys(keys).map((key) => this.obtain(key)));
+  }
+
+  override semaphore(key: string, options: SemaphoreOptions): DistributedLock {
+    return this.#shared?.semaphore(key, options) ?? super.semaphore(key, options);
+  }
+
+  override readWrite(key: string): ReadWriteLock {
+    return this.#shared?.readWrite(key) ?? super.readWrite(key);
+  }
+
+  /** The number of cached locks: a semaphore is one, a read/write lock is two. */
+  get size(): number {
+    return this.#cache.size + (this.#shared?.size ?? 0);
+  }
+
+  /**
+   * Makes the lease that this process holds on `key` last at least `ttl` ms from now, and never less than before.
+   * @param ttl ms, at least 5; by default the ttl that it was taken with
+   * @throws NotLockOwnerError when this process does not hold it; else as `Lease.renew`.
+   */
+  async renewLock(key: string, ttl?: number): Promise<void> {
+    const lock = this.#cache.get(nonEmptyString('key', key));
+    if (ttl !== undefined) checkedTtl('ttl', ttl);
+    if (lock === undefined) throw new NotLockOwnerError(`Lock "${key}" is not held in this process`, key);
+    await lock.renew(ttl);
+  }
+
+  /**
+   * The locks under the registryKey that somebody holds, with what `inspect` says of each. SCAN finds them, step by step:
+   * one that is taken or released meanwhile may be missing. Needs a client with the method `scan`, as node-redis' are.
+   * @throws TypeError when an option is not valid, or the client has no `scan`.
+   * @throws LockInspectionError when Redis failed or was silent.
+   * @example
+   * for await (const { key, name, remaining } of registry.list({ match: 'order:*' })) console.log(key, name, remaining);
+   */
+  list(options: ListOptions = {}): AsyncIterableIterator<ListedLock> {
+    const { match, count } = listSettings(options);
+    const { inspection, settings } = this.#services;
+    return inspection.list(settings.registryKey, match, count);
+  }
+
+  /**
+   * Removes from the cache the locks that are not in use and were not used for more than `age` ms.
+   * @param age ms; a negative age removes all that are not in use
+   * @throws TypeError or RangeError when the age is not a number.
+   */
+  expireUnusedOlderThan(age: number): void {
+    if (Number.isNaN(number('age', age))) throw new RangeError(expected('age', 'a number of milliseconds', age));
+    this.#cache.expireUnusedOlderThan(age);
+    this.#shared?.expireUnusedOlderThan(age);
+  }
+
+  /**
+   * Rejects the waiters and all later callers with `RegistryClosedError`. Waits for the holders, whose leases are still
+   * renewed, for up to `timeout` ms. A lease that is still held then is no longer renewed: its signal aborts with a
+   * `LockLostError` of reason `closed`, and its key expires; it is not deleted under a running task. What attempts in
+   * flight left in Redis has been removed when this resolves, as far as Redis answered. A second call waits for the first.
+   * @throws TypeError or RangeError when the timeout is not valid.
+   * @example
+   * await registry.close({ timeout: 5_000 });
+   * client.destroy();
+   */
+  override async close(options: CloseOptions = {}): Promise<void> {
+    const { timeout = CLOSE_TIMEOUT } = options;
+    this.#closing ??= this.#close(notNegative('timeout', timeout));
+    await this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #close(timeout: number): Promise<void> {
+    const { orphans, settings, watchdog } = this.#services;
+    const endsAt = clock.now() + timeout;
+    for (const wait of [...this.#waits]) wait.interrupt(registryClosed(wait.key));
+    const locks = [...this.#cache.inUse, ...(this.#shared?.inUse ?? [])];
+    // Without a timer for 0: one that a test has faked may never fire.
+    if (timeout > 0) await within(timeout, Promise.all(locks.map((lock) => lock.free())));
+    for (const lock of locks) lock.loseByClose();
+    watchdog.close();
+    this.#longWaits.close();
+    // What attempts in flight leave in Redis is removed before this settles: the application closes its client next.
+    const limit = Math.min(settings.commandTimeout, Math.max(endsAt - clock.now(), CLEANING_AT_LEAST));
+    await within(limit, this.#noWaits());
+    await orphans.settle(limit);
+    this.#stopMonitoring();
+    await this.#backend.close();
+  }
+
+  /** @internal */
+  protected get settings(): KindSettings {
+    return this.#services.settings;
+  }
+
+  #begin(wait: Wait): void {
+    if (this.#closing !== undefined) throw registryClosed(wait.key);
+    this.#waits.append(wait);
+    this.#longWaits.watch();
+  }
+
+  #end(wait: Wait): void {
+    this.#waits.remove(wait);
+    if (this.#waits.first === undefined) this.#whenNoWaits?.();
+  }
+
+  async #noWaits(): Promise<void> {
+    if (this.#waits.first === undefined) return;
+    await new Promise<void>((resolve) => {
+      this.#whenNoWaits = resolve;
+    });
+  }
+}

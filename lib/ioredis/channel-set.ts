@@ -1,0 +1,96 @@
+import { isServerAnswer, isUnknownCommand } from '../redis/failure';
+import { ignore, type SingleIoredis } from './ioredis';
+
+/** Called with each message of a channel. */
+export type MessageListener = (message: string, channel: string) => unknown;
+
+class Channel {
+  readonly name: string;
+  readonly isSharded: boolean;
+  readonly confirmed: Promise<void>;
+  confirm: () => void = ignore;
+  fail: (error: Error) => void = ignore;
+
+  constructor(name: string, isSharded: boolean) {
+    this.name = name;
+    this.isSharded = isSharded;
+    this.confirmed = new Promise((resolve, reject) => {
+      this.confirm = resolve;
+      this.fail = reject;
+    });
+    this.confirmed.catch(ignore);
+  }
+}
+
+/**
+ * The channels that one connection of our own is subscribed to. It subscribes again after a reconnect: ioredis itself
+ * leaves a refusal of that unhandled, and does not say when it is done.
+ */
+export class ChannelSet {
+  readonly #redis: SingleIoredis;
+  readonly #onMessage: MessageListener;
+  readonly #channels = new Map<string, Channel>();
+
+  /** `onReady`: called when all channels are subscribed on a new connection. */
+  constructor(redis: SingleIoredis, onMessage: MessageListener, onReady: () => void) {
+    this.#redis = redis;
+    this.#onMessage = onMessage;
+    const deliver = (channel: string, message: string): unknown => this.#onMessage(message, channel);
+    redis.on('message', deliver as never);
+    redis.on('smessage', deliver as never);
+    redis.on('ready', () => void this.#subscribeAll().then(onReady));
+    redis.on('end', () => this.#fail(new Error('the pub/sub connection is closed for good')));
+  }
+
+  get size(): number {
+    return this.#channels.size;
+  }
+
+  /** Resolves when Redis has confirmed it, on whichever connection. Rejects when Redis refuses it. */
+  add(name: string, isSharded: boolean): Promise<void> {
+    const key = keyOf(name, isSharded);
+    let channel = this.#channels.get(key);
+    if (channel === undefined) {
+      if (isSharded && this.#redis.ssubscribe === undefined) throw new TypeError('the client has no sharded pub/sub');
+      channel = new Channel(name, isSharded);
+      this.#channels.set(key, channel);
+      // Until then it waits for `ready`: what is sent during the handshake may never be settled.
+      if (this.#redis.status === 'ready') void this.#subscribe(channel);
+    }
+    return channel.confirmed;
+  }
+
+  /** Never rejects. */
+  async remove(name: string, isSharded: boolean): Promise<void> {
+    if (!this.#channels.delete(keyOf(name, isSharded)) || this.#redis.status !== 'ready') return;
+    const sent = isSharded ? this.#redis.sunsubscribe?.(name) : this.#redis.unsubscribe(name);
+    await sent?.catch(ignore);
+  }
+
+  async #subscribeAll(): Promise<void> {
+    await Promise.all([...this.#channels.values()].map((channel) => this.#subscribe(channel)));
+  }
+
+  /** Never rejects. */
+  async #subscribe(channel: Channel): Promise<void> {
+    const { name, isSharded } = channel;
+    try {
+      await (isSharded ? this.#redis.ssubscribe?.(name) : this.#redis.subscribe(name));
+      channel.confirm();
+    } catch (error) {
+      // It failed with its connection: again on the next one.
+      if (!isServerAnswer(error) && !isUnknownCommand(error)) return;
+      const key = keyOf(name, isSharded);
+      if (this.#channels.get(key) === channel) this.#channels.delete(key);
+      channel.fail(error as Error);
+    }
+  }
+
+  #fail(error: Error): void {
+    for (const channel of this.#channels.values()) channel.fail(error);
+  }
+}
+
+function keyOf(name: string, isSharded: boolean): string {
+  return `${isSharded ? 'sharded' : 'plain'} ${name}`;
+}

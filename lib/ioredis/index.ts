@@ -1,0 +1,52 @@
+import { describeValue, type RedisClient } from '../redis/client';
+import type { RedisSubscriber } from '../redis/subscriber-connection';
+import { ClusterClient } from './cluster-client';
+import type { ClusterIoredis, Ioredis, IoredisOptions, SingleIoredis } from './ioredis';
+import { SingleClient } from './single-client';
+
+export type { Ioredis } from './ioredis';
+
+/** One for each instance, so that its events are listened to once, however many registries use it. */
+const clients = new WeakMap<Ioredis, RedisClient>();
+
+/**
+ * Makes the client that `RedisLockRegistry` needs of an instance of ioredis (5 or 6) or iovalkey: `Redis` (one server,
+ * or the master that sentinels name) or `Cluster`. Pub/sub and `minReplicas` get connections of their own, with the
+ * options of the instance. The instance stays the caller's: it is neither changed nor closed.
+ * @throws TypeError when it is no such instance, or has the option `keyPrefix`, `stringNumbers` or `monitor`.
+ * @example
+ * const registry = new RedisLockRegistry(fromIoredis(redis), { registryKey: 'orders', lockType: 'pub-sub' });
+ */
+export function fromIoredis(redis: Ioredis): RedisClient & Partial<RedisSubscriber> {
+  const known = clients.get(redis);
+  if (known !== undefined) return known;
+  if (!isIoredis(redis)) {
+    throw new TypeError(`Expected an instance of ioredis or iovalkey, Redis or Cluster, got ${describeValue(redis)}`);
+  }
+  const { options } = redis;
+  refuse({ ...options.redisOptions, ...options });
+  const client = redis.isCluster
+    ? new ClusterClient(redis as ClusterIoredis)
+    : new SingleClient(redis as SingleIoredis);
+  clients.set(redis, client);
+  return client;
+}
+
+/** Throws for what the library cannot work with. */
+function refuse({ keyPrefix, stringNumbers, monitor }: IoredisOptions): void {
+  if (keyPrefix !== undefined && keyPrefix !== '') {
+    const why = 'ioredis would put it before the keys, but not before the channels of a lock. Use `registryKey`';
+    throw new TypeError(`Expected an instance of ioredis without the option keyPrefix, got "${keyPrefix}": ${why}`);
+  }
+  if (stringNumbers === true) {
+    throw new TypeError('Expected an instance of ioredis without the option stringNumbers: scripts return numbers');
+  }
+  if (monitor === true)
+    throw new TypeError('Expected an instance of ioredis that sends commands, got one that monitors');
+}
+
+function isIoredis(value: unknown): value is SingleIoredis | ClusterIoredis {
+  const { evalsha, duplicate, disconnect, status, options } = (value ?? {}) as Partial<SingleIoredis>;
+  const hasMethods = [evalsha, duplicate, disconnect].every((method) => typeof method === 'function');
+  return hasMethods && typeof status === 'string' && typeof options === 'object';
+}

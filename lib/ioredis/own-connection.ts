@@ -1,0 +1,136 @@
+import { EventEmitter } from 'node:events';
+import type { EvalOptions } from '../redis/client';
+import { ChannelSet, type MessageListener } from './channel-set';
+import { InFlight } from './in-flight';
+import { ignore, type SingleIoredis } from './ioredis';
+
+/**
+ * What a connection of our own has for options, whatever the caller's has. It repeats nothing by itself: what waits for
+ * replicas must not be sent again over another connection. Its commands wait for a connection, as node-redis' do.
+ */
+const OPTIONS = {
+  lazyConnect: true,
+  autoResubscribe: false,
+  autoResendUnfulfilledCommands: false,
+  enableAutoPipelining: false,
+  enableOfflineQueue: true,
+  maxRetriesPerRequest: null,
+  commandTimeout: undefined,
+};
+
+/** A connection of our own beside the caller's: for messages, or for acquisitions that replicas must have. */
+export class OwnConnection {
+  readonly #redis: SingleIoredis;
+  readonly #events = new EventEmitter();
+  readonly #channels: ChannelSet;
+  readonly #inFlight: InFlight;
+  readonly #listeners = new Map<string, Set<MessageListener>>();
+  #connecting: Promise<void> | undefined;
+  #lastError: unknown;
+  #isDestroyed = false;
+  /** Connections so far. */
+  socketEpoch = 0;
+
+  constructor(original: SingleIoredis, overrides: object = {}) {
+    const redis = original.duplicate({ ...OPTIONS, ...overrides });
+    this.#redis = redis;
+    this.#inFlight = new InFlight(redis);
+    redis.on('connect', () => {
+      this.socketEpoch++;
+      redis.stream?.unref?.();
+    });
+    // Without a listener ioredis writes its errors to the console.
+    redis.on('error', ((error: unknown) => {
+      this.#lastError = error;
+      this.#events.emit('failed');
+    }) as never);
+    redis.on('reconnecting', () => this.#events.emit('reconnecting'));
+    redis.on('end', () => {
+      this.#events.emit('failed');
+      this.#events.emit('closed');
+    });
+    const deliver: MessageListener = (message, channel) => {
+      for (const listener of [...(this.#listeners.get(channel) ?? [])]) listener(message, channel);
+    };
+    this.#channels = new ChannelSet(redis, deliver, () => this.#events.emit('ready'));
+  }
+
+  /** `false` once it is closed for good. */
+  get isOpen(): boolean {
+    return !this.#isDestroyed && this.#redis.status !== 'end';
+  }
+
+  get isReady(): boolean {
+    return this.#redis.status === 'ready';
+  }
+
+  /** Resolves at its first connection. Rejects when it gives up. */
+  connect(): Promise<void> {
+    this.#connecting ??= new Promise((resolve, reject) => {
+      this.#events.once('ready', resolve);
+      this.#events.once('closed', () => reject(this.#lastError ?? new Error('the connection was closed')));
+      this.#redis.connect().catch(ignore); // it goes on trying
+    });
+    return this.#connecting;
+  }
+
+  /** `ready`: connected and subscribed. `error`: of a connection, and also when it is closed for good. `reconnecting`. */
+  on(event: string, listener: () => void): this {
+    this.#events.on(event === 'error' ? 'failed' : event, listener);
+    return this;
+  }
+
+  /** There is nothing to say goodbye for. */
+  destroy(): void {
+    this.#isDestroyed = true;
+    this.#redis.disconnect();
+    this.#redis.stream?.destroy?.();
+    this.#events.emit('closed'); // ioredis does not say so while it waits for its next try
+  }
+
+  eval(script: string, { keys = [], arguments: args = [] }: EvalOptions = {}): Promise<unknown> {
+    return this.#inFlight.track(this.#redis.eval(script, keys.length, ...keys, ...args));
+  }
+
+  evalSha(sha1: string, { keys = [], arguments: args = [] }: EvalOptions = {}): Promise<unknown> {
+    return this.#inFlight.track(this.#redis.evalsha(sha1, keys.length, ...keys, ...args));
+  }
+
+  wait(replicas: number, timeout: number): Promise<unknown> {
+    return this.#inFlight.track(this.#redis.wait(replicas, timeout));
+  }
+
+  sendCommand(command: readonly string[]): Promise<unknown> {
+    return this.#inFlight.track(this.#redis.call(...command));
+  }
+
+  subscribe(channel: string, listener: MessageListener): Promise<void> {
+    return this.#join(channel, listener, false);
+  }
+
+  unsubscribe(channel: string, listener?: MessageListener): Promise<void> {
+    return this.#part(channel, listener, false);
+  }
+
+  sSubscribe(channel: string, listener: MessageListener): Promise<void> {
+    return this.#join(channel, listener, true);
+  }
+
+  sUnsubscribe(channel: string, listener?: MessageListener): Promise<void> {
+    return this.#part(channel, listener, true);
+  }
+
+  async #join(channel: string, listener: MessageListener, isSharded: boolean): Promise<void> {
+    const confirmed = this.#channels.add(channel, isSharded);
+    this.#listeners.set(channel, (this.#listeners.get(channel) ?? new Set()).add(listener));
+    await confirmed;
+  }
+
+  async #part(channel: string, listener: MessageListener | undefined, isSharded: boolean): Promise<void> {
+    const listeners = this.#listeners.get(channel);
+    if (listener !== undefined) listeners?.delete(listener);
+    if (listener !== undefined && listeners !== undefined && listeners.size > 0) return;
+    this.#listeners.delete(channel);
+    await this.#channels.remove(channel, isSharded);
+  }
+}

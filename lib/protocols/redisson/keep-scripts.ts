@@ -1,0 +1,54 @@
+import { LockScript } from '../../redis/script';
+import { isFound } from '../format';
+import { KEPT } from '../kept';
+import { leftToKeep } from '../left-to-keep';
+import { EXAMINE_GONE, OWNED, publishRelease } from './redisson-scripts';
+
+/** Makes KEYS[1], which is the owner's, the key of nobody. ARGV[first]: the numbers of a `Keep`. Sets `owned`. */
+const keep = (first: number) => `
+${OWNED}
+-- It is kept already: the reply was lost.
+if owned == -1 and redis.pcall('HEXISTS', KEYS[1], '${KEPT}' .. ARGV[1]) == 1 then return 1 end
+${EXAMINE_GONE}
+if owned ~= 1 then return owned end
+${leftToKeep(first)}
+-- PEXPIRE first: out of memory, Redis refuses HSET to a script that has not written yet. The new field comes before the
+-- old one goes, since a hash without fields is deleted.
+redis.call('PEXPIRE', KEYS[1], left)
+redis.call('HSET', KEYS[1], '${KEPT}' .. ARGV[1], 1)
+redis.call('HDEL', KEYS[1], ARGV[1])`;
+
+/**
+ * Gives a lock back that has to stay taken until its `minHold` ends. Waiters are notified as of a release: their next
+ * attempt tells them when the key ends.
+ *
+ * KEYS: lock
+ * ARGV: owner, ms left by the local clock, minHold and ttl of the acquisition in ms, PUBLISH or SPUBLISH, channel
+ * Returns as the script that releases, with 1 for a lock that is kept.
+ */
+export const KEEP = new LockScript(
+  'keep (redisson)',
+  `${keep(2)}
+${publishRelease('ARGV[5]', 'ARGV[6]')}
+if heard == 0 then return 1 end
+return { 1, heard }`,
+  isFound,
+);
+
+/**
+ * The same for `redisson-fair`: the first in the queue is notified, on its own channel.
+ *
+ * KEYS: lock, queue, timeouts [, token]
+ * ARGV: owner, 0, wait in ms, PUBLISH or SPUBLISH, channel of the lock; then the numbers as above
+ * Returns 1 kept; 0 no key; -1 the key of another owner.
+ */
+export const KEEP_FAIR = new LockScript(
+  'keep (redisson-fair)',
+  `${keep(6)}
+local head = redis.call('LINDEX', KEYS[2], 0)
+if head then
+  ${publishRelease('ARGV[4]', "ARGV[5] .. ':' .. head")}
+end
+return 1`,
+  isFound,
+);

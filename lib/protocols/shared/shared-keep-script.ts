@@ -1,0 +1,50 @@
+import { LockScript } from '../../redis/script';
+import { isFound } from '../format';
+import { KEPT } from '../kept';
+import { leftToKeep } from '../left-to-keep';
+import { notifyNext, PRELUDE, PROLONG, READ_QUEUE, RULE } from './shared-script-parts';
+import { isOthers, RETURN_GONE } from './shared-scripts';
+
+/**
+ * Gives back what has to stay taken until its `minHold` ends: another member, `<kind>:kept@<owner>`, takes its place, and
+ * counts as any lease. Those that could enter without it are notified: their next attempt tells them when it ends.
+ *
+ * KEYS and ARGV: as in shared-scripts.ts, then channel, ms left by the local clock, minHold and ttl of the acquisition in ms
+ * Returns as the script that releases, with 1 for a lease that is kept.
+ */
+export const KEEP = new LockScript(
+  'keep (shared)',
+  `${PRELUDE}
+local score = redis.pcall('ZSCORE', lock, member)
+${isOthers('score')}
+redis.call('HDEL', waiters, member)
+if isOthers then return { -1, 0 } end
+local kept = kind .. ':${KEPT}' .. owner
+-- It is kept already: the reply was lost. A late attempt may have entered once more.
+if redis.call('ZSCORE', lock, kept) then
+  redis.call('ZREM', lock, member)
+  return { 1, 0 }
+end
+if not score or tonumber(score) <= now then
+  local found = 0
+  ${RETURN_GONE}
+  return { found, 0 }
+end
+${leftToKeep(4, 'ARGV[6] - (score - now)')}
+-- PEXPIREAT first: out of memory, Redis refuses ZADD to a script that has not written yet.
+local last = redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')[2]
+redis.call('PEXPIREAT', lock, digits(math.max(last, now + left)))
+redis.call('ZADD', lock, digits(now + left), kept)
+redis.call('ZREM', lock, member)
+${PROLONG}
+if redis.call('EXISTS', waiters) == 0 then return { 1, 0 } end
+redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now))
+${READ_QUEUE}
+if #queue == 0 then redis.call('DEL', waiters) end
+${RULE}
+holders = holders - 1
+isWritten = isWritten and kind ~= 'write'
+${notifyNext('ARGV[3]')}
+return { 1, heard }`,
+  isFound,
+);

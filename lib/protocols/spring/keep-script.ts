@@ -1,0 +1,32 @@
+import { LockScript } from '../../redis/script';
+import { isFound } from '../format';
+import { KEPT } from '../kept';
+import { leftToKeep } from '../left-to-keep';
+import { publish, RETURN_GONE } from './spring-scripts';
+
+/**
+ * Gives a lock back that has to stay taken until its `minHold` ends. Waiters are notified as of a release: their next
+ * attempt tells them when the key ends.
+ *
+ * KEYS: lock
+ * ARGV: owner, ms left by the local clock, minHold and ttl of the acquisition in ms, channels
+ * Returns as the script that releases, with 1 for a lock that is kept.
+ */
+export const KEEP = new LockScript(
+  'keep (spring)',
+  `
+local holder = redis.pcall('GET', KEYS[1])
+if not holder then ${RETURN_GONE}
+end
+-- It is kept already: the reply was lost.
+if holder == '${KEPT}' .. ARGV[1] then return 1 end
+if holder ~= ARGV[1] then return -1 end
+${leftToKeep(2)}
+-- PEXPIRE first: out of memory, Redis refuses SET to a script that has not written yet.
+redis.call('PEXPIRE', KEYS[1], left)
+redis.call('SET', KEYS[1], '${KEPT}' .. ARGV[1], 'PX', left)
+${publish(5)}
+if heard == 0 then return 1 end
+return { 1, heard }`,
+  isFound,
+);

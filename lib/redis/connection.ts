@@ -1,0 +1,14 @@
+/** What is known of the way to Redis: whether commands may be lost or repeated on it, and why. */
+export interface Connection {
+  /**
+   * The connection that commands go over now; `undefined` where there are several, or it is not known. If it is the same
+   * before the first and after the last command, they arrived in order.
+   */
+  readonly connectionEpoch: number | undefined;
+  /** Grows with every connection that was lost, as far as that is known. */
+  readonly disruptions: number;
+  /** The last error of the connection since it was made. */
+  readonly lastError: unknown;
+  /** On a cluster, the slot of a key, for error messages. */
+  slotOf(key: string): number | undefined;
+}

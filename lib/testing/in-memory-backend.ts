@@ -1,0 +1,84 @@
+import type { Inspected, LockBackend, LockInspector, ScriptRunner } from '../lock-backend';
+import type { LockProtocol } from '../protocols/protocol';
+import type { Connection } from '../redis/connection';
+import type { LockNames } from '../redis/names';
+import { globPattern } from './glob-pattern';
+import type { InMemoryLocks } from './in-memory-locks';
+import { InMemoryProtocol } from './in-memory-protocol';
+
+/** Nothing is lost or comes in another order on the way to memory. */
+const connection: Connection = {
+  connectionEpoch: 0,
+  disruptions: 0,
+  lastError: undefined,
+  slotOf: () => undefined,
+};
+
+/** Memory has no Lua. */
+const heldScripts: ScriptRunner = {
+  assertPlaced() {
+    throw new TypeError('Locks in memory run no scripts: lease.eval needs a lock in Redis');
+  },
+  run: () => Promise.reject(new TypeError('Locks in memory run no scripts')),
+};
+
+/** The locks of one registry in memory. */
+export class InMemoryBackend implements LockBackend, LockInspector {
+  readonly #locks: InMemoryLocks;
+  readonly #isFencing: boolean;
+
+  constructor(locks: InMemoryLocks, isFencing: boolean) {
+    this.#locks = locks;
+    this.#isFencing = isFencing;
+  }
+
+  get connection(): Connection {
+    return connection;
+  }
+
+  get inspector(): LockInspector {
+    return this;
+  }
+
+  get heldScripts(): ScriptRunner {
+    return heldScripts;
+  }
+
+  open(names: LockNames): LockProtocol {
+    return new InMemoryProtocol(names.lock, this.#locks, this.#isFencing);
+  }
+
+  inspect(names: LockNames, timeout: number): Promise<Inspected> {
+    return this.#locks.send(() => this.#state(names), timeout);
+  }
+
+  forceUnlock(names: LockNames, timeout: number): Promise<Inspected> {
+    return this.#locks.send(() => {
+      const before = this.#state(names);
+      this.#locks.find(names.lock).forceUnlock();
+      return before;
+    }, timeout);
+  }
+
+  async *keys(prefix: string, match: string, _count: number, timeout: number): AsyncGenerator<string[], void, void> {
+    const pattern = globPattern(match);
+    const names = await this.#locks.send(() => this.#locks.names, timeout);
+    yield names.filter((name) => name.startsWith(prefix) && pattern.test(name.slice(prefix.length)));
+  }
+
+  /** Nothing else is in memory. */
+  explainWrongType(error: unknown): Promise<unknown> {
+    return Promise.resolve(error);
+  }
+
+  onReconnect(listener: () => void): () => void {
+    return this.#locks.onReconnect(listener);
+  }
+
+  async close(): Promise<void> {}
+
+  #state(names: LockNames): Inspected {
+    const { state } = this.#locks.find(names.lock);
+    return this.#isFencing ? state : { ...state, fencingToken: undefined };
+  }
+}

@@ -1,0 +1,55 @@
+import { BackedLockRegistry } from '../backed-lock-registry';
+import { publishingWarnings } from '../diagnostics/publishing-warnings';
+import { type Check, checkOptions, expected } from '../internal/validation';
+import type { RegistryOptions } from '../options';
+import { registryChecks, registrySettings } from '../settings';
+import { InMemoryBackend } from './in-memory-backend';
+import { InMemoryLocks } from './in-memory-locks';
+
+/**
+ * Options of an `InMemoryLockRegistry`: those of a `RedisLockRegistry` that are not about Redis. `registryKey` is `'test'`
+ * by default. `lockType` decides on the default of `expireAfter`, and is in the messages of the channels; it is `'fair'` by
+ * default, and the locks are as fair with each type.
+ */
+export interface InMemoryLockRegistryOptions extends RegistryOptions {
+  /**
+   * The locks, for several registries that exclude each other.
+   * @default locks of its own
+   */
+  locks?: InMemoryLocks | undefined;
+}
+
+/**
+ * A registry of locks in memory, for tests without a Redis. Its locks, leases, waits and errors are those of a
+ * `RedisLockRegistry`. It excludes callers of this process only.
+ *
+ * With the fake timers of jest or vitest, time is what these say.
+ * @example
+ * const registry = new InMemoryLockRegistry();
+ * const shop = new Shop(registry);
+ * registry.locks.steal('order:42');
+ */
+export class InMemoryLockRegistry extends BackedLockRegistry {
+  readonly locks: InMemoryLocks;
+
+  /**
+   * @throws TypeError when an option is unknown or has a wrong type.
+   * @throws RangeError when an option is out of range.
+   */
+  constructor(options: InMemoryLockRegistryOptions = {}) {
+    checkOptions(checks, options);
+    const { locks = new InMemoryLocks(), registryKey = 'test', ...others } = options;
+    const common = registrySettings({ ...others, registryKey }, 'fair');
+    const settings = publishingWarnings({ ...common, handOver: undefined, minReplicas: 0, replicaTimeout: 0 });
+    super(settings, new InMemoryBackend(locks, settings.fencing));
+    this.locks = locks;
+    locks.use(registryKey);
+  }
+}
+
+const checks: Record<keyof InMemoryLockRegistryOptions, Check<unknown>> = { ...registryChecks, locks: checkedLocks };
+
+function checkedLocks(name: string, value: unknown): InMemoryLocks {
+  if (!(value instanceof InMemoryLocks)) throw new TypeError(expected(name, 'an instance of InMemoryLocks', value));
+  return value;
+}

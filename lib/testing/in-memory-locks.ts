@@ -1,0 +1,175 @@
+import { clock } from '../internal/clock';
+import { checkOptions, nonEmptyString, string, ttl } from '../internal/validation';
+import { nameIn } from '../owner-name';
+import { CommandTimeoutError } from '../redis/failure';
+import { LockNames } from '../redis/names';
+import { installFakeableClock } from './fakeable-clock';
+import { StoredLock } from './stored-lock';
+
+/** ms */
+const STOLEN_FOR = 60_000;
+
+/** Which lock of `InMemoryLocks` is meant. */
+export interface WhichLock {
+  /**
+   * The `registryKey` of the lock, where these locks have registries with several.
+   * @default that of the registries
+   */
+  registryKey?: string | undefined;
+}
+
+/** Options of `InMemoryLocks.steal`. */
+export interface StealOptions extends WhichLock {
+  /**
+   * ms for which somebody else has the lock.
+   * @default 60_000
+   */
+  ttl?: number | undefined;
+}
+
+/** Who holds a lock in memory. */
+export interface InMemoryHolder {
+  /** The value that says who, as `LockState.owner`. */
+  readonly owner: string;
+  /** The option `name` of its registry; `undefined` after `steal`. */
+  readonly name: string | undefined;
+  /** ms until the lock expires unless it is renewed. */
+  readonly remaining: number;
+  readonly fencingToken: number;
+}
+
+/**
+ * Locks in memory, in place of a Redis. Registries that are made with one of these exclude each other, as processes do
+ * that share a Redis. With its methods a test makes happen what can happen to a lock.
+ * @example
+ * const locks = new InMemoryLocks();
+ * const [ours, theirs] = [new InMemoryLockRegistry({ locks }), new InMemoryLockRegistry({ locks })];
+ */
+export class InMemoryLocks {
+  readonly #locks = new Map<string, StoredLock>();
+  readonly #registryKeys = new Set<string>();
+  readonly #reconnected = new Set<() => void>();
+  /** What was requested in the silence, in that order. */
+  #unanswered: (() => void)[] = [];
+  /** Beyond this number, locks that nobody holds or waits for are removed. */
+  #sweepAt = 16;
+  #isSilent = false;
+  #lastToken = 0;
+
+  constructor() {
+    installFakeableClock();
+  }
+
+  /**
+   * The lock expires now: the next waiter gets it. Its holder learns that as it does with Redis: when it renews it next,
+   * or when it unlocks.
+   * @throws Error when nobody holds it.
+   */
+  expire(key: string, which: WhichLock = {}): void {
+    const lock = this.#named(key, which);
+    if (lock.owner === undefined) throw new Error(`Lock "${key}" cannot expire: nobody holds it`);
+    lock.free();
+  }
+
+  /** Somebody else, who is none of the registries, has the lock from now on. Its holder learns that as with `expire`. */
+  steal(key: string, options: StealOptions = {}): void {
+    const { ttl: life = STOLEN_FOR, ...which } = options;
+    this.#named(key, which).give('somebody else', ttl('ttl', life));
+  }
+
+  /** Who holds the lock; `undefined`: nobody. */
+  holder(key: string, which: WhichLock = {}): InMemoryHolder | undefined {
+    const { owner, remaining, fencingToken = 0 } = this.#named(key, which).state;
+    return owner === undefined ? undefined : { owner, name: nameIn(owner), remaining, fencingToken };
+  }
+
+  /** From now on no request is answered, as by a Redis that was frozen or cannot be reached. Locks go on expiring. */
+  goSilent(): void {
+    this.#isSilent = true;
+    for (const lock of this.#locks.values()) lock.wakeWaiters();
+  }
+
+  /** Requests are answered again. What was requested in the silence is executed first, also if its caller has given up. */
+  comeBack(): void {
+    this.#isSilent = false;
+    for (const lock of this.#locks.values()) lock.settle();
+    for (const answer of this.#unanswered.splice(0)) answer();
+    for (const listener of [...this.#reconnected]) listener();
+  }
+
+  /** @internal */
+  get isSilent(): boolean {
+    return this.#isSilent;
+  }
+
+  /** @internal As Store. */
+  nextToken(): number {
+    return ++this.#lastToken;
+  }
+
+  /** @internal A registry with this key has these locks. */
+  use(registryKey: string): void {
+    this.#registryKeys.add(registryKey);
+  }
+
+  /** @internal */
+  onReconnect(listener: () => void): () => void {
+    this.#reconnected.add(listener);
+    return () => this.#reconnected.delete(listener);
+  }
+
+  /** @internal The lock of this name. */
+  find(name: string): StoredLock {
+    let lock = this.#locks.get(name);
+    if (lock === undefined) {
+      if (this.#locks.size >= this.#sweepAt) this.#sweep();
+      lock = new StoredLock(this);
+      this.#locks.set(name, lock);
+    }
+    return lock;
+  }
+
+  /** @internal The names of the locks that are held. */
+  get names(): string[] {
+    this.#sweep();
+    return [...this.#locks.keys()];
+  }
+
+  /**
+   * @internal Executes a request, and resolves to its answer. In a silence it is executed when that is over, and rejects
+   * with `CommandTimeoutError` after `timeout` ms.
+   */
+  send<T>(execute: () => T, timeout: number): Promise<T> {
+    if (!this.#isSilent) return new Promise((resolve) => resolve(execute()));
+    const sentAt = clock.now();
+    return new Promise((resolve, reject) => {
+      const late = new Promise<T>((answerLate) => {
+        this.#unanswered.push(() => {
+          clock.clearTimeout(timer);
+          const answer = execute();
+          resolve(answer);
+          answerLate(answer);
+        });
+      });
+      const timer = clock.setTimeout(() => reject(new CommandTimeoutError(clock.now() - sentAt, late)), timeout);
+    });
+  }
+
+  #sweep(): void {
+    for (const [name, lock] of this.#locks) if (lock.isIdle) this.#locks.delete(name);
+    this.#sweepAt = 2 * this.#locks.size + 16;
+  }
+
+  #named(key: string, which: WhichLock): StoredLock {
+    nonEmptyString('key', key);
+    checkOptions({ registryKey: string }, which);
+    const keys = which.registryKey === undefined ? [...this.#registryKeys] : [which.registryKey];
+    const [registryKey] = keys;
+    if (registryKey === undefined) throw new Error('No registry was made with these locks yet');
+    if (keys.length > 1) {
+      const message = `These locks have registries with several registryKeys (${keys.join(', ')}): say which is meant`;
+      throw new TypeError(message);
+    }
+    return this.find(new LockNames(registryKey, key).lock);
+  }
+}
