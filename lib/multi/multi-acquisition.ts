@@ -18,7 +18,7 @@ export type MultiResult =
  *
  * It makes one attempt for each lock, all in one tick of the event loop, so that they go to Redis together. While a lock
  * is refused, it keeps the locks before that one, gives back those behind it, and waits for that one alone. All
- * processes have the same order, so nobody who waits for a lock holds one that comes later in the order: no two callers
+ * processes have the same order, so a caller that waits for a lock holds none that comes later in the order: no two callers
  * wait for each other in a circle (ordered acquisition, after Havender, 1968).
  */
 export class MultiAcquisition {
