@@ -21,8 +21,8 @@ const config: Config = {
       },
     ],
   },
-  // Two workers: more would disturb the tests that measure time. Each has its own servers, except with REDIS_URL.
-  maxWorkers: process.env.REDIS_URL ? 1 : 2,
+  // Most tests wait for most of their time. Each worker has its own servers, except with REDIS_URL.
+  maxWorkers: process.env.REDIS_URL ? 1 : 3,
   waitForUnhandledRejections: true,
   // Tests bound their own waits; this limit is for a busy machine.
   testTimeout: 180_000,

@@ -52,7 +52,7 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
     }
   });
 
-  it('is not changed by what is sent later, or again, for the lease', async () => {
+  it('is not changed by what is sent later, or again, for the lease (P7)', async () => {
     const sent: { sha1: string; options: EvalOptions }[] = [];
     const recording: RedisClient = {
       eval: (script, options) => redis.admin.eval(script, options),

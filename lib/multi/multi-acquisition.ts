@@ -8,6 +8,8 @@ import type { MultiPart } from './multi-part';
 /** ms; attempts have at least this long to be answered, and releases at the end of a wait to be confirmed. */
 const ANSWER_AT_LEAST = 50;
 
+const NO_ANSWER = 'Redis did not answer within the waitTime';
+
 /** How an acquisition ended. `timed out`: another holder had `part` until the wait was over. */
 export type MultiResult =
   | { readonly outcome: 'granted'; readonly leases: readonly HeldLease[] }
@@ -18,7 +20,7 @@ export type MultiResult =
  *
  * It makes one attempt for each lock, all in one tick of the event loop, so that they go to Redis together. While a lock
  * is refused, it keeps the locks before that one, gives back those behind it, and waits for that one alone. All
- * processes have the same order, so nobody who waits for a lock holds one that comes later in the order: no two callers
+ * processes have the same order, so a caller that waits for a lock holds none that comes later in the order: no two callers
  * wait for each other in a circle (ordered acquisition, after Havender, 1968).
  */
 export class MultiAcquisition {
@@ -69,7 +71,8 @@ export class MultiAcquisition {
         if (failure !== undefined) throw failure;
         return part;
       }
-      await this.#release(index + 1);
+      await this.#releaseInTime(index + 1);
+      if (this.#remaining === 0) return part;
       const lease = await part.acquirePart(this.#options, this.#remaining);
       if (lease === null) return part;
       this.#leases[index] = lease;
@@ -117,6 +120,16 @@ export class MultiAcquisition {
     await Promise.all(released.map((lease) => lease?.[Symbol.asyncDispose]()));
   }
 
+  /** Throws if Redis does not confirm it within the wait: it goes on in the background. */
+  async #releaseInTime(from: number): Promise<void> {
+    let isConfirmed = false;
+    const releasing = this.#release(from).then(() => {
+      isConfirmed = true;
+    });
+    await within(Math.max(this.#remaining, ANSWER_AT_LEAST), releasing);
+    if (!isConfirmed) throw cannotAcquire(this.#key, NO_ANSWER, undefined);
+  }
+
   /** Releases what is held. A release that Redis does not confirm in time goes on in the background. */
   async #giveUp(): Promise<void> {
     await within(Math.max(this.#remaining, ANSWER_AT_LEAST), this.#release(0));
@@ -135,7 +148,7 @@ class Limit {
     this.options = options;
     if (waitTime === 0 || waitTime === Number.POSITIVE_INFINITY) return;
     const controller = new AbortController();
-    const late = cannotAcquire(key, 'Redis did not answer within the waitTime', undefined);
+    const late = cannotAcquire(key, NO_ANSWER, undefined);
     this.#timer = new Timer(Math.max(remaining, ANSWER_AT_LEAST), () => controller.abort(late));
     this.#signal = options?.signal;
     this.#forward = () => controller.abort(this.#signal?.reason);

@@ -90,7 +90,7 @@ export class MultiLock implements DistributedLock {
     return firstHeld(await Promise.all(this.#parts.map((part) => part.inspect())));
   }
 
-  /** Unlocks every key by force, whoever holds it. Resolves to what `inspect` would have said before. */
+  /** Unlocks every key by force, from any holder. Resolves to what `inspect` would have said before. */
   async forceUnlock(): Promise<LockState> {
     return firstHeld(await Promise.all(this.#parts.map((part) => part.forceUnlock())));
   }

@@ -29,7 +29,7 @@ export function holding(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('leaves a key without a holder, which `inspect` shows and `close` does not wait for', async () => {
+    it('leaves a key without a holder, which `inspect` shows and `close` does not wait for (P7)', async () => {
       const registry = fixture.registry();
       const name = fixture.nameOf('key');
       await registry.run('key', () => undefined, { minHold: 30_000 });
