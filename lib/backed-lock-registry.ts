@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Attempts } from './acquire/attempts';
 import { LongWaits } from './acquire/long-waits';
 import type { Wait } from './acquire/wait';
-import type { DistributedLock, ReadWriteLock } from './distributed-lock';
+import type { DistributedLock } from './distributed-lock';
 import { NotLockOwnerError, registryClosed } from './errors';
 import { Inspection } from './inspection';
 import { clock, within } from './internal/clock';
@@ -20,6 +20,7 @@ import { registryId } from './owner-name';
 import { traitsOf } from './protocols/lock-type-traits';
 import { type LockServices, RedisLock } from './redis-lock';
 import { type KindSettings, listSettings, type RegistrySettings, type SharingSettings } from './settings';
+import type { ReadWriteLock } from './shared/read-write-lock';
 import { SharedLocks } from './shared/shared-locks';
 
 /** ms; how long `close` waits for the holders by default. */

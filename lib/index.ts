@@ -14,7 +14,6 @@ export type {
   LockLostReason,
   LockOptions,
   MultiLease,
-  ReadWriteLock,
   TryRunResult,
 } from './distributed-lock';
 export {
@@ -49,4 +48,5 @@ export { RedisLockRegistry } from './redis-lock-registry';
 export type { AcrossResult, AcrossTask, Exhausted, Part, Segment, SegmentedResult, Share } from './segmented/segment';
 export { SegmentedLock } from './segmented/segmented-lock';
 export { split } from './segmented/split';
+export type { ReadWriteLock } from './shared/read-write-lock';
 export type { LockHolder, LockWarning, LockWarningCode, WarningListener } from './warnings';

@@ -1,7 +1,8 @@
-import type { DistributedLock, Lease, LockOptions, LockSource, ReadWriteLock, TryRunResult } from './distributed-lock';
+import type { DistributedLock, Lease, LockOptions, LockSource, TryRunResult } from './distributed-lock';
 import type { MultiLock } from './multi/multi-lock';
 import type { CloseOptions, SegmentedLockOptions, SemaphoreOptions } from './options';
 import { SegmentedLock } from './segmented/segmented-lock';
+import type { ReadWriteLock } from './shared/read-write-lock';
 
 /**
  * Hands out locks by key: what a service gets injected. An abstract class and not an interface, so that it can be a

@@ -1,5 +1,5 @@
 import { Attempts } from '../acquire/attempts';
-import type { DistributedLock, ReadWriteLock } from '../distributed-lock';
+import type { DistributedLock } from '../distributed-lock';
 import { nonEmptyString } from '../internal/validation';
 import type { LockBackend, SharedBackend } from '../lock-backend';
 import { LockCache } from '../lock-cache';
@@ -8,6 +8,7 @@ import { describeKind, type Permits, type SharedKind } from '../protocols/shared
 import type { LockNames } from '../redis/names';
 import type { LockServices, RedisLock } from '../redis-lock';
 import { semaphoreSettings } from '../settings';
+import type { ReadWriteLock } from './read-write-lock';
 import { ReadLock, WriteLock } from './read-write-locks';
 import { SharedLock } from './shared-lock';
 

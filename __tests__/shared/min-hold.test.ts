@@ -1,0 +1,73 @@
+import { expect, it } from '@jest/globals';
+import type { Lease, LockTimeoutError } from '../../lib';
+import { createRealClient, describeReal } from '../support/redis';
+import { until, WAIT_LIMIT } from '../support/until';
+import { SharedFixture } from './shared-fixture';
+
+/** ms; and by how much times of the server differ that are counted in whole ms. */
+const MIN_HOLD = 1_500;
+const ROUNDING = 5;
+
+describeReal('minHold of a shared lock', () => {
+  const fixture = SharedFixture.install();
+
+  async function members(): Promise<string[]> {
+    return fixture.client.zRange(`${fixture.registryKey}:key`, 0, -1);
+  }
+
+  it('takes a permit until it ends, and no other one', async () => {
+    const [one, other] = await fixture.pair();
+    const [here, there] = [one.semaphore('key', { permits: 2 }), other.semaphore('key', { permits: 2 })];
+    const calledAt = performance.now();
+    const kept = await here.lock({ ttl: 60_000, minHold: 30_000 });
+    const free = await here.lock();
+    await kept.unlock();
+    expect(await members()).toEqual([`semaphore:kept@${kept.owner}`, `semaphore:${free.owner}`]);
+    expect(await there.tryLock()).toBeNull();
+    const error = await there.lock({ waitTime: 50 }).catch((reason: LockTimeoutError) => reason);
+    expect(String(error)).toMatch(/unlocked it, and its minHold ends in/);
+    await free.unlock();
+    const next = (await there.tryLock()) as Lease;
+    expect(await here.tryLock()).toBeNull();
+    await next.unlock();
+    const { remaining, owner, holders } = await there.inspect();
+    expect({ owner, holders }).toEqual({ owner: `kept@${kept.owner}`, holders: 1 });
+    expect(remaining).toBeLessThanOrEqual(30_000);
+    expect(remaining).toBeGreaterThan(30_000 - (performance.now() - calledAt) - ROUNDING);
+  });
+
+  it('keeps readers out after a write, and a writer out after a read, and then they enter', async () => {
+    const [one, other] = await fixture.pair();
+    const heard: string[] = [];
+    await (await createRealClient()).subscribe(fixture.channel('key'), (message) => heard.push(message));
+    const [here, there] = [one.readWrite('key'), other.readWrite('key')];
+    for (const [first, next] of [
+      [here.write, there.read],
+      [here.read, there.write],
+    ] as const) {
+      const calledAt = performance.now();
+      const held = await first.lock({ ttl: 60_000, minHold: MIN_HOLD });
+      const waiting = next.lock({ waitTime: WAIT_LIMIT });
+      await fixture.queued('key', 1);
+      await held.unlock();
+      const lease = await waiting;
+      // It was notified, though it may not enter yet: it learns when it may.
+      const kind = next === there.read ? 'read' : 'write';
+      await until(() => heard.length > 0);
+      expect(heard.splice(0)).toEqual([`${kind}:${lease.owner}`]);
+      expect(performance.now() - calledAt).toBeGreaterThanOrEqual(MIN_HOLD - ROUNDING);
+      await lease.unlock();
+    }
+  });
+
+  it('of a reader lets other readers in', async () => {
+    const [one, other] = await fixture.pair();
+    const held = await one.readWrite('key').read.lock({ ttl: 60_000, minHold: 30_000 });
+    await held.unlock();
+    // The key ends with it, and not with the ttl.
+    expect(await fixture.client.pTTL(`${fixture.registryKey}:key`)).toBeLessThanOrEqual(30_000);
+    const lease = (await other.readWrite('key').read.tryLock()) as Lease;
+    await lease.unlock();
+    expect(await other.readWrite('key').write.tryLock()).toBeNull();
+  });
+});
