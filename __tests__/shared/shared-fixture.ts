@@ -1,7 +1,13 @@
 import { afterEach, beforeAll, beforeEach } from '@jest/globals';
-import { RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { type Lease, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import type { HeldLease } from '../../lib/lease/unlock-order';
 import { createRealClient, type TestClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
+
+/** The owner value of a lease in Redis. */
+export function ownerOf(lease: Lease): string {
+  return (lease as HeldLease).owner;
+}
 
 /** Registries with one registryKey, each on a client of its own, as of several processes. */
 export class SharedFixture {
