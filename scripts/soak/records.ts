@@ -23,6 +23,8 @@ export type WorkerRecord =
       readonly event: 'called';
       readonly call: string;
       readonly key: string;
+      /** Keys that it takes together with it. */
+      readonly others: readonly string[];
       readonly what: string;
       readonly at: number;
     }

@@ -67,7 +67,8 @@ export class Caller {
     const call = nextCall();
     const together = request.others.map((other) => ` + ${other}`).join('');
     const what = `${request.method}${together} ${JSON.stringify(request.options)}`;
-    records.write({ event: 'called', call, key: request.key, what, at: sharedNow() });
+    const { key, others } = request;
+    records.write({ event: 'called', call, key, others, what, at: sharedNow() });
     const stop = new AbortController();
     const { abortAfter } = request;
     const timer = abortAfter === undefined ? undefined : setTimeout(() => stop.abort(new GaveUp()), abortAfter);
