@@ -16,7 +16,7 @@ function lease(
   const sample = ([at, remaining]: readonly [number, number]) => ({ from: at, to: at, remaining });
   const [first, ...others] = samples.map(sample);
   return [
-    { event: 'called', call, key: KEY, what: 'lock', at: 0 },
+    { event: 'called', call, key: KEY, others: [], what: 'lock', at: 0 },
     { event: 'granted', call, token, sample: first ?? sample([0, 0]) },
     ...others.map((one): WorkerRecord => ({ event: 'seen', call, sample: one })),
     ...(end !== undefined && 'unlocking' in end

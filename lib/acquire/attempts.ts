@@ -197,11 +197,13 @@ export class Attempts {
 
   /**
    * For a local caller whose wait ended in the local queue: whether Redis answered the caller in front of it, so that
-   * contention is known. The attempt in flight counts as its own.
+   * contention is known. The attempt in flight counts as its own: it has as long to be answered as a first attempt, though
+   * it was sent at the end of the wait.
    */
   async wasAnswered({ availability }: LockProtocol, wait: Wait): Promise<boolean> {
     const { attempt } = availability;
-    const left = wait.isSingleAttempt ? Number.POSITIVE_INFINITY : this.#firstAtLeast - (clock.now() - wait.startedAt);
+    const silence = availability.silence(wait.startedAt, clock.now());
+    const left = wait.isSingleAttempt ? Number.POSITIVE_INFINITY : this.#firstAtLeast - silence;
     if (attempt !== undefined && left > 0) {
       const outcome = attempt.then(
         () => true,

@@ -78,12 +78,12 @@ export class WorkerSlot {
  */
 function unfinishedKeys(recordFile: string): string[] {
   const now = sharedNow();
-  const unfinished = new Map<string, string>();
+  const unfinished = new Map<string, readonly string[]>();
   for (const record of parseRecords(readFileSync(recordFile, 'utf8'))) {
-    if (record.event === 'called') unfinished.set(record.call, record.key);
+    if (record.event === 'called') unfinished.set(record.call, [record.key, ...record.others]);
     if (record.event !== 'settled') continue;
     const isClean = record.outcome === 'unlocked' || record.outcome === 'refused';
     if (isClean || now - record.at > CLEANED_WITHIN) unfinished.delete(record.call);
   }
-  return [...new Set(unfinished.values())];
+  return [...new Set([...unfinished.values()].flat())];
 }

@@ -54,6 +54,7 @@ export function contexts(fixture: LockFixture): void {
       const sections = new Sections(fixture.oracle());
       const ticked = new EventEmitter();
       let timer: NodeJS.Timeout | undefined;
+      let isTheirs = false;
       await lock.run(async () => {
         timer = setInterval(() => ticked.emit('tick', lock.tryLock()), 5);
         const before = spy.sent;
@@ -64,11 +65,14 @@ export function contexts(fixture: LockFixture): void {
         await lease?.unlock();
         expect(spy.sent).toBe(before);
         clearInterval(timer);
-        timer = setTimeout(() => ticked.emit('late', lock.tryLock()), 20);
+        timer = setInterval(() => isTheirs && ticked.emit('late', lock.tryLock()), 5);
       });
       const held = await theirs.lock();
       await sections.enter('theirs', async () => {
-        const [attempt] = (await once(ticked, 'late')) as [ReturnType<typeof lock.tryLock>];
+        const late = once(ticked, 'late');
+        isTheirs = true;
+        const [attempt] = (await late) as [ReturnType<typeof lock.tryLock>];
+        clearInterval(timer);
         expect(await attempt).toBeNull();
       });
       await held.unlock();

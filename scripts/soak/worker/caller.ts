@@ -70,7 +70,8 @@ export class Caller {
     const access = randomAccess(type, this.#random);
     const together = request.others.map((other) => ` + ${other}`).join('');
     const what = `${request.method}${together} ${JSON.stringify(request.options)}`;
-    records.write({ event: 'called', call, key: request.key, access, what, at: sharedNow() });
+    const { key, others } = request;
+    records.write({ event: 'called', call, key, others, access, what, at: sharedNow() });
     const stop = new AbortController();
     const { abortAfter } = request;
     const timer = abortAfter === undefined ? undefined : setTimeout(() => stop.abort(new GaveUp()), abortAfter);
