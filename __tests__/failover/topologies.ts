@@ -32,6 +32,7 @@ export interface Topology {
 
 interface Writer {
   set(key: string, value: string): Promise<unknown>;
+  del(key: string): Promise<unknown>;
   destroy(): unknown;
 }
 
@@ -163,6 +164,9 @@ export const cluster: OpenTopology = async ({ args = [], isPatient } = {}) => {
   };
 };
 
+const isDone = (): boolean => true;
+const isNotDone = (): boolean => false;
+
 /** Resolves when what the clients write is on this node. */
 export async function reached({ clients, tag }: Topology, node: Node): Promise<void> {
   for (const [i, client] of clients.entries()) {
@@ -176,6 +180,7 @@ export async function reached({ clients, tag }: Topology, node: Node): Promise<v
       return (await node.send('GET', key).catch(() => undefined)) === value;
     };
     await until(isReached, { within: 60_000 });
-    await node.send('DEL', key);
+    // Not on the node itself: it has the key as a replica too, if another one took over after all.
+    await until(() => client.del(key).then(isDone, isNotDone), { within: 60_000 });
   }
 }
