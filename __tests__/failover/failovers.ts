@@ -35,10 +35,14 @@ export function failovers(open: OpenTopology): void {
       topology,
       { double: PROMPTLY, mayLose: true },
       async () => {
-        for (const replica of topology.replicas) await replica.send('CONFIG', 'SET', 'replica-read-only', 'no');
         await topology.master.kill();
         // Before one takes over. While the master lived, it would go on changing what they have forgotten.
-        for (const replica of topology.replicas) await replica.send('FLUSHALL');
+        for (const replica of topology.replicas) {
+          await replica.send('CONFIG', 'SET', 'replica-read-only', 'no');
+          await replica.send('FLUSHALL');
+          // Else it would take, and keep, what a client writes to it by mistake.
+          await replica.send('CONFIG', 'SET', 'replica-read-only', 'yes');
+        }
         await takenOver();
       },
       survivors(),
