@@ -201,6 +201,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     await fixture.holdAsOther('key');
     const waiting = registry.run('key', () => 'entered');
     await until(async () => (await fixture.channels()).length === 1);
+    await fixture.untilIdle(); // an attempt in the black hole would wait for its answer, and listen no longer
     const [dead] = await fixture.listeners();
     const before = proxy.connections;
     proxy.blackHole = true;
