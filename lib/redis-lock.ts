@@ -33,6 +33,7 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
   usedAt = 0;
   /** @internal The registry has removed this lock from its cache. Its callers use the one that is cached. */
   evicted = false;
+  /** @internal */
   declare protected readonly services: LockServices;
   /** What was taken with `lock` and `tryLock` outside all scopes; `undefined`: nothing. */
   #unlockOrder: UnlockOrder | undefined;

@@ -6,7 +6,6 @@ import { acquireChannel, isTraced, lockMessage, traceAcquire } from '../diagnost
 import type { LockMessage } from '../diagnostics/messages';
 import type { HeldLease } from '../lease/unlock-order';
 import type { LockRequest } from '../settings';
-import type { ScopedLock } from './run-under';
 import { Scope } from './scope';
 
 /** What the locks of a registry share for acquisitions and re-entries. */
@@ -18,9 +17,10 @@ export interface ReentryServices extends ContentionServices {
  * The callers of one lock. One inside a scope of the lock enters again on the lease of that scope, all others contend
  * for the lock.
  */
-export abstract class ReentrantContention extends LocalContention implements ScopedLock {
+export abstract class ReentrantContention extends LocalContention {
   /** @internal Runs under it, also those that lost their lease. */
   runs = 0;
+  /** @internal */
   protected readonly services: ReentryServices;
 
   /** @internal */
@@ -42,11 +42,12 @@ export abstract class ReentrantContention extends LocalContention implements Sco
   /** @internal Throws for a caller that would wait for itself. */
   protected assertMayEnter(): void {}
 
+  /** @internal What messages say of this lock. */
   protected get labels(): LockMessage {
     return lockMessage(this.services.settings, this.key);
   }
 
-  /** Re-entry or acquisition; `null`: another holder had the lock until the wait was over. */
+  /** @internal Re-entry or acquisition; `null`: another holder had the lock until the wait was over. */
   protected enter(request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
     wait.scope = Scope.current();
     const scope = wait.scope === undefined ? undefined : Scope.holding(this.scopeLock);
