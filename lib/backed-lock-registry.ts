@@ -36,7 +36,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   readonly #services: LockServices;
   readonly #backend: LockBackend;
   readonly #cache: LockCache;
-  readonly #shared: SharedLocks | undefined;
+  readonly #shared: SharedLocks;
   /** Calls that are still acquiring. */
   readonly #waits = new LinkedList<Wait>();
   readonly #longWaits: LongWaits;
@@ -78,7 +78,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       cached: (key) => this.#cache.get(key),
       readmit: (lock) => this.#cache.get(lock.key) ?? this.#cache.add(lock),
     };
-    this.#shared = backend.shared && new SharedLocks(this.#services, backend, backend.shared);
+    this.#shared = new SharedLocks(this.#services, backend);
     // A server that was restarted, or failed over, may have lost locks: their holders learn it at once.
     this.#stopMonitoring = backend.onReconnect(() => watchdog.askAboutAll());
   }
@@ -98,16 +98,16 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   }
 
   override semaphore(key: string, options: SemaphoreOptions): DistributedLock {
-    return this.#shared?.semaphore(key, options) ?? super.semaphore(key, options);
+    return this.#shared.semaphore(key, options);
   }
 
   override readWrite(key: string): ReadWriteLock {
-    return this.#shared?.readWrite(key) ?? super.readWrite(key);
+    return this.#shared.readWrite(key);
   }
 
   /** The number of cached locks: a semaphore is one, a read/write lock is two. */
   get size(): number {
-    return this.#cache.size + (this.#shared?.size ?? 0);
+    return this.#cache.size + this.#shared.size;
   }
 
   /**
@@ -144,7 +144,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   expireUnusedOlderThan(age: number): void {
     if (Number.isNaN(number('age', age))) throw new RangeError(expected('age', 'a number of milliseconds', age));
     this.#cache.expireUnusedOlderThan(age);
-    this.#shared?.expireUnusedOlderThan(age);
+    this.#shared.expireUnusedOlderThan(age);
   }
 
   /**
@@ -171,7 +171,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     const { orphans, settings, watchdog } = this.#services;
     const endsAt = clock.now() + timeout;
     for (const wait of [...this.#waits]) wait.interrupt(registryClosed(wait.key));
-    const locks = [...this.#cache.inUse, ...(this.#shared?.inUse ?? [])];
+    const locks = [...this.#cache.inUse, ...this.#shared.inUse];
     // Without a timer for 0: one that a test has faked may never fire.
     if (timeout > 0) await within(timeout, Promise.all(locks.map((lock) => lock.free())));
     for (const lock of locks) lock.loseByClose();
