@@ -8,6 +8,7 @@ import { semaphore } from './semaphore';
 import { manyKeys, oneCaller } from './uncontended';
 import { waiters } from './waiters';
 
+/** In the order of their ids, each of which is given once. */
 export const scenarios: readonly Scenario[] = [
   oneCaller,
   manyKeys,
@@ -18,6 +19,6 @@ export const scenarios: readonly Scenario[] = [
   heldLeases,
   heap,
   remoteRedis,
-  semaphore,
   replicated,
+  semaphore,
 ];

@@ -6,7 +6,7 @@ const CALLERS = 20;
 
 /** The price of `minReplicas`. */
 export const replicated: Scenario = {
-  id: '9',
+  id: '10',
   title: `Uncontended, ${CALLERS} callers on ${CALLERS} keys, on a master with one replica`,
   floor: 'floor-wait',
   metrics: [metric('rate', 'cycles', '/s'), metric('p50', 'p50', 'µs'), metric('p99', 'p99', 'µs')],

@@ -9,7 +9,7 @@ const CALLERS = 10;
 const WORK = 5;
 
 export const semaphore: Scenario = {
-  id: '9',
+  id: '11',
   title: `A semaphore with ${PERMITS} permits: ${PROCESSES} processes with ${CALLERS} callers, ${WORK} ms of work`,
   floor: undefined,
   metrics: [
