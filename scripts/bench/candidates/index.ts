@@ -3,6 +3,7 @@ import { floor } from './floor';
 import { floorEvalSha } from './floor-evalsha';
 import { floorFifo } from './floor-fifo';
 import { floorHandOver } from './floor-hand-over';
+import { floorToken } from './floor-token';
 import { floorWait } from './floor-wait';
 import { nodeRedisson } from './node-redisson';
 import { ourCandidates } from './ours';
@@ -20,6 +21,7 @@ export const candidates: readonly Candidate[] = [
   floorEvalSha,
   floorFifo,
   floorHandOver,
+  floorToken,
   floorWait,
   ...ourCandidates,
   redlock,

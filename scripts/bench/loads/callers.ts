@@ -11,8 +11,9 @@ export interface CallersSettings {
   readonly workJitter: number;
   /** How many may be inside at a time; 1 by default. */
   readonly permits?: number;
-  /** ms from a release to the next request. */
+  /** ms from a release to the next request, and a random addition of up to `pauseJitter`, 0 by default. */
   readonly pause: number;
+  readonly pauseJitter?: number;
 }
 
 type MutableAcquisition = { -readonly [Key in keyof Acquisition]: Acquisition[Key] };
@@ -22,7 +23,7 @@ const NOT_YET = Number.POSITIVE_INFINITY;
 /** Callers that lock, work and unlock in a loop. Every acquisition is recorded. */
 export function callers(
   locks: Locks,
-  { callers, keys, work, workJitter, pause, permits = 1 }: CallersSettings,
+  { callers, keys, work, workJitter, pause, pauseJitter = 0, permits = 1 }: CallersSettings,
 ): Observe {
   let log: MutableAcquisition[] = [];
   const waiting = new Set<MutableAcquisition>();
@@ -50,7 +51,7 @@ export function callers(
   const loop = async (caller: number) => {
     for (;;) {
       await acquireOnce(caller);
-      if (pause > 0) await sleep(pause);
+      if (pause > 0) await sleep(pause + Math.random() * pauseJitter);
     }
   };
   // A rejection is not handled: it ends the process, and with it the measurement.

@@ -1,4 +1,4 @@
-import { fourProcessesEmpty, fourProcessesWorking, oneProcess } from './contended';
+import { fourProcessesEmpty, fourProcessesThinking, fourProcessesWorking, oneProcess } from './contended';
 import { heap } from './heap';
 import { heldLeases } from './held-leases';
 import { remoteRedis } from './remote-redis';
@@ -15,6 +15,7 @@ export const scenarios: readonly Scenario[] = [
   oneProcess,
   fourProcessesEmpty,
   fourProcessesWorking,
+  fourProcessesThinking,
   waiters,
   heldLeases,
   heap,
