@@ -16,6 +16,10 @@ export type Release = () => Promise<unknown>;
 export interface Locks {
   /** Waits without a time limit. */
   acquire(key: string): Promise<Release>;
+  /** Acquires the locks of several keys, all or nothing; absent if it cannot. */
+  acquireAll?(keys: readonly string[]): Promise<Release>;
+  /** Acquires the lock as one of many readers, while `acquire` is that of the only writer; absent if it cannot. */
+  acquireShared?(key: string): Promise<Release>;
   /** Acquires a lock that the library renews; absent if it cannot. */
   keep?(key: string): Promise<Release>;
   /** The object of a lock that lives between its uses; absent if there is none. */
@@ -25,9 +29,17 @@ export interface Locks {
 /**
  * `floor`: no library, the least that a lock on Redis and node-redis costs. `polling`: a peer whose waiters poll.
  * `notified`: a peer whose waiters are notified of a release. `observed`: ours, with subscribers of its channels. `replicated`: ours, with `minReplicas`.
- * `semaphore`: of ours or of a peer, with `PERMITS` holders.
+ * `semaphore`: of ours or of a peer, with `PERMITS` holders. `readWrite`: of ours or of a peer.
  */
-export type CandidateKind = 'floor' | 'ours' | 'observed' | 'replicated' | 'polling' | 'notified' | 'semaphore';
+export type CandidateKind =
+  | 'floor'
+  | 'ours'
+  | 'observed'
+  | 'replicated'
+  | 'polling'
+  | 'notified'
+  | 'semaphore'
+  | 'readWrite';
 
 /** Of every semaphore. */
 export const PERMITS = 4;

@@ -9,13 +9,24 @@ export const floorEvalSha: Candidate = {
   kind: 'floor',
   packages: ['redis'],
   async open({ address, ttl }) {
-    const scripts = await RawScripts.load(await rawNodeRedis(address), 'acquire', 'release');
+    const scripts = await RawScripts.load(
+      await rawNodeRedis(address),
+      'acquire',
+      'release',
+      'acquireAll',
+      'releaseAll',
+    );
     const ttlArgument = String(ttl);
     return {
       async acquire(key) {
         const owner = nextOwner();
         await scripts.run('acquire', [key], owner, ttlArgument);
         return () => scripts.run('release', [key], owner);
+      },
+      async acquireAll(keys) {
+        const owner = nextOwner();
+        await scripts.run('acquireAll', [...keys], owner, ttlArgument);
+        return () => scripts.run('releaseAll', [...keys], owner);
       },
     };
   },

@@ -7,6 +7,7 @@ import { floorToken } from './floor-token';
 import { floorWait } from './floor-wait';
 import { nodeRedisson } from './node-redisson';
 import { ourCandidates } from './ours';
+import { ourReadWrite } from './read-write';
 import { redisSemaphores } from './redis-semaphore';
 import { redlock } from './redlock';
 import { redlockUniversal } from './redlock-universal';
@@ -32,6 +33,7 @@ export const candidates: readonly Candidate[] = [
   simpleRedisMutex,
   nodeRedisson,
   ...semaphores,
+  ourReadWrite,
 ];
 
 export function candidate(id: string): Candidate {

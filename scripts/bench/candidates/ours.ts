@@ -23,7 +23,15 @@ function ours(lockType: LockType, options: Partial<RedisLockRegistryOptions> = {
         const lease = await registry.obtain(key).lock();
         return () => lease.unlock();
       };
-      return { acquire, keep: acquire, object: (key) => registry.obtain(key) };
+      return {
+        acquire,
+        async acquireAll(keys) {
+          const lease = await registry.multi(keys).lock();
+          return () => lease.unlock();
+        },
+        keep: acquire,
+        object: (key) => registry.obtain(key),
+      };
     },
   };
 }

@@ -5,6 +5,12 @@ import type { RawNodeRedis } from './clients';
 const sources = {
   acquire: `return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])`,
   release: `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
+  acquireAll: `
+if redis.call('EXISTS', unpack(KEYS)) > 0 then return 0 end
+for _, key in ipairs(KEYS) do redis.call('SET', key, ARGV[1], 'PX', ARGV[2]) end
+return 1`,
+  releaseAll: `
+for _, key in ipairs(KEYS) do if redis.call('GET', key) == ARGV[1] then redis.call('DEL', key) end end`,
   releaseAndPublish: `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])

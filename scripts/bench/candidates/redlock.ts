@@ -11,11 +11,13 @@ export const redlock: Candidate = {
     const { default: Redlock } = await import('redlock');
     // Default: gives up after ten attempts.
     const locks = new Redlock([await ioRedis(address)], { retryCount: -1 });
+    const acquireAll = async (keys: readonly string[]) => {
+      const lock = await locks.acquire([...keys], ttl);
+      return () => lock.release();
+    };
     return {
-      async acquire(key) {
-        const lock = await locks.acquire([key], ttl);
-        return () => lock.release();
-      },
+      acquire: (key) => acquireAll([key]),
+      acquireAll,
       keep: (key) => keepByUsing((routine) => locks.using([key], ttl, routine)),
     };
   },

@@ -28,7 +28,11 @@ const metrics = [
   metric('server', 'server CPU for each', 'µs'),
 ];
 
-function plan({ processes, callers, work, pause = 0, pauseJitter = 0 }: CallerGroup, warmUp: number, window: number): RunPlan {
+function plan(
+  { processes, callers, work, pause = 0, pauseJitter = 0 }: CallerGroup,
+  warmUp: number,
+  window: number,
+): RunPlan {
   const settings = { callers, keys: 1, work, workJitter: 0, pause, pauseJitter };
   return { loads: new Array(processes).fill({ load: 'callers', settings }), warmUp, window };
 }

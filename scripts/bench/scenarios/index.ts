@@ -1,6 +1,8 @@
 import { fourProcessesEmpty, fourProcessesThinking, fourProcessesWorking, oneProcess } from './contended';
 import { heap } from './heap';
 import { heldLeases } from './held-leases';
+import { severalKeys } from './multi';
+import { readWrite } from './read-write';
 import { remoteRedis } from './remote-redis';
 import { replicated } from './replicated';
 import type { Scenario } from './scenario';
@@ -22,4 +24,6 @@ export const scenarios: readonly Scenario[] = [
   remoteRedis,
   replicated,
   semaphore,
+  ...severalKeys,
+  readWrite,
 ];

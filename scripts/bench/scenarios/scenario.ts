@@ -35,7 +35,7 @@ export function isNamed({ id }: Scenario, name: string): boolean {
 
 /** Suits all libraries with default options, and of floors and candidates with others only these. */
 export function librariesAnd(...others: string[]): (candidate: Candidate) => boolean {
-  const needsName: readonly CandidateKind[] = ['floor', 'observed', 'replicated', 'semaphore'];
+  const needsName: readonly CandidateKind[] = ['floor', 'observed', 'replicated', 'semaphore', 'readWrite'];
   return ({ id, kind }) => !needsName.includes(kind) || others.includes(id);
 }
 
