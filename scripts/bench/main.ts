@@ -1,8 +1,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { keepProcessorsAwake, killProcesses } from './child-processes';
-import { measureAll } from './measure';
+import { languagesOf, measureAll } from './measure';
 import { type Options, readOptions, UsageError, usage } from './options';
+import { buildProgram, type Language } from './programs';
 import { readEnvironment } from './report/environment';
 import { page } from './report/page';
 import { Terminal } from './report/terminal';
@@ -26,25 +27,39 @@ export async function main(): Promise<void> {
 
 async function bench(options: Options): Promise<void> {
   const terminal = new Terminal(options.json ? process.stderr : process.stdout, options.rounds);
+  const { languages, leftOut } = buildPrograms(options);
+  for (const reason of leftOut) terminal.print(`left out: ${reason}`);
   const server = await BenchServer.start();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted(server));
   try {
-    const environment = readEnvironment(server.name);
+    const environment = readEnvironment(server.name, languages);
     terminal.print(`${environment.cpu}, ${environment.cores} cores; Node ${environment.node}, ${environment.redis}\n`);
     keepProcessorsAwake();
-    const results = await measureAll(server, options, terminal);
+    const results = await measureAll(server, options, languages, terminal);
     const targets = results.flatMap(evaluateTargets);
     terminal.printTargets(targets);
-    if (options.json) console.log(JSON.stringify({ environment, options, results, targets }, null, 2));
+    if (options.json) console.log(JSON.stringify({ environment, options, leftOut, results, targets }, null, 2));
     if (options.page) {
       mkdirSync(dirname(PAGE), { recursive: true });
-      writeFileSync(PAGE, page(environment, options, results));
+      writeFileSync(PAGE, page(environment, options, results, leftOut));
     }
     if (results.some(violatesExclusion)) process.exitCode = 1;
   } finally {
     killProcesses();
     await server.stop();
   }
+}
+
+/** Builds what the peers in other languages need. They are left out where that is not possible. */
+function buildPrograms(options: Options): { languages: ReadonlySet<Language>; leftOut: readonly string[] } {
+  const languages = new Set<Language>();
+  const leftOut: string[] = [];
+  for (const language of languagesOf(options)) {
+    const reason = buildProgram(language);
+    if (reason === undefined) languages.add(language);
+    else leftOut.push(reason);
+  }
+  return { languages, leftOut };
 }
 
 function violatesExclusion({ rows }: ScenarioResult): boolean {

@@ -1,5 +1,6 @@
 import { max, median, min } from 'simple-statistics';
 import type { Candidate, CandidateKind } from './candidates/candidate';
+import type { Language } from './programs';
 import type { Figures, Scenario } from './scenarios/scenario';
 
 /** One figure over all rounds. */
@@ -13,6 +14,8 @@ export interface Row {
   readonly id: string;
   readonly title: string;
   readonly kind: CandidateKind;
+  /** Of a peer that does not run in Node. */
+  readonly language: Language | undefined;
   /** By metric id. */
   readonly values: Readonly<Record<string, Spread>>;
   /** Ratios to the floor of the same round, for metrics that have one. */
@@ -33,7 +36,7 @@ export type Round = Figures | { readonly fault: string };
 /** Combines the rounds of all candidates into one table. */
 export function summarise(scenario: Scenario, rounds: ReadonlyMap<Candidate, readonly Round[]>): ScenarioResult {
   const floor = [...rounds].find(([{ id }]) => id === scenario.floor)?.[1] ?? [];
-  const rows = [...rounds].map(([{ id, title, kind }, ofCandidate]): Row => {
+  const rows = [...rounds].map(([{ id, title, kind, language }, ofCandidate]): Row => {
     const values: Record<string, Spread> = {};
     const ratios: Record<string, Spread> = {};
     for (const metric of scenario.metrics) {
@@ -48,7 +51,7 @@ export function summarise(scenario: Scenario, rounds: ReadonlyMap<Candidate, rea
     }
     const faults = ofCandidate.flatMap((round) => ('fault' in round ? [String(round.fault)] : []));
     const violations = ofCandidate.reduce((sum, round) => sum + (figure(round, 'violations') || 0), 0);
-    return { id, title, kind, values, ratios, violations, fault: faults[0] };
+    return { id, title, kind, language, values, ratios, violations, fault: faults[0] };
   });
   return { scenario, rows };
 }

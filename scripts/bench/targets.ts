@@ -31,10 +31,13 @@ const below = (limit: number) => (value: number) => value < limit;
 const medianOf = (metric: string) => (row: Row) => row.values[metric]?.median ?? Number.NaN;
 const toFloor = (metric: string) => (row: Row) => row.ratios[metric]?.median ?? Number.NaN;
 
-/** The median as a ratio to that of the best peer, which has the `least` or the `greatest` median. */
+/** The median as a ratio to that of the best peer in Node, which has the `least` or the `greatest` median. */
 function toBestPeer(metric: string, best: 'least' | 'greatest', isCompared = (_row: Row) => true) {
   return (row: Row, all: readonly Row[]) => {
-    const peers = all.filter((peer) => (peer.kind === 'polling' || peer.kind === 'notified') && isCompared(peer));
+    const peers = all.filter(
+      (peer) =>
+        (peer.kind === 'polling' || peer.kind === 'notified') && peer.language === undefined && isCompared(peer),
+    );
     const figures = peers.map(medianOf(metric)).filter(Number.isFinite);
     if (figures.length === 0) return Number.NaN;
     return medianOf(metric)(row) / (best === 'least' ? Math.min(...figures) : Math.max(...figures));

@@ -1,3 +1,5 @@
+import type { Language } from '../programs';
+
 /** Address of the server, or of the proxy in front of it. */
 export interface Address {
   readonly host: string;
@@ -51,7 +53,13 @@ export interface Candidate {
   readonly kind: CandidateKind;
   /** Similar to another candidate; left out with --quick. */
   readonly isVariant?: boolean;
+  /** Of a peer that does not run in Node. */
+  readonly language?: Language;
   /** The packages whose versions are reported. */
   readonly packages: readonly string[];
+}
+
+/** A candidate that runs in Node. */
+export interface NodeCandidate extends Candidate {
   open(options: OpenOptions): Promise<Locks>;
 }

@@ -1,9 +1,9 @@
-import type { Candidate } from './candidate';
+import type { NodeCandidate } from './candidate';
 import { rawNodeRedis } from './clients';
 import { nextOwner, RawScripts } from './raw-scripts';
 
 /** Acquires by script, as a library must to recognise its own earlier attempt. */
-export const floorEvalSha: Candidate = {
+export const floorEvalSha: NodeCandidate = {
   id: 'floor-evalsha',
   title: 'floor: EVALSHA + EVALSHA',
   kind: 'floor',

@@ -1,4 +1,4 @@
-import type { Candidate, Release } from './candidate';
+import type { NodeCandidate, Release } from './candidate';
 import { rawNodeRedis } from './clients';
 import { nextOwner, RawScripts } from './raw-scripts';
 
@@ -6,7 +6,7 @@ import { nextOwner, RawScripts } from './raw-scripts';
  * A token that is passed on in the order of requests, over all processes: two requests and at most one message for each
  * acquisition. A lost message or a dead process would stop it.
  */
-export const floorToken: Candidate = {
+export const floorToken: NodeCandidate = {
   id: 'floor-token',
   title: 'floor: FIFO over all processes, a token',
   kind: 'floor',

@@ -1,4 +1,4 @@
-import type { Candidate } from './candidate';
+import type { Candidate, NodeCandidate } from './candidate';
 import { floor } from './floor';
 import { floorEvalSha } from './floor-evalsha';
 import { floorFifo } from './floor-fifo';
@@ -6,6 +6,7 @@ import { floorHandOver } from './floor-hand-over';
 import { floorToken } from './floor-token';
 import { floorWait } from './floor-wait';
 import { nodeRedisson } from './node-redisson';
+import { otherLanguages } from './other-languages';
 import { ourCandidates } from './ours';
 import { ourReadWrite } from './read-write';
 import { redisSemaphores } from './redis-semaphore';
@@ -17,7 +18,7 @@ import { simpleRedisMutex } from './simple-redis-mutex';
 import { verrou } from './verrou';
 
 /** A new candidate needs a file in this folder and a line here. */
-export const candidates: readonly Candidate[] = [
+const nodeCandidates: readonly NodeCandidate[] = [
   floor,
   floorEvalSha,
   floorFifo,
@@ -36,8 +37,11 @@ export const candidates: readonly Candidate[] = [
   ourReadWrite,
 ];
 
-export function candidate(id: string): Candidate {
-  const found = candidates.find((one) => one.id === id);
+export const candidates: readonly Candidate[] = [...nodeCandidates, ...otherLanguages];
+
+/** For a worker process in Node. */
+export function nodeCandidate(id: string): NodeCandidate {
+  const found = nodeCandidates.find((one) => one.id === id);
   if (found === undefined) throw new Error(`There is no candidate "${id}"`);
   return found;
 }

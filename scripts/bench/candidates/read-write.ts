@@ -1,7 +1,7 @@
-import type { Candidate } from './candidate';
+import type { NodeCandidate } from './candidate';
 import { nodeRedis } from './clients';
 
-export const ourReadWrite: Candidate = {
+export const ourReadWrite: NodeCandidate = {
   id: 'read-write',
   title: 'ours: readWrite',
   kind: 'readWrite',

@@ -1,8 +1,8 @@
-import type { Candidate } from './candidate';
+import type { NodeCandidate } from './candidate';
 import { nodeRedis } from './clients';
 import { keepByUsing } from './keep-by-using';
 
-export const redlockUniversal: Candidate = {
+export const redlockUniversal: NodeCandidate = {
   id: 'redlock-universal',
   title: 'redlock-universal',
   kind: 'polling',

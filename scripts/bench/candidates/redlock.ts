@@ -1,8 +1,8 @@
-import type { Candidate } from './candidate';
+import type { NodeCandidate } from './candidate';
 import { ioRedis } from './clients';
 import { keepByUsing } from './keep-by-using';
 
-export const redlock: Candidate = {
+export const redlock: NodeCandidate = {
   id: 'redlock',
   title: 'redlock',
   kind: 'polling',

@@ -1,7 +1,7 @@
-import { type Candidate, PERMITS } from './candidate';
+import { type NodeCandidate, PERMITS } from './candidate';
 import { ioRedis, nodeRedis } from './clients';
 
-const ours: Candidate = {
+const ours: NodeCandidate = {
   id: 'semaphore',
   title: 'ours: semaphore',
   kind: 'semaphore',
@@ -20,7 +20,7 @@ const ours: Candidate = {
   },
 };
 
-function redisSemaphore(kind: 'Semaphore' | 'MultiSemaphore'): Candidate {
+function redisSemaphore(kind: 'Semaphore' | 'MultiSemaphore'): NodeCandidate {
   return {
     id: `redis-semaphore-${kind.toLowerCase()}`,
     title: `redis-semaphore: ${kind} (ioredis)`,

@@ -1,8 +1,8 @@
-import type { Candidate } from './candidate';
+import type { NodeCandidate } from './candidate';
 import { ioRedis } from './clients';
 import { keepByUsing } from './keep-by-using';
 
-export const sesameRedlock: Candidate = {
+export const sesameRedlock: NodeCandidate = {
   id: 'sesame-redlock',
   title: '@sesamecare-oss/redlock',
   kind: 'polling',

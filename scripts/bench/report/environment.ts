@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { arch, cpus, platform, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { candidates } from '../candidates';
+import { type Language, versionOfLibrary } from '../programs';
 
 /** What the figures depend on. It contains nothing that identifies the machine. */
 export interface Environment {
@@ -17,8 +18,15 @@ export interface Environment {
   readonly versions: Readonly<Record<string, string>>;
 }
 
-export function readEnvironment(redis: string): Environment {
-  const packages = [...new Set(candidates.flatMap((candidate) => candidate.packages))].sort();
+/** `languages`: of the peers that take part. */
+export function readEnvironment(redis: string, languages: ReadonlySet<Language>): Environment {
+  const inNode = candidates.filter(({ language }) => language === undefined);
+  const packages = [...new Set(inNode.flatMap((candidate) => candidate.packages))].sort();
+  const libraries = candidates.flatMap(({ language, packages: names }) =>
+    language !== undefined && languages.has(language)
+      ? names.map((name): [string, string] => [name, versionOfLibrary(language, name)])
+      : [],
+  );
   return {
     date: new Date().toISOString().slice(0, 10),
     cpu: cpus()[0]?.model.trim() ?? 'unknown',
@@ -32,6 +40,7 @@ export function readEnvironment(redis: string): Environment {
       ...Object.fromEntries(
         packages.map((name) => [name, version(join(__dirname, '..', 'node_modules', name, 'package.json'))]),
       ),
+      ...Object.fromEntries(libraries),
     },
   };
 }

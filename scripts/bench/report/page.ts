@@ -6,12 +6,18 @@ import { figure, ratio } from './format';
 import { method } from './method';
 
 /** The page docs/benchmarks.md: all figures, in Markdown. */
-export function page(environment: Environment, options: Options, results: readonly ScenarioResult[]): string {
+export function page(
+  environment: Environment,
+  options: Options,
+  results: readonly ScenarioResult[],
+  leftOut: readonly string[],
+): string {
   return [
     '# Benchmarks',
     'Written by `npm run bench -- --page`; do not edit.',
     introduction(environment, options),
     'Cells show the median, with the minimum and maximum in parentheses. "floor" is no library but the least that a lock on node-redis costs; the second line of a cell is the ratio to it. Details are under [Method](#method).',
+    ...leftOut.map((reason) => `Left out: ${reason}.`),
     ...results.map(section),
     method(options, isServerAlone),
     '## Versions',

@@ -35,6 +35,7 @@ export const readWrite: Scenario = {
     metric('client', 'client CPU for each', 'µs'),
     metric('server', 'server CPU for each', 'µs'),
   ],
+  languages: ['java'],
   suits: ({ kind }) => kind === 'readWrite',
   plan(isQuick) {
     const loads = new Array(PROCESSES).fill({ load: 'callers', settings: SETTINGS });

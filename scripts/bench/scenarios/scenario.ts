@@ -1,4 +1,5 @@
 import type { Candidate, CandidateKind } from '../candidates/candidate';
+import type { Language } from '../programs';
 import type { Measurement, RunPlan } from '../running-candidate';
 
 /** The figures of one candidate in one round, by metric id. NaN: no figure. */
@@ -21,6 +22,8 @@ export interface Scenario {
   /** The candidate whose figures all others are compared with. */
   readonly floor: string | undefined;
   readonly metrics: readonly Metric[];
+  /** Their peers take part even if the option --peers does not ask for them; not with --quick, unless it is named. */
+  readonly languages?: readonly Language[];
   suits(candidate: Candidate): boolean;
   /** With --quick, the windows are shorter. */
   plan(isQuick: boolean): RunPlan;
