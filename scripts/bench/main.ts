@@ -1,17 +1,20 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { keepProcessorsAwake, killProcesses } from './child-processes';
 import { languagesOf, measureAll } from './measure';
 import { type Options, readOptions, UsageError, usage } from './options';
+import { cache } from './prepare';
 import { buildProgram, type Language } from './programs';
 import { readEnvironment } from './report/environment';
+import { growthPage, pictureOf } from './report/growth-page';
 import { page } from './report/page';
+import { plot } from './report/plot';
 import { Terminal } from './report/terminal';
-import type { ScenarioResult } from './results';
+import { type GrowthResult, growthOf, type ScenarioResult } from './results';
 import { BenchServer } from './server';
 import { evaluateTargets } from './targets';
 
-const PAGE = join(__dirname, '..', '..', 'docs', 'benchmarks.md');
+const DOCS = join(__dirname, '..', '..', 'docs');
 
 /** Exit code: 0, also when a target was missed; 1 when mutual exclusion was violated or the bench failed; 2 for a wrong option. */
 export async function main(): Promise<void> {
@@ -39,10 +42,14 @@ async function bench(options: Options): Promise<void> {
     const targets = results.flatMap(evaluateTargets);
     terminal.printTargets(targets);
     if (options.json) console.log(JSON.stringify({ environment, options, leftOut, results, targets }, null, 2));
-    if (options.page) {
-      mkdirSync(dirname(PAGE), { recursive: true });
-      writeFileSync(PAGE, page(environment, options, results, leftOut));
-    }
+    const curves = growthOf(results);
+    for (const curve of curves) terminal.printGrowth(curve);
+    const pictures = await draw(curves, options.page ? DOCS : cache);
+    for (const file of pictures) terminal.print(`drawn: ${file}`);
+    if (options.page && curves.length > 0)
+      writeFileSync(join(DOCS, 'growth.md'), growthPage(environment, options, curves));
+    if (options.page && options.scenarios.length === 0)
+      writeFileSync(join(DOCS, 'benchmarks.md'), page(environment, options, results, leftOut));
     if (results.some(violatesExclusion)) process.exitCode = 1;
   } finally {
     killProcesses();
@@ -60,6 +67,17 @@ function buildPrograms(options: Options): { languages: ReadonlySet<Language>; le
     else leftOut.push(reason);
   }
   return { languages, leftOut };
+}
+
+/** Draws the curves into a folder. Returns the files. */
+async function draw(curves: readonly GrowthResult[], folder: string): Promise<string[]> {
+  const files: string[] = [];
+  for (const curve of curves) {
+    const file = join(folder, pictureOf(curve));
+    writeFileSync(file, await plot(curve));
+    files.push(relative(process.cwd(), file));
+  }
+  return files;
 }
 
 function violatesExclusion({ rows }: ScenarioResult): boolean {

@@ -24,9 +24,11 @@ export const usage = `npm run bench -- [options]
   --only NAME    only this candidate and the floor; may be repeated
   --peers L,L    also peers in other languages: ${LANGUAGES.join(', ')}; what the machine cannot build is left out
   --json         prints the results as JSON, and progress on stderr
-  --page         writes docs/benchmarks.md
+  --page         writes docs/benchmarks.md and docs/growth.md; with --scenario 9 only the latter
 Scenarios:
-${scenarios.map(({ id, title }) => `  ${id.padEnd(3)} ${title}`).join('\n')}
+${[...new Map(scenarios.map(({ id, title, point }) => [id, point?.curve.title ?? title]))]
+  .map(([id, title]) => `  ${id.padEnd(3)} ${title}`)
+  .join('\n')}
 Candidates: ${candidates.map(({ id }) => id).join(', ')}`;
 
 export class UsageError extends Error {}
@@ -49,8 +51,9 @@ export function readOptions(args: readonly string[]): Options | undefined {
   }
   const peers = (values.peers ?? []).flatMap((list) => list.split(',')).map(languageNamed);
   const page = values.page ?? false;
-  if (page && (names.length > 0 || only.length > 0)) {
-    throw new UsageError('--page cannot be combined with --scenario or --only: the page must show all results');
+  const isGrowthOnly = names.length > 0 && names.every((name) => /^9[a-z]?$/.test(name));
+  if (page && ((names.length > 0 && !isGrowthOnly) || only.length > 0)) {
+    throw new UsageError('--page cannot be combined with --only, or a --scenario but 9: a page must show all results');
   }
   return { quick, rounds, scenarios: names, only, peers, json: values.json ?? false, page };
 }

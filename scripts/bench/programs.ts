@@ -56,7 +56,7 @@ export function buildProgram(language: Language): string | undefined {
   const { title, tools, build } = programs[language];
   const missing = tools.filter(([tool, ...args]) => spawnSync(tool, args, { stdio: 'ignore' }).status !== 0);
   if (missing.length > 0)
-    return `the peers in ${title}, because ${missing.map(([tool]) => tool).join(' and ')} is missing`;
+    return `the peers in ${title} (not on this machine: ${missing.map(([tool]) => tool).join(', ')})`;
   const [command, ...args] = build;
   const { status, stdout, stderr } = spawnSync(command, args, {
     cwd: folderOf(language),

@@ -1,7 +1,7 @@
 import { max, median, min } from 'simple-statistics';
 import type { Candidate, CandidateKind } from './candidates/candidate';
 import type { Language } from './programs';
-import type { Figures, Scenario } from './scenarios/scenario';
+import type { Curve, Figures, Metric, Scenario } from './scenarios/scenario';
 
 /** One figure over all rounds. */
 export interface Spread {
@@ -28,6 +28,40 @@ export interface Row {
 export interface ScenarioResult {
   readonly scenario: Scenario;
   readonly rows: readonly Row[];
+}
+
+/** A curve: the medians of each candidate, for each size. */
+export interface GrowthResult {
+  readonly curve: Curve;
+  readonly metrics: readonly Metric[];
+  readonly series: readonly {
+    readonly title: string;
+    readonly kind: CandidateKind;
+    /** By metric id, for each size of the curve. */
+    readonly points: readonly Row['values'][];
+  }[];
+  readonly faults: readonly string[];
+}
+
+/** The curves among the results. */
+export function growthOf(results: readonly ScenarioResult[]): GrowthResult[] {
+  const curves = new Set(results.flatMap(({ scenario }) => scenario.point?.curve ?? []));
+  return [...curves].map((curve) => {
+    const points = results.filter(({ scenario }) => scenario.point?.curve === curve);
+    const first = points[0] as ScenarioResult;
+    return {
+      curve,
+      metrics: first.scenario.metrics,
+      series: first.rows.map(({ id, title, kind }) => ({
+        title,
+        kind,
+        points: points.map(({ rows }) => rows.find((row) => row.id === id)?.values ?? {}),
+      })),
+      faults: points.flatMap(({ scenario, rows }) =>
+        rows.flatMap(({ title, fault }) => (fault === undefined ? [] : `${title} in "${scenario.title}": ${fault}`)),
+      ),
+    };
+  });
 }
 
 /** One round of one candidate: its figures, or its fault. */

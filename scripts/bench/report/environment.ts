@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { arch, cpus, platform, totalmem } from 'node:os';
+import { arch, cpus, loadavg, platform, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { candidates } from '../candidates';
 import { type Language, versionOfLibrary } from '../programs';
@@ -12,6 +12,8 @@ export interface Environment {
   /** GiB */
   readonly memory: number;
   readonly system: string;
+  /** Load average of a minute, when the run began. */
+  readonly load: number;
   readonly node: string;
   readonly redis: string;
   /** Of this package and of all compared ones. */
@@ -33,6 +35,7 @@ export function readEnvironment(redis: string, languages: ReadonlySet<Language>)
     cores: cpus().length,
     memory: Math.round(totalmem() / 2 ** 30),
     system: `${platform()} ${arch()}`,
+    load: Number((loadavg()[0] ?? 0).toFixed(1)),
     node: process.version,
     redis,
     versions: {

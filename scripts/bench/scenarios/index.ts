@@ -1,4 +1,5 @@
 import { fourProcessesEmpty, fourProcessesThinking, fourProcessesWorking, oneProcess } from './contended';
+import { growth } from './growth';
 import { heap } from './heap';
 import { heldLeases } from './held-leases';
 import { severalKeys } from './multi';
@@ -10,7 +11,7 @@ import { semaphore } from './semaphore';
 import { manyKeys, oneCaller } from './uncontended';
 import { waiters } from './waiters';
 
-/** In the order of their ids, each of which is given once. */
+/** In the order of their ids. The scenarios of one curve share theirs. */
 export const scenarios: readonly Scenario[] = [
   oneCaller,
   manyKeys,
@@ -22,6 +23,7 @@ export const scenarios: readonly Scenario[] = [
   heldLeases,
   heap,
   remoteRedis,
+  ...growth,
   replicated,
   semaphore,
   ...severalKeys,

@@ -13,10 +13,26 @@ export interface Metric {
   readonly hasRatio: boolean;
 }
 
+/** How the figures change with the size of something. Its scenarios differ in the size only. */
+export interface Curve {
+  readonly id: string;
+  /** For the name of its picture. */
+  readonly name: string;
+  readonly title: string;
+  /** What the sizes count. */
+  readonly unit: string;
+  /** Powers of one number. */
+  readonly sizes: readonly number[];
+  /** Where the curves bend, and why. */
+  readonly explanation?: string;
+}
+
 export interface Scenario {
   /** A number, with a letter where there are variants. */
   readonly id: string;
   readonly title: string;
+  /** Where it is on a curve, if it is. */
+  readonly point?: { readonly curve: Curve; readonly size: number };
   /** Similar to another scenario; left out with --quick. */
   readonly isVariant?: boolean;
   /** The candidate whose figures all others are compared with. */
