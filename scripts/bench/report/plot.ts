@@ -15,7 +15,8 @@ export async function plot({ curve, metrics, series }: GrowthResult): Promise<st
   const option: EChartsOption = {
     animation: false,
     backgroundColor: '#fff',
-    legend: { top: 8, data: series.map(({ title }) => title) },
+    textStyle: { fontFamily: 'sans-serif' },
+    legend: { top: 8, itemGap: 24, data: series.map(({ title }) => title) },
     title: panels.map(({ metric, column, row }) => ({
       text: titleOf(metric),
       textStyle: { fontSize: 13 },
@@ -40,7 +41,7 @@ export async function plot({ curve, metrics, series }: GrowthResult): Promise<st
     yAxis: panels.map((_, gridIndex) => ({
       gridIndex,
       type: 'log',
-      min: 'dataMin',
+      min: ({ min }: { min: number }) => 10 ** Math.floor(Math.log10(min)),
       axisLabel: { formatter: (value: number) => String(Number(value.toPrecision(2)).toLocaleString('en')) },
     })),
     series: panels.flatMap(({ metric }, panel) =>

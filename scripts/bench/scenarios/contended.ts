@@ -70,7 +70,7 @@ export const oneProcess: Scenario = {
   floor: 'floor-hand-over',
   metrics,
   suits: librariesAnd('floor-fifo', 'floor-hand-over'),
-  plan: (isQuick) => (isQuick ? plan(hundredCallers, 800, 500) : plan(hundredCallers, 2_000, 1_500)),
+  plan: (isQuick) => (isQuick ? plan(hundredCallers, 500, 500) : plan(hundredCallers, 2_000, 1_500)),
   figures: (measurement) => figures(hundredCallers, measurement),
 };
 
@@ -87,7 +87,7 @@ function fourProcesses(
     floor,
     metrics,
     suits: librariesAnd('floor-fifo', 'floor-token'),
-    plan: (isQuick) => (isQuick ? plan(group, 200, window / 4) : plan(group, 1_000, window)),
+    plan: (isQuick) => (isQuick ? plan(group, 200, window / 8) : plan(group, 1_000, window)),
     figures: (measurement) => figures(group, measurement),
   };
 }

@@ -39,7 +39,7 @@ export const readWrite: Scenario = {
   suits: ({ kind }) => kind === 'readWrite',
   plan(isQuick) {
     const loads = new Array(PROCESSES).fill({ load: 'callers', settings: SETTINGS });
-    return isQuick ? { loads, warmUp: 200, window: 1_500 } : { loads, warmUp: 1_000, window: 6_000 };
+    return isQuick ? { loads, warmUp: 200, window: 800 } : { loads, warmUp: 1_000, window: 6_000 };
   },
   figures({ observations, requests, serverCpu, seconds }) {
     const [history = []] = keyHistories(observations, CALLERS, 1);

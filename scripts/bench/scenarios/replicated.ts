@@ -6,6 +6,7 @@ const CALLERS = 20;
 /** The price of `minReplicas`. */
 export const replicated: Scenario = {
   id: '10',
+  isVariant: true,
   title: `Uncontended, ${CALLERS} callers on ${CALLERS} keys, on a master with one replica`,
   floor: 'floor-wait',
   metrics: [metric('rate', 'cycles', '/s'), ...cycleMetrics],

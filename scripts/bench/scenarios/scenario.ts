@@ -33,7 +33,7 @@ export interface Scenario {
   readonly title: string;
   /** Where it is on a curve, if it is. */
   readonly point?: { readonly curve: Curve; readonly size: number };
-  /** Similar to another scenario; left out with --quick. */
+  /** Similar to another scenario, or long; left out with --quick unless it is named. */
   readonly isVariant?: boolean;
   /** The candidate whose figures all others are compared with. */
   readonly floor: string | undefined;

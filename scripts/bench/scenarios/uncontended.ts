@@ -33,9 +33,9 @@ export const oneCaller: Scenario = {
   plan: (isQuick) => ({
     loads: [{ load: 'cycles', settings: { callers: 1 } }],
     // Until the code is optimised, which takes long at the rate of a single caller.
-    warmUp: isQuick ? 600 : 2_000,
+    warmUp: isQuick ? 400 : 2_000,
     window: isQuick ? 50 : 100,
-    slices: isQuick ? 8 : 12,
+    slices: isQuick ? 6 : 12,
   }),
   figures: cycleFigures,
 };
@@ -53,7 +53,7 @@ export const manyKeys: Scenario = {
   suits: librariesAnd('floor', 'floor-evalsha'),
   plan: (isQuick) => ({
     loads: [{ load: 'cycles', settings: { callers: 100 } }],
-    warmUp: isQuick ? 600 : 2_000,
+    warmUp: isQuick ? 400 : 2_000,
     window: isQuick ? 60 : 120,
     slices: isQuick ? 6 : 12,
   }),
