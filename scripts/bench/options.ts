@@ -20,7 +20,7 @@ export interface Options {
 export const usage = `npm run bench -- [options]
   --quick        one round, short windows, no variants: under two minutes
   --rounds N     number of rounds (5; 1 with --quick)
-  --scenario N   only this scenario (4: 4a and 4b); may be repeated
+  --scenario N   only this scenario (4: 4a, 4b and 4t); may be repeated
   --only NAME    only this candidate and the floor; may be repeated
   --peers L,L    also peers in other languages: ${LANGUAGES.join(', ')}; what the machine cannot build is left out
   --json         prints the results as JSON, and progress on stderr
