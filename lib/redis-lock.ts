@@ -1,23 +1,19 @@
-import type { ContentionServices } from './acquire/contention-services';
-import { LocalContention } from './acquire/local-contention';
-import type { LongWaits } from './acquire/long-waits';
 import { Wait } from './acquire/wait';
-import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from './diagnostics/channels';
-import type { LockMessage } from './diagnostics/messages';
+import { holdChannel, isTraced, traceHold } from './diagnostics/channels';
 import type { DistributedLock, Lease, LockOptions, TryRunResult } from './distributed-lock';
 import { LockTimeoutError, NotLockOwnerError } from './errors';
 import type { Inspection } from './inspection';
 import { callback } from './internal/validation';
 import { type HeldLease, UnlockOrder } from './lease/unlock-order';
 import type { LockState } from './lock-state';
-import { runUnder } from './scope/run-under';
+import { ReentrantContention, type ReentryServices } from './scope/reentrant-contention';
+import { runUnder, type ScopedLock } from './scope/run-under';
 import { Scope } from './scope/scope';
 import { type LockRequest, lockRequest } from './settings';
 
 /** @internal What the locks of a registry share. */
-export interface LockServices extends ContentionServices {
+export interface LockServices extends ReentryServices {
   readonly inspection: Inspection;
-  readonly longWaits: LongWaits;
   /** The lock that is cached for the key, if there is one. */
   cached(key: string): RedisLock | undefined;
   /** Caches a lock again that was evicted, unless another one is cached for its key. Returns the cached one. */
@@ -28,7 +24,7 @@ export interface LockServices extends ContentionServices {
  * The lock of one key. A caller first takes the local turn, so that only one caller of this process contends, and then
  * the lock in Redis. Made by `RedisLockRegistry.obtain`, one for each key.
  */
-export class RedisLock extends LocalContention implements DistributedLock {
+export class RedisLock extends ReentrantContention implements DistributedLock {
   /** @internal As Linked, among the cached locks, in the order in which they were used. */
   previous: RedisLock | undefined;
   /** @internal */
@@ -37,17 +33,14 @@ export class RedisLock extends LocalContention implements DistributedLock {
   usedAt = 0;
   /** @internal The registry has removed this lock from its cache. Its callers use the one that is cached. */
   evicted = false;
-  /** @internal Runs under it, also those that lost their lease. */
-  runs = 0;
-
-  readonly #services: LockServices;
+  /** @internal */
+  declare protected readonly services: LockServices;
   /** What was taken with `lock` and `tryLock` outside all scopes; `undefined`: nothing. */
   #unlockOrder: UnlockOrder | undefined;
 
   /** @internal */
   constructor(key: string, services: LockServices) {
     super(key, services);
-    this.#services = services;
   }
 
   get isAcquiredInThisProcess(): boolean {
@@ -84,9 +77,7 @@ export class RedisLock extends LocalContention implements DistributedLock {
   }
 
   #run<T>(lease: HeldLease, task: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
-    const lock = this.#cached();
-    const scope = new Scope(lock.scopeLock, lease);
-    return runUnder(lock, lease, scope, task, isTraced(holdChannel) ? this.#labels : undefined);
+    return runUnder(lease, [{ lock: this.#cached(), lease }], task, isTraced(holdChannel) ? this.labels : undefined);
   }
 
   async unlock(): Promise<void> {
@@ -103,18 +94,18 @@ export class RedisLock extends LocalContention implements DistributedLock {
   }
 
   inspect(): Promise<LockState> {
-    return this.#services.inspection.inspect(this.key, this.names);
+    return this.services.inspection.inspect(this.key, this.names);
   }
 
   async forceUnlock(): Promise<LockState> {
-    const state = await this.#services.inspection.forceUnlock(this.key, this.names);
+    const state = await this.services.inspection.forceUnlock(this.key, this.names);
     for (const lease of this.#cached().leases) lease.confirmNow();
     return state;
   }
 
   /** @internal As MultiPart. */
   requested(options: LockOptions | undefined, defaultWaitTime: number): LockRequest {
-    return lockRequest(options, this.#services.settings, defaultWaitTime);
+    return lockRequest(options, this.services.settings, defaultWaitTime);
   }
 
   /** @internal As MultiPart. */
@@ -130,14 +121,8 @@ export class RedisLock extends LocalContention implements DistributedLock {
   }
 
   /** @internal As MultiPart. */
-  async runInScope<T>(lease: HeldLease, task: () => T | PromiseLike<T>): Promise<T> {
-    const lock = this.#cached();
-    lock.runs++;
-    try {
-      return await new Scope(lock, lease).run(task);
-    } finally {
-      lock.runs--;
-    }
+  scopedLock(): ScopedLock {
+    return this.#cached();
   }
 
   /** @internal Makes the lease that is held last at least `ttl` ms from now. */
@@ -147,23 +132,10 @@ export class RedisLock extends LocalContention implements DistributedLock {
     await lease.renew(ttl);
   }
 
-  /** @internal Held, waited for, or the lock of a `run` that has not ended. */
-  override get isInUse(): boolean {
-    return this.runs > 0 || super.isInUse;
-  }
-
   /** @internal Ends the leases that are held, and leaves them to expire. */
   loseByClose(): void {
     for (const lease of this.leases) lease.lose('closed');
   }
-
-  /** @internal The lock whose scopes a caller enters again: this one, but for a reader inside its own write scope. */
-  protected get scopeLock(): RedisLock {
-    return this;
-  }
-
-  /** @internal Throws for a caller that would wait for itself. */
-  protected assertMayEnter(): void {}
 
   /** @internal */
   protected onLeaseOver(): void {
@@ -171,17 +143,13 @@ export class RedisLock extends LocalContention implements DistributedLock {
     if (this.#unlockOrder?.isEmpty) this.#unlockOrder = undefined;
   }
 
-  get #labels(): LockMessage {
-    return lockMessage(this.#services.settings, this.key);
-  }
-
   #traceHold(lease: HeldLease): void {
-    if (isTraced(holdChannel) && !lease.isReentry) lease.endHold = traceHold(this.#labels, lease);
+    if (isTraced(holdChannel) && !lease.isReentry) lease.endHold = traceHold(this.labels, lease);
   }
 
   /** The lock that is cached for the key now; another one than this when this one was evicted. */
   #cached(): RedisLock {
-    return this.evicted ? (this.#services.cached(this.key) ?? this) : this;
+    return this.evicted ? (this.services.cached(this.key) ?? this) : this;
   }
 
   /** Where `lock` and `tryLock` note their lease for `unlock`: in the caller's scope, or here outside all scopes. */
@@ -196,40 +164,10 @@ export class RedisLock extends LocalContention implements DistributedLock {
   #acquire(options: LockOptions | undefined, defaultWaitTime: number, isRun = false): Promise<HeldLease | null> {
     const request = this.requested(options, defaultWaitTime);
     if (request.signal?.aborted) throw request.signal.reason;
-    const lock = this.evicted ? this.#services.readmit(this) : this;
+    const lock = this.evicted ? this.services.readmit(this) : this;
     const wait = new Wait(lock.key, request.waitTime, request.signal);
     lock.usedAt = wait.startedAt;
     wait.lock = lock;
-    wait.scope = Scope.current();
-    const scope = wait.scope === undefined ? undefined : Scope.holding(lock.scopeLock);
-    if (scope === undefined && wait.scope !== undefined) lock.assertMayEnter();
-    if (!isTraced(acquireChannel)) return lock.#enter(scope, request, wait, isRun);
-    return lock.#tracedEnter(scope, request, wait, isRun);
-  }
-
-  /** A method of its own: what a closure refers to would be allocated for callers without a subscriber too. */
-  #tracedEnter(scope: Scope | undefined, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
-    const enter = (): Promise<HeldLease | null> => this.#enter(scope, request, wait, isRun);
-    return traceAcquire(this.#labels, wait, request.waitTime, scope !== undefined, enter);
-  }
-
-  #enter(scope: Scope | undefined, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
-    return scope === undefined ? this.acquire(request, wait) : this.#reenter(scope, request, wait, isRun);
-  }
-
-  async #reenter(around: Scope, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
-    this.#services.longWaits.beginReentry(wait);
-    try {
-      for (let scope: Scope | undefined = around; scope !== undefined; scope = Scope.holding(this.scopeLock)) {
-        const entry = await scope.reenter(request, wait, isRun);
-        if (entry.outcome === 'entered') return entry.lease;
-        if (entry.outcome === 'timed out') return null;
-      }
-      this.#services.longWaits.endReentry(wait);
-      return await this.acquire(request, wait);
-    } finally {
-      this.#services.longWaits.endReentry(wait);
-      wait.end();
-    }
+    return lock.enter(request, wait, isRun);
   }
 }

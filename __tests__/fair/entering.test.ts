@@ -1,60 +1,53 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeEach, expect, it } from '@jest/globals';
-import type { Lease, RedisLockRegistry } from '../../lib';
+import { expect, it } from '@jest/globals';
+import type { Lease } from '../../lib';
 import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { lossOf } from '../support/test-registry';
 import { until } from '../support/until';
-import { FairFixture, lock, type ProxiedProcess, SLACK, settlesWithin } from './fair-fixture';
+import { lock, SLACK, settlesWithin, ThreeProcesses } from './fair-fixture';
 import { KEY } from './worker';
 
 describePrivate('Entering on a message', () => {
-  const fixture = FairFixture.install();
-  let holder: RedisLockRegistry;
-  let waiter: ProxiedProcess;
-  let other: RedisLockRegistry;
-
-  beforeEach(async () => {
-    [holder, waiter, other] = await Promise.all([fixture.process(), fixture.proxied(), fixture.process()]);
-  });
+  const fixture = ThreeProcesses.install();
 
   it('needs no reply: the grant is proved by an exchange from before, and the lease lives on its first renewal', async () => {
-    const { lease, waiting } = await fixture.longWait(holder, waiter.registry);
-    waiter.commands.replies.hold = true;
+    const { lease, waiting } = await fixture.longWait(fixture.holder, fixture.waiter.registry);
+    fixture.waiter.commands.replies.hold = true;
     await lease.unlock();
     const entered = await waiting;
     expect(entered.remaining).toBeGreaterThan(0);
     expect(entered.remaining).toBeLessThanOrEqual(CLAIM_WINDOW);
     expect(entered.fencingToken).toBeGreaterThan(lease.fencingToken as number);
-    waiter.commands.replies.hold = false;
+    fixture.waiter.commands.replies.hold = false;
     await until(() => entered.remaining > 2 * CLAIM_WINDOW);
     await entered.unlock();
   });
 
   it('waits for the first renewal when the connection is another one than when the clock was read', async () => {
-    const { lease, waiting } = await fixture.longWait(holder, waiter.registry);
-    const { socketEpoch } = waiter.client;
-    waiter.commands.reset();
-    await until(() => waiter.client.socketEpoch !== socketEpoch && waiter.client.isReady);
-    waiter.commands.replies.hold = true;
+    const { lease, waiting } = await fixture.longWait(fixture.holder, fixture.waiter.registry);
+    const { socketEpoch } = fixture.waiter.client;
+    fixture.waiter.commands.reset();
+    await until(() => fixture.waiter.client.socketEpoch !== socketEpoch && fixture.waiter.client.isReady);
+    fixture.waiter.commands.replies.hold = true;
     await lease.unlock();
     expect(await settlesWithin(waiting, 200)).toBe(false);
     expect(await fixture.admin.pTTL(fixture.names.lock)).toBeGreaterThan(2 * CLAIM_WINDOW);
-    waiter.commands.replies.hold = false;
+    fixture.waiter.commands.replies.hold = false;
     await (await waiting).unlock();
   });
 
   it('accepts a grant that overtakes the reply to the enqueueing', async () => {
     // Its subscription lingers from the wait before.
-    await fixture.handOverOnce(holder, waiter.registry);
-    const lease = await lock(holder)();
-    waiter.commands.replies.hold = true;
-    const waiting = waiter.registry.obtain(KEY).lock();
+    await fixture.handOverOnce(fixture.holder, fixture.waiter.registry);
+    const lease = await lock(fixture.holder)();
+    fixture.waiter.commands.replies.hold = true;
+    const waiting = fixture.waiter.registry.obtain(KEY).lock();
     await fixture.queued(1);
     await lease.unlock();
     await until(async () => (await fixture.admin.pTTL(fixture.names.lock)) > 2 * CLAIM_WINDOW);
-    waiter.commands.replies.hold = false;
+    fixture.waiter.commands.replies.hold = false;
     const entered = await waiting;
     expect(entered.fencingToken).toBeGreaterThan(lease.fencingToken as number);
     await entered.unlock();
@@ -62,14 +55,14 @@ describePrivate('Entering on a message', () => {
   });
 
   it('accepts a grant that overtakes the reply to the enqueueing by more than its window', async () => {
-    await fixture.handOverOnce(holder, waiter.registry);
-    const lease = await lock(holder)();
-    waiter.commands.replies.hold = true;
-    const waiting = waiter.registry.obtain(KEY).lock();
+    await fixture.handOverOnce(fixture.holder, fixture.waiter.registry);
+    const lease = await lock(fixture.holder)();
+    fixture.waiter.commands.replies.hold = true;
+    const waiting = fixture.waiter.registry.obtain(KEY).lock();
     await fixture.queued(1);
     await lease.unlock();
     await sleep(1.3 * CLAIM_WINDOW);
-    waiter.commands.replies.hold = false;
+    fixture.waiter.commands.replies.hold = false;
     const entered = await waiting;
     entered.assertHeld();
     await entered.unlock();
@@ -77,19 +70,21 @@ describePrivate('Entering on a message', () => {
   });
 
   it('does not happen on a grant older than its window: the renewal is refused, and the waiter keeps its position', async () => {
-    const { lease, waiting } = await fixture.longWait(holder, waiter.registry);
-    const [next] = await fixture.enqueue([lock(other)]);
+    const { lease, waiting } = await fixture.longWait(fixture.holder, fixture.waiter.registry);
+    const [next] = await fixture.enqueue([lock(fixture.other)]);
     // The grant runs out: its process gets no message, and cannot poll.
-    waiter.messages.replies.hold = true;
-    waiter.commands.requests.hold = true;
+    fixture.waiter.messages.replies.hold = true;
+    fixture.waiter.commands.requests.hold = true;
     await lease.unlock();
     const second = await (next as Promise<Lease>);
     const order: string[] = [];
     void waiting.then(() => order.push('late'));
-    const [last] = await fixture.enqueue([() => lock(holder)().then((l) => l.unlock().then(() => order.push('last')))]);
-    waiter.messages.replies.hold = false;
-    await waiter.subscriber.ping();
-    waiter.commands.requests.hold = false;
+    const [last] = await fixture.enqueue([
+      () => lock(fixture.holder)().then((l) => l.unlock().then(() => order.push('last'))),
+    ]);
+    fixture.waiter.messages.replies.hold = false;
+    await fixture.waiter.subscriber.ping();
+    fixture.waiter.commands.requests.hold = false;
     await fixture.queued(2, 'any');
     expect(order).toEqual([]);
     expect(second.remaining).toBeGreaterThan(0);
@@ -100,15 +95,15 @@ describePrivate('Entering on a message', () => {
   });
 
   it('loses the lease at the end of its window when the renewal does not arrive', async () => {
-    const { lease, waiting } = await fixture.longWait(holder, waiter.registry);
-    waiter.commands.requests.hold = true;
+    const { lease, waiting } = await fixture.longWait(fixture.holder, fixture.waiter.registry);
+    fixture.waiter.commands.requests.hold = true;
     await lease.unlock();
     const entered = await waiting;
     const enteredAt = performance.now();
     const { at } = await lossOf(entered);
     expect(at - enteredAt).toBeLessThan(CLAIM_WINDOW + SLACK / 5 + machineDelay());
     expect(await fixture.admin.pTTL(fixture.names.lock)).toBeLessThanOrEqual(50);
-    waiter.commands.requests.hold = false;
+    fixture.waiter.commands.requests.hold = false;
     await expect(entered.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
     await until(async () => (await fixture.keys()).length === 0);
   });

@@ -166,3 +166,20 @@ export class FairFixture {
     return (await this.admin.keys(`*${this.registryKey}*`)).filter((name) => !name.endsWith(':fence'));
   }
 }
+
+/** A fair lock with three processes: one that holds it first, one that waits behind proxies, and another one. */
+export class ThreeProcesses extends FairFixture {
+  holder!: RedisLockRegistry;
+  waiter!: ProxiedProcess;
+  other!: RedisLockRegistry;
+
+  static override install(): ThreeProcesses {
+    const fixture = new ThreeProcesses();
+    beforeEach(async () => {
+      fixture.registryKey = uniqueKey('fair');
+      const started = [fixture.process(), fixture.proxied(), fixture.process()] as const;
+      [fixture.holder, fixture.waiter, fixture.other] = await Promise.all(started);
+    });
+    return fixture;
+  }
+}

@@ -1,36 +1,29 @@
-import { beforeEach, expect, it } from '@jest/globals';
-import type { Lease, RedisLockRegistry } from '../../lib';
+import { expect, it } from '@jest/globals';
+import type { Lease } from '../../lib';
 import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
-import { FairFixture, lock, type ProxiedProcess, settlesWithin } from './fair-fixture';
+import { lock, settlesWithin, ThreeProcesses } from './fair-fixture';
 import { KEY } from './worker';
 
 describePrivate('A fair lock that is granted to a caller that has left', () => {
-  const fixture = FairFixture.install();
-  let holder: RedisLockRegistry;
-  let waiter: ProxiedProcess;
-  let other: RedisLockRegistry;
-
-  beforeEach(async () => {
-    [holder, waiter, other] = await Promise.all([fixture.process(), fixture.proxied(), fixture.process()]);
-  });
+  const fixture = ThreeProcesses.install();
 
   it('goes to the next caller at once', async () => {
-    const lease = await lock(holder)();
+    const lease = await lock(fixture.holder)();
     const aborting = new AbortController();
     const [abandoned, next] = await fixture.enqueue([
-      () => waiter.registry.obtain(KEY).lock({ signal: aborting.signal }),
-      lock(other),
+      () => fixture.waiter.registry.obtain(KEY).lock({ signal: aborting.signal }),
+      lock(fixture.other),
     ]);
     const rejected = expect(abandoned).rejects.toBe('aborted');
-    waiter.commands.requests.hold = true;
+    fixture.waiter.commands.requests.hold = true;
     aborting.abort('aborted');
     await rejected;
     await lease.unlock();
     expect(await settlesWithin(next as Promise<Lease>, 100)).toBe(false);
-    waiter.commands.requests.hold = false;
+    fixture.waiter.commands.requests.hold = false;
     const begun = performance.now();
     const entered = await next;
     expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW / 2 + machineDelay());
@@ -38,8 +31,8 @@ describePrivate('A fair lock that is granted to a caller that has left', () => {
   });
 
   it('goes to the next caller at once also where nobody of this process has left its ticket in the queue', async () => {
-    const lease = await lock(holder)();
-    const [mine, next] = await fixture.enqueue([lock(waiter.registry), lock(other)]);
+    const lease = await lock(fixture.holder)();
+    const [mine, next] = await fixture.enqueue([lock(fixture.waiter.registry), lock(fixture.other)]);
     const [ticket] = await fixture.admin.zRange(fixture.queue, 0, 0);
     // As of an enqueueing that was given up, and that the server carried out much later.
     const ghost = ticket?.replace(/\d+$/, '999') as string;
@@ -60,11 +53,11 @@ describePrivate('A fair lock that is granted to a caller that has left', () => {
   it('goes to the next caller within the window, whenever the caller gives up', async () => {
     let longest = 0;
     for (let i = 0; i < 25; i++) {
-      const lease = await lock(holder)();
+      const lease = await lock(fixture.holder)();
       const aborting = new AbortController();
       const [abandoned, next] = await fixture.enqueue([
-        () => waiter.registry.obtain(KEY).lock({ signal: aborting.signal }),
-        lock(other),
+        () => fixture.waiter.registry.obtain(KEY).lock({ signal: aborting.signal }),
+        lock(fixture.other),
       ]);
       const given = abandoned?.then((l) => l.unlock()).catch(() => undefined);
       const begun = performance.now();

@@ -1,7 +1,7 @@
 import { createClient } from 'redis';
-import { fromIoredis } from '../../lib/ioredis';
+import { fromIoredis, type Ioredis } from '../../lib/ioredis';
 import type { RedisAddress } from '../../scripts/redis';
-import { adminOf, type ClientKind, clusterAdminOf } from './client-kinds';
+import { type Admin, adminOf, type ClientKind, type ContractClients, clusterAdminOf } from './client-kinds';
 import { startCluster } from './cluster';
 import { connected } from './connected';
 import { type IoredisPackage, ioredisOptions } from './ioredis-packages';
@@ -19,21 +19,30 @@ function ofThisRun(): object {
   };
 }
 
+/** Two clients on two instances, which are disconnected at the end. `end` ends what the admin and the servers are. */
+function clientsOn(make: () => Ioredis, admin: Admin, end: () => unknown): ContractClients {
+  const instances = [make(), make()] as const;
+  return {
+    clients: [fromIoredis(instances[0]), fromIoredis(instances[1])],
+    admin,
+    async close() {
+      for (const instance of instances) instance.disconnect();
+      await end();
+    },
+  };
+}
+
 export function ioredisClient({ name, single }: IoredisPackage, options: object = {}): ClientKind {
   return {
     name: `a client of ${name}`,
     server: 'real',
     async open() {
-      const instances = [single({ ...ofThisRun(), ...options }), single({ ...ofThisRun(), ...options })] as const;
       const admin = await createRealClient();
-      return {
-        clients: [fromIoredis(instances[0]), fromIoredis(instances[1])],
-        admin: adminOf(admin),
-        async close() {
-          for (const instance of instances) instance.disconnect();
-          admin.destroy();
-        },
-      };
+      return clientsOn(
+        () => single({ ...ofThisRun(), ...options }),
+        adminOf(admin),
+        () => admin.destroy(),
+      );
     },
   };
 }
@@ -45,17 +54,15 @@ export function ioredisCluster({ name, cluster }: IoredisPackage): ClientKind {
     async open() {
       const servers = await startCluster();
       const nodes = servers.masters.map(({ address }) => ({ ...address }));
-      const instances = [cluster(nodes), cluster(nodes)] as const;
       const admin = await servers.connect();
-      return {
-        clients: [fromIoredis(instances[0]), fromIoredis(instances[1])],
-        admin: clusterAdminOf(admin),
-        async close() {
-          for (const instance of instances) instance.disconnect();
+      return clientsOn(
+        () => cluster(nodes),
+        clusterAdminOf(admin),
+        () => {
           admin.destroy();
-          await servers.stop();
+          return servers.stop();
         },
-      };
+      );
     },
   };
 }
@@ -66,19 +73,16 @@ export function ioredisSentinel({ name, single }: IoredisPackage): ClientKind {
     server: 'real',
     async open() {
       const servers = await startSentinel();
-      const options = { sentinels: [{ ...servers.sentinel }], name: servers.name };
-      const instances = [single(options), single(options)] as const;
       const admin: TestClient = createClient({ socket: servers.master });
       await connected(admin);
-      return {
-        clients: [fromIoredis(instances[0]), fromIoredis(instances[1])],
-        admin: adminOf(admin),
-        async close() {
-          for (const instance of instances) instance.disconnect();
+      return clientsOn(
+        () => single({ sentinels: [{ ...servers.sentinel }], name: servers.name }),
+        adminOf(admin),
+        () => {
           admin.destroy();
-          await servers.stop();
+          return servers.stop();
         },
-      };
+      );
     },
   };
 }

@@ -1,26 +1,7 @@
 import { isServerAnswer, isUnknownCommand } from '../redis/failure';
+import type { MessageListener } from '../redis/subscriber-connection';
+import { Channel, channelId } from './channel';
 import { ignore, type SingleIoredis } from './ioredis';
-
-/** Called with each message of a channel. */
-export type MessageListener = (message: string, channel: string) => unknown;
-
-class Channel {
-  readonly name: string;
-  readonly isSharded: boolean;
-  readonly confirmed: Promise<void>;
-  confirm: () => void = ignore;
-  fail: (error: Error) => void = ignore;
-
-  constructor(name: string, isSharded: boolean) {
-    this.name = name;
-    this.isSharded = isSharded;
-    this.confirmed = new Promise((resolve, reject) => {
-      this.confirm = resolve;
-      this.fail = reject;
-    });
-    this.confirmed.catch(ignore);
-  }
-}
 
 /**
  * The channels that one connection of our own is subscribed to. It subscribes again after a reconnect: ioredis itself
@@ -29,6 +10,7 @@ class Channel {
 export class ChannelSet {
   readonly #redis: SingleIoredis;
   readonly #onMessage: MessageListener;
+  /** By `Channel.id`. */
   readonly #channels = new Map<string, Channel>();
 
   /** `onReady`: called when all channels are subscribed on a new connection. */
@@ -48,12 +30,12 @@ export class ChannelSet {
 
   /** Resolves when Redis has confirmed it, on whichever connection. Rejects when Redis refuses it. */
   add(name: string, isSharded: boolean): Promise<void> {
-    const key = keyOf(name, isSharded);
-    let channel = this.#channels.get(key);
+    const id = channelId(name, isSharded);
+    let channel = this.#channels.get(id);
     if (channel === undefined) {
       if (isSharded && this.#redis.ssubscribe === undefined) throw new TypeError('the client has no sharded pub/sub');
       channel = new Channel(name, isSharded);
-      this.#channels.set(key, channel);
+      this.#channels.set(id, channel);
       // Until then it waits for `ready`: what is sent during the handshake may never be settled.
       if (this.#redis.status === 'ready') void this.#subscribe(channel);
     }
@@ -62,7 +44,7 @@ export class ChannelSet {
 
   /** Never rejects. */
   async remove(name: string, isSharded: boolean): Promise<void> {
-    if (!this.#channels.delete(keyOf(name, isSharded)) || this.#redis.status !== 'ready') return;
+    if (!this.#channels.delete(channelId(name, isSharded)) || this.#redis.status !== 'ready') return;
     const sent = isSharded ? this.#redis.sunsubscribe?.(name) : this.#redis.unsubscribe(name);
     await sent?.catch(ignore);
   }
@@ -80,17 +62,12 @@ export class ChannelSet {
     } catch (error) {
       // It failed with its connection: again on the next one.
       if (!isServerAnswer(error) && !isUnknownCommand(error)) return;
-      const key = keyOf(name, isSharded);
-      if (this.#channels.get(key) === channel) this.#channels.delete(key);
-      channel.fail(error as Error);
+      if (this.#channels.get(channel.id) === channel) this.#channels.delete(channel.id);
+      channel.fail(error);
     }
   }
 
   #fail(error: Error): void {
     for (const channel of this.#channels.values()) channel.fail(error);
   }
-}
-
-function keyOf(name: string, isSharded: boolean): string {
-  return `${isSharded ? 'sharded' : 'plain'} ${name}`;
 }

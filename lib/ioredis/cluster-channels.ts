@@ -3,7 +3,8 @@ import { Backoff } from '../internal/backoff';
 import { clock } from '../internal/clock';
 import { isFinal, isServerAnswer, isUnknownCommand } from '../redis/failure';
 import { hashSlot } from '../redis/hash-slot';
-import type { MessageListener } from './channel-set';
+import type { MessageListener } from '../redis/subscriber-connection';
+import { Channel, channelId } from './channel';
 import { addressOf, type ClusterIoredis, ignore } from './ioredis';
 import { OwnConnection } from './own-connection';
 
@@ -12,26 +13,11 @@ const FIRST_RETRY = 50;
 const LONGEST_RETRY = 1_000;
 
 /** A channel, and the node over whose connection it is subscribed. */
-class Channel {
-  readonly name: string;
-  readonly isSharded: boolean;
+class PlacedChannel extends Channel {
   readonly listeners = new Set<MessageListener>();
-  readonly subscribed: Promise<void>;
   /** `host:port` */
   address: string | undefined;
   isSubscribed = false;
-  succeed: () => void = ignore;
-  fail: (error: unknown) => void = ignore;
-
-  constructor(name: string, isSharded: boolean) {
-    this.name = name;
-    this.isSharded = isSharded;
-    this.subscribed = new Promise((resolve, reject) => {
-      this.succeed = resolve;
-      this.fail = reject;
-    });
-    this.subscribed.catch(ignore);
-  }
 
   readonly deliver: MessageListener = (message, channel) => {
     for (const listener of [...this.listeners]) listener(message, channel);
@@ -45,7 +31,8 @@ class Channel {
 export class ClusterChannels {
   readonly #cluster: ClusterIoredis;
   readonly #onSubscribedAgain: () => void;
-  readonly #channels = new Map<string, Channel>();
+  /** By `Channel.id`. */
+  readonly #channels = new Map<string, PlacedChannel>();
   /** By `host:port`. */
   readonly #connections = new Map<string, OwnConnection>();
   readonly #backoff = new Backoff(FIRST_RETRY, LONGEST_RETRY);
@@ -59,21 +46,21 @@ export class ClusterChannels {
 
   /** Resolves when Redis has confirmed it. Rejects when Redis refuses it. */
   join(name: string, listener: MessageListener, isSharded: boolean): Promise<void> {
-    const key = keyOf(name, isSharded);
-    let channel = this.#channels.get(key);
+    const id = channelId(name, isSharded);
+    let channel = this.#channels.get(id);
     if (channel === undefined) {
-      channel = new Channel(name, isSharded);
+      channel = new PlacedChannel(name, isSharded);
       if (this.#channels.size === 0) this.#attach();
-      this.#channels.set(key, channel);
+      this.#channels.set(id, channel);
     }
     channel.listeners.add(listener);
     inBackground(this.#place);
-    return channel.subscribed;
+    return channel.confirmed;
   }
 
   /** Never rejects. */
   async part(name: string, listener: MessageListener | undefined, isSharded: boolean): Promise<void> {
-    const channel = this.#channels.get(keyOf(name, isSharded));
+    const channel = this.#channels.get(channelId(name, isSharded));
     if (channel === undefined) return;
     if (listener !== undefined) channel.listeners.delete(listener);
     if (listener === undefined || channel.listeners.size === 0) await this.#remove(channel);
@@ -84,9 +71,9 @@ export class ClusterChannels {
     this.#cluster.on('end', this.#close);
   }
 
-  async #remove(channel: Channel): Promise<void> {
+  async #remove(channel: PlacedChannel): Promise<void> {
     const { address } = channel;
-    this.#channels.delete(keyOf(channel.name, channel.isSharded));
+    this.#channels.delete(channel.id);
     channel.address = undefined;
     if (this.#channels.size === 0) {
       this.#cluster.off('refresh', this.#place);
@@ -98,7 +85,7 @@ export class ClusterChannels {
   }
 
   /** Unsubscribes it there. A connection without channels is closed. */
-  async #leave({ name, isSharded, deliver }: Channel, address: string): Promise<void> {
+  async #leave({ name, isSharded, deliver }: PlacedChannel, address: string): Promise<void> {
     const connection = this.#connections.get(address);
     if (connection === undefined) return;
     if ([...this.#channels.values()].some((other) => other.address === address)) {
@@ -118,14 +105,14 @@ export class ClusterChannels {
     }
   };
 
-  #ownerOf({ name, isSharded, address }: Channel): string | undefined {
+  #ownerOf({ name, isSharded, address }: PlacedChannel): string | undefined {
     if (isSharded) return this.#cluster.slots[hashSlot(name)]?.[0];
     const masters = this.#cluster.nodes('master').map(addressOf);
     if (address !== undefined && masters.includes(address)) return address;
     return masters.find((master) => this.#connections.has(master)) ?? masters[0];
   }
 
-  async #subscribe(channel: Channel, address: string): Promise<void> {
+  async #subscribe(channel: PlacedChannel, address: string): Promise<void> {
     const { address: before, deliver, isSharded, name } = channel;
     channel.address = address;
     if (before !== undefined) void this.#leave(channel, before);
@@ -136,7 +123,7 @@ export class ClusterChannels {
       this.#backoff.reset();
       if (channel.isSubscribed) this.#onSubscribedAgain();
       channel.isSubscribed = true;
-      channel.succeed();
+      channel.confirm();
     } catch (error) {
       if (channel.address !== address) return;
       const isRefused = (isServerAnswer(error) && isFinal(error)) || isUnknownCommand(error);
@@ -176,7 +163,7 @@ export class ClusterChannels {
     }
   }
 
-  #tryLater({ name }: Channel): void {
+  #tryLater({ name }: PlacedChannel): void {
     if (this.#retry !== undefined || this.#channels.size === 0) return;
     this.#retry = clock.setTimeout(() => {
       this.#retry = undefined;
@@ -201,8 +188,4 @@ export class ClusterChannels {
 /** Older versions of ioredis have no sharded channels. */
 function isUnsupported(error: unknown): boolean {
   return error instanceof TypeError;
-}
-
-function keyOf(name: string, isSharded: boolean): string {
-  return `${isSharded ? 'sharded' : 'plain'} ${name}`;
 }

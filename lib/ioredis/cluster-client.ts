@@ -2,7 +2,8 @@ import { EventEmitter } from 'node:events';
 import type { EvalOptions } from '../redis/client';
 import type { ClusterNode, ClusterClient as ClusterStructure } from '../redis/cluster-client';
 import { ClientClosedError } from '../redis/failure';
-import type { MessageListener } from './channel-set';
+import { JoiningSubscriber } from '../redis/joining-subscriber';
+import type { MessageListener } from '../redis/subscriber-connection';
 import { ClusterChannels } from './cluster-channels';
 import { addressOf, type ClusterIoredis } from './ioredis';
 import { SingleClient } from './single-client';
@@ -16,7 +17,7 @@ const EVENTS = [
 ] as const;
 
 /** An instance of ioredis' `Cluster`, as the registry wants a cluster of node-redis. */
-export class ClusterClient implements ClusterStructure<SingleClient> {
+export class ClusterClient extends JoiningSubscriber implements ClusterStructure<SingleClient> {
   /** Empty: `masterOf` says it. */
   readonly slots: readonly never[] = [];
   readonly #cluster: ClusterIoredis;
@@ -27,6 +28,7 @@ export class ClusterClient implements ClusterStructure<SingleClient> {
   readonly #forwards = EVENTS.map(([name, as]) => [name, () => this.#events.emit(as)] as const);
 
   constructor(cluster: ClusterIoredis) {
+    super();
     this.#cluster = cluster;
     this.#channels = new ClusterChannels(cluster, () => this.#events.emit('ready'));
   }
@@ -62,20 +64,12 @@ export class ClusterClient implements ClusterStructure<SingleClient> {
     return this.#send(() => this.#cluster.evalsha(sha1, keys.length, ...keys, ...args));
   }
 
-  subscribe(channel: string, listener: MessageListener): Promise<void> {
-    return this.#channels.join(channel, listener, false);
+  protected join(channel: string, listener: MessageListener, isSharded: boolean): Promise<void> {
+    return this.#channels.join(channel, listener, isSharded);
   }
 
-  unsubscribe(channel: string, listener?: MessageListener): Promise<void> {
-    return this.#channels.part(channel, listener, false);
-  }
-
-  sSubscribe(channel: string, listener: MessageListener): Promise<void> {
-    return this.#channels.join(channel, listener, true);
-  }
-
-  sUnsubscribe(channel: string, listener?: MessageListener): Promise<void> {
-    return this.#channels.part(channel, listener, true);
+  protected part(channel: string, listener: MessageListener | undefined, isSharded: boolean): Promise<void> {
+    return this.#channels.part(channel, listener, isSharded);
   }
 
   on(event: string, listener: () => void): void {

@@ -1,6 +1,9 @@
 import { EventEmitter } from 'node:events';
+import { ChannelListeners } from '../redis/channel-listeners';
 import type { EvalOptions } from '../redis/client';
-import { ChannelSet, type MessageListener } from './channel-set';
+import { JoiningSubscriber } from '../redis/joining-subscriber';
+import type { MessageListener } from '../redis/subscriber-connection';
+import { ChannelSet } from './channel-set';
 import { InFlight } from './in-flight';
 import { ignore, type SingleIoredis } from './ioredis';
 
@@ -19,12 +22,12 @@ const OPTIONS = {
 };
 
 /** A connection of our own beside the caller's: for messages, or for acquisitions that replicas must have. */
-export class OwnConnection {
+export class OwnConnection extends JoiningSubscriber {
   readonly #redis: SingleIoredis;
   readonly #events = new EventEmitter();
   readonly #channels: ChannelSet;
   readonly #inFlight: InFlight;
-  readonly #listeners = new Map<string, Set<MessageListener>>();
+  readonly #listeners = new ChannelListeners();
   #connecting: Promise<void> | undefined;
   #lastError: unknown;
   #isDestroyed = false;
@@ -32,6 +35,7 @@ export class OwnConnection {
   socketEpoch = 0;
 
   constructor(original: SingleIoredis, overrides: object = {}) {
+    super();
     const redis = original.duplicate({ ...OPTIONS, ...overrides });
     this.#redis = redis;
     this.#inFlight = new InFlight(redis);
@@ -49,10 +53,7 @@ export class OwnConnection {
       this.#events.emit('failed');
       this.#events.emit('closed');
     });
-    const deliver: MessageListener = (message, channel) => {
-      for (const listener of [...(this.#listeners.get(channel) ?? [])]) listener(message, channel);
-    };
-    this.#channels = new ChannelSet(redis, deliver, () => this.#events.emit('ready'));
+    this.#channels = new ChannelSet(redis, this.#listeners.deliver, () => this.#events.emit('ready'));
   }
 
   /** `false` once it is closed for good. */
@@ -104,33 +105,13 @@ export class OwnConnection {
     return this.#inFlight.track(this.#redis.call(...command));
   }
 
-  subscribe(channel: string, listener: MessageListener): Promise<void> {
-    return this.#join(channel, listener, false);
-  }
-
-  unsubscribe(channel: string, listener?: MessageListener): Promise<void> {
-    return this.#part(channel, listener, false);
-  }
-
-  sSubscribe(channel: string, listener: MessageListener): Promise<void> {
-    return this.#join(channel, listener, true);
-  }
-
-  sUnsubscribe(channel: string, listener?: MessageListener): Promise<void> {
-    return this.#part(channel, listener, true);
-  }
-
-  async #join(channel: string, listener: MessageListener, isSharded: boolean): Promise<void> {
+  protected async join(channel: string, listener: MessageListener, isSharded: boolean): Promise<void> {
     const confirmed = this.#channels.add(channel, isSharded);
-    this.#listeners.set(channel, (this.#listeners.get(channel) ?? new Set()).add(listener));
+    this.#listeners.add(channel, listener);
     await confirmed;
   }
 
-  async #part(channel: string, listener: MessageListener | undefined, isSharded: boolean): Promise<void> {
-    const listeners = this.#listeners.get(channel);
-    if (listener !== undefined) listeners?.delete(listener);
-    if (listener !== undefined && listeners !== undefined && listeners.size > 0) return;
-    this.#listeners.delete(channel);
-    await this.#channels.remove(channel, isSharded);
+  protected async part(channel: string, listener: MessageListener | undefined, isSharded: boolean): Promise<void> {
+    if (this.#listeners.remove(channel, listener)) await this.#channels.remove(channel, isSharded);
   }
 }

@@ -3,6 +3,7 @@ import { NotLockOwnerError } from '../errors';
 import { callback, expected, nonEmptyString } from '../internal/validation';
 import { UnlockOrder } from '../lease/unlock-order';
 import type { LockState } from '../lock-state';
+import { runUnder } from '../scope/run-under';
 import { Scope } from '../scope/scope';
 import { MultiAcquisition } from './multi-acquisition';
 import { HeldMultiLease } from './multi-lease';
@@ -67,15 +68,9 @@ export class MultiLock implements DistributedLock {
     return { ran: true, value: await this.#runUnder(new HeldMultiLease(this.key, result.leases), task) };
   }
 
-  async #runUnder<T>(lease: HeldMultiLease, task: (lease: MultiLease) => T | PromiseLike<T>): Promise<T> {
-    let result: T;
-    try {
-      result = await this.#runInScopes(lease, () => task(lease));
-    } finally {
-      await lease[Symbol.asyncDispose]();
-    }
-    if (lease.wasLost) throw lease.lossError(result);
-    return result;
+  #runUnder<T>(lease: HeldMultiLease, task: (lease: MultiLease) => T | PromiseLike<T>): Promise<T> {
+    const sections = this.#parts.map((part, index) => ({ lock: part.scopedLock(), lease: lease.leaseOf(index) }));
+    return runUnder(lease, sections, task, undefined);
   }
 
   async unlock(): Promise<void> {
@@ -108,15 +103,6 @@ export class MultiLock implements DistributedLock {
   #noted(lease: HeldMultiLease): HeldMultiLease {
     (Scope.current()?.unlockOrderOf(this) ?? this.#unlockOrder).add(lease);
     return lease;
-  }
-
-  /** One scope for each part, inside each other. */
-  #runInScopes<T>(lease: HeldMultiLease, task: () => T | PromiseLike<T>): Promise<T> {
-    const inner = async (): Promise<T> => task();
-    return this.#parts.reduceRight<() => Promise<T>>(
-      (run, part, index) => () => part.runInScope(lease.leaseOf(index), run),
-      inner,
-    )();
   }
 }
 

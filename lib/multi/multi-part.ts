@@ -1,6 +1,7 @@
 import type { DistributedLock, LockOptions } from '../distributed-lock';
 import type { LockTimeoutError } from '../errors';
 import type { HeldLease } from '../lease/unlock-order';
+import type { ScopedLock } from '../scope/run-under';
 import type { LockRequest } from '../settings';
 
 /** What a multi lock needs of the lock of one of its keys. */
@@ -14,6 +15,6 @@ export interface MultiPart extends DistributedLock {
   requested(options: LockOptions | undefined, defaultWaitTime: number): LockRequest;
   /** The error of a wait that is over. */
   timedOut(options: LockOptions | undefined): LockTimeoutError;
-  /** Runs a task under a lease of this lock: taking the lock inside it enters again. */
-  runInScope<T>(lease: HeldLease, task: () => T | PromiseLike<T>): Promise<T>;
+  /** What a task under a lease of this lock runs under. */
+  scopedLock(): ScopedLock;
 }

@@ -1,11 +1,11 @@
 import type { Acquisition } from '../acquire/acquisition';
-import { Availability } from '../acquire/availability';
 import type { Wait } from '../acquire/wait';
 import { clock, reliableUntil } from '../internal/clock';
 import type { LockNames } from '../redis/names';
-import type { LockFormat, ReleaseReply } from './format';
+import type { ReleaseReply } from './format';
 import { isKept, type Keep } from './kept';
-import { type Pollers, SOON } from './pollers';
+import { PollableProtocol } from './pollable-protocol';
+import type { Pollers } from './pollers';
 import type {
   Grant,
   HandOver,
@@ -17,6 +17,7 @@ import type {
   Released,
   RenewalMode,
 } from './protocol';
+import type { ScriptedFormat } from './scripted-format';
 import type { Sharing } from './sharing';
 import type { Waiting } from './waiting';
 
@@ -28,7 +29,7 @@ const NOTIFY_TIMEOUT = 1_000;
 
 /** What a lock type is made of: a format, a way of waiting, and a way of sharing. */
 export interface ContendedParts {
-  readonly format: LockFormat;
+  readonly format: ScriptedFormat;
   /** `onOthersRelease` is called for each message about a release by somebody else. */
   waiting(names: LockNames, pollers: Pollers, onOthersRelease: () => void): Waiting;
   sharing(): Sharing;
@@ -42,32 +43,23 @@ export interface ContendedParts {
  * format, a way of waiting, and a way of sharing. The callers of one process queue locally, and hand it over to each
  * other.
  */
-export class ContendedProtocol implements LockProtocol {
-  readonly availability = new Availability();
+export class ContendedProtocol extends PollableProtocol implements LockProtocol {
   holder: Holder | undefined;
   readonly #names: LockNames;
   readonly #parts: ContendedParts;
   readonly #sharing: Sharing;
-  /** Made when the lock is contended, or acquired again soon after its release: most locks are neither. */
-  #lazyPollers: Pollers | undefined;
-  /** Whole ms: a fraction would cost 16 bytes more for each idle lock. */
-  #releasedAt = 0;
   /** Made for the first caller that waits. */
   #waiting: Waiting | undefined;
 
   constructor(names: LockNames, parts: ContendedParts) {
+    super();
     this.#names = names;
     this.#parts = parts;
     this.#sharing = parts.sharing();
   }
 
-  get #pollers(): Pollers {
-    this.#lazyPollers ??= this.#parts.pollers();
-    return this.#lazyPollers;
-  }
-
-  get queue(): 'local' {
-    return 'local';
+  protected createPollers(): Pollers {
+    return this.#parts.pollers();
   }
 
   get isActive(): boolean {
@@ -75,7 +67,7 @@ export class ContendedProtocol implements LockProtocol {
   }
 
   standBack(wait: Wait): Promise<void> | undefined {
-    const pause = this.#lazyPollers?.pauseBeforeAttempt ?? 0;
+    const pause = this.lazyPollers?.pauseBeforeAttempt ?? 0;
     if (pause > 0) return wait.sleep(Math.min(pause, wait.remaining / 2));
     return this.#sharing.standBack(wait, this.#waiting);
   }
@@ -84,17 +76,16 @@ export class ContendedProtocol implements LockProtocol {
     const { ticket, ttl, sentAt, drift } = acquisition;
     const heard = this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
     return this.#parts.format.acquire(this.#names, ticket, ttl, timeout, (found): Grant | Refusal => {
-      this.#lazyPollers?.takenBack();
+      this.lazyPollers?.takenBack();
       if (!found.granted) {
         const now = clock.now();
         // The end of a kept key is published before, and is no sign of others that poll.
-        if (isKept(found.owner)) this.#pollers.waiting(now);
-        else this.#pollers.refused(now, found.remaining, this.#waiting?.hints ?? 0);
+        if (isKept(found.owner)) this.pollers.waiting(now);
+        else this.pollers.refused(now, found.remaining, this.#waiting?.hints ?? 0);
         const { remaining, owner } = found;
         return { granted: false, remaining, owner, roundTrip: now - sentAt, heard };
       }
-      if (sentAt - this.#releasedAt < SOON) this.#pollers.acquired(sentAt);
-      else this.#lazyPollers?.acquired(sentAt);
+      this.noteGrant(sentAt);
       this.#sharing.acquired(sentAt);
       const { fencingToken } = found;
       return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
@@ -103,7 +94,7 @@ export class ContendedProtocol implements LockProtocol {
 
   wait(_acquisition: Acquisition, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     // A holder that hears of a release by somebody else may have lost the lock to a command by hand, or a forced unlock.
-    this.#waiting ??= this.#parts.waiting(this.#names, this.#pollers, () => this.holder?.confirmNow());
+    this.#waiting ??= this.#parts.waiting(this.#names, this.pollers, () => this.holder?.confirmNow());
     return this.#waiting.wait(refusal, wait);
   }
 
@@ -120,7 +111,7 @@ export class ContendedProtocol implements LockProtocol {
     const hintsBefore = this.#waiting?.hints ?? 0;
     this.#waiting?.expectEcho(sentAt);
     return this.#parts.format.release(this.#names, owner, timeout, (reply) => {
-      this.#noteRelease(reply, sentAt, hintsBefore, atSliceEnd);
+      this.#released(reply, sentAt, hintsBefore, atSliceEnd);
       return reply.found;
     });
   }
@@ -135,8 +126,8 @@ export class ContendedProtocol implements LockProtocol {
 
   handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver> {
     const { ticket, ttl, sentAt, drift } = to;
-    if (this.#lazyPollers === undefined) this.#pollers.acquired(sentAt);
-    if (this.#pollers.isPauseDue(sentAt)) return this.#leave(owner, timeout);
+    if (this.lazyPollers === undefined) this.pollers.acquired(sentAt);
+    if (this.pollers.isPauseDue(sentAt)) return this.#leave(owner, timeout);
     const atSliceEnd = this.#sharing.isSliceOver(sentAt);
     // Where listeners cannot be counted, there may be some.
     if (atSliceEnd && !(this.#sharing.yieldsToListeners && this.#parts.format.countsListeners)) {
@@ -147,7 +138,7 @@ export class ContendedProtocol implements LockProtocol {
     if (atSliceEnd) this.#waiting?.expectEcho(sentAt);
     return this.#parts.format.handOver(this.#names, owner, ticket, ttl, ownListeners, timeout, (reply): HandOver => {
       if (!reply.handedOver) {
-        this.#noteRelease(reply, sentAt, hintsBefore, true);
+        this.#released(reply, sentAt, hintsBefore, true);
         return { handedOver: undefined, found: reply.found };
       }
       if (atSliceEnd) this.#sharing.renewSlice(sentAt);
@@ -161,8 +152,8 @@ export class ContendedProtocol implements LockProtocol {
     return this.#parts.format.leaveToPollers(this.#names, owner, timeout, ({ found, listeners }): HandOver => {
       if (listeners < 0) this.#parts.onNotificationRefused();
       if (found === 'released') {
-        this.#pollers.beginPause(clock.now(), true);
-        this.#pollers.takeBackWithin(LATE, () => void this.#notifyWaiters());
+        this.pollers.beginPause(clock.now(), true);
+        this.pollers.takeBackWithin(LATE, () => void this.#notifyWaiters());
       }
       return { handedOver: undefined, found };
     });
@@ -185,7 +176,7 @@ export class ContendedProtocol implements LockProtocol {
     return this.#waiting?.ownListeners ?? 0;
   }
 
-  #noteRelease({ found, listeners }: ReleaseReply, sentAt: number, hintsBefore: number, atSliceEnd: boolean): void {
+  #released({ found, listeners }: ReleaseReply, sentAt: number, hintsBefore: number, atSliceEnd: boolean): void {
     if (found !== 'released') return;
     if (listeners < 0) this.#parts.onNotificationRefused();
     // Where listeners cannot be counted: a process that listens itself has contended for the lock lately.
@@ -193,10 +184,9 @@ export class ContendedProtocol implements LockProtocol {
     const counted = countsListeners ? listeners - this.#ownListeners : Number(this.#waiting?.isSubscribed ?? false);
     const others = Math.max(atSliceEnd ? 1 : 0, counted);
     const answeredAt = clock.now();
-    this.#releasedAt = Math.floor(answeredAt);
-    this.#lazyPollers?.released(answeredAt, others === 0);
+    this.noteRelease(answeredAt, others === 0);
     // Then it is left free for everybody, in the ordinary course.
-    if (atSliceEnd && !this.#sharing.yieldsToListeners) this.#lazyPollers?.paused(answeredAt);
+    if (atSliceEnd && !this.#sharing.yieldsToListeners) this.lazyPollers?.paused(answeredAt);
     this.#sharing.released({ sentAt, answeredAt, others, hintsBefore, atSliceEnd });
   }
 }

@@ -1,11 +1,8 @@
 import { reliableUntil } from '../internal/clock';
 import { UnexpectedReplyError } from '../redis/failure';
-import type { LockNames } from '../redis/names';
 import { arrayIn, numberIn } from '../redis/reply';
 import type { Script } from '../redis/script';
-import type { Keep } from './kept';
-import type { ReleaseChannels } from './notification';
-import type { Ownership, Released, RenewalMode } from './protocol';
+import type { Ownership, Released } from './protocol';
 
 /** What an attempt found. */
 export type Acquired =
@@ -23,49 +20,6 @@ export interface ReleaseReply {
 export type HandOverReply =
   | { readonly handedOver: true; readonly fencingToken: number | undefined }
   | ({ readonly handedOver: false } & ReleaseReply);
-
-/**
- * How a lock is written in Redis: as Spring's string, or as Redisson's hash. One object for each registry. Each method
- * runs one script. Timeouts are in ms. `use` makes the result of what the reply says: a promise for each step between
- * the reply and the caller would cost as much as the rest of a call.
- */
-export interface LockFormat extends ReleaseChannels {
-  acquire<T>(names: LockNames, owner: string, ttl: number, timeout: number, use: (found: Acquired) => T): Promise<T>;
-  /** Calls `settle` once, and never throws. */
-  renew(
-    names: LockNames,
-    owner: string,
-    ttl: number,
-    mode: RenewalMode,
-    timeout: number,
-    settle: (ownership: Ownership) => void,
-  ): void;
-  release<T>(names: LockNames, owner: string, timeout: number, use: (reply: ReleaseReply) => T): Promise<T>;
-  /** Gives the lock back, and keeps its key until the `minHold` ends. */
-  keep<T>(names: LockNames, owner: string, keep: Keep, timeout: number, use: (reply: ReleaseReply) => T): Promise<T>;
-  /** Releases the lock for those that poll: waiters that listen are not woken. */
-  leaveToPollers<T>(names: LockNames, owner: string, timeout: number, use: (reply: ReleaseReply) => T): Promise<T>;
-  /** Wakes waiters if the lock is free. */
-  notifyIfFree(names: LockNames, timeout: number): Promise<void>;
-  /**
-   * Hands the lock over. With `ownListeners` it is released instead when more connections than those listen for it.
-   */
-  handOver<T>(
-    names: LockNames,
-    from: string,
-    to: string,
-    ttl: number,
-    ownListeners: number | undefined,
-    timeout: number,
-    use: (reply: HandOverReply) => T,
-  ): Promise<T>;
-  /** Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
-  assertNames(names: LockNames): void;
-  /** Whether the channels are sharded. */
-  readonly isSharded: boolean;
-  /** Whether PUBLISH in a script counts all listeners. On a cluster a channel that is not sharded does not. */
-  readonly countsListeners: boolean;
-}
 
 /** Reads the owner in a refusal, which may be missing. */
 export function ownerIn(value: unknown): string | undefined {

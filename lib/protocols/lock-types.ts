@@ -3,7 +3,6 @@ import { type ContendedParts, ContendedProtocol } from './contended-protocol';
 import { FairProtocol } from './fair/fair-protocol';
 import { Poller } from './fair/poller';
 import { QueueFormat } from './fair/queue-format';
-import type { LockFormat } from './format';
 import { HASH_HELD, STRING_HELD } from './held-scripts';
 import { fairInspector, redissonInspector, springInspector } from './inspection/inspected-types';
 import type { Inspector } from './inspection/inspector';
@@ -14,8 +13,10 @@ import { PATIENCE, PATIENCE_OF_POLLING, Pollers } from './pollers';
 import { Polling } from './polling';
 import type { LockProtocol } from './protocol';
 import { PastPositions } from './redisson/past-positions';
-import { QUEUE, RedissonFairProtocol } from './redisson/redisson-fair-protocol';
+import { RedissonFairProtocol } from './redisson/redisson-fair-protocol';
 import { isShardedFor, RedissonFormat } from './redisson/redisson-format';
+import { QUEUE, RedissonQueueFormat } from './redisson/redisson-queue-format';
+import type { ScriptedFormat } from './scripted-format';
 import { SpringFormat } from './spring/spring-format';
 import { TimeSlice } from './time-slice';
 import { YieldToListeners } from './yield-to-listeners';
@@ -33,7 +34,7 @@ export interface Protocols {
 }
 
 /** Contended, with waiting by polling and sharing by time slices of `slice` ms by default. */
-function polled(parts: Parts, format: LockFormat, inspector: Inspector, slice: number): Protocols {
+function polled(parts: Parts, format: ScriptedFormat, inspector: Inspector, slice: number): Protocols {
   const { idleBetweenTries, handOver = slice } = parts.settings;
   return contended(inspector, {
     format,
@@ -45,7 +46,7 @@ function polled(parts: Parts, format: LockFormat, inspector: Inspector, slice: n
 }
 
 /** Contended, with waiting by notification and sharing by yielding to listeners after `slice` ms by default. */
-function notified(parts: Parts, format: LockFormat, inspector: Inspector, slice: number): Protocols {
+function notified(parts: Parts, format: ScriptedFormat, inspector: Inspector, slice: number): Protocols {
   const { idleBetweenTries, handOver = slice } = parts.settings;
   const subscriber = parts.subscriber(format.isSharded, true);
   return contended(inspector, {
@@ -101,16 +102,17 @@ function fair(parts: Parts): Protocols {
 /** Redisson's queue on Redisson's format. */
 function redissonFair(parts: Parts): Protocols {
   const { redis, settings } = parts;
-  const format = new RedissonFormat(redis, settings);
+  const hash = new RedissonFormat(redis, settings);
+  const format = new RedissonQueueFormat(redis, settings, hash);
   const subscriber = parts.subscriber(isShardedFor(redis, settings), true);
   const pastPositions = new PastPositions();
   const stopMonitoring = redis.monitor.onReconnect(() => pastPositions.removeAgain());
   return {
-    inspector: redissonInspector(redis, settings, format, true),
+    inspector: redissonInspector(redis, settings, hash, true),
     open(names) {
       // Throws for a name whose queue would be in another hash slot.
       names.redissonKey(QUEUE, redis.isCluster);
-      return new RedissonFairProtocol(names, { redis, settings, format, subscriber, pastPositions });
+      return new RedissonFairProtocol(names, { settings, format, subscriber, pastPositions });
     },
     close() {
       stopMonitoring();

@@ -4,35 +4,34 @@ import type { LockNames } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { arrayIn, numberIn } from '../redis/reply';
 import type { Script } from '../redis/script';
-import {
-  type Acquired,
-  foundIn,
-  type HandOverReply,
-  type LockFormat,
-  lifeIn,
-  ownerIn,
-  ownershipIn,
-  type ReleaseReply,
-} from './format';
+import { type Acquired, foundIn, type HandOverReply, lifeIn, ownerIn, ownershipIn, type ReleaseReply } from './format';
 import { type Keep, keepArguments } from './kept';
+import type { ReleaseChannels } from './notification';
 import type { Ownership, Released, RenewalMode } from './protocol';
 
-/** The scripts of a format. All formats have the same KEYS, ARGV and replies, except for what `notification` adds. */
+/**
+ * The scripts of a format, as its modules name them. All formats have the same KEYS, ARGV and replies, except for what
+ * `notification` adds.
+ */
 export interface FormatScripts {
-  readonly acquire: Script;
-  readonly release: Script;
-  readonly leave: Script;
-  readonly keep: Script;
+  readonly ACQUIRE: Script;
+  readonly RELEASE: Script;
+  readonly LEAVE: Script;
+  readonly KEEP: Script;
   /** Publishes that a lock is free, if it is. KEYS: lock. ARGV: what `notification` returns. */
-  readonly notify: Script;
-  readonly handOver: Script;
-  readonly renew: Script;
+  readonly NOTIFY: Script;
+  readonly HAND_OVER: Script;
+  readonly RENEW: Script;
   /** Asks about a lock without extending it. */
-  readonly confirm: Script;
+  readonly CONFIRM: Script;
 }
 
-/** Runs the scripts of a format and reads their replies. */
-export abstract class ScriptedFormat implements LockFormat {
+/**
+ * How a lock is written in Redis: as Spring's string, or as Redisson's hash. One object for each registry, which runs
+ * the scripts of its format and reads their replies. Timeouts are in ms. `use` makes the result of what the reply says:
+ * a promise for each step between the reply and the caller would cost as much as the rest of a call.
+ */
+export abstract class ScriptedFormat implements ReleaseChannels {
   protected readonly redis: Redis;
   protected readonly isFencing: boolean;
   readonly #scripts: FormatScripts;
@@ -44,7 +43,9 @@ export abstract class ScriptedFormat implements LockFormat {
     this.#scripts = scripts;
   }
 
+  /** Whether the channels are sharded. */
   abstract readonly isSharded: boolean;
+  /** Whether PUBLISH in a script counts all listeners. On a cluster a channel that is not sharded does not. */
   abstract readonly countsListeners: boolean;
   abstract channels(names: LockNames): readonly string[];
   abstract isRelease(message: string, names: LockNames): boolean;
@@ -54,6 +55,7 @@ export abstract class ScriptedFormat implements LockFormat {
   /** How a release is published: the last arguments of the scripts. */
   protected abstract notification(names: LockNames): readonly string[];
 
+  /** Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
   assertNames(names: LockNames): void {
     if (this.isFencing) this.fence(names);
   }
@@ -71,9 +73,10 @@ export abstract class ScriptedFormat implements LockFormat {
 
   acquire<T>(names: LockNames, owner: string, ttl: number, timeout: number, use: (found: Acquired) => T): Promise<T> {
     const read = (reply: unknown): T => use(this.#acquired(reply));
-    return this.redis.run(this.#scripts.acquire, this.#keys(names), [owner, String(ttl)], timeout, read);
+    return this.redis.run(this.#scripts.ACQUIRE, this.#keys(names), [owner, String(ttl)], timeout, read);
   }
 
+  /** Calls `settle` once, and never throws. */
   renew(
     names: LockNames,
     owner: string,
@@ -82,7 +85,7 @@ export abstract class ScriptedFormat implements LockFormat {
     timeout: number,
     settle: (ownership: Ownership) => void,
   ): void {
-    const script = mode === 'extend' ? this.#scripts.renew : this.#scripts.confirm;
+    const script = mode === 'extend' ? this.#scripts.RENEW : this.#scripts.CONFIRM;
     const sentAt = clock.now();
     const read = (reply: unknown): Ownership => ownershipIn(script, reply, sentAt, ttl);
     const fail = (cause: unknown): void => settle({ state: 'unknown', cause });
@@ -90,19 +93,22 @@ export abstract class ScriptedFormat implements LockFormat {
   }
 
   release<T>(names: LockNames, owner: string, timeout: number, use: (reply: ReleaseReply) => T): Promise<T> {
-    return this.#release(this.#scripts.release, names, [owner, this.deleteCommand], timeout, use);
+    return this.#release(this.#scripts.RELEASE, names, [owner, this.deleteCommand], timeout, use);
   }
 
+  /** Releases the lock for those that poll: waiters that listen are not woken. */
   leaveToPollers<T>(names: LockNames, owner: string, timeout: number, use: (reply: ReleaseReply) => T): Promise<T> {
-    return this.#release(this.#scripts.leave, names, [owner, this.deleteCommand], timeout, use);
+    return this.#release(this.#scripts.LEAVE, names, [owner, this.deleteCommand], timeout, use);
   }
 
+  /** Gives the lock back, and keeps its key until the `minHold` ends. */
   keep<T>(names: LockNames, owner: string, keep: Keep, timeout: number, use: (reply: ReleaseReply) => T): Promise<T> {
-    return this.#release(this.#scripts.keep, names, [owner, ...keepArguments(keep)], timeout, use);
+    return this.#release(this.#scripts.KEEP, names, [owner, ...keepArguments(keep)], timeout, use);
   }
 
+  /** Wakes waiters if the lock is free. */
   notifyIfFree(names: LockNames, timeout: number): Promise<void> {
-    const { notify } = this.#scripts;
+    const { NOTIFY: notify } = this.#scripts;
     const read = (reply: unknown): void => void numberIn(notify, reply, reply);
     return this.redis.run(notify, [names.lock], [...this.notification(names)], timeout, read);
   }
@@ -119,6 +125,7 @@ export abstract class ScriptedFormat implements LockFormat {
     return this.redis.run(script, [names.lock], args, timeout, read);
   }
 
+  /** Hands the lock over. With `ownListeners` it is released instead when more connections than those listen for it. */
   handOver<T>(
     names: LockNames,
     from: string,
@@ -131,18 +138,18 @@ export abstract class ScriptedFormat implements LockFormat {
     const own = ownListeners === undefined ? 'keep' : String(ownListeners);
     const args = [from, to, String(ttl), own, this.deleteCommand, ...this.notification(names)];
     const read = (reply: unknown): T => use(this.#handedOver(reply));
-    return this.redis.run(this.#scripts.handOver, this.#keys(names), args, timeout, read);
+    return this.redis.run(this.#scripts.HAND_OVER, this.#keys(names), args, timeout, read);
   }
 
   #acquired(reply: unknown): Acquired {
-    const { acquire } = this.#scripts;
+    const { ACQUIRE: acquire } = this.#scripts;
     if (!Array.isArray(reply)) return { granted: true, fencingToken: this.#token(acquire, reply) };
     const [life, owner] = arrayIn(acquire, reply, 1, 2);
     return { granted: false, remaining: lifeIn(acquire, reply, life), owner: ownerIn(owner) };
   }
 
   #handedOver(reply: unknown): HandOverReply {
-    const { handOver } = this.#scripts;
+    const { HAND_OVER: handOver } = this.#scripts;
     if (!Array.isArray(reply)) return { handedOver: true, fencingToken: this.#token(handOver, reply) };
     return { handedOver: false, ...this.#released(handOver, reply) };
   }

@@ -6,14 +6,15 @@ import { ConnectionMonitor } from './connection-monitor';
 /** So often a connection of our own is pinged in the socketTimeout of the client. */
 const PINGS = 3;
 
-type Listener = (message: string, channel: string) => unknown;
+/** Called with each message of a channel. */
+export type MessageListener = (message: string, channel: string) => unknown;
 
 /** A pub/sub connection, by structure: node-redis' client, cluster and sentinel have it. */
 export interface RedisSubscriber {
-  subscribe(channel: string, listener: Listener): Promise<unknown>;
+  subscribe(channel: string, listener: MessageListener): Promise<unknown>;
   unsubscribe(channel: string, listener?: (message: unknown, channel: unknown) => unknown): Promise<unknown>;
   /** Sharded channels, for the lock types that need them on a cluster. */
-  sSubscribe?(channel: string, listener: Listener): Promise<unknown>;
+  sSubscribe?(channel: string, listener: MessageListener): Promise<unknown>;
   sUnsubscribe?(channel: string, listener?: (message: unknown, channel: unknown) => unknown): Promise<unknown>;
   /** For the events `ready` and `node-ready`: after a reconnect all waiters poll. */
   on?(event: string, listener: () => void): unknown;

@@ -16,7 +16,7 @@ export class ReadLock extends SharedLock {
     this.#write = write;
   }
 
-  protected override get scopeLock(): RedisLock {
+  override get scopeLock(): RedisLock {
     const write = this.#write();
     return write !== undefined && Scope.holding(write) !== undefined ? write : this;
   }

@@ -1,8 +1,7 @@
-import type { RedisSubscriber } from '../redis/subscriber-connection';
+import { ChannelListeners } from '../redis/channel-listeners';
+import type { MessageListener } from '../redis/subscriber-connection';
 import type { GlideInternals, GlideMessage, GlideSubscriberClient } from './glide';
 import { asServerError } from './glide-errors';
-
-type MessageListener = Parameters<RedisSubscriber['subscribe']>[1];
 
 /** ms that Redis has to confirm a channel. */
 const CONFIRMING = 5_000;
@@ -13,7 +12,7 @@ const CONFIRMING = 5_000;
  */
 export class GlideChannels {
   readonly #original: GlideInternals;
-  readonly #listeners = new Map<string, Set<MessageListener>>();
+  readonly #listeners = new ChannelListeners();
   #client: Promise<GlideSubscriberClient> | undefined;
 
   constructor(original: GlideInternals) {
@@ -21,8 +20,7 @@ export class GlideChannels {
   }
 
   async join(channel: string, listener: MessageListener, isSharded: boolean): Promise<void> {
-    const listeners = this.#listeners.get(channel) ?? new Set();
-    this.#listeners.set(channel, listeners.add(listener));
+    this.#listeners.add(channel, listener);
     try {
       const client = await this.#get();
       const command = isSharded ? client.ssubscribe : client.subscribe;
@@ -36,12 +34,9 @@ export class GlideChannels {
 
   /** Never rejects. */
   async part(channel: string, listener: MessageListener | undefined, isSharded: boolean): Promise<void> {
-    const listeners = this.#listeners.get(channel);
-    if (listener !== undefined) listeners?.delete(listener);
-    if (listener !== undefined && listeners !== undefined && listeners.size > 0) return;
-    this.#listeners.delete(channel);
+    if (!this.#listeners.remove(channel, listener)) return;
     const connecting = this.#client;
-    const isLast = this.#listeners.size === 0;
+    const isLast = this.#listeners.isEmpty;
     if (isLast) this.#client = undefined;
     try {
       const client = await connecting;
@@ -61,9 +56,7 @@ export class GlideChannels {
       throw new Error('this version of valkey-glide does not say what the client was made with');
     }
     const callback = ({ channel, message }: GlideMessage): void => {
-      for (const listener of [...(this.#listeners.get(String(channel)) ?? [])]) {
-        listener(String(message), String(channel));
-      }
+      this.#listeners.deliver(String(message), String(channel));
     };
     const client = await Client.createClient({
       ...config,

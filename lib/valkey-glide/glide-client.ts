@@ -1,18 +1,18 @@
 import type { EvalOptions, RedisClient } from '../redis/client';
 import { ClientClosedError } from '../redis/failure';
-import type { RedisSubscriber } from '../redis/subscriber-connection';
+import { JoiningSubscriber } from '../redis/joining-subscriber';
+import type { MessageListener } from '../redis/subscriber-connection';
 import { AS_STRING, type GlideInternals } from './glide';
 import { GlideChannels } from './glide-channels';
 import { asServerError } from './glide-errors';
 
-type MessageListener = Parameters<RedisSubscriber['subscribe']>[1];
-
 /** A client of valkey-glide, as the registry wants one. It has no events: a reconnect is not noticed. */
-export class GlideAdapter implements RedisClient, RedisSubscriber {
+export class GlideAdapter extends JoiningSubscriber implements RedisClient {
   readonly #client: GlideInternals;
   readonly #channels: GlideChannels;
 
   constructor(client: GlideInternals) {
+    super();
     this.#client = client;
     this.#channels = new GlideChannels(client);
   }
@@ -29,20 +29,12 @@ export class GlideAdapter implements RedisClient, RedisSubscriber {
     return this.#run('EVALSHA', sha1, options);
   }
 
-  subscribe(channel: string, listener: MessageListener): Promise<void> {
-    return this.#channels.join(channel, listener, false);
+  protected join(channel: string, listener: MessageListener, isSharded: boolean): Promise<void> {
+    return this.#channels.join(channel, listener, isSharded);
   }
 
-  unsubscribe(channel: string, listener?: MessageListener): Promise<void> {
-    return this.#channels.part(channel, listener, false);
-  }
-
-  sSubscribe(channel: string, listener: MessageListener): Promise<void> {
-    return this.#channels.join(channel, listener, true);
-  }
-
-  sUnsubscribe(channel: string, listener?: MessageListener): Promise<void> {
-    return this.#channels.part(channel, listener, true);
+  protected part(channel: string, listener: MessageListener | undefined, isSharded: boolean): Promise<void> {
+    return this.#channels.part(channel, listener, isSharded);
   }
 
   async #run(name: string, script: string, { keys = [], arguments: args = [] }: EvalOptions): Promise<unknown> {

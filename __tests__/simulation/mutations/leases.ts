@@ -54,9 +54,7 @@ export const LEASE_MUTATIONS: readonly Mutation[] = [
     name: 'no-question-after-reconnect',
     finding: 'a server that was restarted without its data: holders learn it at the next renewal only',
     types: ['spin'],
-    replacements: [
-      ['redis.monitor.onReconnect(() => watchdog.askAboutAll())', 'redis.monitor.onReconnect(() => void 0)'],
-    ],
+    replacements: [['backend.onReconnect(() => watchdog.askAboutAll())', 'backend.onReconnect(() => void 0)']],
   },
   {
     name: 'loss-in-foreign-context',

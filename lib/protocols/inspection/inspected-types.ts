@@ -1,7 +1,7 @@
 import type { Redis } from '../../redis/redis';
 import type { ProtocolSettings } from '../protocol';
-import { QUEUE } from '../redisson/redisson-fair-protocol';
 import { CHANNEL, isShardedFor, type RedissonFormat, TOKEN } from '../redisson/redisson-format';
+import { QUEUE } from '../redisson/redisson-queue-format';
 import type { SpringFormat } from '../spring/spring-format';
 import { FAIR, REDISSON, REDISSON_FAIR, SPRING } from './inspection-scripts';
 import { Inspector } from './inspector';

@@ -1,17 +1,12 @@
 import type { Acquisition } from '../../acquire/acquisition';
-import { Availability } from '../../acquire/availability';
 import type { Wait } from '../../acquire/wait';
 import { clock, reliableUntil } from '../../internal/clock';
-import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
-import type { Redis } from '../../redis/redis';
-import { arrayIn, numberIn } from '../../redis/reply';
-import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
-import { foundIn, lifeIn, ownerIn } from '../format';
-import { isKept, type Keep, keepArguments } from '../kept';
+import { isKept, type Keep } from '../kept';
 import { Notification } from '../notification';
-import { PATIENCE, Pollers, SOON } from '../pollers';
+import { PollableProtocol } from '../pollable-protocol';
+import { PATIENCE, Pollers } from '../pollers';
 import type {
   Grant,
   HandOver,
@@ -23,23 +18,17 @@ import type {
   Released,
   RenewalMode,
 } from '../protocol';
-import { KEEP_FAIR } from './keep-scripts';
 import type { PastPositions } from './past-positions';
-import { ACQUIRE, LEAVE, RELEASE } from './redisson-fair-scripts';
-import { CHANNEL, isShardedFor, type RedissonFormat, TOKEN } from './redisson-format';
+import type { RedissonQueueFormat } from './redisson-queue-format';
 import { UNLOCKED } from './redisson-scripts';
-
-/** The prefix of the queue of waiters. */
-export const QUEUE = 'redisson_lock_queue';
 
 /** ms by which a command may reach the server after its connection was given up. */
 const LATE = 10_000;
 
 /** Shared by the locks of a registry. */
 export interface RedissonFairServices {
-  readonly redis: Redis;
   readonly settings: ProtocolSettings;
-  readonly format: RedissonFormat;
+  readonly format: RedissonQueueFormat;
   readonly subscriber: Subscriber;
   readonly pastPositions: PastPositions;
 }
@@ -53,31 +42,23 @@ export interface RedissonFairServices {
  * out the positions of a process that was killed, and each of them holds up all others, Java's too, for the whole wait,
  * five minutes. For the same reason the lock is not handed over locally: that would overtake the queue.
  */
-export class RedissonFairProtocol implements LockProtocol {
-  readonly availability = new Availability();
+export class RedissonFairProtocol extends PollableProtocol implements LockProtocol {
   readonly #names: LockNames;
   readonly #services: RedissonFairServices;
   /** Of the local caller that has the turn: the owner value that its channel is named after. */
   #ticket = '';
   /** The last owner value that had a position in the queue. */
   #enqueued = '';
-  /** Made when the lock is contended, or acquired again soon after its release. */
-  #lazyPollers: Pollers | undefined;
-  #releasedAt = Number.NEGATIVE_INFINITY;
   #notification: Notification | undefined;
 
   constructor(names: LockNames, services: RedissonFairServices) {
+    super();
     this.#names = names;
     this.#services = services;
   }
 
-  get #pollers(): Pollers {
-    this.#lazyPollers ??= new Pollers(this.#services.settings.idleBetweenTries, PATIENCE);
-    return this.#lazyPollers;
-  }
-
-  get queue(): 'local' {
-    return 'local';
+  protected createPollers(): Pollers {
+    return new Pollers(this.#services.settings.idleBetweenTries, PATIENCE);
   }
 
   get isActive(): boolean {
@@ -86,7 +67,7 @@ export class RedissonFairProtocol implements LockProtocol {
 
   /** The queue gives every process its turn, but not those that poll. */
   standBack(wait: Wait): Promise<void> | undefined {
-    const pause = this.#lazyPollers?.pauseLeft ?? 0;
+    const pause = this.lazyPollers?.pauseLeft ?? 0;
     return pause > 0 ? wait.sleep(Math.min(pause, wait.remaining / 2)) : undefined;
   }
 
@@ -95,42 +76,32 @@ export class RedissonFairProtocol implements LockProtocol {
     const notification = ticket === this.#ticket ? this.#notification : undefined;
     const heard = notification?.isSubscribed ? notification.hints : undefined;
     acquisition.isEnqueued = waits;
-    return this.#run(ACQUIRE, ticket, ttl, [waits ? '1' : '0'], timeout, (reply): Grant | Refusal => {
-      if (Array.isArray(reply)) {
-        const [life, isFirst, owner] = arrayIn(ACQUIRE, reply, 2, 3);
+    return this.#services.format.enter(this.#names, ticket, ttl, waits, timeout, (found): Grant | Refusal => {
+      if (!found.granted) {
+        const { remaining, isFirst, owner } = found;
         const now = clock.now();
         if (waits) this.#enqueued = ticket;
-        const remaining = lifeIn(ACQUIRE, reply, life);
         // Only the first in the queue is notified. The end of a kept key is no sign of others that poll.
-        if (isFirst === 1 && !isKept(ownerIn(owner))) this.#pollers.refused(now, remaining, notification?.hints ?? 0);
-        else this.#pollers.waiting(now);
-        return { granted: false, remaining, owner: ownerIn(owner), roundTrip: now - sentAt, heard };
+        if (isFirst && !isKept(owner)) this.pollers.refused(now, remaining, notification?.hints ?? 0);
+        else this.pollers.waiting(now);
+        return { granted: false, remaining, owner, roundTrip: now - sentAt, heard };
       }
-      const token = numberIn(ACQUIRE, reply, reply);
-      if (token < 1) throw new UnexpectedReplyError(ACQUIRE.name, reply);
-      if (sentAt - this.#releasedAt < SOON) this.#pollers.acquired(sentAt);
-      else this.#lazyPollers?.acquired(sentAt);
-      const fencingToken = this.#services.settings.fencing ? token : undefined;
+      this.noteGrant(sentAt);
+      const { fencingToken } = found;
       return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
     });
   }
 
   wait({ ticket }: Acquisition, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     if (ticket !== this.#ticket || this.#notification === undefined) {
-      const { subscriber, settings } = this.#services;
+      const { format, subscriber, settings } = this.#services;
       const channels = {
-        channels: (names: LockNames) => [`${names.redisson(CHANNEL)}:${ticket}`],
+        channels: (names: LockNames) => [format.channelOf(names, ticket)],
         isRelease: (message: string) => message === UNLOCKED,
         isLeftToPollers: () => false,
       };
       this.#ticket = ticket;
-      this.#notification = new Notification(
-        this.#names,
-        channels,
-        subscriber,
-        settings.idleBetweenTries,
-        this.#pollers,
-      );
+      this.#notification = new Notification(this.#names, channels, subscriber, settings.idleBetweenTries, this.pollers);
     }
     return this.#notification.wait(refusal, wait);
   }
@@ -142,53 +113,43 @@ export class RedissonFairProtocol implements LockProtocol {
   release(owner: string, timeout: number): Promise<Released> {
     const now = clock.now();
     if (owner === this.#enqueued) this.#services.pastPositions.add(this, () => this.#releaseAgain(owner));
-    const pollers = this.#lazyPollers;
+    const pollers = this.lazyPollers;
     if (pollers?.isPauseDue(now)) return this.#leave(owner, pollers.busyFor(now), timeout);
-    return this.#release(owner, timeout, (found) => {
-      this.#releasedAt = clock.now();
-      this.#lazyPollers?.released(this.#releasedAt, false);
+    return this.#services.format.release(this.#names, owner, timeout, (found) => {
+      this.noteRelease(clock.now(), false);
       return found;
     });
   }
 
-  #release<T>(owner: string, timeout: number, use: (found: Released) => T): Promise<T> {
-    const { format } = this.#services;
-    const read = (reply: unknown) => use(format.foundIn(RELEASE, reply, reply));
-    return this.#run(RELEASE, owner, 0, [format.deleteCommand], timeout, read);
-  }
-
   #releaseAgain(owner: string): Promise<Released> {
-    return this.#release(owner, this.#services.settings.commandTimeout, (found) => found);
+    const { format, settings } = this.#services;
+    return format.release(this.#names, owner, settings.commandTimeout, (found) => found);
   }
 
   /** Releases the lock, and leaves it to those that poll for a moment before the first in the queue is notified. */
   #leave(owner: string, busy: number, timeout: number): Promise<Released> {
-    const { format } = this.#services;
-    const { interval, pause } = this.#pollers;
-    const last = [format.deleteCommand, String(busy), String(interval)];
-    return this.#run(LEAVE, owner, 0, last, timeout, (reply) => {
-      const [found, isLeft] = Array.isArray(reply) ? arrayIn(LEAVE, reply, 2) : [reply];
-      this.#pollers.released(clock.now(), false);
-      if (isLeft === 1) {
-        this.#pollers.beginPause(clock.now(), false);
+    const { interval, pause } = this.pollers;
+    return this.#services.format.leaveToPollers(this.#names, owner, busy, interval, timeout, (found, isLeft) => {
+      this.pollers.released(clock.now(), false);
+      if (isLeft) {
+        this.pollers.beginPause(clock.now(), false);
         clock.setTimeout(() => void this.#endPause(owner), pause).unref?.();
       }
-      return format.foundIn(LEAVE, reply, found);
+      return found;
     });
   }
 
   /** A release that finds no key notifies the first in the queue. */
   async #endPause(owner: string): Promise<void> {
     try {
-      this.#pollers.pauseOver((await this.#releaseAgain(owner)) === 'stolen', clock.now());
+      this.pollers.pauseOver((await this.#releaseAgain(owner)) === 'stolen', clock.now());
     } catch {
       // Waiters of this library poll.
     }
   }
 
   keep(owner: string, keep: Keep, timeout: number): Promise<Released> {
-    const read = (reply: unknown): Released => foundIn(KEEP_FAIR, reply, reply);
-    return this.#run(KEEP_FAIR, owner, 0, keepArguments(keep), timeout, read);
+    return this.#services.format.keep(this.#names, owner, keep, timeout);
   }
 
   /** The lock is for the first in the queue. */
@@ -202,26 +163,5 @@ export class RedissonFairProtocol implements LockProtocol {
    */
   orphanLife({ ttl, isEnqueued }: Acquisition): number {
     return isEnqueued ? ttl + this.#services.settings.fairLockWaitTimeout + LATE : ttl;
-  }
-
-  #run<T>(
-    script: Script,
-    owner: string,
-    ttl: number,
-    last: readonly string[],
-    timeout: number,
-    read: (reply: unknown) => T,
-  ): Promise<T> {
-    const { redis, settings } = this.#services;
-    const wait = String(Math.ceil(settings.fairLockWaitTimeout));
-    const publish = isShardedFor(redis, settings) ? 'SPUBLISH' : 'PUBLISH';
-    const args = [owner, String(ttl), wait, publish, this.#names.redisson(CHANNEL), ...last];
-    return redis.run(script, this.#keys(), args, timeout, read);
-  }
-
-  #keys(): string[] {
-    const names = this.#names;
-    const keys = [names.lock, names.redisson(QUEUE), names.redisson('redisson_lock_timeout')];
-    return this.#services.settings.fencing ? [...keys, names.redisson(TOKEN)] : keys;
   }
 }

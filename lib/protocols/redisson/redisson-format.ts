@@ -3,17 +3,7 @@ import type { Redis } from '../../redis/redis';
 import type { ProtocolSettings } from '../protocol';
 import { ScriptedFormat } from '../scripted-format';
 import { KEEP } from './keep-scripts';
-import {
-  ACQUIRE,
-  CONFIRM,
-  HAND_OVER,
-  LEAVE,
-  LEFT_TO_POLLERS,
-  NOTIFY,
-  RELEASE,
-  RENEW,
-  UNLOCKED,
-} from './redisson-scripts';
+import * as scripts from './redisson-scripts';
 
 /** The prefix of the channel on which releases are published. */
 export const CHANNEL = 'redisson_lock__channel';
@@ -42,16 +32,7 @@ export class RedissonFormat extends ScriptedFormat {
   readonly #publish: 'PUBLISH' | 'SPUBLISH';
 
   constructor(redis: Redis, settings: ProtocolSettings) {
-    super(redis, settings.fencing, {
-      acquire: ACQUIRE,
-      release: RELEASE,
-      leave: LEAVE,
-      keep: KEEP,
-      notify: NOTIFY,
-      handOver: HAND_OVER,
-      renew: RENEW,
-      confirm: CONFIRM,
-    });
+    super(redis, settings.fencing, { ...scripts, KEEP });
     this.#isCluster = redis.isCluster;
     this.isSharded = isShardedFor(redis, settings);
     this.countsListeners = this.isSharded || !redis.isCluster;
@@ -63,11 +44,11 @@ export class RedissonFormat extends ScriptedFormat {
   }
 
   isRelease(message: string): boolean {
-    return message === UNLOCKED;
+    return message === scripts.UNLOCKED;
   }
 
   isLeftToPollers(message: string): boolean {
-    return message === LEFT_TO_POLLERS;
+    return message === scripts.LEFT_TO_POLLERS;
   }
 
   protected notification(names: LockNames): readonly string[] {

@@ -3,7 +3,7 @@ import type { Redis } from '../../redis/redis';
 import type { ProtocolSettings } from '../protocol';
 import { ScriptedFormat } from '../scripted-format';
 import { KEEP } from './keep-script';
-import { ACQUIRE, CONFIRM, HAND_OVER, LEAVE, LEFT_TO_POLLERS, NOTIFY, RELEASE, RENEW } from './spring-scripts';
+import * as scripts from './spring-scripts';
 
 /** Spring's string key: see spring-scripts.ts. */
 export class SpringFormat extends ScriptedFormat {
@@ -12,16 +12,7 @@ export class SpringFormat extends ScriptedFormat {
   readonly #legacyChannel: boolean;
 
   constructor(redis: Redis, { fencing, legacyChannel }: ProtocolSettings) {
-    super(redis, fencing, {
-      acquire: ACQUIRE,
-      release: RELEASE,
-      leave: LEAVE,
-      keep: KEEP,
-      notify: NOTIFY,
-      handOver: HAND_OVER,
-      renew: RENEW,
-      confirm: CONFIRM,
-    });
+    super(redis, fencing, { ...scripts, KEEP });
     this.countsListeners = !redis.isCluster;
     this.#legacyChannel = legacyChannel;
   }
@@ -35,7 +26,7 @@ export class SpringFormat extends ScriptedFormat {
   }
 
   isLeftToPollers(message: string): boolean {
-    return message === LEFT_TO_POLLERS;
+    return message === scripts.LEFT_TO_POLLERS;
   }
 
   protected notification(names: LockNames): readonly string[] {

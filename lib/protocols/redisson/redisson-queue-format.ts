@@ -1,0 +1,126 @@
+import { UnexpectedReplyError } from '../../redis/failure';
+import type { LockNames } from '../../redis/names';
+import type { Redis } from '../../redis/redis';
+import { arrayIn, numberIn } from '../../redis/reply';
+import type { Script } from '../../redis/script';
+import { type Acquired, foundIn, lifeIn, ownerIn } from '../format';
+import { type Keep, keepArguments } from '../kept';
+import type { Ownership, ProtocolSettings, Released, RenewalMode } from '../protocol';
+import { KEEP_FAIR } from './keep-scripts';
+import { ACQUIRE, LEAVE, RELEASE } from './redisson-fair-scripts';
+import { CHANNEL, isShardedFor, type RedissonFormat, TOKEN } from './redisson-format';
+
+/** The prefix of the queue of waiters. */
+export const QUEUE = 'redisson_lock_queue';
+
+/** The prefix of the ends of their positions. */
+const TIMEOUTS = 'redisson_lock_timeout';
+
+/** What an attempt found. `isFirst`: the owner was the first in the queue before it. */
+type Entered = Extract<Acquired, { granted: true }> | (Extract<Acquired, { granted: false }> & { isFirst: boolean });
+
+/**
+ * Redisson's lock and its queue: runs the scripts of redisson-fair-scripts.ts and reads their replies. One object for
+ * each registry. Timeouts are in ms. `use` makes the result of what the reply says.
+ */
+export class RedissonQueueFormat {
+  readonly #redis: Redis;
+  readonly #settings: ProtocolSettings;
+  readonly #hash: RedissonFormat;
+
+  constructor(redis: Redis, settings: ProtocolSettings, hash: RedissonFormat) {
+    this.#redis = redis;
+    this.#settings = settings;
+    this.#hash = hash;
+  }
+
+  /** The channel of one waiter. */
+  channelOf(names: LockNames, owner: string): string {
+    return `${names.redisson(CHANNEL)}:${owner}`;
+  }
+
+  /** Acquires the lock, or takes a position in its queue if the owner waits. */
+  enter<T>(
+    names: LockNames,
+    owner: string,
+    ttl: number,
+    waits: boolean,
+    timeout: number,
+    use: (found: Entered) => T,
+  ): Promise<T> {
+    const read = (reply: unknown): T => use(this.#entered(reply));
+    return this.#run(ACQUIRE, names, owner, ttl, [waits ? '1' : '0'], timeout, read);
+  }
+
+  renew(
+    names: LockNames,
+    owner: string,
+    ttl: number,
+    mode: RenewalMode,
+    timeout: number,
+    settle: (ownership: Ownership) => void,
+  ): void {
+    this.#hash.renew(names, owner, ttl, mode, timeout, settle);
+  }
+
+  /** Also takes the owner out of the queue. A release that finds no key notifies the first in the queue. */
+  release<T>(names: LockNames, owner: string, timeout: number, use: (found: Released) => T): Promise<T> {
+    const read = (reply: unknown): T => use(this.#hash.foundIn(RELEASE, reply, reply));
+    return this.#run(RELEASE, names, owner, 0, [this.#hash.deleteCommand], timeout, read);
+  }
+
+  /**
+   * Releases the lock for those that poll. `isLeft`: the first in the queue was not notified. `busy`: ms for which this
+   * process has had the lock without a pause; `interval`: ms from one pause to the next.
+   */
+  leaveToPollers<T>(
+    names: LockNames,
+    owner: string,
+    busy: number,
+    interval: number,
+    timeout: number,
+    use: (found: Released, isLeft: boolean) => T,
+  ): Promise<T> {
+    const last = [this.#hash.deleteCommand, String(busy), String(interval)];
+    return this.#run(LEAVE, names, owner, 0, last, timeout, (reply) => {
+      const [found, isLeft] = Array.isArray(reply) ? arrayIn(LEAVE, reply, 2) : [reply];
+      return use(this.#hash.foundIn(LEAVE, reply, found), isLeft === 1);
+    });
+  }
+
+  keep(names: LockNames, owner: string, keep: Keep, timeout: number): Promise<Released> {
+    const read = (reply: unknown): Released => foundIn(KEEP_FAIR, reply, reply);
+    return this.#run(KEEP_FAIR, names, owner, 0, keepArguments(keep), timeout, read);
+  }
+
+  #entered(reply: unknown): Entered {
+    if (Array.isArray(reply)) {
+      const [life, isFirst, owner] = arrayIn(ACQUIRE, reply, 2, 3);
+      const remaining = lifeIn(ACQUIRE, reply, life);
+      return { granted: false, remaining, isFirst: isFirst === 1, owner: ownerIn(owner) };
+    }
+    const token = numberIn(ACQUIRE, reply, reply);
+    if (token < 1) throw new UnexpectedReplyError(ACQUIRE.name, reply);
+    return { granted: true, fencingToken: this.#settings.fencing ? token : undefined };
+  }
+
+  #run<T>(
+    script: Script,
+    names: LockNames,
+    owner: string,
+    ttl: number,
+    last: readonly string[],
+    timeout: number,
+    read: (reply: unknown) => T,
+  ): Promise<T> {
+    const wait = String(Math.ceil(this.#settings.fairLockWaitTimeout));
+    const publish = isShardedFor(this.#redis, this.#settings) ? 'SPUBLISH' : 'PUBLISH';
+    const args = [owner, String(ttl), wait, publish, names.redisson(CHANNEL), ...last];
+    return this.#redis.run(script, this.#keys(names), args, timeout, read);
+  }
+
+  #keys(names: LockNames): string[] {
+    const keys = [names.lock, names.redisson(QUEUE), names.redisson(TIMEOUTS)];
+    return this.#settings.fencing ? [...keys, names.redisson(TOKEN)] : keys;
+  }
+}

@@ -1,0 +1,84 @@
+import type { ContentionServices } from '../acquire/contention-services';
+import { LocalContention } from '../acquire/local-contention';
+import type { LongWaits } from '../acquire/long-waits';
+import type { Wait } from '../acquire/wait';
+import { acquireChannel, isTraced, lockMessage, traceAcquire } from '../diagnostics/channels';
+import type { LockMessage } from '../diagnostics/messages';
+import type { HeldLease } from '../lease/unlock-order';
+import type { LockRequest } from '../settings';
+import { Scope } from './scope';
+
+/** What the locks of a registry share for acquisitions and re-entries. */
+export interface ReentryServices extends ContentionServices {
+  readonly longWaits: LongWaits;
+}
+
+/**
+ * The callers of one lock. One inside a scope of the lock enters again on the lease of that scope, all others contend
+ * for the lock.
+ */
+export abstract class ReentrantContention extends LocalContention {
+  /** @internal Runs under it, also those that lost their lease. */
+  runs = 0;
+  /** @internal */
+  protected readonly services: ReentryServices;
+
+  /** @internal */
+  constructor(key: string, services: ReentryServices) {
+    super(key, services);
+    this.services = services;
+  }
+
+  /** @internal Held, waited for, or the lock of a `run` that has not ended. */
+  override get isInUse(): boolean {
+    return this.runs > 0 || super.isInUse;
+  }
+
+  /** @internal As ScopedLock: this one, but for a reader inside its own write scope. */
+  get scopeLock(): object {
+    return this;
+  }
+
+  /** @internal Throws for a caller that would wait for itself. */
+  protected assertMayEnter(): void {}
+
+  /** @internal What messages say of this lock. */
+  protected get labels(): LockMessage {
+    return lockMessage(this.services.settings, this.key);
+  }
+
+  /** @internal Re-entry or acquisition; `null`: another holder had the lock until the wait was over. */
+  protected enter(request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
+    wait.scope = Scope.current();
+    const scope = wait.scope === undefined ? undefined : Scope.holding(this.scopeLock);
+    if (scope === undefined && wait.scope !== undefined) this.assertMayEnter();
+    if (!isTraced(acquireChannel)) return this.#enter(scope, request, wait, isRun);
+    return this.#tracedEnter(scope, request, wait, isRun);
+  }
+
+  /** A method of its own: what a closure refers to would be allocated for callers without a subscriber too. */
+  #tracedEnter(scope: Scope | undefined, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
+    const enter = (): Promise<HeldLease | null> => this.#enter(scope, request, wait, isRun);
+    return traceAcquire(this.labels, wait, request.waitTime, scope !== undefined, enter);
+  }
+
+  #enter(scope: Scope | undefined, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
+    return scope === undefined ? this.acquire(request, wait) : this.#reenter(scope, request, wait, isRun);
+  }
+
+  async #reenter(around: Scope, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
+    this.services.longWaits.beginReentry(wait);
+    try {
+      for (let scope: Scope | undefined = around; scope !== undefined; scope = Scope.holding(this.scopeLock)) {
+        const entry = await scope.reenter(request, wait, isRun);
+        if (entry.outcome === 'entered') return entry.lease;
+        if (entry.outcome === 'timed out') return null;
+      }
+      this.services.longWaits.endReentry(wait);
+      return await this.acquire(request, wait);
+    } finally {
+      this.services.longWaits.endReentry(wait);
+      wait.end();
+    }
+  }
+}
