@@ -1,0 +1,31 @@
+import { HASH_HELD } from '../held-scripts';
+import { redissonFairInspector } from '../inspection/redisson-fair-inspector';
+import type { LockTypeDefinition } from '../lock-type';
+import { PastPositions } from './past-positions';
+import { QUEUE, RedissonFairProtocol } from './redisson-fair-protocol';
+import { isShardedFor, RedissonFormat } from './redisson-format';
+
+/** Redisson's queue on Redisson's format. */
+export const REDISSON_FAIR: LockTypeDefinition = {
+  name: 'redisson-fair',
+  held: HASH_HELD,
+  protocols(parts) {
+    const { redis, settings } = parts;
+    const format = new RedissonFormat(redis, settings);
+    const subscriber = parts.subscriber(isShardedFor(redis, settings), true);
+    const pastPositions = new PastPositions();
+    const stopMonitoring = redis.monitor.onReconnect(() => pastPositions.removeAgain());
+    return {
+      inspector: redissonFairInspector(redis, settings, format),
+      open(names) {
+        // Throws for a name whose queue would be in another hash slot.
+        names.redissonKey(QUEUE, redis.isCluster);
+        return new RedissonFairProtocol(names, { redis, settings, format, subscriber, pastPositions });
+      },
+      close() {
+        stopMonitoring();
+        pastPositions.close();
+      },
+    };
+  },
+};
