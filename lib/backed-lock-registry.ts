@@ -12,16 +12,17 @@ import { Orphans } from './lease/orphans';
 import { Watchdog } from './lease/watchdog';
 import type { LockBackend } from './lock-backend';
 import { LockCache } from './lock-cache';
+import type { LockKinds } from './lock-kinds';
 import { LockRegistry } from './lock-registry';
 import type { ListedLock } from './lock-state';
-import { MultiLock, multiKeys } from './multi/multi-lock';
+import type { MultiLock } from './multi/multi-lock';
 import type { CloseOptions, ListOptions, SemaphoreOptions } from './options';
 import { registryId } from './owner-name';
 import { traitsOf } from './protocols/lock-type-traits';
 import { type LockServices, RedisLock } from './redis-lock';
 import { type KindSettings, listSettings, type RegistrySettings, type SharingSettings } from './settings';
 import type { ReadWriteLock } from './shared/read-write-lock';
-import { SharedLocks } from './shared/shared-locks';
+import type { SharedLocks } from './shared/shared-locks';
 
 /** ms; how long `close` waits for the holders by default. */
 const CLOSE_TIMEOUT = 10_000;
@@ -36,7 +37,8 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   readonly #services: LockServices;
   readonly #backend: LockBackend;
   readonly #cache: LockCache;
-  readonly #shared: SharedLocks;
+  readonly #kinds: LockKinds | undefined;
+  readonly #shared: SharedLocks | undefined;
   /** Calls that are still acquiring. */
   readonly #waits = new LinkedList<Wait>();
   readonly #longWaits: LongWaits;
@@ -51,8 +53,8 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   readonly #stopMonitoring: () => void;
   #closing: Promise<void> | undefined;
 
-  /** @internal `onWarning` publishes the warnings too. */
-  protected constructor(settings: RegistrySettings & SharingSettings, backend: LockBackend) {
+  /** @internal `onWarning` publishes the warnings too. Without `kinds` it has locks of one key only. */
+  protected constructor(settings: RegistrySettings & SharingSettings, backend: LockBackend, kinds?: LockKinds) {
     super();
     this.id = registryId(settings.name, traitsOf(settings.lockType).nameSeparator, randomUUID());
     const { connection } = backend;
@@ -78,7 +80,8 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       cached: (key) => this.#cache.get(key),
       readmit: (lock) => this.#cache.get(lock.key) ?? this.#cache.add(lock),
     };
-    this.#shared = new SharedLocks(this.#services, backend);
+    this.#kinds = kinds;
+    this.#shared = kinds?.shared(this.#services, backend);
     // A server that was restarted, or failed over, may have lost locks: their holders learn it at once.
     this.#stopMonitoring = backend.onReconnect(() => watchdog.askAboutAll());
   }
@@ -94,20 +97,20 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   }
 
   override multi(keys: readonly string[]): MultiLock {
-    return new MultiLock(multiKeys(keys).map((key) => this.obtain(key)));
+    return this.#kinds?.multi(keys, (key) => this.obtain(key)) ?? super.multi(keys);
   }
 
   override semaphore(key: string, options: SemaphoreOptions): DistributedLock {
-    return this.#shared.semaphore(key, options);
+    return this.#shared?.semaphore(key, options) ?? super.semaphore(key, options);
   }
 
   override readWrite(key: string): ReadWriteLock {
-    return this.#shared.readWrite(key);
+    return this.#shared?.readWrite(key) ?? super.readWrite(key);
   }
 
   /** The number of cached locks: a semaphore is one, a read/write lock is two. */
   get size(): number {
-    return this.#cache.size + this.#shared.size;
+    return this.#cache.size + (this.#shared?.size ?? 0);
   }
 
   /**
@@ -144,7 +147,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   expireUnusedOlderThan(age: number): void {
     if (Number.isNaN(number('age', age))) throw new RangeError(expected('age', 'a number of milliseconds', age));
     this.#cache.expireUnusedOlderThan(age);
-    this.#shared.expireUnusedOlderThan(age);
+    this.#shared?.expireUnusedOlderThan(age);
   }
 
   /**
@@ -171,7 +174,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     const { orphans, settings, watchdog } = this.#services;
     const endsAt = clock.now() + timeout;
     for (const wait of [...this.#waits]) wait.interrupt(registryClosed(wait.key));
-    const locks = [...this.#cache.inUse, ...this.#shared.inUse];
+    const locks = [...this.#cache.inUse, ...(this.#shared?.inUse ?? [])];
     // Without a timer for 0: one that a test has faked may never fire.
     if (timeout > 0) await within(timeout, Promise.all(locks.map((lock) => lock.free())));
     for (const lock of locks) lock.loseByClose();

@@ -58,7 +58,8 @@ export interface LockBackend {
   readonly connection: Connection;
   readonly inspector: LockInspector;
   readonly heldScripts: ScriptRunner;
-  readonly shared: SharedBackend;
+  /** `undefined`: it has no shared locks. */
+  readonly shared?: SharedBackend;
   /** The protocol of one lock. Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
   open(names: LockNames): LockProtocol;
   /**

@@ -1,7 +1,7 @@
 import { Attempts } from '../acquire/attempts';
 import type { DistributedLock } from '../distributed-lock';
 import { nonEmptyString } from '../internal/validation';
-import type { LockBackend } from '../lock-backend';
+import type { LockBackend, SharedBackend } from '../lock-backend';
 import { LockCache } from '../lock-cache';
 import type { SemaphoreOptions } from '../options';
 import { describeKind, type Permits, type SharedKind } from '../protocols/shared/shared-kinds';
@@ -22,15 +22,17 @@ interface Kind {
 export class SharedLocks {
   readonly #services: LockServices;
   readonly #backend: LockBackend;
+  readonly #shared: SharedBackend;
   /** Made when one of them is asked for: most registries have none. */
   readonly #kinds = new Map<SharedKind, Kind>();
   readonly #permits = new WeakMap<RedisLock, Permits>();
   /** By the lock for reading. */
   readonly #pairs = new WeakMap<RedisLock, ReadWriteLock>();
 
-  constructor(services: LockServices, backend: LockBackend) {
+  constructor(services: LockServices, backend: LockBackend, shared: SharedBackend) {
     this.#services = services;
     this.#backend = backend;
+    this.#shared = shared;
   }
 
   semaphore(key: string, options: SemaphoreOptions): DistributedLock {
@@ -94,7 +96,7 @@ export class SharedLocks {
 
   #createKind(kind: SharedKind): Kind {
     const { connection, inspection, settings } = this.#services;
-    const { shared } = this.#backend;
+    const shared = this.#shared;
     const open = (names: LockNames) => shared.open(kind, names);
     const cache = new LockCache(settings.cacheCapacity, settings.registryKey, { open });
     const services: LockServices = {
