@@ -19,14 +19,13 @@ const cells = (row: string) =>
     .map((cell) => cell.trim());
 
 it('README names the clients that were run, and no other', () => {
-  const names = (text: string) =>
-    [...new Set(text.match(/\b(?:redis|ioredis|iovalkey|valkey-glide)\b(?! [678]\.)/g))].sort();
-  const run = matrix.slice(2).map((row) => cells(row)[0] ?? '');
+  const names = (text: string) => [...new Set(text.match(/\b(?:redis|ioredis|iovalkey|valkey-glide)\b/g))].sort();
+  const run = matrix.slice(2).map((row) => cells(row)[2] ?? '');
   expect(names(line.replace('node-redis', ''))).toEqual(names(run.join(' ')));
 });
 
 it('README names the servers that were run, and nothing failed on them', () => {
-  const servers = cells(matrix[0] as string).slice(1);
+  const servers = matrix.slice(2).map((row) => cells(row)[0] ?? '');
   const versions = (kind: string) =>
     servers.flatMap((server) => (server.startsWith(kind) ? [Number(/ (\d+\.\d+)/.exec(server)?.[1])] : []));
   expect(line).toContain(`Redis ${Math.min(...versions('redis'))} to ${Math.floor(Math.max(...versions('redis')))}`);

@@ -11,7 +11,7 @@ export interface RedisCommands {
 
 /**
  * What the library needs from a Redis client, by structure. A client, pool, cluster and sentinel of node-redis 5 and 6
- * have it. `fromIoredis` and `fromGlide` make it of other clients, and an adapter of a few lines of any.
+ * have it. `fromIoredis`, `fromGlide` and `fromBun` make it of other clients, and an adapter of a few lines of any.
  */
 export interface RedisClient extends RedisCommands {
   /** node-redis: the same client with other options for its commands. */
@@ -50,6 +50,9 @@ export function describeValue(value: unknown): string {
   }
   if (has('invokeScript', 'customCommand')) {
     return "a valkey-glide client; wrap it: fromGlide(client), the adapter in 'redis-lock-registry/valkey-glide'";
+  }
+  if (has('send', 'evalsha', 'duplicate') && 'connected' in value) {
+    return "a client of Bun; wrap it: fromBun(client), the adapter in 'redis-lock-registry/bun'";
   }
   const kind = value.constructor?.name ?? 'Object';
   return kind === 'Object' ? `an options object; ${make}` : `an instance of ${kind}`;

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import type { Result } from './results';
 
 const MARK = '<!-- Written by `npm run test:servers -- --page`: do not edit below. -->';
@@ -10,31 +11,48 @@ export function page(before: string, results: readonly Result[]): string {
   return [byHand?.trimEnd(), MARK, ...matrix(results), versions()].join('\n\n').concat('\n');
 }
 
+/** One row for each server, and nothing about what was not run there. */
 function matrix(results: readonly Result[]): string[] {
   const servers = [...new Set(results.map(({ server }) => server))];
-  const clients = [...new Set(results.map(({ client }) => client))];
-  const dates = results.map(({ date }) => date).sort();
-  const days = dates[0] === dates.at(-1) ? dates[0] : `${dates[0]} to ${dates.at(-1)}`;
   const total = results.reduce((sum, { passed }) => sum + passed, 0);
   const failed = results.reduce((sum, result) => sum + result.failed, 0);
+  const sizes = results.map((result) => result.passed + result.failed);
+  const ofEach = between(Math.min(...sizes), Math.max(...sizes));
   return [
-    `Run on ${days}: ${total.toLocaleString('en')} tests passed, ${failed} failed. A cell names the types of lock whose contract suite passed, or "all"; "–" was not run.`,
+    `${total.toLocaleString('en')} tests passed, ${failed} failed: ${ofEach} for each server, client and type of lock. What is not named was not run.`,
     table(
-      ['client', ...servers],
-      clients.map((client) => [client, ...servers.map((server) => cell(results, server, client))]),
+      ['server', 'run on', 'types of lock, through clients'],
+      servers.map((server) =>
+        rowOf(
+          server,
+          results.filter((result) => result.server === server),
+        ),
+      ),
     ),
   ];
 }
 
-const TYPES = 5;
+function rowOf(server: string, results: readonly Result[]): string[] {
+  const dates = results.map(({ date }) => date).sort();
+  const clients = new Map<string, string[]>();
+  for (const client of new Set(results.map((result) => result.client))) {
+    const types = typesOf(results.filter((result) => result.client === client));
+    clients.set(types, [...(clients.get(types) ?? []), client]);
+  }
+  const lines = [...clients].map(([types, names]) => `${types}: ${names.join(', ')}`);
+  return [server, between(dates[0], dates.at(-1)), lines.join('<br>')];
+}
 
-function cell(results: readonly Result[], server: string, client: string): string {
-  const here = results.filter((result) => result.server === server && result.client === client);
-  if (here.length === 0) return '–';
-  const failed = here.filter((result) => result.failed > 0);
-  const passed = here.filter((result) => result.failed === 0).map(({ type }) => type);
-  const good = passed.length === TYPES ? 'all' : passed.join(', ');
+/** Of one client on one server. */
+function typesOf(results: readonly Result[]): string {
+  const failed = results.filter((result) => result.failed > 0);
+  const passed = results.filter((result) => result.failed === 0).map(({ type }) => type);
+  const good = passed.length === LOCK_TYPES.length ? 'all' : passed.join(', ');
   return [good, ...failed.map((one) => `**${one.type}: ${one.failed} failed**`)].filter(Boolean).join('; ');
+}
+
+function between<T>(first: T, last: T): string {
+  return first === last ? `${first}` : `${first} to ${last}`;
 }
 
 /** Of the packages that the tests use. */

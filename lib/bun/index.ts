@@ -1,0 +1,28 @@
+import { describeValue, type RedisClient } from '../redis/client';
+import type { RedisSubscriber } from '../redis/subscriber-connection';
+import { type BunRedis, isBunRedis } from './bun';
+import { BunClient } from './bun-client';
+
+export type { BunRedis } from './bun';
+
+/** One for each client, so that registries share the connection for messages. */
+const clients = new WeakMap<BunRedis, RedisClient & RedisSubscriber>();
+
+/**
+ * Makes the client that `RedisLockRegistry` needs of a `RedisClient` of Bun. Messages come over a connection of its own,
+ * made with `duplicate()`. The client stays the caller's: it is neither changed nor closed.
+ *
+ * It has no `minReplicas`, no sharded channels and no cluster, since Bun's client has none of them. A reconnect is not
+ * noticed: a lease that a restarted server forgot is found lost at its next renewal.
+ * @throws TypeError when it is no such client.
+ * @example
+ * const registry = new RedisLockRegistry(fromBun(Bun.redis), { registryKey: 'orders', lockType: 'pub-sub' });
+ */
+export function fromBun(redis: BunRedis): RedisClient & RedisSubscriber {
+  const known = clients.get(redis);
+  if (known !== undefined) return known;
+  if (!isBunRedis(redis)) throw new TypeError(`Expected a RedisClient of Bun, got ${describeValue(redis)}`);
+  const made = new BunClient(redis);
+  clients.set(redis, made);
+  return made;
+}
