@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Lease, LockOptions } from '../../lib';
+import type { DistributedLock, Lease, LockOptions } from '../../lib';
 import { applyFault } from './apply-fault';
 import type { CallChecks, PendingCall } from './checks/calls';
 import type { LeaseChecks, OpenLease, OwnedLease } from './checks/leases';
@@ -59,7 +59,7 @@ export class Caller {
     const { key } = this.#plan;
     const controller = round.abortAfter === undefined ? undefined : new AbortController();
     const call = this.#calls.begin(this.name, this.#host, key, round);
-    this.#note(() => `${round.method}("${key}"${describe(round)})`);
+    this.#note(() => `${round.method}${round.kind === undefined ? '' : ` ${round.kind}`}("${key}"${describe(round)})`);
     this.#reached('call', round);
     if (controller !== undefined) this.#abortLater(controller, call, round.abortAfter ?? 0);
     try {
@@ -71,7 +71,7 @@ export class Caller {
   }
 
   async #lockAndUnlock(round: Round, call: PendingCall, controller: AbortController | undefined): Promise<void> {
-    const lock = this.#host.registry.obtain(this.#plan.key);
+    const lock = this.#lock(round);
     const lease = await lock[round.method as 'lock' | 'tryLock'](options(round, controller));
     this.#calls.end(call, lease === null);
     if (lease === null) {
@@ -89,7 +89,7 @@ export class Caller {
   }
 
   async #runTask(round: Round, call: PendingCall, controller: AbortController | undefined): Promise<void> {
-    const lock = this.#host.registry.obtain(this.#plan.key);
+    const lock = this.#lock(round);
     let open: OpenLease | undefined;
     try {
       await lock.run(
@@ -107,12 +107,20 @@ export class Caller {
     }
   }
 
-  #opened(lease: Lease, { minHold }: Round): OpenLease {
+  #lock({ kind }: Round): DistributedLock {
+    const { registry } = this.#host;
+    const { key } = this.#plan;
+    if (kind === undefined) return registry.obtain(key);
+    if (kind === 'semaphore') return registry.semaphore(key, { permits: this.#world.plan.permits });
+    return registry.readWrite(key)[kind];
+  }
+
+  #opened(lease: Lease, { minHold, kind }: Round): OpenLease {
     const { key } = this.#plan;
     const token = lease.fencingToken === undefined ? '' : `, token ${lease.fencingToken}`;
     const { remaining } = lease;
     this.#note(() => `has "${key}" for ${remaining.toFixed(1)} ms${token}`);
-    const open = this.#leases.opened(lease as OwnedLease, this.#host, key, this.name);
+    const open = this.#leases.opened(lease as OwnedLease, this.#host, key, this.name, kind);
     if (minHold !== undefined) this.#leases.minHolds.opened(open.lease, this.#host, key, this.name, minHold);
     lease.signal.addEventListener('abort', () => {
       const found = context.getStore();

@@ -2,8 +2,14 @@ import { CONTENTION_MUTATIONS } from './mutations/contention';
 import { FAIR_MUTATIONS } from './mutations/fair';
 import { LEASE_MUTATIONS } from './mutations/leases';
 import type { Mutation } from './mutations/mutation';
+import { SHARED_MUTATIONS } from './mutations/shared';
 
-export const MUTATIONS: readonly Mutation[] = [...LEASE_MUTATIONS, ...CONTENTION_MUTATIONS, ...FAIR_MUTATIONS];
+export const MUTATIONS: readonly Mutation[] = [
+  ...LEASE_MUTATIONS,
+  ...CONTENTION_MUTATIONS,
+  ...FAIR_MUTATIONS,
+  ...SHARED_MUTATIONS,
+];
 
 /** The bundle without the fix. Throws when a text does not stand there exactly once. */
 export function mutate(bundle: string, name: string): string {

@@ -1,14 +1,22 @@
 import type { RedisLockRegistryOptions } from '../../lib';
 import { LOCK_TYPES as PROCESS_TYPES, type LockType as ProcessType } from '../../lib/protocols/lock-types';
+import type { SharedKind } from '../../lib/protocols/shared/shared-kinds';
 import type { ClientTraits } from './client/client-directory';
 import { type Fault, type FaultScale, planFault, planFaults } from './plan-faults';
 import type { ClockTraits } from './process/simulated-process';
 import { Random } from './random';
 
-/** `mixed`: the processes take the types of Spring's format in turn, on the same names. They exclude each other. */
-export type LockType = ProcessType | 'mixed';
+/** Locks that several callers may have at a time. */
+type SharedType = 'semaphore' | 'read-write';
 
-export const LOCK_TYPES: readonly LockType[] = [...PROCESS_TYPES, 'mixed'];
+/** `mixed`: the processes take the types of Spring's format in turn, on the same names. They exclude each other. */
+export type LockType = ProcessType | 'mixed' | SharedType;
+
+export const LOCK_TYPES: readonly LockType[] = [...PROCESS_TYPES, 'mixed', 'semaphore', 'read-write'];
+
+export function isShared(type: LockType): type is SharedType {
+  return type === 'semaphore' || type === 'read-write';
+}
 
 const MIXED: readonly ProcessType[] = ['fair', 'pub-sub', 'spin'];
 
@@ -17,6 +25,8 @@ export interface Round {
   /** Before the call. */
   readonly think: number;
   readonly method: 'lock' | 'tryLock' | 'run';
+  /** Of a shared lock: what the caller asks for. */
+  readonly kind: SharedKind | undefined;
   readonly ttl: number | undefined;
   readonly renew: boolean | undefined;
   readonly waitTime: number | undefined;
@@ -63,6 +73,8 @@ export interface Plan {
   readonly lockType: LockType;
   /** Without faults of the network, the server and the processes. */
   readonly isCalm: boolean;
+  /** Of every semaphore. */
+  readonly permits: number;
   readonly messageFaults: { readonly lost: number; readonly doubled: number };
   readonly processes: readonly ProcessPlan[];
   readonly callers: readonly CallerPlan[];
@@ -80,7 +92,7 @@ export function planOf(seed: number, lockType: LockType): Plan {
   const fencing = random.weighted({ all: 6, none: 2, some: 1 });
   const processes = Array.from({ length: random.whole(2, 4) }, (_, index) =>
     planProcess(random, {
-      lockType: lockType === 'mixed' ? mixedType(seed + index) : lockType,
+      lockType: processType(lockType, seed + index),
       fencing: fencing === 'all' || (fencing === 'some' && random.chance(0.5)),
       isCalm,
     }),
@@ -93,6 +105,9 @@ export function planOf(seed: number, lockType: LockType): Plan {
   // A stream of its own: what a seed decided before stays as it was.
   const holds = new Random(seed, 'minHold');
   const holding = holds.chance(0.2) ? holds : undefined;
+  const sharing = new Random(seed, 'sharing');
+  const permits = sharing.whole(1, 3);
+  const kindOf = kindsOf(lockType, sharing);
   const callers = processes.flatMap(({ options }, process) =>
     Array.from({ length: random.whole(1, 3) }, () =>
       planCaller(random, {
@@ -100,6 +115,7 @@ export function planOf(seed: number, lockType: LockType): Plan {
         key: random.pick(keys),
         life,
         holding,
+        kindOf,
         expireAfter: options.expireAfter as number,
         ...scale,
       }),
@@ -109,6 +125,7 @@ export function planOf(seed: number, lockType: LockType): Plan {
     seed,
     lockType,
     isCalm,
+    permits,
     messageFaults: {
       lost: hasMessageFaults ? random.between(0, 0.3) : 0,
       doubled: hasMessageFaults ? random.between(0, 0.3) : 0,
@@ -119,8 +136,17 @@ export function planOf(seed: number, lockType: LockType): Plan {
   };
 }
 
-function mixedType(position: number): ProcessType {
-  return MIXED[position % MIXED.length] as ProcessType;
+/** Shared locks do not depend on the lock type. */
+function processType(type: LockType, position: number): ProcessType {
+  if (isShared(type)) return 'spin';
+  return type === 'mixed' ? (MIXED[position % MIXED.length] as ProcessType) : type;
+}
+
+/** What the next caller asks for. */
+function kindsOf(type: LockType, random: Random): () => SharedKind | undefined {
+  if (type === 'semaphore') return () => 'semaphore';
+  const writers = random.pick([0.15, 0.5]);
+  return () => (type !== 'read-write' ? undefined : random.chance(writers) ? 'write' : 'read');
 }
 
 interface ProcessTraits {
@@ -164,12 +190,13 @@ interface CallerScale extends FaultScale {
   readonly life: 'short' | 'long' | 'mixed';
   /** For a seed with `minHold`. */
   readonly holding: Random | undefined;
+  readonly kindOf: () => SharedKind | undefined;
   /** ms; the ttl of a round without one. */
   readonly expireAfter: number;
 }
 
 function planCaller(random: Random, scale: CallerScale): CallerPlan {
-  const { process, key, life, isCalm, holding, expireAfter } = scale;
+  const { process, key, life, isCalm, holding, kindOf, expireAfter } = scale;
   const rounds = Array.from({ length: random.whole(1, 5) }, (): Round => {
     const method = random.weighted({ lock: 5, tryLock: 3, run: 2 });
     const isLong = life === 'long' || (life === 'mixed' && random.chance(0.5));
@@ -182,6 +209,7 @@ function planCaller(random: Random, scale: CallerScale): CallerPlan {
     return {
       think,
       method,
+      kind: kindOf(),
       ttl,
       renew: isFixed && random.chance(0.2) ? true : undefined,
       waitTime:

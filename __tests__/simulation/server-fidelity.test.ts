@@ -16,7 +16,7 @@ HSET K f 1 g 2|HSET K f 2 h 3|HSET K f|HGET K f|HGET K none|HEXISTS K f|HEXISTS 
 HSETNX K f 9|HSETNX K i 9|HDEL K f none|HGETALL K|GET K|ZSCORE K a|LINDEX K 0|HDEL K g h i|EXISTS K
 ZADD K 1 a 2 b|ZADD K NX 5 a 3 c|ZADD K XX 7 a 9 d|ZADD K GT 1 a|ZADD K GT CH 8 a|ZADD K one a|ZADD K 1
 ZSCORE K a|ZSCORE K none|ZRANGE K 0 -1|ZRANGE K 0 -1 WITHSCORES|ZRANGE K -1 -1 WITHSCORES|ZRANGE K 5 9
-ZRANGEBYSCORE K 2 3|ZRANGEBYSCORE K (2 +inf WITHSCORES|ZRANGEBYSCORE K -inf +inf LIMIT 1 1|ZINCRBY K -3 a|ZINCRBY K 1.5 b
+ZREMRANGEBYSCORE nothing -inf 5|ZADD K 20 y 30 z|ZREMRANGEBYSCORE K (20 30|ZREMRANGEBYSCORE K -inf 0|ZREMRANGEBYSCORE K 20 20|ZRANGEBYSCORE K 2 3|ZRANGEBYSCORE K (2 +inf WITHSCORES|ZRANGEBYSCORE K -inf +inf LIMIT 1 1|ZINCRBY K -3 a|ZINCRBY K 1.5 b
 ZADD K 1700000000000001 big|ZSCORE K big|ZINCRBY K 1700000000000 e|ZCARD K|ZREM K a none|ZRANK K b|HGET K f|ZREM K b c e big
 EXISTS K|RPUSH K a b c b a|LPUSH K z|LLEN K|LINDEX K 0|LINDEX K -1|LINDEX K 99|LREM K 1 b|LREM K -1 a|LREM K 0 none
 LRANGE K 0 -1|LRANGE K 1 -2|LPOP K|LREM K 0 b|LRANGE K 0 -1|ZCARD K|LPOP K|LPOP K|LPOP K|LPOP K|EXISTS K
@@ -39,6 +39,9 @@ const SCRIPTS = [
   'return tostring(1700000000000001) .. string.format("%.0f", 1700000000000001) .. 1e15 .. 0.1 .. 10 / 4',
   'return nosuchglobal',
   'return nil .. "x"',
+  'local t = { 3, 1, 2 } table.sort(t) return t',
+  'local t = { 3, 1, 2 } table.sort(t, function(a, b) return a > b end) table.remove(t, 1) return t',
+  "return redis.error_reply('MINE text')",
   "return { pcall(function() return redis.call('HGET', KEYS[1], 'f') end) }",
   "return string.gsub('{r:k}:queue', 'queue$', 'grants:') .. string.match('12:34:m', '^(%d+):(%d+):(%a)$')",
 ];

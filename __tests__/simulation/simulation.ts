@@ -5,6 +5,7 @@ import { Grants } from './checks/grants';
 import { LeaseChecks } from './checks/leases';
 import { checkLeftovers } from './checks/leftovers';
 import { OrderChecks } from './checks/order';
+import { SharedOrderChecks } from './checks/shared-order';
 import type { Network } from './client/connection';
 import { describeRun } from './describe-run';
 import { History } from './history';
@@ -66,6 +67,7 @@ export class Simulation {
       // Several scripts may run in one event, after a freeze of the server.
       this.#calls.note();
       order.ran(run);
+      sharedOrder.ran();
       history.note('server', () => describeRun(run, hosts, instances));
     });
     const network: Network = {
@@ -85,6 +87,7 @@ export class Simulation {
     this.#leases = new LeaseChecks(this.#world, grants);
     this.#calls = new CallChecks(this.#world, this.#leases);
     const order = new OrderChecks(this.#world, this.#calls);
+    const sharedOrder = new SharedOrderChecks(this.#world);
     const services = { world: this.#world, leases: this.#leases, calls: this.#calls };
     plan.processes.forEach((one, index) => {
       hosts.push(createHost(this.#world, one, index, instances[index] as LibraryInstance));

@@ -4,6 +4,7 @@ import type { Timeline } from './timeline';
 /** What a simulation may find wrong, in a few words each: the columns of the summary. */
 export const VIOLATION_KINDS = [
   'two holders',
+  'too many permits',
   'lease without key',
   'loss not noticed',
   'token',

@@ -1,4 +1,5 @@
 import type { RedisLockRegistry } from '../../lib';
+import type { SharedKind } from '../../lib/protocols/shared/shared-kinds';
 import type { ClientDirectory } from './client/client-directory';
 import type { Network } from './client/connection';
 import type { SimulatedClient } from './client/simulated-client';
@@ -54,11 +55,46 @@ export function lockName(key: string): string {
   return `${REGISTRY_KEY}:${key}`;
 }
 
-/** Who has the lock in Redis: the owner value; `undefined`: nobody. */
+/** Who has the lock in Redis: the owner value; `undefined`: nobody, or it is a shared lock. */
 export function ownerOf(server: RedisServer, lock: string): string | undefined {
   const kind = server.keys.kind(lock);
   if (kind === 'string') return server.keys.get(lock, 'string');
   return kind === 'hash' ? server.keys.get(lock, 'hash')?.keys().next().value : undefined;
+}
+
+/** A lease of a shared lock in Redis: it is one of several members of the lock. */
+export interface Member {
+  readonly member: string;
+  readonly kind: SharedKind;
+  readonly owner: string;
+  /** ms */
+  readonly life: number;
+}
+
+/** The leases of a shared lock that have not ended. */
+export function membersOf(server: RedisServer, lock: string): Member[] {
+  if (server.keys.kind(lock) !== 'zset') return [];
+  return [...(server.keys.get(lock, 'zset') ?? [])].flatMap(([member, end]) => {
+    const colon = member.indexOf(':');
+    const life = end - server.time;
+    if (life <= 0) return [];
+    return [{ member, kind: member.slice(0, colon) as SharedKind, owner: member.slice(colon + 1), life }];
+  });
+}
+
+/** The owner values that have the lock in Redis: at most one, but for shared locks. */
+export function ownersOf(server: RedisServer, lock: string): string[] {
+  if (server.keys.kind(lock) === 'zset') return membersOf(server, lock).map(({ owner }) => owner);
+  const owner = ownerOf(server, lock);
+  return owner === undefined ? [] : [owner];
+}
+
+/** ms for which the owner still has the lock in Redis; 0: it does not have it. */
+export function lifeOf(server: RedisServer, lock: string, owner: string): number {
+  if (server.keys.kind(lock) === 'zset') {
+    return membersOf(server, lock).find((one) => one.owner === owner)?.life ?? 0;
+  }
+  return ownerOf(server, lock) === owner ? (server.keys.expiresAt(lock) ?? 0) - server.time : 0;
 }
 
 /** Whether a free lock is kept for those that poll, and for the queue after them: a call that ends meanwhile is refused. */

@@ -38,9 +38,10 @@ export class SharedLock extends RedisLock {
 
   /**
    * The callers in front may have been granted all this time, which says nothing about this one: unless the last answer
-   * was a refusal, Redis is asked once.
+   * was a refusal, and Redis is not silent since, it is asked once.
    */
   protected override async withoutTurn({ availability }: LockProtocol): Promise<Turn | undefined> {
-    return availability.isRefused(clock.now()) ? undefined : new NoTurn(false);
+    const now = clock.now();
+    return availability.isRefused(now) && availability.isContended(now) ? undefined : new NoTurn(false);
   }
 }

@@ -1,7 +1,7 @@
-import { isKept } from '../../../lib/protocols/kept';
-import { keysOf, type Round } from '../plan';
-import { type Host, hostOf, isLeftToPollers, lockName, ownerOf, quietFor, type World } from '../world';
+import { isShared, keysOf, type Round } from '../plan';
+import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
+import { Vacancies } from './vacancies';
 
 /** A call of `lock`, `tryLock` or `run` between its beginning and its lease, or its error. */
 export interface PendingCall {
@@ -26,6 +26,9 @@ const REFUSED_WITHIN = 2_000;
 /** ms that a grant to a process which cannot take it may keep the lock, for each such process. */
 const CLAIM_WINDOW = 1_100;
 
+/** ms that the ticket of a process in the queue of a shared lock is kept, and until others find that it was dropped. */
+const TICKET_LIFE = 4_200;
+
 /** ms in which a process that nothing disturbs takes, or gives back, what it was granted. */
 const CLAIMED_WITHIN = 500;
 
@@ -41,17 +44,14 @@ export class CallChecks {
   readonly #world: World;
   readonly #leases: LeaseChecks;
   readonly #keys: readonly string[];
-  readonly #freeSince = new Map<string, number>();
-  /** The owner value of each lock, and the one before it. */
-  readonly #owners = new Map<string, { readonly now: string | undefined; readonly before: string | undefined }>();
+  readonly #vacancies: Vacancies;
   readonly #unclaimed = new Map<string, { readonly owner: string | undefined; readonly since: number }>();
-  /** As `#freeSince`, but a lock counts as idle too while it is granted to a ticket that nobody has entered with. */
-  readonly #idleSince = new Map<string, number>();
 
   constructor(world: World, leases: LeaseChecks) {
     this.#world = world;
     this.#leases = leases;
     this.#keys = keysOf(world.plan);
+    this.#vacancies = new Vacancies(world, leases);
   }
 
   begin(caller: string, host: Host, key: string, round: Round): PendingCall {
@@ -82,8 +82,8 @@ export class CallChecks {
     violations.report('silence', key, `${text} since its call`);
   }
 
-  #checkRefusal({ host, key, startedAt, caller, isSecond }: PendingCall): void {
-    const freeSince = this.#freeSince.get(key);
+  #checkRefusal({ host, key, round, startedAt, caller, isSecond }: PendingCall): void {
+    const freeSince = this.#vacancies.freeSince(key, round.kind);
     // Redisson's queue keeps a free lock for its first place.
     if (this.#world.plan.lockType === 'redisson-fair') return;
     if (freeSince === undefined || freeSince >= startedAt || isSecond) return;
@@ -100,37 +100,11 @@ export class CallChecks {
     return false;
   }
 
-  /** After every event: since when each lock is free, and since when nobody has it. */
+  /** After every event. */
   note(): void {
-    const { server, timeline } = this.#world;
-    for (const key of this.#keys) {
-      const owner = ownerOf(server, lockName(key));
-      const known = this.#owners.get(key);
-      if (known?.now !== owner) this.#owners.set(key, { now: owner, before: known?.now });
-      const isFree = !server.keys.has(lockName(key));
-      remember(this.#freeSince, key, isFree && !isLeftToPollers(server, lockName(key)), timeline.now);
-      remember(this.#idleSince, key, isFree || this.#isUnclaimed(key), timeline.now);
-    }
-  }
-
-  /** It was handed over to a ticket that nobody has entered with. */
-  #isUnclaimed(key: string): boolean {
-    const { server } = this.#world;
-    const owner = ownerOf(server, lockName(key));
-    return (
-      owner?.includes('@') === true &&
-      !isKept(owner) &&
-      !this.#leases.wasOpened(owner) &&
-      !this.#isOfUnreachableHolder(key)
+    this.#vacancies.note((key, kind) =>
+      [...this.pending].some((call) => call.key === key && call.round.kind === kind && call.host.process.isAlive),
     );
-  }
-
-  /** A process that handed it over to itself, and died or was cut off, is a holder that died or was cut off. */
-  #isOfUnreachableHolder(key: string): boolean {
-    const owners = this.#owners.get(key);
-    const host = hostOf(this.#world, owners?.now);
-    if (host === undefined || hostOf(this.#world, owners?.before) !== host) return false;
-    return !host.process.isAlive || quietFor(this.#world, host) < TAKEN_WITHIN;
   }
 
   /** Now and then. */
@@ -146,7 +120,7 @@ export class CallChecks {
 
   #checkClaim(key: string): void {
     const { server, violations, timeline } = this.#world;
-    const owner = this.#isUnclaimed(key) ? ownerOf(server, lockName(key)) : undefined;
+    const owner = this.#vacancies.isUnclaimed(key) ? ownerOf(server, lockName(key)) : undefined;
     const host = hostOf(this.#world, owner);
     const since = owner === this.#unclaimed.get(key)?.owner ? this.#unclaimed.get(key)?.since : undefined;
     this.#unclaimed.set(key, { owner, since: since ?? timeline.now });
@@ -177,20 +151,29 @@ export class CallChecks {
     }
   }
 
-  #checkProgress({ host, key, caller, startedAt }: PendingCall): void {
+  #checkProgress({ host, key, round, caller, startedAt }: PendingCall): void {
     const { timeline, violations, hosts, plan } = this.#world;
-    const since = Math.max(this.#idleSince.get(key) ?? timeline.now, startedAt);
-    const isIdle = !this.#freeSince.has(key) || (this.#freeSince.get(key) ?? 0) > since;
-    const bound = TAKEN_WITHIN + (isIdle ? CLAIM_WINDOW * this.#countUnreachable() : 0);
+    const since = Math.max(this.#vacancies.idleSince(key, round.kind) ?? timeline.now, startedAt);
+    const isIdle = (this.#vacancies.freeSince(key, round.kind) ?? Number.POSITIVE_INFINITY) > since;
+    const bound = TAKEN_WITHIN + (isIdle ? this.#longestInVain() : 0);
     if (timeline.now - since <= bound || quietFor(this.#world, host) <= bound) return;
     if (plan.lockType === 'redisson-fair' && !hosts.every((one) => this.#mayBeFirst(one, bound))) return;
-    if (this.#leases.lastHeld(host, key) > timeline.now - bound) return;
+    if (this.#lastServed(host, key) > timeline.now - bound) return;
     const ms = Math.round(timeline.now - since);
-    violations.report(
-      'free lock left alone',
-      key,
-      `"${key}" is held by nobody for ${ms} ms, and ${caller} waits for it`,
-    );
+    violations.report('free lock left alone', key, `"${key}" could be taken for ${ms} ms, and ${caller} waits for it`);
+  }
+
+  /** ms for which a lock may be left to processes that cannot take it. */
+  #longestInVain(): number {
+    const unreachable = this.#countUnreachable();
+    if (isShared(this.#world.plan.lockType)) return unreachable > 0 ? TICKET_LIFE : 0;
+    return CLAIM_WINDOW * unreachable;
+  }
+
+  /** When this process last had the lock. Of a shared one, when it last got it: it may have it several times. */
+  #lastServed(host: Host, key: string): number {
+    const { plan } = this.#world;
+    return isShared(plan.lockType) ? this.#leases.lastEntered(host, key) : this.#leases.lastHeld(host, key);
   }
 
   /** Processes to which the lock may be granted in vain. */
@@ -216,9 +199,4 @@ export class CallChecks {
     const text = `${caller} waits for "${key}" though Redis has been silent for ${ms} ms (unavailableAfter ${unavailableAfter})`;
     violations.report('silence', caller, text);
   }
-}
-
-function remember(since: Map<string, number>, key: string, isSo: boolean, now: number): void {
-  if (!isSo) since.delete(key);
-  else if (!since.has(key)) since.set(key, now);
 }

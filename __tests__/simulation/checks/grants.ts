@@ -1,5 +1,5 @@
 import type { RedisServer } from '../server/redis-server';
-import { ownerOf } from '../world';
+import { ownersOf } from '../world';
 
 /** When each owner value last had each lock in Redis, and when Redis last lost the lock by a fault. */
 export class Grants {
@@ -10,8 +10,7 @@ export class Grants {
   /** After each script. */
   ran(server: RedisServer, locks: readonly string[]): void {
     for (const lock of locks) {
-      const owner = ownerOf(server, lock);
-      if (owner !== undefined) this.#lastOwned.set(`${lock}/${owner}`, ++this.#count);
+      for (const owner of ownersOf(server, lock)) this.#lastOwned.set(`${lock}/${owner}`, ++this.#count);
     }
   }
 

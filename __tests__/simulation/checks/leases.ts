@@ -1,6 +1,7 @@
 import type { Lease } from '../../../lib';
+import type { SharedKind } from '../../../lib/protocols/shared/shared-kinds';
 import { keysOf } from '../plan';
-import { type Host, lockName, ownerOf, quietFor, type World } from '../world';
+import { type Host, lifeOf, lockName, ownersOf, quietFor, type World } from '../world';
 import type { Grants } from './grants';
 import { MinHoldChecks } from './min-holds';
 
@@ -13,6 +14,8 @@ export interface OpenLease {
   readonly host: Host;
   readonly key: string;
   readonly caller: string;
+  /** Of a shared lock. */
+  readonly kind: SharedKind | undefined;
   /** It was granted before Redis lost the key by a fault: others may have the lock meanwhile. */
   isExcused: boolean;
   /** The server lost its data: a process with one connection asks about it as soon as that is made again. */
@@ -37,6 +40,7 @@ export class LeaseChecks {
   readonly #world: World;
   readonly #lastToken = new Map<string, { readonly token: number; readonly caller: string }>();
   readonly #lastOpen = new Map<string, number>();
+  readonly #lastOpened = new Map<string, number>();
 
   readonly #opened = new Set<string>();
   readonly #grants: Grants;
@@ -47,18 +51,20 @@ export class LeaseChecks {
     this.minHolds = new MinHoldChecks(world, keysOf(world.plan));
   }
 
-  opened(lease: OwnedLease, host: Host, key: string, caller: string): OpenLease {
+  opened(lease: OwnedLease, host: Host, key: string, caller: string, kind: SharedKind | undefined): OpenLease {
     const entry: OpenLease = {
       lease,
       host,
       key,
       caller,
+      kind,
       isWiped: false,
       isExcused: this.#grants.isOutdated(lockName(key), lease.owner),
       wasUndisturbed: host.disturbedUntil === 0 || this.#world.timeline.now - host.disturbedUntil > QUIET,
     };
     this.open.add(entry);
     this.#opened.add(lease.owner);
+    this.#lastOpened.set(`${host.index}/${key}`, this.#world.timeline.now);
     this.#checkToken(entry);
     lease.signal.addEventListener('abort', () => this.#lost(entry));
     return entry;
@@ -77,6 +83,11 @@ export class LeaseChecks {
   lastHeld(host: Host, key: string): number {
     for (const entry of this.open) if (entry.host === host && entry.key === key) return this.#world.timeline.now;
     return this.#lastOpen.get(`${host.index}/${key}`) ?? Number.NEGATIVE_INFINITY;
+  }
+
+  /** When this process last got the lock of the key; -Infinity: never. */
+  lastEntered(host: Host, key: string): number {
+    return this.#lastOpened.get(`${host.index}/${key}`) ?? Number.NEGATIVE_INFINITY;
   }
 
   /** Redis lost the keys: their holders may be joined by others until their leases are over. */
@@ -101,16 +112,26 @@ export class LeaseChecks {
       for (const other of this.open) {
         if (other === entry) break;
         if (other.key !== entry.key || other.isExcused || !this.#isValid(other)) continue;
+        if (mayShare(entry, other)) continue;
         const text = `${other.caller} and ${entry.caller} have valid leases of "${entry.key}" at one time`;
         this.#world.violations.report('two holders', entry.key, text);
       }
+      if (entry.kind === 'semaphore') this.#checkPermits(entry.key);
     }
+  }
+
+  #checkPermits(key: string): void {
+    const { plan, violations } = this.#world;
+    const valid = [...this.open].filter((one) => one.key === key && !one.isExcused && this.#isValid(one));
+    if (valid.length <= plan.permits) return;
+    const text = `${valid.length} callers have valid permits of "${key}", which has ${plan.permits}`;
+    violations.report('too many permits', key, text);
   }
 
   #checkNoticed(entry: OpenLease): void {
     const { host, caller, key, lease } = entry;
     if (quietFor(this.#world, host) < NOTICED_WITHIN || !this.#isValid(entry)) return;
-    if (ownerOf(this.#world.server, lockName(key)) === lease.owner) return;
+    if (ownersOf(this.#world.server, lockName(key)).includes(lease.owner)) return;
     const text = `${caller} still has a valid lease of "${key}", though it is connected to a server without it`;
     this.#world.violations.report('loss not noticed', key, text);
   }
@@ -122,9 +143,10 @@ export class LeaseChecks {
   }
 
   #checkKey({ key, caller, lease }: OpenLease): void {
-    const owner = ownerOf(this.#world.server, lockName(key));
-    if (owner === lease.owner) return;
-    const text = `${caller} has a valid lease of "${key}", but in Redis it is ${owner ?? 'free'}`;
+    const owners = ownersOf(this.#world.server, lockName(key));
+    if (owners.includes(lease.owner)) return;
+    const state = owners.length === 0 ? 'free' : owners.join(' and ');
+    const text = `${caller} has a valid lease of "${key}", but in Redis it is ${state}`;
     this.#world.violations.report('lease without key', key, text);
   }
 
@@ -146,12 +168,10 @@ export class LeaseChecks {
     const reason = (lease.signal.reason as { reason?: string }).reason ?? 'for no reason';
     history.note(host.process.name, () => `${caller} lost "${key}" (${reason})`);
     if (isExcused || reason === 'closed' || host.closing !== 'no' || !host.process.isAlive) return;
-    const lock = lockName(key);
-    const life = (server.keys.expiresAt(lock) ?? 0) - server.time;
-    const isOurs = ownerOf(server, lock) === lease.owner;
+    const life = lifeOf(server, lockName(key), lease.owner);
     // The answer lies there: it is read before the lease is called lost.
     const isBlockedOnly = wasUndisturbed && host.process.hasUnread && timeline.now > host.disturbedUntil;
-    if (isOurs && life > MARGIN && (isBlockedOnly || quietFor(this.#world, host) > QUIET)) {
+    if (life > MARGIN && (isBlockedOnly || quietFor(this.#world, host) > QUIET)) {
       violations.report(
         'lost though confirmed',
         key,
@@ -159,4 +179,9 @@ export class LeaseChecks {
       );
     }
   }
+}
+
+/** Permits are counted apart. */
+function mayShare(one: OpenLease, other: OpenLease): boolean {
+  return one.kind === other.kind && (one.kind === 'semaphore' || one.kind === 'read');
 }

@@ -4,12 +4,16 @@ import { hostOf, type World } from '../world';
 /** What is kept on purpose when nobody holds anything: counters behind fencing tokens. */
 const COUNTER = /(:fence|redisson_lock_token.*)$/;
 
+/** What stands before an owner of a shared lock. */
+const KIND = /^(semaphore|read|write):/;
+
 /** Everything in Redis that mentions a lease or a place in a queue of a process that is not gone. */
 export function checkLeftovers(world: World, when: string): void {
   const { server, violations } = world;
   for (const key of server.keys.keys()) {
     if (COUNTER.test(key)) continue;
-    for (const owner of owners(server, key)) {
+    for (const text of texts(server, key)) {
+      const owner = text.replace(KIND, '');
       const host = hostOf(world, owner);
       if (host === undefined || !host.process.isAlive || host.closedInTrouble || host.leftByClose.has(key)) continue;
       const end = server.keys.expiresAt(key) ?? Number.POSITIVE_INFINITY;
@@ -20,7 +24,7 @@ export function checkLeftovers(world: World, when: string): void {
 }
 
 /** The texts in which a key may mention owners. */
-function owners({ keys }: RedisServer, key: string): string[] {
+function texts({ keys }: RedisServer, key: string): string[] {
   switch (keys.kind(key)) {
     case 'string':
       return [keys.get(key, 'string') ?? ''];

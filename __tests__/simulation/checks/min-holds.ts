@@ -1,5 +1,5 @@
 import { holderOf, isKept } from '../../../lib/protocols/kept';
-import { lockName, ownerOf, type World } from '../world';
+import { lockName, ownersOf, type World } from '../world';
 import type { OwnedLease } from './leases';
 
 /** ms by which the end of a key may differ: Redis counts in whole ms. */
@@ -9,6 +9,7 @@ const ROUNDING = 2;
 const LONGER = 100;
 
 interface MinHold {
+  readonly key: string;
   readonly lease: OwnedLease;
   readonly host: { readonly process: { readonly isAlive: boolean } };
   readonly caller: string;
@@ -22,10 +23,9 @@ interface MinHold {
 export class MinHoldChecks {
   readonly #world: World;
   readonly #keys: readonly string[];
-  /** The owner value of each lock, and since when. */
-  readonly #owners = new Map<string, { readonly owner: string | undefined; readonly since: number }>();
-  /** By key: that of the last lease. */
-  readonly #holds = new Map<string, MinHold>();
+  /** By key: its owner values, and since when they have it. */
+  readonly #owners = new Map<string, ReadonlyMap<string, number>>();
+  readonly #holds = new Set<MinHold>();
 
   constructor(world: World, keys: readonly string[]) {
     this.#world = world;
@@ -33,40 +33,43 @@ export class MinHoldChecks {
   }
 
   opened(lease: OwnedLease, host: MinHold['host'], key: string, caller: string, minHold: number): void {
-    const found = this.#owners.get(key);
+    const since = this.#owners.get(key)?.get(lease.owner);
     // Redis has lost it since.
-    if (found?.owner !== lease.owner) return;
+    if (since === undefined) return;
     const longest = this.#world.timeline.now + minHold + LONGER;
-    this.#holds.set(key, { lease, host, caller, until: found.since + minHold - ROUNDING, longest });
+    this.#holds.add({ key, lease, host, caller, until: since + minHold - ROUNDING, longest });
   }
 
   /** Redis lost the keys, or a holder that died or lost its lease left its key to its ttl. */
   excuse(keys: readonly string[]): void {
-    for (const key of keys) this.#holds.delete(key);
+    for (const hold of this.#holds) if (keys.includes(hold.key)) this.#holds.delete(hold);
   }
 
   /** After every event. */
   note(): void {
     const { plan, server, timeline } = this.#world;
     for (const key of this.#keys) {
-      const value = ownerOf(server, lockName(key));
-      const owner = value === undefined ? undefined : holderOf(value);
-      if (this.#owners.get(key)?.owner !== owner) this.#owners.set(key, { owner, since: timeline.now });
-      const hold = this.#holds.get(key);
-      if (hold === undefined) continue;
-      if (owner !== hold.lease.owner) this.#ended(key, hold, owner);
-      else if (plan.isCalm && isKept(value) && timeline.now > hold.longest) this.#report(key, hold, 'is still kept');
+      const values = ownersOf(server, lockName(key));
+      const before = this.#owners.get(key);
+      const owners = values.map(holderOf).map((owner) => [owner, before?.get(owner) ?? timeline.now] as const);
+      this.#owners.set(key, new Map(owners));
+      for (const hold of this.#holds) {
+        if (hold.key !== key) continue;
+        const value = values.find((one) => holderOf(one) === hold.lease.owner);
+        if (value === undefined) this.#ended(hold, values[0]);
+        else if (plan.isCalm && isKept(value) && timeline.now > hold.longest) this.#report(hold, 'is still kept');
+      }
     }
   }
 
-  #ended(key: string, hold: MinHold, owner: string | undefined): void {
-    this.#holds.delete(key);
+  #ended(hold: MinHold, owner: string | undefined): void {
+    this.#holds.delete(hold);
     const { process } = hold.host;
     if (!process.isAlive || hold.lease.signal.aborted || this.#world.timeline.now >= hold.until) return;
-    this.#report(key, hold, owner === undefined ? 'is free' : `is ${owner}'s`);
+    this.#report(hold, owner === undefined ? 'is free' : `is ${owner}'s`);
   }
 
-  #report(key: string, { caller, until }: MinHold, state: string): void {
+  #report({ key, caller, until }: MinHold, state: string): void {
     const text = `"${key}" ${state}, and the minHold of ${caller} ends at ${until.toFixed(1)}`;
     this.#world.violations.report('min hold', key, text);
   }

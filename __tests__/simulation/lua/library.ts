@@ -88,5 +88,14 @@ const table: Record<string, LuaFunction> = {
     return list.length === 0 ? [] : list.array.splice((at === undefined ? list.length : number(at, 'remove')) - 1, 1);
   },
   concat: (of, separator = '') => [tableArgument(of, 'concat').array.map(text).join(text(separator))],
+  sort: (of, isLess) => {
+    const { array } = tableArgument(of, 'sort');
+    const less = (one: LuaValue, other: LuaValue): boolean => {
+      if (typeof isLess === 'function') return isTrue(isLess(one, other)[0]);
+      return (one as number | string) < (other as number | string);
+    };
+    array.sort((one, other) => (less(one, other) ? -1 : less(other, one) ? 1 : 0));
+    return [];
+  },
   getn: (of) => [tableArgument(of, 'getn').length],
 };

@@ -64,17 +64,21 @@ function byIndex({ keys }: CommandContext, [key = '', start = '', stop = '', ...
   return listed(entries.slice(...range(entries.length, start, stop)), options);
 }
 
-function byScore({ keys }: CommandContext, [key = '', least, most, ...options]: readonly string[]): Reply {
+function within(keys: Keyspace, key: string, least: string | undefined, most: string | undefined): [string, number][] {
   const isExclusive = (text: string | undefined): boolean => text?.startsWith('(') ?? false;
   const [low, high] = [score(least?.replace('(', '')), score(most?.replace('(', ''))];
-  const within = sorted(keys, key).filter(
+  return sorted(keys, key).filter(
     ([, value]) =>
       (isExclusive(least) ? value > low : value >= low) && (isExclusive(most) ? value < high : value <= high),
   );
+}
+
+function byScore({ keys }: CommandContext, [key = '', least, most, ...options]: readonly string[]): Reply {
+  const found = within(keys, key, least, most);
   const limit = options.findIndex((option) => option.toUpperCase() === 'LIMIT');
-  if (limit < 0) return listed(within, options);
+  if (limit < 0) return listed(found, options);
   const [from, count] = [Number(options[limit + 1]), Number(options[limit + 2])];
-  return listed(within.slice(from, count < 0 ? undefined : from + count), options);
+  return listed(found.slice(from, count < 0 ? undefined : from + count), options);
 }
 
 function increase({ keys }: CommandContext, [key = '', by, member = '']: readonly string[]): Reply {
@@ -104,5 +108,12 @@ export const sortedSetCommands: CommandTable = {
   ],
   ZRANGE: [3, byIndex],
   ZRANGEBYSCORE: [3, byScore],
+  ZREMRANGEBYSCORE: [
+    3,
+    (context, [key = '', least, most]) => {
+      const members = within(context.keys, key, least, most).map(([member]) => member);
+      return removeMembers(context, [key, ...members]);
+    },
+  ],
   ZINCRBY: [3, increase],
 };

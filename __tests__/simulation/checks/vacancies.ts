@@ -1,0 +1,95 @@
+import { isKept } from '../../../lib/protocols/kept';
+import { SHARED_KINDS, type SharedKind } from '../../../lib/protocols/shared/shared-kinds';
+import { isShared, keysOf } from '../plan';
+import { hostOf, isLeftToPollers, lockName, membersOf, ownerOf, quietFor, type World } from '../world';
+import type { LeaseChecks } from './leases';
+
+/** ms in which a process that nothing disturbs takes what it was granted. */
+const TAKEN_WITHIN = 1_500;
+
+/** What callers ask for: one of a kind of shared lock, or a lock. */
+type Kind = SharedKind | undefined;
+
+/** Since when each lock could be taken, in Redis. */
+export class Vacancies {
+  readonly #world: World;
+  readonly #leases: LeaseChecks;
+  readonly #keys: readonly string[];
+  readonly #kinds: readonly Kind[];
+  readonly #freeSince = new Map<string, number>();
+  readonly #idleSince = new Map<string, number>();
+  /** The owner value of each lock, and the one before it. */
+  readonly #owners = new Map<string, { readonly now: string | undefined; readonly before: string | undefined }>();
+
+  constructor(world: World, leases: LeaseChecks) {
+    this.#world = world;
+    this.#leases = leases;
+    this.#keys = keysOf(world.plan);
+    this.#kinds = isShared(world.plan.lockType) ? SHARED_KINDS : [undefined];
+  }
+
+  /** After every event. `isAwaited`: somebody waits for it. */
+  note(isAwaited: (key: string, kind: SharedKind) => boolean): void {
+    const { server, timeline } = this.#world;
+    for (const key of this.#keys) {
+      const lock = lockName(key);
+      const owner = ownerOf(server, lock);
+      const known = this.#owners.get(key);
+      if (known?.now !== owner) this.#owners.set(key, { now: owner, before: known?.now });
+      for (const kind of this.#kinds) {
+        const isFree = kind === undefined ? !server.keys.has(lock) : this.#isOpenTo(kind, key, isAwaited);
+        const isKeptForOthers = isLeftToPollers(server, lock) || server.keys.has(`{${lock}}:waiters`);
+        remember(this.#freeSince, idOf(key, kind), isFree && !isKeptForOthers, timeline.now);
+        remember(this.#idleSince, idOf(key, kind), isFree || this.isUnclaimed(key), timeline.now);
+      }
+    }
+  }
+
+  /** Since when an attempt could take it; `undefined`: it could not. */
+  freeSince(key: string, kind: Kind): number | undefined {
+    return this.#freeSince.get(idOf(key, kind));
+  }
+
+  /** As `freeSince`, but also while it is for the waiters in front, or is granted to a ticket that nobody has entered with. */
+  idleSince(key: string, kind: Kind): number | undefined {
+    return this.#idleSince.get(idOf(key, kind));
+  }
+
+  /** It was handed over to a ticket that nobody has entered with. */
+  isUnclaimed(key: string): boolean {
+    const { server } = this.#world;
+    const owner = ownerOf(server, lockName(key));
+    return (
+      owner?.includes('@') === true &&
+      !isKept(owner) &&
+      !this.#leases.wasOpened(owner) &&
+      !this.#isOfUnreachableHolder(key)
+    );
+  }
+
+  /** A process that handed it over to itself, and died or was cut off, is a holder that died or was cut off. */
+  #isOfUnreachableHolder(key: string): boolean {
+    const owners = this.#owners.get(key);
+    const host = hostOf(this.#world, owners?.now);
+    if (host === undefined || hostOf(this.#world, owners?.before) !== host) return false;
+    return !host.process.isAlive || quietFor(this.#world, host) < TAKEN_WITHIN;
+  }
+
+  /** Those that have a shared lock leave room. Beside readers, a reader has to wait for the writers in front. */
+  #isOpenTo(kind: SharedKind, key: string, isAwaited: (key: string, kind: SharedKind) => boolean): boolean {
+    const { plan, server } = this.#world;
+    const members = membersOf(server, lockName(key));
+    if (kind === 'semaphore') return members.length < plan.permits;
+    if (members.length === 0) return true;
+    return kind === 'read' && members.every((member) => member.kind === 'read') && !isAwaited(key, 'write');
+  }
+}
+
+function idOf(key: string, kind: Kind): string {
+  return kind === undefined ? key : `${kind} ${key}`;
+}
+
+function remember(since: Map<string, number>, id: string, isSo: boolean, now: number): void {
+  if (!isSo) since.delete(id);
+  else if (!since.has(id)) since.set(id, now);
+}
