@@ -12,8 +12,11 @@ import { built } from './prepare';
 import { type Language, programs } from './programs';
 import type { WorkerOptions, WorkerReply, WorkerRequest } from './worker';
 
-/** ms added to the expected duration of a request. A candidate that hangs is reported as a fault. */
-const REPLY_TIMEOUT = 30_000;
+/**
+ * ms added to the expected duration of a request. A candidate that hangs is reported as a fault. Sixteen processes that start
+ * on a busy machine take half a minute.
+ */
+const REPLY_TIMEOUT = 60_000;
 
 const running = new Set<ChildProcess>();
 

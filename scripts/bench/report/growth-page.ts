@@ -29,7 +29,7 @@ function section(result: GrowthResult): string[] {
     ...(curve.explanation === undefined ? [] : [curve.explanation]),
     ...metrics.map(({ id, title, unit }) =>
       table(
-        [`${title}, ${unit}`, ...curve.sizes.map((size) => `${size.toLocaleString('en')} ${curve.unit}`)],
+        [`${title}, ${unit}; ${curve.unit}:`, ...curve.sizes.map((size) => size.toLocaleString('en'))],
         series.map((one) => [
           one.title,
           ...one.points.map((values) => (values[id] === undefined ? '–' : spread(values[id]))),

@@ -68,7 +68,7 @@ export class Terminal implements ProgressListener {
   printGrowth({ curve, metrics, series }: GrowthResult): void {
     this.print(`\nScenario ${curve.id}: ${curve.title}`);
     for (const { id, title, unit } of metrics) {
-      const head = [`${title}, ${unit}`, ...curve.sizes.map((size) => `${size.toLocaleString('en')}\n${curve.unit}`)];
+      const head = [`${title}, ${unit}; ${curve.unit}:`, ...curve.sizes.map((size) => size.toLocaleString('en'))];
       const table = new Table({ head, colAligns: ['left', ...curve.sizes.map(() => 'right' as const)], style });
       for (const one of series)
         table.push([one.title, ...one.points.map((values) => figure(values[id]?.median ?? Number.NaN))]);

@@ -44,6 +44,8 @@ const atATime: Curve = {
   title: 'Callers that lock and unlock a key each, at the same time, in one process',
   unit: 'callers',
   sizes: POWERS_OF_TEN,
+  explanation:
+    'CPU for each falls while more callers share a write to the socket, and with ours also a command. One processor does all the work, so when it is busy all the time, the latency is the CPU for each times the number of callers.',
 };
 
 const waiting: Curve = {
@@ -52,6 +54,8 @@ const waiting: Curve = {
   title: 'One key that is handed over, waiters in one process, empty section',
   unit: 'waiters',
   sizes: POWERS_OF_TEN,
+  explanation:
+    'The floor, `spin` and `pub-sub` have one queue in the process, and one caller of it asks Redis, so their cost does not depend on the number of waiters. Each waiter of the peers polls for itself, so the cost of an acquisition grows with their number. Each waiter of `fair` takes a position in Redis, with one script: that of 10,000 waiters takes so long that it reaches into the window that is measured.',
 };
 
 const processes: Curve = {
@@ -60,6 +64,8 @@ const processes: Curve = {
   title: 'One key that is handed over, processes with 10 callers each, 1 ms of work',
   unit: 'processes',
   sizes: [1, 2, 4, 8, 16],
+  explanation:
+    'The processes share the CPUs that the server leaves. With more processes than CPUs, a process that is granted the lock waits for a CPU first, which shows in the p99 of all. Each caller of the peers polls for itself, so their CPU for each acquisition grows with the number of processes.',
 };
 
 const cyclesOf =

@@ -1,4 +1,4 @@
-import { max, min, sum } from 'simple-statistics';
+import { min, sum } from 'simple-statistics';
 import { keyHistories, overlaps, quantile, waits } from '../acquisitions';
 import type { Candidate } from '../candidates/candidate';
 import { metric, type Scenario } from './scenario';
@@ -66,7 +66,7 @@ function contended(id: string, together: number, isVariant: boolean): Scenario {
         requests: requests / count,
         p50: quantile(waited, 0.5),
         p999: quantile(waited, 0.999),
-        longest: max(waited),
+        longest: waited.at(-1) ?? Number.NaN,
         client: (sum(observations.map(({ cpu }) => cpu)) / count) * 1000,
         server: (serverCpu / count) * 1000,
         violations:
