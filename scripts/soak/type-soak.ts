@@ -95,7 +95,7 @@ class TypeSoak {
       lanes: this.#lanes,
       leftovers: this.#leftovers,
       clock: this.#clock,
-      deadPlacesBlock: this.#options.type === 'redisson-fair',
+      deadPositionsBlock: this.#options.type === 'redisson-fair',
     };
     const { violations, inCalm } = await runRound(services, ms);
     this.#tally.rounds++;
