@@ -12,16 +12,17 @@ import { Orphans } from './lease/orphans';
 import { Watchdog } from './lease/watchdog';
 import type { LockBackend } from './lock-backend';
 import { LockCache } from './lock-cache';
+import type { LockKinds } from './lock-kinds';
 import { LockRegistry } from './lock-registry';
 import type { ListedLock } from './lock-state';
-import { MultiLock, multiKeys } from './multi/multi-lock';
+import type { MultiLock } from './multi/multi-lock';
 import type { CloseOptions, ListOptions, SemaphoreOptions } from './options';
 import { registryId } from './owner-name';
 import { traitsOf } from './protocols/lock-type-traits';
 import { type LockServices, RedisLock } from './redis-lock';
 import { type KindSettings, listSettings, type RegistrySettings, type SharingSettings } from './settings';
 import type { ReadWriteLock } from './shared/read-write-lock';
-import { SharedLocks } from './shared/shared-locks';
+import type { SharedLocks } from './shared/shared-locks';
 
 /** ms; how long `close` waits for the holders by default. */
 const CLOSE_TIMEOUT = 10_000;
@@ -36,6 +37,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   readonly #services: LockServices;
   readonly #backend: LockBackend;
   readonly #cache: LockCache;
+  readonly #kinds: LockKinds | undefined;
   readonly #shared: SharedLocks | undefined;
   /** Calls that are still acquiring. */
   readonly #waits = new LinkedList<Wait>();
@@ -51,8 +53,8 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   readonly #stopMonitoring: () => void;
   #closing: Promise<void> | undefined;
 
-  /** @internal `onWarning` publishes the warnings too. */
-  protected constructor(settings: RegistrySettings & SharingSettings, backend: LockBackend) {
+  /** @internal `onWarning` publishes the warnings too. Without `kinds` it has locks of one key only. */
+  protected constructor(settings: RegistrySettings & SharingSettings, backend: LockBackend, kinds?: LockKinds) {
     super();
     this.id = registryId(settings.name, traitsOf(settings.lockType).nameSeparator, randomUUID());
     const { connection } = backend;
@@ -78,7 +80,8 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       cached: (key) => this.#cache.get(key),
       readmit: (lock) => this.#cache.get(lock.key) ?? this.#cache.add(lock),
     };
-    this.#shared = backend.shared && new SharedLocks(this.#services, backend, backend.shared);
+    this.#kinds = kinds;
+    this.#shared = kinds?.shared(this.#services, backend);
     // A server that was restarted, or failed over, may have lost locks: their holders learn it at once.
     this.#stopMonitoring = backend.onReconnect(() => watchdog.askAboutAll());
   }
@@ -94,7 +97,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   }
 
   override multi(keys: readonly string[]): MultiLock {
-    return new MultiLock(multiKeys(keys).map((key) => this.obtain(key)));
+    return this.#kinds?.multi(keys, (key) => this.obtain(key)) ?? super.multi(keys);
   }
 
   override semaphore(key: string, options: SemaphoreOptions): DistributedLock {

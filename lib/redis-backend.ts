@@ -1,9 +1,8 @@
 import type { LockBackend, LockInspector, ScriptRunner, SharedBackend } from './lock-backend';
 import { HeldScripts } from './protocols/held-scripts';
-import { createProtocols, heldCheckOf, type Protocols } from './protocols/lock-types';
+import type { LockTypeDefinition, Protocols } from './protocols/lock-type';
 import { Parts } from './protocols/parts';
 import type { LockProtocol } from './protocols/protocol';
-import { RedisSharedBackend } from './protocols/shared/redis-shared-backend';
 import type { RedisClient } from './redis/client';
 import type { Connection } from './redis/connection';
 import { explainWrongType } from './redis/key-type';
@@ -18,15 +17,23 @@ export class RedisBackend implements LockBackend {
   readonly #parts: Parts;
   readonly #protocols: Protocols;
   readonly heldScripts: ScriptRunner;
-  readonly shared: SharedBackend;
+  readonly shared?: SharedBackend;
 
-  /** Throws `TypeError` with `minReplicas` for a client that cannot have a connection of our own. */
-  constructor(client: RedisClient, settings: RedisSettings) {
+  /**
+   * `shared` makes its shared locks; without it there are none. Throws `TypeError` with `minReplicas` for a client that
+   * cannot have a connection of our own.
+   */
+  constructor(
+    client: RedisClient,
+    settings: RedisSettings,
+    lockType: LockTypeDefinition,
+    shared?: (parts: Parts) => SharedBackend,
+  ) {
     this.#redis = new Redis(client, settings.commandTimeout, settings);
     this.#parts = new Parts(this.#redis, settings);
-    this.#protocols = createProtocols(settings.lockType, this.#parts);
-    this.heldScripts = new HeldScripts(this.#redis, heldCheckOf(settings.lockType));
-    this.shared = new RedisSharedBackend(this.#parts);
+    this.#protocols = lockType.protocols(this.#parts);
+    this.heldScripts = new HeldScripts(this.#redis, lockType.held);
+    if (shared !== undefined) this.shared = shared(this.#parts);
   }
 
   get connection(): Connection {

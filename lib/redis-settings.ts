@@ -1,5 +1,6 @@
 import { boolean, type Check, checkOptions, duration, notNegative, oneOf, wholeNumber } from './internal/validation';
 import type { RedisLockRegistryOptions } from './options';
+import type { LockType } from './protocols/lock-type-names';
 import type { ProtocolSettings } from './protocols/protocol';
 import { SHARDED_SUBSCRIPTION_MODES } from './protocols/sharded-subscription-mode';
 import { describeValue } from './redis/client';
@@ -21,10 +22,25 @@ const redisChecks: { [Name in keyof RedisSettings]: Check<RedisSettings[Name]> }
   subscriber,
 };
 
+const { lockType: _, ...checksOfOneType } = redisChecks;
+
 export function redisSettings(options: RedisLockRegistryOptions): RedisSettings {
   checkOptions(redisChecks, options);
+  return withDefaults(options, 'spin');
+}
+
+/** For a registry of one lock type, which is no option. */
+export function redisSettingsOf(
+  options: Omit<RedisLockRegistryOptions, 'lockType'>,
+  lockType: LockType,
+): RedisSettings {
+  checkOptions(checksOfOneType, options);
+  return withDefaults(options, lockType);
+}
+
+function withDefaults(options: RedisLockRegistryOptions, defaultLockType: LockType): RedisSettings {
   return {
-    ...registrySettings(options, 'spin'),
+    ...registrySettings(options, defaultLockType),
     idleBetweenTries: options.idleBetweenTries ?? 100,
     handOver: options.handOver,
     legacyChannel: options.legacyChannel ?? false,

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 
@@ -12,7 +12,7 @@ const ROOT = join(__dirname, '..');
 const run = promisify(execFile);
 
 /** bytes; npm counts a kB as 1000. */
-const LIMITS = { package: 150_000, bundle: 165_000 };
+const LIMITS = { package: 150_000, bundle: 155_000, bundleOfOneType: 100_000 };
 
 /** How many new processes load the library. */
 const LOADS = 7;
@@ -30,11 +30,15 @@ async function packageSize(): Promise<number> {
   return size;
 }
 
-/** What the library adds to the bundle of an application, minified; and how much of it is async-mutex and its tslib. */
-async function bundleSize(): Promise<{ all: number; mutex: number }> {
+/** Bytes by the file or folder they come from. */
+type Parts = ReadonlyMap<string, number>;
+
+/** What one class of the library adds to the bundle of an application, minified. */
+async function bundled(file: string, registry: string, options: object): Promise<{ all: number; parts: Parts }> {
+  const settings = JSON.stringify({ registryKey: 'orders', ...options });
   const { metafile } = await build({
     stdin: {
-      contents: `import { RedisLockRegistry } from './dist'; new RedisLockRegistry(client, { registryKey: 'orders', lockType: 'pub-sub' });`,
+      contents: `import { ${registry} } from './${file}'; new ${registry}(client, ${settings});`,
       resolveDir: ROOT,
     },
     bundle: true,
@@ -46,16 +50,20 @@ async function bundleSize(): Promise<{ all: number; mutex: number }> {
   });
   const [output] = Object.values(metafile.outputs);
   if (output === undefined) throw new Error('esbuild wrote nothing');
-  const inputs = Object.entries(output.inputs).filter(([path]) => /node_modules\/(async-mutex|tslib)\//.test(path));
-  return { all: output.bytes, mutex: inputs.reduce((sum, [, { bytesInOutput }]) => sum + bytesInOutput, 0) };
+  const parts = new Map<string, number>();
+  for (const [path, { bytesInOutput }] of Object.entries(output.inputs)) {
+    const folder = /node_modules\/[^/]+/.exec(path)?.[0] ?? dirname(path);
+    parts.set(folder, (parts.get(folder) ?? 0) + bytesInOutput);
+  }
+  return { all: output.bytes, parts };
 }
 
 /** ms that `require` takes in a new process, beyond what it needs: the least of some. */
-async function loadTime(): Promise<number> {
+async function loadTime(file: string): Promise<number> {
   const program = `
     for (const name of ${JSON.stringify(NEEDED)}) require(name);
     const start = performance.now();
-    require('./dist');
+    require('./${file}');
     console.log(performance.now() - start);`;
   const times: number[] = [];
   for (let i = 0; i < LOADS; i++) {
@@ -70,13 +78,27 @@ function judged(bytes: number, limit: number): string {
   return `${(bytes / 1_000).toFixed(1)} kB${bytes > limit ? `: more than the limit of ${limit / 1_000} kB` : ` (limit ${limit / 1_000})`}`;
 }
 
+/** The largest first. */
+function table(parts: Parts): string {
+  const largest = [...parts].sort(([, a], [, b]) => b - a).filter(([, bytes]) => bytes >= 100);
+  return largest.map(([folder, bytes]) => `${(bytes / 1_000).toFixed(1).padStart(8)} kB  ${folder}`).join('\n');
+}
+
 async function main(): Promise<void> {
-  const { all, mutex } = await bundleSize();
+  const main = await bundled('dist', 'RedisLockRegistry', { lockType: 'pub-sub' });
+  const one = await bundled('dist/one-type/pub-sub', 'PubSubLockRegistry', {});
+  // The built files hold several folders each. The sources have comments in their scripts.
+  const { parts } = await bundled('lib/one-type/pub-sub', 'PubSubLockRegistry', {});
   console.log(`the package, as npm packs it: ${judged(await packageSize(), LIMITS.package)}`);
-  console.log(
-    `in a bundle, minified, one lock type used: ${judged(all, LIMITS.bundle)}; ${mutex / 1_000} kB of it async-mutex and tslib`,
-  );
-  console.log(`require('redis-lock-registry'), beyond what it needs: ${(await loadTime()).toFixed(1)} ms`);
+  console.log(`in a bundle, minified, all lock types: ${judged(main.all, LIMITS.bundle)}`);
+  console.log(`in a bundle, minified, redis-lock-registry/pub-sub: ${judged(one.all, LIMITS.bundleOfOneType)}`);
+  console.log(`  of it, measured from the sources:\n${table(parts)}`);
+  for (const [name, file] of [
+    ['redis-lock-registry', 'dist'],
+    ['redis-lock-registry/pub-sub', 'dist/one-type/pub-sub'],
+  ] as const) {
+    console.log(`require('${name}'), beyond what it needs: ${(await loadTime(file)).toFixed(1)} ms`);
+  }
 }
 
 void main();

@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
+import { compiled } from '../support/compiled';
 
 const MAIN = join(__dirname, '../../lib/cli/main.ts');
 
 /** The words that start the command line from its sources. */
-export const COMMAND = [process.execPath, '-r', require.resolve('esbuild-register'), MAIN];
+export const COMMAND = [process.execPath, compiled(MAIN)];
 
 /** A process of `redis-locks`, or of another program. */
 export class CliProcess {

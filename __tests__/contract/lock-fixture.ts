@@ -14,15 +14,12 @@ export class LockFixture {
   readonly #lockType: LockType;
   readonly #kind: ClientKind;
   readonly #registries: BackedLockRegistry[] = [];
-  readonly #Registry: typeof RedisLockRegistry;
   #contractClients: ContractClients | undefined;
   #oracleClient: TestClient | undefined;
 
-  /** With another class of registry, its `obtain` gives the locks under test. */
-  constructor(lockType: LockType, kind: ClientKind, Registry = RedisLockRegistry) {
+  constructor(lockType: LockType, kind: ClientKind) {
     this.#lockType = lockType;
     this.#kind = kind;
-    this.#Registry = Registry;
   }
 
   async open(): Promise<void> {
@@ -57,7 +54,7 @@ export class LockFixture {
     const onWarning = () => undefined;
     const defaults = { registryKey: this.registryKey, lockType: this.#lockType, idleBetweenTries: 10, onWarning };
     const all = { ...defaults, ...options };
-    const registry = this.#kind.registry?.(client, all) ?? new this.#Registry(client, all);
+    const registry = this.#kind.registry?.(client, all) ?? new RedisLockRegistry(client, all);
     this.#registries.push(registry);
     return registry;
   }

@@ -7,7 +7,7 @@ import { run, schedules } from './schedules/schedule';
 import { ScheduleFixture } from './schedules/schedule-fixture';
 import { TTL } from './schedules/settings';
 
-const SCHEDULES = 200;
+const SCHEDULES = 100;
 const AT_ONCE = 5;
 
 const real = { ...clock };

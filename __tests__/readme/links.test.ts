@@ -58,8 +58,16 @@ describe('A link', () => {
     expect(broken).toEqual([]);
   });
 
-  it.each(PAGES)('in %s works in the npm package too', (page) => {
-    expect(packed).toContain(page);
+  it('leads to pages that are in the npm package, but for those that only contributors need', () => {
+    expect(PAGES.filter((page) => !packed.has(page))).toEqual([
+      'CONTRIBUTING.md',
+      'docs/architecture.md',
+      'docs/benchmarks.md',
+    ]);
+  });
+
+  it.each(PAGES)('in %s works in the npm package too, if the page is in it', (page) => {
+    if (!packed.has(page)) return;
     expect(relativeLinks(page).filter(({ file }) => !packed.has(file))).toEqual([]);
   });
 

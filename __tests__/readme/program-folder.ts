@@ -2,15 +2,21 @@ import { execFile } from 'node:child_process';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
-import { build, transform } from 'esbuild';
+import { transform } from 'esbuild';
+import manifest from '../../package.json';
 import type { RedisServer } from '../../scripts/redis';
 import { ROOT } from './pages';
 import { type Program, REDIS_URL_OF_PAGES } from './programs';
 
 const run = promisify(execFile);
+const REGISTER = require.resolve('esbuild-register');
 
-/** The entry points beside the main one: `redis-lock-registry/ioredis`. */
-const ENTRIES = ['ioredis', 'opentelemetry', 'testing', 'valkey-glide'];
+/** What an application imports, and the source of each. */
+const SOURCES = Object.entries(manifest.exports).flatMap(([name, target]) => {
+  if (typeof target === 'string') return [];
+  const source = target.default.replace(/^\.\/dist\/(.*)\.js$/, 'lib/$1.ts');
+  return [[name.replace('.', 'redis-lock-registry'), [join(ROOT, source)]] as const];
+});
 
 /**
  * A folder in which programs of the pages run as an application's own: ES modules that import `redis-lock-registry` and
@@ -28,7 +34,7 @@ export class ProgramFolder {
     this.path = join(__dirname, '.blocks', name);
   }
 
-  /** The programs will find this server, if they need one, where the pages say that Redis is. */
+  /** With the package as it is built. The programs will find this server, if they need one, where the pages say that Redis is. */
   static async create(name: string, server?: RedisServer): Promise<ProgramFolder> {
     const folder = new ProgramFolder(name, server);
     await folder.remove();
@@ -36,18 +42,9 @@ export class ProgramFolder {
     await mkdir(library, { recursive: true });
     // A package of its own: inside the project's the name would mean its `dist`, which may be old or missing.
     await writeFile(join(folder.path, 'package.json'), JSON.stringify({ type: 'module' }));
-    const subpaths = ENTRIES.map((name) => [`./${name}`, `./${name}/index.cjs`]);
-    const exports = { '.': './index.cjs', ...Object.fromEntries(subpaths) };
-    await writeFile(join(library, 'package.json'), JSON.stringify({ exports }));
-    await build({
-      entryPoints: ['index', ...ENTRIES.map((name) => `${name}/index`)].map((entry) => join(ROOT, `lib/${entry}.ts`)),
-      outdir: library,
-      outExtension: { '.js': '.cjs' },
-      bundle: true,
-      format: 'cjs',
-      platform: 'node',
-      packages: 'external',
-    });
+    const { exports, imports, type } = manifest;
+    await writeFile(join(library, 'package.json'), JSON.stringify({ exports, imports, type }));
+    await run(process.execPath, ['-r', REGISTER, join(ROOT, 'scripts/build/main.ts'), join(library, 'dist')]);
     return folder;
   }
 
@@ -80,12 +77,7 @@ export class ProgramFolder {
         emitDecoratorMetadata: true,
         erasableSyntaxOnly: false,
         isolatedModules: false,
-        paths: {
-          'redis-lock-registry': [join(ROOT, 'lib/index.ts')],
-          ...Object.fromEntries(
-            ENTRIES.map((name) => [`redis-lock-registry/${name}`, [join(ROOT, `lib/${name}/index.ts`)]]),
-          ),
-        },
+        paths: Object.fromEntries(SOURCES),
       },
       include: ['*.ts'],
     };

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterEach, expect, it } from '@jest/globals';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { compiled } from '../support/compiled';
 import { describeReal, realRedis, uniqueKey } from '../support/redis';
 import type { StorageQuestion, StorageReport } from './storage-use';
 
@@ -16,9 +17,8 @@ describeReal('AsyncLocalStorage', () => {
     'is not used by a %s lock before the first run, and one instance serves all runs',
     async (lockType) => {
       // In its own process, because the effect of the first run is permanent.
-      child = fork(join(__dirname, 'storage-use.ts'), {
-        cwd: join(__dirname, '..', '..'),
-        execArgv: ['-r', 'esbuild-register'],
+      child = fork(compiled(join(__dirname, 'storage-use.ts')), {
+        execArgv: [],
         stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       });
       const question: StorageQuestion = { lockType, redis: realRedis, registryKey: uniqueKey('registry') };

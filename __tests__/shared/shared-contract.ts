@@ -1,36 +1,37 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
-import { type RedisLock, RedisLockRegistry } from '../../lib';
+import { type DistributedLock, type RedisLock, RedisLockRegistry } from '../../lib';
+import type { BackedLockRegistry } from '../../lib/backed-lock-registry';
 import { LockFixture } from '../contract/lock-fixture';
 import type { ClientKind } from '../support/client-kinds';
 import { describeReal } from '../support/redis';
 
-/** `obtain` gives a semaphore with one permit: it behaves as a lock does. */
-class OnePermitRegistry extends RedisLockRegistry {
-  override obtain(key: string): RedisLock {
-    return this.semaphore(key, { permits: 1 }) as RedisLock;
-  }
-}
+type Obtain = (registry: BackedLockRegistry, key: string) => DistributedLock;
 
-/** `obtain` gives the lock for writing: it behaves as a lock does. */
-class WriteRegistry extends RedisLockRegistry {
-  override obtain(key: string): RedisLock {
-    return this.readWrite(key).write as RedisLock;
-  }
-}
+/** Shared locks that behave as a lock does. */
+const LOCKS = {
+  'A semaphore with one permit': (registry, key) => registry.semaphore(key, { permits: 1 }),
+  'The lock for writing': (registry, key) => registry.readWrite(key).write,
+} satisfies Record<string, Obtain>;
 
-const REGISTRIES = {
-  'A semaphore with one permit': OnePermitRegistry,
-  'The lock for writing': WriteRegistry,
-} as const;
+/** The same kind of client; `obtain` of its registries gives the shared lock. */
+function obtaining(obtain: Obtain, kind: ClientKind): ClientKind {
+  return {
+    ...kind,
+    registry(client, options) {
+      const registry = kind.registry?.(client, options) ?? new RedisLockRegistry(client, options);
+      return Object.assign(registry, { obtain: (key: string) => obtain(registry, key) as RedisLock });
+    },
+  };
+}
 
 /** Parts of the contract of locks, for a shared lock that has one holder, through one kind of client. */
 export function sharedContract(
-  name: keyof typeof REGISTRIES,
+  name: keyof typeof LOCKS,
   kind: ClientKind,
   parts: readonly ((fixture: LockFixture) => void)[],
 ): void {
   describeReal(`${name} through ${kind.name}`, () => {
-    const fixture = new LockFixture('spin', kind, REGISTRIES[name]);
+    const fixture = new LockFixture('spin', obtaining(LOCKS[name], kind));
     beforeAll(() => fixture.open());
     beforeEach(() => fixture.beginTest());
     afterEach(() => fixture.endTest());

@@ -1,14 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe } from '@jest/globals';
+import { afterAll, beforeAll, describe, jest } from '@jest/globals';
 import { createClient, type RedisClientOptions } from 'redis';
-import { createClient as createClient5 } from 'redis5';
 import type { RedisClient } from '../../lib';
-import { fromIoredis } from '../../lib/ioredis';
 import { type RedisAddress, type RedisServer, startRedis } from '../../scripts/redis';
 import { findRedisBinary } from '../../scripts/redis-binary';
-import { type IoredisPackage, ioredisOptions, packages } from './ioredis-packages';
 import { createPool } from './pool';
 import { FaultyProxy } from './proxy';
 import type { TestClient } from './redis';
@@ -142,7 +139,10 @@ export async function connectTo(
   return client;
 }
 
-/** The kinds of client for a single Redis; each fails in its own way. */
+/**
+ * The kinds of client for a single Redis; each fails in its own way. Most tests need one of them: the others' packages are
+ * loaded by the tests that do.
+ */
 export const clientKinds = {
   'a client': connectTo,
   'a pool': async (address: RedisAddress): Promise<AnyClient> => {
@@ -157,13 +157,16 @@ export const clientKinds = {
     return pool;
   },
   'a client of redis 5': async (address: RedisAddress): Promise<AnyClient> => {
+    const { createClient: createClient5 } = jest.requireActual<typeof import('redis5')>('redis5');
     const client = createClient5({ socket: { ...address, reconnectStrategy: 5 } });
     await quiet(client).connect();
     return client;
   },
   'a client of ioredis': async (address: RedisAddress): Promise<AnyClient> => {
-    const [first] = packages;
-    const redis = (first as IoredisPackage).single({ ...ioredisOptions(address), retryStrategy: () => 5 });
+    const { ioredisOptions, packageNamed } =
+      jest.requireActual<typeof import('./ioredis-packages')>('./ioredis-packages');
+    const { fromIoredis } = jest.requireActual<typeof import('../../lib/ioredis')>('../../lib/ioredis');
+    const redis = packageNamed('ioredis 5').single({ ...ioredisOptions(address), retryStrategy: () => 5 });
     atTheEnd(() => redis.disconnect());
     await until(() => redis.status === 'ready');
     return Object.assign(fromIoredis(redis), { destroy: () => redis.disconnect() });

@@ -1,6 +1,7 @@
 import { type ChildProcess, fork, type Serializable } from 'node:child_process';
 import { on, once } from 'node:events';
 import { afterEach } from '@jest/globals';
+import { compiled } from './compiled';
 
 const children = new Set<ChildProcess>();
 
@@ -17,11 +18,8 @@ export class WorkerProcess<Report extends { readonly state: string }> {
   readonly #reports: AsyncIterableIterator<unknown>;
 
   protected constructor(script: string) {
-    this.child = fork(script, {
-      // A bundle is plain JavaScript, and starts sooner.
-      execArgv: script.endsWith('.ts') ? ['-r', require.resolve('esbuild-register')] : [],
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    });
+    const program = script.endsWith('.ts') ? compiled(script) : script;
+    this.child = fork(program, { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
     children.add(this.child);
     this.exited = once(this.child, 'exit');
     this.#reports = on(this.child, 'message', { close: ['exit', 'disconnect'] });

@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll } from '@jest/globals';
+import { compiled } from '../support/compiled';
 import type { Answer, Task } from './worker';
 
 const children = new Set<ChildProcess>();
@@ -24,8 +25,8 @@ export class WorkerPool {
 
   private constructor(size: number) {
     this.#children = Array.from({ length: size }, () => {
-      const child = fork(join(__dirname, 'worker.ts'), {
-        execArgv: ['-r', require.resolve('esbuild-register')],
+      const child = fork(compiled(join(__dirname, 'worker.ts')), {
+        execArgv: [],
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       });
       children.add(child);

@@ -45,7 +45,7 @@ export abstract class LocalContention {
     return this.#held?.lease;
   }
 
-  /** The leases that are held: at most one, but for a `SharedLock`. */
+  /** @internal The leases that are held: at most one, but for a `SharedLock`. */
   protected get leases(): readonly RedisLease[] {
     return this.#held === undefined ? [] : [this.#held.lease];
   }
@@ -77,7 +77,7 @@ export abstract class LocalContention {
     if (this.#held !== undefined) await this.nextLeaseOver();
   }
 
-  /** Resolves when the next lease has ended. */
+  /** @internal Resolves when the next lease has ended. */
   protected async nextLeaseOver(): Promise<void> {
     this.#whenFree ??= [];
     const listeners = this.#whenFree;
@@ -157,7 +157,7 @@ export abstract class LocalContention {
     return turn ?? this.withoutTurn(protocol, wait);
   }
 
-  /** The turn did not come in time; `undefined`: another holder has the lock. */
+  /** @internal The turn did not come in time; `undefined`: another holder has the lock. */
   protected async withoutTurn(protocol: LockProtocol, wait: Wait): Promise<Turn | undefined> {
     const { attempts } = this.#services;
     if (await attempts.wasAnswered(protocol, wait)) return undefined;
@@ -175,6 +175,7 @@ export abstract class LocalContention {
     return lease;
   }
 
+  /** @internal */
   protected keep(lease: RedisLease, turn: Turn, protocol: LockProtocol): void {
     this.#held = { lease, turn };
     protocol.holder = lease;

@@ -1,10 +1,11 @@
-import type { Inspected, LockBackend, LockInspector, ScriptRunner } from '../lock-backend';
+import type { Inspected, LockBackend, LockInspector, ScriptRunner, SharedBackend } from '../lock-backend';
 import type { LockProtocol } from '../protocols/protocol';
 import type { Connection } from '../redis/connection';
 import type { LockNames } from '../redis/names';
 import { globPattern } from './glob-pattern';
 import type { InMemoryLocks } from './in-memory-locks';
 import { InMemoryProtocol } from './in-memory-protocol';
+import type { StoredKind } from './stored-lock';
 
 /** Nothing is lost or comes in another order on the way to memory. */
 const connection: Connection = {
@@ -44,8 +45,16 @@ export class InMemoryBackend implements LockBackend, LockInspector {
     return heldScripts;
   }
 
+  get shared(): SharedBackend {
+    return {
+      inspector: this,
+      open: (kind, names) => this.#open(names, kind),
+      heldScripts: () => heldScripts,
+    };
+  }
+
   open(names: LockNames): LockProtocol {
-    return new InMemoryProtocol(names.lock, this.#locks, this.#isFencing);
+    return this.#open(names, 'lock');
   }
 
   inspect(names: LockNames, timeout: number): Promise<Inspected> {
@@ -66,7 +75,7 @@ export class InMemoryBackend implements LockBackend, LockInspector {
     yield names.filter((name) => name.startsWith(prefix) && pattern.test(name.slice(prefix.length)));
   }
 
-  /** Nothing else is in memory. */
+  /** It says itself what it is used as. */
   explainWrongType(error: unknown): Promise<unknown> {
     return Promise.resolve(error);
   }
@@ -76,6 +85,10 @@ export class InMemoryBackend implements LockBackend, LockInspector {
   }
 
   async close(): Promise<void> {}
+
+  #open(names: LockNames, kind: StoredKind): LockProtocol {
+    return new InMemoryProtocol(names.lock, kind, this.#locks, this.#isFencing);
+  }
 
   #state(names: LockNames): Inspected {
     const { state } = this.#locks.find(names.lock);

@@ -1,6 +1,7 @@
 import { BackedLockRegistry } from '../backed-lock-registry';
 import { publishingWarnings } from '../diagnostics/publishing-warnings';
 import { type Check, checkOptions, expected } from '../internal/validation';
+import { ALL_KINDS } from '../lock-kinds';
 import type { RegistryOptions } from '../options';
 import { registryChecks, registrySettings } from '../settings';
 import { InMemoryBackend } from './in-memory-backend';
@@ -41,7 +42,7 @@ export class InMemoryLockRegistry extends BackedLockRegistry {
     const { locks = new InMemoryLocks(), registryKey = 'test', ...others } = options;
     const common = registrySettings({ ...others, registryKey }, 'fair');
     const settings = publishingWarnings({ ...common, handOver: undefined, minReplicas: 0, replicaTimeout: 0 });
-    super(settings, new InMemoryBackend(locks, settings.fencing));
+    super(settings, new InMemoryBackend(locks, settings.fencing), ALL_KINDS);
     this.locks = locks;
     locks.use(registryKey);
   }

@@ -61,7 +61,7 @@ export class InMemoryLocks {
   }
 
   /**
-   * The lock expires now: the next waiter gets it. Its holder learns that as it does with Redis: when it renews it next,
+   * The lock expires now, for all who share it: the next waiter gets it. Its holder learns that as it does with Redis: when it renews it next,
    * or when it unlocks.
    * @throws Error when nobody holds it.
    */
@@ -71,7 +71,10 @@ export class InMemoryLocks {
     lock.free();
   }
 
-  /** Somebody else, who is none of the registries, has the lock from now on. Its holder learns that as with `expire`. */
+  /**
+   * Somebody else, who is none of the registries, has the lock alone from now on. Its holder learns that as with
+   * `expire`.
+   */
   steal(key: string, options: StealOptions = {}): void {
     const { ttl: life = STOLEN_FOR, ...which } = options;
     this.#named(key, which).give('somebody else', ttl('ttl', life));

@@ -15,21 +15,26 @@ import {
   type Released,
   type RenewalMode,
 } from '../protocols/protocol';
+import type { Permits } from '../protocols/shared/shared-kinds';
 import type { InMemoryLocks } from './in-memory-locks';
-import type { Held, StoredLock } from './stored-lock';
+import type { Held, StoredKind, StoredLock } from './stored-lock';
 
 /** One lock in memory, as its callers see it. They queue there, each for itself: FIFO over all registries. */
 export class InMemoryProtocol implements LockProtocol {
   readonly availability = new Availability();
   holder: Holder | undefined;
+  /** Of a semaphore. */
+  permits: Permits | undefined;
   readonly #name: string;
+  readonly #kind: StoredKind;
   readonly #locks: InMemoryLocks;
   readonly #isFencing: boolean;
 
-  constructor(name: string, locks: InMemoryLocks, isFencing: boolean) {
+  constructor(name: string, kind: StoredKind, locks: InMemoryLocks, isFencing: boolean) {
     this.#name = name;
+    this.#kind = kind;
     this.#locks = locks;
-    this.#isFencing = isFencing;
+    this.#isFencing = isFencing && (kind === 'lock' || kind === 'write');
   }
 
   get queue(): 'redis' {
@@ -48,7 +53,7 @@ export class InMemoryProtocol implements LockProtocol {
     const { ticket, ttl, waits, sentAt } = acquisition;
     acquisition.isEnqueued = waits;
     return this.#locks.send((): Grant | Refusal => {
-      const answer = this.#lock.acquire(ticket, ttl, waits);
+      const answer = this.#lock.acquire({ ticket, kind: this.#kind, ttl, permits: this.permits?.count }, waits);
       if (answer.granted) return this.#grant(ticket, answer);
       return { ...answer, roundTrip: clock.now() - sentAt };
     }, timeout);

@@ -2,8 +2,9 @@ import { clock, reliableUntil } from '../internal/clock';
 import type { Inspected } from '../lock-backend';
 import { KEPT, type Keep } from '../protocols/kept';
 import type { Ownership, Released, RenewalMode } from '../protocols/protocol';
+import { describeKind, type SharedKind } from '../protocols/shared/shared-kinds';
 
-/** The owner has the lock. Times are on the monotonic clock, in ms. */
+/** The owner has a lease. Times are on the monotonic clock, in ms. */
 export interface Held {
   readonly granted: true;
   /** Until when its holder may rely on it: a little before it expires. */
@@ -16,11 +17,30 @@ export type Answer = Held | { readonly granted: false; readonly remaining: numbe
 /** Of a waiting caller: gets the lock, or is woken without it. */
 export type Receiver = (held: Held | 'not granted') => void;
 
-interface Position {
+/** What a caller asks for: a lock of its own, or a share of one. */
+export type StoredKind = 'lock' | SharedKind;
+
+/** What a caller asks for. */
+export interface Claim {
   readonly ticket: string;
+  readonly kind: StoredKind;
   /** ms */
   readonly ttl: number;
+  /** How many may hold a semaphore. The number that was given last counts. */
+  readonly permits: number | undefined;
+}
+
+interface Position extends Claim {
   receive: Receiver | undefined;
+}
+
+/** Times are in ms. */
+interface StoredLease {
+  readonly kind: StoredKind;
+  readonly token: number;
+  /** What its life comes from. */
+  ttl: number;
+  expiresAt: number;
 }
 
 /** What the locks have in common. */
@@ -31,19 +51,19 @@ export interface Store {
 }
 
 /**
- * One lock in memory: its holder and its queue. A lock that is released, expires or is unlocked by force is
- * granted to the first that waits, with its full ttl. Every method takes effect at once, and answers.
+ * One lock in memory: its leases and its queue. A lock that is released, expires or is unlocked by force is granted to
+ * those at the head of the queue that may have it, with their full ttl. Every method takes effect at once, and answers.
  */
 export class StoredLock {
   readonly #store: Store;
   readonly #queue = new Map<string, Position>();
-  #owner: string | undefined;
-  /** ms; the ttl that its life comes from. */
-  #ttl = 0;
-  #expiresAt = 0;
-  #token = 0;
-  /** The last owner that it was taken from by force, and when that lease would have expired. */
-  #forced: { readonly from: string; readonly until: number } | undefined;
+  /** By owner. One at most, but for shared locks. */
+  readonly #leases = new Map<string, StoredLease>();
+  /** Owners whose lease was ended by force, and when it would have expired. */
+  readonly #forced = new Map<string, number>();
+  /** What those that hold it or wait for it use it as; `undefined`: nobody does. */
+  #usedAs: string | undefined;
+  #permits = 1;
   #expiry: NodeJS.Timeout | undefined;
 
   constructor(store: Store) {
@@ -52,42 +72,59 @@ export class StoredLock {
 
   /** Nothing has to be remembered of it. */
   get isIdle(): boolean {
-    const isForced = this.#forced !== undefined && this.#forced.until > clock.now();
+    const now = clock.now();
+    const isForced = [...this.#forced.values()].some((until) => until > now);
     return this.owner === undefined && this.#queue.size === 0 && !isForced;
   }
 
+  /** Whose lease lasts longest. */
   get owner(): string | undefined {
     this.settle();
-    return this.#owner;
+    return this.#longest?.[0];
   }
 
   get state(): Inspected {
-    const { owner } = this;
+    this.settle();
+    const [owner, lease] = this.#longest ?? [];
     return {
       owner,
-      remaining: owner === undefined ? 0 : this.#expiresAt - clock.now(),
-      fencingToken: owner === undefined ? undefined : this.#token,
+      remaining: lease === undefined ? 0 : lease.expiresAt - clock.now(),
+      fencingToken: lease?.token,
       waiting: this.#queue.size,
+      ...(lease !== undefined && lease.kind !== 'lock' && { holders: this.#leases.size }),
     };
   }
 
-  /** Takes the lock if it is free. `waits`: else the ticket gets a position, unless it has one. A repetition is harmless. */
-  acquire(ticket: string, ttl: number, waits: boolean): Answer {
-    const { owner } = this;
-    if (owner !== undefined && owner !== ticket) {
-      if (waits && !this.#queue.has(ticket)) this.#queue.set(ticket, { ticket, ttl, receive: undefined });
-      this.#watchExpiry();
-      return { granted: false, remaining: this.#expiresAt - clock.now(), owner };
+  /**
+   * Enters if that is possible now. `waits`: else the ticket gets a position, unless it has one. A repetition is harmless.
+   * Throws while it is used as something else.
+   */
+  acquire(claim: Claim, waits: boolean): Answer {
+    const { ticket, ttl, permits } = claim;
+    this.settle();
+    this.#use(describe(claim.kind));
+    if (permits !== undefined && permits !== this.#permits) {
+      this.#permits = permits;
+      this.settle();
     }
-    if (owner === undefined) this.give(ticket, ttl);
-    else this.#extend(ttl);
-    return this.#held();
+    const lease = this.#leases.get(ticket);
+    if (lease !== undefined) {
+      extend(lease, ttl);
+      return held(lease);
+    }
+    const position = this.#queue.get(ticket);
+    if (position === undefined && this.#mayEnter(claim, [...this.#queue.values()])) return this.#enter(claim);
+    if (waits && position === undefined) this.#queue.set(ticket, { ...claim, receive: undefined });
+    this.#watchExpiry();
+    const [owner = '', first] = this.#shortest ?? [];
+    return { granted: false, remaining: first === undefined ? 0 : first.expiresAt - clock.now(), owner };
   }
 
   /** For a caller whose ticket has a position, or has got the lock since. Returns what ends that. */
   await(ticket: string, receive: Receiver): () => void {
     const position = this.#queue.get(ticket);
-    if (this.#owner === ticket) receive(this.#held());
+    const lease = this.#leases.get(ticket);
+    if (lease !== undefined) receive(held(lease));
     else if (position === undefined || this.#store.isSilent) receive('not granted');
     else position.receive = receive;
     return () => {
@@ -98,60 +135,62 @@ export class StoredLock {
   /** Never shortens its life. */
   renew(owner: string, ttl: number, mode: RenewalMode): Ownership {
     const found = this.#find(owner);
-    if (found !== 'released') return { state: found };
-    if (mode === 'extend') this.#extend(ttl);
-    return { state: 'held', until: this.#held().until };
+    if (typeof found === 'string') return { state: found };
+    if (mode === 'extend') extend(found, ttl);
+    return { state: 'held', until: held(found).until };
   }
 
   /** Also takes a ticket out of the queue. */
   release(ownerOrTicket: string): Released {
     this.#queue.delete(ownerOrTicket);
     const found = this.#find(ownerOrTicket);
-    if (found === 'released') this.free();
-    this.#watchExpiry();
-    return found;
+    this.#leases.delete(ownerOrTicket);
+    this.#changed();
+    return typeof found === 'string' ? found : 'released';
   }
 
-  /** In place of a release: nobody gets it before its `minHold` ends. */
+  /** In place of a release: its part of the lock stays taken before its `minHold` ends. */
   keep(owner: string, { left }: Keep): Released {
     const found = this.#find(owner);
-    if (found !== 'released') return found;
-    this.#owner = KEPT + owner;
-    this.#expiresAt = clock.now() + left;
+    if (typeof found === 'string') return found;
+    this.#leases.delete(owner);
+    this.#leases.set(KEPT + owner, { ...found, expiresAt: clock.now() + left });
     this.#watchExpiry();
-    return found;
+    return 'released';
   }
 
   forceUnlock(): void {
-    const { owner } = this;
-    if (owner !== undefined) this.#forced = { from: owner, until: this.#expiresAt };
+    this.settle();
+    const now = clock.now();
+    for (const [owner, until] of this.#forced) if (until <= now) this.#forced.delete(owner);
+    for (const [owner, { expiresAt }] of this.#leases) this.#forced.set(owner, expiresAt);
     this.free();
   }
 
   /** Nobody holds it from now on, as if its key had been deleted. */
   free(): void {
-    this.#owner = undefined;
-    this.settle();
-    this.#watchExpiry();
+    this.#leases.clear();
+    this.#changed();
   }
 
-  /** This owner holds it from now on, in place of another one. */
+  /** This owner has it alone from now on, in place of others. */
   give(owner: string, ttl: number): void {
-    this.#owner = owner;
-    this.#ttl = ttl;
-    this.#expiresAt = clock.now() + ttl;
-    this.#token = this.#store.nextToken();
+    this.#leases.clear();
+    this.#grant(owner, 'lock', ttl);
     this.#watchExpiry();
   }
 
-  /** Ends a life that is over, and grants a free lock to the first that waits. */
+  /** Ends lives that are over, and grants a free lock to those at the head of the queue that may have it. */
   settle(): void {
-    if (this.#owner !== undefined && this.#expiresAt <= clock.now()) this.#owner = undefined;
-    const [first] = this.#queue.values();
-    if (this.#owner !== undefined || first === undefined || this.#store.isSilent) return;
-    this.#queue.delete(first.ticket);
-    this.give(first.ticket, first.ttl);
-    first.receive?.(this.#held());
+    const now = clock.now();
+    for (const [owner, { expiresAt }] of this.#leases) if (expiresAt <= now) this.#leases.delete(owner);
+    if (this.#store.isSilent) return;
+    for (const first of this.#queue.values()) {
+      if (!this.#mayEnter(first, [])) return;
+      this.#queue.delete(first.ticket);
+      const grant = this.#enter(first);
+      first.receive?.(grant);
+    }
   }
 
   /** Wakes those that wait, without the lock. They keep their positions. */
@@ -159,32 +198,79 @@ export class StoredLock {
     for (const { receive } of [...this.#queue.values()]) receive?.('not granted');
   }
 
-  #find(owner: string): Released {
-    const current = this.owner;
-    if (current === owner) return 'released';
-    return current === undefined && this.#forced?.from !== owner ? 'expired' : 'stolen';
+  /** Who is in front counts as if it had entered: so nobody overtakes. */
+  #mayEnter({ kind }: Claim, front: readonly Claim[]): boolean {
+    const leases = [...this.#leases.values()];
+    // What was given by hand excludes everybody, whatever the lock is used as.
+    if (leases.some((lease) => lease.kind === 'lock' || lease.kind === 'write')) return false;
+    if (kind === 'semaphore') return leases.length + front.length < this.#permits;
+    if (kind === 'read') return front.every((other) => other.kind === 'read');
+    return leases.length + front.length === 0;
   }
 
-  #extend(ttl: number): void {
-    const expiresAt = clock.now() + ttl;
-    if (expiresAt <= this.#expiresAt) return;
-    this.#expiresAt = expiresAt;
-    this.#ttl = ttl;
+  #enter({ ticket, kind, ttl }: Claim): Held {
+    const lease = this.#grant(ticket, kind, ttl);
+    this.#watchExpiry();
+    return held(lease);
   }
 
-  #held(): Held {
-    const until = reliableUntil(this.#expiresAt - this.#ttl, this.#ttl);
-    return { granted: true, until, token: this.#token };
+  #grant(owner: string, kind: StoredKind, ttl: number): StoredLease {
+    const lease = { kind, ttl, expiresAt: clock.now() + ttl, token: this.#store.nextToken() };
+    this.#leases.set(owner, lease);
+    return lease;
+  }
+
+  #use(as: string): void {
+    if (this.#leases.size === 0 && this.#queue.size === 0) this.#usedAs = undefined;
+    this.#usedAs ??= as;
+    if (this.#usedAs === as) return;
+    // As Redis says it of a key of another type.
+    throw new Error(`WRONGTYPE It is ${this.#usedAs} in memory, and it is used as ${as} here`);
+  }
+
+  #find(owner: string): StoredLease | 'expired' | 'stolen' {
+    this.settle();
+    const lease = this.#leases.get(owner);
+    if (lease !== undefined) return lease;
+    // A lock that others share was not taken from one of them.
+    const isTaken = [...this.#leases.values()].some(({ kind }) => kind === 'lock');
+    return isTaken || this.#forced.has(owner) ? 'stolen' : 'expired';
+  }
+
+  get #longest(): [string, StoredLease] | undefined {
+    return [...this.#leases].sort(([, a], [, b]) => b.expiresAt - a.expiresAt)[0];
+  }
+
+  get #shortest(): [string, StoredLease] | undefined {
+    return [...this.#leases].sort(([, a], [, b]) => a.expiresAt - b.expiresAt)[0];
+  }
+
+  #changed(): void {
+    this.settle();
+    this.#watchExpiry();
   }
 
   /** Runs while somebody waits, who has to get the lock when it expires. It keeps the process alive: a caller waits. */
   #watchExpiry(): void {
     clock.clearTimeout(this.#expiry);
-    if (this.#queue.size === 0 || this.#owner === undefined) return;
-    const ms = Math.max(1, Math.ceil(this.#expiresAt - clock.now()));
-    this.#expiry = clock.setTimeout(() => {
-      this.settle();
-      this.#watchExpiry();
-    }, ms);
+    const [, first] = this.#shortest ?? [];
+    if (this.#queue.size === 0 || first === undefined) return;
+    const ms = Math.max(1, Math.ceil(first.expiresAt - clock.now()));
+    this.#expiry = clock.setTimeout(() => this.#changed(), ms);
   }
+}
+
+function describe(kind: StoredKind): string {
+  return kind === 'lock' ? 'a lock' : describeKind(kind);
+}
+
+function extend(lease: StoredLease, ttl: number): void {
+  const expiresAt = clock.now() + ttl;
+  if (expiresAt <= lease.expiresAt) return;
+  lease.expiresAt = expiresAt;
+  lease.ttl = ttl;
+}
+
+function held({ expiresAt, ttl, token }: StoredLease): Held {
+  return { granted: true, until: reliableUntil(expiresAt - ttl, ttl), token };
 }

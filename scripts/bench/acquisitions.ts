@@ -1,17 +1,29 @@
-import { quantileSorted } from 'simple-statistics';
+import { min, quantileSorted } from 'simple-statistics';
 import { CLOCK_ERROR } from './clock';
 import type { Acquisition, Observation } from './loads/load';
 
 /** Acquisitions of one key by all processes, in the order of entry; unfinished ones come last. */
 export type KeyHistory = readonly Acquisition[];
 
-/** Merges the observations of several processes into one history for each key. Callers are numbered over all processes. */
+const NOT_YET = Number.POSITIVE_INFINITY;
+
+/**
+ * Merges the observations of several processes into one history for each key. Callers are numbered over all processes.
+ * The history ends with the process that was the first to end its window: a later entry is unfinished, since that process
+ * does not say when it left.
+ */
 export function keyHistories(observations: readonly Observation[], callers: number, keys: number): KeyHistory[] {
+  const end = min(observations.map((observation) => observation.end));
   const all = observations.flatMap(({ acquisitions }, process) =>
-    acquisitions.map((acquisition) => ({ ...acquisition, caller: process * callers + acquisition.caller })),
+    acquisitions.map((acquisition) => ({
+      ...acquisition,
+      caller: process * callers + acquisition.caller,
+      ...(acquisition.enteredAt > end && { enteredAt: NOT_YET, leftAt: NOT_YET }),
+    })),
   );
   const ofKey = Array.from({ length: keys }, (): Acquisition[] => []);
-  for (const acquisition of all) ofKey[(acquisition.caller % callers) % keys]?.push(acquisition);
+  for (const acquisition of all)
+    for (const key of acquisition.keys ?? [(acquisition.caller % callers) % keys]) ofKey[key]?.push(acquisition);
   return ofKey.map((acquisitions) =>
     acquisitions.sort((a, b) => a.enteredAt - b.enteredAt || a.requestedAt - b.requestedAt),
   );
@@ -22,13 +34,14 @@ export function overlaps(history: KeyHistory): number {
   return pairs(history).filter(([before, after]) => after.enteredAt < before.leftAt - CLOCK_ERROR).length;
 }
 
-/** Number of entries beside `permits` others that had not left. */
+/** Number of entries that took more permits, with those of the others that had not left, than there are. */
 export function overfull(history: KeyHistory, permits: number): number {
   let inside: Acquisition[] = [];
   let count = 0;
   for (const entering of history) {
     inside = inside.filter(({ leftAt }) => leftAt - CLOCK_ERROR > entering.enteredAt);
-    if (inside.length >= permits && entering.enteredAt < Number.POSITIVE_INFINITY) count++;
+    const taken = inside.reduce((sum, { weight = 1 }) => sum + weight, 0);
+    if (taken + (entering.weight ?? 1) > permits && entering.enteredAt < Number.POSITIVE_INFINITY) count++;
     inside.push(entering);
   }
   return count;

@@ -1,16 +1,19 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { EventEmitter, once } from 'node:events';
 import { cpus } from 'node:os';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Address, OpenOptions } from './candidates/candidate';
+import type { Address, Candidate, OpenOptions } from './candidates/candidate';
 import { CPU_SETS, pinTo } from './cpu-sets';
 import type { LoadSpec } from './loads';
 import type { Observation } from './loads/load';
 import { built } from './prepare';
+import { type Language, programs } from './programs';
 import type { WorkerOptions, WorkerReply, WorkerRequest } from './worker';
 
 /** ms added to the expected duration of a request. A candidate that hangs is reported as a fault. */
-const REPLY_TIMEOUT = 15_000;
+const REPLY_TIMEOUT = 30_000;
 
 const running = new Set<ChildProcess>();
 
@@ -31,28 +34,60 @@ function start(script: string, env: Record<string, string>): ChildProcess {
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 2, 'ipc'],
   });
+  return remember(child);
+}
+
+function remember(child: ChildProcess): ChildProcess {
   running.add(child);
   child.once('exit', () => running.delete(child));
   return child;
 }
 
+/** A child process, and how messages are exchanged with it. */
+interface Worker {
+  readonly child: ChildProcess;
+  /** Emits 'message'. */
+  readonly replies: EventEmitter;
+  send(request: WorkerRequest): void;
+}
+
+function startNodeWorker(options: WorkerOptions): Worker {
+  const child = start(built.worker, { BENCH_WORKER: JSON.stringify(options) });
+  return { child, replies: child, send: (request) => child.send(request) };
+}
+
+/** A program in another language: messages are lines of JSON, in which null stands for Infinity. */
+function startProgram(language: Language, { candidate, address, ttl }: WorkerOptions): Worker {
+  const [command, ...args] = programs[language].run;
+  const child = spawn(command, [...args, candidate, address.host, String(address.port), String(ttl)], {
+    stdio: ['pipe', 'pipe', 2],
+  });
+  remember(child);
+  const replies = new EventEmitter();
+  const toMessage = (line: string) => JSON.parse(line, (_, value) => value ?? Number.POSITIVE_INFINITY);
+  createInterface({ input: child.stdout as Readable }).on('line', (line) => replies.emit('message', toMessage(line)));
+  child.on('error', () => undefined); // 'exit' or the missing reply reports it
+  child.stdin?.on('error', () => undefined);
+  return { child, replies, send: (request) => child.stdin?.write(`${JSON.stringify(request)}\n`) };
+}
+
 /** One process of a candidate. */
 export class CandidateProcess {
-  readonly #child: ChildProcess;
+  readonly #worker: Worker;
   readonly #exited: Promise<WorkerReply>;
 
-  static async start(candidate: string, options: OpenOptions): Promise<CandidateProcess> {
-    const workerOptions: WorkerOptions = { candidate, ...options };
-    const child = start(built.worker, { BENCH_WORKER: JSON.stringify(workerOptions) });
-    const candidateProcess = new CandidateProcess(child);
+  static async start({ id, language }: Candidate, options: OpenOptions): Promise<CandidateProcess> {
+    const workerOptions: WorkerOptions = { candidate: id, ...options };
+    const worker = language === undefined ? startNodeWorker(workerOptions) : startProgram(language, workerOptions);
+    const candidateProcess = new CandidateProcess(worker);
     await candidateProcess.#reply(0);
-    pinTo(child.pid, CPU_SETS.clients);
+    pinTo(worker.child.pid, CPU_SETS.clients);
     return candidateProcess;
   }
 
-  private constructor(child: ChildProcess) {
-    this.#child = child;
-    this.#exited = once(child, 'exit').then(() => ({ fault: 'its process ended' }));
+  private constructor(worker: Worker) {
+    this.#worker = worker;
+    this.#exited = once(worker.child, 'exit').then(() => ({ fault: 'its process ended' }));
   }
 
   async begin(load: LoadSpec): Promise<void> {
@@ -65,12 +100,12 @@ export class CandidateProcess {
   }
 
   async end(): Promise<void> {
-    await end(this.#child);
+    await end(this.#worker.child);
   }
 
   async #request(request: WorkerRequest, duration: number): Promise<{ observation?: Observation }> {
     const reply = this.#reply(duration);
-    this.#child.send(request);
+    this.#worker.send(request);
     return reply;
   }
 
@@ -79,7 +114,7 @@ export class CandidateProcess {
     const timeout = sleep(duration + REPLY_TIMEOUT, undefined, { signal: settled.signal, ref: false });
     try {
       const reply = await Promise.race([
-        once(this.#child, 'message', { signal: settled.signal }).then(([message]) => message as WorkerReply),
+        once(this.#worker.replies, 'message', { signal: settled.signal }).then(([message]) => message as WorkerReply),
         this.#exited,
         timeout.then((): WorkerReply => ({ fault: `no answer for ${REPLY_TIMEOUT / 1000} s` })),
       ]);

@@ -2,6 +2,7 @@ import { candidates } from './candidates';
 import type { Candidate } from './candidates/candidate';
 import { CandidateFault } from './child-processes';
 import type { Options } from './options';
+import { FOREIGN_LOADS, type Language } from './programs';
 import { type Round, type ScenarioResult, summarise } from './results';
 import { RunningCandidate } from './running-candidate';
 import { scenarios } from './scenarios';
@@ -18,16 +19,26 @@ export interface ProgressListener {
 
 type RecordOutcome = (candidate: Candidate, outcome: Round) => void;
 
-/** Measures the selected scenarios: in each of them, round by round, all candidates. */
+/** The languages of all peers that the options ask for. */
+export function languagesOf(options: Options): ReadonlySet<Language> {
+  const participants = scenarios
+    .filter((scenario) => isSelected(scenario, options))
+    .flatMap((scenario) => participantsOf(scenario, options));
+  return new Set(participants.flatMap(({ language }) => language ?? []));
+}
+
+/** Measures the selected scenarios: in each of them, round by round, all candidates; of other languages only these. */
 export async function measureAll(
   server: BenchServer,
   options: Options,
+  languages: ReadonlySet<Language>,
   progress: ProgressListener,
 ): Promise<ScenarioResult[]> {
   const results: ScenarioResult[] = [];
-  for (const scenario of scenarios) {
-    if (!isSelected(scenario, options)) continue;
-    const participants = candidates.filter((candidate) => takesPart(candidate, scenario, options));
+  for (const scenario of scenarios.filter((one) => isSelected(one, options))) {
+    const participants = participantsOf(scenario, options).filter(
+      ({ language }) => language === undefined || languages.has(language),
+    );
     const rounds = new Map(participants.map((candidate): [Candidate, Round[]] => [candidate, []]));
     const { slices = 1, hasReplica = false } = scenario.plan(options.quick);
     if (hasReplica) await server.startReplica();
@@ -56,7 +67,7 @@ async function measureOneByOne(
   record: RecordOutcome,
 ): Promise<void> {
   const open = (candidate: Candidate | undefined) =>
-    candidate && orFault(() => RunningCandidate.open(candidate.id, scenario.plan(isQuick), server));
+    candidate && orFault(() => RunningCandidate.open(candidate, scenario.plan(isQuick), server));
   let opening = open(participants[0]);
   for (const [i, candidate] of participants.entries()) {
     const opened = await opening;
@@ -90,7 +101,7 @@ async function measureInAlternation(
   try {
     for (const candidate of participants) {
       const outcome = await orFault(async () => {
-        const opened = await RunningCandidate.open(candidate.id, plan, server);
+        const opened = await RunningCandidate.open(candidate, plan, server);
         running.set(candidate, opened);
         await opened.begin();
         return {};
@@ -111,10 +122,16 @@ function isSelected(scenario: Scenario, { scenarios: names, quick }: Options): b
   return names.length > 0 ? names.some((name) => isNamed(scenario, name)) : !(quick && scenario.isVariant);
 }
 
-function takesPart(candidate: Candidate, scenario: Scenario, { only, quick }: Options): boolean {
-  if (!scenario.suits(candidate)) return false;
-  if (only.length > 0) return only.includes(candidate.id) || candidate.id === scenario.floor;
-  return !(quick && candidate.isVariant);
+function participantsOf(scenario: Scenario, { only, quick, peers, scenarios: names }: Options): Candidate[] {
+  const asksFor = new Set<Language>(peers);
+  if (!quick || names.length > 0) for (const language of scenario.languages ?? []) asksFor.add(language);
+  const knowsLoads = scenario.plan(quick).loads.every(({ load }) => FOREIGN_LOADS.includes(load));
+  return candidates.filter((candidate) => {
+    const { id, language, isVariant } = candidate;
+    if (!scenario.suits(candidate) || (language !== undefined && !knowsLoads)) return false;
+    if (only.length > 0) return only.includes(id) || id === scenario.floor;
+    return language === undefined ? !(quick && isVariant) : asksFor.has(language);
+  });
 }
 
 /** A fault of one candidate is recorded and does not stop the run. */

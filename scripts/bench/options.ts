@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { candidates } from './candidates';
+import { LANGUAGES, type Language } from './programs';
 import { scenarios } from './scenarios';
 import { isNamed } from './scenarios/scenario';
 
@@ -10,6 +11,8 @@ export interface Options {
   readonly scenarios: readonly string[];
   /** Candidates to run, with the floor of each scenario. Empty: all. */
   readonly only: readonly string[];
+  /** Languages other than Node whose peers take part wherever they can. */
+  readonly peers: readonly Language[];
   readonly json: boolean;
   readonly page: boolean;
 }
@@ -17,12 +20,15 @@ export interface Options {
 export const usage = `npm run bench -- [options]
   --quick        one round, short windows, no variants: under two minutes
   --rounds N     number of rounds (5; 1 with --quick)
-  --scenario N   only this scenario (4: 4a and 4b); may be repeated
+  --scenario N   only this scenario (4: 4a, 4b and 4t); may be repeated
   --only NAME    only this candidate and the floor; may be repeated
+  --peers L,L    also peers in other languages: ${LANGUAGES.join(', ')}; what the machine cannot build is left out
   --json         prints the results as JSON, and progress on stderr
-  --page         writes docs/benchmarks.md
+  --page         writes docs/benchmarks.md and docs/growth.md; with --scenario 9 only the latter
 Scenarios:
-${scenarios.map(({ id, title }) => `  ${id.padEnd(3)} ${title}`).join('\n')}
+${[...new Map(scenarios.map(({ id, title, point }) => [id, point?.curve.title ?? title]))]
+  .map(([id, title]) => `  ${id.padEnd(3)} ${title}`)
+  .join('\n')}
 Candidates: ${candidates.map(({ id }) => id).join(', ')}`;
 
 export class UsageError extends Error {}
@@ -43,11 +49,19 @@ export function readOptions(args: readonly string[]): Options | undefined {
   for (const name of only) {
     if (!candidates.some(({ id }) => id === name)) throw new UsageError(`There is no candidate "${name}"`);
   }
+  const peers = (values.peers ?? []).flatMap((list) => list.split(',')).map(languageNamed);
   const page = values.page ?? false;
-  if (page && (names.length > 0 || only.length > 0)) {
-    throw new UsageError('--page cannot be combined with --scenario or --only: the page must show all results');
+  const isGrowthOnly = names.length > 0 && names.every((name) => /^9[a-z]?$/.test(name));
+  if (page && ((names.length > 0 && !isGrowthOnly) || only.length > 0)) {
+    throw new UsageError('--page cannot be combined with --only, or a --scenario but 9: a page must show all results');
   }
-  return { quick, rounds, scenarios: names, only, json: values.json ?? false, page };
+  return { quick, rounds, scenarios: names, only, peers, json: values.json ?? false, page };
+}
+
+function languageNamed(name: string): Language {
+  const found = LANGUAGES.find((language) => language === name);
+  if (found === undefined) throw new UsageError(`There are no peers in "${name}", only in ${LANGUAGES.join(' and ')}`);
+  return found;
 }
 
 function parse(args: readonly string[]) {
@@ -59,6 +73,7 @@ function parse(args: readonly string[]) {
         rounds: { type: 'string' },
         scenario: { type: 'string', multiple: true },
         only: { type: 'string', multiple: true },
+        peers: { type: 'string', multiple: true },
         json: { type: 'boolean' },
         page: { type: 'boolean' },
         help: { type: 'boolean', short: 'h' },

@@ -5,7 +5,8 @@ import { installLockedPackages } from '../npm-install';
 
 const root = join(__dirname, '..', '..');
 const modules = join(__dirname, 'node_modules');
-const cache = join(modules, '.cache');
+/** For what is built here. */
+export const cache = join(modules, '.cache');
 
 /** The files that the child processes execute. */
 export const built = {

@@ -1,6 +1,7 @@
 import { max, median, min } from 'simple-statistics';
 import type { Candidate, CandidateKind } from './candidates/candidate';
-import type { Figures, Scenario } from './scenarios/scenario';
+import type { Language } from './programs';
+import type { Curve, Figures, Metric, Scenario } from './scenarios/scenario';
 
 /** One figure over all rounds. */
 export interface Spread {
@@ -13,6 +14,8 @@ export interface Row {
   readonly id: string;
   readonly title: string;
   readonly kind: CandidateKind;
+  /** Of a peer that does not run in Node. */
+  readonly language: Language | undefined;
   /** By metric id. */
   readonly values: Readonly<Record<string, Spread>>;
   /** Ratios to the floor of the same round, for metrics that have one. */
@@ -27,13 +30,47 @@ export interface ScenarioResult {
   readonly rows: readonly Row[];
 }
 
+/** A curve: the medians of each candidate, for each size. */
+export interface GrowthResult {
+  readonly curve: Curve;
+  readonly metrics: readonly Metric[];
+  readonly series: readonly {
+    readonly title: string;
+    readonly kind: CandidateKind;
+    /** By metric id, for each size of the curve. */
+    readonly points: readonly Row['values'][];
+  }[];
+  readonly faults: readonly string[];
+}
+
+/** The curves among the results. */
+export function growthOf(results: readonly ScenarioResult[]): GrowthResult[] {
+  const curves = new Set(results.flatMap(({ scenario }) => scenario.point?.curve ?? []));
+  return [...curves].map((curve) => {
+    const points = results.filter(({ scenario }) => scenario.point?.curve === curve);
+    const first = points[0] as ScenarioResult;
+    return {
+      curve,
+      metrics: first.scenario.metrics,
+      series: first.rows.map(({ id, title, kind }) => ({
+        title,
+        kind,
+        points: points.map(({ rows }) => rows.find((row) => row.id === id)?.values ?? {}),
+      })),
+      faults: points.flatMap(({ scenario, rows }) =>
+        rows.flatMap(({ title, fault }) => (fault === undefined ? [] : `${title} in "${scenario.title}": ${fault}`)),
+      ),
+    };
+  });
+}
+
 /** One round of one candidate: its figures, or its fault. */
 export type Round = Figures | { readonly fault: string };
 
 /** Combines the rounds of all candidates into one table. */
 export function summarise(scenario: Scenario, rounds: ReadonlyMap<Candidate, readonly Round[]>): ScenarioResult {
   const floor = [...rounds].find(([{ id }]) => id === scenario.floor)?.[1] ?? [];
-  const rows = [...rounds].map(([{ id, title, kind }, ofCandidate]): Row => {
+  const rows = [...rounds].map(([{ id, title, kind, language }, ofCandidate]): Row => {
     const values: Record<string, Spread> = {};
     const ratios: Record<string, Spread> = {};
     for (const metric of scenario.metrics) {
@@ -48,7 +85,7 @@ export function summarise(scenario: Scenario, rounds: ReadonlyMap<Candidate, rea
     }
     const faults = ofCandidate.flatMap((round) => ('fault' in round ? [String(round.fault)] : []));
     const violations = ofCandidate.reduce((sum, round) => sum + (figure(round, 'violations') || 0), 0);
-    return { id, title, kind, values, ratios, violations, fault: faults[0] };
+    return { id, title, kind, language, values, ratios, violations, fault: faults[0] };
   });
   return { scenario, rows };
 }

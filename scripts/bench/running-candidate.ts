@@ -1,5 +1,5 @@
 import { createClient } from 'redis';
-import type { Address } from './candidates/candidate';
+import type { Address, Candidate } from './candidates/candidate';
 import { CandidateProcess, type DelayProxy, startProxy } from './child-processes';
 import { sleep } from './clock';
 import { CommandSources } from './command-sources';
@@ -12,6 +12,9 @@ const TTL = 30_000;
 
 /** ms of warm-up in which a candidate sends each of its commands at least once. */
 const MONITORING = 200;
+
+/** A JVM compiles what it runs often, in several steps: its warm-up takes that many times as long. */
+const WARM_UP_OF_JAVA = 3;
 
 /** What the processes of a candidate run in a scenario. */
 export interface RunPlan {
@@ -57,14 +60,14 @@ export class RunningCandidate {
   readonly #ping: number;
 
   /** Starts and connects its processes, without a load. */
-  static async open(candidate: string, plan: RunPlan, server: BenchServer): Promise<RunningCandidate> {
+  static async open(candidate: Candidate, plan: RunPlan, server: BenchServer): Promise<RunningCandidate> {
     const { delay, ttl = TTL } = plan;
     const proxy = delay === undefined ? undefined : await startProxy(server.address, delay);
     const address = proxy?.address ?? server.address;
     const ping = proxy === undefined ? Number.NaN : await timeOfPing(address);
     const starting = plan.loads.map(() => CandidateProcess.start(candidate, { address, ttl }));
     const started = (await Promise.allSettled(starting)).flatMap((it) => (it.status === 'fulfilled' ? [it.value] : []));
-    const running = new RunningCandidate(plan, server, started, proxy, ping);
+    const running = new RunningCandidate(warmedUp(plan, candidate), server, started, proxy, ping);
     try {
       await Promise.all(starting);
       return running;
@@ -121,6 +124,10 @@ export class RunningCandidate {
   async end(): Promise<void> {
     await Promise.all([...this.#processes, this.#proxy].map((process) => process?.end()));
   }
+}
+
+function warmedUp(plan: RunPlan, { language }: Candidate): RunPlan {
+  return language === 'java' ? { ...plan, warmUp: plan.warmUp * WARM_UP_OF_JAVA } : plan;
 }
 
 async function timeOfPing(address: Address): Promise<number> {

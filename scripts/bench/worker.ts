@@ -1,6 +1,6 @@
-/** A worker process of the bench: opens one candidate, starts a load on it, and observes the load on request. */
+/** A worker process of the bench in Node: opens one candidate, starts a load on it, and observes the load on request. */
 
-import { candidate } from './candidates';
+import { nodeCandidate } from './candidates';
 import type { OpenOptions } from './candidates/candidate';
 import { begin, type LoadSpec } from './loads';
 import { type Observation, type Observe, observe } from './loads/load';
@@ -17,7 +17,7 @@ export type WorkerRequest = LoadSpec | { readonly observe: number };
 export type WorkerReply = { readonly observation?: Observation } | { readonly fault: string };
 
 const options = JSON.parse(process.env.BENCH_WORKER ?? '{}') as WorkerOptions;
-const opened = candidate(options.candidate).open(options);
+const opened = nodeCandidate(options.candidate).open(options);
 let load: Observe | undefined;
 
 async function execute(request: WorkerRequest): Promise<void> {

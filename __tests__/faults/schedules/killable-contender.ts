@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { RedisAddress } from '../../../scripts/redis';
+import { compiled } from '../../support/compiled';
 import { atTheEnd } from '../../support/private-redis';
 import type { Contender, LeaseEvent, Outcome } from './contender';
 import type { Call, Message } from './contender-process';
@@ -19,9 +20,8 @@ export class KillableContender implements Pick<Contender, Call['method']> {
   }
 
   private constructor(address: RedisAddress, registryKey: string, report: (event: LeaseEvent) => void) {
-    this.#child = fork(join(__dirname, 'contender-process.ts'), [JSON.stringify({ address, registryKey })], {
-      execArgv: ['-r', require.resolve('esbuild-register')],
-    });
+    const program = compiled(join(__dirname, 'contender-process.ts'));
+    this.#child = fork(program, [JSON.stringify({ address, registryKey })], { execArgv: [] });
     atTheEnd(() => void this.#child.kill('SIGKILL'));
     this.#child.on('message', (message: Message) => {
       if ('leaseEvent' in message) report(message.leaseEvent);

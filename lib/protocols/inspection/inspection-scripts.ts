@@ -1,6 +1,5 @@
 import { LockScript } from '../../redis/script';
 import { LEAVE_MARK } from '../forced-unlock';
-import { publishRelease } from '../redisson/redisson-scripts';
 import { deleteBy } from '../spring/spring-scripts';
 
 /*
@@ -20,8 +19,9 @@ export interface InspectionScripts {
   readonly forceUnlock: LockScript;
 }
 
-const OWNER_OF_STRING = `redis.call('GET', KEYS[1])`;
-const OWNER_OF_HASH = `redis.call('HKEYS', KEYS[1])[1]`;
+/** For `scripts`: Lua that reads the owner. */
+export const OWNER_OF_STRING = `redis.call('GET', KEYS[1])`;
+export const OWNER_OF_HASH = `redis.call('HKEYS', KEYS[1])[1]`;
 
 /** pcall: a user without rights on it, or an old server, does not learn how many wait. */
 const LISTENERS = `
@@ -31,10 +31,14 @@ if ARGV[1] ~= '' then
 end`;
 
 /** The channels ARGV[first] to the last. */
-const publishName = (first: number) => `
+export const publishName = (first: number) => `
 for i = ${first}, #ARGV do redis.pcall('PUBLISH', ARGV[i], KEYS[1]) end`;
 
-function scripts(type: string, owner: string, queue: string | undefined, notify: string): InspectionScripts {
+/**
+ * `owner`: Lua that reads the owner. `queue`: the command that counts the queue; `undefined`: there is none, and listeners
+ * are counted. `notify`: Lua that notifies the waiters.
+ */
+export function scripts(type: string, owner: string, queue: string | undefined, notify: string): InspectionScripts {
   const read = `
 local holder = ${owner}
 local life = holder and redis.call('PTTL', KEYS[1]) or 0
@@ -55,35 +59,3 @@ end`;
     forceUnlock: new LockScript(`unlock by force (${type})`, `${read}${unlock}\nreturn state`),
   };
 }
-
-/** Notified by: channels. */
-export const SPRING = scripts('spring', OWNER_OF_STRING, undefined, publishName(4));
-
-/**
- * Notified by: PUBLISH or SPUBLISH and the channel of the grants without its process, for the first in the queue;
- * channels, for all that listen. Those that are notified poll.
- */
-export const FAIR = scripts(
-  'fair',
-  OWNER_OF_STRING,
-  'ZCARD',
-  `
-local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
-if first then redis.pcall(ARGV[4], ARGV[5] .. ':' .. string.match(first, '^(.*):'), KEYS[1]) end
-${publishName(6)}`,
-);
-
-/** Notified by: PUBLISH or SPUBLISH, the channel of the lock. */
-export const REDISSON = scripts('redisson', OWNER_OF_HASH, undefined, publishRelease('ARGV[4]', 'ARGV[5]'));
-
-/** Notified by: as above. The first in the queue has a channel of its own. */
-export const REDISSON_FAIR = scripts(
-  'redisson-fair',
-  OWNER_OF_HASH,
-  'LLEN',
-  `
-local head = redis.call('LINDEX', KEYS[2], 0)
-if head then
-  ${publishRelease('ARGV[4]', "ARGV[5] .. ':' .. head")}
-end`,
-);

@@ -1,4 +1,4 @@
-import type { Candidate } from './candidate';
+import type { NodeCandidate } from './candidate';
 import { rawNodeRedis } from './clients';
 import { LocalQueues } from './local-queues';
 import { nextOwner, RawScripts } from './raw-scripts';
@@ -7,7 +7,7 @@ import { nextOwner, RawScripts } from './raw-scripts';
  * Contended: a FIFO queue in each process; its first caller retries SET NX PX when a release is published. No deadline,
  * no fairness between processes, no poll that would make up for a lost message.
  */
-export const floorFifo: Candidate = {
+export const floorFifo: NodeCandidate = {
   id: 'floor-fifo',
   title: 'floor: FIFO, SET NX PX + EVALSHA, PUBLISH',
   kind: 'floor',

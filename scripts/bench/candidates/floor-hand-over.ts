@@ -1,10 +1,10 @@
-import type { Candidate, Release } from './candidate';
+import type { NodeCandidate, Release } from './candidate';
 import { rawNodeRedis } from './clients';
 import { LocalQueues } from './local-queues';
 import { nextOwner, RawScripts } from './raw-scripts';
 
 /** Hand-over between the callers of one process: one script makes the next caller the owner. */
-export const floorHandOver: Candidate = {
+export const floorHandOver: NodeCandidate = {
   id: 'floor-hand-over',
   title: 'floor: FIFO, one hand-over script',
   kind: 'floor',

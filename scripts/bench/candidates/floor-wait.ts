@@ -1,4 +1,4 @@
-import type { Candidate } from './candidate';
+import type { NodeCandidate } from './candidate';
 import { rawNodeRedis } from './clients';
 import { nextOwner, RawScripts } from './raw-scripts';
 
@@ -6,7 +6,7 @@ import { nextOwner, RawScripts } from './raw-scripts';
 const TIMEOUT = 100;
 
 /** Acquires by script, and waits until one replica has it, on the same connection. */
-export const floorWait: Candidate = {
+export const floorWait: NodeCandidate = {
   id: 'floor-wait',
   title: 'floor: EVALSHA + WAIT 1, EVALSHA',
   kind: 'floor',

@@ -1,11 +1,11 @@
-import type { Candidate, Locks, OpenOptions } from './candidate';
+import type { Locks, NodeCandidate, OpenOptions } from './candidate';
 import { rawNodeRedis } from './clients';
 import { nextOwner, RawScripts } from './raw-scripts';
 
 const KEYS_PER_RENEWAL = 100;
 
 /** Uncontended, without a queue: SET NX PX, and a script that deletes the key if it is ours. */
-export const floor: Candidate = {
+export const floor: NodeCandidate = {
   id: 'floor',
   title: 'floor: SET NX PX + EVALSHA',
   kind: 'floor',

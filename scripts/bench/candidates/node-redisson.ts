@@ -1,6 +1,6 @@
-import type { Candidate } from './candidate';
+import type { NodeCandidate } from './candidate';
 
-export const nodeRedisson: Candidate = {
+export const nodeRedisson: NodeCandidate = {
   id: 'node-redisson',
   title: 'node-redisson',
   kind: 'notified',

@@ -1,12 +1,12 @@
 import { subscribe, tracingChannel } from 'node:diagnostics_channel';
 import type { RedisLockRegistryOptions } from '../../../lib';
-import type { Candidate } from './candidate';
+import type { NodeCandidate } from './candidate';
 import { nodeRedis } from './clients';
 
 type LockType = NonNullable<RedisLockRegistryOptions['lockType']>;
 
 /** The built package with default options, or a few others, used as in the README. */
-function ours(lockType: LockType, options: Partial<RedisLockRegistryOptions> = {}): Candidate {
+function ours(lockType: LockType, options: Partial<RedisLockRegistryOptions> = {}): NodeCandidate {
   return {
     id: lockType,
     title: `ours: ${lockType}`,
@@ -23,13 +23,21 @@ function ours(lockType: LockType, options: Partial<RedisLockRegistryOptions> = {
         const lease = await registry.obtain(key).lock();
         return () => lease.unlock();
       };
-      return { acquire, keep: acquire, object: (key) => registry.obtain(key) };
+      return {
+        acquire,
+        async acquireAll(keys) {
+          const lease = await registry.multi(keys).lock();
+          return () => lease.unlock();
+        },
+        keep: acquire,
+        object: (key) => registry.obtain(key),
+      };
     },
   };
 }
 
 /** What subscribers of all channels cost that do nothing: the messages, and the async context of each operation. */
-const observed: Candidate = {
+const observed: NodeCandidate = {
   ...ours('spin'),
   id: 'observed',
   title: 'ours: spin, with subscribers',
@@ -45,7 +53,7 @@ const observed: Candidate = {
 };
 
 /** Locks that one replica has. */
-const replicated: Candidate = {
+const replicated: NodeCandidate = {
   ...ours('spin', { minReplicas: 1 }),
   id: 'replicated',
   title: 'ours: spin, minReplicas 1',

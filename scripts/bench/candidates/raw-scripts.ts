@@ -5,6 +5,12 @@ import type { RawNodeRedis } from './clients';
 const sources = {
   acquire: `return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])`,
   release: `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
+  acquireAll: `
+if redis.call('EXISTS', unpack(KEYS)) > 0 then return 0 end
+for _, key in ipairs(KEYS) do redis.call('SET', key, ARGV[1], 'PX', ARGV[2]) end
+return 1`,
+  releaseAll: `
+for _, key in ipairs(KEYS) do if redis.call('GET', key) == ARGV[1] then redis.call('DEL', key) end end`,
   releaseAndPublish: `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
@@ -12,6 +18,23 @@ return redis.call('PUBLISH', KEYS[1], '')`,
   handOver: `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])`,
+  takeOrQueue: `
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
+redis.call('RPUSH', KEYS[2], ARGV[1])
+return 0`,
+  // The next owner is in the reply if it is of the same process, else it is published to its process.
+  passOn: `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return '' end
+local next = redis.call('LPOP', KEYS[2])
+if not next then
+  redis.call('DEL', KEYS[1])
+  return ''
+end
+redis.call('SET', KEYS[1], next, 'PX', ARGV[2])
+local process = string.match(next, '^%d+')
+if process == string.match(ARGV[1], '^%d+') then return next end
+redis.call('PUBLISH', 'token:' .. process, next)
+return ''`,
   renew: `
 local held = 0
 for i, key in ipairs(KEYS) do

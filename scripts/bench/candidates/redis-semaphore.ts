@@ -1,5 +1,5 @@
 import type { Mutex as RedisMutex } from 'redis-semaphore';
-import type { Address, Candidate } from './candidate';
+import type { Address, NodeCandidate } from './candidate';
 import { ioRedis, nodeRedis } from './clients';
 
 type RedisClient = ConstructorParameters<typeof RedisMutex>[0];
@@ -10,7 +10,7 @@ function redisSemaphore(
   title: string,
   driver: string,
   connect: (to: Address) => Promise<RedisClient>,
-): Candidate {
+): NodeCandidate {
   return {
     id,
     title,

@@ -1,8 +1,8 @@
-import type { Candidate } from './candidate';
+import type { NodeCandidate } from './candidate';
 import { ioRedis } from './clients';
 import { keepByUsing } from './keep-by-using';
 
-export const redlock: Candidate = {
+export const redlock: NodeCandidate = {
   id: 'redlock',
   title: 'redlock',
   kind: 'polling',
@@ -11,11 +11,13 @@ export const redlock: Candidate = {
     const { default: Redlock } = await import('redlock');
     // Default: gives up after ten attempts.
     const locks = new Redlock([await ioRedis(address)], { retryCount: -1 });
+    const acquireAll = async (keys: readonly string[]) => {
+      const lock = await locks.acquire([...keys], ttl);
+      return () => lock.release();
+    };
     return {
-      async acquire(key) {
-        const lock = await locks.acquire([key], ttl);
-        return () => lock.release();
-      },
+      acquire: (key) => acquireAll([key]),
+      acquireAll,
       keep: (key) => keepByUsing((routine) => locks.using([key], ttl, routine)),
     };
   },

@@ -1,7 +1,7 @@
-import { type Candidate, PERMITS } from './candidate';
+import { type NodeCandidate, PERMITS } from './candidate';
 import { ioRedis, nodeRedis } from './clients';
 
-const ours: Candidate = {
+const ours: NodeCandidate = {
   id: 'semaphore',
   title: 'ours: semaphore',
   kind: 'semaphore',
@@ -20,24 +20,29 @@ const ours: Candidate = {
   },
 };
 
-const redisSemaphore: Candidate = {
-  id: 'redis-semaphore-semaphore',
-  title: 'redis-semaphore: Semaphore (ioredis)',
-  kind: 'semaphore',
-  packages: ['redis-semaphore', 'ioredis'],
-  async open({ address, ttl }) {
-    const { Semaphore } = await import('redis-semaphore');
-    const client = await ioRedis(address);
-    return {
-      async acquire(key) {
-        // Default: gives up after ten seconds.
-        const options = { lockTimeout: ttl, acquireTimeout: Number.POSITIVE_INFINITY };
-        const semaphore = new Semaphore(client, key, PERMITS, options);
-        await semaphore.acquire();
-        return () => semaphore.release();
-      },
-    };
-  },
-};
+function redisSemaphore(kind: 'Semaphore' | 'MultiSemaphore'): NodeCandidate {
+  return {
+    id: `redis-semaphore-${kind.toLowerCase()}`,
+    title: `redis-semaphore: ${kind} (ioredis)`,
+    kind: 'semaphore',
+    packages: ['redis-semaphore', 'ioredis'],
+    async open({ address, ttl }) {
+      const { Semaphore, MultiSemaphore } = await import('redis-semaphore');
+      const client = await ioRedis(address);
+      // Default: gives up after ten seconds.
+      const options = { lockTimeout: ttl, acquireTimeout: Number.POSITIVE_INFINITY };
+      return {
+        async acquire(key) {
+          const semaphore =
+            kind === 'Semaphore'
+              ? new Semaphore(client, key, PERMITS, options)
+              : new MultiSemaphore(client, key, PERMITS, 1, options);
+          await semaphore.acquire();
+          return () => semaphore.release();
+        },
+      };
+    },
+  };
+}
 
-export const semaphores = [ours, redisSemaphore];
+export const semaphores = [ours, redisSemaphore('Semaphore'), redisSemaphore('MultiSemaphore')];

@@ -1,8 +1,8 @@
-import type { Candidate } from './candidate';
+import type { NodeCandidate } from './candidate';
 import { ioRedis } from './clients';
 import { keepByUsing } from './keep-by-using';
 
-export const sesameRedlock: Candidate = {
+export const sesameRedlock: NodeCandidate = {
   id: 'sesame-redlock',
   title: '@sesamecare-oss/redlock',
   kind: 'polling',
@@ -12,11 +12,13 @@ export const sesameRedlock: Candidate = {
     const { Redlock } = await import('@sesamecare-oss/redlock');
     // Default: gives up after ten attempts. With -1 it allocates an object for every attempt.
     const locks = new Redlock([await ioRedis(address)], { retryCount: Number.MAX_SAFE_INTEGER });
+    const acquireAll = async (keys: readonly string[]) => {
+      const lock = await locks.acquire([...keys], ttl);
+      return () => lock.release();
+    };
     return {
-      async acquire(key) {
-        const lock = await locks.acquire([key], ttl);
-        return () => lock.release();
-      },
+      acquire: (key) => acquireAll([key]),
+      acquireAll,
       keep: (key) => keepByUsing((routine) => locks.using([key], ttl, routine)),
     };
   },

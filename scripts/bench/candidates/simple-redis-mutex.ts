@@ -1,8 +1,8 @@
-import type { Candidate } from './candidate';
+import type { NodeCandidate } from './candidate';
 import { nodeRedis } from './clients';
 
 /** It has no renewal and no lock objects. */
-export const simpleRedisMutex: Candidate = {
+export const simpleRedisMutex: NodeCandidate = {
   id: 'simple-redis-mutex',
   title: 'simple-redis-mutex',
   kind: 'notified',

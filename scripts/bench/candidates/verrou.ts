@@ -1,8 +1,8 @@
-import type { Candidate } from './candidate';
+import type { NodeCandidate } from './candidate';
 import { ioRedis } from './clients';
 
 /** Its lock object is one owner, so each acquisition creates a new one. It has no renewal. */
-export const verrou: Candidate = {
+export const verrou: NodeCandidate = {
   id: 'verrou',
   title: '@verrou/core',
   kind: 'polling',

@@ -1,4 +1,4 @@
-import type { Locks } from '../candidates/candidate';
+import type { Locks, Release } from '../candidates/candidate';
 import { now, sleep } from '../clock';
 import type { Acquisition, Observe } from './load';
 
@@ -6,13 +6,18 @@ export interface CallersSettings {
   readonly callers: number;
   /** Number of keys that the callers are distributed over. */
   readonly keys: number;
+  /** Each acquisition takes that many keys, chosen at random, all or nothing. By default the key of the caller. */
+  readonly together?: number;
   /** ms in the section, and a random addition of up to `workJitter`. 0: one microtask, in which an overlap would show. */
   readonly work: number;
   readonly workJitter: number;
   /** How many may be inside at a time; 1 by default. */
   readonly permits?: number;
-  /** ms from a release to the next request. */
+  /** The first callers of a process that take one permit as readers, while the others take all; by default none. */
+  readonly readers?: number;
+  /** ms from a release to the next request, and a random addition of up to `pauseJitter`, 0 by default. */
   readonly pause: number;
+  readonly pauseJitter?: number;
 }
 
 type MutableAcquisition = { -readonly [Key in keyof Acquisition]: Acquisition[Key] };
@@ -20,29 +25,36 @@ type MutableAcquisition = { -readonly [Key in keyof Acquisition]: Acquisition[Ke
 const NOT_YET = Number.POSITIVE_INFINITY;
 
 /** Callers that lock, work and unlock in a loop. Every acquisition is recorded. */
-export function callers(
-  locks: Locks,
-  { callers, keys, work, workJitter, pause, permits = 1 }: CallersSettings,
-): Observe {
+export function callers(locks: Locks, settings: CallersSettings): Observe {
+  const { callers, keys, together, work, workJitter, pause, pauseJitter = 0, permits = 1, readers = 0 } = settings;
+  const acquire = acquireOf(locks, settings);
+  const ownKeys = Array.from({ length: callers }, (_, caller) => [caller % keys]);
   let log: MutableAcquisition[] = [];
   const waiting = new Set<MutableAcquisition>();
-  const inside = new Map<string, number>();
+  /** Permits taken of each key. */
+  const taken = new Uint32Array(keys);
   let violations = 0;
 
   const acquireOnce = async (caller: number) => {
-    const key = `key-${caller % keys}`;
+    const chosen = together === undefined ? (ownKeys[caller] as number[]) : sample(keys, together);
+    const weight = readers > 0 && caller >= readers ? permits : 1;
     const acquisition: MutableAcquisition = { caller, requestedAt: now(), enteredAt: NOT_YET, leftAt: NOT_YET };
+    // There are many acquisitions: only what differs from the default is sent to the bench.
+    if (together !== undefined) acquisition.keys = chosen;
+    if (weight !== 1) acquisition.weight = weight;
     waiting.add(acquisition);
-    const release = await locks.acquire(key);
+    const release = await acquire(chosen, caller);
     acquisition.enteredAt = now();
     waiting.delete(acquisition);
     log.push(acquisition);
 
-    const others = inside.get(key) ?? 0;
-    if (others >= permits) violations++;
-    inside.set(key, others + 1);
+    for (const key of chosen) {
+      const sum = (taken[key] ?? 0) + weight;
+      if (sum > permits) violations++;
+      taken[key] = sum;
+    }
     await (work === 0 ? undefined : sleep(work + Math.random() * workJitter));
-    inside.set(key, (inside.get(key) ?? 0) - 1);
+    for (const key of chosen) taken[key] = (taken[key] ?? 0) - weight;
 
     acquisition.leftAt = now();
     await release();
@@ -50,7 +62,7 @@ export function callers(
   const loop = async (caller: number) => {
     for (;;) {
       await acquireOnce(caller);
-      if (pause > 0) await sleep(pause);
+      if (pause > 0) await sleep(pause + Math.random() * pauseJitter);
     }
   };
   // A rejection is not handled: it ends the process, and with it the measurement.
@@ -61,4 +73,28 @@ export function callers(
     await sleep(ms);
     return { acquisitions: [...log, ...waiting], violations };
   };
+}
+
+/** How a caller acquires keys that are given by their numbers. */
+function acquireOf(
+  locks: Locks,
+  { keys, together, readers = 0 }: CallersSettings,
+): (chosen: readonly number[], caller: number) => Promise<Release> {
+  const names = Array.from({ length: keys }, (_, key) => `key-${key}`);
+  const nameOf = (key: number | undefined) => names[key as number] as string;
+  const { acquireAll, acquireShared } = locks;
+  if (together !== undefined) {
+    if (acquireAll === undefined) throw new Error('it cannot lock several keys');
+    return (chosen) => acquireAll(chosen.map(nameOf));
+  }
+  if (readers === 0) return ([key]) => locks.acquire(nameOf(key));
+  if (acquireShared === undefined) throw new Error('it has no readers');
+  return ([key], caller) => (caller < readers ? acquireShared(nameOf(key)) : locks.acquire(nameOf(key)));
+}
+
+/** `count` different numbers below `limit`. */
+function sample(limit: number, count: number): number[] {
+  const chosen = new Set<number>();
+  while (chosen.size < count) chosen.add(Math.floor(Math.random() * limit));
+  return [...chosen];
 }

@@ -4,6 +4,10 @@ import { now, sleep } from '../clock';
 /** One acquisition by one caller. Times are those of `now`; Infinity: not reached yet. */
 export interface Acquisition {
   readonly caller: number;
+  /** Numbers of the keys, if the load does not give each caller one key by its number. */
+  readonly keys?: readonly number[];
+  /** Permits that it takes; 1 by default. */
+  readonly weight?: number;
   readonly requestedAt: number;
   readonly enteredAt: number;
   /** Before the release is sent. */

@@ -6,13 +6,20 @@ import { figure, ratio } from './format';
 import { method } from './method';
 
 /** The page docs/benchmarks.md: all figures, in Markdown. */
-export function page(environment: Environment, options: Options, results: readonly ScenarioResult[]): string {
+export function page(
+  environment: Environment,
+  options: Options,
+  results: readonly ScenarioResult[],
+  leftOut: readonly string[],
+): string {
   return [
     '# Benchmarks',
     'Written by `npm run bench -- --page`; do not edit.',
     introduction(environment, options),
     'Cells show the median, with the minimum and maximum in parentheses. "floor" is no library but the least that a lock on node-redis costs; the second line of a cell is the ratio to it. Details are under [Method](#method).',
-    ...results.map(section),
+    ...leftOut.map((reason) => `Left out: ${reason}.`),
+    ...results.filter(({ scenario }) => scenario.point === undefined).map(section),
+    'Scenario 9, how cost grows, has [a page of its own](growth.md).',
     method(options, isServerAlone),
     '## Versions',
     table(['package', 'version'], Object.entries(environment.versions)),
@@ -21,12 +28,14 @@ export function page(environment: Environment, options: Options, results: readon
     .concat('\n');
 }
 
-function introduction(environment: Environment, { quick, rounds }: Options): string {
+export function introduction(environment: Environment, { quick, rounds }: Options): string {
   const size = quick
     ? `A quick run (${rounds === 1 ? 'one round' : `${rounds} rounds`}, short windows, without variants of candidates and scenarios).`
-    : `${rounds} rounds.`;
-  const { date, cpu, cores, memory, system, node, redis } = environment;
-  return `${date}. ${cpu}, ${cores} cores, ${memory} GiB, ${system}; Node ${node}, ${redis}. ${size}`;
+    : `${rounds === 1 ? 'One round' : `${rounds} rounds`}.`;
+  const { date, cpu, cores, memory, system, node, redis, load } = environment;
+  const business =
+    load < 1 ? '' : ` The machine was busy with other work: its load average was ${load} when the run began.`;
+  return `${date}. ${cpu}, ${cores} cores, ${memory} GiB, ${system}; Node ${node}, ${redis}. ${size}${business}`;
 }
 
 function section({ scenario, rows }: ScenarioResult): string {
@@ -52,16 +61,16 @@ function cell({ values, ratios }: Row, metric: string): string {
   const value = values[metric];
   const toFloor = ratios[metric];
   if (value === undefined) return '–';
-  return toFloor === undefined ? spread(value, figure) : `${spread(value, figure)}<br>${spread(toFloor, ratio)}`;
+  return toFloor === undefined ? spread(value) : `${spread(value)}<br>${spread(toFloor, ratio)}`;
 }
 
 /** The median, with the least and the greatest where they differ. */
-function spread({ median, least, greatest }: Spread, format: (value: number) => string): string {
+export function spread({ median, least, greatest }: Spread, format: (value: number) => string = figure): string {
   const [middle, low, high] = [median, least, greatest].map(format);
   return low === high ? String(middle) : `${middle} (${low} – ${high})`;
 }
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   return [line(head), line(head.map((_, i) => (i === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n');
 }

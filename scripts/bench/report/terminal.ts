@@ -1,7 +1,7 @@
 import Table from 'cli-table3';
 import type { Candidate } from '../candidates/candidate';
 import type { ProgressListener } from '../measure';
-import type { Round, Row, ScenarioResult } from '../results';
+import type { GrowthResult, Round, Row, ScenarioResult } from '../results';
 import type { Figures, Scenario } from '../scenarios/scenario';
 import type { TargetResult } from '../targets';
 import { figure, ratio } from './format';
@@ -22,20 +22,24 @@ export class Terminal implements ProgressListener {
     this.#out.write(`${text}\n`);
   }
 
-  alternatingRoundStarted({ id }: Scenario, round: number, slices: number): void {
-    this.print(`${id.padEnd(2)} ${round + 1}/${this.#rounds}  all candidates in alternation, ${slices} windows each`);
+  alternatingRoundStarted(scenario: Scenario, round: number, slices: number): void {
+    this.print(
+      `${labelOf(scenario)} ${round + 1}/${this.#rounds}  all candidates in alternation, ${slices} windows each`,
+    );
   }
 
-  measured({ id, metrics }: Scenario, round: number, { title }: Candidate, outcome: Round): void {
-    const figures = metrics.flatMap(({ id: name, unit, title: what }) => {
+  measured(scenario: Scenario, round: number, { title }: Candidate, outcome: Round): void {
+    const figures = scenario.metrics.flatMap(({ id: name, unit, title: what }) => {
       const value = (outcome as Figures)[name];
       return value === undefined ? [] : [`${what} ${figure(value)}${unit && ` ${unit}`}`];
     });
     const text = 'fault' in outcome ? `not measured: ${outcome.fault}` : figures.slice(0, 4).join(', ');
-    this.print(`${id.padEnd(2)} ${round + 1}/${this.#rounds}  ${title.padEnd(42)} ${text}`);
+    this.print(`${labelOf(scenario)} ${round + 1}/${this.#rounds}  ${title.padEnd(42)} ${text}`);
   }
 
   finished({ scenario, rows }: ScenarioResult): void {
+    this.#printViolations(rows);
+    if (scenario.point !== undefined) return; // `printGrowth` shows it
     const table = new Table({
       head: [
         '',
@@ -52,8 +56,23 @@ export class Terminal implements ProgressListener {
       `\nScenario ${scenario.id}: ${scenario.title}${scenario.floor ? ` (× ${scenario.floor} of the same round)` : ''}`,
     );
     this.print(`${table}\n`);
+  }
+
+  #printViolations(rows: readonly Row[]): void {
     for (const { title, violations } of rows.filter((row) => row.violations > 0)) {
       this.print(`MUTUAL EXCLUSION VIOLATED: ${title}, ${violations} overlapping entries`);
+    }
+  }
+
+  /** One table for each metric of a curve. */
+  printGrowth({ curve, metrics, series }: GrowthResult): void {
+    this.print(`\nScenario ${curve.id}: ${curve.title}`);
+    for (const { id, title, unit } of metrics) {
+      const head = [`${title}, ${unit}`, ...curve.sizes.map((size) => `${size.toLocaleString('en')}\n${curve.unit}`)];
+      const table = new Table({ head, colAligns: ['left', ...curve.sizes.map(() => 'right' as const)], style });
+      for (const one of series)
+        table.push([one.title, ...one.points.map((values) => figure(values[id]?.median ?? Number.NaN))]);
+      this.print(`${table}`);
     }
   }
 
@@ -66,6 +85,12 @@ export class Terminal implements ProgressListener {
       if (explanation !== undefined) this.print(`${''.padEnd(15)} ${explanation}`);
     }
   }
+}
+
+function labelOf({ id, point }: Scenario): string {
+  return point === undefined
+    ? id.padEnd(3)
+    : `${id} ${point.size.toLocaleString('en').padStart(6)} ${point.curve.unit}`;
 }
 
 function cells(row: Row, { metrics }: Scenario): (string | { content: string; colSpan: number })[] {

@@ -9,6 +9,9 @@ interface CallerGroup {
   readonly callers: number;
   /** ms in the section */
   readonly work: number;
+  /** ms from a release to the next request, and a random addition; 0 by default. */
+  readonly pause?: number;
+  readonly pauseJitter?: number;
 }
 
 const metrics = [
@@ -25,8 +28,12 @@ const metrics = [
   metric('server', 'server CPU for each', 'µs'),
 ];
 
-function plan({ processes, callers, work }: CallerGroup, warmUp: number, window: number): RunPlan {
-  const settings = { callers, keys: 1, work, workJitter: 0, pause: 0 };
+function plan(
+  { processes, callers, work, pause = 0, pauseJitter = 0 }: CallerGroup,
+  warmUp: number,
+  window: number,
+): RunPlan {
+  const settings = { callers, keys: 1, work, workJitter: 0, pause, pauseJitter };
   return { loads: new Array(processes).fill({ load: 'callers', settings }), warmUp, window };
 }
 
@@ -63,23 +70,38 @@ export const oneProcess: Scenario = {
   floor: 'floor-hand-over',
   metrics,
   suits: librariesAnd('floor-fifo', 'floor-hand-over'),
-  plan: (isQuick) => (isQuick ? plan(hundredCallers, 800, 500) : plan(hundredCallers, 2_000, 1_500)),
+  plan: (isQuick) => (isQuick ? plan(hundredCallers, 500, 500) : plan(hundredCallers, 2_000, 1_500)),
   figures: (measurement) => figures(hundredCallers, measurement),
 };
 
-function fourProcesses(id: string, title: string, work: number, window: number): Scenario {
-  const group = { processes: 4, callers: 10, work };
+/** Four processes with ten callers. `window`: ms in a full run. */
+function fourProcesses(
+  { id, title, floor, window }: { id: string; title: string; floor: string; window: number },
+  load: Pick<CallerGroup, 'work' | 'pause' | 'pauseJitter'>,
+): Scenario {
+  const group = { processes: 4, callers: 10, ...load };
   return {
     id,
-    isVariant: work === 0,
+    isVariant: load.work === 0,
     title: `4 processes with 10 callers on one key, ${title}`,
-    floor: 'floor-fifo',
+    floor,
     metrics,
-    suits: librariesAnd('floor-fifo'),
-    plan: (isQuick) => (isQuick ? plan(group, 200, window / 4) : plan(group, 1_000, window)),
+    suits: librariesAnd('floor-fifo', 'floor-token'),
+    plan: (isQuick) => (isQuick ? plan(group, 200, window / 8) : plan(group, 1_000, window)),
     figures: (measurement) => figures(group, measurement),
   };
 }
 
-export const fourProcessesEmpty = fourProcesses('4a', 'empty section', 0, 1_800);
-export const fourProcessesWorking = fourProcesses('4b', '5 ms of work', 5, 8_800);
+export const fourProcessesEmpty = fourProcesses(
+  { id: '4a', title: 'empty section', floor: 'floor-fifo', window: 1_800 },
+  { work: 0 },
+);
+export const fourProcessesWorking = fourProcesses(
+  { id: '4b', title: '5 ms of work', floor: 'floor-fifo', window: 8_800 },
+  { work: 5 },
+);
+/** The usual service: a releaser goes away and comes back later. */
+export const fourProcessesThinking = fourProcesses(
+  { id: '4t', title: '1 ms of work, 10 to 30 ms until the next request', floor: 'floor-token', window: 4_000 },
+  { work: 1, pause: 10, pauseJitter: 20 },
+);

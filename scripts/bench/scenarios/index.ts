@@ -1,6 +1,9 @@
-import { fourProcessesEmpty, fourProcessesWorking, oneProcess } from './contended';
+import { fourProcessesEmpty, fourProcessesThinking, fourProcessesWorking, oneProcess } from './contended';
+import { growth } from './growth';
 import { heap } from './heap';
 import { heldLeases } from './held-leases';
+import { severalKeys } from './multi';
+import { readWrite } from './read-write';
 import { remoteRedis } from './remote-redis';
 import { replicated } from './replicated';
 import type { Scenario } from './scenario';
@@ -8,16 +11,21 @@ import { semaphore } from './semaphore';
 import { manyKeys, oneCaller } from './uncontended';
 import { waiters } from './waiters';
 
+/** In the order of their ids. The scenarios of one curve share theirs. */
 export const scenarios: readonly Scenario[] = [
   oneCaller,
   manyKeys,
   oneProcess,
   fourProcessesEmpty,
   fourProcessesWorking,
+  fourProcessesThinking,
   waiters,
   heldLeases,
   heap,
   remoteRedis,
-  semaphore,
+  ...growth,
   replicated,
+  semaphore,
+  ...severalKeys,
+  readWrite,
 ];

@@ -1,15 +1,15 @@
-import { sum } from 'simple-statistics';
-import { quantile } from '../acquisitions';
 import { metric, type Scenario } from './scenario';
+import { cycleFigures, cycleMetrics } from './uncontended';
 
 const CALLERS = 20;
 
 /** The price of `minReplicas`. */
 export const replicated: Scenario = {
-  id: '9',
+  id: '10',
+  isVariant: true,
   title: `Uncontended, ${CALLERS} callers on ${CALLERS} keys, on a master with one replica`,
   floor: 'floor-wait',
-  metrics: [metric('rate', 'cycles', '/s'), metric('p50', 'p50', 'µs'), metric('p99', 'p99', 'µs')],
+  metrics: [metric('rate', 'cycles', '/s'), ...cycleMetrics],
   suits: ({ id, kind }) => kind === 'replicated' || ['floor-wait', 'floor-evalsha', 'spin'].includes(id),
   plan: (isQuick) => ({
     loads: [{ load: 'cycles', settings: { callers: CALLERS } }],
@@ -18,9 +18,5 @@ export const replicated: Scenario = {
     slices: isQuick ? 3 : 12,
     hasReplica: true,
   }),
-  figures({ observations, seconds }) {
-    const sorted = observations.flatMap(({ durations }) => durations).sort((a, b) => a - b);
-    const cycles = sum(observations.map(({ durations }) => durations.length));
-    return { rate: cycles / seconds, p50: quantile(sorted, 0.5) * 1000, p99: quantile(sorted, 0.99) * 1000 };
-  },
+  figures: cycleFigures,
 };

@@ -1,4 +1,5 @@
 import type { Candidate, CandidateKind } from '../candidates/candidate';
+import type { Language } from '../programs';
 import type { Measurement, RunPlan } from '../running-candidate';
 
 /** The figures of one candidate in one round, by metric id. NaN: no figure. */
@@ -12,15 +13,33 @@ export interface Metric {
   readonly hasRatio: boolean;
 }
 
+/** How the figures change with the size of something. Its scenarios differ in the size only. */
+export interface Curve {
+  readonly id: string;
+  /** For the name of its picture. */
+  readonly name: string;
+  readonly title: string;
+  /** What the sizes count. */
+  readonly unit: string;
+  /** Powers of one number. */
+  readonly sizes: readonly number[];
+  /** Where the curves bend, and why. */
+  readonly explanation?: string;
+}
+
 export interface Scenario {
   /** A number, with a letter where there are variants. */
   readonly id: string;
   readonly title: string;
-  /** Similar to another scenario; left out with --quick. */
+  /** Where it is on a curve, if it is. */
+  readonly point?: { readonly curve: Curve; readonly size: number };
+  /** Similar to another scenario, or long; left out with --quick unless it is named. */
   readonly isVariant?: boolean;
   /** The candidate whose figures all others are compared with. */
   readonly floor: string | undefined;
   readonly metrics: readonly Metric[];
+  /** Their peers take part even if the option --peers does not ask for them; not with --quick, unless it is named. */
+  readonly languages?: readonly Language[];
   suits(candidate: Candidate): boolean;
   /** With --quick, the windows are shorter. */
   plan(isQuick: boolean): RunPlan;
@@ -35,7 +54,7 @@ export function isNamed({ id }: Scenario, name: string): boolean {
 
 /** Suits all libraries with default options, and of floors and candidates with others only these. */
 export function librariesAnd(...others: string[]): (candidate: Candidate) => boolean {
-  const needsName: readonly CandidateKind[] = ['floor', 'observed', 'replicated', 'semaphore'];
+  const needsName: readonly CandidateKind[] = ['floor', 'observed', 'replicated', 'semaphore', 'readWrite'];
   return ({ id, kind }) => !needsName.includes(kind) || others.includes(id);
 }
 

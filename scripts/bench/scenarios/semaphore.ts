@@ -9,7 +9,7 @@ const CALLERS = 10;
 const WORK = 5;
 
 export const semaphore: Scenario = {
-  id: '9',
+  id: '11',
   title: `A semaphore with ${PERMITS} permits: ${PROCESSES} processes with ${CALLERS} callers, ${WORK} ms of work`,
   floor: undefined,
   metrics: [
@@ -27,7 +27,7 @@ export const semaphore: Scenario = {
   plan(isQuick) {
     const settings = { callers: CALLERS, keys: 1, work: WORK, workJitter: 0, pause: 0, permits: PERMITS };
     const loads = new Array(PROCESSES).fill({ load: 'callers', settings });
-    return isQuick ? { loads, warmUp: 300, window: 2_000 } : { loads, warmUp: 1_000, window: 6_000 };
+    return isQuick ? { loads, warmUp: 200, window: 800 } : { loads, warmUp: 1_000, window: 6_000 };
   },
   figures({ observations, requests, serverCpu, seconds }) {
     const [history = []] = keyHistories(observations, CALLERS, 1);

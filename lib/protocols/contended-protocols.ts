@@ -1,0 +1,15 @@
+import type { LockInspector } from '../lock-backend';
+import { type ContendedParts, ContendedProtocol } from './contended-protocol';
+import type { Protocols } from './lock-type';
+
+/** The protocols of a lock type for which processes contend. */
+export function contended(inspector: LockInspector, parts: ContendedParts): Protocols {
+  return {
+    inspector,
+    open(names) {
+      parts.format.assertNames(names);
+      return new ContendedProtocol(names, parts);
+    },
+    close: () => undefined,
+  };
+}

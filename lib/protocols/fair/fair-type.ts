@@ -1,0 +1,40 @@
+import { STRING_HELD } from '../held-scripts';
+import { fairInspector } from '../inspection/fair-inspector';
+import type { LockTypeDefinition } from '../lock-type';
+import { LONGEST_SLEEP } from '../notification';
+import { FairProtocol } from './fair-protocol';
+import { Poller } from './poller';
+import { QueueFormat } from './queue-format';
+
+/** A queue in Redis on Spring's format. */
+export const FAIR: LockTypeDefinition = {
+  name: 'fair',
+  held: STRING_HELD,
+  protocols(parts) {
+    const { redis, settings } = parts;
+    const { idleBetweenTries, commandTimeout, unavailableAfter } = settings;
+    const subscriber = parts.subscriber(redis.isCluster, false);
+    const poller = new Poller();
+    const longestPollInterval = LONGEST_SLEEP * idleBetweenTries;
+    const format = new QueueFormat(redis, settings, subscriber, longestPollInterval);
+    const onNotificationRefused = parts.warnNotificationRefused;
+    const services = {
+      format,
+      subscriber,
+      poller,
+      longestPollInterval,
+      idleBetweenTries,
+      commandTimeout,
+      unavailableAfter,
+      onNotificationRefused,
+    };
+    return {
+      inspector: fairInspector(redis, settings, format),
+      open(names) {
+        format.assertNames(names);
+        return new FairProtocol(names, services);
+      },
+      close: () => poller.close(),
+    };
+  },
+};

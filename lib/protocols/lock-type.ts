@@ -1,0 +1,23 @@
+import type { LockInspector } from '../lock-backend';
+import type { LockNames } from '../redis/names';
+import type { LockType } from './lock-type-names';
+import type { Parts } from './parts';
+import type { LockProtocol } from './protocol';
+
+/** The protocols of one registry. */
+export interface Protocols {
+  readonly inspector: LockInspector;
+  /** The protocol of one lock. Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
+  open(names: LockNames): LockProtocol;
+  /** Ends timers. */
+  close(): void;
+}
+
+/** What a lock type is made of. Each is in a file of its own, so that who uses one type need not load the others. */
+export interface LockTypeDefinition {
+  readonly name: LockType;
+  /** Lua that finds whether a lock is held: see `HeldScripts`. */
+  readonly held: string;
+  /** Called once for each registry. */
+  protocols(parts: Parts): Protocols;
+}

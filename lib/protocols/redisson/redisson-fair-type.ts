@@ -1,0 +1,33 @@
+import { HASH_HELD } from '../held-scripts';
+import { redissonFairInspector } from '../inspection/redisson-fair-inspector';
+import type { LockTypeDefinition } from '../lock-type';
+import { PastPositions } from './past-positions';
+import { RedissonFairProtocol } from './redisson-fair-protocol';
+import { isShardedFor, RedissonFormat } from './redisson-format';
+import { QUEUE, RedissonQueueFormat } from './redisson-queue-format';
+
+/** Redisson's queue on Redisson's format. */
+export const REDISSON_FAIR: LockTypeDefinition = {
+  name: 'redisson-fair',
+  held: HASH_HELD,
+  protocols(parts) {
+    const { redis, settings } = parts;
+    const hash = new RedissonFormat(redis, settings);
+    const format = new RedissonQueueFormat(redis, settings, hash);
+    const subscriber = parts.subscriber(isShardedFor(redis, settings), true);
+    const pastPositions = new PastPositions();
+    const stopMonitoring = redis.monitor.onReconnect(() => pastPositions.removeAgain());
+    return {
+      inspector: redissonFairInspector(redis, settings, hash),
+      open(names) {
+        // Throws for a name whose queue would be in another hash slot.
+        names.redissonKey(QUEUE, redis.isCluster);
+        return new RedissonFairProtocol(names, { settings, format, subscriber, pastPositions });
+      },
+      close() {
+        stopMonitoring();
+        pastPositions.close();
+      },
+    };
+  },
+};

@@ -1,0 +1,19 @@
+import { HASH_HELD } from '../held-scripts';
+import { redissonInspector } from '../inspection/redisson-inspector';
+import type { LockTypeDefinition } from '../lock-type';
+import { notified } from '../notified';
+import { RedissonFormat } from './redisson-format';
+
+/** ms; the default of `handOver`. */
+const SLICE = 50;
+
+/** Contended on Redisson's format, with waiting by notification. */
+export const REDISSON: LockTypeDefinition = {
+  name: 'redisson',
+  held: HASH_HELD,
+  protocols(parts) {
+    const { redis, settings } = parts;
+    const format = new RedissonFormat(redis, settings);
+    return notified(parts, format, redissonInspector(redis, settings, format), SLICE);
+  },
+};

@@ -1,0 +1,29 @@
+import { contended } from '../contended-protocols';
+import { STRING_HELD } from '../held-scripts';
+import { springInspector } from '../inspection/spring-inspector';
+import type { LockTypeDefinition } from '../lock-type';
+import { PATIENCE_OF_POLLING, Pollers } from '../pollers';
+import { Polling } from '../polling';
+import { TimeSlice } from '../time-slice';
+import { SpringFormat } from './spring-format';
+
+/** ms; the default of `handOver`. */
+const SLICE = 400;
+
+/** Contended on Spring's format, with waiting by polling and sharing by time slices. */
+export const SPIN: LockTypeDefinition = {
+  name: 'spin',
+  held: STRING_HELD,
+  protocols(parts) {
+    const { redis, settings } = parts;
+    const { idleBetweenTries, handOver = SLICE } = settings;
+    const format = new SpringFormat(redis, settings);
+    return contended(springInspector(redis, settings, format, false), {
+      format,
+      waiting: (_names, pollers) => new Polling(idleBetweenTries, pollers),
+      sharing: () => new TimeSlice(handOver, idleBetweenTries),
+      pollers: () => new Pollers(idleBetweenTries, PATIENCE_OF_POLLING),
+      onNotificationRefused: parts.warnNotificationRefused,
+    });
+  },
+};

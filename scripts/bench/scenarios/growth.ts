@@ -1,0 +1,121 @@
+import { sum } from 'simple-statistics';
+import { handOvers, keyHistories, overlaps, quantile } from '../acquisitions';
+import type { Candidate } from '../candidates/candidate';
+import type { Measurement, RunPlan } from '../running-candidate';
+import { type Curve, type Figures, metric, type Scenario } from './scenario';
+import { cycleFigures, cycleMetrics } from './uncontended';
+
+/** Ours, and the two peers in Node that are used most. */
+const LIBRARIES = ['spin', 'pub-sub', 'fair', 'redlock', 'redis-semaphore'];
+
+const POWERS_OF_TEN = [1, 10, 100, 1_000, 10_000];
+
+const suits =
+  (floor: string) =>
+  ({ id }: Candidate) =>
+    id === floor || LIBRARIES.includes(id);
+
+/** One scenario for each size of a curve. */
+function pointsOf(curve: Curve, of: (size: number) => Pick<Scenario, 'floor' | 'metrics' | 'plan' | 'figures'>) {
+  return curve.sizes.map((size): Scenario => {
+    const scenario = of(size);
+    return {
+      ...scenario,
+      id: curve.id,
+      isVariant: true,
+      title: `${curve.title}: ${size.toLocaleString('en')} ${curve.unit}`,
+      suits: suits(scenario.floor as string),
+      point: { curve, size },
+    };
+  });
+}
+
+const inTurn: Curve = {
+  id: '9a',
+  name: 'keys',
+  title: 'One caller that locks and unlocks many keys in turn',
+  unit: 'keys',
+  sizes: POWERS_OF_TEN,
+};
+
+const atATime: Curve = {
+  id: '9b',
+  name: 'callers',
+  title: 'Callers that lock and unlock a key each, at the same time, in one process',
+  unit: 'callers',
+  sizes: POWERS_OF_TEN,
+};
+
+const waiting: Curve = {
+  id: '9c',
+  name: 'waiters',
+  title: 'One key that is handed over, waiters in one process, empty section',
+  unit: 'waiters',
+  sizes: POWERS_OF_TEN,
+};
+
+const processes: Curve = {
+  id: '9d',
+  name: 'processes',
+  title: 'One key that is handed over, processes with 10 callers each, 1 ms of work',
+  unit: 'processes',
+  sizes: [1, 2, 4, 8, 16],
+};
+
+const cyclesOf =
+  (settings: { callers: number; keysEach?: number }) =>
+  (isQuick: boolean): RunPlan => ({
+    loads: [{ load: 'cycles', settings }],
+    warmUp: isQuick ? 400 : 2_000,
+    window: isQuick ? 50 : 100,
+    slices: isQuick ? 6 : 12,
+  });
+
+const handOverMetrics = [
+  metric('p50', 'hand-over, p50', 'µs'),
+  metric('p99', 'hand-over, p99', 'µs'),
+  metric('client', 'client CPU for each', 'µs'),
+  metric('server', 'server CPU for each', 'µs'),
+];
+
+function handOverFigures({ observations, serverCpu }: Measurement, callers: number): Figures {
+  const [history = []] = keyHistories(observations, callers, 1);
+  const latencies = handOvers(history).sort((a, b) => a - b);
+  const count = history.filter(({ enteredAt }) => Number.isFinite(enteredAt)).length;
+  return {
+    p50: quantile(latencies, 0.5) * 1000,
+    p99: quantile(latencies, 0.99) * 1000,
+    client: (sum(observations.map(({ cpu }) => cpu)) / count) * 1000,
+    server: (serverCpu / count) * 1000,
+    violations: overlaps(history) + sum(observations.map(({ violations }) => violations)),
+  };
+}
+
+/** Callers of one key, in `processes` processes. */
+function handOver(processes: number, callers: number, work: number) {
+  const settings = { callers, keys: 1, work, workJitter: 0, pause: 0 };
+  const loads = new Array(processes).fill({ load: 'callers', settings });
+  return {
+    metrics: handOverMetrics,
+    plan: (isQuick: boolean): RunPlan =>
+      isQuick ? { loads, warmUp: 300, window: 600 } : { loads, warmUp: 1_000, window: 2_000 },
+    figures: (measurement: Measurement) => handOverFigures(measurement, callers),
+  };
+}
+
+export const growth: readonly Scenario[] = [
+  ...pointsOf(inTurn, (keysEach) => ({
+    floor: 'floor-evalsha',
+    metrics: cycleMetrics,
+    plan: cyclesOf({ callers: 1, keysEach }),
+    figures: cycleFigures,
+  })),
+  ...pointsOf(atATime, (callers) => ({
+    floor: 'floor-evalsha',
+    metrics: cycleMetrics,
+    plan: cyclesOf({ callers }),
+    figures: cycleFigures,
+  })),
+  ...pointsOf(waiting, (waiters) => ({ floor: 'floor-hand-over', ...handOver(1, waiters + 1, 0) })),
+  ...pointsOf(processes, (count) => ({ floor: 'floor-token', ...handOver(count, 10, 1) })),
+];
