@@ -12,6 +12,17 @@ import { KEY } from './worker';
 describePrivate('Entering on a message', () => {
   const fixture = ThreeProcesses.install();
 
+  /** The waiter is granted the lock, and has no reply to its enqueueing: its subscription lingers from the wait before. */
+  async function grantedWithoutReply(): Promise<{ readonly lease: Lease; readonly waiting: Promise<Lease> }> {
+    await fixture.handOverOnce(fixture.holder, fixture.waiter.registry);
+    const lease = await lock(fixture.holder)();
+    fixture.waiter.commands.replies.hold = true;
+    const waiting = fixture.waiter.registry.obtain(KEY).lock();
+    await fixture.queued(1);
+    await lease.unlock();
+    return { lease, waiting };
+  }
+
   it('needs no reply: the grant is proved by an exchange from before, and the lease lives on its first renewal', async () => {
     const { lease, waiting } = await fixture.longWait(fixture.holder, fixture.waiter.registry);
     fixture.waiter.commands.replies.hold = true;
@@ -39,13 +50,7 @@ describePrivate('Entering on a message', () => {
   });
 
   it('accepts a grant that overtakes the reply to the enqueueing', async () => {
-    // Its subscription lingers from the wait before.
-    await fixture.handOverOnce(fixture.holder, fixture.waiter.registry);
-    const lease = await lock(fixture.holder)();
-    fixture.waiter.commands.replies.hold = true;
-    const waiting = fixture.waiter.registry.obtain(KEY).lock();
-    await fixture.queued(1);
-    await lease.unlock();
+    const { lease, waiting } = await grantedWithoutReply();
     await until(async () => (await fixture.admin.pTTL(fixture.names.lock)) > 2 * CLAIM_WINDOW);
     fixture.waiter.commands.replies.hold = false;
     const entered = await waiting;
@@ -55,12 +60,7 @@ describePrivate('Entering on a message', () => {
   });
 
   it('accepts a grant that overtakes the reply to the enqueueing by more than its window', async () => {
-    await fixture.handOverOnce(fixture.holder, fixture.waiter.registry);
-    const lease = await lock(fixture.holder)();
-    fixture.waiter.commands.replies.hold = true;
-    const waiting = fixture.waiter.registry.obtain(KEY).lock();
-    await fixture.queued(1);
-    await lease.unlock();
+    const { waiting } = await grantedWithoutReply();
     await sleep(1.3 * CLAIM_WINDOW);
     fixture.waiter.commands.replies.hold = false;
     const entered = await waiting;

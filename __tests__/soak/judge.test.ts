@@ -112,6 +112,26 @@ describe('The judge of the soak', () => {
     expect(exclusion(a, b)).toEqual([]);
   });
 
+  it('keeps others out until a minHold ends, though the lease was unlocked before', () => {
+    const held = (records: WorkerRecord[]) =>
+      records.map((record): WorkerRecord => (record.event === 'called' ? { ...record, minHold: 300 } : record));
+    const unlocked = held(lease('a', 1, [[10, 500]], { unlocking: [20, 490] }));
+    expect(exclusion(unlocked, lease('b', 2, [[297, 500]]))).toEqual([['promise broken', 'a', 'b']]);
+    expect(exclusion(unlocked, lease('b', 2, [[300, 500]]))).toEqual([]);
+    // What is held for longer than its minHold is free at once.
+    const late = held(lease('a', 1, [[10, 500]], { unlocking: [400, 110] }));
+    expect(exclusion(late, lease('b', 2, [[401, 500]]))).toEqual([]);
+    // Its key ended, or is left to its ttl: nothing is promised.
+    const lost = held(lease('a', 1, [[10, 500]], { lost: [20, 'closed'] }));
+    expect(exclusion(lost, lease('b', 2, [[30, 500]]))).toEqual([]);
+    const kept = ['a', 'b', 'c'].map((call) =>
+      shared('permit', held(lease(call, 1, [[10, 500]], { unlocking: [20, 1] }))),
+    );
+    expect(exclusion(...kept, shared('permit', lease('d', 1, [[30, 500]])))).toEqual([
+      ['promise broken', 'a', 'b', 'c', 'd'],
+    ]);
+  });
+
   it('sees a lease that Redis lost before the end of what it was promised', () => {
     expect(exclusion(lease('a', 1, [[10, 500]], { lost: [400, 'stolen'] }))).toEqual([['lost too early', 'a']]);
     expect(exclusion(lease('a', 1, [[10, 500]], { lost: [511, 'expired'] }))).toEqual([]);

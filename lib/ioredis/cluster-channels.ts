@@ -142,7 +142,7 @@ export class ClusterChannels {
     if (connection !== undefined) return connection;
     const node = this.#cluster.nodes('master').find((one) => addressOf(one) === address);
     if (node === undefined) throw new Error(`${address} is no master of the cluster any more`);
-    // Whether the node comes back, or another one takes its place, is the cluster's to say.
+    // It does not reconnect: the cluster says whether the node comes back, or another one has its slots.
     connection = new OwnConnection(node, { retryStrategy: null, readOnly: false });
     this.#connections.set(address, connection);
     const made = connection;
@@ -168,7 +168,7 @@ export class ClusterChannels {
     this.#retry = clock.setTimeout(() => {
       this.#retry = undefined;
       this.#place();
-      // The caller's client learns where the slot is by being redirected.
+      // A redirection tells the caller's client where the slot is now.
       void this.#cluster.eval('return 1', 1, name).catch(ignore);
     }, this.#backoff.next());
     this.#retry.unref?.();

@@ -8,8 +8,8 @@ import { InFlight } from './in-flight';
 import { ignore, type SingleIoredis } from './ioredis';
 
 /**
- * What a connection of our own has for options, whatever the caller's has. It repeats nothing by itself: what waits for
- * replicas must not be sent again over another connection. Its commands wait for a connection, as node-redis' do.
+ * The options of a connection of our own, in place of the caller's. It repeats nothing by itself: what waits for replicas
+ * must not be sent again over another connection. Its commands wait for a connection, as node-redis' do.
  */
 const OPTIONS = {
   lazyConnect: true,
@@ -81,7 +81,7 @@ export class OwnConnection extends JoiningSubscriber {
     return this;
   }
 
-  /** There is nothing to say goodbye for. */
+  /** Closes it at once. Nobody waits for its replies any more. */
   destroy(): void {
     this.#isDestroyed = true;
     this.#redis.disconnect();

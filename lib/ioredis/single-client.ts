@@ -17,7 +17,7 @@ export class SingleClient implements RedisClient {
     if (redis.options.autoResendUnfulfilledCommands === false) this.#inFlight = new InFlight(redis);
   }
 
-  /** Each connection has a socket of its own, which tells one from the next without a listener. */
+  /** A connection that was made again has another socket: so it shows without a listener. */
   get socketEpoch(): number {
     const { stream } = this.#redis;
     if (stream !== this.#stream) {
@@ -29,7 +29,7 @@ export class SingleClient implements RedisClient {
 
   get isOpen(): boolean {
     const { status, manuallyClosing } = this.#redis;
-    // Where `disconnect` meets the pause before the next try, ioredis keeps this status for ever.
+    // When `disconnect` is called in the pause before the next try, ioredis keeps this status for ever.
     return status !== 'end' && !(status === 'reconnecting' && manuallyClosing === true);
   }
 

@@ -93,7 +93,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
   }
 
   wait(_acquisition: Acquisition, refusal: Refusal, wait: Wait): Promise<NotGranted> {
-    // A holder that hears of a release by somebody else may have lost the lock to a command by hand, or a forced unlock.
+    // Another process has published a release: the holder may have lost the lock, by a command or a forced unlock.
     this.#waiting ??= this.#parts.waiting(this.#names, this.pollers, () => this.holder?.confirmNow());
     return this.#waiting.wait(refusal, wait);
   }
@@ -185,7 +185,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     const others = Math.max(atSliceEnd ? 1 : 0, counted);
     const answeredAt = clock.now();
     this.noteRelease(answeredAt, others === 0);
-    // Then it is left free for everybody, in the ordinary course.
+    // At the end of a time slice it is left free for everybody in any case.
     if (atSliceEnd && !this.#sharing.yieldsToListeners) this.lazyPollers?.paused(answeredAt);
     this.#sharing.released({ sentAt, answeredAt, others, hintsBefore, atSliceEnd });
   }

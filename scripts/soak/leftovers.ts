@@ -2,9 +2,9 @@ import { sharedNow } from './awake-clock';
 import { type AdminClient, belongsTo, type Entry, keyOf, readContent } from './redis-content';
 import { LONG_TTL } from './settings';
 
-/** ms that what a dead process left may stay: its lease, and the life of its place in a queue on top. */
+/** ms that what a dead process left may stay: the life of its lease, and of its position in a queue. */
 const EXCUSED = LONG_TTL + 20_000;
-/** ms after a kill at which is looked: what a connection still carried is executed by then. */
+/** ms after a kill at which Redis is read: by then it has executed what a connection still carried. */
 const LOOKS = [20, 300, 1_500];
 
 /** What nobody holds or waits for, and nothing excuses. */
@@ -47,7 +47,7 @@ export class Leftovers {
     ];
   }
 
-  /** Keys that a dead process still keeps others from. With a queue that keeps places for the dead, those too. */
+  /** Keys that a dead process still blocks: by its lease and, where `queueBlocks`, by its position in the queue. */
   async blocked(keys: readonly string[], queueBlocks: boolean): Promise<string[]> {
     const { entries } = await readContent(this.#admin);
     const blocking = entries.filter(({ isLock }) => isLock || queueBlocks);

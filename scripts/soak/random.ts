@@ -42,11 +42,14 @@ export class Random {
 export class Bag<T> {
   readonly #values: readonly T[];
   readonly #random: Random;
-  #left: T[] = [];
+  #left: T[];
 
-  constructor(values: readonly T[], random: Random) {
+  /** `first`: the index of the value that is drawn first, modulo their number. */
+  constructor(values: readonly T[], random: Random, first: number) {
     this.#values = values;
     this.#random = random;
+    const begin = values[first % values.length] as T;
+    this.#left = [...random.shuffled(values.filter((value) => value !== begin)), begin];
   }
 
   draw(): T {

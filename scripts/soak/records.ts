@@ -30,6 +30,8 @@ export type WorkerRecord =
       /** Keys that it takes together with it. */
       readonly others: readonly string[];
       readonly what: string;
+      /** ms from the grant in which nobody else may get it. */
+      readonly minHold?: number | undefined;
       readonly at: number;
     }
   | { readonly event: 'granted'; readonly call: string; readonly token: number | undefined; readonly sample: Sample }

@@ -16,8 +16,8 @@ export interface RoundServices {
   readonly lanes: FaultLanes;
   readonly leftovers: Leftovers;
   readonly clock: AwakeClock;
-  /** Whether places of dead waiters block a lock until they time out, as in Redisson's format. */
-  readonly deadPlacesBlock: boolean;
+  /** Whether positions of dead waiters block a lock until they time out, as in Redisson's format. */
+  readonly deadPositionsBlock: boolean;
 }
 
 export interface RoundResult {
@@ -25,7 +25,7 @@ export interface RoundResult {
   readonly inCalm: number;
 }
 
-/** Work under faults for a time; then calm, in which everything must come to rest and everyone must make progress. */
+/** Work under faults for a time; then calm, in which nothing may be left in Redis and every worker must get every lock. */
 export async function runRound(services: RoundServices, ms: number): Promise<RoundResult> {
   const { slots, lanes, leftovers, clock } = services;
   await Promise.all(slots.map(({ process }) => process.ask({ do: 'resume' })));
@@ -51,8 +51,8 @@ export async function leftoversAfter(leftovers: Leftovers, clock: AwakeClock): P
   });
 }
 
-async function progress({ slots, leftovers, deadPlacesBlock }: RoundServices): Promise<RoundResult> {
-  const blocked = await leftovers.blocked(KEYS, deadPlacesBlock);
+async function progress({ slots, leftovers, deadPositionsBlock }: RoundServices): Promise<RoundResult> {
+  const blocked = await leftovers.blocked(KEYS, deadPositionsBlock);
   const keys = KEYS.filter((key) => !blocked.includes(key));
   const violations = await Promise.all(
     slots.map(async ({ name, process }) => {

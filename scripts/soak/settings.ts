@@ -38,6 +38,8 @@ export const LONG_TTL = 30_000;
 export const LONGEST_WAIT = 2_500;
 /** ms; the longest time for which a lease is held. */
 export const LONGEST_HOLD = 1_200;
+/** ms; the longest `minHold`. */
+export const LONGEST_MIN_HOLD = 500;
 
 export const registryOptions = {
   registryKey: REGISTRY_KEY,
@@ -46,7 +48,7 @@ export const registryOptions = {
   idleBetweenTries: 30,
   commandTimeout: 1_000,
   unavailableAfter: 3_000,
-  // A place in Redisson's queue that a killed process leaves behind blocks the lock for this time.
+  // The position of a killed process in Redisson's queue blocks the lock for this time.
   fairLockWaitTimeout: 1_000,
 } as const;
 

@@ -11,7 +11,7 @@ import { RecordFolder } from './record-folder';
 import type { AdminClient } from './redis-content';
 import { type SoakResult, Tally } from './results';
 import { leftoversAfter, runRound } from './round';
-import type { SoakType } from './settings';
+import { SOAK_TYPES, type SoakType } from './settings';
 import { WorkerSlot } from './worker-slot';
 
 export interface TypeSoakOptions {
@@ -72,7 +72,8 @@ class TypeSoak {
     this.#slots = slots;
     this.#leftovers = leftovers;
     this.#clock = clock;
-    this.#lanes = new FaultLanes({ server, admin }, slots, this.#journal, options.random.fork());
+    const position = SOAK_TYPES.indexOf(options.type);
+    this.#lanes = new FaultLanes({ server, admin }, slots, this.#journal, options.random.fork(), position);
     this.#records = new RecordFolder(options.folder);
     this.#judge = new Judge(this.#journal, sharedNow());
   }
@@ -95,7 +96,7 @@ class TypeSoak {
       lanes: this.#lanes,
       leftovers: this.#leftovers,
       clock: this.#clock,
-      deadPlacesBlock: this.#options.type === 'redisson-fair',
+      deadPositionsBlock: this.#options.type === 'redisson-fair',
     };
     const { violations, inCalm } = await runRound(services, ms);
     this.#tally.rounds++;

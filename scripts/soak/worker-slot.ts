@@ -22,7 +22,7 @@ export interface SlotSettings {
   readonly leftovers: Leftovers;
 }
 
-/** The place of one worker: its network, and the processes that follow one another in it. */
+/** One worker: its network, and the processes that follow one another behind it. */
 export class WorkerSlot {
   readonly proxy: FaultyProxy;
   readonly name: string;

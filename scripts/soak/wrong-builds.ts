@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are source code
 
-/** A text of `lib`, and what stands in its place in a wrong build. It has to be found exactly once. */
+/** A text of `lib`, which is there exactly once, and its replacement in a wrong build. */
 export interface Replacement {
   readonly find: string;
   readonly replace: string;
@@ -34,6 +34,13 @@ export const wrongBuilds = {
     },
     // redisson-fair
     { find: 'if owned == -1 then return -1 end', replace: 'if owned == -1 then owned = 1 end' },
+  ],
+  /** A lock is free as soon as it is unlocked, whatever its `minHold`. */
+  'min-hold-ignored': [
+    {
+      find: 'return keep === undefined ? protocol.release(owner, timeout) : protocol.keep(owner, keep, timeout);',
+      replace: 'return protocol.release(owner, timeout);',
+    },
   ],
   /** A semaphore has a permit too many, and readers enter beside a writer. */
   'rule-broken': [

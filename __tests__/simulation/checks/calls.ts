@@ -84,7 +84,7 @@ export class CallChecks {
 
   #checkRefusal({ host, key, round, startedAt, caller, isSecond }: PendingCall): void {
     const freeSince = this.#vacancies.freeSince(key, round.kind);
-    // Redisson's queue keeps a free lock for its first place.
+    // Redisson's queue keeps a free lock for the first position.
     if (this.#world.plan.lockType === 'redisson-fair') return;
     if (freeSince === undefined || freeSince >= startedAt || isSecond) return;
     if (this.#leases.lastHeld(host, key) >= startedAt || this.isWaiting(host, lockName(key), startedAt)) return;
@@ -184,7 +184,7 @@ export class CallChecks {
     ).length;
   }
 
-  /** Redisson's queue keeps the first place for a process that is dead, or cannot be reached, until its timeout. */
+  /** Redisson's queue keeps the first position for a process that is dead, or cannot be reached, until its timeout. */
   #mayBeFirst(host: Host, bound: number): boolean {
     return host.process.isAlive && !host.closedInTrouble && quietFor(this.#world, host) > bound;
   }

@@ -7,7 +7,7 @@ const COUNTER = /(:fence|redisson_lock_token.*)$/;
 /** What stands before an owner of a shared lock. */
 const KIND = /^(semaphore|read|write):/;
 
-/** Everything in Redis that mentions a lease or a place in a queue of a process that is not gone. */
+/** Everything in Redis that mentions a lease or a position in a queue of a process that is not gone. */
 export function checkLeftovers(world: World, when: string): void {
   const { server, violations } = world;
   for (const key of server.keys.keys()) {

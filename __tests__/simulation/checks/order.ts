@@ -12,7 +12,7 @@ export class OrderChecks {
   readonly #world: World;
   /** Of each lock: its owner, and when each ticket was first seen in the queue. */
   readonly #owner = new Map<string, string | undefined>();
-  readonly #arrivals = new Map<string, { readonly place: number; readonly time: number }>();
+  readonly #arrivals = new Map<string, { readonly position: number; readonly time: number }>();
   readonly #calls: CallChecks;
   #count = 0;
 
@@ -27,7 +27,7 @@ export class OrderChecks {
     const queue = `{${lock}}:queue`;
     if (server.keys.kind(queue) === 'zset') {
       for (const ticket of server.keys.get(queue, 'zset')?.keys() ?? []) {
-        if (!this.#arrivals.has(ticket)) this.#arrivals.set(ticket, { place: ++this.#count, time: timeline.now });
+        if (!this.#arrivals.has(ticket)) this.#arrivals.set(ticket, { position: ++this.#count, time: timeline.now });
       }
     }
     const owner = ownerOf(server, lock);
@@ -39,12 +39,12 @@ export class OrderChecks {
   #checkOvertaking(lock: string, queue: string, owner: string): void {
     const { server, violations, plan } = this.#world;
     if (!plan.callers.some(({ key }) => lockName(key) === lock)) return;
-    const arrival = this.#arrivals.get(owner.split('@')[0] ?? '')?.place ?? Number.POSITIVE_INFINITY;
+    const arrival = this.#arrivals.get(owner.split('@')[0] ?? '')?.position ?? Number.POSITIVE_INFINITY;
     const waiting = server.keys.kind(queue) === 'zset' ? server.keys.get(queue, 'zset')?.keys() : undefined;
     for (const ticket of waiting ?? []) {
       const host = hostOf(this.#world, ticket);
       const arrived = this.#arrivals.get(ticket);
-      if (arrived === undefined || arrived.place >= arrival || !host?.process.isAlive || host.closing !== 'no')
+      if (arrived === undefined || arrived.position >= arrival || !host?.process.isAlive || host.closing !== 'no')
         continue;
       // Nobody may wait with this ticket any more: it was left behind.
       if (this.#maySleepThrough(host, lock)) continue;

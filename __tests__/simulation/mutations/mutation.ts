@@ -6,6 +6,6 @@ export interface Mutation {
   /** What goes wrong without the fix. */
   readonly finding: string;
   readonly types: readonly LockType[];
-  /** Texts of the compiled library, each of which stands there exactly once, and what takes its place. */
+  /** Texts of the compiled library, each of which is there exactly once, and what replaces them. */
   readonly replacements: readonly (readonly [text: string, by: string])[];
 }

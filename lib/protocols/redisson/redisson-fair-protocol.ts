@@ -107,7 +107,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
   }
 
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
-    this.#services.format.renew(this.#names, owner, ttl, mode, timeout, settle);
+    this.#services.format.hash.renew(this.#names, owner, ttl, mode, timeout, settle);
   }
 
   release(owner: string, timeout: number): Promise<Released> {

@@ -68,8 +68,8 @@ const NOTIFY_HEAD = publishRelease('ARGV[4]', "ARGV[5] .. ':' .. head");
  *
  * ARGV: as above, then 1 to queue or 0
  * Returns 1, or with a token key the token, when the lock is the owner's; else { ms after which it may be another
- * waiter's turn, 1 when the owner was the first in the queue before, the owner that holds it or '' }: the life of the holder's key or, when the lock is
- * free, for how long the first position is kept.
+ * waiter's turn, 1 when the owner was the first in the queue before, the owner that holds it or '' }. These ms are the
+ * life of the holder's key or, when the lock is free, the time for which the first position is kept.
  */
 export const ACQUIRE = new LockScript(
   'acquire (redisson-fair)',
@@ -125,7 +125,7 @@ export const RELEASE = release('release (redisson-fair)', '', 'owned');
 
 /**
  * Releases a lock as `RELEASE` does, but notifies nobody if the process has been busy with it for long: then it is left
- * to those that poll. The others in the queue may do the same, so each of them does it the more seldom.
+ * to those that poll. The other processes in the queue may do the same: the more there are, the less often each does it.
  *
  * ARGV: as for `RELEASE`, then ms for which the process has been busy, ms from one pause to the next
  * Returns { what RELEASE returns, 1 when the lock was left to pollers }.

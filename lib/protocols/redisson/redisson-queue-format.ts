@@ -5,7 +5,7 @@ import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import { type Acquired, foundIn, lifeIn, ownerIn } from '../format';
 import { type Keep, keepArguments } from '../kept';
-import type { Ownership, ProtocolSettings, Released, RenewalMode } from '../protocol';
+import type { ProtocolSettings, Released } from '../protocol';
 import { KEEP_FAIR } from './keep-scripts';
 import { ACQUIRE, LEAVE, RELEASE } from './redisson-fair-scripts';
 import { CHANNEL, isShardedFor, type RedissonFormat, TOKEN } from './redisson-format';
@@ -24,14 +24,15 @@ type Entered = Extract<Acquired, { granted: true }> | (Extract<Acquired, { grant
  * each registry. Timeouts are in ms. `use` makes the result of what the reply says.
  */
 export class RedissonQueueFormat {
+  /** The lock itself: to renew it takes no queue. */
+  readonly hash: RedissonFormat;
   readonly #redis: Redis;
   readonly #settings: ProtocolSettings;
-  readonly #hash: RedissonFormat;
 
   constructor(redis: Redis, settings: ProtocolSettings, hash: RedissonFormat) {
+    this.hash = hash;
     this.#redis = redis;
     this.#settings = settings;
-    this.#hash = hash;
   }
 
   /** The channel of one waiter. */
@@ -52,21 +53,10 @@ export class RedissonQueueFormat {
     return this.#run(ACQUIRE, names, owner, ttl, [waits ? '1' : '0'], timeout, read);
   }
 
-  renew(
-    names: LockNames,
-    owner: string,
-    ttl: number,
-    mode: RenewalMode,
-    timeout: number,
-    settle: (ownership: Ownership) => void,
-  ): void {
-    this.#hash.renew(names, owner, ttl, mode, timeout, settle);
-  }
-
   /** Also takes the owner out of the queue. A release that finds no key notifies the first in the queue. */
   release<T>(names: LockNames, owner: string, timeout: number, use: (found: Released) => T): Promise<T> {
-    const read = (reply: unknown): T => use(this.#hash.foundIn(RELEASE, reply, reply));
-    return this.#run(RELEASE, names, owner, 0, [this.#hash.deleteCommand], timeout, read);
+    const read = (reply: unknown): T => use(this.hash.foundIn(RELEASE, reply, reply));
+    return this.#run(RELEASE, names, owner, 0, [this.hash.deleteCommand], timeout, read);
   }
 
   /**
@@ -81,10 +71,10 @@ export class RedissonQueueFormat {
     timeout: number,
     use: (found: Released, isLeft: boolean) => T,
   ): Promise<T> {
-    const last = [this.#hash.deleteCommand, String(busy), String(interval)];
+    const last = [this.hash.deleteCommand, String(busy), String(interval)];
     return this.#run(LEAVE, names, owner, 0, last, timeout, (reply) => {
       const [found, isLeft] = Array.isArray(reply) ? arrayIn(LEAVE, reply, 2) : [reply];
-      return use(this.#hash.foundIn(LEAVE, reply, found), isLeft === 1);
+      return use(this.hash.foundIn(LEAVE, reply, found), isLeft === 1);
     });
   }
 

@@ -35,21 +35,29 @@ export class FaultLanes {
   readonly #serverLane: Lane;
   readonly #workerLanes: readonly Lane[];
 
-  constructor(server: ServerTarget, slots: readonly WorkerSlot[], journal: FaultJournal, random: Random) {
+  /** `position`: that of the type among all types. Each begins with other faults, so a short soak of all has each fault. */
+  constructor(
+    server: ServerTarget,
+    slots: readonly WorkerSlot[],
+    journal: FaultJournal,
+    random: Random,
+    position: number,
+  ) {
     this.#server = server;
     this.#slots = slots;
     this.#journal = journal;
     this.#random = random;
-    const lane = (gap: Gap, kinds: readonly string[]): Lane => {
+    const lane = (gap: Gap, kinds: readonly string[], first: number): Lane => {
       const own = random.fork();
-      return { gap, random: own, bag: new Bag(kinds, own) };
+      return { gap, random: own, bag: new Bag(kinds, own, first) };
     };
-    this.#serverLane = lane(SERVER_GAP, SERVER_FAULTS);
+    this.#serverLane = lane(SERVER_GAP, SERVER_FAULTS, position);
     // Kills are given out by `inflict`: one in each round, since what it leaves behind is excused and could hide a leak.
-    this.#workerLanes = slots.map(() =>
+    this.#workerLanes = slots.map((_slot, i) =>
       lane(
         WORKER_GAP,
         WORKER_FAULTS.filter((kind) => kind !== 'kill -9'),
+        position * slots.length + i,
       ),
     );
   }

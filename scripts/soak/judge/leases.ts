@@ -4,9 +4,19 @@ import type { Access, Sample, WorkerRecord } from '../records';
 export interface Span {
   readonly from: number;
   to: number;
-  /** Until when `remaining` promised the last time that it would be valid, unless the process gave it up earlier. */
+  /**
+   * Until when `remaining` promised the last time that it would be valid, unless the process gave it up earlier; with a
+   * `minHold`, at least until that ends.
+   */
   promisedUntil: number;
 }
+
+type CalledRecord = Extract<WorkerRecord, { event: 'called' }>;
+
+const UNKNOWN: CalledRecord = { event: 'called', call: '?', key: '?', others: [], what: '?', at: 0 };
+
+/** ms by which the end of a `minHold` may differ: Redis counts in whole ms. */
+const ROUNDING = 2;
 
 /** What one process could believe of one lease. */
 export interface JudgedLease {
@@ -17,6 +27,8 @@ export interface JudgedLease {
   readonly token: number | undefined;
   /** It was valid throughout each of them; in between it read that it was not, or not confirmed. */
   readonly valid: Span[];
+  /** Nobody else may have it before, also when it is unlocked earlier; 0: no `minHold`. */
+  readonly heldUntil: number;
   /** What it read last. */
   isValid: boolean;
   loss: { readonly reason: string; readonly at: number; readonly early: number } | undefined;
@@ -24,12 +36,12 @@ export interface JudgedLease {
 
 /** The leases of one process, from the records of its file. */
 export function leasesOf(records: readonly WorkerRecord[]): JudgedLease[] {
-  const calls = new Map<string, { key: string; access?: Access; what: string }>();
+  const calls = new Map<string, CalledRecord>();
   const leases = new Map<string, JudgedLease>();
   for (const record of records) {
     if (record.event === 'called') calls.set(record.call, record);
     if (record.event === 'granted') {
-      const { key, access = 'exclusive', what } = calls.get(record.call) ?? { key: '?', what: '?' };
+      const { key, access = 'exclusive', what, minHold, at } = calls.get(record.call) ?? UNKNOWN;
       const { call, token, sample } = record;
       const lease = {
         call,
@@ -39,8 +51,8 @@ export function leasesOf(records: readonly WorkerRecord[]): JudgedLease[] {
         token,
         valid: [],
         isValid: false,
-        promisedUntil: 0,
-
+        // It was not granted before its call.
+        heldUntil: minHold === undefined ? 0 : at + minHold - ROUNDING,
         loss: undefined,
       };
       leases.set(call, lease);
@@ -49,7 +61,7 @@ export function leasesOf(records: readonly WorkerRecord[]): JudgedLease[] {
     const lease = 'call' in record ? leases.get(record.call) : undefined;
     if (lease === undefined) continue;
     if (record.event === 'seen' || record.event === 'unlocking') observe(lease, record.sample);
-    if (record.event === 'unlocking') withdraw(lease, record.sample.from);
+    if (record.event === 'unlocking') unlock(lease, record.sample.from);
     if (record.event === 'lost') lose(lease, record.reason, record.at);
   }
   return [...leases.values()];
@@ -80,6 +92,13 @@ function lose(lease: JudgedLease, reason: string, at: number): void {
   // Its promise may have ended already: that is the ordinary end of a lease that is not renewed in time.
   lease.loss = { reason, at, early: promisedUntil(lease) - at };
   withdraw(lease, at);
+}
+
+/** The process does not rely on it any more, but the key is kept until its `minHold` ends. */
+function unlock(lease: JudgedLease, at: number): void {
+  withdraw(lease, at);
+  const last = lease.valid.at(-1);
+  if (last !== undefined && lease.isValid) last.promisedUntil = Math.max(last.promisedUntil, lease.heldUntil);
 }
 
 /** From now on the process does not rely on it. */

@@ -70,8 +70,9 @@ export class Caller {
     const access = randomAccess(type, this.#random);
     const together = request.others.map((other) => ` + ${other}`).join('');
     const what = `${request.method}${together} ${JSON.stringify(request.options)}`;
-    const { key, others } = request;
-    records.write({ event: 'called', call, key, others, access, what, at: sharedNow() });
+    const { key, others, options } = request;
+    const { minHold } = options;
+    records.write({ event: 'called', call, key, others, access, what, minHold, at: sharedNow() });
     const stop = new AbortController();
     const { abortAfter } = request;
     const timer = abortAfter === undefined ? undefined : setTimeout(() => stop.abort(new GaveUp()), abortAfter);

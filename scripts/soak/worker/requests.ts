@@ -1,6 +1,6 @@
 import type { LockOptions } from '../../../lib';
 import type { Random } from '../random';
-import { KEYS, LONG_TTL, LONGEST_HOLD, LONGEST_WAIT, registryOptions } from '../settings';
+import { KEYS, LONG_TTL, LONGEST_HOLD, LONGEST_MIN_HOLD, LONGEST_WAIT, registryOptions } from '../settings';
 
 /** One call of a caller, and what it does with its lease. */
 export interface Request {
@@ -26,11 +26,12 @@ export function randomRequest(random: Random, together: boolean): Request {
   const abortAfter = random.chance(0.25) ? random.between(0, 800) : undefined;
   const waitTime = randomWait(random, method, abortAfter !== undefined);
   const key = random.pick(KEYS);
+  const ttl = randomTtl(random);
   return {
     key,
     others: together && random.chance(0.2) ? KEYS.filter((other) => other !== key && random.chance(0.5)) : [],
     method,
-    options: { ...randomTtl(random), ...(waitTime === undefined ? {} : { waitTime }) },
+    options: { ...ttl, ...randomMinHold(random, ttl), ...(waitTime === undefined ? {} : { waitTime }) },
     abortAfter,
     hold: random.chance(0.06) ? random.between(150, LONGEST_HOLD) : random.between(0, 40),
     renews: random.chance(0.1),
@@ -46,6 +47,11 @@ function randomTtl(random: Random): LockOptions {
   if (kind < 3) return { ttl: random.between(80, 500) };
   if (kind < 6) return { ttl: random.between(600, 1_500), renew: true };
   return kind < 8 ? { ttl: LONG_TTL } : {};
+}
+
+/** Seldom: it makes all others wait. */
+function randomMinHold(random: Random, { ttl = LONG_TTL }: LockOptions): LockOptions {
+  return random.chance(0.1) ? { minHold: random.between(20, Math.min(ttl, LONGEST_MIN_HOLD)) } : {};
 }
 
 /** `undefined` is one attempt of `tryLock`. */

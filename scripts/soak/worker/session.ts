@@ -24,7 +24,7 @@ export class Session {
     this.registry = new RedisLockRegistry(client, { ...registryOptions, lockType, onWarning: () => {} });
   }
 
-  /** As README says how to end: nothing may be left in Redis but the leases that `timeout` gave up. */
+  /** As README says: nothing may be left in Redis then but the leases that were given up after `timeout`. */
   async close(timeout: number): Promise<void> {
     await this.registry.close({ timeout });
     this.#client.destroy();
