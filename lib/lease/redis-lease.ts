@@ -15,7 +15,7 @@ import { type LockWarningCode, type WarningListener, warn } from '../warnings';
 import { evalCall, evalError } from './eval-call';
 import type { Orphans } from './orphans';
 import { type HandOverResult, releaseWithin } from './release';
-import { TimedLease } from './timed-lease';
+import { RenewableLease } from './renewable-lease';
 import type { EndOfHold, HeldLease } from './unlock-order';
 import type { Watchdog } from './watchdog';
 
@@ -46,7 +46,7 @@ export interface LeaseKeeper {
 }
 
 /** The lease of one acquisition. */
-export class RedisLease extends TimedLease implements HeldLease {
+export class RedisLease extends RenewableLease implements HeldLease {
   readonly #services: LeaseServices;
   readonly #keeper: LeaseKeeper;
   #unlocking: Promise<void> | undefined;
@@ -64,11 +64,12 @@ export class RedisLease extends TimedLease implements HeldLease {
     keeper: LeaseKeeper,
   ) {
     const { settings, watchdog } = services;
-    const renewUntil = renews ? clock.now() + settings.maxHold : Number.NEGATIVE_INFINITY;
+    const now = clock.now();
+    const renewUntil = renews ? now + settings.maxHold : Number.NEGATIVE_INFINITY;
     super(key, acquisition, grant, renewUntil, protocol, watchdog, settings.commandTimeout);
     this.#services = services;
     this.#keeper = keeper;
-    this.watch(grant);
+    this.watch(grant, now);
   }
 
   /** As Holder. */
