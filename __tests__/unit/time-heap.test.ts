@@ -38,4 +38,10 @@ it('finds the earliest member, however many have joined and left before', () => 
     expect([heap.earliest, heap.first?.time ?? Number.POSITIVE_INFINITY]).toEqual([earliest, earliest]);
   }
   expect(new Set(heap.members)).toEqual(new Set(expected));
+  const order: number[] = [];
+  for (let { first } = heap; first !== undefined; { first } = heap) {
+    order.push(first.time);
+    heap.remove(first);
+  }
+  expect(order).toEqual(expected.map(({ time }) => time).sort((a, b) => a - b));
 });
