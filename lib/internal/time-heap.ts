@@ -35,6 +35,11 @@ export class TimeHeap<T extends Timed> {
     return this.#members[member.position] === member;
   }
 
+  /** Of a member of this heap. */
+  timeOf(member: T): number {
+    return this.#times[member.position] as number;
+  }
+
   /** Does nothing for a member that is not in this heap. */
   remove(member: T): void {
     if (!this.has(member)) return;

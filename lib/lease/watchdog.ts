@@ -37,7 +37,10 @@ export interface WatchedLease extends Timed {
  */
 export class Watchdog {
   readonly #commandTimeout: number;
-  /** Leases that will be renewed or asked about, by that time or their deadline, whichever comes first. */
+  /**
+   * Leases that will be renewed or asked about, by that time or their deadline, whichever comes first. Some are here by
+   * an earlier time: they are looked at then, and filed again.
+   */
   #waiting = new TimeHeap<WatchedLease>();
   /** All others, by their deadline. */
   #ending = new TimeHeap<WatchedLease>();
@@ -122,9 +125,10 @@ export class Watchdog {
 
   /** Puts it where its next time says, and sees to it that the timer fires then, or at `soonest`. */
   #file(lease: WatchedLease, soonest = Number.NEGATIVE_INFINITY): void {
-    this.remove(lease);
     const isWaiting = lease.unread === 0 && lease.renewAt !== Number.POSITIVE_INFINITY;
     const time = isWaiting ? Math.min(lease.until, lease.renewAt) : lease.until;
+    if (this.#waiting.has(lease) && this.#waiting.timeOf(lease) <= time) return;
+    this.remove(lease);
     if (isWaiting) this.#waiting.add(lease, time);
     else this.#ending.add(lease, time);
     this.#wakeBy(Math.max(time, soonest));
@@ -143,7 +147,7 @@ export class Watchdog {
     const now = clock.now();
     const drift = clock.wallNow() - now;
     const suspects = wasSuspended(this.#leastDrift, drift) ? this.#takeSuspects(now, drift) : [];
-    // All are taken out first: loss listeners may unlock others.
+    // All are taken out first: loss listeners may unlock others, or have them asked about.
     for (const lease of [...suspects, ...this.#takeDue(now)]) {
       if (!lease.isHeld) continue;
       if (lease.until <= now) this.#end(lease, now);
@@ -159,16 +163,14 @@ export class Watchdog {
    */
   #takeDue(now: number): WatchedLease[] {
     const due: WatchedLease[] = [];
-    const take = (lease: WatchedLease): void => {
-      this.remove(lease);
-      due.push(lease);
-    };
     for (let { first } = this.#ending; first !== undefined && this.#ending.earliest <= now; { first } = this.#ending) {
-      take(first);
+      due.push(first);
+      this.#ending.remove(first);
     }
     for (let { first } = this.#waiting; first !== undefined; { first } = this.#waiting) {
-      if (this.#waiting.earliest > now && !isSoon(first, now)) break;
-      take(first);
+      if (this.#waiting.earliest > now && (first.unread > 0 || !isSoon(first, now))) break;
+      due.push(first);
+      this.#waiting.remove(first);
     }
     return due;
   }
@@ -186,17 +188,22 @@ export class Watchdog {
 
   #end(lease: WatchedLease, now: number): void {
     lease.loseIfDue(now);
+    if (!lease.isHeld) return;
     // An answer may lie unread.
-    if (lease.isHeld) this.#ending.add(lease, now + LEAST_INTERVAL);
+    this.remove(lease);
+    this.#ending.add(lease, now + LEAST_INTERVAL);
   }
 
   #renew(lease: WatchedLease, now: number, drift: number): void {
     this.#askedAt = now;
     // Half of what is left, so that there is time for another try.
     const timeout = Math.min(Math.max((lease.until - now) / 2, LEAST_INTERVAL), this.#commandTimeout);
+    // It stays there when the answer is that it is held.
+    const next = Math.min(lease.until, now + renewalInterval(lease));
+    this.remove(lease);
+    this.#waiting.add(lease, next);
+    this.#wakeBy(next);
     lease.renewInBackground(timeout, now, drift);
-    // Unless it was answered already.
-    if (lease.isHeld && lease.unread > 0) this.#file(lease);
   }
 }
 
