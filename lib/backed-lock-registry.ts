@@ -93,7 +93,9 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
    * @throws CannotAcquireLockError when the cache is full of locks that are in use.
    */
   obtain(key: string): RedisLock {
-    return this.#cache.add(this.#cache.get(nonEmptyString('key', key)) ?? new RedisLock(key, this.#services));
+    // A key that is cached was checked when its lock was made.
+    const lock = this.#cache.get(key) ?? new RedisLock(nonEmptyString('key', key), this.#services);
+    return this.#cache.add(lock);
   }
 
   override multi(keys: readonly string[]): MultiLock {

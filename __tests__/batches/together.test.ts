@@ -39,12 +39,15 @@ const lockAll = (registry: RedisLockRegistry): Promise<Lease[]> =>
 const unlockAll = (leases: readonly Lease[]): Promise<unknown> => Promise.all(leases.map((lease) => lease.unlock()));
 
 describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) => {
-  it('are acquired by one script and released by one, each with its own owner and token', async () => {
+  it('are acquired by one script and released by one, each with its own owner, ttl and token', async () => {
     const { admin, registry, nameOf, counted } = await start(lockType, { fencing: true });
     let leases: Lease[] = [];
+    const ttls = keys.map((_, i) => 60_000 * (i + 2));
     const toLock = await counted(async () => {
-      leases = await lockAll(registry);
+      leases = await Promise.all(keys.map((key, i) => registry.obtain(key).lock({ ttl: ttls[i] as number })));
     });
+    const lives = await Promise.all(keys.map((key) => admin.pTTL(nameOf(key))));
+    expect(lives.map((life) => Math.ceil(life / 60_000) * 60_000)).toEqual(ttls);
     const owners = await Promise.all(
       keys.map(async (key) =>
         (await admin.type(nameOf(key))) === 'hash'

@@ -1,6 +1,6 @@
 import { Acquisition } from '../../lib/acquire/acquisition';
 import { clock, reliableUntil } from '../../lib/internal/clock';
-import { TimedLease } from '../../lib/lease/timed-lease';
+import { RenewableLease } from '../../lib/lease/renewable-lease';
 import { Watchdog } from '../../lib/lease/watchdog';
 import type { Grant, Ownership } from '../../lib/protocols/protocol';
 import { FakeProtocol } from './fake-protocol';
@@ -27,6 +27,7 @@ export class WatchdogFixture {
   lease(
     ttl: number,
     { renewFor = Number.POSITIVE_INFINITY, replyTook = 0, firstRenewal }: LeaseOptions = {},
+    Lease = NotedLease,
   ): NotedLease {
     const acquisition = new Acquisition(`owner:${++this.#sequence}`, ttl, true, 1);
     acquisition.stamp();
@@ -38,18 +39,18 @@ export class WatchdogFixture {
       drift: acquisition.drift,
       ...(firstRenewal && { renewal: firstRenewal.answer }),
     };
-    return new NotedLease(acquisition, grant, clock.now() + renewFor, this.protocol, this.watchdog);
+    return new Lease(acquisition, grant, clock.now() + renewFor, this.protocol, this.watchdog);
   }
 }
 
 /** A lease of the library, which notes when it was lost. */
-export class NotedLease extends TimedLease {
+export class NotedLease extends RenewableLease {
   readonly isUnlocked = false;
   lostAt: number | undefined;
 
   constructor(acquisition: Acquisition, grant: Grant, renewUntil: number, protocol: FakeProtocol, watchdog: Watchdog) {
     super('key', acquisition, grant, renewUntil, protocol, watchdog, COMMAND_TIMEOUT);
-    this.watch(grant);
+    this.watch(grant, clock.now());
   }
 
   get lossReason(): string {

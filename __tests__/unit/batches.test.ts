@@ -55,6 +55,18 @@ it('learns nothing from keys of the same hash slot', async () => {
   expect(client.evalSha).toHaveBeenCalledTimes(30);
 });
 
+it('sends an argument that all calls have once', async () => {
+  const client = plainClient();
+  const redis = new Redis(client, 5_000);
+  const run = (key: string, ...args: string[]) => redis.run(release, [key], args, 1_000, asItIs);
+  await Promise.all([run('one', 'a', '60', '='), run('two', 'b', '60', '='), run('three', 'c', '60', '=')]);
+  const [, options] = client.evalSha.mock.calls[0] as [string, EvalOptions];
+  expect(options).toEqual({
+    keys: ['one', 'two', 'three'],
+    arguments: ['3', '-==', '60', '=', 'a', 'b', 'c'],
+  });
+});
+
 it('puts no more than a hundred into one script, and only calls that are alike', async () => {
   const client = plainClient();
   const redis = new Redis(client, 5_000);

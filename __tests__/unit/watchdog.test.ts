@@ -3,7 +3,7 @@ import { clock } from '../../lib/internal/clock';
 import type { Watchdog } from '../../lib/lease/watchdog';
 import { FakeClock } from '../support/fake-clock';
 import type { FakeProtocol } from '../support/fake-protocol';
-import { type NotedLease, WatchdogFixture } from '../support/watchdog-fixture';
+import { NotedLease, WatchdogFixture } from '../support/watchdog-fixture';
 
 let time: FakeClock;
 let fixture: WatchdogFixture;
@@ -181,6 +181,23 @@ describe('The watchdog', () => {
     expect([fixed.isHeld, fixed.lossReason]).toEqual([false, 'expired']);
     await time.advance(60_000);
     expect(renewed.isHeld).toBe(true);
+  });
+
+  it('does not look at leases that are not due', async () => {
+    let looks = 0;
+    class Counted extends NotedLease {
+      override get isHeld(): boolean {
+        looks++;
+        return super.isHeld;
+      }
+    }
+    for (let i = 0; i < 1_000; i++) fixture.lease(60_000 + i, {}, Counted);
+    const short = fixture.lease(30);
+    looks = 0;
+    await time.advance(2_000);
+    expect(short.isHeld).toBe(true);
+    expect(timesOf(short, time.now).length).toBeGreaterThan(100);
+    expect(looks).toBe(0);
   });
 
   it('asks nothing of a lease that was removed, and has no timer left when it is closed (P7, P8)', async () => {

@@ -1,5 +1,6 @@
 import { clock } from '../internal/clock';
 import type { Keep } from '../protocols/kept';
+import type { Connection } from '../redis/connection';
 import { CommandTimeoutError, isServerAnswer } from '../redis/failure';
 import { MinHold } from './min-hold';
 
@@ -48,7 +49,11 @@ export class Acquisition {
 
   /** The answer to the last attempt took so long that the server may have been replaced. */
   get isLate(): boolean {
-    return clock.now() - this.sentAt > LATE;
+    return this.isLateAt(clock.now());
+  }
+
+  isLateAt(now: number): boolean {
+    return now - this.sentAt > LATE;
   }
 
   /** The outcome of `attempt` is not known: it failed without an answer, or its caller left before the answer. */
@@ -81,6 +86,17 @@ export class Acquisition {
   get mayHaveTrace(): boolean {
     return this.settled !== undefined || this.isEnqueued;
   }
+}
+
+/** What acquisitions are made from. */
+interface AcquisitionServices {
+  readonly connection: Connection;
+  nextTicket(): string;
+}
+
+/** `ttl` in ms. `waits`: its caller may queue in Redis. */
+export function newAcquisition(services: AcquisitionServices, ttl: number, waits: boolean): Acquisition {
+  return new Acquisition(services.nextTicket(), ttl, waits, services.connection.connectionEpoch);
 }
 
 /** Resolves when it is known whether Redis answered. An answer that comes late counts, a lost connection does not. */

@@ -1,5 +1,5 @@
 import { noteContention } from '../diagnostics/channels';
-import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '../errors';
+import { cannotAcquire, NotReplicatedError } from '../errors';
 import { Backoff } from '../internal/backoff';
 import { clock } from '../internal/clock';
 import { type Grant, type LockProtocol, NOT_GRANTED, type NotGranted, type Refusal } from '../protocols/protocol';
@@ -8,8 +8,7 @@ import { isFinal, isServerAnswer, messageOf, serverErrorCode } from '../redis/fa
 import { LockNames } from '../redis/names';
 import { type WarningListener, warn } from '../warnings';
 import type { Acquisition } from './acquisition';
-import { SILENT } from './availability';
-import { unanswered } from './unanswered';
+import { Silence } from './silence';
 import { Unreplicated } from './unreplicated';
 import type { Wait } from './wait';
 
@@ -37,40 +36,80 @@ type ExplainWrongType = (error: unknown, names: LockNames, timeout: number) => P
  */
 export class Attempts {
   readonly #settings: AttemptSettings;
-  readonly #connection: Connection;
   readonly #explainWrongType: ExplainWrongType;
   /** ms */
   readonly #firstAtLeast: number;
   #hasWarned = false;
+  readonly silence: Silence;
 
   constructor(settings: AttemptSettings, connection: Connection, explainWrongType: ExplainWrongType) {
     this.#settings = settings;
-    this.#connection = connection;
     this.#explainWrongType = explainWrongType;
     // Before its own WAIT it may have to let that of an earlier attempt end, which has the connection until then.
     const waitsForReplicas = settings.minReplicas > 0 ? 2 * settings.replicaTimeout : 0;
     this.#firstAtLeast = FIRST_ATTEMPT_AT_LEAST + waitsForReplicas;
+    this.silence = new Silence(settings.registryKey, connection, this.#firstAtLeast);
+  }
+
+  /** The pause before an attempt in which the lock is left to other processes; `undefined`: none. */
+  standBack(protocol: LockProtocol, wait: Wait): Promise<void> | undefined {
+    return wait.isSingleAttempt ? undefined : protocol.standBack(wait);
+  }
+
+  /** Sends one attempt. `timeout` in ms. */
+  send(
+    protocol: LockProtocol,
+    acquisition: Acquisition,
+    wait: Wait,
+    timeout = this.#firstTimeout(wait),
+  ): Promise<Grant | Refusal> {
+    acquisition.stamp();
+    const { sentAt } = acquisition;
+    const { availability } = protocol;
+    availability.asked(sentAt);
+    const left = this.#settings.unavailableAfter - availability.silence(wait.startedAt, sentAt);
+    if (left <= 0) throw this.silence.error(protocol, wait);
+    if (wait.trace !== undefined) wait.trace.attempts++;
+    const attempt = protocol.attempt(acquisition, Math.min(timeout, left));
+    availability.attempt = attempt;
+    return attempt;
+  }
+
+  /** The grant in the answer to an attempt, where that is all: it came in time. */
+  grantIn(answer: Grant | Refusal, { availability }: LockProtocol, acquisition: Acquisition): Grant | undefined {
+    const now = clock.now();
+    if (!answer.granted || acquisition.isLateAt(now) || answer.until <= now) return undefined;
+    availability.answered();
+    availability.attempt = undefined;
+    return answer;
   }
 
   /**
    * Contends until the lock is granted, or the wait is over while another owner holds it (not granted). A grant that
    * came late is requested once more, by a second attempt with the same ticket: only a server that is still the right
    * one repeats it.
+   *
+   * `standBack`, `sent`: what goes before the first attempt, and that attempt itself where it was sent already.
    */
-  async acquire(protocol: LockProtocol, acquisition: Acquisition, wait: Wait): Promise<Grant | NotGranted> {
+  async acquire(
+    protocol: LockProtocol,
+    acquisition: Acquisition,
+    wait: Wait,
+    standBack: Promise<void> | undefined,
+    sent: Promise<Grant | Refusal> | undefined,
+  ): Promise<Grant | NotGranted> {
     const { availability } = protocol;
     let timeout = this.#firstTimeout(wait);
     let wasRefused = false;
     let isRepeated = false;
     let backoff: Backoff | undefined;
     let unreplicated: Unreplicated | undefined;
-    for (;;) {
-      const standBack = wait.isSingleAttempt ? undefined : protocol.standBack(wait);
-      if (standBack !== undefined) {
-        await standBack;
+    for (let first = sent, pause = standBack; ; first = undefined, pause = this.standBack(protocol, wait)) {
+      if (pause !== undefined) {
+        await pause;
         timeout = Math.min(timeout, Math.max(wait.remaining, this.#firstAtLeast));
       }
-      const attempt = this.#send(protocol, acquisition, wait, timeout);
+      const attempt = first ?? this.send(protocol, acquisition, wait, timeout);
       let outcome: Grant | Refusal | undefined;
       try {
         outcome = await wait.unlessAborted(attempt);
@@ -112,14 +151,14 @@ export class Attempts {
           return result;
         }
         if (wait.remaining === 0) unreplicated?.timedOut(wait);
-        if (wait.remaining === 0) return this.#timedOut(protocol, wait);
+        if (wait.remaining === 0) return this.silence.timedOut(protocol, wait);
       } else {
         backoff ??= new Backoff();
         if (wait.remaining > 0) await wait.sleep(backoff.next());
         if (wait.remaining === 0) unreplicated?.timedOut(wait);
         // After a refusal, a last attempt without an answer is not silence: it had little time.
-        if (wait.remaining === 0 && wasRefused) return this.#timedOut(protocol, wait);
-        if (wait.remaining === 0) throw this.unanswered(protocol, wait);
+        if (wait.remaining === 0 && wasRefused) return this.silence.timedOut(protocol, wait);
+        if (wait.remaining === 0) throw this.silence.error(protocol, wait);
       }
       timeout = wait.remaining;
     }
@@ -138,19 +177,6 @@ export class Attempts {
   #timeLeft(wait: Wait): number {
     const { commandTimeout } = this.#settings;
     return wait.isSingleAttempt ? commandTimeout - (clock.now() - wait.startedAt) : wait.remaining;
-  }
-
-  #send(protocol: LockProtocol, acquisition: Acquisition, wait: Wait, timeout: number): Promise<Grant | Refusal> {
-    acquisition.stamp();
-    const { sentAt } = acquisition;
-    const { availability } = protocol;
-    availability.asked(sentAt);
-    const left = this.#settings.unavailableAfter - availability.silence(wait.startedAt, sentAt);
-    if (left <= 0) throw this.unanswered(protocol, wait);
-    if (wait.trace !== undefined) wait.trace.attempts++;
-    const attempt = protocol.attempt(acquisition, Math.min(timeout, left));
-    availability.attempt = attempt;
-    return attempt;
   }
 
   /** A grant that arrives after its time is handled as an attempt without an answer: it has to be released. */
@@ -185,40 +211,5 @@ export class Attempts {
     this.#hasWarned = true;
     const message = `Lock "${key}" was given back: ${cause.message}`;
     warn(this.#settings.onWarning, { code: 'NOT_REPLICATED', message, key, cause });
-  }
-
-  /** The wait is over, and Redis answered once that the lock is held. Throws if Redis has been silent since. */
-  #timedOut(protocol: LockProtocol, wait: Wait): NotGranted {
-    const { availability } = protocol;
-    const isSilent = availability.silence(wait.startedAt, clock.now()) >= SILENT;
-    if (!isSilent && !isServerAnswer(availability.failure)) return NOT_GRANTED;
-    throw this.unanswered(protocol, wait);
-  }
-
-  /**
-   * For a local caller whose wait ended in the local queue: whether Redis answered the caller in front of it, so that
-   * contention is known. The attempt in flight counts as its own: it has as long to be answered as a first attempt, though
-   * it was sent at the end of the wait.
-   */
-  async wasAnswered({ availability }: LockProtocol, wait: Wait): Promise<boolean> {
-    const { attempt } = availability;
-    const silence = availability.silence(wait.startedAt, clock.now());
-    const left = wait.isSingleAttempt ? Number.POSITIVE_INFINITY : this.#firstAtLeast - silence;
-    if (attempt !== undefined && left > 0) {
-      const outcome = attempt.then(
-        () => true,
-        () => false,
-      );
-      const isAnswered = await wait.suspend<boolean>(left, (resume) => void outcome.then(resume));
-      // The last attempt of a wait may fail only because it had little time. For a caller that waited, that proves nothing.
-      if (isAnswered || (wait.isSingleAttempt && isAnswered === false)) return isAnswered;
-    }
-    wait.throwIfInterrupted();
-    return availability.isContended(clock.now());
-  }
-
-  unanswered({ availability }: LockProtocol, wait: Wait): CannotAcquireLockError {
-    const { lock } = new LockNames(this.#settings.registryKey, wait.key);
-    return unanswered(availability, wait, this.#connection.slotOf(lock), this.#connection.lastError);
   }
 }

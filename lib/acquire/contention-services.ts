@@ -1,4 +1,4 @@
-import type { LeaseServices } from '../lease/redis-lease';
+import type { LeaseServices } from '../lease/lease-services';
 import type { LockProtocol } from '../protocols/protocol';
 import type { LockNames } from '../redis/names';
 import type { KindSettings, SharingSettings } from '../settings';

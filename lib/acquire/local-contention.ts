@@ -2,10 +2,10 @@ import { noteContention } from '../diagnostics/channels';
 import { clock } from '../internal/clock';
 import { RedisLease } from '../lease/redis-lease';
 import type { HandOverResult } from '../lease/release';
-import type { Grant, LockProtocol } from '../protocols/protocol';
+import type { Grant, LockProtocol, NotGranted } from '../protocols/protocol';
 import { LockNames } from '../redis/names';
 import type { LockRequest } from '../settings';
-import { Acquisition } from './acquisition';
+import { type Acquisition, newAcquisition } from './acquisition';
 import type { ContentionServices } from './contention-services';
 import { giveBack, requestHandOver } from './local-hand-over';
 import { LocalQueue } from './local-queue';
@@ -89,7 +89,7 @@ export abstract class LocalContention {
     const { next } = this.#queue;
     const held = this.#held;
     if (next === undefined || held?.lease !== lease || this.#services.settings.handOver === 0) return undefined;
-    return this.#handOver(lease, this.#newAcquisition(next.ttl, true), held.turn, timeout);
+    return this.#handOver(lease, newAcquisition(this.#services, next.ttl, true), held.turn, timeout);
   }
 
   /** @internal As LeaseKeeper. */
@@ -114,6 +114,7 @@ export abstract class LocalContention {
    * another holder had the lock until the wait was over.
    */
   protected async acquire(request: LockRequest, wait: Wait): Promise<RedisLease | null> {
+    const { attempts } = this.#services;
     this.#callers++;
     try {
       this.#services.begin(wait);
@@ -126,19 +127,28 @@ export abstract class LocalContention {
       turn.handedOver = undefined;
       if (wait.trace !== undefined) wait.trace.isHandedOver = inherited !== undefined;
       const acquisition =
-        inherited?.acquisition ?? this.#newAcquisition(request.ttl, !wait.isSingleAttempt && turn.mayQueue);
+        inherited?.acquisition ?? newAcquisition(this.#services, request.ttl, !wait.isSingleAttempt && turn.mayQueue);
       // The turn goes to the lease, or back to the queue.
       let isGranted = inherited !== undefined;
       try {
         wait.throwIfInterrupted();
         const isInherited = inherited !== undefined && inherited.grant.until > clock.now();
-        const { attempts } = this.#services;
-        const result = isInherited ? inherited.grant : await attempts.acquire(protocol, acquisition, wait);
+        let result: Grant | NotGranted | undefined = isInherited ? inherited.grant : undefined;
+        if (result === undefined) {
+          const pause = attempts.standBack(protocol, wait);
+          // Most locks are free: then this attempt is all. With a signal the caller may leave before its answer.
+          const first = (pause ?? wait.signal) ? undefined : attempts.send(protocol, acquisition, wait);
+          try {
+            if (first !== undefined) result = attempts.grantIn(await first, protocol, acquisition);
+          } catch {
+            // It is awaited again below.
+          }
+          result ??= await attempts.acquire(protocol, acquisition, wait, pause, first);
+        }
         isGranted ||= result.granted;
         wait.throwIfInterrupted();
         if (result.granted) return this.#hold(protocol, acquisition, result, request, turn);
-        this.#abandon(protocol, acquisition, turn, isGranted);
-        return null;
+        return this.#abandon(protocol, acquisition, turn, isGranted);
       } catch (error) {
         this.#abandon(protocol, acquisition, turn, isGranted);
         throw error;
@@ -159,12 +169,12 @@ export abstract class LocalContention {
 
   /** @internal The turn did not come in time; `undefined`: another holder has the lock. */
   protected async withoutTurn(protocol: LockProtocol, wait: Wait): Promise<Turn | undefined> {
-    const { attempts } = this.#services;
-    if (await attempts.wasAnswered(protocol, wait)) return undefined;
+    const { silence } = this.#services.attempts;
+    if (await silence.wasAnswered(protocol, wait)) return undefined;
     // The attempt of the caller in front failed: a single attempt may still be made, if the turn is free now.
     await clock.immediate();
     const freed = wait.isSingleAttempt ? this.#tryEnter(protocol) : undefined;
-    if (freed === undefined) throw attempts.unanswered(protocol, wait);
+    if (freed === undefined) throw silence.error(protocol, wait);
     return freed;
   }
 
@@ -182,9 +192,10 @@ export abstract class LocalContention {
   }
 
   /** The caller leaves without the lock: what it may have in Redis is removed, and the turn goes to the next caller. */
-  #abandon(protocol: LockProtocol, acquisition: Acquisition, turn: Turn, isGranted: boolean): void {
+  #abandon(protocol: LockProtocol, acquisition: Acquisition, turn: Turn, isGranted: boolean): null {
     if (isGranted || acquisition.mayHaveTrace) this.#services.orphans.follow(acquisition, protocol);
     turn.release();
+    return null;
   }
 
   #tryEnter(protocol: LockProtocol): Turn | undefined {
@@ -206,10 +217,5 @@ export abstract class LocalContention {
       await giveBack(protocol, to, timeout, orphans);
     }
     return 'released';
-  }
-
-  #newAcquisition(ttl: number, waits: boolean): Acquisition {
-    const { connection, nextTicket } = this.#services;
-    return new Acquisition(nextTicket(), ttl, waits, connection.connectionEpoch);
   }
 }

@@ -30,8 +30,9 @@ export function nonEmptyString(name: string, value: unknown): string {
   return string(name, value);
 }
 
-function isWellFormed(text: string): boolean {
-  return !/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/.test(text);
+/** Node has it from 20 on, the types of es2023 do not. */
+function isWellFormed(text: string & { isWellFormed?(): boolean }): boolean {
+  return text.isWellFormed?.() ?? !/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/.test(text);
 }
 
 /** A positive number of ms that a timer and Redis can represent. */

@@ -5,37 +5,17 @@ import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '.
 import type { LeaseEvalOptions } from '../distributed-lock';
 import { LockLostError, LockReleaseError, leaseUnlocked } from '../errors';
 import { clock } from '../internal/clock';
-import type { ScriptRunner } from '../lock-backend';
-import type { LockType } from '../protocols/lock-type-names';
 import type { Grant, LockProtocol } from '../protocols/protocol';
-import type { SharedKind } from '../protocols/shared/shared-kinds';
-import type { Connection } from '../redis/connection';
 import { LockNames } from '../redis/names';
-import { type LockWarningCode, type WarningListener, warn } from '../warnings';
+import { type LockWarningCode, warn } from '../warnings';
 import { evalCall, evalError } from './eval-call';
-import type { Orphans } from './orphans';
-import { type HandOverResult, releaseWithin } from './release';
-import { TimedLease } from './timed-lease';
+import type { LeaseServices } from './lease-services';
+import { type HandOverResult, release, releaseWithin } from './release';
+import { RenewableLease } from './renewable-lease';
 import type { EndOfHold, HeldLease } from './unlock-order';
-import type { Watchdog } from './watchdog';
 
 /** ms; a release has at least this long, however little is left of the ttl: its answer decides whether it was a loss. */
 const RELEASE_AT_LEAST = 250;
-
-/** What the leases of a registry share. */
-export interface LeaseServices {
-  readonly settings: {
-    readonly commandTimeout: number;
-    readonly maxHold: number;
-    readonly onWarning: WarningListener;
-    readonly registryKey: string;
-    readonly lockType: LockType | SharedKind;
-  };
-  readonly connection: Connection;
-  readonly watchdog: Watchdog;
-  readonly orphans: Orphans;
-  readonly heldScripts: ScriptRunner;
-}
 
 /** The lock that a lease belongs to. */
 export interface LeaseKeeper {
@@ -46,7 +26,7 @@ export interface LeaseKeeper {
 }
 
 /** The lease of one acquisition. */
-export class RedisLease extends TimedLease implements HeldLease {
+export class RedisLease extends RenewableLease implements HeldLease {
   readonly #services: LeaseServices;
   readonly #keeper: LeaseKeeper;
   #unlocking: Promise<void> | undefined;
@@ -64,11 +44,12 @@ export class RedisLease extends TimedLease implements HeldLease {
     keeper: LeaseKeeper,
   ) {
     const { settings, watchdog } = services;
-    const renewUntil = renews ? clock.now() + settings.maxHold : Number.NEGATIVE_INFINITY;
+    const now = clock.now();
+    const renewUntil = renews ? now + settings.maxHold : Number.NEGATIVE_INFINITY;
     super(key, acquisition, grant, renewUntil, protocol, watchdog, settings.commandTimeout);
     this.#services = services;
     this.#keeper = keeper;
-    this.watch(grant);
+    this.watch(grant, now);
   }
 
   /** As Holder. */
@@ -115,13 +96,15 @@ export class RedisLease extends TimedLease implements HeldLease {
   unlock(): Promise<void> {
     // The first call reports how it ended. A second call only waits for it.
     if (this.#unlocking !== undefined) return this.#unlocking.catch(() => undefined);
-    this.loseIfDue();
-    if (this.reading === undefined) return this.#unlockNow();
-    return this.reading.then(() => this.#unlocking?.catch(() => undefined) ?? this.#unlockNow());
+    const now = clock.now();
+    this.loseIfDue(now);
+    if (this.reading === undefined) return this.#unlockNow(now);
+    return this.reading.then(() => this.#unlocking?.catch(() => undefined) ?? this.#unlockNow(clock.now()));
   }
 
-  #unlockNow(): Promise<void> {
-    if (this.wasLost) {
+  #unlockNow(now: number): Promise<void> {
+    this.loseIfDue(now);
+    if (this.loss !== undefined) {
       this.#unlocking = Promise.reject(this.lossError());
       // The key may still be there.
       this.#services.orphans.follow(this.acquisition, this.protocol);
@@ -130,7 +113,7 @@ export class RedisLease extends TimedLease implements HeldLease {
       this.watchdog.remove(this);
       this.endHold?.();
       this.endHold = undefined;
-      this.#unlocking = isTraced(releaseChannel) ? this.#tracedRelease() : this.#release();
+      this.#unlocking = isTraced(releaseChannel) ? this.#tracedRelease(now) : this.#release(now);
     }
     return this.#unlocking;
   }
@@ -155,13 +138,13 @@ export class RedisLease extends TimedLease implements HeldLease {
     return lockMessage(this.#services.settings, this.key);
   }
 
-  #tracedRelease(): Promise<void> {
+  #tracedRelease(now: number): Promise<void> {
     const { owner, fencingToken } = this;
     const message: ReleaseMessage = { ...this.#labels, owner, fencingToken, isHandedOver: false, outcome: undefined };
     this.releaseTrace = message;
     return releaseChannel.tracePromise(async () => {
       try {
-        await this.#release();
+        await this.#release(now);
         message.outcome = 'released';
       } catch (error) {
         message.outcome = this.loss === undefined ? 'failed' : 'lost';
@@ -170,13 +153,27 @@ export class RedisLease extends TimedLease implements HeldLease {
     }, message);
   }
 
-  async #release(): Promise<void> {
+  async #release(now: number): Promise<void> {
     const { connection, orphans, settings } = this.#services;
-    const limit = Math.min(settings.commandTimeout, Math.max(this.until - clock.now(), RELEASE_AT_LEAST));
+    const { acquisition, owner, protocol } = this;
+    const { disruptions } = connection;
+    const limit = Math.min(settings.commandTimeout, Math.max(this.until - now, RELEASE_AT_LEAST));
     // Half of the time, so that there is some left for the release of a lock that could not be handed over.
-    const handingOver = this.acquisition.keep === undefined ? this.#keeper.handOver(this, limit / 2) : undefined;
-    const result = await releaseWithin(limit, this.protocol, this.owner, this.acquisition, connection, handingOver);
-    if (result.outcome === 'failed' || !this.acquisition.isCertain) orphans.follow(this.acquisition, this.protocol);
+    const handingOver = acquisition.keep === undefined ? this.#keeper.handOver(this, limit / 2) : undefined;
+    const first = handingOver ?? release(protocol, owner, acquisition, limit);
+    let found: HandOverResult | undefined;
+    try {
+      found = await first;
+    } catch {
+      // It is awaited again below.
+    }
+    if (found === 'released' && acquisition.isCertain) {
+      this.#keeper.leaseOver(this);
+      return;
+    }
+    const endsAt = now + limit;
+    const result = await releaseWithin(now, endsAt, protocol, owner, acquisition, connection, disruptions, first);
+    if (result.outcome === 'failed' || !acquisition.isCertain) orphans.follow(acquisition, protocol);
     this.#keeper.leaseOver(this);
     if (result.outcome === 'failed') {
       const message = `The release of lock "${this.key}" was not confirmed: ${result.reason}`;

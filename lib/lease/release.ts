@@ -28,30 +28,31 @@ export type ReleaseResult =
 export type HandOverResult = Released | 'unknown' | 'not tried';
 
 /**
- * Hands the lock over to a local caller, or releases it, and repeats the release after failures that pass, for up to
- * `limit` ms. Never rejects.
+ * Repeats a release after failures that pass, until `endsAt`. `first` is the first try: a release, or a hand-over to a
+ * local caller. It was sent at `startedAt`; `disruptions` is their number before. Never rejects.
  */
 export async function releaseWithin(
-  limit: number,
+  startedAt: number,
+  endsAt: number,
   protocol: LockProtocol,
   owner: string,
   acquisition: Acquisition,
   connection: Connection,
-  handingOver: Promise<HandOverResult> | undefined,
+  disruptions: number,
+  first: Promise<HandOverResult>,
 ): Promise<ReleaseResult> {
-  const startedAt = clock.now();
-  const endsAt = startedAt + limit;
-  const disruptions = connection.disruptions;
-  const handedOver = handingOver === undefined ? 'not tried' : await handingOver;
-  if (handedOver !== 'unknown' && handedOver !== 'not tried') {
-    return { outcome: handedOver, isRepeated: disruptions !== connection.disruptions };
-  }
-  let isRepeated = handedOver === 'unknown';
+  let isRepeated = false;
+  let attempt: Promise<HandOverResult> | undefined = first;
   for (const backoff = new Backoff(); ; ) {
     try {
-      const outcome = await release(protocol, owner, acquisition, Math.max(1, endsAt - clock.now()));
-      return { outcome, isRepeated: isRepeated || disruptions !== connection.disruptions };
+      attempt ??= release(protocol, owner, acquisition, Math.max(1, endsAt - clock.now()));
+      const outcome = await attempt;
+      attempt = undefined;
+      if (outcome === 'not tried') continue;
+      if (outcome === 'unknown') isRepeated = true;
+      else return { outcome, isRepeated: isRepeated || disruptions !== connection.disruptions };
     } catch (cause) {
+      attempt = undefined;
       if (!isServerAnswer(cause)) isRepeated = true;
       const interval = backoff.next();
       if (isFinal(cause) || clock.now() + interval >= endsAt) {

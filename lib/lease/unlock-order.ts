@@ -35,23 +35,36 @@ const MOST_LOST = 16;
  * so the `finally` of an earlier holder never releases the lease of a later one.
  */
 export class UnlockOrder {
-  #leases: HeldLease[] = [];
-
+  #oldest: HeldLease | undefined;
+  /** Those after the oldest one; `undefined`: none, as nearly always. */
+  #later: HeldLease[] | undefined;
   /** Lost leases that are only counted, and the last of them. */
   #counted = 0;
   #lastCounted: HeldLease | undefined;
 
   add(lease: HeldLease): void {
     this.forgetUnlocked();
-    if (this.#leases.length > MOST_LOST) {
-      this.#lastCounted = this.#leases.shift();
+    if (this.#oldest === undefined) {
+      this.#oldest = lease;
+      return;
+    }
+    this.#later ??= [];
+    if (this.#later.length === MOST_LOST) {
+      this.#lastCounted = this.#oldest;
+      this.#oldest = this.#later.shift();
       this.#counted++;
     }
-    this.#leases.push(lease);
+    this.#later.push(lease);
   }
 
   forgetUnlocked(): void {
-    this.#leases = this.#leases.filter((lease) => !lease.isUnlocked);
+    if (this.#later === undefined) {
+      if (this.#oldest?.isUnlocked) this.#oldest = undefined;
+      return;
+    }
+    const [oldest, ...later] = this.#leases.filter((lease) => !lease.isUnlocked);
+    this.#oldest = oldest;
+    this.#later = later.length === 0 ? undefined : later;
   }
 
   get isEmpty(): boolean {
@@ -76,5 +89,9 @@ export class UnlockOrder {
 
   get #next(): HeldLease | undefined {
     return this.#leases.find((lease) => !lease.isUnlocked);
+  }
+
+  get #leases(): readonly HeldLease[] {
+    return this.#oldest === undefined ? [] : [this.#oldest, ...(this.#later ?? [])];
   }
 }

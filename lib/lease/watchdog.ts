@@ -1,11 +1,11 @@
-import { clock, MAX_DELAY } from '../internal/clock';
-import { type Linked, LinkedList } from '../internal/linked-list';
+import { clock, MAX_DELAY, wasSuspended } from '../internal/clock';
+import { type Timed, TimeHeap } from '../internal/time-heap';
 
 /** ms; the shortest interval between two renewals of a lease, however short its ttl: it limits the commands a second. */
 const LEAST_INTERVAL = 10;
 
 /** What the watchdog knows of a lease. Times are on the monotonic clock. */
-export interface WatchedLease extends Linked<WatchedLease> {
+export interface WatchedLease extends Timed {
   /** ms */
   readonly ttl: number;
   /** The deadline: the lease ends then, unless it is renewed. */
@@ -15,6 +15,8 @@ export interface WatchedLease extends Linked<WatchedLease> {
   readonly unread: number;
   /** Kept by the watchdog: when to renew it, or to ask about it; `Infinity`: not at all. */
   renewAt: number;
+  /** The drift between the clocks when its deadline was measured. */
+  readonly drift: number;
   /** Whether only Redis can say if the lease is still held, since the wall clock has run ahead of the monotonic one. */
   isSuspectAt(drift: number): boolean;
   /** Whether a renewal at this time may extend it. */
@@ -30,11 +32,20 @@ export interface WatchedLease extends Linked<WatchedLease> {
 
 /**
  * Watches over all leases of a registry from one timer. It renews those that are due, in one tick of the event loop, so
- * that they go to Redis together, and ends each whose deadline has come. The timer does not keep the process alive.
+ * that they go to Redis together, and ends each whose deadline has come. Leases that are not due cost a tick nothing.
+ * The timer does not keep the process alive.
  */
 export class Watchdog {
   readonly #commandTimeout: number;
-  #leases = new LinkedList<WatchedLease>();
+  /**
+   * Leases that will be renewed or asked about, by that time or their deadline, whichever comes first. Some are here by
+   * an earlier time: they are looked at then, and filed again.
+   */
+  #waiting = new TimeHeap<WatchedLease>();
+  /** All others, by their deadline. */
+  #ending = new TimeHeap<WatchedLease>();
+  /** No lease has a lower drift. */
+  #leastDrift = Number.POSITIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
   #wakesAt = Number.POSITIVE_INFINITY;
   #askedAt = Number.NEGATIVE_INFINITY;
@@ -45,11 +56,11 @@ export class Watchdog {
 
   /** A renewal of it may be in flight already. */
   add(lease: WatchedLease, now: number): void {
-    this.#leases.append(lease);
+    this.#leastDrift = Math.min(this.#leastDrift, lease.drift);
     const interval = renewalInterval(lease);
     // Sooner when the reply that granted it came late, so that the renewal has time to be answered.
     if (lease.unread === 0) this.#schedule(lease, Math.min(now + interval, lease.until - interval));
-    else this.#wakeBy(lease.until);
+    else this.#file(lease);
   }
 
   /** A renewal that was sent at `sentAt` has ended: schedules the next one, or the next try. */
@@ -61,9 +72,15 @@ export class Watchdog {
     this.#schedule(lease, Math.max(isConfirmed ? sentAt + interval : now + retry, now + LEAST_INTERVAL));
   }
 
+  /** Its deadline was moved by somebody else. */
+  moved(lease: WatchedLease): void {
+    if (lease.isHeld) this.#file(lease);
+  }
+
   /** The timer is left as it is: to set it again at every unlock would cost more than one tick that finds nothing due. */
   remove(lease: WatchedLease): void {
-    this.#leases.remove(lease);
+    this.#waiting.remove(lease);
+    this.#ending.remove(lease);
   }
 
   /** Leases were noticed that must not be relied on: asks Redis about them now, unless it has just been asked. */
@@ -73,9 +90,8 @@ export class Watchdog {
 
   /** Somebody else may have released the lock: asks about this lease now. */
   askAbout(lease: WatchedLease): void {
-    const now = clock.now();
-    lease.renewAt = now;
-    this.#wakeBy(now);
+    lease.renewAt = clock.now();
+    this.#file(lease);
   }
 
   /**
@@ -84,19 +100,38 @@ export class Watchdog {
    */
   askAboutAll(): void {
     const now = clock.now();
-    for (const lease of this.#leases) lease.renewAt = now;
-    this.#wakeBy(Math.max(now, this.#askedAt + LEAST_INTERVAL));
+    const soon = Math.max(now, this.#askedAt + LEAST_INTERVAL);
+    for (const lease of this.#leases) {
+      lease.renewAt = now;
+      this.#file(lease, soon);
+    }
   }
 
   /** Leaves no timer behind. */
   close(): void {
-    this.#leases = new LinkedList();
+    this.#waiting = new TimeHeap();
+    this.#ending = new TimeHeap();
     clock.clearTimeout(this.#timer);
+  }
+
+  get #leases(): WatchedLease[] {
+    return [...this.#waiting.members, ...this.#ending.members];
   }
 
   #schedule(lease: WatchedLease, renewAt: number): void {
     lease.renewAt = lease.mayRenewAt(renewAt) ? renewAt : Number.POSITIVE_INFINITY;
-    this.#wakeBy(Math.min(lease.until, lease.renewAt));
+    this.#file(lease);
+  }
+
+  /** Puts it where its next time says, and sees to it that the timer fires then, or at `soonest`. */
+  #file(lease: WatchedLease, soonest = Number.NEGATIVE_INFINITY): void {
+    const isWaiting = lease.unread === 0 && lease.renewAt !== Number.POSITIVE_INFINITY;
+    const time = isWaiting ? Math.min(lease.until, lease.renewAt) : lease.until;
+    if (this.#waiting.has(lease) && this.#waiting.timeOf(lease) <= time) return;
+    this.remove(lease);
+    if (isWaiting) this.#waiting.add(lease, time);
+    else this.#ending.add(lease, time);
+    this.#wakeBy(Math.max(time, soonest));
   }
 
   #wakeBy(time: number): void {
@@ -111,31 +146,69 @@ export class Watchdog {
     this.#wakesAt = Number.POSITIVE_INFINITY;
     const now = clock.now();
     const drift = clock.wallNow() - now;
-    let next = Number.POSITIVE_INFINITY;
-    // Iterate over a copy: loss listeners may unlock other leases.
-    for (const lease of [...this.#leases]) {
+    const suspects = wasSuspended(this.#leastDrift, drift) ? this.#takeSuspects(now, drift) : [];
+    // All are taken out first: loss listeners may unlock others, or have them asked about.
+    for (const lease of [...suspects, ...this.#takeDue(now)]) {
       if (!lease.isHeld) continue;
-      if (lease.until <= now) {
-        lease.loseIfDue(now);
-        if (lease.isHeld) next = Math.min(next, now + LEAST_INTERVAL);
-        continue;
-      }
-      next = Math.min(next, lease.until);
-      if (lease.unread > 0) continue;
-      // Leases that will be due soon are renewed too: those that were taken one by one then go together.
-      const isDue = lease.renewAt - renewalInterval(lease) / 4 <= now || lease.isSuspectAt(drift);
-      if (isDue) this.#renew(lease, now, drift);
-      else next = Math.min(next, lease.renewAt);
+      if (lease.until <= now) this.#end(lease, now);
+      else if (lease.unread === 0 && isSoon(lease, now)) this.#renew(lease, now, drift);
+      else this.#file(lease);
     }
-    this.#wakeBy(next);
+    this.#wakeBy(Math.min(this.#waiting.earliest, this.#ending.earliest));
+  }
+
+  /**
+   * Takes out the leases whose time has come. Leases that will be due soon are renewed too: those that were taken one by
+   * one then go together.
+   */
+  #takeDue(now: number): WatchedLease[] {
+    const due: WatchedLease[] = [];
+    for (let { first } = this.#ending; first !== undefined && this.#ending.earliest <= now; { first } = this.#ending) {
+      due.push(first);
+      this.#ending.remove(first);
+    }
+    for (let { first } = this.#waiting; first !== undefined; { first } = this.#waiting) {
+      if (this.#waiting.earliest > now && (first.unread > 0 || !isSoon(first, now))) break;
+      due.push(first);
+      this.#waiting.remove(first);
+    }
+    return due;
+  }
+
+  /** Takes out the leases about which Redis has to be asked in any case. */
+  #takeSuspects(now: number, drift: number): WatchedLease[] {
+    const suspects = this.#leases.filter((lease) => lease.unread === 0 && lease.isSuspectAt(drift));
+    this.#leastDrift = this.#leases.reduce((least, lease) => Math.min(least, lease.drift), Number.POSITIVE_INFINITY);
+    for (const lease of suspects) {
+      this.remove(lease);
+      lease.renewAt = now;
+    }
+    return suspects;
+  }
+
+  #end(lease: WatchedLease, now: number): void {
+    lease.loseIfDue(now);
+    if (!lease.isHeld) return;
+    // An answer may lie unread.
+    this.remove(lease);
+    this.#ending.add(lease, now + LEAST_INTERVAL);
   }
 
   #renew(lease: WatchedLease, now: number, drift: number): void {
     this.#askedAt = now;
     // Half of what is left, so that there is time for another try.
     const timeout = Math.min(Math.max((lease.until - now) / 2, LEAST_INTERVAL), this.#commandTimeout);
+    // It stays there when the answer is that it is held.
+    const next = Math.min(lease.until, now + renewalInterval(lease));
+    this.remove(lease);
+    this.#waiting.add(lease, next);
+    this.#wakeBy(next);
     lease.renewInBackground(timeout, now, drift);
   }
+}
+
+function isSoon(lease: WatchedLease, now: number): boolean {
+  return lease.renewAt - renewalInterval(lease) / 4 <= now;
 }
 
 function renewalInterval({ ttl }: WatchedLease): number {

@@ -50,22 +50,26 @@ export class Batches {
   #groups(calls: readonly ScriptRun[]): ScriptRun[][] {
     const groups: ScriptRun[][] = [];
     const open = new Map<Script, Map<string, ScriptRun[]>>();
+    let last: ScriptRun[] | undefined;
+    let lastSlot: string | undefined;
     for (const call of calls) {
       const slot = this.#mayGoTogether(call.script) ? this.#placement.groupOf(call.keys[0] ?? '') : undefined;
       if (slot === undefined) {
         groups.push([call]);
         continue;
       }
-      const ofScript = open.get(call.script) ?? new Map<string, ScriptRun[]>();
-      open.set(call.script, ofScript);
-      const group = ofScript.get(slot);
-      if (group !== undefined && group.length < LARGEST && isLike(group[0], call)) {
-        group.push(call);
+      // Nearly always it is like the call before it.
+      if (last?.[0]?.script !== call.script || lastSlot !== slot) last = open.get(call.script)?.get(slot);
+      lastSlot = slot;
+      if (last !== undefined && last.length < LARGEST && isLike(last[0], call)) {
+        last.push(call);
         continue;
       }
-      const next = [call];
-      groups.push(next);
-      ofScript.set(slot, next);
+      last = [call];
+      groups.push(last);
+      const ofScript = open.get(call.script) ?? new Map<string, ScriptRun[]>();
+      open.set(call.script, ofScript);
+      ofScript.set(slot, last);
     }
     return groups;
   }
@@ -80,12 +84,6 @@ export class Batches {
   }
 
   #sendTogether(calls: ScriptRun[], script: LockScript): void {
-    const keys: string[] = [];
-    const args = [String(calls.length)];
-    for (const call of calls) {
-      keys.push(...call.keys);
-      args.push(...call.args);
-    }
     const receiver: Receiver = {
       get isOver() {
         return calls.every((call) => call.isOver);
@@ -94,7 +92,7 @@ export class Batches {
       answer: (replies) => this.#settle(calls.splice(0), script, replies),
       fail: (error) => this.#fail(calls.splice(0), error),
     };
-    this.#runner.run(script.forMany, { keys, arguments: args }, receiver);
+    this.#runner.run(script.forMany, argumentsForMany(calls), receiver);
   }
 
   #settle(calls: readonly ScriptRun[], script: LockScript, replies: unknown): void {
@@ -102,13 +100,14 @@ export class Batches {
       this.#fail(calls, new UnexpectedReplyError(script.forMany.name, replies));
       return;
     }
-    const missing = this.#placement.isProven ? [] : this.#examine(calls, script, replies);
-    calls.forEach((call, i) => {
-      const reply = replies[i];
+    const missing = this.#placement.isProven ? undefined : this.#examine(calls, script, replies);
+    for (let i = 0; i < calls.length; i++) {
+      const call = calls[i] as ScriptRun;
+      const reply: unknown = replies[i];
       if (isErrorLike(reply)) call.fail(reply);
-      else if (missing.includes(call)) this.#askAlone(call, script);
+      else if (missing?.includes(call)) this.#askAlone(call, script);
       else call.answer(reply);
-    });
+    }
   }
 
   #fail(calls: readonly ScriptRun[], error: unknown): void {
@@ -152,6 +151,28 @@ export class Batches {
     };
     this.#sendAlone(call, receiver);
   }
+}
+
+/** As `LockScript.forMany` takes them. An argument that all calls have is sent once. */
+function argumentsForMany(calls: readonly ScriptRun[]): { keys: string[]; arguments: string[] } {
+  const first = calls[0] as ScriptRun;
+  const keys: string[] = [];
+  const args = [String(calls.length), ''];
+  const own: number[] = [];
+  let pattern = '';
+  for (let i = 0; i < first.args.length; i++) {
+    const one = first.args[i] as string;
+    const isShared = calls.every((call) => call.args[i] === one);
+    pattern += isShared ? '=' : '-';
+    if (isShared) args.push(one);
+    else own.push(i);
+  }
+  args[1] = pattern;
+  for (const call of calls) {
+    for (const key of call.keys) keys.push(key);
+    for (const i of own) args.push(call.args[i] as string);
+  }
+  return { keys, arguments: args };
 }
 
 /** They have the same number of keys and of arguments. */

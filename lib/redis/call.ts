@@ -58,7 +58,8 @@ export class Call<T> implements Deadline, ScriptRun {
   previous: Deadline | undefined;
   next: Deadline | undefined;
 
-  readonly #madeAt: number;
+  /** ms */
+  readonly #timeout: number;
   readonly #deadlines: Deadlines;
   readonly #read: (reply: unknown) => T;
   readonly #resolve: (value: T) => void;
@@ -80,13 +81,14 @@ export class Call<T> implements Deadline, ScriptRun {
     this.script = script;
     this.keys = keys;
     this.args = args;
-    this.#madeAt = clock.now();
-    this.at = this.#madeAt + timeout;
+    const now = clock.now();
+    this.#timeout = timeout;
+    this.at = now + timeout;
     this.#read = read;
     this.#resolve = resolve;
     this.#reject = reject;
     this.#deadlines = deadlines;
-    deadlines.add(this, this.#madeAt);
+    deadlines.add(this, now);
   }
 
   /** Its deadline has passed. */
@@ -120,7 +122,8 @@ export class Call<T> implements Deadline, ScriptRun {
 
   /** As Deadline. */
   missed(): void {
-    const error = new CommandTimeoutError(clock.now() - this.#madeAt, new Promise((pass) => (this.#late = pass)));
+    const elapsed = clock.now() - (this.at - this.#timeout);
+    const error = new CommandTimeoutError(elapsed, new Promise((pass) => (this.#late = pass)));
     // After a pause of the event loop the answer may lie in the socket's buffer: it is read first.
     void clock.immediate().then(() => this.#reject(error));
   }

@@ -13,7 +13,7 @@ export class LockNames {
   constructor(registryKey: string, key: string) {
     this.lock = registryKey === '' ? key : `${registryKey}:${key}`;
     this.#registryKey = registryKey;
-    if (COMPANION_NAME.test(this.lock)) {
+    if (this.lock.startsWith('{') && COMPANION_NAME.test(this.lock)) {
       throw new RangeError(`Expected "${this.lock}" not to be the name of a key that belongs to another lock`);
     }
   }

@@ -112,7 +112,9 @@ export class Redis implements Connection {
    * outcome is unknown then.
    */
   run<T>(script: Script, keys: string[], args: string[], timeout: number, read: (reply: unknown) => T): Promise<T> {
-    return new Promise((resolve, reject) => this.send(script, keys, args, timeout, read, resolve, reject));
+    const promise = new Promise<T>(capture);
+    this.send(script, keys, args, timeout, read, captured.resolve as (value: T) => void, captured.reject);
+    return promise;
   }
 
   /** As `run`, without a promise: for renewals, of which there may be thousands at a time. */
@@ -165,6 +167,16 @@ export class Redis implements Connection {
     return new Call(script, keys, args, limit, this.#deadlines, read, resolve, reject);
   }
 }
+
+/** The functions that settle the promise that was made last. A function for each promise would be allocated each time. */
+const captured = { resolve: ignore as (value: never) => void, reject: ignore as (error: unknown) => void };
+
+function capture(resolve: (value: never) => void, reject: (error: unknown) => void): void {
+  captured.resolve = resolve;
+  captured.reject = reject;
+}
+
+function ignore(): void {}
 
 function isAcquiring(script: Script): boolean {
   return script instanceof LockScript && script.grants !== undefined;

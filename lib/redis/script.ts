@@ -32,7 +32,8 @@ export class LockScript extends Script {
    * Runs the script for each of several locks.
    *
    * KEYS: those of each run, one run after the other. Each run has the same number of keys.
-   * ARGV: the number of runs; then the arguments of each run. Each run has the same number of arguments.
+   * ARGV: the number of runs; for each argument of a run '=' if all runs have the same one, and '-' otherwise, in one text;
+   * the arguments that all runs have; then the other arguments of each run. Each run has the same number of arguments.
    * Returns the reply of each run. An error of one run is its reply and does not affect the others.
    */
   get forMany(): ScriptForMany {
@@ -42,12 +43,22 @@ export class LockScript extends Script {
 local function run(KEYS, ARGV)
 ${this.source}
 end
-local runs = tonumber(ARGV[1])
-local keysOfEach, argsOfEach = #KEYS / runs, (#ARGV - 1) / runs
-local keys, args, replies = {}, {}, {}
+local runs, pattern = tonumber(ARGV[1]), ARGV[2]
+local keysOfEach = #KEYS / runs
+local keys, args, own, replies = {}, {}, {}, {}
+local next = 3
+for i = 1, string.len(pattern) do
+  if string.sub(pattern, i, i) == '=' then
+    args[i] = ARGV[next]
+    next = next + 1
+  else
+    own[#own + 1] = i
+  end
+end
 for i = 1, runs do
   for j = 1, keysOfEach do keys[j] = KEYS[(i - 1) * keysOfEach + j] end
-  for j = 1, argsOfEach do args[j] = ARGV[(i - 1) * argsOfEach + j + 1] end
+  for j = 1, #own do args[own[j]] = ARGV[next + j - 1] end
+  next = next + #own
   local succeeded, reply = pcall(run, keys, args)
   -- Servers before 7 raise a text.
   if not succeeded and type(reply) ~= 'table' then reply = { err = reply } end
