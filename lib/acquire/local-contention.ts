@@ -203,9 +203,8 @@ export abstract class LocalContention {
   }
 
   async #handOver(from: RedisLease, to: Acquisition, turn: Turn, timeout: number): Promise<HandOverResult> {
-    const { orphans } = this.#services;
     const protocol = this.#openProtocol;
-    const result = await requestHandOver(protocol, from.owner, to, timeout, orphans);
+    const result = await requestHandOver(protocol, from.owner, to, timeout, this.#services.orphans);
     if (typeof result === 'string') return result;
     // The caller that it was meant for may have left meanwhile, and the next one may ask for another ttl.
     if (Math.ceil(this.#queue.next?.ttl ?? 0) === to.ttl && !to.isLate) {
@@ -214,7 +213,7 @@ export abstract class LocalContention {
       turn.handedOver = { acquisition: to, grant: result };
       this.#queue.pass(turn);
     } else {
-      await giveBack(protocol, to, timeout, orphans);
+      await giveBack(protocol, to, timeout, this.#services.orphans);
     }
     return 'released';
   }

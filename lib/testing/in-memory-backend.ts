@@ -5,7 +5,7 @@ import type { LockNames } from '../redis/names';
 import { globPattern } from './glob-pattern';
 import type { InMemoryLocks } from './in-memory-locks';
 import { InMemoryProtocol } from './in-memory-protocol';
-import type { StoredKind } from './stored-lock';
+import type { StoredKind } from './stored-lease';
 
 /** Nothing is lost or comes in another order on the way to memory. */
 const connection: Connection = {

@@ -17,7 +17,8 @@ import {
 } from '../protocols/protocol';
 import type { Permits } from '../protocols/shared/shared-kinds';
 import type { InMemoryLocks } from './in-memory-locks';
-import type { Held, StoredKind, StoredLock } from './stored-lock';
+import type { Held, StoredKind } from './stored-lease';
+import type { StoredLock } from './stored-lock';
 
 /** One lock in memory, as its callers see it. They queue there, each for itself: FIFO over all registries. */
 export class InMemoryProtocol implements LockProtocol {

@@ -1,54 +1,22 @@
-import { clock, reliableUntil } from '../internal/clock';
+import { clock } from '../internal/clock';
 import type { Inspected } from '../lock-backend';
 import { KEPT, type Keep } from '../protocols/kept';
 import type { Ownership, Released, RenewalMode } from '../protocols/protocol';
-import { describeKind, type SharedKind } from '../protocols/shared/shared-kinds';
-
-/** The owner has a lease. Times are on the monotonic clock, in ms. */
-export interface Held {
-  readonly granted: true;
-  /** Until when its holder may rely on it: a little before it expires. */
-  readonly until: number;
-  readonly token: number;
-}
-
-export type Answer = Held | { readonly granted: false; readonly remaining: number; readonly owner: string };
-
-/** Of a waiting caller: gets the lock, or is woken without it. */
-export type Receiver = (held: Held | 'not granted') => void;
-
-/** What a caller asks for: a lock of its own, or a share of one. */
-export type StoredKind = 'lock' | SharedKind;
-
-/** What a caller asks for. */
-export interface Claim {
-  readonly ticket: string;
-  readonly kind: StoredKind;
-  /** ms */
-  readonly ttl: number;
-  /** How many may hold a semaphore. The number that was given last counts. */
-  readonly permits: number | undefined;
-}
-
-interface Position extends Claim {
-  receive: Receiver | undefined;
-}
-
-/** Times are in ms. */
-interface StoredLease {
-  readonly kind: StoredKind;
-  readonly token: number;
-  /** What its life comes from. */
-  ttl: number;
-  expiresAt: number;
-}
-
-/** What the locks have in common. */
-export interface Store {
-  /** While it is silent, a lock that becomes free is granted to nobody. */
-  readonly isSilent: boolean;
-  nextToken(): number;
-}
+import { ForcedUnlocks } from './forced-unlocks';
+import {
+  type Answer,
+  type Claim,
+  extend,
+  type Held,
+  held,
+  mayEnter,
+  type Position,
+  type Receiver,
+  type Store,
+  type StoredKind,
+  type StoredLease,
+  useOf,
+} from './stored-lease';
 
 /**
  * One lock in memory: its leases and its queue. A lock that is released, expires or is unlocked by force is granted to
@@ -59,8 +27,7 @@ export class StoredLock {
   readonly #queue = new Map<string, Position>();
   /** By owner. One at most, but for shared locks. */
   readonly #leases = new Map<string, StoredLease>();
-  /** Owners whose lease was ended by force, and when it would have expired. */
-  readonly #forced = new Map<string, number>();
+  readonly #forced = new ForcedUnlocks();
   /** What those that hold it or wait for it use it as; `undefined`: nobody does. */
   #usedAs: string | undefined;
   #permits = 1;
@@ -72,20 +39,18 @@ export class StoredLock {
 
   /** Nothing has to be remembered of it. */
   get isIdle(): boolean {
-    const now = clock.now();
-    const isForced = [...this.#forced.values()].some((until) => until > now);
-    return this.owner === undefined && this.#queue.size === 0 && !isForced;
+    return this.owner === undefined && this.#queue.size === 0 && !this.#forced.isAnyLive;
   }
 
   /** Whose lease lasts longest. */
   get owner(): string | undefined {
     this.settle();
-    return this.#longest?.[0];
+    return this.#byEnd.at(-1)?.[0];
   }
 
   get state(): Inspected {
     this.settle();
-    const [owner, lease] = this.#longest ?? [];
+    const [owner, lease] = this.#byEnd.at(-1) ?? [];
     return {
       owner,
       remaining: lease === undefined ? 0 : lease.expiresAt - clock.now(),
@@ -102,7 +67,7 @@ export class StoredLock {
   acquire(claim: Claim, waits: boolean): Answer {
     const { ticket, ttl, permits } = claim;
     this.settle();
-    this.#use(describe(claim.kind));
+    this.#use(useOf(claim.kind));
     if (permits !== undefined && permits !== this.#permits) {
       this.#permits = permits;
       this.settle();
@@ -116,7 +81,7 @@ export class StoredLock {
     if (position === undefined && this.#mayEnter(claim, [...this.#queue.values()])) return this.#enter(claim);
     if (waits && position === undefined) this.#queue.set(ticket, { ...claim, receive: undefined });
     this.#watchExpiry();
-    const [owner = '', first] = this.#shortest ?? [];
+    const [owner = '', first] = this.#byEnd[0] ?? [];
     return { granted: false, remaining: first === undefined ? 0 : first.expiresAt - clock.now(), owner };
   }
 
@@ -161,9 +126,7 @@ export class StoredLock {
 
   forceUnlock(): void {
     this.settle();
-    const now = clock.now();
-    for (const [owner, until] of this.#forced) if (until <= now) this.#forced.delete(owner);
-    for (const [owner, { expiresAt }] of this.#leases) this.#forced.set(owner, expiresAt);
+    for (const [owner, { expiresAt }] of this.#leases) this.#forced.note(owner, expiresAt);
     this.free();
   }
 
@@ -198,14 +161,8 @@ export class StoredLock {
     for (const { receive } of [...this.#queue.values()]) receive?.('not granted');
   }
 
-  /** Who is in front counts as if it had entered: so nobody overtakes. */
-  #mayEnter({ kind }: Claim, front: readonly Claim[]): boolean {
-    const leases = [...this.#leases.values()];
-    // What was given by hand excludes everybody, whatever the lock is used as.
-    if (leases.some((lease) => lease.kind === 'lock' || lease.kind === 'write')) return false;
-    if (kind === 'semaphore') return leases.length + front.length < this.#permits;
-    if (kind === 'read') return front.every((other) => other.kind === 'read');
-    return leases.length + front.length === 0;
+  #mayEnter(claim: Claim, front: readonly Claim[]): boolean {
+    return mayEnter(claim, [...this.#leases.values()], front, this.#permits);
   }
 
   #enter({ ticket, kind, ttl }: Claim): Held {
@@ -237,12 +194,9 @@ export class StoredLock {
     return isTaken || this.#forced.has(owner) ? 'stolen' : 'expired';
   }
 
-  get #longest(): [string, StoredLease] | undefined {
-    return [...this.#leases].sort(([, a], [, b]) => b.expiresAt - a.expiresAt)[0];
-  }
-
-  get #shortest(): [string, StoredLease] | undefined {
-    return [...this.#leases].sort(([, a], [, b]) => a.expiresAt - b.expiresAt)[0];
+  /** Those that end first come first. */
+  get #byEnd(): [string, StoredLease][] {
+    return [...this.#leases].sort(([, one], [, other]) => one.expiresAt - other.expiresAt);
   }
 
   #changed(): void {
@@ -253,24 +207,9 @@ export class StoredLock {
   /** Runs while somebody waits, who has to get the lock when it expires. It keeps the process alive: a caller waits. */
   #watchExpiry(): void {
     clock.clearTimeout(this.#expiry);
-    const [, first] = this.#shortest ?? [];
+    const [, first] = this.#byEnd[0] ?? [];
     if (this.#queue.size === 0 || first === undefined) return;
     const ms = Math.max(1, Math.ceil(first.expiresAt - clock.now()));
     this.#expiry = clock.setTimeout(() => this.#changed(), ms);
   }
-}
-
-function describe(kind: StoredKind): string {
-  return kind === 'lock' ? 'a lock' : describeKind(kind);
-}
-
-function extend(lease: StoredLease, ttl: number): void {
-  const expiresAt = clock.now() + ttl;
-  if (expiresAt <= lease.expiresAt) return;
-  lease.expiresAt = expiresAt;
-  lease.ttl = ttl;
-}
-
-function held({ expiresAt, ttl, token }: StoredLease): Held {
-  return { granted: true, until: reliableUntil(expiresAt - ttl, ttl), token };
 }
