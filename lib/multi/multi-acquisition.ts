@@ -66,13 +66,12 @@ export class MultiAcquisition {
         return undefined;
       }
       const part = this.#parts[index] as MultiPart;
+      if (this.#remaining > 0) await this.#releaseInTime(index + 1);
       if (this.#remaining === 0) {
         const failure = failures.get(index);
         if (failure !== undefined) throw failure;
         return part;
       }
-      await this.#releaseInTime(index + 1);
-      if (this.#remaining === 0) return part;
       const lease = await part.acquirePart(this.#options, this.#remaining);
       if (lease === null) return part;
       this.#leases[index] = lease;
