@@ -11,6 +11,7 @@ const config: Config = {
     '<rootDir>/__tests__/failover/',
     '<rootDir>/__tests__/servers/',
   ],
+  testSequencer: '<rootDir>/scripts/jest-sequencer.cjs',
   testEnvironment: '<rootDir>/scripts/jest-environment.ts',
   transform: {
     '^.+\\.ts$': [
