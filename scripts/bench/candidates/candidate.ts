@@ -51,7 +51,7 @@ export interface Candidate {
   readonly id: string;
   readonly title: string;
   readonly kind: CandidateKind;
-  /** Similar to another candidate; left out with --quick. */
+  /** Similar to another candidate, or far behind all others; left out with --quick. */
   readonly isVariant?: boolean;
   /** Of a peer that does not run in Node. */
   readonly language?: Language;

@@ -6,6 +6,7 @@ export const redlockUniversal: NodeCandidate = {
   id: 'redlock-universal',
   title: 'redlock-universal',
   kind: 'polling',
+  isVariant: true,
   packages: ['redlock-universal', 'redis'],
   async open({ address, ttl }) {
     const { createLock, LockManager, NodeRedisAdapter } = await import('redlock-universal');

@@ -6,6 +6,7 @@ export const simpleRedisMutex: NodeCandidate = {
   id: 'simple-redis-mutex',
   title: 'simple-redis-mutex',
   kind: 'notified',
+  isVariant: true,
   packages: ['simple-redis-mutex', 'redis'],
   async open({ address, ttl }) {
     const { lock } = await import('simple-redis-mutex');

@@ -22,6 +22,7 @@ const SETTINGS = {
 
 export const readWrite: Scenario = {
   id: '13',
+  isVariant: true,
   title: `A read/write lock: ${PROCESSES} processes with ${READERS} readers and ${WRITERS} writers, 5 ms of work, 10 to 30 ms until the next request`,
   floor: undefined,
   metrics: [
