@@ -31,7 +31,7 @@ export class SharedLock extends RedisLock {
     super.leaseOver(lease);
   }
 
-  protected override keep(lease: RedisLease, turn: Turn): void {
+  protected override recordLease(lease: RedisLease, turn: Turn): void {
     this.#leases.add(lease);
     turn.release();
   }
