@@ -1,6 +1,6 @@
 import { Acquisition } from '../../lib/acquire/acquisition';
 import { Availability } from '../../lib/acquire/availability';
-import { Poller } from '../../lib/protocols/fair/poller';
+import { PollTimer } from '../../lib/protocols/fair/poll-timer';
 import { Presence } from '../../lib/protocols/fair/presence';
 import type { QueueFormat } from '../../lib/protocols/fair/queue-format';
 import type { PollReply } from '../../lib/protocols/fair/queue-replies';
@@ -36,7 +36,7 @@ export class PresenceFixture {
   renewed = 0;
   readonly waiters: Waiters;
   readonly presence: Presence;
-  readonly #poller = new Poller();
+  readonly #pollTimer = new PollTimer();
 
   constructor() {
     const names = new LockNames('registry', 'key');
@@ -46,7 +46,7 @@ export class PresenceFixture {
     const services = {
       format,
       subscriber: { subscribe: () => this.subscription, renew: () => this.renewed++ } as unknown as Subscriber,
-      poller: this.#poller,
+      pollTimer: this.#pollTimer,
       longestPollInterval: POLL_INTERVAL,
       idleBetweenTries: IDLE,
       commandTimeout: 5_000,
@@ -60,7 +60,7 @@ export class PresenceFixture {
   }
 
   close(): void {
-    this.#poller.close();
+    this.#pollTimer.close();
     this.clock.restore();
   }
 

@@ -83,7 +83,7 @@ export class Acquisition {
   }
 
   /** Something of it may be in Redis, or may still be written there. */
-  get mayHaveTrace(): boolean {
+  get mayBeInRedis(): boolean {
     return this.settled !== undefined || this.isEnqueued;
   }
 }

@@ -86,8 +86,8 @@ export class Attempts {
 
   /**
    * Contends until the lock is granted, or the wait is over while another owner holds it (not granted). A grant that
-   * came late is requested once more, by a second attempt with the same ticket: only a server that is still the right
-   * one repeats it.
+   * came late is requested once more, by a second attempt with the same ticket: only a server that is still the master
+   * grants it again.
    *
    * `standBack`, `sent`: what goes before the first attempt, and that attempt itself where it was sent already.
    */

@@ -49,8 +49,9 @@ export class Availability {
   }
 
   /**
-   * Whether it is known that another caller has the lock. While a question is unanswered, the last answer counts, but
-   * not for longer than the lock was held by that answer. A caller that stands back has no question yet.
+   * Whether a wait that ends now ends with contention, and not with silence. True if no question is unanswered, also if
+   * none was asked: a caller that stands back has asked none yet. While a question is unanswered, the last answer
+   * counts, but not for longer than the lock was held by that answer.
    */
   isContended(now: number): boolean {
     if (this.#unansweredSince === undefined) return true;

@@ -181,19 +181,19 @@ export abstract class LocalContention {
   #hold(protocol: LockProtocol, acquisition: Acquisition, grant: Grant, request: LockRequest, turn: Turn): RedisLease {
     if (request.minHold > 0) acquisition.holdAtLeast(request.minHold, 0);
     const lease = new RedisLease(this.key, acquisition, grant, request.renew, protocol, this.#services, this);
-    this.keep(lease, turn, protocol);
+    this.recordLease(lease, turn, protocol);
     return lease;
   }
 
   /** @internal */
-  protected keep(lease: RedisLease, turn: Turn, protocol: LockProtocol): void {
+  protected recordLease(lease: RedisLease, turn: Turn, protocol: LockProtocol): void {
     this.#held = { lease, turn };
     protocol.holder = lease;
   }
 
   /** The caller leaves without the lock: what it may have in Redis is removed, and the turn goes to the next caller. */
   #abandon(protocol: LockProtocol, acquisition: Acquisition, turn: Turn, isGranted: boolean): null {
-    if (isGranted || acquisition.mayHaveTrace) this.#services.orphans.follow(acquisition, protocol);
+    if (isGranted || acquisition.mayBeInRedis) this.#services.orphans.follow(acquisition, protocol);
     turn.release();
     return null;
   }

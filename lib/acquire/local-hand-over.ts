@@ -5,7 +5,7 @@ import type { Grant, HandOver, LockProtocol } from '../protocols/protocol';
 import { isServerAnswer } from '../redis/failure';
 import type { Acquisition } from './acquisition';
 
-/** Asks Redis to hand a lock over to another acquisition of this process. Resolves to its grant, or to what happened else. */
+/** Asks Redis to hand a lock over to another acquisition of this process. Resolves to its grant, or to why it has none. */
 export async function requestHandOver(
   protocol: LockProtocol,
   owner: string,
@@ -33,7 +33,10 @@ export async function requestHandOver(
   return result.handedOver ?? result.found;
 }
 
-/** Releases what was handed over to nobody. The lock is not free until this is done: `unlock` waits for it. */
+/**
+ * Releases a lock that was handed over to a caller that has left, or by a grant that does not count. The lock is not
+ * free before this is done: `unlock` waits for it.
+ */
 export async function giveBack(
   protocol: LockProtocol,
   acquisition: Acquisition,

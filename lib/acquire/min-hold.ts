@@ -1,7 +1,7 @@
 import { clock } from '../internal/clock';
 import type { Keep } from '../protocols/kept';
 
-/** How long an acquired lock stays taken at least, also when it is unlocked before. */
+/** The time for which a lock stays taken, even if it is unlocked earlier. */
 export class MinHold {
   /** On the monotonic clock. */
   #endsAt = Number.NEGATIVE_INFINITY;

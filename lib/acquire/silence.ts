@@ -29,9 +29,9 @@ export class Silence {
   }
 
   /**
-   * For a local caller whose wait ended in the local queue: whether Redis answered the caller in front of it, so that
-   * contention is known. The attempt in flight counts as its own: it has as long to be answered as a first attempt, though
-   * it was sent at the end of the wait.
+   * For a caller whose wait ended in the local queue: whether Redis answered the caller that has the turn. Then the
+   * wait ended with contention. The attempt in flight of that caller counts for this one too. It has as long to be
+   * answered as a first attempt, even if it was sent at the end of the wait.
    */
   async wasAnswered({ availability }: LockProtocol, wait: Wait): Promise<boolean> {
     const { attempt } = availability;

@@ -13,7 +13,7 @@ export interface UnreplicatedSettings {
   readonly unavailableAfter: number;
 }
 
-/** The grants to one caller that too few replicas had. They are given back, and its wait goes on. */
+/** Grants of one caller that too few replicas acknowledged. They are given back, and its wait goes on. */
 export class Unreplicated {
   readonly #settings: UnreplicatedSettings;
   readonly #since = clock.now();

@@ -7,7 +7,7 @@ export interface BunRedis {
 
 export type MessageListener = (message: string, channel: string) => unknown;
 
-/** What it uses of one that `isBunRedis` has found to be one. */
+/** The methods that the adapter uses, after `isBunRedis` accepted the value. */
 export interface BunInternals extends BunRedis {
   /** Connected, where the original is. */
   duplicate(): Promise<BunInternals>;

@@ -43,8 +43,9 @@ export class FollowUp {
   }
 
   /**
-   * Removes it now. Resolves after a removal that was made when every attempt had ended. An earlier removal is not enough:
-   * an attempt may have written after it, and the client is closed next.
+   * Asks for a removal now. Resolves when a removal has succeeded that was sent after every attempt had ended, or when
+   * the follow-up is over. An earlier removal is not enough: an attempt may write after it, and the client is closed
+   * next.
    */
   removeNow(): Promise<void> {
     return new Promise((resolve) => {

@@ -29,7 +29,7 @@ export type HandOverResult = Released | 'unknown' | 'not tried';
 
 /**
  * Repeats a release after failures that pass, until `endsAt`. `first` is the first try: a release, or a hand-over to a
- * local caller. It was sent at `startedAt`; `disruptions` is their number before. Never rejects.
+ * local caller. `startedAt`: when it was sent. `disruptions`: those of the connection before that. Never rejects.
  */
 export async function releaseWithin(
   startedAt: number,

@@ -9,7 +9,7 @@ import type { Watchdog } from './watchdog';
 /** The renewals of a lease, by the watchdog and by its holder, and what their answers do. */
 export abstract class RenewableLease extends TimedLease {
   readonly #commandTimeout: number;
-  /** It is not renewed after this time; `-Infinity`: never. */
+  /** Renewed until this time; `-Infinity`: not renewed at all. */
   #renewUntil: number;
   /** The key has its full ttl. A grant of `fair` to another process has only the claim window until its first renewal. */
   #hasFullTtl: boolean;

@@ -1,7 +1,7 @@
 import type { Lease } from '../distributed-lock';
 import type { LockLostError } from '../errors';
 
-/** Called once, at the end of a section whose begin was published. */
+/** Publishes the end of a section whose begin was published. Called once. */
 export type EndOfHold = (loss?: LockLostError) => void;
 
 /** Internal view of a lease. */

@@ -38,8 +38,8 @@ export interface WatchedLease extends Timed {
 export class Watchdog {
   readonly #commandTimeout: number;
   /**
-   * Leases that will be renewed or asked about, by that time or their deadline, whichever comes first. Some are here by
-   * an earlier time: they are looked at then, and filed again.
+   * Leases that will be renewed or asked about, by that time or their deadline, whichever comes first. An entry may be
+   * due earlier than its lease; the tick inserts it again then.
    */
   #waiting = new TimeHeap<WatchedLease>();
   /** All others, by their deadline. */
@@ -83,7 +83,7 @@ export class Watchdog {
     this.#ending.remove(lease);
   }
 
-  /** Leases were noticed that must not be relied on: asks Redis about them now, unless it has just been asked. */
+  /** Leases were noticed that must not be relied on: asks Redis now, but not within 10 ms of the last question. */
   hurry(): void {
     this.#wakeBy(Math.max(clock.now(), this.#askedAt + LEAST_INTERVAL));
   }
@@ -198,7 +198,7 @@ export class Watchdog {
     this.#askedAt = now;
     // Half of what is left, so that there is time for another try.
     const timeout = Math.min(Math.max((lease.until - now) / 2, LEAST_INTERVAL), this.#commandTimeout);
-    // It stays there when the answer is that it is held.
+    // If Redis confirms the lease, this entry stays.
     const next = Math.min(lease.until, now + renewalInterval(lease));
     this.remove(lease);
     this.#waiting.add(lease, next);

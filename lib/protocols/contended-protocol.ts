@@ -27,7 +27,7 @@ const LATE = 100;
 /** ms in which waiters are notified of a lock that nobody took back. They poll if that fails. */
 const NOTIFY_TIMEOUT = 1_000;
 
-/** What a lock type is made of: a format, a way of waiting, and a way of sharing. */
+/** The parts of a lock that the processes contend for: a format, a way of waiting, and a way of sharing. */
 export interface ContendedParts {
   readonly format: ScriptedFormat;
   /** `onOthersRelease` is called for each message about a release by somebody else. */
@@ -79,7 +79,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
       this.lazyPollers?.takenBack();
       if (!found.granted) {
         const now = clock.now();
-        // The end of a kept key is published before, and is no sign of others that poll.
+        // A kept key ends without a message: a new holder after it is no sign of others that poll.
         if (isKept(found.owner)) this.pollers.waiting(now);
         else this.pollers.refused(now, found.remaining, this.#waiting?.hints ?? 0);
         const { remaining, owner } = found;

@@ -1,6 +1,6 @@
 /*
  * A lock that was unlocked before its `minHold` ended is kept: its key stays until then, with another owner value,
- * `kept@<owner>`. So nothing finds it that is sent later for the lease: no renewal, no release, no repeated attempt. It
+ * `kept@<owner>`. So no later command for the lease matches the key: no renewal, no release, no repeated attempt. It
  * belongs to nobody, and ends by itself. Names of registries have no "@", so no owner value begins like this.
  */
 

@@ -1,10 +1,10 @@
 /**
  * Sets `left`: ms for which the key is kept from now on. ARGV[first]: the three numbers of a `Keep`.
  *
- * What the key still has to live tells how long ago it was given its ttl, by the server's clock: more exactly than the
- * local clock, since no time passes on the way. A key that was renewed looks younger than it is. A machine that was
- * suspended, or slow to read the grant, counts too little. So both ways may find too much, never too little, and the
- * smaller one counts. `age`: Lua that finds the age of the grant in ms, where it shows otherwise.
+ * What the key still has to live tells how long ago it was given its ttl, by the server's clock. That is more exact than
+ * the local clock, since no time passes on the way. But a key that was renewed looks younger than it is. The local clock
+ * counts too little if the machine was suspended, or slow to read the grant. Both estimates can be too long, never too
+ * short; the smaller one is used. `age`: Lua that finds the age of the grant in ms, where it shows otherwise.
  */
 export const leftToKeep = (first: number, age?: string) => `
 local left, life = tonumber(ARGV[${first}]), redis.call('PTTL', KEYS[1])

@@ -13,7 +13,7 @@ export interface Protocols {
   close(): void;
 }
 
-/** What a lock type is made of. Each is in a file of its own, so that who uses one type need not load the others. */
+/** One lock type. Each is in a file of its own, so that using one type does not load the others. */
 export interface LockTypeDefinition {
   readonly name: LockType;
   /** Lua that finds whether a lock is held: see `HeldScripts`. */

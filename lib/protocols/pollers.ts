@@ -4,18 +4,18 @@ import { clock } from '../internal/clock';
 const SHORTEST_PAUSE = 130;
 const LONGEST_PAUSE = 500;
 
-/** While no poller is known, a busy lock is left free for at most this part of the time: 1 of 38. */
+/** While no poller is known, it takes at least this many times the length of a pause from one pause to the next. */
 const SELDOM = 38;
 
 /** ms for which a waiter that listens polls at its usual pace in any case; one that only polls does so for longer. */
 export const PATIENCE = 300;
 export const PATIENCE_OF_POLLING = 2_000;
 
-/** ms between two pauses: while no poller is known, at least. */
+/** ms from one pause to the next, at least, while no poller is known. */
 const WHILE_UNKNOWN = 5_000;
-/** The same after a pause in which the lock was taken. */
+/** ms to the next pause, after one in which the lock was taken. */
 const AFTER_USE = 400;
-/** The same after unused pauses, while a poller is known. */
+/** ms from one pause to the next, at most, while a poller is known: each unused pause doubles them. */
 const WHILE_KNOWN = 1_600;
 
 /** ms for which others are known to poll after the last sign of it. */

@@ -58,17 +58,17 @@ export type RenewalMode = 'extend' | 'ask';
 
 /** The lease of this process that holds a lock. */
 export interface Holder {
-  /** Somebody may have released the lock who does not hold it: asks Redis about the lease now. */
+  /** A client that is not the holder may have released the lock: asks Redis about the lease now. */
   confirmNow(): void;
 }
 
 /**
- * One lock in Redis: how it is written, how its waiters learn that it is free, and how processes share it. There is one
- * object for each lock, found by the lock's name. It owns everything that is remembered about the lock, and lives as long
- * as there is any of that. Timeouts are in ms.
+ * One lock in Redis, or in memory: how it is written, how its waiters learn that it is free, and how processes share it.
+ * There is one object for each lock, found by the lock's name. It owns what is remembered about the lock there, and
+ * lives as long as there is any of that. Timeouts are in ms.
  */
 export interface LockProtocol {
-  /** Where the callers of one process queue: for a local turn, or each for itself in Redis. */
+  /** Where callers of one process queue: for a local turn, or each for itself where the lock is (Redis, or memory). */
   readonly queue: 'local' | 'redis';
   readonly availability: Availability;
   /** Set by the lease that holds the lock. It is asked when a message tells of a release that is not this process'. */
@@ -85,7 +85,10 @@ export interface LockProtocol {
   wait(acquisition: Acquisition, refusal: Refusal, wait: Wait): Promise<Grant | NotGranted>;
   /** Calls `settle` once, and never throws. A renewal never shortens the life of the key. */
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void;
-  /** Deletes the key if it is the owner's, and notifies waiters. Also takes the owner out of a queue. */
+  /**
+   * Deletes the key if it is the owner's, or removes the owner from those of a shared lock, and notifies waiters. `fair`
+   * hands the lock over to the next ticket instead. Also takes the owner out of a queue.
+   */
   release(owner: string, timeout: number): Promise<Released>;
   /**
    * In place of a release: nobody else gets the lock before its `minHold` ends. Then its key ends by itself, and waiters
@@ -96,7 +99,7 @@ export interface LockProtocol {
   handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver>;
   /** A lease of this process was lost: the lock may be free. */
   leaseLost?(): void;
-  /** ms after which a key or a first position of a given-up acquisition is gone, even if no command removed it. */
+  /** Of an acquisition whose caller gave up: ms after which its key, and its position at the head, have ended anyway. */
   orphanLife(acquisition: Acquisition): number;
 }
 

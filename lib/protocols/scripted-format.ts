@@ -28,7 +28,7 @@ export interface FormatScripts {
 
 /**
  * How a lock is written in Redis: as Spring's string, or as Redisson's hash. One object for each registry, which runs
- * the scripts of its format and reads their replies. Timeouts are in ms. `use` makes the result of what the reply says:
+ * the scripts of its format and reads their replies. Timeouts are in ms. `use` converts the parsed reply to the result:
  * a promise for each step between the reply and the caller would cost as much as the rest of a call.
  */
 export abstract class ScriptedFormat implements ReleaseChannels {

@@ -3,7 +3,7 @@ import type { Waiting } from './waiting';
 
 /** How the processes that contend for one lock share it. One object for each lock. */
 export interface Sharing {
-  /** At the end of a slice the lock is released only if others listen for it; else in any case. */
+  /** True: at the end of a slice, release only if others listen. False: always release. */
   readonly yieldsToListeners: boolean;
   /** This process acquired the lock from Redis at this time: its slice begins. */
   acquired(sentAt: number): void;

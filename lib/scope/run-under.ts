@@ -19,7 +19,7 @@ export interface Section {
 
 /**
  * Runs the task in a scope of each section, at least one, and then unlocks `lease`, which is that of all of them. An
- * error of the task wins, and so does its result, unless the lease was lost under it.
+ * error of the task is thrown. Otherwise its result is returned, unless the lease was lost.
  */
 export async function runUnder<L extends HeldLease, T>(
   lease: L,

@@ -91,7 +91,7 @@ export class Scope {
         return { outcome: 'scope ended' };
       }
       this.#lease.assertHeld();
-      // Before the extension, so that the scope waits for it.
+      // Before the extension: the scope of a nested `run` waits for that too.
       lease = this.#enter(turn, isRun);
     } catch (error) {
       turn.release();

@@ -31,14 +31,14 @@ export class SharedLock extends RedisLock {
     super.leaseOver(lease);
   }
 
-  protected override keep(lease: RedisLease, turn: Turn): void {
+  protected override recordLease(lease: RedisLease, turn: Turn): void {
     this.#leases.add(lease);
     turn.release();
   }
 
   /**
-   * The callers in front may have been granted all this time, which says nothing about this one: unless the last answer
-   * was a refusal, and Redis is not silent since, it is asked once.
+   * Grants to earlier callers do not show that this caller would be refused. Makes one attempt, unless the last answer
+   * was a refusal and Redis still answers.
    */
   protected override async withoutTurn({ availability }: LockProtocol): Promise<Turn | undefined> {
     const now = clock.now();

@@ -75,7 +75,7 @@ export class InMemoryBackend implements LockBackend, LockInspector {
     yield names.filter((name) => name.startsWith(prefix) && pattern.test(name.slice(prefix.length)));
   }
 
-  /** It says itself what it is used as. */
+  /** The in-memory error already names both uses. */
   explainWrongType(error: unknown): Promise<unknown> {
     return Promise.resolve(error);
   }

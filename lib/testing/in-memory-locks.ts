@@ -40,7 +40,7 @@ export interface InMemoryHolder {
 
 /**
  * Locks in memory, in place of a Redis. Registries that are made with one of these exclude each other, as processes do
- * that share a Redis. With its methods a test makes happen what can happen to a lock.
+ * that share a Redis. Its methods simulate expiry, theft and a silent Redis.
  * @example
  * const locks = new InMemoryLocks();
  * const [ours, theirs] = [new InMemoryLockRegistry({ locks }), new InMemoryLockRegistry({ locks })];

@@ -47,7 +47,7 @@ export class InMemoryProtocol implements LockProtocol {
     return false;
   }
 
-  /** The queue gives every process its turn. */
+  /** The queue gives every caller its turn. */
   standBack(): undefined {}
 
   attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {

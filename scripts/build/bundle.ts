@@ -7,7 +7,8 @@ import { HAS_LUA, shortenLua } from './lua';
 
 /**
  * Makes CommonJS of the library, in few files: what several entry points need is in chunks that they share, so there is
- * one class of each name in a process, whatever it loads. To load a few files is several times as fast as to load 180.
+ * one class of each name in a process, whatever it loads. To load a few files is several times as fast as to load each
+ * source by itself.
  */
 
 /** The name of an entry point's file, without its extension, and its source. */
@@ -20,8 +21,8 @@ const MAPPED = { 'async-mutex': '#async-mutex' };
 const LONGEST_LINE = 400;
 
 /**
- * Files of `lib` that are in one chunk, each with all it needs: what every registry has, and what every registry on Redis
- * has. Smaller chunks would take longer to load, together.
+ * Files of `lib` that are in one chunk, each with all it needs. `core`: what every registry has. `redis`: what every
+ * registry on Redis has, and what several lock types share. Smaller chunks would take longer to load, together.
  */
 const SHARED = {
   core: ['backed-lock-registry', 'diagnostics/publishing-warnings'],

@@ -24,7 +24,7 @@ export function shortenLua(code: string, program: object): string {
   return shortened;
 }
 
-/** The text between the expressions of templates that call Redis. */
+/** The texts between the expressions of all templates. */
 function templatePieces(value: unknown): Node[] {
   if (Array.isArray(value)) return value.flatMap(templatePieces);
   if (typeof value !== 'object' || value === null) return [];

@@ -52,7 +52,7 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     name: 'no-polls',
     finding: 'a waiter that is not notified waits for ever',
     types: ['fair'],
-    replacements: [['poller.schedule(this, clock.now() +', 'void (clock.now() +']],
+    replacements: [['pollTimer.schedule(this, clock.now() +', 'void (clock.now() +']],
   },
   {
     name: 'no-absent-mark',

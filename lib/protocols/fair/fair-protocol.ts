@@ -30,12 +30,12 @@ import { Waiters } from './waiters';
  * A ticket of another process gets the claim window, and a message says so.
  *
  * A caller may enter as soon as its process is notified, without another round trip. Why that is safe: the grant is a
- * key that Redis keeps for the window W from the moment M at which the script made it. The message carries the server's
- * time of M, from which `ServerClock` proves a local time before which M was not. So until that time + W, minus a
- * margin for clocks of different rates, the key is there, and nobody else has the lock. The first renewal, which gives
- * the key its full ttl, is sent before the caller enters, and has half of the window to arrive. If it is not confirmed,
- * the lease ends with the window. Where nothing can be proved, or less than half of the window is left, the answer of
- * the renewal is waited for.
+ * key. Redis keeps it for the window W from the moment M at which the script made it. The message carries the server's
+ * time of M. From that, `ServerClock` computes the earliest local time at which M can have been. Until that time + W,
+ * minus a margin for clocks of different rates, the key is there, and nobody else has the lock. The first renewal gives
+ * the key its full ttl. It is sent before the caller enters, and has half of the window to arrive. If it is not
+ * confirmed, the lease ends with the window. If less than half of the window is certain, the caller waits for the answer
+ * of the renewal.
  */
 export class FairProtocol implements LockProtocol, PresenceListener {
   readonly availability = new Availability();

@@ -92,15 +92,14 @@ end
 `;
 
 /**
- * Gives a lock that is free, or about to be, to the first ticket whose process can be reached. `mine` is the process
- * that runs the script, `asking` the ticket of the attempt that runs it. Two grants get the full ttl: the one to
- * `asking`, and one to `waiting`, a caller of the releasing process. Their process polls until it knows of
- * the grant. If the process dies first, this counts as a holder that died. Every other grant lasts for the claim
- * window.
+ * Gives a lock that is free, or about to be, to the first ticket whose process can be reached. `mine`: the process that
+ * runs the script. `asking`: the ticket of the attempt that runs it. `waiting`: the ticket of a caller of the releasing
+ * process. A grant to `asking` or to `waiting` gets the full ttl: the process learns of it from the reply, and polls if
+ * the reply is lost. If the process dies first, this counts as a holder that died. Every other grant lasts for the
+ * claim window.
  *
- * Returns the owner and its token when the grant is to a ticket of `mine`, which learns it from the reply; true and the
- * token when it is another process'; nothing when there is no such ticket. `refused` is true afterwards when the server
- * refused to publish.
+ * Returns nothing if there is no such ticket; otherwise the owner, or true if the ticket is another process', and then
+ * the token. `refused` is true afterwards if the server refused to publish.
  */
 export const HAND_OVER_FUNCTION = `
 local refused = false

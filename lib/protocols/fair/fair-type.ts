@@ -3,7 +3,7 @@ import { fairInspector } from '../inspection/fair-inspector';
 import type { LockTypeDefinition } from '../lock-type';
 import { LONGEST_SLEEP } from '../notification';
 import { FairProtocol } from './fair-protocol';
-import { Poller } from './poller';
+import { PollTimer } from './poll-timer';
 import { QueueFormat } from './queue-format';
 
 /** A queue in Redis on Spring's format. */
@@ -14,14 +14,14 @@ export const FAIR: LockTypeDefinition = {
     const { redis, settings } = parts;
     const { idleBetweenTries, commandTimeout, unavailableAfter } = settings;
     const subscriber = parts.subscriber(redis.isCluster, false);
-    const poller = new Poller();
+    const pollTimer = new PollTimer();
     const longestPollInterval = LONGEST_SLEEP * idleBetweenTries;
     const format = new QueueFormat(redis, settings, subscriber, longestPollInterval);
     const onNotificationRefused = parts.warnNotificationRefused;
     const services = {
       format,
       subscriber,
-      poller,
+      pollTimer,
       longestPollInterval,
       idleBetweenTries,
       commandTimeout,
@@ -34,7 +34,7 @@ export const FAIR: LockTypeDefinition = {
         format.assertNames(names);
         return new FairProtocol(names, services);
       },
-      close: () => poller.close(),
+      close: () => pollTimer.close(),
     };
   },
 };

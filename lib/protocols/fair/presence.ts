@@ -5,7 +5,7 @@ import type { LockNames } from '../../redis/names';
 import type { Subscriber } from '../../redis/subscriber';
 import type { Subscription } from '../../redis/subscription';
 import { CLAIM_WINDOW, type NotifiedBy } from './fair-scripts';
-import type { Polled, Poller } from './poller';
+import type { Polled, PollTimer } from './poll-timer';
 import type { QueueFormat } from './queue-format';
 import type { QueueReply } from './queue-replies';
 import { processOf, type Ticket } from './ticket';
@@ -27,7 +27,7 @@ const POLL_TIMEOUT_AT_LEAST = 500;
 export interface FairServices {
   readonly format: QueueFormat;
   readonly subscriber: Subscriber;
-  readonly poller: Poller;
+  readonly pollTimer: PollTimer;
   /** The longest time between two polls while messages reach this process. */
   readonly longestPollInterval: number;
   /** The same while they do not. */
@@ -118,7 +118,7 @@ export class Presence implements Polled {
   /** Waiters have left: the last one ends the polls, and the subscription a moment later. */
   leave(): void {
     if (this.#waiters.size > 0) return;
-    this.#services.poller.cancel(this);
+    this.#services.pollTimer.cancel(this);
     if (this.#hasJoined) this.#subscription?.leave();
     this.#hasJoined = false;
   }
@@ -126,9 +126,9 @@ export class Presence implements Polled {
   /** The lock's key lives for `life` ms: the next poll comes when it ends, or after the longest interval. */
   schedulePoll(life: number): void {
     if (this.#waiters.size === 0) return;
-    const { idleBetweenTries, poller, longestPollInterval } = this.#services;
+    const { idleBetweenTries, pollTimer, longestPollInterval } = this.#services;
     const longest = this.notifiedBy === 'message' ? longestPollInterval : Math.min(idleBetweenTries, CLAIM_WINDOW / 3);
-    poller.schedule(this, clock.now() + Math.max(LEAST_INTERVAL, Math.min(life + 1, longest)));
+    pollTimer.schedule(this, clock.now() + Math.max(LEAST_INTERVAL, Math.min(life + 1, longest)));
   }
 
   /** Polls now, or once more after the poll in flight: that one may have been sent too early. */

@@ -23,7 +23,7 @@ export class QueueFormat extends SpringFormat {
   readonly #publish: 'PUBLISH' | 'SPUBLISH';
   /** Grants count only when replicas have them. */
   readonly isReplicated: boolean;
-  /** ms by which that may put off the answer of a renewal. */
+  /** ms by which the wait for replicas may delay the answer of a renewal. */
   readonly #replicaTimeout: number;
   /** ms until a process that is not heard of is taken for dead. */
   readonly processLife: number;

@@ -39,7 +39,7 @@ export class Ticket {
   /** When it was first sent, on the monotonic clock, and the drift between the clocks then. */
   readonly sentAt: number;
   readonly drift: number;
-  /** Its score in the queue: it keeps it when it is entered again. Empty until Redis has given it one. */
+  /** Its score, which orders the queue. It keeps it when it is entered again. '': Redis has given it none yet. */
   score = '';
   /** The owner value of the grant that it is about to enter with. */
   offered: string | undefined;

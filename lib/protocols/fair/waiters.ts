@@ -54,7 +54,7 @@ export class Waiters {
     return this.#tickets.first?.id;
   }
 
-  /** The ticket is here before Redis hears of it: a grant may overtake the reply. */
+  /** The ticket is registered before the command is sent: the message of a grant may arrive before the reply. */
   ticketFor({ ticket: id, ttl, sentAt, drift, waits }: Acquisition): Ticket {
     let ticket = this.#tickets.find(id);
     if (ticket === undefined) {

@@ -9,7 +9,7 @@ export interface Polled {
 }
 
 /** Polls for all waiting locks of a registry from one timer, so that their polls go to Redis together. */
-export class Poller {
+export class PollTimer {
   readonly #due = new Map<Polled, number>();
   #timer: NodeJS.Timeout | undefined;
   #wakesAt = Number.POSITIVE_INFINITY;
