@@ -10,6 +10,16 @@ const TAKEN_WITHIN = 1_500;
 /** What callers ask for: one of a kind of shared lock, or a lock. */
 type Kind = SharedKind | undefined;
 
+/** The owner value of a lock, and the one before it. */
+interface Owners {
+  readonly now: string | undefined;
+  readonly before: string | undefined;
+  /** When the key was to expire at first. */
+  readonly end: number;
+  /** It was given a later end: an attempt or a renewal of its owner was executed. */
+  wasProlonged: boolean;
+}
+
 /** Since when each lock could be taken, in Redis. */
 export class Vacancies {
   readonly #world: World;
@@ -18,8 +28,7 @@ export class Vacancies {
   readonly #kinds: readonly Kind[];
   readonly #freeSince = new Map<string, number>();
   readonly #idleSince = new Map<string, number>();
-  /** The owner value of each lock, and the one before it. */
-  readonly #owners = new Map<string, { readonly now: string | undefined; readonly before: string | undefined }>();
+  readonly #owners = new Map<string, Owners>();
 
   constructor(world: World, leases: LeaseChecks) {
     this.#world = world;
@@ -34,8 +43,7 @@ export class Vacancies {
     for (const key of this.#keys) {
       const lock = lockName(key);
       const owner = ownerOf(server, lock);
-      const known = this.#owners.get(key);
-      if (known?.now !== owner) this.#owners.set(key, { now: owner, before: known?.now });
+      this.#noteOwner(key, owner);
       for (const kind of this.#kinds) {
         const isFree = kind === undefined ? !server.keys.has(lock) : this.#isOpenTo(kind, key, isAwaited);
         const isKeptForOthers = isLeftToPollers(server, lock) || server.keys.has(`{${lock}}:waiters`);
@@ -67,11 +75,26 @@ export class Vacancies {
     );
   }
 
-  /** A process that handed it over to itself, and died or was cut off, is a holder that died or was cut off. */
+  #noteOwner(key: string, now: string | undefined): void {
+    const end = this.#world.server.keys.expiresAt(lockName(key)) ?? 0;
+    const known = this.#owners.get(key);
+    if (known === undefined || known.now !== now) {
+      this.#owners.set(key, { now, before: known?.now, end, wasProlonged: false });
+    } else if (end > known.end) {
+      known.wasProlonged = true;
+    }
+  }
+
+  /**
+   * A process that handed it over to itself, and died or was cut off, is a holder that died or was cut off. So is one
+   * that died while its attempt, which takes the lock for the full ttl, was on its way.
+   */
   #isOfUnreachableHolder(key: string): boolean {
     const owners = this.#owners.get(key);
     const host = hostOf(this.#world, owners?.now);
-    if (host === undefined || hostOf(this.#world, owners?.before) !== host) return false;
+    if (owners === undefined || host === undefined) return false;
+    if (!host.process.isAlive && owners.wasProlonged) return true;
+    if (hostOf(this.#world, owners.before) !== host) return false;
     return !host.process.isAlive || quietFor(this.#world, host) < TAKEN_WITHIN;
   }
 
