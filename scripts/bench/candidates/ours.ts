@@ -1,7 +1,7 @@
 import { subscribe, tracingChannel } from 'node:diagnostics_channel';
 import type { RedisLockRegistryOptions } from '../../../lib';
 import type { NodeCandidate } from './candidate';
-import { nodeRedis } from './clients';
+import { ourRegistry } from './our-registry';
 
 type LockType = NonNullable<RedisLockRegistryOptions['lockType']>;
 
@@ -12,13 +12,8 @@ function ours(lockType: LockType, options: Partial<RedisLockRegistryOptions> = {
     title: `ours: ${lockType}`,
     kind: 'ours',
     packages: ['redis'],
-    async open({ address, ttl }) {
-      const { RedisLockRegistry } = (await import(
-        process.env.BENCH_LIBRARY as string
-      )) as unknown as typeof import('../../../lib');
-      const client = await nodeRedis(address);
-      const settings = { registryKey: 'locks', lockType, expireAfter: ttl, ...options };
-      const registry = new RedisLockRegistry(client, settings);
+    async open(openOptions) {
+      const registry = await ourRegistry(openOptions, { lockType, ...options });
       const acquire = async (key: string) => {
         const lease = await registry.obtain(key).lock();
         return () => lease.unlock();

@@ -1,16 +1,13 @@
 import type { NodeCandidate } from './candidate';
-import { nodeRedis } from './clients';
+import { ourRegistry } from './our-registry';
 
 export const ourReadWrite: NodeCandidate = {
   id: 'read-write',
   title: 'ours: readWrite',
   kind: 'readWrite',
   packages: ['redis'],
-  async open({ address, ttl }) {
-    const { RedisLockRegistry } = (await import(
-      process.env.BENCH_LIBRARY as string
-    )) as unknown as typeof import('../../../lib');
-    const registry = new RedisLockRegistry(await nodeRedis(address), { registryKey: 'locks', expireAfter: ttl });
+  async open(options) {
+    const registry = await ourRegistry(options);
     return {
       async acquire(key) {
         const lease = await registry.readWrite(key).write.lock();

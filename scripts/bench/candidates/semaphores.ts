@@ -1,16 +1,14 @@
 import { type NodeCandidate, PERMITS } from './candidate';
-import { ioRedis, nodeRedis } from './clients';
+import { ioRedis } from './clients';
+import { ourRegistry } from './our-registry';
 
 const ours: NodeCandidate = {
   id: 'semaphore',
   title: 'ours: semaphore',
   kind: 'semaphore',
   packages: ['redis'],
-  async open({ address, ttl }) {
-    const { RedisLockRegistry } = (await import(
-      process.env.BENCH_LIBRARY as string
-    )) as unknown as typeof import('../../../lib');
-    const registry = new RedisLockRegistry(await nodeRedis(address), { registryKey: 'locks', expireAfter: ttl });
+  async open(options) {
+    const registry = await ourRegistry(options);
     return {
       async acquire(key) {
         const lease = await registry.semaphore(key, { permits: PERMITS }).lock();

@@ -1,0 +1,13 @@
+import type { RedisLockRegistry, RedisLockRegistryOptions } from '../../../lib';
+import type { OpenOptions } from './candidate';
+import { nodeRedis } from './clients';
+
+/** A registry of the built package, as a user would make it. */
+export async function ourRegistry(
+  { address, ttl }: OpenOptions,
+  options: Partial<RedisLockRegistryOptions> = {},
+): Promise<RedisLockRegistry> {
+  const library = (await import(process.env.BENCH_LIBRARY as string)) as unknown as typeof import('../../../lib');
+  const client = await nodeRedis(address);
+  return new library.RedisLockRegistry(client, { registryKey: 'locks', expireAfter: ttl, ...options });
+}
