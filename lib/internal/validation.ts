@@ -21,18 +21,13 @@ export function checkOptions(checks: Readonly<Record<string, Check<unknown>>>, o
 /** Text that Redis keeps as it is. A lone surrogate would become another character, and with it another key. */
 export function string(name: string, value: unknown): string {
   if (typeof value !== 'string') throw new TypeError(expected(name, 'a string', value));
-  if (!isWellFormed(value)) throw new TypeError(expected(name, 'well-formed UTF-16 (it has a lone surrogate)', value));
+  if (!value.isWellFormed()) throw new TypeError(expected(name, 'well-formed UTF-16 (it has a lone surrogate)', value));
   return value;
 }
 
 export function nonEmptyString(name: string, value: unknown): string {
   if (value === '') throw new TypeError(expected(name, 'a non-empty string', value));
   return string(name, value);
-}
-
-/** Node has it from 20 on, the types of es2023 do not. */
-function isWellFormed(text: string & { isWellFormed?(): boolean }): boolean {
-  return text.isWellFormed?.() ?? !/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/.test(text);
 }
 
 /** A positive number of ms that a timer and Redis can represent. */
