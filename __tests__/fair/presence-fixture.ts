@@ -74,7 +74,7 @@ export class PresenceFixture {
 
   /** A caller gets a ticket and waits. */
   admit(number: number): Ticket {
-    const acquisition = new Acquisition(`process:${number}`, 60_000, true, undefined);
+    const acquisition = new Acquisition(`process:${number}`, 60_000, true, undefined, 0);
     acquisition.stamp();
     return this.waiters.ticketFor(acquisition);
   }

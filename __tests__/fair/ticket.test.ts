@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { Acquisition } from '../../lib/acquire/acquisition';
 import { grantedAt, processOf, Ticket, ticketOf } from '../../lib/protocols/fair/ticket';
 import type { Grant } from '../../lib/protocols/protocol';
 
@@ -15,7 +16,7 @@ describe('Ticket', () => {
   let resumed: unknown[];
 
   beforeEach(() => {
-    ticket = new Ticket('process:1', 60_000, 0, 0);
+    ticket = new Ticket(new Acquisition('process:1', 60_000, true, undefined, 0));
     resumed = [];
   });
 

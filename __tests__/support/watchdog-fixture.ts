@@ -29,7 +29,7 @@ export class WatchdogFixture {
     { renewFor = Number.POSITIVE_INFINITY, replyTook = 0, firstRenewal }: LeaseOptions = {},
     Lease = NotedLease,
   ): NotedLease {
-    const acquisition = new Acquisition(`owner:${++this.#sequence}`, ttl, true, 1);
+    const acquisition = new Acquisition(`owner:${++this.#sequence}`, ttl, true, 1, 0);
     acquisition.stamp();
     const grant: Grant = {
       granted: true,

@@ -20,6 +20,8 @@ export class Acquisition {
   readonly waits: boolean;
   /** The connection that its attempts go over, if the client reports it. */
   readonly epoch: number | undefined;
+  /** When its caller called, on the monotonic clock: the order of a queue in Redis is that of the calls. */
+  readonly since: number;
   /** When the last attempt was sent, on the monotonic clock, and the drift between the clocks then. */
   sentAt = 0;
   drift = 0;
@@ -34,11 +36,12 @@ export class Acquisition {
   /** The outcome of an attempt will never be known: its connection was lost before Redis answered. */
   lostTrack = false;
 
-  constructor(ticket: string, ttl: number, waits: boolean, epoch: number | undefined) {
+  constructor(ticket: string, ttl: number, waits: boolean, epoch: number | undefined, since: number) {
     this.ticket = ticket;
     this.ttl = Math.ceil(ttl);
     this.waits = waits;
     this.epoch = epoch;
+    this.since = since;
   }
 
   /** An attempt is about to be sent. */
@@ -94,9 +97,14 @@ interface AcquisitionServices {
   nextTicket(): string;
 }
 
-/** `ttl` in ms. `waits`: its caller may queue in Redis. */
-export function newAcquisition(services: AcquisitionServices, ttl: number, waits: boolean): Acquisition {
-  return new Acquisition(services.nextTicket(), ttl, waits, services.connection.connectionEpoch);
+/** `ttl` in ms. `waits`: its caller may queue in Redis. `since`: when it called. */
+export function newAcquisition(
+  services: AcquisitionServices,
+  ttl: number,
+  waits: boolean,
+  since: number,
+): Acquisition {
+  return new Acquisition(services.nextTicket(), ttl, waits, services.connection.connectionEpoch, since);
 }
 
 /** Resolves when it is known whether Redis answered. An answer that comes late counts, a lost connection does not. */

@@ -88,8 +88,9 @@ export abstract class LocalContention {
   handOver(lease: RedisLease, timeout: number): Promise<HandOverResult> | undefined {
     const { next } = this.#queue;
     const held = this.#held;
-    if (next === undefined || held?.lease !== lease || this.#services.settings.handOver === 0) return undefined;
-    return this.#handOver(lease, newAcquisition(this.#services, next.ttl, true), held.turn, timeout);
+    if (next === undefined || held?.lease !== lease) return undefined;
+    const to = newAcquisition(this.#services, next.ttl, true, next.since);
+    return this.#handOver(lease, to, held.turn, timeout);
   }
 
   /** @internal As LeaseKeeper. */
@@ -123,18 +124,23 @@ export abstract class LocalContention {
       const protocol = this.#openProtocol;
       const turn = this.#tryEnter(protocol) ?? (await this.#waitForTurn(protocol, request, wait));
       if (turn === undefined) return null;
-      const inherited = turn.handedOver;
-      turn.handedOver = undefined;
-      if (wait.trace !== undefined) wait.trace.isHandedOver = inherited !== undefined;
+      const inherited = turn.inherited;
+      turn.inherited = undefined;
+      const answer = inherited?.answer;
+      if (wait.trace !== undefined) wait.trace.isHandedOver = answer?.granted === true;
+      const mayQueue = !wait.isSingleAttempt && turn.mayQueue;
       const acquisition =
-        inherited?.acquisition ?? newAcquisition(this.#services, request.ttl, !wait.isSingleAttempt && turn.mayQueue);
+        inherited?.acquisition ?? newAcquisition(this.#services, request.ttl, mayQueue, wait.startedAt);
       // The turn goes to the lease, or back to the queue.
-      let isGranted = inherited !== undefined;
+      let isGranted = answer?.granted === true;
       try {
         wait.throwIfInterrupted();
-        const isInherited = inherited !== undefined && inherited.grant.until > clock.now();
-        let result: Grant | NotGranted | undefined = isInherited ? inherited.grant : undefined;
-        if (result === undefined) {
+        let result: Grant | NotGranted | undefined;
+        if (answer?.granted && answer.until > clock.now()) {
+          result = answer;
+        } else if (answer?.granted === false) {
+          result = await attempts.acquire(protocol, acquisition, wait, undefined, Promise.resolve(answer));
+        } else {
           const pause = attempts.standBack(protocol, wait);
           // Most locks are free: then this attempt is all. With a signal the caller may leave before its answer.
           const first = (pause ?? wait.signal) ? undefined : attempts.send(protocol, acquisition, wait);
@@ -204,13 +210,13 @@ export abstract class LocalContention {
 
   async #handOver(from: RedisLease, to: Acquisition, turn: Turn, timeout: number): Promise<HandOverResult> {
     const protocol = this.#openProtocol;
-    const result = await requestHandOver(protocol, from.owner, to, timeout, this.#services.orphans);
-    if (typeof result === 'string') return result;
+    const answer = await requestHandOver(protocol, from.owner, to, timeout, this.#services.orphans);
+    if (typeof answer === 'string') return answer;
     // The caller that it was meant for may have left meanwhile, and the next one may ask for another ttl.
     if (Math.ceil(this.#queue.next?.ttl ?? 0) === to.ttl && !to.isLate) {
       this.#held = undefined;
-      if (from.releaseTrace !== undefined) from.releaseTrace.isHandedOver = true;
-      turn.handedOver = { acquisition: to, grant: result };
+      if (from.releaseTrace !== undefined) from.releaseTrace.isHandedOver = answer.granted;
+      turn.inherited = { acquisition: to, answer };
       this.#queue.pass(turn);
     } else {
       await giveBack(protocol, to, timeout, this.#services.orphans);

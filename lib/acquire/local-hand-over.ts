@@ -1,18 +1,21 @@
 import { NotReplicatedError } from '../errors';
 import type { Orphans } from '../lease/orphans';
 import type { HandOverResult } from '../lease/release';
-import type { Grant, HandOver, LockProtocol } from '../protocols/protocol';
+import type { Grant, HandOver, LockProtocol, Refusal } from '../protocols/protocol';
 import { isServerAnswer } from '../redis/failure';
 import type { Acquisition } from './acquisition';
 
-/** Asks Redis to hand a lock over to another acquisition of this process. Resolves to its grant, or to why it has none. */
+/**
+ * Asks Redis to hand a lock over to another acquisition of this process. Resolves to its grant or its refusal, or to why
+ * it has none.
+ */
 export async function requestHandOver(
   protocol: LockProtocol,
   owner: string,
   to: Acquisition,
   timeout: number,
   orphans: Orphans,
-): Promise<Grant | HandOverResult> {
+): Promise<Grant | Refusal | HandOverResult> {
   to.stamp();
   const handOver = protocol.handOver(owner, to, timeout);
   let result: HandOver;
@@ -30,12 +33,12 @@ export async function requestHandOver(
     orphans.follow(to, protocol);
     return 'unknown';
   }
-  return result.handedOver ?? result.found;
+  return result.answer ?? result.found;
 }
 
 /**
- * Releases a lock that was handed over to a caller that has left, or by a grant that does not count. The lock is not
- * free before this is done: `unlock` waits for it.
+ * Gives back what was handed over to a caller that has left, or by a grant that does not count: the lock, or a position
+ * in its queue. The lock is not free before this is done: `unlock` waits for it.
  */
 export async function giveBack(
   protocol: LockProtocol,

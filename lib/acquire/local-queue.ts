@@ -6,6 +6,8 @@ import type { Wait } from './wait';
 interface Waiter extends Linked<Waiter> {
   /** ms; the ttl that it will ask Redis for. */
   readonly ttl: number;
+  /** When it came, on the monotonic clock. */
+  readonly since: number;
   readonly grant: (turn: Turn) => void;
 }
 
@@ -29,7 +31,7 @@ export class LocalQueue {
   }
 
   /** The next caller, if there is one. */
-  get next(): { readonly ttl: number } | undefined {
+  get next(): { readonly ttl: number; readonly since: number } | undefined {
     return this.#waiters?.first;
   }
 
@@ -48,7 +50,7 @@ export class LocalQueue {
   /** Waits for the turn; `undefined` when the caller's waitTime is over first. */
   enter(wait: Wait, ttl: number): Promise<Turn | undefined> {
     return wait.suspend<Turn>(wait.remaining, (grant) => {
-      const waiter: Waiter = { ttl, grant, previous: undefined, next: undefined };
+      const waiter: Waiter = { ttl, since: wait.startedAt, grant, previous: undefined, next: undefined };
       this.#waiters ??= new LinkedList();
       this.#waiters.append(waiter);
       this.#ask();
@@ -100,7 +102,7 @@ export class LocalQueue {
 }
 
 class LocalTurn implements Turn {
-  handedOver: Turn['handedOver'];
+  inherited: Turn['inherited'];
   readonly mayQueue = true;
   #queue: LocalQueue | undefined;
 

@@ -33,6 +33,8 @@ export interface ContendedParts {
   /** `onOthersRelease` is called for each message about a release by somebody else. */
   waiting(names: LockNames, pollers: Pollers, onOthersRelease: () => void): Waiting;
   sharing(): Sharing;
+  /** Whether callers of one process may hand the lock over to each other at all. */
+  readonly handsOver: boolean;
   pollers(): Pollers;
   /** The server refused to publish a release. */
   onNotificationRefused(): void;
@@ -125,13 +127,14 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
   }
 
   handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver> {
+    if (!this.#parts.handsOver) return this.#release(owner, timeout, false).then((found) => ({ answer: undefined, found }));
     const { ticket, ttl, sentAt, drift } = to;
     if (this.lazyPollers === undefined) this.pollers.acquired(sentAt);
     if (this.pollers.isPauseDue(sentAt)) return this.#leave(owner, timeout);
     const atSliceEnd = this.#sharing.isSliceOver(sentAt);
     // Where listeners cannot be counted, there may be some.
     if (atSliceEnd && !(this.#sharing.yieldsToListeners && this.#parts.format.countsListeners)) {
-      return this.#release(owner, timeout, true).then((found) => ({ handedOver: undefined, found }));
+      return this.#release(owner, timeout, true).then((found) => ({ answer: undefined, found }));
     }
     const hintsBefore = this.#waiting?.hints ?? 0;
     const ownListeners = atSliceEnd ? this.#ownListeners : undefined;
@@ -139,11 +142,11 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     return this.#parts.format.handOver(this.#names, owner, ticket, ttl, ownListeners, timeout, (reply): HandOver => {
       if (!reply.handedOver) {
         this.#released(reply, sentAt, hintsBefore, true);
-        return { handedOver: undefined, found: reply.found };
+        return { answer: undefined, found: reply.found };
       }
       if (atSliceEnd) this.#sharing.renewSlice(sentAt);
       const { fencingToken } = reply;
-      return { handedOver: { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift } };
+      return { answer: { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift } };
     });
   }
 
@@ -155,7 +158,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
         this.pollers.beginPause(clock.now(), true);
         this.pollers.takeBackWithin(LATE, () => void this.#notifyWaiters());
       }
-      return { handedOver: undefined, found };
+      return { answer: undefined, found };
     });
   }
 

@@ -16,6 +16,7 @@ export function notified(parts: Parts, format: ScriptedFormat, inspector: LockIn
     waiting: (names, pollers, onOthersRelease) =>
       new Notification(names, format, subscriber, idleBetweenTries, pollers, onOthersRelease),
     sharing: () => new YieldToListeners(handOver),
+    handsOver: handOver > 0,
     pollers: () => new Pollers(idleBetweenTries, PATIENCE),
     onNotificationRefused: parts.warnNotificationRefused,
   });

@@ -50,8 +50,11 @@ export type Ownership =
 /** What a release found: our key, no key, or the key of another owner. */
 export type Released = 'released' | 'expired' | 'stolen';
 
-/** What became of a local hand-over. */
-export type HandOver = { readonly handedOver: Grant } | { readonly handedOver: undefined; readonly found: Released };
+/**
+ * What became of a local hand-over: the next acquisition has the lock, or a position in the queue in Redis; or it has
+ * nothing, and the lock was released.
+ */
+export type HandOver = { readonly answer: Grant | Refusal } | { readonly answer: undefined; readonly found: Released };
 
 /** `extend`: the key lives for at least the ttl from now. `ask`: only a key that lost its expiry gets the ttl again. */
 export type RenewalMode = 'extend' | 'ask';
@@ -95,7 +98,7 @@ export interface LockProtocol {
    * know when. Repeated calls, and a release after it, change nothing.
    */
   keep(owner: string, keep: Keep, timeout: number): Promise<Released>;
-  /** Hands the lock over to another acquisition of this process in place of a release, or releases it for others. */
+  /** Hands the lock over to the next acquisition of this process in place of a release, or releases it for others. */
   handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver>;
   /** A lease of this process was lost: the lock may be free. */
   leaseLost?(): void;

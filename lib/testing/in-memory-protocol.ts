@@ -90,7 +90,7 @@ export class InMemoryProtocol implements LockProtocol {
   }
 
   async handOver(owner: string, _to: Acquisition, timeout: number): Promise<HandOver> {
-    return { handedOver: undefined, found: await this.release(owner, timeout) };
+    return { answer: undefined, found: await this.release(owner, timeout) };
   }
 
   orphanLife({ ttl }: Acquisition): number {

@@ -100,6 +100,15 @@ export class CallChecks {
     return false;
   }
 
+  /** When the first of those called that wait for the key in this process; `undefined`: none. */
+  firstCall(host: Host, lock: string): number | undefined {
+    let first: number | undefined;
+    for (const { host: of, key, startedAt, waitTime } of this.pending) {
+      if (of === host && lockName(key) === lock && waitTime > 0 && !(first !== undefined && first <= startedAt)) first = startedAt;
+    }
+    return first;
+  }
+
   /** After every event. */
   note(): void {
     this.#vacancies.note((key, kind) =>

@@ -1,55 +1,68 @@
+import { HAND_OVER, LEAVE } from '../../../lib/protocols/fair/fair-release-scripts';
+import { ACQUIRE } from '../../../lib/protocols/fair/fair-scripts';
 import { isKept } from '../../../lib/protocols/kept';
 import type { ProcessPlan } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
 import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';
 import type { CallChecks } from './calls';
 
+/** ms; a round trip, and what the loop of a process may be busy with. Calls that are closer to each other have no order. */
+const CLOSE = 50;
+
 /** ms without a disturbance after which a process may not be passed over any more. */
 const QUIET = 3_000;
 
-/** The order of arrival of `fair`: looked at after each script, in what the scripts keep in Redis. */
+/** Where the arguments of a script have the ticket of a caller that waits. */
+const TICKET_IN = new Map([
+  [ACQUIRE.name, 1],
+  [HAND_OVER.name, 3],
+  [LEAVE.name, 3],
+]);
+
+/** The order of the calls for a `fair` lock: looked at after each script, in what the scripts keep in Redis. */
 export class OrderChecks {
   readonly #world: World;
-  /** Of each lock: its owner, and when each ticket was first seen in the queue. */
+  /** The owner of each lock. */
   readonly #owner = new Map<string, string | undefined>();
-  readonly #arrivals = new Map<string, { readonly position: number; readonly time: number }>();
+  /** When the caller of each ticket called. */
+  readonly #called = new Map<string, number>();
   readonly #calls: CallChecks;
-  #count = 0;
+  /** Their names. */
+  readonly #scripts: ReadonlyMap<string, string>;
 
-  constructor(world: World, calls: CallChecks) {
+  constructor(world: World, calls: CallChecks, scripts: ReadonlyMap<string, string>) {
     this.#world = world;
     this.#calls = calls;
+    this.#scripts = scripts;
   }
 
-  ran({ keys: [lock = ''] }: ScriptRun): void {
-    const { server, plan, timeline } = this.#world;
+  ran({ source, keys: [lock = ''], args }: ScriptRun): void {
+    const { server, plan } = this.#world;
     if (plan.lockType !== 'fair') return;
-    const queue = `{${lock}}:queue`;
-    if (server.keys.kind(queue) === 'zset') {
-      for (const ticket of server.keys.get(queue, 'zset')?.keys() ?? []) {
-        if (!this.#arrivals.has(ticket)) this.#arrivals.set(ticket, { position: ++this.#count, time: timeline.now });
-      }
+    const ticket = args[TICKET_IN.get(this.#scripts.get(source) ?? '') ?? -1] ?? '';
+    const from = hostOf(this.#world, ticket);
+    if (from !== undefined && !this.#called.has(ticket)) {
+      // The first caller of a process contends for all.
+      this.#called.set(ticket, this.#calls.firstCall(from, lock) ?? Number.NEGATIVE_INFINITY);
     }
     const owner = ownerOf(server, lock);
     if (owner !== undefined && !isKept(owner) && owner !== this.#owner.get(lock))
-      this.#checkOvertaking(lock, queue, owner);
+      this.#checkOvertaking(lock, owner);
     this.#owner.set(lock, owner);
   }
 
-  #checkOvertaking(lock: string, queue: string, owner: string): void {
-    const { server, violations, plan } = this.#world;
+  #checkOvertaking(lock: string, owner: string): void {
+    const { hosts, violations, plan } = this.#world;
     if (!plan.callers.some(({ key }) => lockName(key) === lock)) return;
-    const arrival = this.#arrivals.get(owner.split('@')[0] ?? '')?.position ?? Number.POSITIVE_INFINITY;
-    const waiting = server.keys.kind(queue) === 'zset' ? server.keys.get(queue, 'zset')?.keys() : undefined;
-    for (const ticket of waiting ?? []) {
-      const host = hostOf(this.#world, ticket);
-      const arrived = this.#arrivals.get(ticket);
-      if (arrived === undefined || arrived.position >= arrival || !host?.process.isAlive || host.closing !== 'no')
-        continue;
-      // Nobody may wait with this ticket any more: it was left behind.
+    const entering = hostOf(this.#world, owner);
+    const called = this.#called.get(owner.split('@')[0] ?? '');
+    if (called === undefined) return;
+    for (const host of hosts) {
+      if (host === entering || !host.process.isAlive || host.closing !== 'no') continue;
       if (this.#maySleepThrough(host, lock)) continue;
-      if (quietFor(this.#world, host) < QUIET || !this.#calls.isWaiting(host, lock, arrived.time)) continue;
-      violations.report('overtaken', lock, `${owner} got ${lock} before ${ticket}, which came earlier`);
+      const first = this.#calls.firstCall(host, lock);
+      if (first === undefined || first + CLOSE >= called || quietFor(this.#world, host) < QUIET) continue;
+      violations.report('overtaken', lock, `${owner} got ${lock} before a caller of ${host.process.name} that called earlier`);
     }
   }
 

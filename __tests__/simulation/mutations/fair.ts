@@ -18,7 +18,13 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     name: 'grants-for-the-full-ttl',
     finding: 'a grant by hand-over that nobody takes keeps the lock for the full ttl',
     types: ['fair'],
-    replacements: [[`local isWhole = ticket == waiting`, 'local isWhole = true']],
+    replacements: [['local window = math.min(${CLAIM_WINDOW}, tonumber(ttl))', 'local window = ttl']],
+  },
+  {
+    name: 'positions-from-the-end-of-the-local-wait',
+    finding: 'a caller that waited in its process goes behind later callers of other processes',
+    types: ['fair'],
+    replacements: [['Math.round(1e3 * (sentAt - since))', '0 * (sentAt - since)']],
   },
   {
     name: 'polls-create-tickets',

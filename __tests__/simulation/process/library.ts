@@ -29,6 +29,7 @@ export interface LibraryInstance {
 }
 
 interface ScriptObject {
+  readonly name: string;
   readonly source: string;
   readonly forMany?: { readonly source: string };
 }
@@ -68,7 +69,8 @@ export function bundleLibrary(): string {
   }
 }
 
-const SCRIPT_CONSTANT = /^var (\w+) = new (?:Lock)?Script\(/gm;
+/** Some scripts are made by a function of their file. */
+const SCRIPT_CONSTANT = /^var (\w+) = (?:new (?:Lock)?Script|release\d*)\(/gm;
 
 /** Evaluates the bundle whenever it is called: instances share nothing. */
 export function libraryLoader(bundle: string): () => LibraryInstance {
@@ -106,7 +108,7 @@ function replaceClock(clock: object, instance: LibraryInstance): void {
 
 function namesOf(scripts: Record<string, ScriptObject>): Map<string, string> {
   const names = new Map<string, string>();
-  for (const [name, { source, forMany }] of Object.entries(scripts)) {
+  for (const { name, source, forMany } of Object.values(scripts)) {
     names.set(source, name);
     if (forMany !== undefined) names.set(forMany.source, `${name} x n`);
   }

@@ -18,9 +18,11 @@ import {
   type Released,
   type RenewalMode,
 } from '../protocol';
+import type { NotifiedBy } from './fair-scripts';
 import { type FairServices, Presence, type PresenceListener } from './presence';
-import { type AcquireReply, type QueueReply, replyUntil } from './queue-replies';
-import { grantIn, ticketOf } from './ticket';
+import type { NextTicket } from './queue-format';
+import { type AcquireReply, type QueueReply, type ReleaseReply, replyUntil } from './queue-replies';
+import { grantIn, type Ticket, ticketOf } from './ticket';
 import { Waiters } from './waiters';
 
 /**
@@ -60,8 +62,8 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     return this.#lazyPollers;
   }
 
-  get queue(): 'redis' {
-    return 'redis';
+  get queue(): 'local' {
+    return 'local';
   }
 
   get isActive(): boolean {
@@ -74,20 +76,25 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     return this.#lazyPresence;
   }
 
+  /** How this process is notified of a grant. After an earlier wait it may still be subscribed. */
+  get #notifiedBy(): NotifiedBy {
+    const presence = this.#lazyPresence;
+    // Without a presence yet: an uncontended lock needs none.
+    if (presence === undefined) return 'poll';
+    if (presence.isSubscribed) presence.listen();
+    return presence.notifiedBy;
+  }
+
   /** The queue gives every process its turn. */
   standBack(): undefined {}
 
   async attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
     const { sentAt, waits } = acquisition;
     const ticket = this.#waiters.ticketFor(acquisition);
-    // Without a presence yet: an uncontended lock needs none.
-    const presence = this.#lazyPresence;
-    // After an earlier wait this process may still be subscribed.
-    if (waits && presence?.isSubscribed) presence.listen();
     acquisition.isEnqueued = waits;
     let reply: AcquireReply;
     try {
-      const notifiedBy = waits ? (presence?.notifiedBy ?? 'poll') : 'none';
+      const notifiedBy = waits ? this.#notifiedBy : 'none';
       reply = await this.#services.format.enter(this.#names, ticket, notifiedBy, acquisition, timeout);
     } catch (error) {
       this.#missedReply(error);
@@ -95,15 +102,21 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     }
     ticket.score = reply.score;
     if (reply.owner !== undefined && ticketOf(reply.owner) === ticket.id) {
-      this.#waiters.enter(ticket, reply.owner);
       this.#lazyPollers?.acquired(sentAt);
-      this.#lazyPresence?.leave();
-      const fencingToken = this.#services.format.fencingToken(reply.token);
-      return { granted: true, owner: reply.owner, until: replyUntil(reply), fencingToken, drift: reply.drift };
+      return this.#enter(ticket, reply);
     }
     if (waits) this.#presence();
     this.onReply(reply);
     return { granted: false, remaining: reply.life, owner: reply.holder, roundTrip: clock.now() - sentAt };
+  }
+
+  /** The reply to a script that was sent for the ticket says that the lock is its own. */
+  #enter(ticket: Ticket, reply: QueueReply): Grant {
+    const { owner = ticket.id, token, drift } = reply;
+    this.#waiters.enter(ticket, owner);
+    this.#lazyPresence?.leave();
+    const fencingToken = this.#services.format.fencingToken(token);
+    return { granted: true, owner, until: replyUntil(reply), fencingToken, drift };
   }
 
   async wait(acquisition: Acquisition, _refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
@@ -131,23 +144,62 @@ export class FairProtocol implements LockProtocol, PresenceListener {
 
   /** Also takes the ticket of a caller that has left out of the queue. If that was granted the lock, the next one gets it. */
   async release(ownerOrTicket: string, timeout: number): Promise<Released> {
+    const { found, queue } = await this.#end(ownerOrTicket, undefined, timeout);
+    if (queue !== undefined) await this.#takeOver(queue, timeout);
+    return found;
+  }
+
+  /**
+   * The next caller of this process gets the lock if it called before those that wait in other processes. Otherwise it
+   * gets a position in the queue: the process has a ticket there only for its first caller.
+   */
+  async handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver> {
+    const { sentAt } = to;
+    const ticket = this.#waiters.ticketFor(to);
+    to.isEnqueued = true;
+    if (this.#lazyPollers === undefined) this.#pollers.acquired(sentAt);
+    let reply: ReleaseReply;
+    try {
+      reply = await this.#end(owner, { ticket, notifiedBy: this.#notifiedBy }, timeout);
+    } catch (error) {
+      if (isServerAnswer(error)) this.#leave(ticket.id);
+      throw error;
+    }
+    const { found, queue, score } = reply;
+    if (queue !== undefined && queue.owner !== undefined && ticketOf(queue.owner) === ticket.id) {
+      return { answer: this.#enter(ticket, queue) };
+    }
+    if (queue !== undefined) await this.#takeOver(queue, timeout);
+    if (queue === undefined || score === '') {
+      this.#leave(ticket.id);
+      return { answer: undefined, found };
+    }
+    ticket.score = score;
+    this.#presence().schedulePoll(queue.life);
+    return { answer: { granted: false, remaining: queue.life, roundTrip: clock.now() - sentAt } };
+  }
+
+  /** Ends a lease, or takes a ticket out of the queue. */
+  async #end(ownerOrTicket: string, next: NextTicket | undefined, timeout: number): Promise<ReleaseReply> {
     this.#leave(ownerOrTicket);
     // The key of a busy queue is never free: it is left to those that poll now and then.
     const pause = this.#lazyPollers?.isPauseDue(clock.now()) ? this.#lazyPollers : undefined;
     try {
-      const { format } = this.#services;
-      const reply = await format.leave(this.#names, ownerOrTicket, this.#waiters.firstWaiting, timeout, pause);
-      const { found, queue, isNotificationRefused, pauseIn } = reply;
-      this.#lazyPollers?.releasedBy(clock.now(), pauseIn);
-      if (isNotificationRefused) this.#services.onNotificationRefused();
-      const unclaimed = queue && this.onReply(queue);
-      // The lock is not free while it is granted to a caller that has left.
-      if (unclaimed !== undefined) await this.release(unclaimed, timeout).catch(() => undefined);
-      return found;
+      const reply = await this.#services.format.leave(this.#names, ownerOrTicket, next, timeout, pause);
+      this.#lazyPollers?.releasedBy(clock.now(), reply.pauseIn);
+      if (reply.isNotificationRefused) this.#services.onNotificationRefused();
+      return reply;
     } catch (error) {
       this.#missedReply(error);
       throw error;
     }
+  }
+
+  /** The reply of a release may say that a ticket of this process has the lock now. */
+  async #takeOver(reply: QueueReply, timeout: number): Promise<void> {
+    const unclaimed = this.onReply(reply);
+    // The lock is not free while it is granted to a caller that has left.
+    if (unclaimed !== undefined) await this.release(unclaimed, timeout).catch(() => undefined);
   }
 
   /**
@@ -163,11 +215,6 @@ export class FairProtocol implements LockProtocol, PresenceListener {
   /** The lock may be free: it is the turn of the next ticket, and this process is alive. */
   leaseLost(): void {
     if (this.#waiters.size > 0) this.#presence().poll();
-  }
-
-  /** Callers queue in Redis, each for itself: a release hands the lock over. */
-  async handOver(owner: string, _to: Acquisition, timeout: number): Promise<HandOver> {
-    return { handedOver: undefined, found: await this.release(owner, timeout) };
   }
 
   orphanLife({ ttl }: Acquisition): number {
@@ -188,11 +235,10 @@ export class FairProtocol implements LockProtocol, PresenceListener {
 
   /** As PresenceListener: takes over what a reply says of the lock. Returns a grant by hand-over whose caller has left. */
   onReply(reply: QueueReply): string | undefined {
-    const { owner, token, holder } = reply;
+    const { owner, token, holder, life, drift } = reply;
     this.#lazyPresence?.schedulePoll(this.#pollIn(reply));
-    if (holder !== undefined) this.availability.sawHolder(clock.now(), reply.life, holder);
+    if (life > 0) this.availability.refused(clock.now(), life, holder);
     if (owner === undefined) return undefined;
-    const { life, drift } = reply;
     const taken = this.#waiters.take({ owner, token, until: replyUntil(reply), drift, life });
     return taken === 'unclaimed' && owner !== ticketOf(owner) ? owner : undefined;
   }

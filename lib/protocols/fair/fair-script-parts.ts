@@ -91,12 +91,18 @@ local function give(owner, life)
 end
 `;
 
+/** Keeps the queue at least until the process that runs the script would be taken for dead. */
+export const PROLONG_QUEUE = (life: string) => `
+for _, key in ipairs({ queue, tickets }) do
+  -- A second longer, so that not every script has to write it.
+  if redis.call('PTTL', key) < tonumber(${life}) then redis.call('PEXPIRE', key, ${life} + 1000) end
+end`;
+
 /**
  * Gives a lock that is free, or about to be, to the first ticket whose process can be reached. `mine`: the process that
- * runs the script. `asking`: the ticket of the attempt that runs it. `waiting`: the ticket of a caller of the releasing
- * process. A grant to `asking` or to `waiting` gets the full ttl: the process learns of it from the reply, and polls if
- * the reply is lost. If the process dies first, this counts as a holder that died. Every other grant lasts for the
- * claim window.
+ * runs the script. `asking`: the ticket that the script was sent for, if its caller waits. A grant to `asking` gets the
+ * full ttl: the process learns of it from the reply, and follows it up if the reply is lost. If the process dies first,
+ * this counts as a holder that died. Every other grant lasts for the claim window.
  *
  * Returns nothing if there is no such ticket; otherwise the owner, or true if the ticket is another process', and then
  * the token. `refused` is true afterwards if the server refused to publish.
@@ -113,7 +119,7 @@ local function notify(process, message)
   return 0
 end
 
-local function handOver(mine, asking, waiting)
+local function handOver(mine, asking)
   -- A grant that is still noted when the lock is free has lapsed, or its holder died.
   local lapsed = redis.call('HGET', tickets, 'granted')
   if lapsed then
@@ -141,8 +147,7 @@ local function handOver(mine, asking, waiting)
           give(ticket, ttl)
           return ticket, mint()
         else
-          local isWhole = ticket == waiting
-          local window = isWhole and ttl or math.min(${CLAIM_WINDOW}, tonumber(ttl))
+          local window = math.min(${CLAIM_WINDOW}, tonumber(ttl))
           local owner = ticket .. '@' .. digits(now)
           token = token or mint()
           local isReached = process == mine
@@ -153,7 +158,7 @@ local function handOver(mine, asking, waiting)
           if isReached then
             give(owner, window)
             forget(ticket)
-            if not isWhole then note('granted', owner) end
+            note('granted', owner)
             return process == mine and owner or true, token
           end
           -- It is dead, frozen or reconnecting: it is passed over and keeps its position.
@@ -166,9 +171,27 @@ local function handOver(mine, asking, waiting)
 end
 `;
 
-/** Keeps the queue at least until the process that runs the script would be taken for dead. */
-export const PROLONG_QUEUE = (life: string) => `
-for _, key in ipairs({ queue, tickets }) do
-  -- A second longer, so that not every script has to write it.
-  if redis.call('PTTL', key) < tonumber(${life}) then redis.call('PEXPIRE', key, ${life} + 1000) end
-end`;
+/** ms; a score that is further ahead of the server's clock shows that the clock was set back. */
+const SET_BACK = 1_000;
+
+/**
+ * Gives a ticket its position in the queue: the time of its caller's call. The caller may have waited in its process
+ * before, behind other callers.
+ *
+ * `score`: the one that it had before, or ''. `age`: microseconds since the call. `how`, `life`: as for ACQUIRE. Returns
+ * its score.
+ */
+export const ENQUEUE_FUNCTION = `
+local function enqueue(ticket, ttl, score, age, how, life)
+  score = score ~= '' and score or redis.call('ZSCORE', queue, ticket)
+  if not score then
+    local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)
+    -- After a clock that was set back, calls cannot be compared: it goes to the end.
+    score = digits(last > now + ${1000 * SET_BACK} and last + 1 or now - age)
+  end
+  redis.call('ZADD', queue, 'NX', score, ticket)
+  redis.call('HSET', tickets, ticket, ttl, processOf(ticket), digits(now / 1000 + tonumber(life)) .. ':' .. how)
+  ${PROLONG_QUEUE('life')}
+  return score
+end
+`;

@@ -1,8 +1,13 @@
 import { LockScript } from '../../redis/script';
-import { ifForced } from '../forced-unlock';
-import { isFound } from '../format';
-import { deleteBy, mint } from '../spring/spring-scripts';
-import { FUNCTIONS, HAND_OVER_FUNCTION, isGrantIn, KEYS_BY_NAME, PROLONG_QUEUE } from './fair-script-parts';
+import { mint } from '../spring/spring-scripts';
+import {
+  ENQUEUE_FUNCTION,
+  FUNCTIONS,
+  HAND_OVER_FUNCTION,
+  isGrantIn,
+  KEYS_BY_NAME,
+  PROLONG_QUEUE,
+} from './fair-script-parts';
 
 export { CLAIM_WINDOW, type NotifiedBy, OUTSIDER } from './fair-script-parts';
 
@@ -10,7 +15,7 @@ export { CLAIM_WINDOW, type NotifiedBy, OUTSIDER } from './fair-script-parts';
  * The fair lock in Redis, all keys in one hash slot:
  *
  *   lock     string   the owner, as for spin and pub-sub: under one name the types exclude each other
- *   queue    zset     ticket -> score, the order of arrival
+ *   queue    zset     ticket -> score, when its caller called; of each process the first caller's ticket
  *   tickets  hash     <ticket>           -> ttl in ms that it asks for
  *                     <process>          -> "<end of its life, epoch ms>:<how it is notified>", for all its tickets
  *                     granted            -> the last grant by hand-over
@@ -29,8 +34,8 @@ export { CLAIM_WINDOW, type NotifiedBy, OUTSIDER } from './fair-script-parts';
 /**
  * Acquires a lock, or takes a position in its queue.
  *
- * ARGV: PUBLISH or SPUBLISH, ticket, ttl in ms, its first score or '' if it has none, how its process is notified
- * (NotifiedBy), ms until the process is taken for dead unless it is heard of
+ * ARGV: PUBLISH or SPUBLISH, ticket, ttl in ms, its first score or '' if it has none, microseconds since its
+ * caller's call, how its process is notified (NotifiedBy), ms until the process is taken for dead unless it is heard of
  * Returns 1, or with a fence the token as text, when the lock was free and there were no waiters; else { the owner
  * value, if the lock was granted to a ticket of the process that runs the script, OUTSIDER, or ''; its token, life of
  * the lock's key in ms, server time, score, who held it before or '' }.
@@ -46,8 +51,8 @@ if not holder and redis.call('EXISTS', queue, tickets) == 0 then
   if not fence then return 1 end
   ${mint('fence')}
 end
-${FUNCTIONS}${HAND_OVER_FUNCTION}
-local ticket, ttl, score, how, life = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+${FUNCTIONS}${HAND_OVER_FUNCTION}${ENQUEUE_FUNCTION}
+local ticket, ttl, score, age, how, life = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local process = processOf(ticket)
 if holder and (holder == ticket or string.match(holder, '^(.*)@') == ticket) then
   -- It is granted already: the reply or the message was lost.
@@ -73,14 +78,8 @@ if how == 'none' then
 else
   -- With a position already, it keeps it even when the server is out of memory: a script that has written may go on.
   if score ~= '' then hear(process) end
-  if score == '' then
-    local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2]
-    score = redis.call('ZSCORE', queue, ticket) or digits(math.max((tonumber(last) or 0) + 1, now))
-  end
-  redis.call('ZADD', queue, 'NX', score, ticket)
-  redis.call('HSET', tickets, ticket, ttl, process, digits(now / 1000 + tonumber(life)) .. ':' .. how)
+  score = enqueue(ticket, ttl, score, age, how, life)
   hear(process)
-  ${PROLONG_QUEUE('life')}
   if not holder and pauseLeft() == 0 then owner, token = handOver(process, ticket) end
 end
 if type(owner) ~= 'string' then owner, token = outsider(holder, process), '' end
@@ -131,82 +130,3 @@ end
 if type(owner) ~= 'string' then owner, token = '', '' end
 return { owner, token, lifeLeft(), digits(now), flags, holder, unpack(missing) }`,
 );
-
-/**
- * Releases a lock and hands it over to the next ticket; takes a ticket out of the queue. With a ticket it also releases
- * any grant of that ticket. The next ticket gets its full ttl if a caller of this process waits with it.
- *
- * ARGV: PUBLISH or SPUBLISH, owner or ticket, command that deletes, the first ticket of this process whose caller waits
- * or '', channels of spin and pub-sub
- * Returns 1 or 2 when the lock was the owner's and there were no waiters (2: deleted by DEL); else { 1 or 2 it was the
- * owner's, 0 no key, -1 the key of another owner; the owner value, if the lock was granted to a ticket of the process
- * that runs the script, else ''; its token, life of the lock's key in ms, server time, 1 when the server refused to
- * publish }.
- */
-export const RELEASE = release('release (fair)', 5);
-
-/**
- * Releases a lock. If tickets wait and the last pause is long ago, it leaves the lock to those that poll, and asks the
- * first waiter to poll too: it learns when the pause ends. Else it does what `RELEASE` does.
- *
- * ARGV: PUBLISH or SPUBLISH, owner or ticket, command that deletes, ticket as for RELEASE, ms of the pause, ms from one
- * pause to the next, channels of spin and pub-sub
- * Returns as `RELEASE`, and in a table a last value: 0 when the lock was left to pollers, or ms until it may be.
- */
-export const LEAVE = release(
-  'leave to pollers (fair)',
-  7,
-  `
-local pause = tonumber(ARGV[5])
-local left = redis.call('HGET', tickets, 'pause')
-local due = left and math.ceil(tonumber(ARGV[6]) - pause - (now - left) / 1000) or 0
-if isOwners and due <= 0 and redis.call('ZCARD', queue) > 0 then
-  note('pause', digits(now + pause * 1000))
-  ${deleteBy('ARGV[3]')}
-  for i = 7, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end
-  notify(processOf(redis.call('ZRANGE', queue, 0, 0)[1]), lock)
-  return { deleted, '', '', pause, digits(now), refused and 1 or 0, 0 }
-end`,
-  ', math.max(1, due)',
-);
-
-/** `channels`: the first of them in ARGV. `leave`: what it may do in place of a hand-over. `due`: what it returns then. */
-function release(name: string, channels: number, leave = '', due = ''): LockScript {
-  return new LockScript(
-    name,
-    `${KEYS_BY_NAME}
-local owner = ARGV[2]
--- pcall: a key of another type is the key of another owner.
-local holder = redis.pcall('GET', lock)
-local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)
-if isOwners and redis.call('EXISTS', queue, tickets) == 0 then
-  ${deleteBy('ARGV[3]')}
-  for i = ${channels}, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end
-  return deleted
-end
-${FUNCTIONS}${HAND_OVER_FUNCTION}
-local process = processOf(owner)
--- The ticket of a holder left the queue when the lock was granted.
-if holder ~= owner then forget(string.match(owner, '^(.*)@') or owner) end
-hear(process)
-local granted, token
-local found = isOwners and 1 or holder and -1 or 0
-if not holder then
-  ${ifForced('owner', 'found = -1')}
-end
-${leave}
-if isOwners or (not holder and pauseLeft() == 0) then
-  granted, token = handOver(process, nil, isOwners and ARGV[4])
-  if not granted and redis.call('ZCARD', queue) == 0 then redis.call('DEL', tickets) end
-end
-if isOwners and not granted then
-  ${deleteBy('ARGV[3]')}
-  found = deleted
-  for i = ${channels}, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end
-end
-if type(granted) ~= 'string' then granted, token = '', '' end
-local life = type(holder) == 'table' and 0 or lifeLeft()
-return { found, granted, token, life, digits(now), refused and 1 or 0${due} }`,
-    isFound,
-  );
-}

@@ -9,12 +9,24 @@ import { type Keep, keepArguments } from '../kept';
 import type { Pollers } from '../pollers';
 import type { Ownership, ProtocolSettings, Released } from '../protocol';
 import { SpringFormat } from '../spring/spring-format';
-import { ACQUIRE, LEAVE, type NotifiedBy, OUTSIDER, POLL, RELEASE } from './fair-scripts';
+import { HAND_OVER, LEAVE, RELEASE } from './fair-release-scripts';
+import { ACQUIRE, type NotifiedBy, OUTSIDER, POLL } from './fair-scripts';
 import { KEEP } from './keep-script';
 import type { AcquireReply, PollReply, QueueReply, ReleaseReply } from './queue-replies';
 import { RENEW_GRANT } from './renew-grant-script';
 import { ServerClock } from './server-clock';
 import { grantedAt, type Ticket } from './ticket';
+
+/** The ticket of the next caller of this process, and how the process is notified. */
+export interface NextTicket {
+  readonly ticket: Ticket;
+  readonly notifiedBy: NotifiedBy;
+}
+
+/** Microseconds from its caller's call until a script was sent. */
+function ageOf({ since }: Ticket, sentAt: number): string {
+  return String(Math.max(0, Math.round(1_000 * (sentAt - since))));
+}
 
 /** Runs the scripts of the fair lock, reads their replies, and learns the server's clock from them. */
 export class QueueFormat extends SpringFormat {
@@ -59,7 +71,7 @@ export class QueueFormat extends SpringFormat {
     timeout: number,
   ): Promise<AcquireReply> {
     const { id, ttl, score } = ticket;
-    const args = [id, String(ttl), score, notifiedBy, String(this.processLife)];
+    const args = [id, String(ttl), score, ageOf(ticket, sentAt), notifiedBy, String(this.processLife)];
     return this.#run(ACQUIRE, names, args, timeout, (reply): AcquireReply => {
       if (!Array.isArray(reply)) {
         numberIn(ACQUIRE, reply, reply);
@@ -98,38 +110,57 @@ export class QueueFormat extends SpringFormat {
   }
 
   /**
-   * Releases an owner value, or takes a ticket out of the queue with any grant of it. `waiting`: the first ticket whose
-   * caller waits here, or ''. `pause`: for pollers, if it is due.
+   * Releases an owner value, or takes a ticket out of the queue with any grant of it. `next`: the ticket of the next
+   * caller of this process, which gets the lock or a position in the queue. `pause`: for pollers, if it is due.
    */
   leave(
     names: LockNames,
     ownerOrTicket: string,
-    waiting: string,
+    next: NextTicket | undefined,
     timeout: number,
     pause?: Pollers,
   ): Promise<ReleaseReply> {
     const sentAt = clock.now();
     const driftBefore = drift();
-    const script = pause === undefined ? RELEASE : LEAVE;
-    const pausing = pause === undefined ? [] : [String(pause.pause), String(pause.interval)];
-    const args = [ownerOrTicket, this.deleteCommand, waiting, ...pausing, ...this.channels(names)];
+    const script = pause !== undefined ? LEAVE : next !== undefined ? HAND_OVER : RELEASE;
+    const args = [ownerOrTicket, this.deleteCommand];
+    if (next !== undefined) {
+      const { ticket, notifiedBy } = next;
+      args.push(ticket.id, String(ticket.ttl), ageOf(ticket, sentAt), notifiedBy, String(this.processLife));
+    } else if (pause !== undefined) {
+      args.push('', '', '', '', '');
+    }
+    if (pause !== undefined) args.push(String(pause.pause), String(pause.interval));
+    args.push(...this.channels(names));
     return this.#run(script, names, args, timeout, (reply): ReleaseReply => {
-      if (!Array.isArray(reply)) {
-        return {
-          found: this.foundIn(script, reply, reply),
-          queue: undefined,
-          isNotificationRefused: false,
-          pauseIn: undefined,
-        };
-      }
-      const [found, owner, token, life, time, refused, pauseIn] = arrayIn(script, reply, 6, 7);
+      if (!Array.isArray(reply)) return this.#readAtOnce(script, reply, next, sentAt, driftBefore);
+      const [found, owner, token, life, time, refused, score, pauseIn] = arrayIn(script, reply, 7, 8);
       return {
         found: this.foundIn(script, reply, found),
         queue: this.#read(script, reply, [owner, token, life, time], sentAt, driftBefore),
+        score: textIn(script, reply, score),
         isNotificationRefused: numberIn(script, reply, refused) > 0,
         pauseIn: pauseIn === undefined ? undefined : numberIn(script, reply, pauseIn),
       };
     });
+  }
+
+  /** Nobody waited in the queue: the lock was released, or `next` has it. */
+  #readAtOnce(
+    script: Script,
+    reply: unknown,
+    next: NextTicket | undefined,
+    sentAt: number,
+    driftBefore: number,
+  ): ReleaseReply {
+    const ended = { score: '', isNotificationRefused: false, pauseIn: undefined };
+    if (script !== HAND_OVER || next === undefined) {
+      return { ...ended, found: this.foundIn(script, reply, reply), queue: undefined };
+    }
+    numberIn(script, reply, reply);
+    const { id, ttl } = next.ticket;
+    const queue = { owner: id, token: String(reply), isOutsiders: false, life: ttl, sentAt, drift: driftBefore };
+    return { ...ended, found: 'released', queue };
   }
 
   /** Gives a lock back that is kept until its `minHold` ends. */

@@ -34,6 +34,8 @@ export interface ReleaseReply {
   readonly found: Released;
   /** `undefined` where there were no waiters. */
   readonly queue: QueueReply | undefined;
+  /** Of the next ticket, if it has a position in the queue; '' otherwise. */
+  readonly score: string;
   readonly isNotificationRefused: boolean;
   /** For a release that may leave the lock to pollers: 0 when it did, or ms until the next one may. */
   readonly pauseIn: number | undefined;

@@ -1,3 +1,4 @@
+import type { Acquisition } from '../../acquire/acquisition';
 import type { Grant } from '../protocol';
 
 /** The process that a ticket or owner value belongs to: "<process>:<number>", "<process>:<number>@<server time>". */
@@ -36,6 +37,8 @@ export class Ticket {
   readonly id: string;
   /** ms; what it asks for. */
   readonly ttl: number;
+  /** When its caller called, on the monotonic clock. */
+  readonly since: number;
   /** When it was first sent, on the monotonic clock, and the drift between the clocks then. */
   readonly sentAt: number;
   readonly drift: number;
@@ -46,9 +49,10 @@ export class Ticket {
   #grant: Grant | undefined;
   #resume: ((grant: Grant | undefined) => void) | undefined;
 
-  constructor(id: string, ttl: number, sentAt: number, drift: number) {
-    this.id = id;
+  constructor({ ticket, ttl, since, sentAt, drift }: Acquisition) {
+    this.id = ticket;
     this.ttl = ttl;
+    this.since = since;
     this.sentAt = sentAt;
     this.drift = drift;
   }

@@ -43,23 +43,17 @@ export class Waiters {
     return [...this.#tickets].filter(({ offered }) => offered === undefined);
   }
 
-  /** The ticket of the first that has not been granted the lock; '' without one. */
-  get firstWaiting(): string {
-    for (const { id, offered } of this.#tickets) if (offered === undefined) return id;
-    return '';
-  }
-
   /** The ticket of any of them. */
   get anyId(): string | undefined {
     return this.#tickets.first?.id;
   }
 
   /** The ticket is registered before the command is sent: the message of a grant may arrive before the reply. */
-  ticketFor({ ticket: id, ttl, sentAt, drift, waits }: Acquisition): Ticket {
-    let ticket = this.#tickets.find(id);
+  ticketFor(acquisition: Acquisition): Ticket {
+    let ticket = this.#tickets.find(acquisition.ticket);
     if (ticket === undefined) {
-      ticket = new Ticket(id, ttl, sentAt, drift);
-      if (waits) this.#tickets.add(ticket);
+      ticket = new Ticket(acquisition);
+      if (acquisition.waits) this.#tickets.add(ticket);
     }
     return ticket;
   }

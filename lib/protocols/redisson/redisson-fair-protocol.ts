@@ -154,7 +154,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
 
   /** The lock is for the first in the queue. */
   async handOver(owner: string, _to: Acquisition, timeout: number): Promise<HandOver> {
-    return { handedOver: undefined, found: await this.release(owner, timeout) };
+    return { answer: undefined, found: await this.release(owner, timeout) };
   }
 
   /**

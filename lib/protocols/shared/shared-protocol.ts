@@ -109,7 +109,7 @@ export class SharedProtocol implements LockProtocol {
 
   /** The lock is for those at the head of the queue. */
   async handOver(owner: string, _to: Acquisition, timeout: number): Promise<HandOver> {
-    return { handedOver: undefined, found: await this.release(owner, timeout) };
+    return { answer: undefined, found: await this.release(owner, timeout) };
   }
 
   orphanLife({ ttl, isEnqueued }: Acquisition): number {

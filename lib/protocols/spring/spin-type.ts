@@ -22,6 +22,7 @@ export const SPIN: LockTypeDefinition = {
       format,
       waiting: (_names, pollers) => new Polling(idleBetweenTries, pollers),
       sharing: () => new TimeSlice(handOver, idleBetweenTries),
+      handsOver: handOver > 0,
       pollers: () => new Pollers(idleBetweenTries, PATIENCE_OF_POLLING),
       onNotificationRefused: parts.warnNotificationRefused,
     });
