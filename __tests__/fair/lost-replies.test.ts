@@ -1,8 +1,8 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
 import { HAND_OVER, RELEASE } from '../../lib/protocols/fair/fair-release-scripts';
-import { ACQUIRE, CLAIM_WINDOW, POLL } from '../../lib/protocols/fair/fair-scripts';
-import { RENEW_GRANT } from '../../lib/protocols/fair/renew-grant-script';
+import { ACQUIRE, CLAIM_WINDOW, POLL, RENEW_GRANT } from '../../lib/protocols/fair/fair-scripts';
+
 import type { LockScript } from '../../lib/redis/script';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';

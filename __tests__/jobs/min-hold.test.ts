@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { EvalOptions, Lease, LockType, RedisClient } from '../../lib';
-import { RENEW_GRANT } from '../../lib/protocols/fair/renew-grant-script';
+import { RENEW_GRANT } from '../../lib/protocols/fair/fair-scripts';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createProxiedRegistry } from '../support/proxied-registry';

@@ -61,18 +61,6 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     replacements: [['pollTimer.schedule(this, clock.now() +', 'void (clock.now() +']],
   },
   {
-    name: 'no-absent-mark',
-    finding: 'a process that cannot take a grant is granted the lock again and again',
-    types: ['fair'],
-    replacements: [["if processOf(lapsed) ~= mine then note('absent:' .. processOf(lapsed), lapsed) end", '']],
-  },
-  {
-    name: 'absent-for-ever',
-    finding: 'a process that is heard of is still passed over',
-    types: ['fair'],
-    replacements: [["return redis.call('HDEL', tickets, 'absent:' .. process)", 'return 0']],
-  },
-  {
     name: 'token-of-nobody',
     finding: 'a lease without a token where another process without fencing granted it',
     types: ['fair'],

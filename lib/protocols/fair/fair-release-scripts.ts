@@ -29,12 +29,10 @@ if not isOwners and next ~= '' then
   if holder == next or (type(holder) == 'string' and string.match(holder, '^(.*)@') == next) then
     if redis.call('PTTL', lock) < tonumber(ttl) then redis.call('PEXPIRE', lock, ttl) end
     forget(next)
-    hear(process)
     local token = tokenOf(holder)
     if token == '' then token = mint() end
     return { 1, holder, token, redis.call('PTTL', lock), digits(now), 0, '' }
   elseif position then
-    hear(process)
     return { 1, '', '', lifeLeft(), digits(now), 0, position }
   end
 end`;
@@ -45,8 +43,9 @@ local pause = tonumber(ARGV[9])
 local left = redis.call('HGET', tickets, 'pause')
 local due = left and math.ceil(tonumber(ARGV[10]) - pause - (now - left) / 1000) or 0
 if isOwners and due <= 0 and redis.call('ZCARD', queue) > 0 then
-  note('pause', digits(now + pause * 1000))
   ${deleteBy('ARGV[3]')}
+  redis.call('HSET', tickets, 'pause', digits(now + pause * 1000))
+  if redis.call('PTTL', tickets) < 0 then redis.call('PEXPIRE', tickets, 10 * pause) end
   ${publish}
   notify(processOf(redis.call('ZRANGE', queue, 0, 0)[1]), lock)
   return { deleted, '', '', pause, digits(now), refused and 1 or 0, score or '', 0 }
@@ -95,7 +94,8 @@ function release(name: string, { withNext, mayPause }: { withNext: boolean; mayP
   ${deleteBy('ARGV[3]')}
   ${publish}
   return deleted`;
-  const atOnce = withNext && !mayPause ? HAND_OVER_AT_ONCE : releaseAtOnce;
+  // A pause for pollers is due, or there is no next caller: then a release.
+  const mayHandOver = withNext && !mayPause;
   return new LockScript(
     name,
     `${KEYS_BY_NAME}
@@ -104,15 +104,14 @@ ${next}
 -- pcall: a key of another type is the key of another owner.
 local holder = redis.pcall('GET', lock)
 local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)
-${mayPause ? `if isOwners and next == '' and` : 'if isOwners and'} redis.call('EXISTS', queue, tickets) == 0 then
-  ${atOnce}
+if ${mayHandOver ? `isOwners and redis.call('EXISTS', queue) == 0` : `isOwners ${withNext ? `and next == '' ` : ''}and redis.call('EXISTS', queue, tickets) == 0`} then
+  ${mayHandOver ? HAND_OVER_AT_ONCE : releaseAtOnce}
 end
 ${FUNCTIONS}${HAND_OVER_FUNCTION}${withNext ? ENQUEUE_FUNCTION : ''}
 local process = processOf(owner)
 ${withNext ? RETURN_IF_REPEATED : ''}
 -- The ticket of a holder left the queue when the lock was granted.
 if holder ~= owner then forget(string.match(owner, '^(.*)@') or owner) end
-hear(process)
 local granted, token, score
 local found = isOwners and 1 or holder and -1 or 0
 if not holder then
@@ -133,6 +132,6 @@ if type(granted) ~= 'string' then granted, token = '', '' end
 local life = type(holder) == 'table' and 0 or lifeLeft()
 return { found, granted, token, life, digits(now), refused and 1 or 0, score or ''${mayPause ? ', math.max(1, due)' : ''} }`,
     withNext ? undefined : isFound,
-    withNext ? (reply) => isHandedOver(reply) || (!mayPause && isGrant(reply)) : undefined,
+    withNext ? (reply) => isHandedOver(reply) || (mayHandOver && isGrant(reply)) : undefined,
   );
 }

@@ -54,20 +54,6 @@ local function forget(ticket)
   redis.call('HDEL', tickets, ticket)
 end
 
--- A hash whose last field has gone has lost its expiry.
-local function note(field, value)
-  redis.call('HSET', tickets, field, value)
-  if redis.call('PTTL', tickets) < 0 then redis.call('PEXPIRE', tickets, ${10 * CLAIM_WINDOW}) end
-end
-
--- A script of this process runs: it is alive. Returns 1 when it had been passed over. It always writes: a server without
--- memory lets a script go on that has written.
-local function hear(process)
-  local granted = redis.call('HGET', tickets, 'granted')
-  if granted and processOf(granted) == process then redis.call('HDEL', tickets, 'granted') end
-  return redis.call('HDEL', tickets, 'absent:' .. process)
-end
-
 -- ms for which a free lock is left to those that poll.
 local function pauseLeft()
   return math.max(0, math.ceil(((tonumber(redis.call('HGET', tickets, 'pause')) or 0) - now) / 1000))
@@ -84,7 +70,7 @@ local function outsider(holder, process)
   return holder and processOf(holder) ~= process and not string.find(holder, '@', 1, true) and '${OUTSIDER}' or ''
 end
 
--- PEXPIRE first: out of memory, Redis refuses SET to a script that has not written yet.
+-- A write that needs memory is refused on a server without any, unless the script has written before. Hence PEXPIRE.
 local function give(owner, life)
   redis.call('PEXPIRE', lock, life)
   redis.call('SET', lock, owner, 'PX', life)
@@ -120,12 +106,6 @@ local function notify(process, message)
 end
 
 local function handOver(mine, asking)
-  -- A grant that is still noted when the lock is free has lapsed, or its holder died.
-  local lapsed = redis.call('HGET', tickets, 'granted')
-  if lapsed then
-    redis.call('HDEL', tickets, 'granted')
-    if processOf(lapsed) ~= mine then note('absent:' .. processOf(lapsed), lapsed) end
-  end
   local skipped, kept, token, size = {}, 0, nil, 1
   while true do
     -- The first ticket alone: as a rule it is the one.
@@ -150,18 +130,13 @@ local function handOver(mine, asking)
           local window = math.min(${CLAIM_WINDOW}, tonumber(ttl))
           local owner = ticket .. '@' .. digits(now)
           token = token or mint()
-          local isReached = process == mine
-          if not isReached and redis.call('HEXISTS', tickets, 'absent:' .. process) == 0 then
-            -- A process that polls finds the grant by itself.
-            isReached = how == 'poll' or notify(process, 'grant ' .. owner .. ' ' .. window .. ' ' .. token) > 0
-          end
-          if isReached then
+          -- A process that polls finds the grant by itself.
+          if process == mine or how == 'poll' or notify(process, 'grant ' .. owner .. ' ' .. window .. ' ' .. token) > 0 then
             give(owner, window)
             forget(ticket)
-            note('granted', owner)
             return process == mine and owner or true, token
           end
-          -- It is dead, frozen or reconnecting: it is passed over and keeps its position.
+          -- It is dead or reconnecting: it is passed over and keeps its position.
           skipped[process] = true
           kept = kept + 1
         end
@@ -189,7 +164,9 @@ local function enqueue(ticket, ttl, score, age, how, life)
     -- After a clock that was set back, calls cannot be compared: it goes to the end.
     score = digits(last > now + ${1000 * SET_BACK} and last + 1 or now - age)
   end
-  redis.call('ZADD', queue, 'NX', score, ticket)
+  -- For a server without memory: see give.
+  forget(ticket)
+  redis.call('ZADD', queue, score, ticket)
   redis.call('HSET', tickets, ticket, ttl, processOf(ticket), digits(now / 1000 + tonumber(life)) .. ':' .. how)
   ${PROLONG_QUEUE('life')}
   return score

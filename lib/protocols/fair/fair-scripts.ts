@@ -1,5 +1,6 @@
 import { LockScript } from '../../redis/script';
-import { mint } from '../spring/spring-scripts';
+import { isFound } from '../format';
+import { mint, RENEW } from '../spring/spring-scripts';
 import {
   ENQUEUE_FUNCTION,
   FUNCTIONS,
@@ -18,9 +19,7 @@ export { CLAIM_WINDOW, type NotifiedBy, OUTSIDER } from './fair-script-parts';
  *   queue    zset     ticket -> score, when its caller called; of each process the first caller's ticket
  *   tickets  hash     <ticket>           -> ttl in ms that it asks for
  *                     <process>          -> "<end of its life, epoch ms>:<how it is notified>", for all its tickets
- *                     granted            -> the last grant by hand-over
  *                     pause              -> when the last pause ends, in which a free lock is left to those that poll
- *                     absent:<process>   -> a grant to it lapsed: it is passed over until it runs a script again
  *   fence    string   the last fencing token
  *
  * A ticket is "<process>:<number>". An acquisition that finds the lock free is granted under its ticket; a grant by
@@ -58,7 +57,6 @@ if holder and (holder == ticket or string.match(holder, '^(.*)@') == ticket) the
   -- It is granted already: the reply or the message was lost.
   if redis.call('PTTL', lock) < tonumber(ttl) then redis.call('PEXPIRE', lock, ttl) end
   forget(ticket)
-  hear(process)
   local token = tokenOf(holder)
   if token == '' then token = mint() end
   return { holder, token, redis.call('PTTL', lock), digits(now), score }
@@ -74,12 +72,8 @@ if how == 'none' then
       owner, token = ticket, mint()
     end
   end
-  hear(process)
 else
-  -- With a position already, it keeps it even when the server is out of memory: a script that has written may go on.
-  if score ~= '' then hear(process) end
   score = enqueue(ticket, ttl, score, age, how, life)
-  hear(process)
   if not holder and pauseLeft() == 0 then owner, token = handOver(process, ticket) end
 end
 if type(owner) ~= 'string' then owner, token = outsider(holder, process), '' end
@@ -90,14 +84,13 @@ return { owner, token, lifeLeft(), digits(now), score, holder or '' }`,
 
 /**
  * Polls for the waiters of one process: prolongs the life of the tickets that are in the queue, and hands a free lock
- * over. It never creates a ticket: a poll that is executed late must not leave one. A process that messages
- * did not reach counts as one that polls.
+ * over. It never creates a ticket: a poll that is executed late must not leave one. A process that does not listen
+ * as it says counts as one that polls.
  *
  * ARGV: PUBLISH or SPUBLISH, process, how it is notified, ms until it is taken for dead, tickets
  * Returns { owner value if the lock belongs to a ticket of the process, OUTSIDER, or ''; its token or ''; life of the
- * lock's key in ms, or of a free lock until it may be handed over; server time; 1 when a grant to the process had
- * lapsed, plus 2 when it does not listen as it says; who held the lock
- * before or ''; positions among the tickets of those that are not in the queue }.
+ * lock's key in ms, or of a free lock until it may be handed over; server time; 1 when the process does not listen as it
+ * says; who held the lock before or ''; positions among the tickets of those that are not in the queue }.
  */
 export const POLL = new LockScript(
   'poll (fair)',
@@ -110,11 +103,15 @@ for i, ttl in ipairs(redis.call('HMGET', tickets, unpack(waiting))) do
   -- Eviction, or a command by hand, may have taken one of the two keys.
   if not ttl or not redis.call('ZSCORE', queue, waiting[i]) then missing[#missing + 1] = i end
 end
-local flags = hear(process)
+local unreachable = 0
 -- Its connection may be gone for the server, and not for the process.
-if how == 'message' and notify(process, 'poll') == 0 and not refused then flags = flags + 2 end
-if flags > 0 then how = 'poll' end
+if how == 'message' and notify(process, 'poll') == 0 and not refused then
+  unreachable = 1
+  how = 'poll'
+end
 if #missing < #waiting then
+  -- For a server without memory: see give.
+  redis.call('HDEL', tickets, process)
   redis.call('HSET', tickets, process, digits(now / 1000 + tonumber(life)) .. ':' .. how)
   ${PROLONG_QUEUE('life')}
 end
@@ -128,5 +125,15 @@ else
   owner = outsider(owner, process)
 end
 if type(owner) ~= 'string' then owner, token = '', '' end
-return { owner, token, lifeLeft(), digits(now), flags, holder, unpack(missing) }`,
+return { owner, token, lifeLeft(), digits(now), unreachable, holder, unpack(missing) }`,
 );
+
+/**
+ * The first renewal of a grant by hand-over. It is the renewal of spring, but counts as an acquisition: with
+ * `minReplicas`, replicas have to have it.
+ *
+ * KEYS: lock
+ * ARGV: owner, ttl in ms
+ * Returns as the script of spring.
+ */
+export const RENEW_GRANT = new LockScript('renew a grant (fair)', RENEW.source, isFound, isFound);

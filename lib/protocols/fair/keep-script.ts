@@ -21,7 +21,6 @@ export const KEEP = new LockScript(
   `${KEYS_BY_NAME}${FUNCTIONS}${HAND_OVER_FUNCTION}
 local owner = ARGV[2]
 local holder = redis.pcall('GET', lock)
-hear(processOf(owner))
 if not holder then
   local found = 0
   ${ifForced('owner', 'found = -1')}

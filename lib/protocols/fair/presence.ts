@@ -162,17 +162,17 @@ export class Presence implements Polled {
       const reply = await format.pollFor(this.#names, processOf(first.id), how, tickets, timeout);
       this.#availability.answered();
       this.#isUnreachable = reply.isUnreachable;
-      // Each poll is also published to its process.
-      const isDead = reply.isUnreachable || (reply.hasLapsed && !this.#hasHeard);
-      if (isDead && this.#listens) this.#services.subscriber.renew();
-      if (reply.hasLapsed) this.#pollsUntil = clock.now() + POLLS_AFTER_LAPSE;
-      this.#hasHeard = false;
       this.#listener.onReply(reply);
-      // A ticket that is not in the queue is entered again by an attempt, which is followed up.
-      for (const position of reply.missing) {
-        const ticket = tickets[position];
-        if (ticket !== undefined && ticket.offered === undefined) ticket.retry();
-      }
+      // A ticket that is granted the lock leaves the queue. One that is missing, and has no grant, let the grant lapse:
+      // its message may not have arrived. It is entered again by an attempt, which is followed up.
+      const missing = reply.missing.flatMap((position) => tickets[position] ?? []);
+      const lapsed = missing.filter(({ offered }) => offered === undefined);
+      // Each poll is also published to its process.
+      const isDead = reply.isUnreachable || (lapsed.length > 0 && !this.#hasHeard);
+      if (isDead && this.#listens) this.#services.subscriber.renew();
+      if (lapsed.length > 0) this.#pollsUntil = clock.now() + POLLS_AFTER_LAPSE;
+      this.#hasHeard = false;
+      for (const ticket of lapsed) ticket.retry();
     } catch (error) {
       this.#pollFailed(error, tickets);
     }

@@ -10,10 +10,9 @@ import type { Pollers } from '../pollers';
 import type { Ownership, ProtocolSettings, Released } from '../protocol';
 import { SpringFormat } from '../spring/spring-format';
 import { HAND_OVER, LEAVE, RELEASE } from './fair-release-scripts';
-import { ACQUIRE, type NotifiedBy, OUTSIDER, POLL } from './fair-scripts';
+import { ACQUIRE, type NotifiedBy, OUTSIDER, POLL, RENEW_GRANT } from './fair-scripts';
 import { KEEP } from './keep-script';
 import type { AcquireReply, PollReply, QueueReply, ReleaseReply } from './queue-replies';
-import { RENEW_GRANT } from './renew-grant-script';
 import { ServerClock } from './server-clock';
 import { grantedAt, type Ticket } from './ticket';
 
@@ -97,13 +96,11 @@ export class QueueFormat extends SpringFormat {
     const driftBefore = drift();
     const args = [process, notifiedBy, String(this.processLife), ...tickets.map(({ id }) => id)];
     return this.#run(POLL, names, args, timeout, (reply): PollReply => {
-      const [owner, token, life, time, flags, holder, ...missing] = arrayIn(POLL, reply, 6, 6 + tickets.length);
-      const flagged = numberIn(POLL, reply, flags);
+      const [owner, token, life, time, unreachable, holder, ...missing] = arrayIn(POLL, reply, 6, 6 + tickets.length);
       return {
         ...this.#read(POLL, reply, [owner, token, life, time], sentAt, driftBefore),
         holder: ownerIn(holder),
-        hasLapsed: flagged % 2 === 1,
-        isUnreachable: flagged > 1,
+        isUnreachable: numberIn(POLL, reply, unreachable) > 0,
         missing: missing.map((position) => numberIn(POLL, reply, position) - 1),
       };
     });
@@ -178,9 +175,8 @@ export class QueueFormat extends SpringFormat {
     const { connectionEpoch } = this.redis;
     const asText = connectionEpoch === undefined || connectionEpoch !== this.#renewLoadedOn;
     try {
-      const keys = [names.lock, names.companion('tickets')];
       const limit = timeout + this.#replicaTimeout;
-      return await this.redis.runNow(RENEW_GRANT, keys, [owner, String(ttl)], limit, asText, (reply) => {
+      return await this.redis.runNow(RENEW_GRANT, [names.lock], [owner, String(ttl)], limit, asText, (reply) => {
         this.#renewLoadedOn = connectionEpoch;
         return ownershipIn(RENEW_GRANT, reply, sentAt, ttl);
       });

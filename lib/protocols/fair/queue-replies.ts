@@ -22,8 +22,6 @@ export interface AcquireReply extends QueueReply {
 }
 
 export interface PollReply extends QueueReply {
-  /** A grant to this process had lapsed. */
-  readonly hasLapsed: boolean;
   /** Redis knows of no connection on which this process listens. */
   readonly isUnreachable: boolean;
   /** Positions, from 0 up, of the tickets that are not in the queue. */
