@@ -98,12 +98,7 @@ interface AcquisitionServices {
 }
 
 /** `ttl` in ms. `waits`: its caller may queue in Redis. `since`: when it called. */
-export function newAcquisition(
-  services: AcquisitionServices,
-  ttl: number,
-  waits: boolean,
-  since: number,
-): Acquisition {
+export function newAcquisition(services: AcquisitionServices, ttl: number, waits: boolean, since: number): Acquisition {
   return new Acquisition(services.nextTicket(), ttl, waits, services.connection.connectionEpoch, since);
 }
 

@@ -127,7 +127,8 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
   }
 
   handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver> {
-    if (!this.#parts.handsOver) return this.#release(owner, timeout, false).then((found) => ({ answer: undefined, found }));
+    if (!this.#parts.handsOver)
+      return this.#release(owner, timeout, false).then((found) => ({ answer: undefined, found }));
     const { ticket, ttl, sentAt, drift } = to;
     if (this.lazyPollers === undefined) this.pollers.acquired(sentAt);
     if (this.pollers.isPauseDue(sentAt)) return this.#leave(owner, timeout);

@@ -104,7 +104,8 @@ export class CallChecks {
   firstCall(host: Host, lock: string): number | undefined {
     let first: number | undefined;
     for (const { host: of, key, startedAt, waitTime } of this.pending) {
-      if (of === host && lockName(key) === lock && waitTime > 0 && !(first !== undefined && first <= startedAt)) first = startedAt;
+      if (of === host && lockName(key) === lock && waitTime > 0 && !(first !== undefined && first <= startedAt))
+        first = startedAt;
     }
     return first;
   }

@@ -46,8 +46,7 @@ export class OrderChecks {
       this.#called.set(ticket, this.#calls.firstCall(from, lock) ?? Number.NEGATIVE_INFINITY);
     }
     const owner = ownerOf(server, lock);
-    if (owner !== undefined && !isKept(owner) && owner !== this.#owner.get(lock))
-      this.#checkOvertaking(lock, owner);
+    if (owner !== undefined && !isKept(owner) && owner !== this.#owner.get(lock)) this.#checkOvertaking(lock, owner);
     this.#owner.set(lock, owner);
   }
 
@@ -62,7 +61,11 @@ export class OrderChecks {
       if (this.#maySleepThrough(host, lock)) continue;
       const first = this.#calls.firstCall(host, lock);
       if (first === undefined || first + CLOSE >= called || quietFor(this.#world, host) < QUIET) continue;
-      violations.report('overtaken', lock, `${owner} got ${lock} before a caller of ${host.process.name} that called earlier`);
+      violations.report(
+        'overtaken',
+        lock,
+        `${owner} got ${lock} before a caller of ${host.process.name} that called earlier`,
+      );
     }
   }
 

@@ -18,7 +18,7 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     name: 'grants-for-the-full-ttl',
     finding: 'a grant by hand-over that nobody takes keeps the lock for the full ttl',
     types: ['fair'],
-    replacements: [['local window = math.min(${CLAIM_WINDOW}, tonumber(ttl))', 'local window = ttl']],
+    replacements: [['give(owner, window)', 'give(owner, ttl)']],
   },
   {
     name: 'positions-from-the-end-of-the-local-wait',

@@ -20,9 +20,8 @@ import {
 } from '../protocol';
 import type { NotifiedBy } from './fair-scripts';
 import { type FairServices, Presence, type PresenceListener } from './presence';
-import type { NextTicket } from './queue-format';
 import { type AcquireReply, type QueueReply, type ReleaseReply, replyUntil } from './queue-replies';
-import { grantIn, type Ticket, ticketOf } from './ticket';
+import { grantIn, type NextTicket, type Ticket, ticketOf } from './ticket';
 import { Waiters } from './waiters';
 
 /**

@@ -11,9 +11,6 @@ import type { QueueReply } from './queue-replies';
 import { processOf, type Ticket } from './ticket';
 import type { Waiters } from './waiters';
 
-/** At most this many tickets go into one poll. */
-const LARGEST_POLL = 500;
-
 /** ms for which a process, after a grant to it lapsed, polls instead of relying on messages. */
 const POLLS_AFTER_LAPSE = 10_000;
 
@@ -142,10 +139,7 @@ export class Presence implements Polled {
     do {
       this.#isToPollAgain = false;
       this.listen();
-      const { waiting } = this.#waiters;
-      for (let from = 0; from < waiting.length; from += LARGEST_POLL) {
-        await this.#pollFor(waiting.slice(from, from + LARGEST_POLL));
-      }
+      await this.#pollFor(this.#waiters.waiting);
     } while (this.#isToPollAgain && this.#waiters.size > 0);
     this.#isPolling = false;
   }

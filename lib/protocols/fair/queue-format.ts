@@ -4,28 +4,18 @@ import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
-import { foundIn, lifeIn, ownerIn, ownershipIn } from '../format';
+import { foundIn, lifeIn, ownerIn } from '../format';
 import { type Keep, keepArguments } from '../kept';
 import type { Pollers } from '../pollers';
-import type { Ownership, ProtocolSettings, Released } from '../protocol';
+import type { ProtocolSettings, Released } from '../protocol';
 import { SpringFormat } from '../spring/spring-format';
 import { HAND_OVER, LEAVE, RELEASE } from './fair-release-scripts';
-import { ACQUIRE, type NotifiedBy, OUTSIDER, POLL, RENEW_GRANT } from './fair-scripts';
+import { ACQUIRE, type NotifiedBy, OUTSIDER, POLL } from './fair-scripts';
+import { FirstRenewal } from './first-renewal';
 import { KEEP } from './keep-script';
 import type { AcquireReply, PollReply, QueueReply, ReleaseReply } from './queue-replies';
 import { ServerClock } from './server-clock';
-import { grantedAt, type Ticket } from './ticket';
-
-/** The ticket of the next caller of this process, and how the process is notified. */
-export interface NextTicket {
-  readonly ticket: Ticket;
-  readonly notifiedBy: NotifiedBy;
-}
-
-/** Microseconds from its caller's call until a script was sent. */
-function ageOf({ since }: Ticket, sentAt: number): string {
-  return String(Math.max(0, Math.round(1_000 * (sentAt - since))));
-}
+import { grantedAt, type NextTicket, type Ticket } from './ticket';
 
 /** Runs the scripts of the fair lock, reads their replies, and learns the server's clock from them. */
 export class QueueFormat extends SpringFormat {
@@ -34,20 +24,17 @@ export class QueueFormat extends SpringFormat {
   readonly #publish: 'PUBLISH' | 'SPUBLISH';
   /** Grants count only when replicas have them. */
   readonly isReplicated: boolean;
-  /** ms by which the wait for replicas may delay the answer of a renewal. */
-  readonly #replicaTimeout: number;
   /** ms until a process that is not heard of is taken for dead. */
   readonly processLife: number;
+  readonly firstRenewal: FirstRenewal;
   readonly #serverClock = new ServerClock();
-  /** The connection over which the server is known to have the script that renews. */
-  #renewLoadedOn: number | undefined;
 
   /** `longestPollInterval` in ms. */
   constructor(redis: Redis, settings: ProtocolSettings, subscriber: Subscriber, longestPollInterval: number) {
     super(redis, settings);
     this.#subscriber = subscriber;
     this.isReplicated = redis.isReplicated;
-    this.#replicaTimeout = redis.isReplicated ? settings.replicaTimeout : 0;
+    this.firstRenewal = new FirstRenewal(redis, settings.replicaTimeout);
     this.#publish = redis.isCluster ? 'SPUBLISH' : 'PUBLISH';
     this.processLife = Math.ceil(3 * longestPollInterval + 10_000);
   }
@@ -70,7 +57,7 @@ export class QueueFormat extends SpringFormat {
     timeout: number,
   ): Promise<AcquireReply> {
     const { id, ttl, score } = ticket;
-    const args = [id, String(ttl), score, ageOf(ticket, sentAt), notifiedBy, String(this.processLife)];
+    const args = [id, String(ttl), score, ticket.age(sentAt), notifiedBy, String(this.processLife)];
     return this.#run(ACQUIRE, names, args, timeout, (reply): AcquireReply => {
       if (!Array.isArray(reply)) {
         numberIn(ACQUIRE, reply, reply);
@@ -123,7 +110,7 @@ export class QueueFormat extends SpringFormat {
     const args = [ownerOrTicket, this.deleteCommand];
     if (next !== undefined) {
       const { ticket, notifiedBy } = next;
-      args.push(ticket.id, String(ticket.ttl), ageOf(ticket, sentAt), notifiedBy, String(this.processLife));
+      args.push(ticket.id, String(ticket.ttl), ticket.age(sentAt), notifiedBy, String(this.processLife));
     } else if (pause !== undefined) {
       args.push('', '', '', '', '');
     }
@@ -164,25 +151,6 @@ export class QueueFormat extends SpringFormat {
   keepUntil(names: LockNames, ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
     const args = [ownerOrTicket, ...keepArguments(keep), ...this.channels(names)];
     return this.#run(KEEP, names, args, timeout, (reply) => foundIn(KEEP, reply, reply));
-  }
-
-  /**
-   * The first renewal of a grant by hand-over: its command is issued before this function returns. Never rejects. As
-   * text, unless the server is known to have the script: a task may block the event loop before a second round trip.
-   */
-  async renewNow(names: LockNames, owner: string, ttl: number, timeout: number): Promise<Ownership> {
-    const sentAt = clock.now();
-    const { connectionEpoch } = this.redis;
-    const asText = connectionEpoch === undefined || connectionEpoch !== this.#renewLoadedOn;
-    try {
-      const limit = timeout + this.#replicaTimeout;
-      return await this.redis.runNow(RENEW_GRANT, [names.lock], [owner, String(ttl)], limit, asText, (reply) => {
-        this.#renewLoadedOn = connectionEpoch;
-        return ownershipIn(RENEW_GRANT, reply, sentAt, ttl);
-      });
-    } catch (cause) {
-      return { state: 'unknown', cause };
-    }
   }
 
   /** The token of a grant: `undefined` without fencing. */

@@ -1,5 +1,6 @@
 import type { Acquisition } from '../../acquire/acquisition';
 import type { Grant } from '../protocol';
+import type { NotifiedBy } from './fair-script-parts';
 
 /** The process that a ticket or owner value belongs to: "<process>:<number>", "<process>:<number>@<server time>". */
 export function processOf(owner: string): string {
@@ -57,6 +58,11 @@ export class Ticket {
     this.drift = drift;
   }
 
+  /** Microseconds from its caller's call until a script was sent, for its position in the queue. */
+  age(sentAt: number): string {
+    return String(Math.max(0, Math.round(1_000 * (sentAt - this.since))));
+  }
+
   /** Calls `resume` once, with a grant, which may be there already, or with nothing when another attempt is needed. */
   attach(resume: (grant: Grant | undefined) => void): () => void {
     this.#resume = resume;
@@ -80,4 +86,10 @@ export class Ticket {
     this.#grant = undefined;
     this.#resume?.(undefined);
   }
+}
+
+/** The ticket of the next caller of this process, and how the process is notified. */
+export interface NextTicket {
+  readonly ticket: Ticket;
+  readonly notifiedBy: NotifiedBy;
 }

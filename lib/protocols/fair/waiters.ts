@@ -117,7 +117,7 @@ export class Waiters {
     const window = Math.min(life, CLAIM_WINDOW);
     const isCertain = until - clock.now() >= window / 2 && isUnbroken && !isReplicated;
     const timeout = Math.max(RENEWAL_AT_LEAST, window / 2);
-    const renewal = this.#format.renewNow(this.#names, owner, ticket.ttl, timeout);
+    const renewal = this.#format.firstRenewal.send(this.#names, owner, ticket.ttl, timeout);
     if (isCertain) {
       // A task may block the event loop as soon as it has the lock: the renewal has to be on its way before.
       await clock.immediate();
