@@ -20,9 +20,9 @@ import type { CloseOptions, ListOptions, SemaphoreOptions } from './options';
 import { registryId } from './owner-name';
 import { traitsOf } from './protocols/lock-type-traits';
 import { type LockServices, RedisLock } from './redis-lock';
+import type { ReadWriteLock } from './semaphore-read-write/read-write-lock';
+import type { SharedLocks } from './semaphore-read-write/shared-locks';
 import { type KindSettings, listSettings, type RegistrySettings, type SharingSettings } from './settings';
-import type { ReadWriteLock } from './shared/read-write-lock';
-import type { SharedLocks } from './shared/shared-locks';
 
 /** ms; how long `close` waits for the holders by default. */
 const CLOSE_TIMEOUT = 10_000;

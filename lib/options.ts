@@ -1,5 +1,5 @@
 import type { LockType } from './protocols/lock-type-names';
-import type { ShardedSubscriptionMode } from './protocols/sharded-subscription-mode';
+import type { ShardedSubscriptionMode } from './protocols/redisson/sharded-subscription-mode';
 import type { RedisSubscriber } from './redis/subscriber-connection';
 import type { WarningListener } from './warnings';
 

@@ -20,7 +20,7 @@ import type { ListOptions, RegistryOptions, SegmentedLockOptions, SemaphoreOptio
 import { assertNameFits, defaultName, registryName } from './owner-name';
 import type { LockType } from './protocols/lock-type-names';
 import { LOCK_TYPES, traitsOf } from './protocols/lock-type-traits';
-import type { Permits, SharedKind } from './protocols/shared/shared-kinds';
+import type { Permits, SharedKind } from './protocols/semaphore-read-write/shared-kinds';
 import { emitProcessWarning, type WarningListener } from './warnings';
 
 /** The options that every registry has, with their defaults filled in. */

@@ -1,5 +1,5 @@
 import { clock } from '../internal/clock';
-import type { Keep } from '../protocols/kept';
+import type { Keep } from '../protocols/min-hold/kept';
 import type { Connection } from '../redis/connection';
 import { CommandTimeoutError, isServerAnswer } from '../redis/failure';
 import { MinHold } from './min-hold';

@@ -4,9 +4,9 @@ import type { LockNames } from '../redis/names';
 import type { Subscriber } from '../redis/subscriber';
 import type { Subscription } from '../redis/subscription';
 import type { Pollers } from './pollers';
-import { pauseBeforeNextTry } from './polling';
 import { NOT_GRANTED, type NotGranted, type Refusal } from './protocol';
-import type { Waiting } from './waiting';
+import { pauseBeforeNextTry } from './waiting/polling';
+import type { Waiting } from './waiting/waiting';
 
 /** A waiter polls after this many idle intervals at the latest: Spring's SPIN_LOCK does not publish its releases. */
 export const LONGEST_SLEEP = 10;

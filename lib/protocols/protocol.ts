@@ -3,9 +3,9 @@ import type { Availability } from '../acquire/availability';
 import type { Wait } from '../acquire/wait';
 import type { RedisSubscriber } from '../redis/subscriber-connection';
 import type { WarningListener } from '../warnings';
-import type { Keep } from './kept';
-import type { ShardedSubscriptionMode } from './sharded-subscription-mode';
-import type { Permits } from './shared/shared-kinds';
+import type { Keep } from './min-hold/kept';
+import type { ShardedSubscriptionMode } from './redisson/sharded-subscription-mode';
+import type { Permits } from './semaphore-read-write/shared-kinds';
 
 /** The lock is the acquisition's. */
 export interface Grant {

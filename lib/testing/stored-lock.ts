@@ -1,6 +1,6 @@
 import { clock } from '../internal/clock';
 import type { Inspected } from '../lock-backend';
-import { KEPT, type Keep } from '../protocols/kept';
+import { KEPT, type Keep } from '../protocols/min-hold/kept';
 import type { Ownership, Released, RenewalMode } from '../protocols/protocol';
 import { ForcedUnlocks } from './forced-unlocks';
 import {

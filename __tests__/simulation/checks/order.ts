@@ -1,4 +1,4 @@
-import { isKept } from '../../../lib/protocols/kept';
+import { isKept } from '../../../lib/protocols/min-hold/kept';
 import type { ProcessPlan } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
 import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';

@@ -1,6 +1,6 @@
 import { LockScript } from '../../redis/script';
-import { ifForced } from '../forced-unlock';
-import { isFound } from '../format';
+import { isFound } from '../format/format';
+import { ifForced } from '../inspection/forced-unlock';
 import { deleteBy, mint } from '../spring/spring-scripts';
 import { FUNCTIONS, HAND_OVER_FUNCTION, isGrantIn, KEYS_BY_NAME, PROLONG_QUEUE } from './fair-script-parts';
 

@@ -1,6 +1,6 @@
 import { LockScript } from '../../redis/script';
-import { LEAVE_MARK } from '../forced-unlock';
 import { deleteBy } from '../spring/spring-scripts';
+import { LEAVE_MARK } from './forced-unlock';
 
 /*
  * What a lock looks like, for people. Each lock type has two scripts: one that inspects, and one that inspects and then

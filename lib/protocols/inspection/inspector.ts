@@ -4,7 +4,7 @@ import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
-import { lifeIn } from '../format';
+import { lifeIn } from '../format/format';
 import type { InspectionScripts } from './inspection-scripts';
 
 /** How the locks of one type are inspected. */

@@ -3,7 +3,7 @@ import type { Wait } from '../../acquire/wait';
 import { clock, reliableUntil } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
 import type { Subscriber } from '../../redis/subscriber';
-import { isKept, type Keep } from '../kept';
+import { isKept, type Keep } from '../min-hold/kept';
 import { Notification } from '../notification';
 import { PollableProtocol } from '../pollable-protocol';
 import { PATIENCE, Pollers } from '../pollers';

@@ -4,7 +4,7 @@ import { nonEmptyString } from '../internal/validation';
 import type { LockBackend, SharedBackend } from '../lock-backend';
 import { LockCache } from '../lock-cache';
 import type { SemaphoreOptions } from '../options';
-import { describeKind, type Permits, type SharedKind } from '../protocols/shared/shared-kinds';
+import { describeKind, type Permits, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import type { LockNames } from '../redis/names';
 import type { LockServices, RedisLock } from '../redis-lock';
 import { semaphoreSettings } from '../settings';

@@ -1,6 +1,6 @@
 import type { Redis } from '../../redis/redis';
 import { LockScript } from '../../redis/script';
-import { LEAVE_MARK } from '../forced-unlock';
+import { LEAVE_MARK } from '../inspection/forced-unlock';
 import type { InspectionScripts } from '../inspection/inspection-scripts';
 import { Inspector } from '../inspection/inspector';
 import type { ProtocolSettings } from '../protocol';

@@ -1,6 +1,6 @@
 import { LockScript } from '../../redis/script';
-import { ifForcedAmong } from '../forced-unlock';
-import { isFound, isGrant } from '../format';
+import { isFound, isGrant } from '../format/format';
+import { ifForcedAmong } from '../inspection/forced-unlock';
 import { mint } from '../spring/spring-scripts';
 import { notifyNext, PRELUDE, PROLONG, READ_QUEUE, RULE } from './shared-script-parts';
 

@@ -1,13 +1,13 @@
-import { clock } from '../internal/clock';
-import { UnexpectedReplyError } from '../redis/failure';
-import type { LockNames } from '../redis/names';
-import type { Redis } from '../redis/redis';
-import { arrayIn, numberIn } from '../redis/reply';
-import type { Script } from '../redis/script';
+import { clock } from '../../internal/clock';
+import { UnexpectedReplyError } from '../../redis/failure';
+import type { LockNames } from '../../redis/names';
+import type { Redis } from '../../redis/redis';
+import { arrayIn, numberIn } from '../../redis/reply';
+import type { Script } from '../../redis/script';
+import { type Keep, keepArguments } from '../min-hold/kept';
+import type { ReleaseChannels } from '../notification';
+import type { Ownership, Released, RenewalMode } from '../protocol';
 import { type Acquired, foundIn, type HandOverReply, lifeIn, ownerIn, ownershipIn, type ReleaseReply } from './format';
-import { type Keep, keepArguments } from './kept';
-import type { ReleaseChannels } from './notification';
-import type { Ownership, Released, RenewalMode } from './protocol';
 
 /**
  * The scripts of a format, as its modules name them. All formats have the same KEYS, ARGV and replies, except for what

@@ -1,8 +1,8 @@
-import { reliableUntil } from '../internal/clock';
-import { UnexpectedReplyError } from '../redis/failure';
-import { arrayIn, numberIn } from '../redis/reply';
-import type { Script } from '../redis/script';
-import type { Ownership, Released } from './protocol';
+import { reliableUntil } from '../../internal/clock';
+import { UnexpectedReplyError } from '../../redis/failure';
+import { arrayIn, numberIn } from '../../redis/reply';
+import type { Script } from '../../redis/script';
+import type { Ownership, Released } from '../protocol';
 
 /** What an attempt found. */
 export type Acquired =

@@ -1,11 +1,12 @@
-import type { Acquisition } from '../acquire/acquisition';
-import type { Wait } from '../acquire/wait';
-import { clock, reliableUntil } from '../internal/clock';
-import type { LockNames } from '../redis/names';
-import type { ReleaseReply } from './format';
-import { isKept, type Keep } from './kept';
-import { PollableProtocol } from './pollable-protocol';
-import type { Pollers } from './pollers';
+import type { Acquisition } from '../../acquire/acquisition';
+import type { Wait } from '../../acquire/wait';
+import { clock, reliableUntil } from '../../internal/clock';
+import type { LockNames } from '../../redis/names';
+import type { ReleaseReply } from '../format/format';
+import type { ScriptedFormat } from '../format/scripted-format';
+import { isKept, type Keep } from '../min-hold/kept';
+import { PollableProtocol } from '../pollable-protocol';
+import type { Pollers } from '../pollers';
 import type {
   Grant,
   HandOver,
@@ -16,10 +17,9 @@ import type {
   Refusal,
   Released,
   RenewalMode,
-} from './protocol';
-import type { ScriptedFormat } from './scripted-format';
-import type { Sharing } from './sharing';
-import type { Waiting } from './waiting';
+} from '../protocol';
+import type { Sharing } from '../sharing/sharing';
+import type { Waiting } from '../waiting/waiting';
 
 /** ms by which a process may be late to take back a lock that it left to pollers. */
 const LATE = 100;
