@@ -7,7 +7,7 @@ import { LockNames } from '../redis/names';
 import type { LockRequest } from '../settings';
 import { type Acquisition, newAcquisition } from './acquisition';
 import type { ContentionServices } from './contention-services';
-import { giveBack, requestHandOver } from './local-hand-over';
+import { giveBack, requestHandOver } from './hand-over-request';
 import { LocalQueue } from './local-queue';
 import { NoTurn, type Turn } from './turn';
 import type { Wait } from './wait';
