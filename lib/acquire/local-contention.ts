@@ -7,6 +7,7 @@ import { LockNames } from '../redis/names';
 import type { LockRequest } from '../settings';
 import { type Acquisition, newAcquisition } from './acquisition';
 import type { ContentionServices } from './contention-services';
+import { localSuccessor } from './hand-over-decision';
 import { giveBack, requestHandOver } from './hand-over-request';
 import { LocalQueue } from './local-queue';
 import { NoTurn, type Turn } from './turn';
@@ -85,10 +86,10 @@ export abstract class LocalContention {
   }
 
   /** @internal As LeaseKeeper. */
-  handOver(lease: RedisLease, timeout: number): Promise<HandOverResult> | undefined {
-    const { next } = this.#queue;
+  handOver(lease: RedisLease, mustKeep: boolean, timeout: number): Promise<HandOverResult> | undefined {
     const held = this.#held;
-    if (next === undefined || held?.lease !== lease || this.#services.settings.handOver === 0) return undefined;
+    const next = localSuccessor(this.#queue.next, mustKeep, this.#services.settings.handOver);
+    if (next === undefined || held?.lease !== lease) return undefined;
     return this.#handOver(lease, newAcquisition(this.#services, next.ttl, true), held.turn, timeout);
   }
 
@@ -109,10 +110,7 @@ export abstract class LocalContention {
     return this.#protocol;
   }
 
-  /**
-   * @internal Takes the local turn, and then the lock: it came with the turn, or the caller contends for it in Redis. `null`:
-   * another holder had the lock until the wait was over.
-   */
+  /** @internal Takes the local turn, and then the lock. `null`: another holder had it until the wait was over. */
   protected async acquire(request: LockRequest, wait: Wait): Promise<RedisLease | null> {
     const { attempts } = this.#services;
     this.#callers++;

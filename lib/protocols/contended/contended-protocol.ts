@@ -1,4 +1,5 @@
 import type { Acquisition } from '../../acquire/acquisition';
+import { decideHandOver } from '../../acquire/hand-over-decision';
 import type { Wait } from '../../acquire/wait';
 import { clock, reliableUntil } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
@@ -127,12 +128,16 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
   handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver> {
     const { ticket, ttl, sentAt, drift } = to;
     if (this.lazyPollers === undefined) this.pollers.acquired(sentAt);
-    if (this.pollers.isPauseDue(sentAt)) return this.#leave(owner, timeout);
-    const atSliceEnd = this.#sharing.isSliceOver(sentAt);
-    // Where listeners cannot be counted, there may be some.
-    if (atSliceEnd && !(this.#sharing.yieldsToListeners && this.#parts.format.countsListeners)) {
+    const decision = decideHandOver(
+      this.pollers.isPauseDue(sentAt),
+      this.#sharing.isSliceOver(sentAt),
+      this.#sharing.yieldsToListeners && this.#parts.format.countsListeners,
+    );
+    if (decision === 'leave to pollers') return this.#leave(owner, timeout);
+    if (decision === 'release') {
       return this.#release(owner, timeout, true).then((found) => ({ handedOver: undefined, found }));
     }
+    const atSliceEnd = decision === 'hand over unless others listen';
     const hintsBefore = this.#waiting?.hints ?? 0;
     const ownListeners = atSliceEnd ? this.#ownListeners : undefined;
     if (atSliceEnd) this.#waiting?.expectEcho(sentAt);
