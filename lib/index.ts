@@ -39,7 +39,7 @@ export type {
   SegmentedLockOptions,
   SemaphoreOptions,
 } from './options';
-export type { LockType } from './protocols/lock-type-names';
+export type { LockType } from './protocols/lock-type-traits';
 export type { ShardedSubscriptionMode } from './protocols/redisson/sharded-subscription-mode';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
 export type { RedisSubscriber } from './redis/subscriber-connection';

@@ -1,4 +1,4 @@
-import type { LockType } from './protocols/lock-type-names';
+import type { LockType } from './protocols/lock-type-traits';
 import type { ShardedSubscriptionMode } from './protocols/redisson/sharded-subscription-mode';
 import type { RedisSubscriber } from './redis/subscriber-connection';
 import type { WarningListener } from './warnings';

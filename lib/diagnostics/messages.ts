@@ -1,5 +1,5 @@
 import type { Lease, LockLostReason } from '../distributed-lock';
-import type { LockType } from '../protocols/lock-type-names';
+import type { LockType } from '../protocols/lock-type-traits';
 import type { SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import type { LockWarning } from '../warnings';
 
