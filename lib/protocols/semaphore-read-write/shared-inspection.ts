@@ -4,7 +4,8 @@ import { LEAVE_MARK } from '../inspection/forced-unlock';
 import type { InspectionScripts } from '../inspection/inspection-scripts';
 import { Inspector } from '../inspection/inspector';
 import type { ProtocolSettings } from '../protocol';
-import { notifyNext, PRELUDE, READ_QUEUE, RULE } from './shared-script-parts';
+import { ENTRY_RULE } from './entry-rule';
+import { notifyNext, PRELUDE, READ_QUEUE } from './shared-script-parts';
 
 /*
  * What a shared lock looks like, for people. A forced unlock ends all leases.
@@ -40,7 +41,7 @@ if holder then
   holder = table.concat(owners, ' ')
   ${LEAVE_MARK}
   ${READ_QUEUE}
-  ${RULE}
+  ${ENTRY_RULE}
   ${notifyNext('ARGV[4]')}
 end
 return state`,

@@ -2,7 +2,8 @@ import { LockScript } from '../../redis/script';
 import { isFound } from '../format/format';
 import { KEPT } from '../min-hold/kept';
 import { leftToKeep } from '../min-hold/left-to-keep';
-import { notifyNext, PRELUDE, PROLONG, READ_QUEUE, RULE } from './shared-script-parts';
+import { ENTRY_RULE } from './entry-rule';
+import { notifyNext, PRELUDE, PROLONG, READ_QUEUE } from './shared-script-parts';
 import { isOthers, RETURN_GONE } from './shared-scripts';
 
 /**
@@ -41,7 +42,7 @@ if redis.call('EXISTS', waiters) == 0 then return { 1, 0 } end
 redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now))
 ${READ_QUEUE}
 if #queue == 0 then redis.call('DEL', waiters) end
-${RULE}
+${ENTRY_RULE}
 holders = holders - 1
 isWritten = isWritten and kind ~= 'write'
 ${notifyNext('ARGV[3]')}

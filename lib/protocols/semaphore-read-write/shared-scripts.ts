@@ -2,7 +2,8 @@ import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/format';
 import { ifForcedAmong } from '../inspection/forced-unlock';
 import { mint } from '../spring/spring-scripts';
-import { notifyNext, PRELUDE, PROLONG, READ_QUEUE, RULE } from './shared-script-parts';
+import { ENTRY_RULE } from './entry-rule';
+import { notifyNext, PRELUDE, PROLONG, READ_QUEUE } from './shared-script-parts';
 
 /*
  * A shared lock in Redis: several owners at a time, under a rule. Semaphores and read/write locks have one format. All
@@ -36,7 +37,7 @@ local channel, ttl, given, queues, arrival, life = ARGV[3], tonumber(ARGV[4]), t
 redis.call('ZADD', lock, 'XX', 0, '')
 local isNotifying = redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now)) > 0
 ${READ_QUEUE}
-${RULE}
+${ENTRY_RULE}
 for _, other in ipairs({ first or member, queue[1] and queue[1].ticket or member }) do
   if (string.sub(other, 1, 10) == 'semaphore:') ~= (kind == 'semaphore') then
     local isHere, isThere = 'a semaphore', 'a read/write lock'
@@ -131,7 +132,7 @@ if redis.call('EXISTS', waiters) == 0 then return { found, 0 } end
 redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now))
 ${READ_QUEUE}
 if #queue == 0 then redis.call('DEL', waiters) end
-${RULE}
+${ENTRY_RULE}
 ${notifyNext('ARGV[3]')}
 return { found, heard }`,
   isFound,
