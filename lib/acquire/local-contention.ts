@@ -35,7 +35,7 @@ export abstract class LocalContention {
     this.key = key;
     this.names = new LockNames(services.settings.registryKey, key);
     this.#services = services;
-    this.#protocol = services.openProtocol(this.names);
+    this.#protocol = services.protocols.openProtocol(this.names);
   }
 
   /** @internal Called when a lease has ended. */
@@ -106,7 +106,7 @@ export abstract class LocalContention {
   }
 
   get #openProtocol(): LockProtocol {
-    this.#protocol ??= this.#services.openProtocol(this.names);
+    this.#protocol ??= this.#services.protocols.openProtocol(this.names);
     return this.#protocol;
   }
 
@@ -115,7 +115,7 @@ export abstract class LocalContention {
     const { attempts } = this.#services;
     this.#callers++;
     try {
-      this.#services.begin(wait);
+      this.#services.waits.begin(wait);
       // Redis already granted it to this process; no command is needed.
       if (wait.isSingleAttempt && (this.lease?.remaining ?? 0) > 0) return null;
       const protocol = this.#openProtocol;
@@ -153,7 +153,7 @@ export abstract class LocalContention {
       }
     } finally {
       this.#callers--;
-      this.#services.end(wait);
+      this.#services.waits.end(wait);
       wait.end();
     }
   }

@@ -14,7 +14,7 @@ export const CONTENTION_MUTATIONS: readonly Mutation[] = [
     types: ['spin', 'pub-sub'],
     replacements: [
       [
-        `await within(limit, this.#noWaits());
+        `await within(limit, waits.none());
     await orphans.settle(limit);`,
         '',
       ],
