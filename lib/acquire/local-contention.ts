@@ -6,6 +6,7 @@ import type { Grant, LockProtocol, NotGranted } from '../protocols/protocol';
 import { LockNames } from '../redis/names';
 import type { LockRequest } from '../settings';
 import { type Acquisition, newAcquisition } from './acquisition';
+import { AttemptSeries } from './attempt-series';
 import type { ContentionServices } from './contention-services';
 import { localSuccessor } from './hand-over-decision';
 import { giveBack, requestHandOver } from './hand-over-request';
@@ -141,7 +142,7 @@ export abstract class LocalContention {
           } catch {
             // It is awaited again below.
           }
-          result ??= await attempts.acquire(protocol, acquisition, wait, pause, first);
+          result ??= await new AttemptSeries(attempts, protocol, acquisition, wait).run(pause, first);
         }
         isGranted ||= result.granted;
         wait.throwIfInterrupted();
