@@ -175,7 +175,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     // What attempts in flight leave in Redis is removed before this settles: the application closes its client next.
     const limit = Math.min(settings.commandTimeout, Math.max(endsAt - clock.now(), CLEANING_AT_LEAST));
     await within(limit, waits.none());
-    await orphans.settle(limit);
+    await orphans.removeNow(limit);
     this.#stopMonitoring();
     await this.#backend.close();
   }

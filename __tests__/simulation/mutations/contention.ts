@@ -15,7 +15,7 @@ export const CONTENTION_MUTATIONS: readonly Mutation[] = [
     replacements: [
       [
         `await within(limit, waits.none());
-    await orphans.settle(limit);`,
+    await orphans.removeNow(limit);`,
         '',
       ],
     ],

@@ -75,7 +75,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
 
   attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
     const { ticket, ttl, sentAt, drift } = acquisition;
-    const heard = this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
+    const hintsBefore = this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
     return this.#parts.format.acquire(this.#names, ticket, ttl, timeout, (found): Grant | Refusal => {
       this.lazyPollers?.takenBack();
       if (!found.granted) {
@@ -84,7 +84,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
         if (isKept(found.owner)) this.pollers.waiting(now);
         else this.pollers.refused(now, found.remaining, this.#waiting?.hints ?? 0);
         const { remaining, owner } = found;
-        return { granted: false, remaining, owner, roundTrip: now - sentAt, heard };
+        return { granted: false, remaining, owner, roundTrip: now - sentAt, hintsBefore };
       }
       this.noteGrant(sentAt);
       this.#sharing.acquired(sentAt);
@@ -164,7 +164,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     });
   }
 
-  /** The local callers that were to take the lock back have left. If it is still free, waiters have to hear of it. */
+  /** The local callers that were to take the lock back have left. If it is still free, waiters have to be notified. */
   async #notifyWaiters(): Promise<void> {
     try {
       await this.#parts.format.notifyIfFree(this.#names, NOTIFY_TIMEOUT);

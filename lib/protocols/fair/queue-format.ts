@@ -4,7 +4,7 @@ import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
-import { foundIn, lifeIn, ownerIn, ownershipIn } from '../format/format';
+import { foundIn, ownerIn, ownershipIn, remainingIn } from '../format/format';
 import { type Keep, keepArguments } from '../min-hold/kept';
 import type { Pollers } from '../pollers';
 import type { Ownership, ProtocolSettings, Released } from '../protocol';
@@ -186,7 +186,7 @@ export class QueueFormat extends SpringFormat {
       owner: isOutsiders ? undefined : textIn(script, reply, owner) || undefined,
       isOutsiders,
       token: textIn(script, reply, token),
-      life: lifeIn(script, reply, life),
+      life: remainingIn(script, reply, life),
       sentAt,
       drift: driftBefore,
     };

@@ -19,11 +19,11 @@ const READ = `${PRELUDE}
 local leases = redis.call('ZRANGEBYSCORE', lock, '(' .. digits(now), '+inf', 'WITHSCORES')
 local count = #leases / 2
 local holder = count > 0 and string.match(leases[#leases - 1], ':(.*)$')
-local life = count > 0 and leases[#leases] - now or 0
+local remaining = count > 0 and leases[#leases] - now or 0
 local isWritten = holder and string.sub(leases[#leases - 1], 1, 6) == 'write:'
 local token = isWritten and KEYS[3] and redis.call('GET', KEYS[3]) or ''
 local waiting = redis.call('HLEN', waiters) - redis.call('HEXISTS', waiters, 'permits')
-local state = { holder or '', life, token, waiting, count }`;
+local state = { holder or '', remaining, token, waiting, count }`;
 
 const SHARED: InspectionScripts = {
   inspect: new LockScript(

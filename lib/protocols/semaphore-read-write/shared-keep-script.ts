@@ -46,6 +46,6 @@ ${ENTRY_RULE}
 holders = holders - 1
 isWritten = isWritten and kind ~= 'write'
 ${notifyNext('ARGV[3]')}
-return { 1, heard }`,
+return { 1, published }`,
   isFound,
 );
