@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Attempts } from './acquire/attempts';
-import { LongWaits } from './acquire/long-waits';
-import type { Wait } from './acquire/wait';
+import { OpenWaits } from './acquire/open-waits';
+import { TicketSequence } from './acquire/ticket-sequence';
 import type { DistributedLock } from './distributed-lock';
-import { NotLockOwnerError, registryClosed } from './errors';
+import { NotLockOwnerError } from './errors';
 import { Inspection } from './inspection';
 import { clock, within } from './internal/clock';
-import { LinkedList } from './internal/linked-list';
 import { ttl as checkedTtl, expected, nonEmptyString, notNegative, number } from './internal/validation';
 import { Orphans } from './lease/orphans';
 import { Watchdog } from './lease/watchdog';
@@ -20,9 +19,9 @@ import type { CloseOptions, ListOptions, SemaphoreOptions } from './options';
 import { registryId } from './owner-name';
 import { traitsOf } from './protocols/lock-type-traits';
 import { type LockServices, RedisLock } from './redis-lock';
+import type { ReadWriteLock } from './semaphore-read-write/read-write-lock';
+import type { SharedLocks } from './semaphore-read-write/shared-locks';
 import { type KindSettings, listSettings, type RegistrySettings, type SharingSettings } from './settings';
-import type { ReadWriteLock } from './shared/read-write-lock';
-import type { SharedLocks } from './shared/shared-locks';
 
 /** ms; how long `close` waits for the holders by default. */
 const CLOSE_TIMEOUT = 10_000;
@@ -39,17 +38,12 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   readonly #cache: LockCache;
   readonly #kinds: LockKinds | undefined;
   readonly #shared: SharedLocks | undefined;
-  /** Calls that are still acquiring. */
-  readonly #waits = new LinkedList<Wait>();
-  readonly #longWaits: LongWaits;
-  #whenNoWaits: (() => void) | undefined;
   /**
    * The part of this registry's owner values before their number: its name and a random part. It tells which process
    * holds a key in Redis.
    * @example 'web-7:4121:h0pCmsO5S7mSQpHDOZJ1Sw'
    */
   readonly id: string;
-  #sequence = 0;
   readonly #stopMonitoring: () => void;
   #closing: Promise<void> | undefined;
 
@@ -61,7 +55,6 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     const watchdog = new Watchdog(settings.commandTimeout);
     this.#backend = backend;
     this.#cache = new LockCache(settings.cacheCapacity, settings.registryKey, backend);
-    this.#longWaits = new LongWaits(this.#waits, settings.warnAfter, settings.onWarning);
     this.#services = {
       settings,
       connection,
@@ -72,13 +65,10 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       watchdog,
       heldScripts: backend.heldScripts,
       orphans: new Orphans(connection, settings.commandTimeout),
-      nextTicket: () => `${this.id}:${++this.#sequence}`,
-      openProtocol: (names) => this.#cache.openProtocol(names),
-      longWaits: this.#longWaits,
-      begin: (wait) => this.#begin(wait),
-      end: (wait) => this.#end(wait),
-      cached: (key) => this.#cache.get(key),
-      readmit: (lock) => this.#cache.get(lock.key) ?? this.#cache.add(lock),
+      tickets: new TicketSequence(this.id),
+      waits: new OpenWaits(settings.warnAfter, settings.onWarning),
+      protocols: this.#cache,
+      cache: this.#cache,
     };
     this.#kinds = kinds;
     this.#shared = kinds?.shared(this.#services, backend);
@@ -173,19 +163,19 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   }
 
   async #close(timeout: number): Promise<void> {
-    const { orphans, settings, watchdog } = this.#services;
+    const { orphans, settings, waits, watchdog } = this.#services;
     const endsAt = clock.now() + timeout;
-    for (const wait of [...this.#waits]) wait.interrupt(registryClosed(wait.key));
+    waits.close();
     const locks = [...this.#cache.inUse, ...(this.#shared?.inUse ?? [])];
     // Without a timer for 0: one that a test has faked may never fire.
     if (timeout > 0) await within(timeout, Promise.all(locks.map((lock) => lock.free())));
     for (const lock of locks) lock.loseByClose();
     watchdog.close();
-    this.#longWaits.close();
+    waits.endReports();
     // What attempts in flight leave in Redis is removed before this settles: the application closes its client next.
     const limit = Math.min(settings.commandTimeout, Math.max(endsAt - clock.now(), CLEANING_AT_LEAST));
-    await within(limit, this.#noWaits());
-    await orphans.settle(limit);
+    await within(limit, waits.none());
+    await orphans.removeNow(limit);
     this.#stopMonitoring();
     await this.#backend.close();
   }
@@ -193,23 +183,5 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   /** @internal */
   protected get settings(): KindSettings {
     return this.#services.settings;
-  }
-
-  #begin(wait: Wait): void {
-    if (this.#closing !== undefined) throw registryClosed(wait.key);
-    this.#waits.append(wait);
-    this.#longWaits.watch();
-  }
-
-  #end(wait: Wait): void {
-    this.#waits.remove(wait);
-    if (this.#waits.first === undefined) this.#whenNoWaits?.();
-  }
-
-  async #noWaits(): Promise<void> {
-    if (this.#waits.first === undefined) return;
-    await new Promise<void>((resolve) => {
-      this.#whenNoWaits = resolve;
-    });
   }
 }

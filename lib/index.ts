@@ -39,8 +39,8 @@ export type {
   SegmentedLockOptions,
   SemaphoreOptions,
 } from './options';
-export type { LockType } from './protocols/lock-type-names';
-export type { ShardedSubscriptionMode } from './protocols/sharded-subscription-mode';
+export type { LockType } from './protocols/lock-type-traits';
+export type { ShardedSubscriptionMode } from './protocols/redisson/sharded-subscription-mode';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
 export type { RedisSubscriber } from './redis/subscriber-connection';
 export type { RedisLock } from './redis-lock';
@@ -48,5 +48,5 @@ export { RedisLockRegistry } from './redis-lock-registry';
 export type { AcrossResult, AcrossTask, Exhausted, Part, Segment, SegmentedResult, Share } from './segmented/segment';
 export { SegmentedLock } from './segmented/segmented-lock';
 export { split } from './segmented/split';
-export type { ReadWriteLock } from './shared/read-write-lock';
+export type { ReadWriteLock } from './semaphore-read-write/read-write-lock';
 export type { LockHolder, LockWarning, LockWarningCode, WarningListener } from './warnings';

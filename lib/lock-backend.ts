@@ -1,5 +1,5 @@
 import type { LockProtocol } from './protocols/protocol';
-import type { SharedKind } from './protocols/shared/shared-kinds';
+import type { SharedKind } from './protocols/semaphore-read-write/shared-kinds';
 import type { Connection } from './redis/connection';
 import type { LockNames } from './redis/names';
 

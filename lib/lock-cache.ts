@@ -1,3 +1,4 @@
+import type { ProtocolSource } from './acquire/contention-services';
 import { CannotAcquireLockError } from './errors';
 import { clock } from './internal/clock';
 import { LinkedList } from './internal/linked-list';
@@ -5,10 +6,10 @@ import type { LockBackend } from './lock-backend';
 import { DetachedProtocols } from './protocols/detached-protocols';
 import type { LockProtocol } from './protocols/protocol';
 import type { LockNames } from './redis/names';
-import type { RedisLock } from './redis-lock';
+import type { CachedLocks, RedisLock } from './redis-lock';
 
 /** The locks of a registry by key, of which the least recently used ones are evicted. */
-export class LockCache {
+export class LockCache implements CachedLocks, ProtocolSource {
   readonly #capacity: number;
   readonly #registryKey: string;
   readonly #backend: Pick<LockBackend, 'open'>;
@@ -61,6 +62,10 @@ export class LockCache {
     this.#byUse.append(lock);
     lock.usedAt = clock.now();
     return lock;
+  }
+
+  readmit(lock: RedisLock): RedisLock {
+    return this.get(lock.key) ?? this.add(lock);
   }
 
   #makeRoom(key: string): void {

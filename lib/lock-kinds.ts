@@ -1,7 +1,7 @@
 import type { LockBackend } from './lock-backend';
 import { MultiLock, multiKeys } from './multi/multi-lock';
 import type { LockServices, RedisLock } from './redis-lock';
-import { SharedLocks } from './shared/shared-locks';
+import { SharedLocks } from './semaphore-read-write/shared-locks';
 
 /** What a registry has beside the locks of one key. A registry without them does not load them. */
 export interface LockKinds {

@@ -2,7 +2,7 @@ import type { DistributedLock, Lease, LockOptions, LockSource, TryRunResult } fr
 import type { MultiLock } from './multi/multi-lock';
 import type { CloseOptions, SegmentedLockOptions, SemaphoreOptions } from './options';
 import { SegmentedLock } from './segmented/segmented-lock';
-import type { ReadWriteLock } from './shared/read-write-lock';
+import type { ReadWriteLock } from './semaphore-read-write/read-write-lock';
 
 /**
  * Hands out locks by key: what a service gets injected. An abstract class and not an interface, so that it can be a

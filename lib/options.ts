@@ -1,5 +1,5 @@
-import type { LockType } from './protocols/lock-type-names';
-import type { ShardedSubscriptionMode } from './protocols/sharded-subscription-mode';
+import type { LockType } from './protocols/lock-type-traits';
+import type { ShardedSubscriptionMode } from './protocols/redisson/sharded-subscription-mode';
 import type { RedisSubscriber } from './redis/subscriber-connection';
 import type { WarningListener } from './warnings';
 
@@ -53,7 +53,7 @@ export interface RedisLockRegistryOptions {
    */
   fencing?: boolean | undefined;
   /**
-   * Whether releases are also sent and heard on the channel of Spring Integration up to 6.4.7 and 6.5.2, which had one
+   * Whether releases are also sent and received on the channel of Spring Integration up to 6.4.7 and 6.5.2, which had one
    * for all locks of a registry.
    * @default false
    */

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { expected, nonEmptyString } from './internal/validation';
-import { holderOf } from './protocols/kept';
+import { holderOf } from './protocols/min-hold/kept';
 
 /*
  * What a person can read in an owner value. It is `<name>:<random>:<number>`, and with the Redisson types

@@ -4,7 +4,7 @@ import { ALL_KINDS } from './lock-kinds';
 import type { RedisLockRegistryOptions, SegmentedLockOptions } from './options';
 import { definitionOf } from './protocols/lock-types';
 import type { Parts } from './protocols/parts';
-import { RedisSharedBackend } from './protocols/shared/redis-shared-backend';
+import { RedisSharedBackend } from './protocols/semaphore-read-write/redis-shared-backend';
 import { describeWrongClient, isRedisClient, type RedisClient } from './redis/client';
 import { hashTag } from './redis/names';
 import { RedisBackend } from './redis-backend';

@@ -1,3 +1,4 @@
+import type { ContentionServices } from './acquire/contention-services';
 import { Wait } from './acquire/wait';
 import { holdChannel, isTraced, traceHold } from './diagnostics/channels';
 import type { DistributedLock, Lease, LockOptions, TryRunResult } from './distributed-lock';
@@ -6,16 +7,21 @@ import type { Inspection } from './inspection';
 import { callback } from './internal/validation';
 import { type HeldLease, UnlockOrder } from './lease/unlock-order';
 import type { LockState } from './lock-state';
-import { ReentrantContention, type ReentryServices } from './scope/reentrant-contention';
+import { ReentrantContention } from './scope/reentrant-contention';
 import { runUnder, type ScopedLock } from './scope/run-under';
 import { Scope } from './scope/scope';
 import { type LockRequest, lockRequest } from './settings';
 
 /** @internal What the locks of a registry share. */
-export interface LockServices extends ReentryServices {
+export interface LockServices extends ContentionServices {
   readonly inspection: Inspection;
+  readonly cache: CachedLocks;
+}
+
+/** @internal The locks that are cached: see `LockCache`. */
+export interface CachedLocks {
   /** The lock that is cached for the key, if there is one. */
-  cached(key: string): RedisLock | undefined;
+  get(key: string): RedisLock | undefined;
   /** Caches a lock again that was evicted, unless another one is cached for its key. Returns the cached one. */
   readmit(lock: RedisLock): RedisLock;
 }
@@ -149,7 +155,7 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
 
   /** The lock that is cached for the key now; another one than this when this one was evicted. */
   #cached(): RedisLock {
-    return this.evicted ? (this.services.cached(this.key) ?? this) : this;
+    return this.evicted ? (this.services.cache.get(this.key) ?? this) : this;
   }
 
   /** Where `lock` and `tryLock` note their lease for `unlock`: in the caller's scope, or here outside all scopes. */
@@ -164,7 +170,7 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
   #acquire(options: LockOptions | undefined, defaultWaitTime: number, isRun = false): Promise<HeldLease | null> {
     const request = this.requested(options, defaultWaitTime);
     if (request.signal?.aborted) throw request.signal.reason;
-    const lock = this.evicted ? this.services.readmit(this) : this;
+    const lock = this.evicted ? this.services.cache.readmit(this) : this;
     const wait = new Wait(lock.key, request.waitTime, request.signal);
     lock.usedAt = wait.startedAt;
     wait.lock = lock;

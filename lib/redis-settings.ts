@@ -1,8 +1,8 @@
 import { boolean, type Check, checkOptions, duration, notNegative, oneOf, wholeNumber } from './internal/validation';
 import type { RedisLockRegistryOptions } from './options';
-import type { LockType } from './protocols/lock-type-names';
+import type { LockType } from './protocols/lock-type-traits';
 import type { ProtocolSettings } from './protocols/protocol';
-import { SHARDED_SUBSCRIPTION_MODES } from './protocols/sharded-subscription-mode';
+import { SHARDED_SUBSCRIPTION_MODES } from './protocols/redisson/sharded-subscription-mode';
 import { describeValue } from './redis/client';
 import { isSubscriber, type RedisSubscriber } from './redis/subscriber-connection';
 import { type RegistrySettings, registryChecks, registrySettings } from './settings';

@@ -18,9 +18,8 @@ import {
 } from './internal/validation';
 import type { ListOptions, RegistryOptions, SegmentedLockOptions, SemaphoreOptions } from './options';
 import { assertNameFits, defaultName, registryName } from './owner-name';
-import type { LockType } from './protocols/lock-type-names';
-import { LOCK_TYPES, traitsOf } from './protocols/lock-type-traits';
-import type { Permits, SharedKind } from './protocols/shared/shared-kinds';
+import { LOCK_TYPES, type LockType, traitsOf } from './protocols/lock-type-traits';
+import type { Permits, SharedKind } from './protocols/semaphore-read-write/shared-kinds';
 import { emitProcessWarning, type WarningListener } from './warnings';
 
 /** The options that every registry has, with their defaults filled in. */

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { parse } from 'luaparse';
+import type { LockType } from '../../lib';
 import { startRedis } from '../../scripts/redis';
 import { atTheEnd, describePrivate } from '../support/private-redis';
 import { BuiltLibrary, printedBy, TYPESCRIPT } from './built-library';
@@ -8,13 +9,13 @@ import { BuiltLibrary, printedBy, TYPESCRIPT } from './built-library';
 const LIB = join(__dirname, '../../lib');
 
 /** The entry points of one lock type, and their registries. */
-const ONE_TYPE = [
-  ['spin', 'SpinLockRegistry'],
-  ['pub-sub', 'PubSubLockRegistry'],
-  ['fair', 'FairLockRegistry'],
-  ['redisson', 'RedissonLockRegistry'],
-  ['redisson-fair', 'RedissonFairLockRegistry'],
-] as const;
+const ONE_TYPE = Object.entries({
+  spin: 'SpinLockRegistry',
+  'pub-sub': 'PubSubLockRegistry',
+  fair: 'FairLockRegistry',
+  redisson: 'RedissonLockRegistry',
+  'redisson-fair': 'RedissonFairLockRegistry',
+} satisfies Record<LockType, string>);
 
 /** The text of every script that is there when every lock type has been loaded: each gets its digest then. */
 async function scriptsOf(file: string): Promise<string[]> {

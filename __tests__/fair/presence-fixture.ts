@@ -83,7 +83,7 @@ export class PresenceFixture {
   async listening(): Promise<Ticket> {
     const ticket = this.admit(1);
     this.presence.listen();
-    this.subscription?.settle(true);
+    this.subscription?.confirmed(true);
     await this.clock.advance(0);
     this.polls.length = 0;
     return ticket;

@@ -18,7 +18,7 @@ describe('A process in the queue of a fair lock', () => {
     fixture.admit(2);
     fixture.presence.listen();
     expect(fixture.presence.notifiedBy).toBe('poll');
-    fixture.subscription?.settle(true);
+    fixture.subscription?.confirmed(true);
     await fixture.clock.advance(0);
     expect(fixture.polls).toEqual([{ at: 1_000, tickets: ['process:1', 'process:2'], notifiedBy: 'message' }]);
   });
@@ -134,7 +134,7 @@ describe('A process in the queue of a fair lock', () => {
     expect(fixture.presence.notifiedBy).toBe('poll');
     fixture.subscription = fixture.newSubscription();
     await fixture.clock.advance(POLL_INTERVAL);
-    fixture.subscription.settle(true);
+    fixture.subscription.confirmed(true);
     await fixture.clock.advance(0);
     expect(fixture.presence.notifiedBy).toBe('message');
   });

@@ -1,6 +1,6 @@
 import type { RedisLockRegistryOptions } from '../../lib';
 import { LOCK_TYPES as PROCESS_TYPES, type LockType as ProcessType } from '../../lib/protocols/lock-types';
-import type { SharedKind } from '../../lib/protocols/shared/shared-kinds';
+import type { SharedKind } from '../../lib/protocols/semaphore-read-write/shared-kinds';
 import type { ClientTraits } from './client/client-directory';
 import { type Fault, type FaultScale, planFault, planFaults } from './plan-faults';
 import type { ClockTraits } from './process/simulated-process';

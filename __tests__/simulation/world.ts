@@ -1,5 +1,5 @@
 import type { RedisLockRegistry } from '../../lib';
-import type { SharedKind } from '../../lib/protocols/shared/shared-kinds';
+import type { SharedKind } from '../../lib/protocols/semaphore-read-write/shared-kinds';
 import type { ClientDirectory } from './client/client-directory';
 import type { Network } from './client/connection';
 import type { SimulatedClient } from './client/simulated-client';

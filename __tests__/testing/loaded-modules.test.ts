@@ -29,10 +29,10 @@ it('Locks in memory load no Redis client, no script, and of lib/redis only error
   ]);
   expect(loaded.filter((file) => file.startsWith('lib/protocols/'))).toEqual([
     'lib/protocols/detached-protocols.ts',
-    'lib/protocols/kept.ts',
     'lib/protocols/lock-type-traits.ts',
+    'lib/protocols/min-hold/kept.ts',
     'lib/protocols/protocol.ts',
-    'lib/protocols/shared/shared-kinds.ts',
+    'lib/protocols/semaphore-read-write/shared-kinds.ts',
   ]);
   const packages = loaded.flatMap((file) => /^node_modules\/([^/]+)/.exec(file)?.[1] ?? []);
   expect([...new Set(packages)]).toEqual(['async-mutex', 'tslib']);

@@ -1,8 +1,9 @@
 import { clock } from '../internal/clock';
-import type { Keep } from '../protocols/kept';
+import type { Keep } from '../protocols/min-hold/kept';
 import type { Connection } from '../redis/connection';
 import { CommandTimeoutError, isServerAnswer } from '../redis/failure';
 import { MinHold } from './min-hold';
+import type { TicketSequence } from './ticket-sequence';
 
 /** ms; a grant whose answer took longer may come from a server that was frozen, and replaced meanwhile. */
 const LATE = 500;
@@ -94,12 +95,12 @@ export class Acquisition {
 /** What acquisitions are made from. */
 interface AcquisitionServices {
   readonly connection: Connection;
-  nextTicket(): string;
+  readonly tickets: TicketSequence;
 }
 
 /** `ttl` in ms. `waits`: its caller may queue in Redis. `since`: when it called. */
 export function newAcquisition(services: AcquisitionServices, ttl: number, waits: boolean, since: number): Acquisition {
-  return new Acquisition(services.nextTicket(), ttl, waits, services.connection.connectionEpoch, since);
+  return new Acquisition(services.tickets.next(), ttl, waits, services.connection.connectionEpoch, since);
 }
 
 /** Resolves when it is known whether Redis answered. An answer that comes late counts, a lost connection does not. */

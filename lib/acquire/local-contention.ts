@@ -6,8 +6,10 @@ import type { Grant, LockProtocol, NotGranted } from '../protocols/protocol';
 import { LockNames } from '../redis/names';
 import type { LockRequest } from '../settings';
 import { type Acquisition, newAcquisition } from './acquisition';
+import { AttemptSeries } from './attempt-series';
 import type { ContentionServices } from './contention-services';
-import { giveBack, requestHandOver } from './local-hand-over';
+import { localSuccessor } from './hand-over-decision';
+import { giveBack, requestHandOver } from './hand-over-request';
 import { LocalQueue } from './local-queue';
 import { NoTurn, type Turn } from './turn';
 import type { Wait } from './wait';
@@ -34,7 +36,7 @@ export abstract class LocalContention {
     this.key = key;
     this.names = new LockNames(services.settings.registryKey, key);
     this.#services = services;
-    this.#protocol = services.openProtocol(this.names);
+    this.#protocol = services.protocols.openProtocol(this.names);
   }
 
   /** @internal Called when a lease has ended. */
@@ -85,9 +87,9 @@ export abstract class LocalContention {
   }
 
   /** @internal As LeaseKeeper. */
-  handOver(lease: RedisLease, timeout: number): Promise<HandOverResult> | undefined {
-    const { next } = this.#queue;
+  handOver(lease: RedisLease, mustKeep: boolean, timeout: number): Promise<HandOverResult> | undefined {
     const held = this.#held;
+    const next = localSuccessor(this.#queue.next, mustKeep);
     if (next === undefined || held?.lease !== lease) return undefined;
     const to = newAcquisition(this.#services, next.ttl, true, next.since);
     return this.#handOver(lease, to, held.turn, timeout);
@@ -106,19 +108,16 @@ export abstract class LocalContention {
   }
 
   get #openProtocol(): LockProtocol {
-    this.#protocol ??= this.#services.openProtocol(this.names);
+    this.#protocol ??= this.#services.protocols.openProtocol(this.names);
     return this.#protocol;
   }
 
-  /**
-   * @internal Takes the local turn, and then the lock: it came with the turn, or the caller contends for it in Redis. `null`:
-   * another holder had the lock until the wait was over.
-   */
+  /** @internal Takes the local turn, and then the lock. `null`: another holder had it until the wait was over. */
   protected async acquire(request: LockRequest, wait: Wait): Promise<RedisLease | null> {
     const { attempts } = this.#services;
     this.#callers++;
     try {
-      this.#services.begin(wait);
+      this.#services.waits.begin(wait);
       // Redis already granted it to this process; no command is needed.
       if (wait.isSingleAttempt && (this.lease?.remaining ?? 0) > 0) return null;
       const protocol = this.#openProtocol;
@@ -139,7 +138,8 @@ export abstract class LocalContention {
         if (answer?.granted && answer.until > clock.now()) {
           result = answer;
         } else if (answer?.granted === false) {
-          result = await attempts.acquire(protocol, acquisition, wait, undefined, Promise.resolve(answer));
+          const series = new AttemptSeries(attempts, protocol, acquisition, wait);
+          result = await series.run(undefined, Promise.resolve(answer));
         } else {
           const pause = attempts.standBack(protocol, wait);
           // Most locks are free: then this attempt is all. With a signal the caller may leave before its answer.
@@ -149,7 +149,7 @@ export abstract class LocalContention {
           } catch {
             // It is awaited again below.
           }
-          result ??= await attempts.acquire(protocol, acquisition, wait, pause, first);
+          result ??= await new AttemptSeries(attempts, protocol, acquisition, wait).run(pause, first);
         }
         isGranted ||= result.granted;
         wait.throwIfInterrupted();
@@ -161,7 +161,7 @@ export abstract class LocalContention {
       }
     } finally {
       this.#callers--;
-      this.#services.end(wait);
+      this.#services.waits.end(wait);
       wait.end();
     }
   }

@@ -2,7 +2,7 @@ import { clock } from '../internal/clock';
 import { LinkedList } from '../internal/linked-list';
 import type { LockState } from '../lock-state';
 import { isNamedByDefault } from '../owner-name';
-import { isKept } from '../protocols/kept';
+import { isKept } from '../protocols/min-hold/kept';
 import { type LockHolder, type WarningListener, warn } from '../warnings';
 import type { Wait, WaitedLock } from './wait';
 

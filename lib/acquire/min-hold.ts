@@ -1,5 +1,5 @@
 import { clock } from '../internal/clock';
-import type { Keep } from '../protocols/kept';
+import type { Keep } from '../protocols/min-hold/kept';
 
 /** The time for which a lock stays taken, even if it is unlocked earlier. */
 export class MinHold {

@@ -47,12 +47,12 @@ export class BunChannels {
   }
 
   #adjust(channel: string): Promise<void> {
-    const adjusted = this.#traffic.then(() => this.#settle(channel));
+    const adjusted = this.#traffic.then(() => this.#adjustNow(channel));
     this.#traffic = adjusted.catch(() => undefined);
     return adjusted;
   }
 
-  async #settle(channel: string): Promise<void> {
+  async #adjustNow(channel: string): Promise<void> {
     const isWanted = this.#listeners.has(channel);
     if (isWanted === this.#subscribed.has(channel)) return;
     try {

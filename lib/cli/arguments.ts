@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util';
-import type { LockType } from '../protocols/lock-type-names';
-import { LOCK_TYPES } from '../protocols/lock-type-traits';
+import { LOCK_TYPES, type LockType } from '../protocols/lock-type-traits';
 import { EXIT, ExitError } from './exit-codes';
 
 const OPTIONS = {

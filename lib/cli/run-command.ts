@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Lease, LockOptions } from '../distributed-lock';
 import { LockTimeoutError } from '../errors';
-import { holderOf, isKept } from '../protocols/kept';
+import { holderOf, isKept } from '../protocols/min-hold/kept';
 import { messageOf } from '../redis/failure';
 import { type Arguments, keyOf, lockTypeOf } from './arguments';
 import { durationOf } from './durations';

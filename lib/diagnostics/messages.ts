@@ -1,6 +1,6 @@
 import type { Lease, LockLostReason } from '../distributed-lock';
-import type { LockType } from '../protocols/lock-type-names';
-import type { SharedKind } from '../protocols/shared/shared-kinds';
+import type { LockType } from '../protocols/lock-type-traits';
+import type { SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import type { LockWarning } from '../warnings';
 
 /** What every message about a lock says. */

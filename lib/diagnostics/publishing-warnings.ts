@@ -1,5 +1,5 @@
 import { captureContext } from '../internal/background';
-import type { LockType } from '../protocols/lock-type-names';
+import type { LockType } from '../protocols/lock-type-traits';
 import type { WarningListener } from '../warnings';
 import { publish, warningChannel } from './channels';
 import type { WarningMessage } from './messages';

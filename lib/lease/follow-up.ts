@@ -92,7 +92,7 @@ export class FollowUp {
     try {
       await release(this.#protocol, ticket, this.#acquisition, this.#commandTimeout);
     } catch (error) {
-      // A refusal, such as NOPERM or NOAUTH, may end before the life of the orphan does.
+      // A refusal, such as NOPERM or NOAUTH, may end before the orphan expires.
       return isClientClosed(error) ? 'gone' : 'not removed';
     }
     // node-redis sends what waited for a reconnect together with its handshake, and counts the connection a moment later.

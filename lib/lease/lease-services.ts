@@ -1,6 +1,6 @@
 import type { ScriptRunner } from '../lock-backend';
-import type { LockType } from '../protocols/lock-type-names';
-import type { SharedKind } from '../protocols/shared/shared-kinds';
+import type { LockType } from '../protocols/lock-type-traits';
+import type { SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import type { Connection } from '../redis/connection';
 import type { WarningListener } from '../warnings';
 import type { Orphans } from './orphans';

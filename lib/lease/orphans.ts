@@ -28,7 +28,7 @@ export class Orphans {
   }
 
   /** Runs one more removal for every acquisition that is followed up. Resolves when they are done, after at most `timeout` ms. */
-  async settle(timeout: number): Promise<void> {
+  async removeNow(timeout: number): Promise<void> {
     if (this.#followUps.size === 0) return;
     const removed = [...this.#followUps].map((followUp) => followUp.removeNow());
     await Promise.race([Promise.all(removed), backgroundPause(timeout)]);

@@ -19,8 +19,8 @@ const RELEASE_AT_LEAST = 250;
 
 /** The lock that a lease belongs to. */
 export interface LeaseKeeper {
-  /** Hands the lock over to the next local caller; `undefined` when there is none. */
-  handOver(lease: RedisLease, timeout: number): Promise<HandOverResult> | undefined;
+  /** Hands the lock over to the next local caller; `undefined`: it is to be released, or kept if it must be. */
+  handOver(lease: RedisLease, mustKeep: boolean, timeout: number): Promise<HandOverResult> | undefined;
   /** Called once, when the lease ended, by unlock or loss. */
   leaseOver(lease: RedisLease): void;
 }
@@ -159,7 +159,7 @@ export class RedisLease extends RenewableLease implements HeldLease {
     const { disruptions } = connection;
     const limit = Math.min(settings.commandTimeout, Math.max(this.until - now, RELEASE_AT_LEAST));
     // Half of the time, so that there is some left for the release of a lock that could not be handed over.
-    const handingOver = acquisition.keep === undefined ? this.#keeper.handOver(this, limit / 2) : undefined;
+    const handingOver = this.#keeper.handOver(this, acquisition.keep !== undefined, limit / 2);
     const first = handingOver ?? release(protocol, owner, acquisition, limit);
     let found: HandOverResult | undefined;
     try {

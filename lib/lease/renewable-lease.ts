@@ -74,7 +74,7 @@ export abstract class RenewableLease extends TimedLease {
 
   #confirm(ownership: Ownership, driftBefore: number): void {
     if (ownership.state === 'held') {
-      // After a suspension the old deadline is worth nothing. Else it stands, since no script shortens a key's life.
+      // After a suspension the old deadline is worth nothing. Else it stands, since no script shortens a key's ttl.
       this.until = this.isSuspectAt(driftBefore) ? ownership.until : Math.max(this.until, ownership.until);
       this.drift = driftBefore;
       this.#hasFullTtl = true;

@@ -2,7 +2,7 @@ import type { HeldCall, HeldResult, ScriptRunner } from '../lock-backend';
 import type { LockNames } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { Script } from '../redis/script';
-import { ifForced } from './forced-unlock';
+import { ifForced } from './inspection/forced-unlock';
 
 /** At most this many scripts are kept with their digest. */
 const CAPACITY = 100;

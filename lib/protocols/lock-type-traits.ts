@@ -1,7 +1,6 @@
 import type { NameSeparator } from '../owner-name';
-import type { LockType } from './lock-type-names';
 
-/** What is known of a lock type before there is a registry. */
+/** What is known of a lock type before it is loaded. */
 export interface LockTypeTraits {
   /** ms; the default of the option `expireAfter`. */
   readonly expireAfter: number;
@@ -15,14 +14,20 @@ const SPRING: LockTypeTraits = { expireAfter: 60_000, needsRegistryKey: true, na
 /** Redisson's lockWatchdogTimeout. */
 const REDISSON: LockTypeTraits = { expireAfter: 30_000, needsRegistryKey: false, nameSeparator: '/' };
 
-/** A file of its own: to check the options of a registry loads no lock type. */
-const traits: Record<LockType, LockTypeTraits> = {
+/**
+ * The names of the lock types, each with the traits that its format has. A file of its own: to check the options of a
+ * registry loads no lock type. `lock-types.ts` says what each is made of.
+ */
+const traits = {
   spin: SPRING,
   'pub-sub': SPRING,
   fair: SPRING,
   redisson: REDISSON,
   'redisson-fair': REDISSON,
 };
+
+/** How a lock is written in Redis, and how a waiter learns that it is free. */
+export type LockType = keyof typeof traits;
 
 export const LOCK_TYPES = Object.keys(traits) as LockType[];
 

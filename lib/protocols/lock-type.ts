@@ -1,6 +1,6 @@
 import type { LockInspector } from '../lock-backend';
 import type { LockNames } from '../redis/names';
-import type { LockType } from './lock-type-names';
+import type { LockType } from './lock-type-traits';
 import type { Parts } from './parts';
 import type { LockProtocol } from './protocol';
 

@@ -4,14 +4,14 @@ import type { LockNames } from '../redis/names';
 import type { Subscriber } from '../redis/subscriber';
 import type { Subscription } from '../redis/subscription';
 import type { Pollers } from './pollers';
-import { pauseBeforeNextTry } from './polling';
 import { NOT_GRANTED, type NotGranted, type Refusal } from './protocol';
-import type { Waiting } from './waiting';
+import { pauseBeforeNextTry } from './waiting/polling';
+import type { Waiting } from './waiting/waiting';
 
 /** A waiter polls after this many idle intervals at the latest: Spring's SPIN_LOCK does not publish its releases. */
 export const LONGEST_SLEEP = 10;
 
-/** ms in which a process hears its own message. */
+/** ms in which a process receives its own message. */
 const ECHO = 1_000;
 
 /** Where the releases of a lock are published. */
@@ -36,7 +36,7 @@ export class Notification implements Waiting {
   readonly #pollers: Pollers;
   readonly #onOthersRelease: () => void;
   #subscription: Subscription | undefined;
-  /** Messages of this process that it will hear itself, if they are not lost. */
+  /** Messages of this process that it will receive itself, if they are not lost. */
   #echoes = 0;
   #echoesUntil = 0;
   hints = 0;
@@ -89,9 +89,9 @@ export class Notification implements Waiting {
     subscription.join();
     try {
       // Messages sent before the subscription opened are lost, so attempt again once it is open.
-      const wasHearing = refusal.heard !== undefined;
-      if (wasHearing ? this.hints === refusal.heard : !subscription.isOpen) {
-        const longest = this.#pollers.pollingInterval(wasHearing ? idle * LONGEST_SLEEP : idle);
+      const wasSubscribed = refusal.hintsBefore !== undefined;
+      if (wasSubscribed ? this.hints === refusal.hintsBefore : !subscription.isOpen) {
+        const longest = this.#pollers.pollingInterval(wasSubscribed ? idle * LONGEST_SLEEP : idle);
         const pause = pauseBeforeNextTry(longest, refusal, wait.remaining);
         await wait.suspend<void>(pause, (resume) => subscription.onWake(resume));
       }
@@ -101,7 +101,7 @@ export class Notification implements Waiting {
     return NOT_GRANTED;
   }
 
-  #heardRelease(): void {
+  #noteRelease(): void {
     if (this.#echoes > 0 && clock.now() < this.#echoesUntil) this.#echoes--;
     else this.#onOthersRelease();
   }
@@ -111,7 +111,7 @@ export class Notification implements Waiting {
       const names = this.#names;
       this.#subscription = this.#subscriber.subscribe(this.#channels.channels(names), (message) => {
         if (this.#channels.isRelease(message, names)) {
-          this.#heardRelease();
+          this.#noteRelease();
           this.#subscription?.wake();
         } else if (this.#channels.isLeftToPollers(message)) {
           this.#pollers.paused(clock.now());

@@ -3,9 +3,9 @@ import type { Availability } from '../acquire/availability';
 import type { Wait } from '../acquire/wait';
 import type { RedisSubscriber } from '../redis/subscriber-connection';
 import type { WarningListener } from '../warnings';
-import type { Keep } from './kept';
-import type { ShardedSubscriptionMode } from './sharded-subscription-mode';
-import type { Permits } from './shared/shared-kinds';
+import type { Keep } from './min-hold/kept';
+import type { ShardedSubscriptionMode } from './redisson/sharded-subscription-mode';
+import type { Permits } from './semaphore-read-write/shared-kinds';
 
 /** The lock is the acquisition's. */
 export interface Grant {
@@ -24,14 +24,14 @@ export interface Grant {
 /** Another owner holds the lock. */
 export interface Refusal {
   readonly granted: false;
-  /** ms that the holder's key still has to live; `Infinity` when it has no expiry. */
+  /** ms that are left of the holder's key; `Infinity` when it has no expiry. */
   readonly remaining: number;
   /** The holder's owner value, where the answer said it. */
   readonly owner?: string | undefined;
   /** ms that the answer took. */
   readonly roundTrip: number;
-  /** How many releases had been heard of before the attempt was sent, where a protocol listens for them. */
-  readonly heard?: number | undefined;
+  /** How many releases had been noticed before the attempt was sent, where a protocol listens for them. */
+  readonly hintsBefore?: number | undefined;
 }
 
 /** A wait ended without a grant: it is time for another attempt, or the caller's time is over. */
@@ -56,7 +56,7 @@ export type Released = 'released' | 'expired' | 'stolen';
  */
 export type HandOver = { readonly answer: Grant | Refusal } | { readonly answer: undefined; readonly found: Released };
 
-/** `extend`: the key lives for at least the ttl from now. `ask`: only a key that lost its expiry gets the ttl again. */
+/** `extend`: the key lasts for at least the ttl from now. `ask`: only a key that lost its expiry gets the ttl again. */
 export type RenewalMode = 'extend' | 'ask';
 
 /** The lease of this process that holds a lock. */
@@ -86,7 +86,7 @@ export interface LockProtocol {
   attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal>;
   /** After a refusal: resolves when it is time for another attempt, with the lock itself, or when the wait is over. */
   wait(acquisition: Acquisition, refusal: Refusal, wait: Wait): Promise<Grant | NotGranted>;
-  /** Calls `settle` once, and never throws. A renewal never shortens the life of the key. */
+  /** Calls `settle` once, and never throws. A renewal never shortens the ttl of the key. */
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void;
   /**
    * Deletes the key if it is the owner's, or removes the owner from those of a shared lock, and notifies waiters. `fair`

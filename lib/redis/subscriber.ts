@@ -70,7 +70,7 @@ export class Subscriber {
   }
 
   /**
-   * Nothing is heard though the connection seems to be open. Our own connection is made anew, with all its subscriptions.
+   * No message arrives though the connection seems to be open. Our own connection is made anew, with all its subscriptions.
    * The client of another one notices that it is dead when it sends something, and then subscribes again by itself.
    */
   renew(): void {
@@ -97,13 +97,13 @@ export class Subscriber {
     late.unref?.();
     try {
       await Promise.all(subscription.channels.map((name) => this.#channels.join(name, subscription)));
-      if (!subscription.isOver) subscription.settle(true);
+      if (!subscription.isOver) subscription.confirmed(true);
     } catch (error) {
       // It is being opened over another connection.
       if (renewedAt !== this.#renewedAt) return;
       this.#giveUp(error);
       await this.end(subscription);
-      subscription.settle(false);
+      subscription.confirmed(false);
     } finally {
       clock.clearTimeout(late);
     }
@@ -141,7 +141,7 @@ export class Subscriber {
     this.#giveUp(new Error('the pub/sub connection is closed for good'));
     for (const subscription of [...this.#subscriptions].filter(({ isOpen }) => isOpen)) {
       void this.end(subscription);
-      subscription.settle(false);
+      subscription.confirmed(false);
     }
   }
 

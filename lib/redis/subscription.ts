@@ -52,7 +52,7 @@ export class Subscription {
   }
 
   /** Called by the subscriber when the channels are confirmed, or have failed. Waiters poll in both cases. */
-  settle(isOpen: boolean): void {
+  confirmed(isOpen: boolean): void {
     this.isOpen = isOpen;
     this.wake();
   }

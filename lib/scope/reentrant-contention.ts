@@ -1,17 +1,11 @@
 import type { ContentionServices } from '../acquire/contention-services';
 import { LocalContention } from '../acquire/local-contention';
-import type { LongWaits } from '../acquire/long-waits';
 import type { Wait } from '../acquire/wait';
 import { acquireChannel, isTraced, lockMessage, traceAcquire } from '../diagnostics/channels';
 import type { LockMessage } from '../diagnostics/messages';
 import type { HeldLease } from '../lease/unlock-order';
 import type { LockRequest } from '../settings';
 import { Scope } from './scope';
-
-/** What the locks of a registry share for acquisitions and re-entries. */
-export interface ReentryServices extends ContentionServices {
-  readonly longWaits: LongWaits;
-}
 
 /**
  * The callers of one lock. One inside a scope of the lock enters again on the lease of that scope, all others contend
@@ -21,10 +15,10 @@ export abstract class ReentrantContention extends LocalContention {
   /** @internal Runs under it, also those that lost their lease. */
   runs = 0;
   /** @internal */
-  protected readonly services: ReentryServices;
+  protected readonly services: ContentionServices;
 
   /** @internal */
-  constructor(key: string, services: ReentryServices) {
+  constructor(key: string, services: ContentionServices) {
     super(key, services);
     this.services = services;
   }
@@ -67,17 +61,17 @@ export abstract class ReentrantContention extends LocalContention {
   }
 
   async #reenter(around: Scope, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
-    this.services.longWaits.beginReentry(wait);
+    this.services.waits.beginReentry(wait);
     try {
       for (let scope: Scope | undefined = around; scope !== undefined; scope = Scope.holding(this.scopeLock)) {
         const entry = await scope.reenter(request, wait, isRun);
         if (entry.outcome === 'entered') return entry.lease;
         if (entry.outcome === 'timed out') return null;
       }
-      this.services.longWaits.endReentry(wait);
+      this.services.waits.endReentry(wait);
       return await this.acquire(request, wait);
     } finally {
-      this.services.longWaits.endReentry(wait);
+      this.services.waits.endReentry(wait);
       wait.end();
     }
   }

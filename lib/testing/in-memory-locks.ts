@@ -76,8 +76,8 @@ export class InMemoryLocks {
    * `expire`.
    */
   steal(key: string, options: StealOptions = {}): void {
-    const { ttl: life = STOLEN_FOR, ...which } = options;
-    this.#named(key, which).give('somebody else', ttl('ttl', life));
+    const { ttl: stolenFor = STOLEN_FOR, ...which } = options;
+    this.#named(key, which).give('somebody else', ttl('ttl', stolenFor));
   }
 
   /** Who holds the lock; `undefined`: nobody. */
@@ -95,7 +95,7 @@ export class InMemoryLocks {
   /** Requests are answered again. What was requested in the silence is executed first, also if its caller has given up. */
   comeBack(): void {
     this.#isSilent = false;
-    for (const lock of this.#locks.values()) lock.settle();
+    for (const lock of this.#locks.values()) lock.expireAndGrant();
     for (const answer of this.#unanswered.splice(0)) answer();
     for (const listener of [...this.#reconnected]) listener();
   }

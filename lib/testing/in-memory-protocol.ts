@@ -2,7 +2,7 @@ import type { Acquisition } from '../acquire/acquisition';
 import { Availability } from '../acquire/availability';
 import type { Wait } from '../acquire/wait';
 import { clock, drift } from '../internal/clock';
-import type { Keep } from '../protocols/kept';
+import type { Keep } from '../protocols/min-hold/kept';
 import {
   type Grant,
   type HandOver,
@@ -15,7 +15,7 @@ import {
   type Released,
   type RenewalMode,
 } from '../protocols/protocol';
-import type { Permits } from '../protocols/shared/shared-kinds';
+import type { Permits } from '../protocols/semaphore-read-write/shared-kinds';
 import type { InMemoryLocks } from './in-memory-locks';
 import type { Held, StoredKind } from './stored-lease';
 import type { StoredLock } from './stored-lock';

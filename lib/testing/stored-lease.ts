@@ -1,5 +1,5 @@
 import { clock, reliableUntil } from '../internal/clock';
-import { describeKind, type SharedKind } from '../protocols/shared/shared-kinds';
+import { describeKind, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 
 /** The owner has a lease. Times are on the monotonic clock, in ms. */
 export interface Held {

@@ -1,6 +1,6 @@
 import { clock } from '../internal/clock';
 import type { Inspected } from '../lock-backend';
-import { KEPT, type Keep } from '../protocols/kept';
+import { KEPT, type Keep } from '../protocols/min-hold/kept';
 import type { Ownership, Released, RenewalMode } from '../protocols/protocol';
 import { ForcedUnlocks } from './forced-unlocks';
 import {
@@ -44,12 +44,12 @@ export class StoredLock {
 
   /** Whose lease lasts longest. */
   get owner(): string | undefined {
-    this.settle();
+    this.expireAndGrant();
     return this.#byEnd.at(-1)?.[0];
   }
 
   get state(): Inspected {
-    this.settle();
+    this.expireAndGrant();
     const [owner, lease] = this.#byEnd.at(-1) ?? [];
     return {
       owner,
@@ -66,11 +66,11 @@ export class StoredLock {
    */
   acquire(claim: Claim, waits: boolean): Answer {
     const { ticket, ttl, permits } = claim;
-    this.settle();
+    this.expireAndGrant();
     this.#use(useOf(claim.kind));
     if (permits !== undefined && permits !== this.#permits) {
       this.#permits = permits;
-      this.settle();
+      this.expireAndGrant();
     }
     const lease = this.#leases.get(ticket);
     if (lease !== undefined) {
@@ -97,7 +97,7 @@ export class StoredLock {
     };
   }
 
-  /** Never shortens its life. */
+  /** Never shortens its ttl. */
   renew(owner: string, ttl: number, mode: RenewalMode): Ownership {
     const found = this.#find(owner);
     if (typeof found === 'string') return { state: found };
@@ -125,7 +125,7 @@ export class StoredLock {
   }
 
   forceUnlock(): void {
-    this.settle();
+    this.expireAndGrant();
     for (const [owner, { expiresAt }] of this.#leases) this.#forced.note(owner, expiresAt);
     this.free();
   }
@@ -143,8 +143,8 @@ export class StoredLock {
     this.#watchExpiry();
   }
 
-  /** Ends lives that are over, and grants a free lock to those at the head of the queue that may have it. */
-  settle(): void {
+  /** Removes leases that have expired, and grants a free lock to those at the head of the queue that may have it. */
+  expireAndGrant(): void {
     const now = clock.now();
     for (const [owner, { expiresAt }] of this.#leases) if (expiresAt <= now) this.#leases.delete(owner);
     if (this.#store.isSilent) return;
@@ -186,7 +186,7 @@ export class StoredLock {
   }
 
   #find(owner: string): StoredLease | 'expired' | 'stolen' {
-    this.settle();
+    this.expireAndGrant();
     const lease = this.#leases.get(owner);
     if (lease !== undefined) return lease;
     // A lock that others share was not taken from one of them.
@@ -200,7 +200,7 @@ export class StoredLock {
   }
 
   #changed(): void {
-    this.settle();
+    this.expireAndGrant();
     this.#watchExpiry();
   }
 

@@ -29,7 +29,7 @@ const SHARED = {
   redis: [
     'redis-backend',
     'redis-settings',
-    'protocols/notified',
+    'protocols/contended/notified',
     'protocols/inspection/spring-inspector',
     'protocols/spring/spring-format',
   ],

@@ -1,16 +1,7 @@
-import type { LockType } from '../../lib';
+import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-type-traits';
 
 /** What one soak runs on: a lock type, several types that share their names in Redis, or a kind of shared lock. */
-export const SOAK_TYPES = [
-  'spin',
-  'pub-sub',
-  'fair',
-  'redisson',
-  'redisson-fair',
-  'mixed',
-  'semaphore',
-  'read-write',
-] as const;
+export const SOAK_TYPES = [...LOCK_TYPES, 'mixed', 'semaphore', 'read-write'] as const;
 export type SoakType = (typeof SOAK_TYPES)[number];
 
 /** The types whose format is Spring's string: they exclude each other on one name. */

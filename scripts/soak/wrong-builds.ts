@@ -14,8 +14,8 @@ export const wrongBuilds = {
   /** All acquisitions of a process have one owner value: what comes late for one lease meets the next. */
   'owner-reuse': [
     {
-      find: 'nextTicket: () => `${this.id}:${++this.#sequence}`',
-      replace: 'nextTicket: () => `${this.id}:1`',
+      find: 'return `${this.#registryId}:${++this.#count}`;',
+      replace: 'return `${this.#registryId}:1`;',
     },
   ],
   /** A release deletes the lock of any owner. */

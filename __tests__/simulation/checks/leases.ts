@@ -1,5 +1,5 @@
 import type { Lease } from '../../../lib';
-import type { SharedKind } from '../../../lib/protocols/shared/shared-kinds';
+import type { SharedKind } from '../../../lib/protocols/semaphore-read-write/shared-kinds';
 import { keysOf } from '../plan';
 import { type Host, lifeOf, lockName, ownersOf, quietFor, type World } from '../world';
 import type { Grants } from './grants';

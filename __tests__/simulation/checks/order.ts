@@ -1,6 +1,6 @@
 import { HAND_OVER, LEAVE } from '../../../lib/protocols/fair/fair-release-scripts';
 import { ACQUIRE } from '../../../lib/protocols/fair/fair-scripts';
-import { isKept } from '../../../lib/protocols/kept';
+import { isKept } from '../../../lib/protocols/min-hold/kept';
 import type { ProcessPlan } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
 import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';

@@ -1,5 +1,5 @@
-import { isKept } from '../../../lib/protocols/kept';
-import { SHARED_KINDS, type SharedKind } from '../../../lib/protocols/shared/shared-kinds';
+import { isKept } from '../../../lib/protocols/min-hold/kept';
+import { SHARED_KINDS, type SharedKind } from '../../../lib/protocols/semaphore-read-write/shared-kinds';
 import { isShared, keysOf } from '../plan';
 import { hostOf, isLeftToPollers, lockName, membersOf, ownerOf, quietFor, type World } from '../world';
 import type { LeaseChecks } from './leases';

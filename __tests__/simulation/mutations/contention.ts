@@ -6,7 +6,7 @@ export const CONTENTION_MUTATIONS: readonly Mutation[] = [
     name: 'late-grant-not-released',
     finding: 'an attempt whose reply was lost, or came too late, leaves its key for the whole ttl',
     types: ['spin', 'pub-sub'],
-    replacements: [['if (mayHaveWritten) acquisition.doubt(attempt);', '']],
+    replacements: [['if (mayHaveWritten) this.#acquisition.doubt(attempt);', '']],
   },
   {
     name: 'close-does-not-wait',
@@ -14,8 +14,8 @@ export const CONTENTION_MUTATIONS: readonly Mutation[] = [
     types: ['spin', 'pub-sub'],
     replacements: [
       [
-        `await within(limit, this.#noWaits());
-    await orphans.settle(limit);`,
+        `await within(limit, waits.none());
+    await orphans.removeNow(limit);`,
         '',
       ],
     ],

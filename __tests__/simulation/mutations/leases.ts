@@ -24,7 +24,7 @@ export const LEASE_MUTATIONS: readonly Mutation[] = [
     name: 'owner-of-the-process',
     finding: 'every acquisition of a process has the same owner value',
     types: ['spin'],
-    replacements: [[`\`\${this.id}:\${++this.#sequence}\``, `\`\${this.id}:1\``]],
+    replacements: [[`\`\${this.#registryId}:\${++this.#count}\``, `\`\${this.#registryId}:1\``]],
   },
   {
     name: 'deadline-from-the-reply',

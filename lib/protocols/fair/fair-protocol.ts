@@ -4,7 +4,7 @@ import type { Wait } from '../../acquire/wait';
 import { clock } from '../../internal/clock';
 import { isServerAnswer } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
-import type { Keep } from '../kept';
+import type { Keep } from '../min-hold/kept';
 import { PATIENCE, Pollers } from '../pollers';
 import {
   type Grant,

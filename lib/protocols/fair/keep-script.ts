@@ -1,8 +1,8 @@
 import { LockScript } from '../../redis/script';
-import { ifForced } from '../forced-unlock';
-import { isFound } from '../format';
-import { KEPT } from '../kept';
-import { leftToKeep } from '../left-to-keep';
+import { isFound } from '../format/format';
+import { ifForced } from '../inspection/forced-unlock';
+import { KEPT } from '../min-hold/kept';
+import { leftToKeep } from '../min-hold/left-to-keep';
 import { FUNCTIONS, HAND_OVER_FUNCTION, KEYS_BY_NAME } from './fair-script-parts';
 
 /** The age of a grant by hand-over in ms: its owner value says when it was made. Its key may not have the full ttl yet. */

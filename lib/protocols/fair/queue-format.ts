@@ -4,8 +4,8 @@ import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
-import { foundIn, lifeIn, ownerIn } from '../format';
-import { type Keep, keepArguments } from '../kept';
+import { foundIn, ownerIn, remainingIn } from '../format/format';
+import { type Keep, keepArguments } from '../min-hold/kept';
 import type { Pollers } from '../pollers';
 import type { ProtocolSettings, Released } from '../protocol';
 import { SpringFormat } from '../spring/spring-format';
@@ -181,7 +181,7 @@ export class QueueFormat extends SpringFormat {
       owner: isOutsiders ? undefined : textIn(script, reply, owner) || undefined,
       isOutsiders,
       token: textIn(script, reply, token),
-      life: lifeIn(script, reply, life),
+      life: remainingIn(script, reply, life),
       sentAt,
       drift: driftBefore,
     };

@@ -1,6 +1,6 @@
 import { LockScript } from '../../redis/script';
-import { LEAVE_MARK } from '../forced-unlock';
 import { deleteBy } from '../spring/spring-scripts';
+import { LEAVE_MARK } from './forced-unlock';
 
 /*
  * What a lock looks like, for people. Each lock type has two scripts: one that inspects, and one that inspects and then
@@ -9,7 +9,7 @@ import { deleteBy } from '../spring/spring-scripts';
  * KEYS: lock [, queue, for the types that have one] [, fence or token]
  * ARGV: NUMSUB, SHARDNUMSUB or '', the channel whose listeners wait. To unlock by force also: the command that deletes,
  * and how the waiters are notified, see below
- * Returns { owner or '', life of its key in ms, last token or '', how many wait or -1 }. An unlock by force is not
+ * Returns { owner or '', remaining ms of its key, last token or '', how many wait or -1 }. An unlock by force is not
  * idempotent in its reply: a repetition finds the lock free, or held by the next owner, which it would delete. So it is
  * sent once only.
  */
@@ -41,12 +41,12 @@ for i = ${first}, #ARGV do redis.pcall('PUBLISH', ARGV[i], KEYS[1]) end`;
 export function scripts(type: string, owner: string, queue: string | undefined, notify: string): InspectionScripts {
   const read = `
 local holder = ${owner}
-local life = holder and redis.call('PTTL', KEYS[1]) or 0
+local remaining = holder and redis.call('PTTL', KEYS[1]) or 0
 local waiting = -1
 ${queue === undefined ? LISTENERS : `waiting = redis.call('${queue}', KEYS[2])`}
 local fence = KEYS[${queue === undefined ? 2 : 3}]
 local token = holder and fence and redis.call('GET', fence) or ''
-local state = { holder or '', life, token, waiting }`;
+local state = { holder or '', remaining, token, waiting }`;
   const unlock = `
 if holder then
   ${deleteBy('ARGV[3]')}

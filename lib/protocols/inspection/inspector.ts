@@ -4,7 +4,7 @@ import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
-import { lifeIn } from '../format';
+import { remainingIn } from '../format/format';
 import type { InspectionScripts } from './inspection-scripts';
 
 /** How the locks of one type are inspected. */
@@ -49,13 +49,13 @@ export class Inspector implements LockInspector {
 }
 
 function read(script: Script, reply: unknown): Inspected {
-  const [holder, life, token, waiting, holders] = arrayIn(script, reply, 4, 5);
+  const [holder, pttl, token, waiting, holders] = arrayIn(script, reply, 4, 5);
   const owner = textIn(script, reply, holder);
   const count = numberIn(script, reply, waiting);
   if (!Number.isInteger(count) || count < -1) throw new UnexpectedReplyError(script.name, reply);
   return {
     owner: owner === '' ? undefined : owner,
-    remaining: owner === '' ? 0 : lifeIn(script, reply, life),
+    remaining: owner === '' ? 0 : remainingIn(script, reply, pttl),
     fencingToken: token === '' ? undefined : numberIn(script, reply, token),
     waiting: count < 0 ? undefined : count,
     ...(holders === undefined ? {} : { holders: numberIn(script, reply, holders) }),

@@ -1,7 +1,7 @@
 import { LockScript } from '../../redis/script';
-import { isFound } from '../format';
-import { KEPT } from '../kept';
-import { leftToKeep } from '../left-to-keep';
+import { isFound } from '../format/format';
+import { KEPT } from '../min-hold/kept';
+import { leftToKeep } from '../min-hold/left-to-keep';
 import { EXAMINE_GONE, OWNED, publishRelease } from './redisson-scripts';
 
 /** Makes KEYS[1], which is the owner's, the key of nobody. ARGV[first]: the numbers of a `Keep`. Sets `owned`. */

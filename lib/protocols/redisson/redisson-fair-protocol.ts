@@ -3,7 +3,7 @@ import type { Wait } from '../../acquire/wait';
 import { clock, reliableUntil } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
 import type { Subscriber } from '../../redis/subscriber';
-import { isKept, type Keep } from '../kept';
+import { isKept, type Keep } from '../min-hold/kept';
 import { Notification } from '../notification';
 import { PollableProtocol } from '../pollable-protocol';
 import { PATIENCE, Pollers } from '../pollers';
@@ -74,7 +74,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
   attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
     const { ticket, ttl, waits, sentAt, drift } = acquisition;
     const notification = ticket === this.#ticket ? this.#notification : undefined;
-    const heard = notification?.isSubscribed ? notification.hints : undefined;
+    const hintsBefore = notification?.isSubscribed ? notification.hints : undefined;
     acquisition.isEnqueued = waits;
     return this.#services.format.enter(this.#names, ticket, ttl, waits, timeout, (found): Grant | Refusal => {
       if (!found.granted) {
@@ -84,7 +84,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
         // Only the first in the queue is notified. The end of a kept key is no sign of others that poll.
         if (isFirst && !isKept(owner)) this.pollers.refused(now, remaining, notification?.hints ?? 0);
         else this.pollers.waiting(now);
-        return { granted: false, remaining, owner, roundTrip: now - sentAt, heard };
+        return { granted: false, remaining, owner, roundTrip: now - sentAt, hintsBefore };
       }
       this.noteGrant(sentAt);
       const { fencingToken } = found;

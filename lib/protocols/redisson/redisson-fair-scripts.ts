@@ -1,6 +1,6 @@
 import { LockScript } from '../../redis/script';
-import { ifForced } from '../forced-unlock';
-import { isFound, isGrant } from '../format';
+import { isFound, isGrant } from '../format/format';
+import { ifForced } from '../inspection/forced-unlock';
 import { ASSERT_WRITABLE, deleteBy } from '../spring/spring-scripts';
 import { HOLD, OWNED, PROLONG, publishRelease } from './redisson-scripts';
 

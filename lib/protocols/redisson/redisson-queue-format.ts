@@ -3,8 +3,8 @@ import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
-import { type Acquired, foundIn, lifeIn, ownerIn } from '../format';
-import { type Keep, keepArguments } from '../kept';
+import { type Acquired, foundIn, ownerIn, remainingIn } from '../format/format';
+import { type Keep, keepArguments } from '../min-hold/kept';
 import type { ProtocolSettings, Released } from '../protocol';
 import { KEEP_FAIR } from './keep-scripts';
 import { ACQUIRE, LEAVE, RELEASE } from './redisson-fair-scripts';
@@ -85,8 +85,8 @@ export class RedissonQueueFormat {
 
   #entered(reply: unknown): Entered {
     if (Array.isArray(reply)) {
-      const [life, isFirst, owner] = arrayIn(ACQUIRE, reply, 2, 3);
-      const remaining = lifeIn(ACQUIRE, reply, life);
+      const [pttl, isFirst, owner] = arrayIn(ACQUIRE, reply, 2, 3);
+      const remaining = remainingIn(ACQUIRE, reply, pttl);
       return { granted: false, remaining, isFirst: isFirst === 1, owner: ownerIn(owner) };
     }
     const token = numberIn(ACQUIRE, reply, reply);

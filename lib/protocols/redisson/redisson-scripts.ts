@@ -1,6 +1,6 @@
 import { LockScript, Script } from '../../redis/script';
-import { ifForced } from '../forced-unlock';
-import { isFound, isGrant } from '../format';
+import { isFound, isGrant } from '../format/format';
+import { ifForced } from '../inspection/forced-unlock';
 import { ASK, ASSERT_WRITABLE, deleteBy, EXTEND } from '../spring/spring-scripts';
 
 /*

@@ -1,7 +1,7 @@
+import { notified } from '../contended/notified';
 import { HASH_HELD } from '../held-scripts';
 import { redissonInspector } from '../inspection/redisson-inspector';
 import type { LockTypeDefinition } from '../lock-type';
-import { notified } from '../notified';
 import { RedissonFormat } from './redisson-format';
 
 /** ms; the default of `handOver`. */

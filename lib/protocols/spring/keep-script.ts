@@ -1,7 +1,7 @@
 import { LockScript } from '../../redis/script';
-import { isFound } from '../format';
-import { KEPT } from '../kept';
-import { leftToKeep } from '../left-to-keep';
+import { isFound } from '../format/format';
+import { KEPT } from '../min-hold/kept';
+import { leftToKeep } from '../min-hold/left-to-keep';
 import { publish, RETURN_GONE } from './spring-scripts';
 
 /**

@@ -1,7 +1,7 @@
+import { notified } from '../contended/notified';
 import { STRING_HELD } from '../held-scripts';
 import { springInspector } from '../inspection/spring-inspector';
 import type { LockTypeDefinition } from '../lock-type';
-import { notified } from '../notified';
 import { SpringFormat } from './spring-format';
 
 /** ms; the default of `handOver`. */

@@ -1,10 +1,10 @@
-import { contended } from '../contended-protocols';
+import { contended } from '../contended/contended-protocols';
 import { STRING_HELD } from '../held-scripts';
 import { springInspector } from '../inspection/spring-inspector';
 import type { LockTypeDefinition } from '../lock-type';
 import { PATIENCE_OF_POLLING, Pollers } from '../pollers';
-import { Polling } from '../polling';
-import { TimeSlice } from '../time-slice';
+import { TimeSlice } from '../sharing/time-slice';
+import { Polling } from '../waiting/polling';
 import { SpringFormat } from './spring-format';
 
 /** ms; the default of `handOver`. */

@@ -1,7 +1,7 @@
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
+import { ScriptedFormat } from '../format/scripted-format';
 import type { ProtocolSettings } from '../protocol';
-import { ScriptedFormat } from '../scripted-format';
 import { KEEP } from './keep-script';
 import * as scripts from './spring-scripts';
 

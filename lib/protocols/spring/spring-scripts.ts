@@ -1,6 +1,6 @@
 import { LockScript, Script } from '../../redis/script';
-import { ifForced } from '../forced-unlock';
-import { isFound, isGrant } from '../format';
+import { isFound, isGrant } from '../format/format';
+import { ifForced } from '../inspection/forced-unlock';
 
 /*
  * The lock as a string key, in the format of Spring Integration's RedisLockRegistry: the value is the owner, and the

@@ -1,6 +1,6 @@
-import type { Wait } from '../acquire/wait';
-import type { Pollers } from './pollers';
-import { NOT_GRANTED, type NotGranted, type Refusal } from './protocol';
+import type { Wait } from '../../acquire/wait';
+import type { Pollers } from '../pollers';
+import { NOT_GRANTED, type NotGranted, type Refusal } from '../protocol';
 import type { Waiting } from './waiting';
 
 /**

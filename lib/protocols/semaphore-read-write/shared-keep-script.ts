@@ -1,8 +1,9 @@
 import { LockScript } from '../../redis/script';
-import { isFound } from '../format';
-import { KEPT } from '../kept';
-import { leftToKeep } from '../left-to-keep';
-import { notifyNext, PRELUDE, PROLONG, READ_QUEUE, RULE } from './shared-script-parts';
+import { isFound } from '../format/format';
+import { KEPT } from '../min-hold/kept';
+import { leftToKeep } from '../min-hold/left-to-keep';
+import { ENTRY_RULE } from './entry-rule';
+import { notifyNext, PRELUDE, PROLONG, READ_QUEUE } from './shared-script-parts';
 import { isOthers, RETURN_GONE } from './shared-scripts';
 
 /**
@@ -41,10 +42,10 @@ if redis.call('EXISTS', waiters) == 0 then return { 1, 0 } end
 redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now))
 ${READ_QUEUE}
 if #queue == 0 then redis.call('DEL', waiters) end
-${RULE}
+${ENTRY_RULE}
 holders = holders - 1
 isWritten = isWritten and kind ~= 'write'
 ${notifyNext('ARGV[3]')}
-return { 1, heard }`,
+return { 1, published }`,
   isFound,
 );

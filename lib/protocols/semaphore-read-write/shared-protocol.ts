@@ -7,8 +7,8 @@ import type { LockNames } from '../../redis/names';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { LockScript } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
-import { foundIn, lifeIn, ownerIn, ownershipIn } from '../format';
-import { type Keep, keepArguments } from '../kept';
+import { foundIn, ownerIn, ownershipIn, remainingIn } from '../format/format';
+import { type Keep, keepArguments } from '../min-hold/kept';
 import { LONGEST_SLEEP, Notification } from '../notification';
 import type { Parts } from '../parts';
 import { PATIENCE, Pollers } from '../pollers';
@@ -19,7 +19,7 @@ import { ACQUIRE, RELEASE, RENEW } from './shared-scripts';
 
 /** A ticket is kept for this many of the longest intervals between two polls, and for this many ms at least. */
 const POLLS_MISSED = 3;
-const TICKET_LIFE_AT_LEAST = 3_000;
+const TICKET_KEPT_AT_LEAST = 3_000;
 
 /** What the shared locks of one kind have in common in a registry. */
 export interface SharedServices {
@@ -68,16 +68,16 @@ export class SharedProtocol implements LockProtocol {
       this.#arrival = '';
     }
     acquisition.isEnqueued = waits;
-    const heard = waits && this.#notification?.isSubscribed ? this.#notification.hints : undefined;
+    const hintsBefore = waits && this.#notification?.isSubscribed ? this.#notification.hints : undefined;
     const permits = String(this.permits?.count ?? 0);
-    const queueing = [waits ? '1' : '0', waits ? this.#arrival : '', String(this.#ticketLife)];
+    const queueing = [waits ? '1' : '0', waits ? this.#arrival : '', String(this.#ticketKeptFor)];
     const args = [this.#names.channel, String(ttl), permits, ...queueing];
     return this.#run(ACQUIRE, this.#allKeys, ticket, args, timeout, (reply): Grant | Refusal => {
       if (Array.isArray(reply)) {
-        const [life, owner, arrival] = arrayIn(ACQUIRE, reply, 3);
+        const [pttl, owner, arrival] = arrayIn(ACQUIRE, reply, 3);
         if (waits && ticket === this.#ticket) this.#arrival = textIn(ACQUIRE, reply, arrival);
-        const remaining = lifeIn(ACQUIRE, reply, life);
-        return { granted: false, remaining, owner: ownerIn(owner), roundTrip: clock.now() - sentAt, heard };
+        const remaining = remainingIn(ACQUIRE, reply, pttl);
+        return { granted: false, remaining, owner: ownerIn(owner), roundTrip: clock.now() - sentAt, hintsBefore };
       }
       const token = numberIn(ACQUIRE, reply, reply);
       if (token < 1) throw new UnexpectedReplyError(ACQUIRE.name, reply);
@@ -113,13 +113,13 @@ export class SharedProtocol implements LockProtocol {
   }
 
   orphanLife({ ttl, isEnqueued }: Acquisition): number {
-    return isEnqueued ? Math.max(ttl, this.#ticketLife) : ttl;
+    return isEnqueued ? Math.max(ttl, this.#ticketKeptFor) : ttl;
   }
 
   /** ms */
-  get #ticketLife(): number {
+  get #ticketKeptFor(): number {
     const { idleBetweenTries } = this.#services.parts.settings;
-    return Math.ceil(Math.max(TICKET_LIFE_AT_LEAST, POLLS_MISSED * LONGEST_SLEEP * idleBetweenTries));
+    return Math.ceil(Math.max(TICKET_KEPT_AT_LEAST, POLLS_MISSED * LONGEST_SLEEP * idleBetweenTries));
   }
 
   get #isFencing(): boolean {

@@ -1,11 +1,13 @@
-import type { Acquisition } from '../acquire/acquisition';
-import type { Wait } from '../acquire/wait';
-import { clock, reliableUntil } from '../internal/clock';
-import type { LockNames } from '../redis/names';
-import type { ReleaseReply } from './format';
-import { isKept, type Keep } from './kept';
-import { PollableProtocol } from './pollable-protocol';
-import type { Pollers } from './pollers';
+import type { Acquisition } from '../../acquire/acquisition';
+import { decideHandOver } from '../../acquire/hand-over-decision';
+import type { Wait } from '../../acquire/wait';
+import { clock, reliableUntil } from '../../internal/clock';
+import type { LockNames } from '../../redis/names';
+import type { ReleaseReply } from '../format/format';
+import type { ScriptedFormat } from '../format/scripted-format';
+import { isKept, type Keep } from '../min-hold/kept';
+import { PollableProtocol } from '../pollable-protocol';
+import type { Pollers } from '../pollers';
 import type {
   Grant,
   HandOver,
@@ -16,10 +18,9 @@ import type {
   Refusal,
   Released,
   RenewalMode,
-} from './protocol';
-import type { ScriptedFormat } from './scripted-format';
-import type { Sharing } from './sharing';
-import type { Waiting } from './waiting';
+} from '../protocol';
+import type { Sharing } from '../sharing/sharing';
+import type { Waiting } from '../waiting/waiting';
 
 /** ms by which a process may be late to take back a lock that it left to pollers. */
 const LATE = 100;
@@ -76,7 +77,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
 
   attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
     const { ticket, ttl, sentAt, drift } = acquisition;
-    const heard = this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
+    const hintsBefore = this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
     return this.#parts.format.acquire(this.#names, ticket, ttl, timeout, (found): Grant | Refusal => {
       this.lazyPollers?.takenBack();
       if (!found.granted) {
@@ -85,7 +86,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
         if (isKept(found.owner)) this.pollers.waiting(now);
         else this.pollers.refused(now, found.remaining, this.#waiting?.hints ?? 0);
         const { remaining, owner } = found;
-        return { granted: false, remaining, owner, roundTrip: now - sentAt, heard };
+        return { granted: false, remaining, owner, roundTrip: now - sentAt, hintsBefore };
       }
       this.noteGrant(sentAt);
       this.#sharing.acquired(sentAt);
@@ -127,16 +128,20 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
   }
 
   handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver> {
-    if (!this.#parts.handsOver)
-      return this.#release(owner, timeout, false).then((found) => ({ answer: undefined, found }));
     const { ticket, ttl, sentAt, drift } = to;
     if (this.lazyPollers === undefined) this.pollers.acquired(sentAt);
-    if (this.pollers.isPauseDue(sentAt)) return this.#leave(owner, timeout);
-    const atSliceEnd = this.#sharing.isSliceOver(sentAt);
-    // Where listeners cannot be counted, there may be some.
-    if (atSliceEnd && !(this.#sharing.yieldsToListeners && this.#parts.format.countsListeners)) {
-      return this.#release(owner, timeout, true).then((found) => ({ answer: undefined, found }));
+    const decision = decideHandOver(
+      this.#parts.handsOver,
+      this.pollers.isPauseDue(sentAt),
+      this.#sharing.isSliceOver(sentAt),
+      this.#sharing.yieldsToListeners && this.#parts.format.countsListeners,
+    );
+    if (decision === 'leave to pollers') return this.#leave(owner, timeout);
+    if (decision === 'release' || decision === 'release at the end of the slice') {
+      const atSliceEnd = decision !== 'release';
+      return this.#release(owner, timeout, atSliceEnd).then((found) => ({ answer: undefined, found }));
     }
+    const atSliceEnd = decision === 'hand over unless others listen';
     const hintsBefore = this.#waiting?.hints ?? 0;
     const ownListeners = atSliceEnd ? this.#ownListeners : undefined;
     if (atSliceEnd) this.#waiting?.expectEcho(sentAt);
@@ -163,7 +168,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     });
   }
 
-  /** The local callers that were to take the lock back have left. If it is still free, waiters have to hear of it. */
+  /** The local callers that were to take the lock back have left. If it is still free, waiters have to be notified. */
   async #notifyWaiters(): Promise<void> {
     try {
       await this.#parts.format.notifyIfFree(this.#names, NOTIFY_TIMEOUT);

@@ -1,11 +1,11 @@
-import type { LockInspector } from '../lock-backend';
+import type { LockInspector } from '../../lock-backend';
+import type { ScriptedFormat } from '../format/scripted-format';
+import type { Protocols } from '../lock-type';
+import { Notification } from '../notification';
+import type { Parts } from '../parts';
+import { PATIENCE, Pollers } from '../pollers';
+import { YieldToListeners } from '../sharing/yield-to-listeners';
 import { contended } from './contended-protocols';
-import type { Protocols } from './lock-type';
-import { Notification } from './notification';
-import type { Parts } from './parts';
-import { PATIENCE, Pollers } from './pollers';
-import type { ScriptedFormat } from './scripted-format';
-import { YieldToListeners } from './yield-to-listeners';
 
 /** Contended, with waiting by notification and sharing by yielding to listeners after `slice` ms by default. */
 export function notified(parts: Parts, format: ScriptedFormat, inspector: LockInspector, slice: number): Protocols {

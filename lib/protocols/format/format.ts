@@ -1,13 +1,13 @@
-import { reliableUntil } from '../internal/clock';
-import { UnexpectedReplyError } from '../redis/failure';
-import { arrayIn, numberIn } from '../redis/reply';
-import type { Script } from '../redis/script';
-import type { Ownership, Released } from './protocol';
+import { reliableUntil } from '../../internal/clock';
+import { UnexpectedReplyError } from '../../redis/failure';
+import { arrayIn, numberIn } from '../../redis/reply';
+import type { Script } from '../../redis/script';
+import type { Ownership, Released } from '../protocol';
 
 /** What an attempt found. */
 export type Acquired =
   | { readonly granted: true; readonly fencingToken: number | undefined }
-  /** ms that the holder's key still has to live; `Infinity` when it has no expiry. */
+  /** ms that are left of the holder's key; `Infinity` when it has no expiry. */
   | { readonly granted: false; readonly remaining: number; readonly owner: string | undefined };
 
 /** What a release found, and how many connections were notified of it. */
@@ -26,10 +26,10 @@ export function ownerIn(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** Reads the life of a key as PTTL returns it: -1 is a key without expiry. */
-export function lifeIn(script: Script, reply: unknown, value: unknown): number {
-  const life = numberIn(script, reply, value);
-  return life === -1 ? Number.POSITIVE_INFINITY : Math.max(0, life);
+/** Reads how many ms a key has left, as PTTL returns it: -1 is a key without expiry. */
+export function remainingIn(script: Script, reply: unknown, value: unknown): number {
+  const pttl = numberIn(script, reply, value);
+  return pttl === -1 ? Number.POSITIVE_INFINITY : Math.max(0, pttl);
 }
 
 /** Reads the result of a release or renewal: 1 or 2 its key, 0 no key, -1 the key of another owner. */
@@ -40,13 +40,13 @@ export function foundIn(script: Script, reply: unknown, value: unknown): Release
 }
 
 /**
- * Reads the reply of a script that renews: 1 the key has the full ttl now; { life } it lives longer, or was only asked
- * about; 0 no key; -1 the key of another owner.
+ * Reads the reply of a script that renews: 1 the key has the full ttl now; { remaining ms } it lasts longer, or was
+ * only asked about; 0 no key; -1 the key of another owner.
  */
 export function ownershipIn(script: Script, reply: unknown, sentAt: number, ttl: number): Ownership {
   if (Array.isArray(reply)) {
-    const [life] = arrayIn(script, reply, 1);
-    return { state: 'held', until: reliableUntil(sentAt, lifeIn(script, reply, life)) };
+    const [pttl] = arrayIn(script, reply, 1);
+    return { state: 'held', until: reliableUntil(sentAt, remainingIn(script, reply, pttl)) };
   }
   const found = foundIn(script, reply, reply);
   return found === 'released' ? { state: 'held', until: reliableUntil(sentAt, ttl) } : { state: found };

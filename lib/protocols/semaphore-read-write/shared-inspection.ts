@@ -1,10 +1,11 @@
 import type { Redis } from '../../redis/redis';
 import { LockScript } from '../../redis/script';
-import { LEAVE_MARK } from '../forced-unlock';
+import { LEAVE_MARK } from '../inspection/forced-unlock';
 import type { InspectionScripts } from '../inspection/inspection-scripts';
 import { Inspector } from '../inspection/inspector';
 import type { ProtocolSettings } from '../protocol';
-import { notifyNext, PRELUDE, READ_QUEUE, RULE } from './shared-script-parts';
+import { ENTRY_RULE } from './entry-rule';
+import { notifyNext, PRELUDE, READ_QUEUE } from './shared-script-parts';
 
 /*
  * What a shared lock looks like, for people. A forced unlock ends all leases.
@@ -18,11 +19,11 @@ const READ = `${PRELUDE}
 local leases = redis.call('ZRANGEBYSCORE', lock, '(' .. digits(now), '+inf', 'WITHSCORES')
 local count = #leases / 2
 local holder = count > 0 and string.match(leases[#leases - 1], ':(.*)$')
-local life = count > 0 and leases[#leases] - now or 0
+local remaining = count > 0 and leases[#leases] - now or 0
 local isWritten = holder and string.sub(leases[#leases - 1], 1, 6) == 'write:'
 local token = isWritten and KEYS[3] and redis.call('GET', KEYS[3]) or ''
 local waiting = redis.call('HLEN', waiters) - redis.call('HEXISTS', waiters, 'permits')
-local state = { holder or '', life, token, waiting, count }`;
+local state = { holder or '', remaining, token, waiting, count }`;
 
 const SHARED: InspectionScripts = {
   inspect: new LockScript(
@@ -40,7 +41,7 @@ if holder then
   holder = table.concat(owners, ' ')
   ${LEAVE_MARK}
   ${READ_QUEUE}
-  ${RULE}
+  ${ENTRY_RULE}
   ${notifyNext('ARGV[4]')}
 end
 return state`,

@@ -12,7 +12,7 @@ local function digits(number) return string.format('%.0f', number) end`;
 
 /**
  * Reads the queue: sets `queue`, the tickets in the order of their arrival, and `permits`, the number that counts for
- * those in it. Removes tickets whose process was not heard of for too long, but not `member`, and sets `dropped`.
+ * those in it. Removes tickets whose process has not polled for too long, but not `member`, and sets `dropped`.
  */
 export const READ_QUEUE = `
 local queue, permits, dropped = {}, nil, false
@@ -38,31 +38,19 @@ table.sort(queue, function(one, other)
 end)`;
 
 /**
- * The rule of entry. `front`: tickets in front, of which `writers` are for writing. A ticket in front counts as if it had
- * entered: so nobody overtakes. After READ_QUEUE, and when the leases that have ended were removed.
- */
-export const RULE = `
-local holders = redis.call('ZCARD', lock)
-local first = redis.call('ZRANGE', lock, 0, 0)[1]
-local isWritten = first and string.sub(first, 1, 6) == 'write:'
-local function mayEnter(as, front, writers)
-  if as == 'semaphore' then return holders + front < (permits or 1) end
-  if as == 'read' then return not isWritten and writers == 0 end
-  return holders + front == 0
-end`;
-
-/**
- * Publishes, in one message, the tickets that may enter now. Sets `heard`: -1 when the server refused to publish. pcall:
+ * Publishes, in one message, the tickets that may enter now. Sets `published`: -1 when the server refused to publish, else 0. pcall:
  * else a user without rights on channels could not release.
  */
 export const notifyNext = (channel: string) => `
-local entrants, writersInFront, heard = {}, 0, 0
+local entrants, writersInFront, published = {}, 0, 0
 for i, waiter in ipairs(queue) do
   if not mayEnter(waiter.kind, i - 1, writersInFront) then break end
   entrants[i] = waiter.ticket
   if waiter.kind == 'write' then writersInFront = writersInFront + 1 end
 end
-if #entrants > 0 and type(redis.pcall('PUBLISH', ${channel}, table.concat(entrants, ' '))) == 'table' then heard = -1 end`;
+if #entrants > 0 and type(redis.pcall('PUBLISH', ${channel}, table.concat(entrants, ' '))) == 'table' then
+  published = -1
+end`;
 
 /** The key expires with the last lease in it. */
 export const PROLONG = `

@@ -1,13 +1,21 @@
-import { clock } from '../internal/clock';
-import { UnexpectedReplyError } from '../redis/failure';
-import type { LockNames } from '../redis/names';
-import type { Redis } from '../redis/redis';
-import { arrayIn, numberIn } from '../redis/reply';
-import type { Script } from '../redis/script';
-import { type Acquired, foundIn, type HandOverReply, lifeIn, ownerIn, ownershipIn, type ReleaseReply } from './format';
-import { type Keep, keepArguments } from './kept';
-import type { ReleaseChannels } from './notification';
-import type { Ownership, Released, RenewalMode } from './protocol';
+import { clock } from '../../internal/clock';
+import { UnexpectedReplyError } from '../../redis/failure';
+import type { LockNames } from '../../redis/names';
+import type { Redis } from '../../redis/redis';
+import { arrayIn, numberIn } from '../../redis/reply';
+import type { Script } from '../../redis/script';
+import { type Keep, keepArguments } from '../min-hold/kept';
+import type { ReleaseChannels } from '../notification';
+import type { Ownership, Released, RenewalMode } from '../protocol';
+import {
+  type Acquired,
+  foundIn,
+  type HandOverReply,
+  ownerIn,
+  ownershipIn,
+  type ReleaseReply,
+  remainingIn,
+} from './format';
 
 /**
  * The scripts of a format, as its modules name them. All formats have the same KEYS, ARGV and replies, except for what
@@ -144,8 +152,8 @@ export abstract class ScriptedFormat implements ReleaseChannels {
   #acquired(reply: unknown): Acquired {
     const { ACQUIRE: acquire } = this.#scripts;
     if (!Array.isArray(reply)) return { granted: true, fencingToken: this.#token(acquire, reply) };
-    const [life, owner] = arrayIn(acquire, reply, 1, 2);
-    return { granted: false, remaining: lifeIn(acquire, reply, life), owner: ownerIn(owner) };
+    const [pttl, owner] = arrayIn(acquire, reply, 1, 2);
+    return { granted: false, remaining: remainingIn(acquire, reply, pttl), owner: ownerIn(owner) };
   }
 
   #handedOver(reply: unknown): HandOverReply {

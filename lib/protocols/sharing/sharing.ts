@@ -1,5 +1,5 @@
-import type { Wait } from '../acquire/wait';
-import type { Waiting } from './waiting';
+import type { Wait } from '../../acquire/wait';
+import type { Waiting } from '../waiting/waiting';
 
 /** How the processes that contend for one lock share it. One object for each lock. */
 export interface Sharing {

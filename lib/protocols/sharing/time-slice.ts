@@ -1,5 +1,5 @@
-import type { Wait } from '../acquire/wait';
-import { clock } from '../internal/clock';
+import type { Wait } from '../../acquire/wait';
+import { clock } from '../../internal/clock';
 import type { OwnRelease, Sharing } from './sharing';
 
 /**

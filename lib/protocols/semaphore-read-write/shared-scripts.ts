@@ -1,8 +1,9 @@
 import { LockScript } from '../../redis/script';
-import { ifForcedAmong } from '../forced-unlock';
-import { isFound, isGrant } from '../format';
+import { isFound, isGrant } from '../format/format';
+import { ifForcedAmong } from '../inspection/forced-unlock';
 import { mint } from '../spring/spring-scripts';
-import { notifyNext, PRELUDE, PROLONG, READ_QUEUE, RULE } from './shared-script-parts';
+import { ENTRY_RULE } from './entry-rule';
+import { notifyNext, PRELUDE, PROLONG, READ_QUEUE } from './shared-script-parts';
 
 /*
  * A shared lock in Redis: several owners at a time, under a rule. Semaphores and read/write locks have one format. All
@@ -31,12 +32,12 @@ import { notifyNext, PRELUDE, PROLONG, READ_QUEUE, RULE } from './shared-script-
 export const ACQUIRE = new LockScript(
   'acquire (shared)',
   `${PRELUDE}
-local channel, ttl, given, queues, arrival, life = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7], ARGV[8]
+local channel, ttl, given, queues, arrival, keptFor = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7], ARGV[8]
 -- A key of another type, or no memory left: this command, which changes nothing, fails before anything was written.
 redis.call('ZADD', lock, 'XX', 0, '')
 local isNotifying = redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now)) > 0
 ${READ_QUEUE}
-${RULE}
+${ENTRY_RULE}
 for _, other in ipairs({ first or member, queue[1] and queue[1].ticket or member }) do
   if (string.sub(other, 1, 10) == 'semaphore:') ~= (kind == 'semaphore') then
     local isHere, isThere = 'a semaphore', 'a read/write lock'
@@ -59,7 +60,7 @@ local score = redis.call('ZSCORE', lock, member)
 local isGranted = score or mayEnter(kind, front, writers)
 local reply
 if isGranted then
-  -- It may be ours already, when the reply was lost. A late repetition must not shorten a renewed life.
+  -- It may be ours already, when the reply was lost. A late repetition must not shorten a renewed lease.
   if not score or tonumber(score) < now + ttl then redis.call('ZADD', lock, digits(now + ttl), member) end
   ${PROLONG}
   if not score then holders = holders + 1 end
@@ -73,8 +74,8 @@ else
     local last = queue[#queue] and queue[#queue].arrival or 0
     if position then arrival = digits(queue[position].arrival)
     elseif arrival == '' then arrival = digits(math.max(last + 1, time[1] * 1000000 + time[2])) end
-    redis.call('HSET', waiters, member, arrival .. ':' .. digits(now + life))
-    if redis.call('PTTL', waiters) < tonumber(life) then redis.call('PEXPIRE', waiters, life) end
+    redis.call('HSET', waiters, member, arrival .. ':' .. digits(now + keptFor))
+    if redis.call('PTTL', waiters) < tonumber(keptFor) then redis.call('PEXPIRE', waiters, keptFor) end
   end
   local next = redis.call('ZRANGE', lock, 0, 0, 'WITHSCORES')
   local ends = next[2] or queue[1] and queue[1].seenUntil or now + 1
@@ -131,9 +132,9 @@ if redis.call('EXISTS', waiters) == 0 then return { found, 0 } end
 redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now))
 ${READ_QUEUE}
 if #queue == 0 then redis.call('DEL', waiters) end
-${RULE}
+${ENTRY_RULE}
 ${notifyNext('ARGV[3]')}
-return { found, heard }`,
+return { found, published }`,
   isFound,
 );
 
@@ -141,7 +142,7 @@ return { found, heard }`,
  * Renews a lease, or only asks about it. Never shortens it.
  *
  * ARGV: as above, then ttl in ms, extend or ask
- * Returns 1 it has the ttl; { life in ms } it lives longer, or was only asked about; 0 there is none; -1 it was ended by
+ * Returns 1 it has the ttl; { remaining ms } it lasts longer, or was only asked about; 0 there is none; -1 it was ended by
  * force, or the key is of another type.
  */
 export const RENEW = new LockScript(
@@ -156,8 +157,8 @@ if not score or tonumber(score) <= now then
   ${RETURN_GONE}
   return found
 end
-local life = score - now
-if life >= ttl or ARGV[4] == 'ask' then return { life } end
+local remaining = score - now
+if remaining >= ttl or ARGV[4] == 'ask' then return { remaining } end
 -- First of all: out of memory, Redis refuses ZADD to a script that has not written yet.
 local last = redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')[2]
 redis.call('PEXPIREAT', lock, digits(math.max(last, now + ttl)))

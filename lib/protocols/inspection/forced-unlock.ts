@@ -15,9 +15,9 @@ const mark = (lock: string) => `
 local tag = string.match(${lock}, '^[^{]*{([^}]+)}')
 local mark = tag and '{' .. tag .. '}:forced:' .. ${lock} or '{' .. ${lock} .. '}:forced'`;
 
-/** Leaves the mark of `holder`, whose key had `life` ms to live. */
+/** Leaves the mark of `holder`, whose key had `remaining` ms left. */
 export const LEAVE_MARK = `${mark('KEYS[1]')}
-redis.pcall('SET', mark, holder, 'PX', life > 0 and life or ${WITHOUT_EXPIRY})`;
+redis.pcall('SET', mark, holder, 'PX', remaining > 0 and remaining or ${WITHOUT_EXPIRY})`;
 
 /** For a `lock` that is not there: runs `then` if it was unlocked by force while `owner` had it. All in Lua. */
 export const ifForced = (owner: string, then: string, lock = 'KEYS[1]') => `${mark(lock)}

@@ -1,7 +1,7 @@
-import type { Wait } from '../acquire/wait';
-import { clock } from '../internal/clock';
+import type { Wait } from '../../acquire/wait';
+import { clock } from '../../internal/clock';
+import type { Waiting } from '../waiting/waiting';
 import type { OwnRelease, Sharing } from './sharing';
-import type { Waiting } from './waiting';
 
 /** ms; the unit in which processes give precedence to each other is a measured round trip, within these limits. */
 const LEAST_STEP = 2;

@@ -4,7 +4,7 @@ import { nonEmptyString } from '../internal/validation';
 import type { LockBackend, SharedBackend } from '../lock-backend';
 import { LockCache } from '../lock-cache';
 import type { SemaphoreOptions } from '../options';
-import { describeKind, type Permits, type SharedKind } from '../protocols/shared/shared-kinds';
+import { describeKind, type Permits, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import type { LockNames } from '../redis/names';
 import type { LockServices, RedisLock } from '../redis-lock';
 import { semaphoreSettings } from '../settings';
@@ -44,7 +44,7 @@ export class SharedLocks {
       const permits = { count };
       lock = new SharedLock(key, {
         ...services,
-        openProtocol: (names) => Object.assign(services.openProtocol(names), { permits }),
+        protocols: { openProtocol: (names) => Object.assign(cache.openProtocol(names), { permits }) },
       });
       this.#permits.set(lock, permits);
     }
@@ -107,9 +107,8 @@ export class SharedLocks {
         this.#backend.explainWrongType(error, names, describeKind(kind), timeout),
       ),
       heldScripts: shared.heldScripts(kind),
-      openProtocol: (names: LockNames) => cache.openProtocol(names),
-      cached: (key) => cache.get(key),
-      readmit: (lock) => cache.get(lock.key) ?? cache.add(lock),
+      protocols: cache,
+      cache,
     };
     return { cache, services };
   }

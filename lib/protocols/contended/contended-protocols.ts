@@ -1,6 +1,6 @@
-import type { LockInspector } from '../lock-backend';
+import type { LockInspector } from '../../lock-backend';
+import type { Protocols } from '../lock-type';
 import { type ContendedParts, ContendedProtocol } from './contended-protocol';
-import type { Protocols } from './lock-type';
 
 /** The protocols of a lock type for which processes contend. */
 export function contended(inspector: LockInspector, parts: ContendedParts): Protocols {

@@ -1,0 +1,159 @@
+import { noteContention } from '../diagnostics/channels';
+import { cannotAcquire, NotReplicatedError } from '../errors';
+import { Backoff } from '../internal/backoff';
+import { clock } from '../internal/clock';
+import type { Grant, LockProtocol, NotGranted, Refusal } from '../protocols/protocol';
+import { isFinal, isServerAnswer, messageOf, serverErrorCode } from '../redis/failure';
+import type { Acquisition } from './acquisition';
+import type { Attempts } from './attempts';
+import { Unreplicated } from './unreplicated';
+import type { Wait } from './wait';
+
+/** ms in which a server that has woken up learns that it was replaced. It answers as before until then. */
+const LEARNS_REPLACEMENT = 100;
+
+/**
+ * The attempts of one caller to acquire a lock, one after the other, and what comes between two of them: a wait for the
+ * release after a refusal, a backoff after a failure that may pass. Contention is not a failure: `lock` reports it with
+ * `LockTimeoutError`, `tryLock` with `null`. Silence never counts as contention.
+ */
+export class AttemptSeries {
+  readonly #attempts: Attempts;
+  readonly #protocol: LockProtocol;
+  readonly #acquisition: Acquisition;
+  readonly #wait: Wait;
+  /** ms; the next attempt has this long to be answered. */
+  #timeout: number;
+  #wasRefused = false;
+  /** A grant came late, and was requested once more. */
+  #isRepeated = false;
+  #backoff: Backoff | undefined;
+  #unreplicated: Unreplicated | undefined;
+
+  constructor(attempts: Attempts, protocol: LockProtocol, acquisition: Acquisition, wait: Wait) {
+    this.#attempts = attempts;
+    this.#protocol = protocol;
+    this.#acquisition = acquisition;
+    this.#wait = wait;
+    this.#timeout = attempts.firstTimeout(wait);
+  }
+
+  /**
+   * Resolves when the lock is granted, or the wait is over while another owner holds it (not granted). `standBack`,
+   * `sent`: what goes before the first attempt, and that attempt itself where it was sent already.
+   */
+  async run(
+    standBack: Promise<void> | undefined,
+    sent: Promise<Grant | Refusal> | undefined,
+  ): Promise<Grant | NotGranted> {
+    const attempts = this.#attempts;
+    const protocol = this.#protocol;
+    const wait = this.#wait;
+    for (let first = sent, pause = standBack; ; first = undefined, pause = attempts.standBack(protocol, wait)) {
+      if (pause !== undefined) {
+        await pause;
+        this.#timeout = Math.min(this.#timeout, Math.max(wait.remaining, attempts.firstAtLeast));
+      }
+      const attempt = first ?? attempts.send(protocol, this.#acquisition, wait, this.#timeout);
+      let answer: Grant | Refusal | undefined;
+      try {
+        answer = await wait.unlessAborted(attempt);
+        this.#assertInTime(answer);
+        protocol.availability.answered();
+      } catch (error) {
+        answer = undefined;
+        await this.#failed(error, attempt);
+      } finally {
+        protocol.availability.attempt = undefined;
+      }
+      if (answer?.granted) {
+        if (this.#isRepeated || !this.#acquisition.isLate) return answer;
+        await this.#pauseBeforeRepetition(attempt);
+        continue;
+      }
+      wait.throwIfInterrupted();
+      const grant = answer === undefined ? await this.#backOff() : await this.#waitForRelease(answer);
+      if (grant !== undefined) return grant;
+      if (wait.remaining === 0) return this.#timedOut();
+      this.#timeout = wait.remaining;
+    }
+  }
+
+  /** A grant that arrives after its time is handled as an attempt without an answer: it has to be released. */
+  #assertInTime(answer: Grant | Refusal): void {
+    if (!answer.granted || answer.until > clock.now()) return;
+    throw new Error(`Redis answered so late that nothing was left of the ttl of ${this.#acquisition.ttl} ms`);
+  }
+
+  /**
+   * A grant came late: it is requested once more, by a second attempt with the same ticket. Only a server that is still
+   * the master grants it again.
+   */
+  async #pauseBeforeRepetition(attempt: Promise<unknown>): Promise<void> {
+    this.#isRepeated = true;
+    // The caller has the lock as far as the server knows, and may leave now.
+    this.#acquisition.doubt(attempt);
+    const pause = Math.min(LEARNS_REPLACEMENT, this.#attempts.timeLeft(this.#wait));
+    await this.#wait.suspend(pause, () => undefined);
+    this.#timeout = this.#attempts.firstTimeout(this.#wait);
+  }
+
+  /** After a refusal, until another attempt is worth it. Resolves to the lock itself where it was handed over. */
+  async #waitForRelease(refusal: Refusal): Promise<Grant | undefined> {
+    const wait = this.#wait;
+    this.#backoff?.reset();
+    this.#wasRefused = true;
+    noteContention(wait, 'remote');
+    this.#protocol.availability.refused(clock.now(), refusal.remaining, refusal.owner);
+    if (wait.remaining === 0) return undefined;
+    const result = await this.#protocol.wait(this.#acquisition, refusal, wait);
+    if (!result.granted || result.until <= clock.now()) return undefined;
+    if (wait.trace !== undefined) wait.trace.isHandedOver = true;
+    return result;
+  }
+
+  /** After a failure that may pass. */
+  async #backOff(): Promise<undefined> {
+    this.#backoff ??= new Backoff();
+    if (this.#wait.remaining > 0) await this.#wait.sleep(this.#backoff.next());
+  }
+
+  /** The wait is over. After a refusal, a last attempt without an answer is not silence: it had little time. */
+  #timedOut(): NotGranted {
+    const { silence } = this.#attempts;
+    this.#unreplicated?.timedOut(this.#wait);
+    if (this.#wasRefused) return silence.timedOut(this.#protocol, this.#wait);
+    throw silence.error(this.#protocol, this.#wait);
+  }
+
+  /** An attempt failed. Throws the caller's error, unless it failed in a way that may pass. */
+  async #failed(error: unknown, attempt: Promise<unknown>): Promise<void> {
+    const wait = this.#wait;
+    if (error instanceof NotReplicatedError) {
+      this.#protocol.availability.answered();
+      if (wait.remaining > 0) this.#attempts.warnNotReplicated(error, wait);
+      this.#unreplicated ??= new Unreplicated(this.#attempts.settings, error);
+      await this.#unreplicated.giveBack(error, this.#protocol, this.#acquisition, wait);
+    } else if (serverErrorCode(error) === 'WRONGTYPE') {
+      this.#noteFailure(await wait.unlessAborted(this.#attempts.explain(error, wait)), attempt);
+    } else {
+      this.#noteFailure(error, attempt);
+    }
+  }
+
+  #noteFailure(error: unknown, attempt: Promise<unknown>): void {
+    const wait = this.#wait;
+    const { availability } = this.#protocol;
+    const { sentAt } = this.#acquisition;
+    // A script that the server stopped half-way may have written something.
+    const mayHaveWritten = !isServerAnswer(error) || isFinal(error);
+    if (mayHaveWritten) this.#acquisition.doubt(attempt);
+    if (wait.isInterrupted) availability.withdrawn(sentAt);
+    wait.throwIfInterrupted();
+    if (isFinal(error)) {
+      availability.withdrawn(sentAt);
+      throw cannotAcquire(wait.key, messageOf(error), error);
+    }
+    availability.failed(error);
+  }
+}
