@@ -1,7 +1,6 @@
 import { HAND_OVER, LEAVE } from '../../../lib/protocols/fair/fair-release-scripts';
 import { ACQUIRE } from '../../../lib/protocols/fair/fair-scripts';
 import { isKept } from '../../../lib/protocols/min-hold/kept';
-import type { ProcessPlan } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
 import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';
 import type { CallChecks } from './calls';
@@ -69,10 +68,8 @@ export class OrderChecks {
     }
   }
 
-  /** It polls, and a grant to one of its callers may run out between two polls: the process counts as absent then. */
+  /** While messages do not reach it, it polls, and a short grant to one of its callers may run out between two polls. */
   #maySleepThrough(host: Host, lock: string): boolean {
-    const { connections, givesSubscriber } = this.#world.plan.processes[host.index] as ProcessPlan;
-    if (connections === 1 || givesSubscriber) return false;
     const asked = this.#world.plan.callers.filter(
       ({ process, key }) => process === host.index && lockName(key) === lock,
     );

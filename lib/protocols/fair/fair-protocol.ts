@@ -191,6 +191,8 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     } catch (error) {
       this.#missedReply(error);
       throw error;
+    } finally {
+      this.#waiters.left(ownerOrTicket);
     }
   }
 

@@ -64,10 +64,14 @@ export class Waiters {
     this.#tickets.remove(ticket.id);
   }
 
-  /** The lock, or the position in the queue, is given back. */
+  /** The lock, or the position in the queue, is about to be given back. */
   leave(ownerOrTicket: string): void {
     this.#tickets.remove(ticketOf(ownerOrTicket));
-    if (this.#entered === ownerOrTicket) this.#entered = undefined;
+  }
+
+  /** The lock was given back. A message that is later than this may release it once more: that changes nothing. */
+  left(owner: string): void {
+    if (this.#entered === owner) this.#entered = undefined;
   }
 
   /** Gives a grant to the caller that it is for. `unclaimed`: that caller has left. */
