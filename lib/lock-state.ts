@@ -13,7 +13,7 @@ export interface LockState {
   /** With `fencing: true`: the last token of the lock, while it is held. */
   readonly fencingToken: number | undefined;
   /**
-   * How many wait. `fair`: callers in the queue. `redisson-fair`: processes in the queue. `pub-sub` and `redisson`:
+   * How many wait. `fair` and `redisson-fair`: processes in the queue. `pub-sub` and `redisson`:
    * connections that listen for a release, also for a second after they waited. Semaphores and read/write locks:
    * processes in the queue, a process that waits for reading and for writing twice. `undefined` where it cannot be
    * known: `spin`, and `pub-sub` on a cluster.

@@ -25,10 +25,13 @@ import { grantIn, type NextTicket, type Ticket, ticketOf } from './ticket';
 import { Waiters } from './waiters';
 
 /**
- * FIFO over all callers of all processes, by direct hand-over: the releasing script itself makes the next ticket the
- * owner. A process that cannot be reached is passed over, and its tickets keep their positions. The callers of this
- * process queue in Redis, each for itself. A ticket of the releasing process gets its full ttl, and the reply says so.
- * A ticket of another process gets the claim window, and a message says so.
+ * FIFO over all callers of all processes, by direct hand-over: the releasing script itself makes the next caller the
+ * owner. The callers of a process take the local turn, so that it has one ticket in the queue in Redis: that of its
+ * first caller. A release says who is next in the process, and since when; the script decides between that caller and the
+ * tickets of other processes. A process that cannot be reached is passed over, and its ticket keeps its position.
+ *
+ * The next caller of the process gets its full ttl, and the reply says so. A ticket of another process gets the claim
+ * window, and a message says so.
  *
  * A caller may enter as soon as its process is notified, without another round trip. Why that is safe: the grant is a
  * key. Redis keeps it for the window W from the moment M at which the script made it. The message carries the server's
