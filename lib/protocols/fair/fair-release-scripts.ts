@@ -1,6 +1,6 @@
 import { LockScript } from '../../redis/script';
-import { ifForced } from '../inspection/forced-unlock';
 import { isFound, isGrant } from '../format/format';
+import { ifForced } from '../inspection/forced-unlock';
 import { deleteBy, mint } from '../spring/spring-scripts';
 import { ENQUEUE_FUNCTION, FUNCTIONS, HAND_OVER_FUNCTION, KEYS_BY_NAME } from './fair-script-parts';
 
