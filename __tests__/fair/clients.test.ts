@@ -8,7 +8,7 @@ import { connectTo, describePrivate, PrivateRedis } from '../support/private-red
 import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { FairFixture, SLACK } from './fair-fixture';
+import { callInTurn, FairFixture, SLACK } from './fair-fixture';
 import { KEY } from './worker';
 
 describePrivate('A fair lock through a pool, which cannot subscribe', () => {
@@ -36,13 +36,12 @@ describePrivate('A fair lock through a pool, which cannot subscribe', () => {
     const listening = await fixture.process();
     const lease = await listening.obtain(KEY).lock();
     const order: string[] = [];
-    const waiting: Promise<unknown>[] = [];
     const names = ['p1', 'q1', 'l1', 'p2', 'l2', 'q2', 'p3'];
     const of = { p: polling[0], q: polling[1], l: listening };
-    for (const name of names) {
-      waiting.push(of[name[0] as 'p' | 'q' | 'l']?.run(KEY, () => void order.push(name)) as Promise<unknown>);
-      await fixture.queued(waiting.length, 'any');
-    }
+    const caller = (name: string) => async () => {
+      await of[name[0] as 'p' | 'q' | 'l']?.run(KEY, () => void order.push(name));
+    };
+    const waiting = await fixture.enqueue(names.map(caller), 'any');
     await lease.unlock();
     const begun = performance.now();
     await Promise.all(waiting);
@@ -92,11 +91,13 @@ describePrivate('A fair lock through a pool, which cannot subscribe', () => {
     );
     const order: number[] = [];
     const lease = await sites[0]?.registry.obtain(KEY).lock();
-    const waiting = [1, 0, 1, 0].map(async (i, n) => {
-      await until(async () => (await admin.zCard(`{${registryKey}:${KEY}}:queue`)) >= n);
+    // Site 0 holds the lock: only site 1 has a ticket.
+    const caller = (i: number, n: number) => async () => {
       await sites[i]?.registry.run(KEY, () => void order.push(n));
-    });
-    await until(async () => (await admin.zCard(`{${registryKey}:${KEY}}:queue`)) === 4);
+    };
+    const waiting = await callInTurn([1, 0, 1, 0].map(caller), (tickets) =>
+      until(async () => (await admin.zCard(`{${registryKey}:${KEY}}:queue`)) === tickets),
+    );
     await lease?.unlock();
     await Promise.all(waiting);
     expect(order).toEqual([0, 1, 2, 3]);
@@ -137,11 +138,12 @@ describePrivate('A fair lock through a cluster', () => {
         const queue = key.includes('{f}') ? `{f}:queue:${name}` : `{${name}}:queue`;
         const order: number[] = [];
         const lease = await a?.registry.obtain(key).lock();
-        const waiting: (Promise<unknown> | undefined)[] = [];
-        for (const [n, of] of [b, c, a, b, c, a].entries()) {
-          waiting.push(of?.registry.run(key, () => void order.push(n)));
-          await until(async () => (await clients[0].zCard(queue)) > n);
-        }
+        const caller = (of: typeof a, n: number) => async () => {
+          await of?.registry.run(key, () => void order.push(n));
+        };
+        const waiting = await callInTurn([b, c, a, b, c, a].map(caller), (tickets) =>
+          until(async () => (await clients[0].zCard(queue)) === tickets),
+        );
         await lease?.unlock();
         await Promise.all(waiting);
         expect(order).toEqual([0, 1, 2, 3, 4, 5]);

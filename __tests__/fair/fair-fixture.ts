@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach } from '@jest/globals';
 import type { Lease, RedisClient, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
+import { acquireChannel } from '../../lib/diagnostics/channels';
+import type { AcquireMessage } from '../../lib/diagnostics/messages';
 import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { processOf } from '../../lib/protocols/fair/ticket';
 import { LockNames } from '../../lib/redis/names';
@@ -16,6 +18,43 @@ type Options = Omit<RedisLockRegistryOptions, 'registryKey' | 'onWarning' | 'loc
 
 /** ms of allowed delay, for busy cores and several processes. */
 export const SLACK = 500;
+
+/**
+ * ms between a caller that waits in its process and the next one of another process. Redis learns when the first called
+ * from its age when it is sent: a delay on that way makes it seem later. A busy machine delays by less than this.
+ */
+const GAP = 60;
+
+/** Calls; says whether the caller waits for others of its process, so that it has no ticket. */
+async function callTraced<T>(call: () => Promise<T>): Promise<{ called: Promise<T>; isLocal: boolean }> {
+  const messages: AcquireMessage[] = [];
+  const note = (message: unknown) => void messages.push(message as AcquireMessage);
+  acquireChannel.start.subscribe(note);
+  const called = call();
+  acquireChannel.start.unsubscribe(note);
+  called.catch(() => undefined);
+  await new Promise(setImmediate);
+  return { called, isLocal: messages[0]?.contention === 'local' };
+}
+
+/**
+ * Callers one after another, in this order: each has its ticket in the queue, or waits for others of its process, which
+ * has a ticket or the lock, before the next one calls. `queued` waits until the queue has so many tickets more.
+ */
+export async function callInTurn<T>(
+  callers: readonly (() => Promise<T>)[],
+  queued: (tickets: number) => Promise<unknown>,
+): Promise<Promise<T>[]> {
+  let tickets = 0;
+  const waiting: Promise<T>[] = [];
+  for (const call of callers) {
+    const { called, isLocal } = await callTraced(call);
+    waiting.push(called);
+    if (isLocal) await sleep(GAP);
+    else await queued(++tickets);
+  }
+  return waiting;
+}
 
 /** Waits for the lock of a registry, when it is called. */
 export const lock = (registry: RedisLockRegistry) => () => registry.obtain(KEY).lock();
@@ -99,17 +138,13 @@ export class FairFixture {
     );
   }
 
-  /** Enqueues the callers one after another, in this order. */
-  async enqueue<T>(callers: readonly (() => Promise<T>)[]): Promise<Promise<T>[]> {
+  /** As `callInTurn`. */
+  async enqueue<T>(
+    callers: readonly (() => Promise<T>)[],
+    notifiedBy: 'message' | 'any' = 'message',
+  ): Promise<Promise<T>[]> {
     const before = await this.admin.zCard(this.queue);
-    const waiting: Promise<T>[] = [];
-    for (const call of callers) {
-      const called = call();
-      called.catch(() => undefined);
-      waiting.push(called);
-      await this.queued(before + waiting.length);
-    }
-    return waiting;
+    return callInTurn(callers, (tickets) => this.queued(before + tickets, notifiedBy));
   }
 
   /** The holder's lease, and a waiter's that is longer in the queue than any window: its own sending proves nothing. */
@@ -131,7 +166,7 @@ export class FairFixture {
     await (await waiting)?.unlock();
   }
 
-  /** Worker processes, each with one of these numbers of callers in the queue, in this order. */
+  /** Worker processes, each with one of these numbers of callers, in this order. The queue has a ticket for the first of each. */
   async workersWith(...callers: number[]): Promise<FairWorker[]> {
     const workers = await FairWorker.startAll(callers.length);
     for (const [i, worker] of workers.entries()) await this.#enqueueIn(worker, callers[i] as number);
@@ -150,9 +185,11 @@ export class FairFixture {
       redis: { socket: this.redis.address },
       registryKey: this.registryKey,
       expireAfter: 60_000,
-      task: { name: 'queue', callers, work: 0, aborting: 0, abortWithin: 0 },
+      task: { name: 'queue', callers, every: 0, work: 0, aborting: 0, abortWithin: 0 },
     });
-    await this.queued(before + callers);
+    await worker.next('called');
+    await this.queued(before + 1);
+    await sleep(GAP);
   }
 
   /** Scripts that clients asked for since the server started, or since its last CONFIG RESETSTAT. */

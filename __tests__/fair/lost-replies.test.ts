@@ -2,7 +2,6 @@ import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
 import { HAND_OVER, RELEASE } from '../../lib/protocols/fair/fair-release-scripts';
 import { ACQUIRE, CLAIM_WINDOW, POLL, RENEW_GRANT } from '../../lib/protocols/fair/fair-scripts';
-
 import type { LockScript } from '../../lib/redis/script';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
@@ -17,7 +16,9 @@ describePrivate('A fair lock whose replies are lost', () => {
 
   beforeAll(async () => {
     // The server knows every script: what is lost is named by its hash.
-    await fixture.handOverOnce(await fixture.process(), await fixture.process());
+    const [one, two] = [await fixture.process(), await fixture.process()];
+    await fixture.handOverOnce(one, two);
+    await fixture.handOverOnce(one, one);
   });
 
   beforeEach(async () => {
@@ -46,8 +47,8 @@ describePrivate('A fair lock whose replies are lost', () => {
     const lost = lose(ACQUIRE);
     const first = cut.registry.obtain(KEY).lock();
     await lost;
-    const second = other.obtain(KEY).lock();
-    await fixture.queued(2, 'any');
+    await fixture.queued(1, 'any');
+    const [second] = await fixture.enqueue([lock(await fixture.process())], 'any');
     await held.unlock();
     const lease = await first;
     await lease.unlock();
@@ -65,16 +66,71 @@ describePrivate('A fair lock whose replies are lost', () => {
     await leaves(lease);
   });
 
-  it('RELEASE of a holder whose next is in the same process: the next finds that the lock is its own', async () => {
+  it('HAND_OVER to the next caller of the process, which had the lock by it: it gets the lock', async () => {
     const held = await lock(cut.registry)();
-    const [next, last] = await fixture.enqueue([lock(cut.registry), lock(other)]);
-    const lost = lose(RELEASE);
+    const [next] = await fixture.enqueue([lock(cut.registry)]);
+    const lost = lose(HAND_OVER);
     const begun = performance.now();
     await Promise.all([held.unlock(), lost]);
-    const lease = await next;
+    const lease = (await next) as Lease;
     expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW + SLACK + machineDelay());
-    await lease?.unlock();
-    await leaves(await last);
+    lease.assertHeld();
+    expect(lease.fencingToken).toBeGreaterThan(held.fencingToken as number);
+    await leaves(lease);
+  });
+
+  it('HAND_OVER to the next caller of the process, while another process waits: both get the lock', async () => {
+    const held = await lock(cut.registry)();
+    const waiting = await fixture.enqueue([lock(cut.registry), lock(other)]);
+    const lost = lose(HAND_OVER);
+    const begun = performance.now();
+    await Promise.all([held.unlock(), lost]);
+    const taken = waiting.map(async (one) => {
+      const lease = await one;
+      lease.assertHeld();
+      await lease.unlock();
+      return lease.fencingToken;
+    });
+    const tokens = await Promise.all(taken);
+    expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW + SLACK + machineDelay());
+    expect(new Set([held.fencingToken, ...tokens]).size).toBe(3);
+    await leaves(undefined);
+  });
+
+  it('HAND_OVER that gave the next caller of the process a position: it gets the lock after the others, once', async () => {
+    const held = await lock(cut.registry)();
+    const [first, next] = await fixture.enqueue([lock(other), lock(cut.registry)]);
+    const lost = lose(HAND_OVER);
+    await Promise.all([held.unlock(), lost]);
+    const lease = (await first) as Lease;
+    // The ticket that the lost reply was about is taken out, and the caller has another one.
+    await fixture.queued(1, 'any');
+    await lease.unlock();
+    const begun = performance.now();
+    const entered = (await next) as Lease;
+    expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW + SLACK + machineDelay());
+    expect(entered.fencingToken).toBeGreaterThan(lease.fencingToken as number);
+    await leaves(entered);
+  });
+
+  it('HAND_OVER that gave the next caller of the process a position, where that was granted the lock meanwhile', async () => {
+    const held = await lock(cut.registry)();
+    const [first, next] = await fixture.enqueue([lock(other), lock(cut.registry)]);
+    cut.commands.replies.hold = true;
+    const unlocked = held.unlock();
+    const lease = (await first) as Lease;
+    await fixture.queued(1, 'any');
+    const begun = performance.now();
+    await lease.unlock();
+    expect(await fixture.admin.zCard(fixture.queue)).toBe(0);
+    cut.commands.replies.hold = false;
+    cut.commands.reset();
+    await unlocked;
+    const entered = (await next) as Lease;
+    expect(performance.now() - begun).toBeLessThan(2 * CLAIM_WINDOW + SLACK + machineDelay());
+    entered.assertHeld();
+    expect(entered.fencingToken).toBeGreaterThan(lease.fencingToken as number);
+    await leaves(entered);
   });
 
   it('RELEASE of a waiter that gave up: no ticket stays', async () => {
@@ -102,7 +158,7 @@ describePrivate('A fair lock whose replies are lost', () => {
   });
 
   it('any of them, at any moment: every caller has its turn, and nothing stays', async () => {
-    const scripts = [ACQUIRE, RELEASE, RENEW_GRANT, POLL];
+    const scripts = [ACQUIRE, RELEASE, HAND_OVER, RENEW_GRANT, POLL];
     const begun = performance.now();
     let inside = 0;
     let turns = 0;
@@ -119,7 +175,7 @@ describePrivate('A fair lock whose replies are lost', () => {
     let over = false;
     const losing = (async () => {
       for (let i = 0; !over; i++) {
-        await Promise.race([lose(scripts[i % 4] as LockScript), until(() => over, { within: 30_000 })]);
+        await Promise.race([lose(scripts[i % scripts.length] as LockScript), until(() => over, { within: 30_000 })]);
       }
     })();
     await Promise.all([cut.registry, cut.registry, other, other].map(caller));

@@ -27,14 +27,6 @@ describe('A poll of a fair lock', () => {
     expect(fixture.polls.map(({ tickets }) => tickets)).toEqual([['process:2']]);
   });
 
-  it('sends many tickets by several scripts', async () => {
-    await fixture.listening();
-    for (let i = 2; i <= 1_200; i++) fixture.admit(i);
-    fixture.presence.poll();
-    await fixture.clock.advance(0);
-    expect(fixture.polls.map(({ tickets }) => tickets.length)).toEqual([500, 500, 200]);
-  });
-
   it('lets the callers make another attempt whose tickets are not in the queue', async () => {
     const tickets = [await fixture.listening(), fixture.admit(2), fixture.admit(3)];
     const resumed = resumptionsOf(tickets);

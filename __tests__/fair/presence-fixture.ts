@@ -100,7 +100,6 @@ export class PresenceFixture {
         token: '',
         life: 60_000,
         sentAt,
-        hasLapsed: false,
         isUnreachable: false,
         missing: [],
         ...this.reply,

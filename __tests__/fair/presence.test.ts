@@ -60,7 +60,7 @@ describe('A process in the queue of a fair lock', () => {
 
   it('polls in each idle interval for a while, and subscribes again once, after its process let a grant run out', async () => {
     await fixture.listening();
-    fixture.reply = { hasLapsed: true };
+    fixture.reply = { missing: [0] };
     for (let i = 0; i < 2; i++) {
       fixture.presence.poll();
       await fixture.clock.advance(0);

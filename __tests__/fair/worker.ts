@@ -3,7 +3,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, type RedisClientOptions } from 'redis';
 import { type Lease, RedisLockRegistry } from '../../lib';
-import { ticketOf } from '../../lib/protocols/fair/ticket';
 import { connected } from '../support/connected';
 import { type Stall, StallWatch, sharedNow } from './stalls';
 
@@ -20,6 +19,8 @@ export interface Job {
 export interface QueueingTask {
   readonly name: 'queue';
   readonly callers: number;
+  /** ms from one call to the next. */
+  readonly every: number;
   /** ms in the section. */
   readonly work: number;
   /** Every n-th caller aborts at a random time within `abortWithin` ms; 0: none. */
@@ -42,7 +43,7 @@ export interface HoldingTask {
 }
 
 export type Report =
-  | { readonly state: 'ready' | 'working' }
+  | { readonly state: 'ready' | 'working' | 'called' }
   | { readonly state: 'queued'; readonly aborted: number; readonly failures: readonly string[] }
   | {
       readonly state: 'turned';
@@ -59,8 +60,8 @@ export interface Waited {
 
 /** One section, recorded over an independent connection. */
 export interface Entry {
-  /** The ticket of the owner in Redis. */
-  readonly ticket: string;
+  /** When its caller called, on the monotonic clock of the machine. */
+  readonly called: number;
   readonly token: number;
   readonly pid: number;
   /** Other processes inside the section. */
@@ -79,16 +80,17 @@ export const logOf = (registryKey: string): string => `log of ${registryKey}`;
 export const insideOf = (registryKey: string): string => `inside of ${registryKey}`;
 
 /** Records the processes inside over an independent connection. */
-export async function section(recorder: Client, registryKey: string, lease: Lease, work: number): Promise<void> {
+async function section(
+  recorder: Client,
+  registryKey: string,
+  called: number,
+  lease: Lease,
+  work: number,
+): Promise<void> {
   const me = `${process.pid}`;
-  const [owner, , inside] = await recorder
-    .multi()
-    .get(`${registryKey}:${KEY}`)
-    .sAdd(insideOf(registryKey), me)
-    .sMembers(insideOf(registryKey))
-    .exec();
+  const [, inside] = await recorder.multi().sAdd(insideOf(registryKey), me).sMembers(insideOf(registryKey)).exec();
   const others = (inside as unknown as string[]).filter((pid) => pid !== me).map(Number);
-  const entry = { ticket: ticketOf(String(owner)), token: lease.fencingToken ?? 0, pid: process.pid, others };
+  const entry = { called, token: lease.fencingToken ?? 0, pid: process.pid, others };
   if (work > 0) await sleep(work);
   await recorder
     .multi()
@@ -100,20 +102,32 @@ export async function section(recorder: Client, registryKey: string, lease: Leas
 async function queue(registry: RedisLockRegistry, recorder: Client, { registryKey }: Job, task: QueueingTask) {
   const failures: string[] = [];
   let aborted = 0;
-  await Promise.all(
-    Array.from({ length: task.callers }, async (_, i) => {
-      const gaveUp = new AbortController();
-      const aborts = task.aborting > 0 && i % task.aborting === 0;
-      if (aborts) setTimeout(() => gaveUp.abort('gave up'), Math.random() * task.abortWithin);
-      try {
-        await registry.run(KEY, (lease) => section(recorder, registryKey, lease, task.work), { signal: gaveUp.signal });
-      } catch (error) {
-        if (error === 'gave up') aborted++;
-        else failures.push(String(error));
-      }
-    }),
-  );
+  const calls: Promise<void>[] = [];
+  const begun = sharedNow();
+  for (let i = 0; i < task.callers; i++) {
+    // Later calls do not move when a timer is late.
+    const early = begun + i * task.every - sharedNow();
+    if (early > 0) await sleep(early);
+    calls.push(call(i));
+  }
+  report({ state: 'called' });
+  await Promise.all(calls);
   report({ state: 'queued', aborted, failures });
+
+  async function call(i: number): Promise<void> {
+    const gaveUp = new AbortController();
+    const aborts = task.aborting > 0 && i % task.aborting === 0;
+    if (aborts) setTimeout(() => gaveUp.abort('gave up'), Math.random() * task.abortWithin);
+    try {
+      const called = sharedNow();
+      await registry.run(KEY, (lease) => section(recorder, registryKey, called, lease, task.work), {
+        signal: gaveUp.signal,
+      });
+    } catch (error) {
+      if (error === 'gave up') aborted++;
+      else failures.push(String(error));
+    }
+  }
 }
 
 async function takeTurns(registry: RedisLockRegistry, recorder: Client, task: TurnsTask): Promise<void> {
