@@ -41,8 +41,9 @@ export class OrderChecks {
     const ticket = args[TICKET_IN.get(this.#scripts.get(source) ?? '') ?? -1] ?? '';
     const from = hostOf(this.#world, ticket);
     if (from !== undefined && !this.#called.has(ticket)) {
-      // The first caller of a process contends for all.
-      this.#called.set(ticket, this.#calls.firstCall(from, lock) ?? Number.NEGATIVE_INFINITY);
+      // The first caller of a process contends for all. A script that was delayed may be that of one that has left.
+      const isFirst = quietFor(this.#world, from) >= QUIET;
+      this.#called.set(ticket, (isFirst ? this.#calls.firstCall(from, lock) : undefined) ?? Number.NEGATIVE_INFINITY);
     }
     const owner = ownerOf(server, lock);
     if (owner !== undefined && !isKept(owner) && owner !== this.#owner.get(lock)) this.#checkOvertaking(lock, owner);

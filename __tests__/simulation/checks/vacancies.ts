@@ -87,15 +87,14 @@ export class Vacancies {
 
   /**
    * A process that handed it over to itself, and died or was cut off, is a holder that died or was cut off. So is one
-   * that died while its attempt, which takes the lock for the full ttl, was on its way.
+   * whose attempt or renewal, which takes the lock for the full ttl, was on its way then.
    */
   #isOfUnreachableHolder(key: string): boolean {
     const owners = this.#owners.get(key);
     const host = hostOf(this.#world, owners?.now);
     if (owners === undefined || host === undefined) return false;
-    if (!host.process.isAlive && owners.wasProlonged) return true;
-    if (hostOf(this.#world, owners.before) !== host) return false;
-    return !host.process.isAlive || quietFor(this.#world, host) < TAKEN_WITHIN;
+    const isUnreachable = !host.process.isAlive || quietFor(this.#world, host) < TAKEN_WITHIN;
+    return isUnreachable && (owners.wasProlonged || hostOf(this.#world, owners.before) === host);
   }
 
   /** Those that have a shared lock leave room. Beside readers, a reader has to wait for the writers in front. */
