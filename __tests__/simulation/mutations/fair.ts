@@ -24,7 +24,7 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     name: 'positions-from-the-end-of-the-local-wait',
     finding: 'a caller that waited in its process goes behind later callers of other processes',
     types: ['fair'],
-    replacements: [['Math.round(1e3 * (sentAt - since))', '0 * (sentAt - since)']],
+    replacements: [['Math.round(1e3 * (sentAt - this.since))', '0 * (sentAt - this.since)']],
   },
   {
     name: 'polls-create-tickets',
