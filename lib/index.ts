@@ -16,19 +16,6 @@ export type {
   MultiLease,
   TryRunResult,
 } from './distributed-lock';
-export {
-  CannotAcquireLockError,
-  LeaseEvalError,
-  LockError,
-  type LockErrorCode,
-  LockInspectionError,
-  LockLostError,
-  LockReleaseError,
-  LockTimeoutError,
-  NotLockOwnerError,
-  NotReplicatedError,
-  RegistryClosedError,
-} from './errors';
 export { LockRegistry } from './lock-registry';
 export type { ListedLock, LockState } from './lock-state';
 export type { MultiLock } from './multi/multi-lock';
@@ -41,6 +28,7 @@ export type {
 } from './options';
 export type { LockType } from './protocols/lock-type-traits';
 export type { ShardedSubscriptionMode } from './protocols/redisson/sharded-subscription-mode';
+export * from './public-errors';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
 export type { RedisSubscriber } from './redis/subscriber-connection';
 export type { RedisLock } from './redis-lock';

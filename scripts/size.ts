@@ -4,15 +4,23 @@ import { promisify } from 'node:util';
 import { build } from 'esbuild';
 
 /**
- * Prints how large the built package is, and how long it takes to load. Fails when a size is above its limit. Times are
- * not judged: they depend on the machine.
+ * Prints how large the built package is, and how long it takes to load. Fails when something is above its goal, or
+ * above what it was.
  */
 
 const ROOT = join(__dirname, '..');
 const run = promisify(execFile);
 
-/** bytes; npm counts a kB as 1000. */
-const LIMITS = { package: 150_000, bundle: 155_000, bundleOfOneType: 100_000 };
+/**
+ * Bytes (npm counts a kB as 1000), and ms. The goal of one type is not met: without segmented locks,
+ * `minReplicas`, `inspect`, `list`, `forceUnlock`, `lease.eval`, `minHold`, pollers, `LONG_WAIT` and the diagnostics
+ * channels, its bundle would still have about 75 kB. Dynamic `import()` could leave them to a later load in few bundlers only,
+ * and rejects in the tests of an application that uses jest.
+ */
+const GOALS = { package: 150_000, bundleOfOneType: 60_000, load: 15 };
+
+/** Bytes: what bundles had when this was last lowered, and a little more. Lower it when they get smaller. */
+const MOST = { bundle: 152_000, bundleOfOneType: 99_500 };
 
 /** How many new processes load the library. */
 const LOADS = 7;
@@ -58,13 +66,17 @@ async function bundled(file: string, registry: string, options: object): Promise
   return { all: output.bytes, parts };
 }
 
-/** ms that `require` takes in a new process, beyond what it needs: the least of some. */
+/**
+ * ms that `require` takes in a new process, beyond what it needs: the least of some. Time of the processor, since other
+ * programs of the machine do not count.
+ */
 async function loadTime(file: string): Promise<number> {
   const program = `
     for (const name of ${JSON.stringify(NEEDED)}) require(name);
-    const start = performance.now();
+    const start = process.cpuUsage();
     require('./${file}');
-    console.log(performance.now() - start);`;
+    const { user, system } = process.cpuUsage(start);
+    console.log((user + system) / 1_000);`;
   const times: number[] = [];
   for (let i = 0; i < LOADS; i++) {
     const { stdout } = await run(process.execPath, ['-e', program], { cwd: ROOT });
@@ -73,9 +85,18 @@ async function loadTime(file: string): Promise<number> {
   return Math.min(...times);
 }
 
-function judged(bytes: number, limit: number): string {
-  if (bytes > limit) process.exitCode = 1;
-  return `${(bytes / 1_000).toFixed(1)} kB${bytes > limit ? `: more than the limit of ${limit / 1_000} kB` : ` (limit ${limit / 1_000})`}`;
+/** Says whether a value is within each of its limits, and remembers that one is not. */
+function judged(value: number, unit: string, limits: Readonly<Record<string, number>>): string {
+  const judgements = Object.entries(limits).map(([name, limit]) => {
+    if (value > limit) process.exitCode = 1;
+    return `${value > limit ? 'MORE than' : 'within'} the ${name} of ${limit} ${unit}`;
+  });
+  return `${value.toFixed(1)} ${unit}, ${judgements.join(', ')}`;
+}
+
+function size(bytes: number, limits: Readonly<Record<string, number>>): string {
+  const inKilobytes = Object.entries(limits).map(([name, limit]) => [name, limit / 1_000]);
+  return judged(bytes / 1_000, 'kB', Object.fromEntries(inKilobytes));
 }
 
 /** The largest first. */
@@ -89,15 +110,17 @@ async function main(): Promise<void> {
   const one = await bundled('dist/one-type/pub-sub', 'PubSubLockRegistry', {});
   // The built files hold several folders each. The sources have comments in their scripts.
   const { parts } = await bundled('lib/one-type/pub-sub', 'PubSubLockRegistry', {});
-  console.log(`the package, as npm packs it: ${judged(await packageSize(), LIMITS.package)}`);
-  console.log(`in a bundle, minified, all lock types: ${judged(main.all, LIMITS.bundle)}`);
-  console.log(`in a bundle, minified, redis-lock-registry/pub-sub: ${judged(one.all, LIMITS.bundleOfOneType)}`);
+  console.log(`the package, as npm packs it: ${size(await packageSize(), { goal: GOALS.package })}`);
+  console.log(`in a bundle, minified, all lock types: ${size(main.all, { limit: MOST.bundle })}`);
+  const limits = { goal: GOALS.bundleOfOneType, limit: MOST.bundleOfOneType };
+  console.log(`in a bundle, minified, redis-lock-registry/pub-sub: ${size(one.all, limits)}`);
   console.log(`  of it, measured from the sources:\n${table(parts)}`);
   for (const [name, file] of [
     ['redis-lock-registry', 'dist'],
     ['redis-lock-registry/pub-sub', 'dist/one-type/pub-sub'],
   ] as const) {
-    console.log(`require('${name}'), beyond what it needs: ${(await loadTime(file)).toFixed(1)} ms`);
+    const time = judged(await loadTime(file), 'ms', { goal: GOALS.load });
+    console.log(`require('${name}'), beyond what it needs: ${time}`);
   }
 }
 
