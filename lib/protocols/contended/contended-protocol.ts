@@ -3,7 +3,7 @@ import { decideHandOver } from '../../acquire/hand-over-decision';
 import type { Wait } from '../../acquire/wait';
 import { clock, reliableUntil } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
-import type { ReleaseReply } from '../format/format';
+import type { ReleaseReply } from '../format/replies';
 import type { ScriptedFormat } from '../format/scripted-format';
 import { isKept, type Keep } from '../min-hold/kept';
 import { PollableProtocol } from '../pollable-protocol';

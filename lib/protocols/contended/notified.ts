@@ -2,13 +2,18 @@ import type { LockInspector } from '../../lock-backend';
 import type { ScriptedFormat } from '../format/scripted-format';
 import type { Protocols } from '../lock-type';
 import { Notification } from '../notification';
-import type { Parts } from '../parts';
 import { PATIENCE, Pollers } from '../pollers';
+import type { RegistryParts } from '../registry-parts';
 import { YieldToListeners } from '../sharing/yield-to-listeners';
-import { contended } from './contended-protocols';
+import { contended } from './contended';
 
 /** Contended, with waiting by notification and sharing by yielding to listeners after `slice` ms by default. */
-export function notified(parts: Parts, format: ScriptedFormat, inspector: LockInspector, slice: number): Protocols {
+export function notified(
+  parts: RegistryParts,
+  format: ScriptedFormat,
+  inspector: LockInspector,
+  slice: number,
+): Protocols {
   const { idleBetweenTries, handOver = slice } = parts.settings;
   const subscriber = parts.subscriber(format.isSharded, true);
   return contended(inspector, {

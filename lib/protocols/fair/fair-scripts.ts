@@ -1,5 +1,5 @@
 import { LockScript } from '../../redis/script';
-import { isFound } from '../format/format';
+import { isFound } from '../format/replies';
 import { ifForced } from '../inspection/forced-unlock';
 import { deleteBy, mint } from '../spring/spring-scripts';
 import { FUNCTIONS, HAND_OVER_FUNCTION, isGrantIn, KEYS_BY_NAME, PROLONG_QUEUE } from './fair-script-parts';

@@ -4,7 +4,7 @@ import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
-import { foundIn, ownerIn, ownershipIn, remainingIn } from '../format/format';
+import { foundIn, ownerIn, ownershipIn, remainingIn } from '../format/replies';
 import { type Keep, keepArguments } from '../min-hold/kept';
 import type { Pollers } from '../pollers';
 import type { Ownership, ProtocolSettings, Released } from '../protocol';

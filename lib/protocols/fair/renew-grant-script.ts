@@ -1,5 +1,5 @@
 import { LockScript } from '../../redis/script';
-import { isFound } from '../format/format';
+import { isFound } from '../format/replies';
 import { EXTEND, RETURN_UNLESS_OWNED } from '../spring/spring-scripts';
 
 /**

@@ -15,7 +15,7 @@ import {
   ownershipIn,
   type ReleaseReply,
   remainingIn,
-} from './format';
+} from './replies';
 
 /**
  * The scripts of a format, as its modules name them. All formats have the same KEYS, ARGV and replies, except for what

@@ -1,5 +1,5 @@
 import { LockScript } from '../../redis/script';
-import { isFound, isGrant } from '../format/format';
+import { isFound, isGrant } from '../format/replies';
 import { ifForced } from '../inspection/forced-unlock';
 import { ASSERT_WRITABLE, deleteBy } from '../spring/spring-scripts';
 import { HOLD, OWNED, PROLONG, publishRelease } from './redisson-scripts';

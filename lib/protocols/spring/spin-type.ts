@@ -1,4 +1,4 @@
-import { contended } from '../contended/contended-protocols';
+import { contended } from '../contended/contended';
 import { STRING_HELD } from '../held-scripts';
 import { springInspector } from '../inspection/spring-inspector';
 import type { LockTypeDefinition } from '../lock-type';
