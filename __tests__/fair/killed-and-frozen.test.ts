@@ -13,7 +13,7 @@ const TASKS = 500;
 const TTL = 2_000;
 const WORK = 12;
 
-/** ms until a process that is not heard of is taken for dead, and its tickets are removed: with the default interval. */
+/** ms until a process that runs no script is taken for dead, and its tickets are removed: with the default interval. */
 const PROCESS_LIFE = 13_000;
 
 describePrivate(`${TASKS} tasks in ${PROCESSES} processes`, () => {

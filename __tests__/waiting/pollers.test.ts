@@ -94,7 +94,7 @@ describePrivate('A lock that a busy process takes over and over', () => {
     { lockType: 'pub-sub', channel: (registryKey: string) => `${registryKey}-channel:${registryKey}:key` },
     { lockType: 'redisson', channel: (registryKey: string) => `redisson_lock__channel:{${registryKey}:key}` },
   ] as const)(
-    '$lockType: waiters hear of it when nobody takes back a lock that was left to pollers',
+    '$lockType: waiters are notified when nobody takes back a lock that was left to pollers',
     async (type) => {
       const registryKey = uniqueKey('left');
       const listener = await redis.connect();

@@ -7,7 +7,7 @@ import type { CallChecks } from './calls';
 /** ms without a disturbance after which a process may not be passed over any more. */
 const QUIET = 3_000;
 
-/** The order of arrival of `fair`: looked at after each script, in what the scripts keep in Redis. */
+/** The order of arrival of `fair`: checked after each script, in what the scripts keep in Redis. */
 export class OrderChecks {
   readonly #world: World;
   /** Of each lock: its owner, and when each ticket was first seen in the queue. */

@@ -62,7 +62,7 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'absent-for-ever',
-    finding: 'a process that is heard of is still passed over',
+    finding: 'a process that has run a script is still passed over',
     types: ['fair'],
     replacements: [["return redis.call('HDEL', tickets, 'absent:' .. process)", 'return 0']],
   },
