@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import type { LockType } from '../../lib/protocols/lock-types';
+import { LONGEST_SLEEP } from '../../lib/protocols/notification';
 import * as redisson from '../../lib/protocols/redisson/redisson-scripts';
 import * as spring from '../../lib/protocols/spring/spring-scripts';
 import { machineDelay } from '../support/machine-delay';
@@ -26,6 +27,12 @@ const LATER = 2_000;
 /** ms that a busy machine may add, as often as a turn is taken meanwhile. */
 const SLACK = 2_500;
 
+/** ms between two attempts of a waiter that listens, in the test of what it does during a pause of another process. */
+const FREQUENT = 30;
+
+/** ms that a pause lasts at least. */
+const PAUSE = 145;
+
 /** The messages that a lock is left to those that poll. */
 const LEFT: readonly string[] = [spring.LEFT_TO_POLLERS, redisson.LEFT_TO_POLLERS];
 
@@ -38,8 +45,11 @@ const CASES = [
   { lockType: 'pub-sub', callers: 1 },
   { lockType: 'pub-sub', callers: 4, handOver: 0 },
   { lockType: 'fair', callers: 4 },
+  { lockType: 'fair', callers: 1 },
   { lockType: 'redisson', callers: 4 },
+  { lockType: 'redisson', callers: 1 },
   { lockType: 'redisson-fair', callers: 4 },
+  { lockType: 'redisson-fair', callers: 1 },
 ] as const satisfies { lockType: LockType; callers: number; handOver?: number }[];
 
 describePrivate('A lock that a busy process takes over and over', () => {
@@ -88,6 +98,38 @@ describePrivate('A lock that a busy process takes over and over', () => {
       const late = CASES.filter((_, of) => (all[of]?.[turn] ?? Number.POSITIVE_INFINITY) > most);
       expect({ turn, late, waits: all }).toMatchObject({ late: [] });
     }
+  });
+
+  it.each([
+    { lockType: 'pub-sub', channel: (name: string, registryKey: string) => `${registryKey}-channel:${name}` },
+    { lockType: 'redisson', channel: (name: string) => `redisson_lock__channel:{${name}}` },
+    {
+      lockType: 'redisson-fair',
+      channel: async (name: string) =>
+        `redisson_lock__channel:{${name}}:${await poller.lIndex(`redisson_lock_queue:{${name}}`, 0)}`,
+    },
+  ] as const)('$lockType: another process of ours leaves it to pollers too', async ({ lockType, channel }) => {
+    const registryKey = uniqueKey('alone');
+    const name = `${registryKey}:key`;
+    const options = { registryKey, lockType, idleBetweenTries: FREQUENT / LONGEST_SLEEP };
+    const registry = new RedisLockRegistry(await redis.connect(), options);
+    const isHash = REDISSON.includes(lockType);
+    await take(name, isHash);
+    await poller.pExpire(name, 60_000);
+    const entered = registry
+      .obtain('key')
+      .lock()
+      .then((lease) => ({ at: performance.now(), lease }));
+    await until(async () => (await poller.pubSubChannels(`*${name}*`)).length > 0);
+    await sleep(FREQUENT);
+    const since = performance.now();
+    await poller.publish(await channel(name, registryKey), isHash ? redisson.LEFT_TO_POLLERS : spring.LEFT_TO_POLLERS);
+    await sleep(FREQUENT); // until it has heard that
+    await poller.del(name);
+    const { at, lease } = await entered;
+    expect(at - since).toBeGreaterThan(PAUSE);
+    await lease.unlock();
+    await registry.close();
   });
 
   it.each([

@@ -3,7 +3,7 @@ import { contended } from './contended-protocols';
 import type { Protocols } from './lock-type';
 import { Notification } from './notification';
 import type { Parts } from './parts';
-import { PATIENCE, Pollers } from './pollers';
+import { PATIENCE, Pollers } from './pollers/pollers';
 import type { ScriptedFormat } from './scripted-format';
 import { YieldToListeners } from './yield-to-listeners';
 

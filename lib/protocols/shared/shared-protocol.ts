@@ -11,7 +11,7 @@ import { foundIn, lifeIn, ownerIn, ownershipIn } from '../format';
 import { type Keep, keepArguments } from '../kept';
 import { LONGEST_SLEEP, Notification } from '../notification';
 import type { Parts } from '../parts';
-import { PATIENCE, Pollers } from '../pollers';
+import { PATIENCE, Pollers } from '../pollers/pollers';
 import type { Grant, HandOver, LockProtocol, NotGranted, Ownership, Refusal, Released, RenewalMode } from '../protocol';
 import { KEEP } from './shared-keep-script';
 import type { Permits, SharedKind } from './shared-kinds';

@@ -2,7 +2,7 @@ import { contended } from '../contended-protocols';
 import { STRING_HELD } from '../held-scripts';
 import { springInspector } from '../inspection/spring-inspector';
 import type { LockTypeDefinition } from '../lock-type';
-import { PATIENCE_OF_POLLING, Pollers } from '../pollers';
+import { PATIENCE_OF_POLLING, Pollers } from '../pollers/pollers';
 import { Polling } from '../polling';
 import { TimeSlice } from '../time-slice';
 import { SpringFormat } from './spring-format';
