@@ -1,9 +1,9 @@
 import { Availability } from '../acquire/availability';
-import { type Pollers, SOON } from './pollers';
+import { type Pollers, SOON } from './pollers/pollers';
 
 /**
- * The protocol of a lock whose callers take a local turn, and that others may poll for. A base class: most locks are
- * idle, and an object for it would cost memory in each of them.
+ * The protocol of a lock that others may poll for. A base class: most locks are idle, and an object for it would cost
+ * memory in each of them.
  */
 export abstract class PollableProtocol {
   readonly availability = new Availability();
@@ -13,10 +13,6 @@ export abstract class PollableProtocol {
   #releasedAt = 0;
 
   protected abstract createPollers(): Pollers;
-
-  get queue(): 'local' {
-    return 'local';
-  }
 
   protected get pollers(): Pollers {
     this.lazyPollers ??= this.createPollers();

@@ -2,7 +2,7 @@ import type { LockInspector } from '../../lock-backend';
 import type { ScriptedFormat } from '../format/scripted-format';
 import type { Protocols } from '../lock-type';
 import { Notification } from '../notification';
-import { PATIENCE, Pollers } from '../pollers';
+import { PATIENCE, Pollers } from '../pollers/pollers';
 import type { RegistryParts } from '../registry-parts';
 import { YieldToListeners } from '../sharing/yield-to-listeners';
 import { contended } from './contended';

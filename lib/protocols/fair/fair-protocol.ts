@@ -1,11 +1,11 @@
 import type { Acquisition } from '../../acquire/acquisition';
-import { Availability } from '../../acquire/availability';
 import type { Wait } from '../../acquire/wait';
 import { clock } from '../../internal/clock';
 import { isServerAnswer } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Keep } from '../min-hold/kept';
-import { PATIENCE, Pollers } from '../pollers';
+import { PollableProtocol } from '../pollable-protocol';
+import { PATIENCE, Pollers } from '../pollers/pollers';
 import {
   type Grant,
   type HandOver,
@@ -37,27 +37,24 @@ import { Waiters } from './waiters';
  * confirmed, the lease ends with the window. If less than half of the window is certain, the caller waits for the answer
  * of the renewal.
  */
-export class FairProtocol implements LockProtocol, PresenceListener {
-  readonly availability = new Availability();
+export class FairProtocol extends PollableProtocol implements LockProtocol, PresenceListener {
   holder: Holder | undefined;
   readonly #names: LockNames;
   readonly #services: FairServices;
   readonly #waiters: Waiters;
-  /** Made for the first waiter. */
-  #lazyPollers: Pollers | undefined;
   /** Releases by other lock types that were heard of. */
   #hints = 0;
   #lazyPresence: Presence | undefined;
 
   constructor(names: LockNames, services: FairServices) {
+    super();
     this.#names = names;
     this.#services = services;
     this.#waiters = new Waiters(names, services.format);
   }
 
-  get #pollers(): Pollers {
-    this.#lazyPollers ??= new Pollers(this.#services.idleBetweenTries, PATIENCE);
-    return this.#lazyPollers;
+  protected createPollers(): Pollers {
+    return new Pollers(this.#services.idleBetweenTries, PATIENCE);
   }
 
   get queue(): 'redis' {
@@ -96,7 +93,7 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     ticket.score = reply.score;
     if (reply.owner !== undefined && ticketOf(reply.owner) === ticket.id) {
       this.#waiters.enter(ticket, reply.owner);
-      this.#lazyPollers?.acquired(sentAt);
+      this.noteGrant(sentAt);
       this.#lazyPresence?.leave();
       const fencingToken = this.#services.format.fencingToken(reply.token);
       return { granted: true, owner: reply.owner, until: replyUntil(reply), fencingToken, drift: reply.drift };
@@ -116,7 +113,7 @@ export class FairProtocol implements LockProtocol, PresenceListener {
         return NOT_GRANTED;
       }
       this.#waiters.enter(ticket, grant.owner);
-      this.#lazyPollers?.acquired(clock.now());
+      this.noteGrant(clock.now());
       this.#presence().leave();
       return grant;
     } catch (interruption) {
@@ -132,13 +129,16 @@ export class FairProtocol implements LockProtocol, PresenceListener {
   /** Also takes the ticket of a caller that has left out of the queue. If that was granted the lock, the next one gets it. */
   async release(ownerOrTicket: string, timeout: number): Promise<Released> {
     this.#leave(ownerOrTicket);
-    // The key of a busy queue is never free: it is left to those that poll now and then.
-    const pause = this.#lazyPollers?.isPauseDue(clock.now()) ? this.#lazyPollers : undefined;
+    // The key of a busy lock is hardly ever free: it is left to those that poll now and then.
+    const now = clock.now();
+    const pauses = this.lazyPollers?.pauses;
+    const pause = pauses?.isDue(now) ? { length: pauses.length, interval: pauses.interval(now) } : undefined;
     try {
       const { format } = this.#services;
       const reply = await format.leave(this.#names, ownerOrTicket, this.#waiters.firstWaiting, timeout, pause);
       const { found, queue, isNotificationRefused, pauseIn } = reply;
-      this.#lazyPollers?.releasedBy(clock.now(), pauseIn);
+      if (found === 'released') this.noteRelease(clock.now(), false);
+      if (pauseIn !== undefined) pauses?.leftOrDueIn(clock.now(), pauseIn);
       if (isNotificationRefused) this.#services.onNotificationRefused();
       const unclaimed = queue && this.onReply(queue);
       // The lock is not free while it is granted to a caller that has left.
@@ -201,10 +201,10 @@ export class FairProtocol implements LockProtocol, PresenceListener {
   #pollIn({ owner, isOutsiders, life }: QueueReply): number {
     const now = clock.now();
     if (isOutsiders) {
-      this.#pollers.refused(now, life, this.#hints);
-      return Math.min(life, this.#pollers.pollingInterval(this.#services.longestPollInterval));
+      this.pollers.refused(now, life, this.#hints);
+      return Math.min(life, this.pollers.pollingInterval(this.#services.longestPollInterval));
     }
-    if (owner === undefined) this.#pollers.waiting(now);
+    if (owner === undefined) this.pollers.refusedByListener(now);
     return life;
   }
 

@@ -146,8 +146,9 @@ return { owner, token, lifeLeft(), digits(now), flags, holder, unpack(missing) }
 export const RELEASE = release('release (fair)', 5);
 
 /**
- * Releases a lock. If tickets wait and the last pause is long ago, it leaves the lock to those that poll, and asks the
- * first waiter to poll too: it learns when the pause ends. Else it does what `RELEASE` does.
+ * Releases a lock. If the last pause is long ago, it leaves the lock to those that poll, and asks the first waiter to
+ * poll too: it learns when the pause ends. Without waiters, the note of the pause ends with it. Else it does what
+ * `RELEASE` does.
  *
  * ARGV: PUBLISH or SPUBLISH, owner or ticket, command that deletes, ticket as for RELEASE, ms of the pause, ms from one
  * pause to the next, channels of spin and pub-sub
@@ -160,15 +161,26 @@ export const LEAVE = release(
 local pause = tonumber(ARGV[5])
 local left = redis.call('HGET', tickets, 'pause')
 local due = left and math.ceil(tonumber(ARGV[6]) - pause - (now - left) / 1000) or 0
-if isOwners and due <= 0 and redis.call('ZCARD', queue) > 0 then
+if isOwners and due <= 0 then
   note('pause', digits(now + pause * 1000))
   ${deleteBy('ARGV[3]')}
   for i = 7, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end
-  notify(processOf(redis.call('ZRANGE', queue, 0, 0)[1]), lock)
+  local first = redis.call('ZRANGE', queue, 0, 0)[1]
+  if first then notify(processOf(first), lock) else redis.call('PEXPIRE', tickets, math.ceil(pause)) end
   return { deleted, '', '', pause, digits(now), refused and 1 or 0, 0 }
 end`,
   ', math.max(1, due)',
 );
+
+/** The path without waiters. `channels`: the first of them in ARGV. */
+function ifAlone(channels: number): string {
+  return `
+if isOwners and redis.call('EXISTS', queue, tickets) == 0 then
+  ${deleteBy('ARGV[3]')}
+  for i = ${channels}, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end
+  return deleted
+end`;
+}
 
 /** `channels`: the first of them in ARGV. `leave`: what it may do in place of a hand-over. `due`: what it returns then. */
 function release(name: string, channels: number, leave = '', due = ''): LockScript {
@@ -179,11 +191,7 @@ local owner = ARGV[2]
 -- pcall: a key of another type is the key of another owner.
 local holder = redis.pcall('GET', lock)
 local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)
-if isOwners and redis.call('EXISTS', queue, tickets) == 0 then
-  ${deleteBy('ARGV[3]')}
-  for i = ${channels}, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end
-  return deleted
-end
+${leave === '' ? ifAlone(channels) : ''}
 ${FUNCTIONS}${HAND_OVER_FUNCTION}
 local process = processOf(owner)
 -- The ticket of a holder left the queue when the lock was granted.

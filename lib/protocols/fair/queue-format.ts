@@ -6,7 +6,6 @@ import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
 import { foundIn, ownerIn, ownershipIn, remainingIn } from '../format/replies';
 import { type Keep, keepArguments } from '../min-hold/kept';
-import type { Pollers } from '../pollers';
 import type { Ownership, ProtocolSettings, Released } from '../protocol';
 import { SpringFormat } from '../spring/spring-format';
 import { ACQUIRE, LEAVE, type NotifiedBy, OUTSIDER, POLL, RELEASE } from './fair-scripts';
@@ -99,19 +98,19 @@ export class QueueFormat extends SpringFormat {
 
   /**
    * Releases an owner value, or takes a ticket out of the queue with any grant of it. `waiting`: the first ticket whose
-   * caller waits here, or ''. `pause`: for pollers, if it is due.
+   * caller waits here, or ''. `pause`: one for pollers is due; its ms, and the ms from one to the next.
    */
   leave(
     names: LockNames,
     ownerOrTicket: string,
     waiting: string,
     timeout: number,
-    pause?: Pollers,
+    pause?: { readonly length: number; readonly interval: number },
   ): Promise<ReleaseReply> {
     const sentAt = clock.now();
     const driftBefore = drift();
     const script = pause === undefined ? RELEASE : LEAVE;
-    const pausing = pause === undefined ? [] : [String(pause.pause), String(pause.interval)];
+    const pausing = pause === undefined ? [] : [String(pause.length), String(pause.interval)];
     const args = [ownerOrTicket, this.deleteCommand, waiting, ...pausing, ...this.channels(names)];
     return this.#run(script, names, args, timeout, (reply): ReleaseReply => {
       if (!Array.isArray(reply)) {

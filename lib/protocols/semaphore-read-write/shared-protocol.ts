@@ -10,7 +10,7 @@ import type { Subscriber } from '../../redis/subscriber';
 import { foundIn, ownerIn, ownershipIn, remainingIn } from '../format/replies';
 import { type Keep, keepArguments } from '../min-hold/kept';
 import { LONGEST_SLEEP, Notification } from '../notification';
-import { PATIENCE, Pollers } from '../pollers';
+import { PATIENCE, Pollers } from '../pollers/pollers';
 import type { Grant, HandOver, LockProtocol, NotGranted, Ownership, Refusal, Released, RenewalMode } from '../protocol';
 import type { RegistryParts } from '../registry-parts';
 import { KEEP } from './shared-keep-script';

@@ -2,7 +2,7 @@ import { contended } from '../contended/contended';
 import { STRING_HELD } from '../held-scripts';
 import { springInspector } from '../inspection/spring-inspector';
 import type { LockTypeDefinition } from '../lock-type';
-import { PATIENCE_OF_POLLING, Pollers } from '../pollers';
+import { PATIENCE_OF_POLLING, Pollers } from '../pollers/pollers';
 import { TimeSlice } from '../sharing/time-slice';
 import { Polling } from '../waiting/polling';
 import { SpringFormat } from './spring-format';
