@@ -6,7 +6,7 @@ import type { LockNames } from '../../redis/names';
 import type { ReleaseReply } from '../format/replies';
 import type { ScriptedFormat } from '../format/scripted-format';
 import { isKept, type Keep } from '../min-hold/kept';
-import { PollableProtocol } from '../pollable-protocol';
+import { PollableProtocol } from '../pollers/pollable-protocol';
 import type { Pollers } from '../pollers/pollers';
 import type {
   Grant,

@@ -1,10 +1,10 @@
 import type { LockInspector } from '../../lock-backend';
 import type { ScriptedFormat } from '../format/scripted-format';
 import type { Protocols } from '../lock-type';
-import { Notification } from '../notification';
 import { PATIENCE, Pollers } from '../pollers/pollers';
 import type { RegistryParts } from '../registry-parts';
 import { YieldToListeners } from '../sharing/yield-to-listeners';
+import { Notification } from '../waiting/notification';
 import { contended } from './contended';
 
 /** Contended, with waiting by notification and sharing by yielding to listeners after `slice` ms by default. */

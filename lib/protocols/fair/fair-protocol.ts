@@ -4,7 +4,7 @@ import { clock } from '../../internal/clock';
 import { isServerAnswer } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Keep } from '../min-hold/kept';
-import { PollableProtocol } from '../pollable-protocol';
+import { PollableProtocol } from '../pollers/pollable-protocol';
 import { PATIENCE, Pollers } from '../pollers/pollers';
 import {
   type Grant,

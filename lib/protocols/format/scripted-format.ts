@@ -5,8 +5,8 @@ import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import { type Keep, keepArguments } from '../min-hold/kept';
-import type { ReleaseChannels } from '../notification';
 import type { Ownership, Released, RenewalMode } from '../protocol';
+import type { ReleaseChannels } from '../waiting/notification';
 import {
   type Acquired,
   foundIn,

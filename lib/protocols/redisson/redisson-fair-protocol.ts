@@ -4,9 +4,8 @@ import { clock, reliableUntil } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
 import type { Subscriber } from '../../redis/subscriber';
 import { isKept, type Keep } from '../min-hold/kept';
-import { Notification } from '../notification';
-import { PollableProtocol } from '../pollable-protocol';
 import type { Pauses } from '../pollers/pauses';
+import { PollableProtocol } from '../pollers/pollable-protocol';
 import { PATIENCE, Pollers } from '../pollers/pollers';
 import type {
   Grant,
@@ -19,6 +18,7 @@ import type {
   Released,
   RenewalMode,
 } from '../protocol';
+import { Notification } from '../waiting/notification';
 import type { PastPositions } from './past-positions';
 import type { RedissonQueueFormat } from './redisson-queue-format';
 import { LEFT_TO_POLLERS, UNLOCKED } from './redisson-scripts';

@@ -1,5 +1,5 @@
-import { Availability } from '../acquire/availability';
-import { type Pollers, SOON } from './pollers/pollers';
+import { Availability } from '../../acquire/availability';
+import { type Pollers, SOON } from './pollers';
 
 /**
  * The protocol of a lock that others may poll for. A base class: most locks are idle, and an object for it would cost
