@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { PATIENCE, Pollers } from '../../lib/protocols/pollers/pollers';
+import { Pollers, USUAL_PACE_FOR } from '../../lib/protocols/pollers/pollers';
 import { FakeClock } from '../support/fake-clock';
 
 /** ms between two attempts of a waiter here. */
@@ -34,7 +34,7 @@ interface Poller {
  * free for an instant only, which the poller never meets. Returns the waits of the poller, the last one unfinished.
  */
 function pollBeside(work: number, { period, phase }: Poller, ms: number): number[] {
-  const pollers = new Pollers(IDLE, PATIENCE);
+  const pollers = new Pollers(IDLE, USUAL_PACE_FOR);
   const end = time.now + ms;
   const waits: number[] = [];
   let [since, next] = [time.now + phase, time.now + phase];
@@ -73,7 +73,7 @@ describe('A busy lock beside a poller', () => {
   });
 
   it('is left free for less than 3 % of the time while nobody polls', () => {
-    const pollers = new Pollers(IDLE, PATIENCE);
+    const pollers = new Pollers(IDLE, USUAL_PACE_FOR);
     const start = time.now;
     let free = 0;
     while (time.now < start + 600_000) {
@@ -89,7 +89,7 @@ describe('A busy lock beside a poller', () => {
   });
 
   it('is left free more rarely again when no poller was seen for a minute', () => {
-    const pollers = new Pollers(IDLE, PATIENCE);
+    const pollers = new Pollers(IDLE, USUAL_PACE_FOR);
     pollers.pauses.begin(time.now, true);
     pollers.refused(time.now, TTL, 0);
     expect(pollers.pauses.interval(time.now)).toBe(400);
@@ -104,7 +104,7 @@ describe('A busy lock beside a poller', () => {
 
 describe('A lock that another process left to pollers', () => {
   it('is left alone until that process has had the time to take it back', () => {
-    const pollers = new Pollers(IDLE, PATIENCE);
+    const pollers = new Pollers(IDLE, USUAL_PACE_FOR);
     pollers.refused(time.now, TTL, 0);
     expect(pollers.pauses.beforeAttempt()).toBe(0);
     pollers.announced(time.now);
@@ -114,14 +114,14 @@ describe('A lock that another process left to pollers', () => {
   });
 
   it('is left alone also when an attempt is refused that was sent before', () => {
-    const pollers = new Pollers(IDLE, PATIENCE);
+    const pollers = new Pollers(IDLE, USUAL_PACE_FOR);
     pollers.announced(time.now);
     pollers.refused(time.now, TTL, 0);
     expect(pollers.pauses.beforeAttempt()).toBeGreaterThan(0);
   });
 
   it('is no sign of pollers when its holder changes', () => {
-    const pollers = new Pollers(IDLE, PATIENCE);
+    const pollers = new Pollers(IDLE, USUAL_PACE_FOR);
     for (let change = 0; change < 3; change++) {
       pollers.refused(time.now, TTL - 500, 0);
       pollers.announced(time.now);
@@ -132,7 +132,7 @@ describe('A lock that another process left to pollers', () => {
   });
 
   it('is free for everybody once a release was published', () => {
-    const pollers = new Pollers(IDLE, PATIENCE);
+    const pollers = new Pollers(IDLE, USUAL_PACE_FOR);
     pollers.announced(time.now);
     pollers.pauses.announcedRelease();
     expect(pollers.pauses.beforeAttempt()).toBe(0);
@@ -141,7 +141,7 @@ describe('A lock that another process left to pollers', () => {
 
 describe('The message of a process about its own pause', () => {
   it('changes nothing: a poller that takes the lock is seen, and the pause is not longer', () => {
-    const pollers = new Pollers(IDLE, PATIENCE);
+    const pollers = new Pollers(IDLE, USUAL_PACE_FOR);
     pollers.pauses.begin(time.now, true);
     pollers.announced(time.now + 1);
     expect(pollers.pauses.beforeAttempt()).toBe(pollers.pauses.length);
@@ -151,7 +151,7 @@ describe('The message of a process about its own pause', () => {
   });
 
   it('holds up nobody when it arrives late: after this process has taken the lock back, and released it', () => {
-    const pollers = new Pollers(IDLE, PATIENCE);
+    const pollers = new Pollers(IDLE, USUAL_PACE_FOR);
     pollers.pauses.begin(time.now, true);
     pollers.acquired(time.now + 150);
     pollers.announced(time.now + 151);

@@ -1,7 +1,7 @@
 import type { LockInspector } from '../../lock-backend';
 import type { ScriptedFormat } from '../format/scripted-format';
 import type { Protocols } from '../lock-type';
-import { PATIENCE, Pollers } from '../pollers/pollers';
+import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
 import type { RegistryParts } from '../registry-parts';
 import { YieldToListeners } from '../sharing/yield-to-listeners';
 import { Notification } from '../waiting/notification';
@@ -21,7 +21,7 @@ export function notified(
     waiting: (names, pollers, onOthersRelease) =>
       new Notification(names, format, subscriber, idleBetweenTries, pollers, onOthersRelease),
     sharing: () => new YieldToListeners(handOver),
-    pollers: () => new Pollers(idleBetweenTries, PATIENCE),
+    pollers: () => new Pollers(idleBetweenTries, USUAL_PACE_FOR),
     onNotificationRefused: parts.warnNotificationRefused,
   });
 }

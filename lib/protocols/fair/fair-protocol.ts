@@ -5,7 +5,7 @@ import { isServerAnswer } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Keep } from '../min-hold/kept';
 import { PollableProtocol } from '../pollers/pollable-protocol';
-import { PATIENCE, Pollers } from '../pollers/pollers';
+import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
 import {
   type Grant,
   type HandOver,
@@ -42,7 +42,7 @@ export class FairProtocol extends PollableProtocol implements LockProtocol, Pres
   readonly #names: LockNames;
   readonly #services: FairServices;
   readonly #waiters: Waiters;
-  /** Releases by other lock types that were heard of. */
+  /** Releases by other lock types that were noticed. */
   #hints = 0;
   #lazyPresence: Presence | undefined;
 
@@ -54,7 +54,7 @@ export class FairProtocol extends PollableProtocol implements LockProtocol, Pres
   }
 
   protected createPollers(): Pollers {
-    return new Pollers(this.#services.idleBetweenTries, PATIENCE);
+    return new Pollers(this.#services.idleBetweenTries, USUAL_PACE_FOR);
   }
 
   get queue(): 'redis' {

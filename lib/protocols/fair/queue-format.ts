@@ -24,7 +24,7 @@ export class QueueFormat extends SpringFormat {
   readonly isReplicated: boolean;
   /** ms by which the wait for replicas may delay the answer of a renewal. */
   readonly #replicaTimeout: number;
-  /** ms until a process that is not heard of is taken for dead. */
+  /** ms until a process that runs no script is taken for dead. */
   readonly processLife: number;
   readonly #serverClock = new ServerClock();
   /** The connection over which the server is known to have the script that renews. */

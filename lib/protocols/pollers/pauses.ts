@@ -10,8 +10,8 @@ export const LATE = 100;
 type Lock =
   /** It is held, or nothing is known of it. */
   | { readonly state: 'held' }
-  /** This process released it in the ordinary way. `isUnheard`: nobody was notified. */
-  | { readonly state: 'released'; readonly at: number; readonly isUnheard: boolean }
+  /** This process released it in the ordinary way. `wasUnnoticed`: nobody was notified. */
+  | { readonly state: 'released'; readonly at: number; readonly wasUnnoticed: boolean }
   /** This process leaves it to pollers. `isWatched`: the next attempt tells whether one has taken it. */
   | { readonly state: 'left'; readonly until: number; readonly isWatched: boolean }
   /** Another process leaves it to pollers. */
@@ -87,8 +87,8 @@ export class Pauses {
     else this.#signs.pauseUnused();
   }
 
-  released(at: number, isUnheard: boolean): void {
-    this.#lock = { state: 'released', at, isUnheard };
+  released(at: number, wasUnnoticed: boolean): void {
+    this.#lock = { state: 'released', at, wasUnnoticed };
   }
 
   /** This process left the lock to pollers. `isWatched`: the next attempt tells whether one has taken it. */
@@ -125,7 +125,7 @@ export class Pauses {
   beforeAttempt(): number {
     const lock = this.#lock;
     if (lock.state === 'released' && this.isDue(lock.at) && clock.now() < lock.at + this.length) {
-      this.begin(lock.at, lock.isUnheard);
+      this.begin(lock.at, lock.wasUnnoticed);
     }
     return this.left();
   }

@@ -25,9 +25,9 @@ export abstract class PollableProtocol {
     else this.lazyPollers?.acquired(sentAt);
   }
 
-  /** This process released the lock. `isUnheard`: nobody was notified. */
-  protected noteRelease(at: number, isUnheard: boolean): void {
+  /** This process released the lock. `wasUnnoticed`: nobody was notified. */
+  protected noteRelease(at: number, wasUnnoticed: boolean): void {
     this.#releasedAt = Math.floor(at);
-    this.lazyPollers?.released(at, isUnheard);
+    this.lazyPollers?.released(at, wasUnnoticed);
   }
 }

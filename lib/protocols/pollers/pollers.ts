@@ -5,8 +5,8 @@ import { Signs } from './signs';
 import { TakeBack } from './take-back';
 
 /** ms for which a waiter that listens polls at its usual pace in any case; one that only polls does so for longer. */
-export const PATIENCE = 300;
-export const PATIENCE_OF_POLLING = 2_000;
+export const USUAL_PACE_FOR = 300;
+export const USUAL_PACE_OF_POLLING = 2_000;
 
 /** ms; a lock that is acquired again within this time after its release may be busy all the time. */
 export const SOON = SHORTEST_PAUSE;
@@ -21,23 +21,23 @@ const SHORTEST_INTERVAL = 3;
  *
  * A lock that is in demand all the time is left free now and then for a little more than a polling interval, and waiters
  * that listen are not notified. Then only a poller can have taken it. From then on there are more of these pauses, until
- * no poller was seen for a minute. One process pauses for all: the others hear of it, and make no attempt meanwhile.
+ * no poller was seen for a minute. One process pauses for all: the others are notified, and make no attempt meanwhile.
  *
  * A poller that takes the lock over and over leaves it free for moments only, and notifies nobody. A waiter that sees
  * the holders change like that polls faster and faster.
  */
 export class Pollers {
   readonly #idleBetweenTries: number;
-  readonly #patience: number;
+  readonly #usualPaceFor: number;
   readonly #signs = new Signs();
   /** When the lock is left free, and for how long. */
   readonly pauses: Pauses;
   readonly takeBack = new TakeBack();
 
-  /** `patience`: ms for which a waiter polls at its usual pace in any case. */
-  constructor(idleBetweenTries: number, patience: number) {
+  /** `usualPaceFor`: ms for which a waiter polls at its usual pace in any case. */
+  constructor(idleBetweenTries: number, usualPaceFor: number) {
     this.#idleBetweenTries = idleBetweenTries;
-    this.#patience = patience;
+    this.#usualPaceFor = usualPaceFor;
     this.pauses = new Pauses(idleBetweenTries, this.#signs);
   }
 
@@ -46,7 +46,7 @@ export class Pollers {
     this.pauses.acquired(sentAt, this.#signs.granted());
   }
 
-  /** An attempt was refused. `remaining`: ms that the holder's key still has to live; `hints`: messages heard so far. */
+  /** An attempt was refused. `remaining`: ms that are left of the holder's key; `hints`: releases noticed so far. */
   refused(at: number, remaining: number, hints: number): void {
     this.pauses.refused(at);
     this.#signs.refused(at, { remaining, hints });
@@ -58,9 +58,9 @@ export class Pollers {
     this.#signs.refusedByListener(at);
   }
 
-  /** This process released the lock. `isUnheard`: nobody was notified. */
-  released(at: number, isUnheard: boolean): void {
-    this.pauses.released(at, isUnheard);
+  /** This process released the lock. `wasUnnoticed`: nobody was notified. */
+  released(at: number, wasUnnoticed: boolean): void {
+    this.pauses.released(at, wasUnnoticed);
   }
 
   /** Another process said that it leaves the lock to pollers. Its own message reaches this process too. */
@@ -80,8 +80,8 @@ export class Pollers {
     const now = clock.now();
     if (!this.#signs.isSuspected(now)) return usual;
     const interval = Math.min(usual, this.#idleBetweenTries);
-    const impatience = this.#signs.waitedFor(now) - this.#patience;
-    if (impatience <= 0 || !this.#signs.isChanging(now)) return interval;
-    return Math.max(interval / 2 ** (impatience / HALVED_EVERY), Math.min(SHORTEST_INTERVAL, interval));
+    const beyond = this.#signs.waitedFor(now) - this.#usualPaceFor;
+    if (beyond <= 0 || !this.#signs.isChanging(now)) return interval;
+    return Math.max(interval / 2 ** (beyond / HALVED_EVERY), Math.min(SHORTEST_INTERVAL, interval));
   }
 }

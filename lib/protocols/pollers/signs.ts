@@ -17,7 +17,7 @@ export const LONGEST_SILENCE = 1_500;
 interface HoldersKey {
   /** ms that it still had to live. */
   readonly remaining: number;
-  /** Messages that had been heard by then. */
+  /** Releases that had been noticed by then. */
   readonly hints: number;
 }
 

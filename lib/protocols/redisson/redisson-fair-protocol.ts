@@ -6,7 +6,7 @@ import type { Subscriber } from '../../redis/subscriber';
 import { isKept, type Keep } from '../min-hold/kept';
 import type { Pauses } from '../pollers/pauses';
 import { PollableProtocol } from '../pollers/pollable-protocol';
-import { PATIENCE, Pollers } from '../pollers/pollers';
+import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
 import type {
   Grant,
   HandOver,
@@ -63,7 +63,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
   }
 
   protected createPollers(): Pollers {
-    return new Pollers(this.#services.settings.idleBetweenTries, PATIENCE);
+    return new Pollers(this.#services.settings.idleBetweenTries, USUAL_PACE_FOR);
   }
 
   get isActive(): boolean {

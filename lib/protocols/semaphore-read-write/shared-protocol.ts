@@ -9,7 +9,7 @@ import type { LockScript } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
 import { foundIn, ownerIn, ownershipIn, remainingIn } from '../format/replies';
 import { type Keep, keepArguments } from '../min-hold/kept';
-import { PATIENCE, Pollers } from '../pollers/pollers';
+import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
 import type { Grant, HandOver, LockProtocol, NotGranted, Ownership, Refusal, Released, RenewalMode } from '../protocol';
 import type { RegistryParts } from '../registry-parts';
 import { LONGEST_SLEEP, Notification } from '../waiting/notification';
@@ -144,7 +144,7 @@ export class SharedProtocol implements LockProtocol {
       isRelease: (message: string) => message.split(' ').includes(`${kind}:${this.#ticket}`),
       isLeftToPollers: () => false,
     };
-    const pollers = new Pollers(idleBetweenTries, PATIENCE);
+    const pollers = new Pollers(idleBetweenTries, USUAL_PACE_FOR);
     return new Notification(this.#names, channels, subscriber, idleBetweenTries, pollers);
   }
 
