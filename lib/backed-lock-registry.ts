@@ -171,7 +171,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     if (timeout > 0) await within(timeout, Promise.all(locks.map((lock) => lock.free())));
     for (const lock of locks) lock.loseByClose();
     watchdog.close();
-    waits.endReports();
+    waits.longWaits.close();
     // What attempts in flight leave in Redis is removed before this settles: the application closes its client next.
     const limit = Math.min(settings.commandTimeout, Math.max(endsAt - clock.now(), CLEANING_AT_LEAST));
     await within(limit, waits.none());

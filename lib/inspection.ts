@@ -5,7 +5,7 @@ import { isOfRegistry, nameIn } from './owner-name';
 import { messageOf, serverErrorCode } from './redis/failure';
 import { LockNames } from './redis/names';
 
-/** What a registry tells about locks of all processes. */
+/** What a registry reports about the locks of all processes. */
 export class Inspection {
   readonly #backend: LockBackend;
   readonly #inspector: LockInspector;

@@ -3,7 +3,7 @@ import type { SharedKind } from './protocols/semaphore-read-write/shared-kinds';
 import type { Connection } from './redis/connection';
 import type { LockNames } from './redis/names';
 
-/** What a look at a lock found. */
+/** What an inspection of a lock found. */
 export interface Inspected {
   /** `undefined`: the lock is free. */
   readonly owner: string | undefined;
@@ -15,7 +15,7 @@ export interface Inspected {
   readonly holders?: number;
 }
 
-/** Looks at locks, and unlocks them by force. Timeouts are in ms. */
+/** Inspects locks, and unlocks them by force. Timeouts are in ms. */
 export interface LockInspector {
   inspect(names: LockNames, timeout: number): Promise<Inspected>;
   /** Resolves to what was found before. */

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { expected, nonEmptyString } from './internal/validation';
+import type { NameSeparator } from './protocols/lock-type-traits';
 import { holderOf } from './protocols/min-hold/kept';
 
 /*
@@ -10,9 +11,6 @@ import { holderOf } from './protocols/min-hold/kept';
 
 /** bytes of UTF-8; an owner value goes with every command. */
 const LONGEST = 64;
-
-/** What separates the name from the random part. */
-export type NameSeparator = ':' | '/';
 
 /** Spaces and `@` separate the parts of the messages and owner values of `fair`; braces make hash tags in channels. */
 const UNSUITABLE = /[\p{C}\p{Z}@{}]/gu;

@@ -1,8 +1,8 @@
 import type { LockBackend, LockInspector, ScriptRunner, SharedBackend } from './lock-backend';
 import { HeldScripts } from './protocols/held-scripts';
 import type { LockTypeDefinition, Protocols } from './protocols/lock-type';
-import { Parts } from './protocols/parts';
 import type { LockProtocol } from './protocols/protocol';
+import { RegistryParts } from './protocols/registry-parts';
 import type { RedisClient } from './redis/client';
 import type { Connection } from './redis/connection';
 import { explainWrongType } from './redis/key-type';
@@ -14,7 +14,7 @@ import type { RedisSettings } from './redis-settings';
 /** The locks of one registry in Redis. */
 export class RedisBackend implements LockBackend {
   readonly #redis: Redis;
-  readonly #parts: Parts;
+  readonly #parts: RegistryParts;
   readonly #protocols: Protocols;
   readonly heldScripts: ScriptRunner;
   readonly shared?: SharedBackend;
@@ -27,10 +27,10 @@ export class RedisBackend implements LockBackend {
     client: RedisClient,
     settings: RedisSettings,
     lockType: LockTypeDefinition,
-    shared?: (parts: Parts) => SharedBackend,
+    shared?: (parts: RegistryParts) => SharedBackend,
   ) {
     this.#redis = new Redis(client, settings.commandTimeout, settings);
-    this.#parts = new Parts(this.#redis, settings);
+    this.#parts = new RegistryParts(this.#redis, settings);
     this.#protocols = lockType.protocols(this.#parts);
     this.heldScripts = new HeldScripts(this.#redis, lockType.held);
     if (shared !== undefined) this.shared = shared(this.#parts);

@@ -3,7 +3,7 @@ import { publishingWarnings } from './diagnostics/publishing-warnings';
 import { ALL_KINDS } from './lock-kinds';
 import type { RedisLockRegistryOptions, SegmentedLockOptions } from './options';
 import { definitionOf } from './protocols/lock-types';
-import type { Parts } from './protocols/parts';
+import type { RegistryParts } from './protocols/registry-parts';
 import { RedisSharedBackend } from './protocols/semaphore-read-write/redis-shared-backend';
 import { describeWrongClient, isRedisClient, type RedisClient } from './redis/client';
 import { hashTag } from './redis/names';
@@ -43,6 +43,6 @@ export class RedisLockRegistry extends BackedLockRegistry {
   }
 }
 
-function sharedIn(parts: Parts): RedisSharedBackend {
+function sharedIn(parts: RegistryParts): RedisSharedBackend {
   return new RedisSharedBackend(parts);
 }

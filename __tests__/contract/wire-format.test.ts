@@ -54,24 +54,27 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
 
   it('publishes its release on the channel registryKey-channel:name, with the name as the message', async () => {
     const subscriber = await createRealClient();
-    const heard: [string, string][] = [];
-    await subscriber.pSubscribe(`${registryKey}-channel:*`, (message, channel) => void heard.push([channel, message]));
-    let keyWhenHeard: number | undefined;
+    const messages: [string, string][] = [];
+    await subscriber.pSubscribe(
+      `${registryKey}-channel:*`,
+      (message, channel) => void messages.push([channel, message]),
+    );
+    let keyAtMessage: number | undefined;
     await subscriber.subscribe(`${registryKey}-channel:${name}`, async () => {
-      keyWhenHeard = await spring.exists(name);
+      keyAtMessage = await spring.exists(name);
     });
     await registry()
       .obtain('order:42')
-      .run(() => expect(heard).toEqual([]));
-    await until(() => heard.length > 0 && keyWhenHeard !== undefined);
-    expect(heard).toEqual([[`${registryKey}-channel:${name}`, name]]);
-    expect(keyWhenHeard).toBe(0);
+      .run(() => expect(messages).toEqual([]));
+    await until(() => messages.length > 0 && keyAtMessage !== undefined);
+    expect(messages).toEqual([[`${registryKey}-channel:${name}`, name]]);
+    expect(keyAtMessage).toBe(0);
   });
 
   it('publishes nothing when there was nothing to release', async () => {
     const subscriber = await createRealClient();
-    const heard: string[] = [];
-    await subscriber.pSubscribe(`${registryKey}-channel:*`, (message) => void heard.push(message));
+    const messages: string[] = [];
+    await subscriber.pSubscribe(`${registryKey}-channel:*`, (message) => void messages.push(message));
     const gone = await registry().obtain('gone').lock();
     const stolen = await registry().obtain('stolen').lock();
     await spring.del(`${registryKey}:gone`);
@@ -79,8 +82,8 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
     await expect(gone.unlock()).rejects.toMatchObject({ reason: 'expired' });
     await expect(stolen.unlock()).rejects.toMatchObject({ reason: 'stolen' });
     await registry().run('last', () => undefined);
-    await until(() => heard.length > 0);
-    expect(heard).toEqual([`${registryKey}:last`]);
+    await until(() => messages.length > 0);
+    expect(messages).toEqual([`${registryKey}:last`]);
   });
 
   it('is refused while a Spring client holds the key, and acquired after that client releases it', async () => {

@@ -20,7 +20,7 @@ const EVERY = 50;
 /** ms by which a caller may be in front of one that called before it: as long may a request be on its way. */
 const TOLERANCE = 300;
 
-/** ms until a process that is not heard of is taken for dead, and its tickets are removed: with the default interval. */
+/** ms until a process that runs no script is taken for dead, and its tickets are removed: with the default interval. */
 const PROCESS_LIFE = 13_000;
 
 describePrivate(`${TASKS} tasks in ${PROCESSES} processes`, () => {

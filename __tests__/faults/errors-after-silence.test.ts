@@ -5,7 +5,7 @@ import { connectTo, describePrivate, PrivateRedis } from '../support/private-red
 import { createRegistry, elapsed } from '../support/test-registry';
 import { until } from '../support/until';
 
-const PATIENCE = { commandTimeout: 500, unavailableAfter: 1_000 };
+const TIMEOUTS = { commandTimeout: 500, unavailableAfter: 1_000 };
 
 /** ms; an error that is known at once does not wait for a deadline. */
 const AT_ONCE = 400;
@@ -20,7 +20,7 @@ describePrivate.each(LOCK_TYPES)('An acquisition of a %s lock says why it failed
   });
 
   it('by the last answer of a server that is read-only', async () => {
-    const { registry } = createRegistry(await redis.connect(), { lockType, ...PATIENCE });
+    const { registry } = createRegistry(await redis.connect(), { lockType, ...TIMEOUTS });
     await registry.run('key', () => undefined);
     await redis.admin.replicaOf('127.0.0.1', 1);
     try {
@@ -34,7 +34,7 @@ describePrivate.each(LOCK_TYPES)('An acquisition of a %s lock says why it failed
   it('by the error of the socket, while the server cannot be reached', async () => {
     const proxy = await redis.proxy();
     const client = await connectTo(proxy.address);
-    const { registry } = createRegistry(client, { lockType, ...PATIENCE });
+    const { registry } = createRegistry(client, { lockType, ...TIMEOUTS });
     await registry.run('key', () => undefined);
     proxy.refuse();
     proxy.reset();
@@ -46,7 +46,7 @@ describePrivate.each(LOCK_TYPES)('An acquisition of a %s lock says why it failed
   it('at once by the client that is offline and does not queue', async () => {
     const proxy = await redis.proxy();
     const client = await connectTo(proxy.address, { disableOfflineQueue: true });
-    const { registry } = createRegistry(client, { lockType, ...PATIENCE });
+    const { registry } = createRegistry(client, { lockType, ...TIMEOUTS });
     await registry.run('key', () => undefined);
     proxy.refuse();
     proxy.reset();
@@ -60,7 +60,7 @@ describePrivate.each(LOCK_TYPES)('An acquisition of a %s lock says why it failed
 
   it('at once by the client that is closed', async () => {
     const client = await redis.connect();
-    const { registry } = createRegistry(client, { lockType, ...PATIENCE });
+    const { registry } = createRegistry(client, { lockType, ...TIMEOUTS });
     client.destroy();
     for (const acquire of [() => registry.obtain('key').lock(), () => registry.obtain('key').tryLock()]) {
       const acquiring = acquire();
@@ -72,8 +72,8 @@ describePrivate.each(LOCK_TYPES)('An acquisition of a %s lock says why it failed
 
   it('also to a caller behind another one of its process: silence and refusals are no contention', async () => {
     const proxy = await redis.proxy();
-    const patience = { commandTimeout: 300, unavailableAfter: 5_000 };
-    const { registry } = createRegistry(await connectTo(proxy.address), { lockType, ...patience });
+    const timeouts = { commandTimeout: 300, unavailableAfter: 5_000 };
+    const { registry } = createRegistry(await connectTo(proxy.address), { lockType, ...timeouts });
     await registry.run('key', () => undefined);
     const lock = registry.obtain('key');
     const expectBehind = async (why: RegExp) => {

@@ -59,7 +59,7 @@ describePrivate('The channels', () => {
       return { first: first.registry, second: second.registry, registryKey };
     };
 
-    it('tell of an uncontended cycle', async () => {
+    it('report an uncontended cycle', async () => {
       const { first, registryKey } = await two();
       const messages = record();
       const lease = await first.obtain('key').lock({ waitTime: 5_000 });
@@ -77,7 +77,7 @@ describePrivate('The channels', () => {
       expect(messages.lost).toEqual([]);
     });
 
-    it('tell of a wait for another process, and of one that was in vain', async () => {
+    it('report a wait for another process, and of one that was in vain', async () => {
       const { first, second } = await two();
       const lease = await first.obtain('key').lock();
       const messages = record();
@@ -98,7 +98,7 @@ describePrivate('The channels', () => {
       if (lockType === 'fair') expect(last?.isHandedOver).toBe(true);
     });
 
-    it('tell of an abort, with its reason', async () => {
+    it('report an abort, with its reason', async () => {
       const { first, second } = await two();
       const lease = await first.obtain('key').lock();
       const messages = record();
@@ -112,7 +112,7 @@ describePrivate('The channels', () => {
       await lease.unlock();
     });
 
-    it('tell of a section and its task, also of a re-entry, in the right order', async () => {
+    it('report a section and its task, also of a re-entry, in the right order', async () => {
       const { first } = await two();
       const messages = record();
       const error = new Error('of the task');
@@ -127,7 +127,7 @@ describePrivate('The channels', () => {
       expect(messages.acquire[1]?.attempts).toBe(0);
     });
 
-    it('tell of renewals and of a loss', async () => {
+    it('report renewals and of a loss', async () => {
       const { first, second } = await two();
       const messages = record();
       const lease = await first.obtain('key').lock();
@@ -143,7 +143,7 @@ describePrivate('The channels', () => {
     });
   });
 
-  it('tell of a local wait and a hand-over within the process', async () => {
+  it('report a local wait and a hand-over within the process', async () => {
     const { registry } = createRegistry(await redis.connect(), { lockType: 'pub-sub' });
     const messages = record();
     const lease = await registry.obtain('key').lock();
@@ -154,7 +154,7 @@ describePrivate('The channels', () => {
     expect(messages.release.map(({ isHandedOver }) => isHandedOver)).toEqual([true, false]);
   });
 
-  it('tell of warnings, beside onWarning', async () => {
+  it('report warnings, beside onWarning', async () => {
     const messages = record();
     const { registry, warnings } = createRegistry(await redis.connect(), { registryKey: '{tag}' });
     registry.segmented('stock', { segments: 2 });

@@ -8,7 +8,7 @@ import { until } from '../support/until';
 
 const each = packages.map((one): [string, IoredisPackage] => [one.name, one]);
 
-/** ioredis sends again by itself what was not answered, unless it is told not to: then it never settles it. */
+/** ioredis repeats by itself what was not answered. With `autoResendUnfulfilledCommands: false` it never settles it. */
 describePrivate.each(each)('%s loses its connection after a command was executed', (_name, { single }) => {
   const redis = PrivateRedis.install();
 

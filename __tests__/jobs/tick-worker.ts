@@ -1,4 +1,4 @@
-/** A machine on which cron starts a job: it tries to run the job whenever it is told to. */
+/** A machine on which cron starts a job: it tries to run the job at each message. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, type RedisClientOptions } from 'redis';

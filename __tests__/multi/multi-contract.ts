@@ -195,7 +195,7 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       await expect(multi.unlock()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
     });
 
-    it('renew extends all of them, and inspect and forceUnlock tell of the first that is held', async () => {
+    it('renew extends all of them, and inspect and forceUnlock report the first that is held', async () => {
       const registry = fixture.registry();
       const multi = registry.multi(KEYS);
       expect(await multi.inspect()).toMatchObject({ held: false });

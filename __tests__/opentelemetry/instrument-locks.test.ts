@@ -116,7 +116,7 @@ describePrivate('Instrumented locks', () => {
       expect((await exported.points())['redis_lock.acquisitions']).toHaveLength(3);
     });
 
-    it('tell of a loss, in the section and by reason', async () => {
+    it('report a loss, in the section and by reason', async () => {
       const { first, second, registryKey, labels } = await two();
       instrument();
       const running = first.run('key', async (lease) => {

@@ -14,7 +14,7 @@ const CASES = RULES.flatMap(({ lockType, rules, withFencing }) => [
   { lockType, name: `${lockType} with fencing`, rules: [...rules, ...withFencing], fencing: true },
 ]);
 
-/** What node-redis needs to connect. It also tells its name by CLIENT, and does not mind when that is denied. */
+/** What node-redis needs to connect. It also sends its name by CLIENT, and goes on when that is denied. */
 const OF_NODE_REDIS = ['+hello'];
 
 describePrivate('The ACL rules of docs/operations.md', () => {

@@ -46,7 +46,7 @@ export class Contention {
     if (!(await second.obtain(KEY).inspect()).held) throw new Error('The inspection found no holder');
     await second.obtain(KEY).forceUnlock();
     const loss = await forced.unlock().catch((error) => error);
-    if (loss?.reason !== 'stolen') throw new Error(`The holder was not told: ${loss}`);
+    if (loss?.reason !== 'stolen') throw new Error(`The holder was not notified: ${loss}`);
     const kept = await first.obtain(KEY).lock({ minHold: 30_000 });
     await kept.eval('return 1');
     await kept.unlock();

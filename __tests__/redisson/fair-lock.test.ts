@@ -117,17 +117,17 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
   );
 
   it('wakes only the first in the queue by "0" on its own channel, on release', async () => {
-    const heard: string[] = [];
+    const messages: string[] = [];
     const listener = await createRealClient();
     await listener.pSubscribe(`redisson_lock__channel:*${key}*`, (message, channel) => {
-      heard.push(`${channel} ${message}`);
+      messages.push(`${channel} ${message}`);
     });
     const holder = await lock().lock();
     await enqueue(JAVA_1, Date.now() + WAIT);
     await enqueue(JAVA_2, Date.now() + 2 * WAIT);
     await holder.unlock();
-    await until(() => heard.length > 0);
-    expect(heard).toEqual([`redisson_lock__channel:{${key}}:${JAVA_1} 0`]);
+    await until(() => messages.length > 0);
+    expect(messages).toEqual([`redisson_lock__channel:{${key}}:${JAVA_1} 0`]);
   });
 
   it('wakes the next waiter when the first one leaves while the lock is free', async () => {
@@ -136,15 +136,15 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
     const left = expect(lock({ idleBetweenTries: 60_000 }).lock({ signal: controller.signal })).rejects.toThrow();
     await queued(1);
     await enqueue(JAVA_2, Date.now() + 2 * WAIT);
-    const heard: string[] = [];
+    const messages: string[] = [];
     const listener = await createRealClient();
-    await listener.subscribe(`redisson_lock__channel:{${key}}:${JAVA_2}`, (message) => void heard.push(message));
+    await listener.subscribe(`redisson_lock__channel:{${key}}:${JAVA_2}`, (message) => void messages.push(message));
     // As after a release whose message to the first waiter was lost.
     await java.del(key);
     controller.abort();
     await left;
-    await until(() => heard.length > 0);
-    expect(heard).toEqual(['0']);
+    await until(() => messages.length > 0);
+    expect(messages).toEqual(['0']);
   });
 
   it('waits for its own channel only, and is notified by it', async () => {

@@ -61,12 +61,12 @@ describeReal('The redisson lock, as RLock sees it', () => {
     ['a brace', 'na{me', 'redisson_lock__channel:na{me'],
   ])('tells its release by "0" on the channel of a name with %s', async (_, name, channel) => {
     const [ours, theirs] = [`${key}${name}`, channel.replace(/name|na\{me|\{tag\}name/, `${key}$&`)];
-    const heard: string[] = [];
+    const messages: string[] = [];
     const listener = await createRealClient();
-    await listener.subscribe(theirs, (message) => void heard.push(message));
+    await listener.subscribe(theirs, (message) => void messages.push(message));
     await registry().run(ours, () => undefined);
-    await until(() => heard.length > 0);
-    expect(heard).toEqual(['0']);
+    await until(() => messages.length > 0);
+    expect(messages).toEqual(['0']);
   });
 
   it("waits for RLock's message", async () => {

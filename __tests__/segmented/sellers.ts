@@ -43,7 +43,7 @@ export class Seller {
     this.#ready = once(this.#child, 'message');
   }
 
-  async open(shop: Shop, listener: (news: Exclude<SellerMessage, 'ready'>) => void): Promise<void> {
+  async open(shop: Shop, listener: (message: Exclude<SellerMessage, 'ready'>) => void): Promise<void> {
     await this.#ready;
     this.#child.removeAllListeners('message');
     this.#child.on('message', listener);

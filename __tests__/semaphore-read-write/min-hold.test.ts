@@ -38,8 +38,8 @@ describeReal('minHold of a shared lock', () => {
 
   it('keeps readers out after a write, and a writer out after a read, and then they enter', async () => {
     const [one, other] = await fixture.pair();
-    const heard: string[] = [];
-    await (await createRealClient()).subscribe(fixture.channel('key'), (message) => heard.push(message));
+    const messages: string[] = [];
+    await (await createRealClient()).subscribe(fixture.channel('key'), (message) => messages.push(message));
     const [here, there] = [one.readWrite('key'), other.readWrite('key')];
     for (const [first, next] of [
       [here.write, there.read],
@@ -53,8 +53,8 @@ describeReal('minHold of a shared lock', () => {
       const lease = await waiting;
       // It was notified, though it may not enter yet: it learns when it may.
       const kind = next === there.read ? 'read' : 'write';
-      await until(() => heard.length > 0);
-      expect(heard.splice(0)).toEqual([`${kind}:${ownerOf(lease)}`]);
+      await until(() => messages.length > 0);
+      expect(messages.splice(0)).toEqual([`${kind}:${ownerOf(lease)}`]);
       expect(performance.now() - calledAt).toBeGreaterThanOrEqual(MIN_HOLD - ROUNDING);
       await lease.unlock();
     }

@@ -125,7 +125,7 @@ describeReal('A semaphore', () => {
     expect(await gone).toBe('gone');
   });
 
-  it('takes the number that was given last, for everybody who waits too', async () => {
+  it('takes the number that was given last, also for those that wait', async () => {
     const [one, other] = await fixture.pair();
     const held = await one.semaphore('key', { permits: 1 }).lock();
     const waiting = other.semaphore('key', { permits: 1 }).lock({ waitTime: 10_000 });

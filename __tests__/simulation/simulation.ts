@@ -32,8 +32,8 @@ const MOST_EVENTS = 300_000;
 /** Virtual ms after which the clients are connected. */
 const CONNECTED = 20;
 
-/** Virtual ms between two looks at what is pending. */
-const LOOK = 150;
+/** Virtual ms between two checks of what is pending. */
+const CHECK_INTERVAL = 150;
 
 export interface Outcome {
   readonly violations: readonly Violation[];
@@ -146,7 +146,7 @@ export class Simulation {
 
   #runUntil(isOver: () => boolean, end: number): void {
     const { timeline, violations } = this.#world;
-    // A look at nothing: so that time goes on to the end where nothing else happens.
+    // An empty step: so that time goes on to the end where nothing else happens.
     timeline.at(end, () => undefined);
     drain();
     while (!isOver() && timeline.now < end) {
@@ -170,7 +170,7 @@ export class Simulation {
   }
 
   #lookNowAndThen(): void {
-    this.#world.timeline.after(LOOK, () => {
+    this.#world.timeline.after(CHECK_INTERVAL, () => {
       this.#calls.check();
       if (!this.#areDone()) this.#lookNowAndThen();
     });

@@ -36,7 +36,7 @@ function quiet<T extends Ioredis>(redis: T): T {
   return redis;
 }
 
-/** How ioredis is told an address. */
+/** An address, as ioredis takes it. */
 export function ioredisOptions(address: RedisAddress | NonNullable<RedisClientOptions['socket']>): object {
   if ('path' in address && address.path !== undefined) return { path: address.path };
   const { host, port } = address as { host: string; port: number };

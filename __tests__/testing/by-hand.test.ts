@@ -101,7 +101,7 @@ describe('InMemoryLocks', () => {
     (await waiting).assertHeld();
   });
 
-  it('of several registryKeys are told apart', async () => {
+  it('of several registryKeys are distinguished', async () => {
     const locks = new InMemoryLocks();
     expect(() => locks.holder('key')).toThrow('No registry was made with these locks yet');
     const [orders, carts] = [open({ locks, registryKey: 'orders' }), open({ locks, registryKey: 'carts' })];
@@ -144,7 +144,7 @@ describe('A registry in memory', () => {
     await expect(lease.renew()).rejects.toMatchObject({ reason: 'stolen' });
   });
 
-  it('tells a forced unlock from an expiry, when nobody else has the lock', async () => {
+  it('distinguishes a forced unlock from an expiry, when nobody else has the lock', async () => {
     const { ours, theirs } = openTwo();
     const lease = await ours.obtain('key').lock();
     await theirs.obtain('key').forceUnlock();

@@ -68,10 +68,10 @@ it('is a new instance every time, so that its stack shows the caller', async () 
   const redis = mockRedis();
   redis.evalSha.mockResolvedValue(refused(60_000));
   const lock = new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42');
-  const told = await Promise.all([1, 2].map(() => lock.lock({ waitTime: 0 }).catch((error: unknown) => error)));
-  expect(told[0]).toBeInstanceOf(LockTimeoutError);
-  expect(told[1]).toBeInstanceOf(LockTimeoutError);
-  expect(told[0]).not.toBe(told[1]);
+  const errors = await Promise.all([1, 2].map(() => lock.lock({ waitTime: 0 }).catch((error: unknown) => error)));
+  expect(errors[0]).toBeInstanceOf(LockTimeoutError);
+  expect(errors[1]).toBeInstanceOf(LockTimeoutError);
+  expect(errors[0]).not.toBe(errors[1]);
 });
 
 it('is a new instance for each call that reports one loss', async () => {

@@ -36,7 +36,7 @@ it('takes a grant that came when its ttl was over for none, and gives it back (P
   expect(redis.calls[1]?.arguments?.[0]).toBe(redis.calls[0]?.arguments?.[0]);
 });
 
-it('tells the truth at once after a pause of the process, before any timer has run (P5)', async () => {
+it('is accurate immediately after a pause of the process, before any timer has run (P5)', async () => {
   const lease = await new RedisLockRegistry(mockRedis(), { registryKey: 'orders' }).obtain('42').lock({ ttl: 1_000 });
   expect(lease.remaining).toBeGreaterThan(990);
   time.now += 2_000; // nothing is advanced: no timer fires

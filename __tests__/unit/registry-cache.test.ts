@@ -68,10 +68,10 @@ describe('the cache of a registry', () => {
   it('does not search through all locks in use for each eviction', async () => {
     const many = new RedisLockRegistry(mockRedis(), { registryKey: 'orders', cacheCapacity: 300, renew: false });
     await Promise.all(Array.from({ length: 200 }, (_, i) => many.obtain(`held ${i}`).lock()));
-    const looks = jest.spyOn(RedisLock.prototype, 'isInUse', 'get');
+    const reads = jest.spyOn(RedisLock.prototype, 'isInUse', 'get');
     for (let i = 0; i < 1_000; i++) many.obtain(`fresh ${i}`);
-    expect(looks.mock.calls.length).toBeLessThan(5_000); // 200 for each would be 180,000
-    looks.mockRestore();
+    expect(reads.mock.calls.length).toBeLessThan(5_000); // 200 for each would be 180,000
+    reads.mockRestore();
     await many.close({ timeout: 0 });
   });
 

@@ -183,21 +183,21 @@ describe('The watchdog', () => {
     expect(renewed.isHeld).toBe(true);
   });
 
-  it('does not look at leases that are not due', async () => {
-    let looks = 0;
+  it('does not read leases that are not due', async () => {
+    let reads = 0;
     class Counted extends NotedLease {
       override get isHeld(): boolean {
-        looks++;
+        reads++;
         return super.isHeld;
       }
     }
     for (let i = 0; i < 1_000; i++) fixture.lease(60_000 + i, {}, Counted);
     const short = fixture.lease(30);
-    looks = 0;
+    reads = 0;
     await time.advance(2_000);
     expect(short.isHeld).toBe(true);
     expect(timesOf(short, time.now).length).toBeGreaterThan(100);
-    expect(looks).toBe(0);
+    expect(reads).toBe(0);
   });
 
   it('asks nothing of a lease that was removed, and has no timer left when it is closed (P7, P8)', async () => {

@@ -4,6 +4,7 @@ import { RedisLockRegistry } from '../../lib';
 import type { LockType } from '../../lib/protocols/lock-types';
 import * as redisson from '../../lib/protocols/redisson/redisson-scripts';
 import * as spring from '../../lib/protocols/spring/spring-scripts';
+import { LONGEST_SLEEP } from '../../lib/protocols/waiting/notification';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
@@ -25,6 +26,15 @@ const LATER = 2_000;
 
 /** ms that a busy machine may add, as often as a turn is taken meanwhile. */
 const SLACK = 2_500;
+
+/** ms that a turn of a single caller takes. */
+const TURN = 20;
+
+/** ms between two attempts of a waiter that listens, in the test of what it does during a pause of another process. */
+const FREQUENT = 30;
+
+/** ms that a pause lasts at least. */
+const PAUSE = 145;
 
 /** The messages that a lock is left to those that poll. */
 const LEFT: readonly string[] = [spring.LEFT_TO_POLLERS, redisson.LEFT_TO_POLLERS];
@@ -90,11 +100,64 @@ describePrivate('A lock that a busy process takes over and over', () => {
     }
   });
 
+  it('is left free by a single caller too, for as long as a pause lasts', async () => {
+    const single = async (lockType: LockType) => {
+      const registry = new RedisLockRegistry(await redis.connect(), { registryKey: uniqueKey('single'), lockType });
+      const start = performance.now();
+      for (let asked = start; performance.now() - start < FIRST + SLACK; asked = performance.now()) {
+        const lease = await registry.obtain('key').lock();
+        // Nobody else takes the lock.
+        const waited = performance.now() - asked;
+        await sleep(TURN);
+        await lease.unlock();
+        if (waited >= 0.9 * PAUSE) break; // a part of it is over when the release is answered
+      }
+      await registry.close();
+      return performance.now() - start;
+    };
+    const types = ['pub-sub', 'fair', 'redisson', 'redisson-fair'] as const;
+    const took = await Promise.all(types.map(single));
+    const late = types.filter((_, of) => (took[of] ?? 0) >= FIRST + SLACK);
+    expect({ late, took }).toMatchObject({ late: [] });
+  });
+
+  it.each([
+    { lockType: 'pub-sub', channel: (name: string, registryKey: string) => `${registryKey}-channel:${name}` },
+    { lockType: 'redisson', channel: (name: string) => `redisson_lock__channel:{${name}}` },
+    {
+      lockType: 'redisson-fair',
+      channel: async (name: string) =>
+        `redisson_lock__channel:{${name}}:${await poller.lIndex(`redisson_lock_queue:{${name}}`, 0)}`,
+    },
+  ] as const)('$lockType: another process of ours leaves it to pollers too', async ({ lockType, channel }) => {
+    const registryKey = uniqueKey('alone');
+    const name = `${registryKey}:key`;
+    const options = { registryKey, lockType, idleBetweenTries: FREQUENT / LONGEST_SLEEP };
+    const registry = new RedisLockRegistry(await redis.connect(), options);
+    const isHash = REDISSON.includes(lockType);
+    await take(name, isHash);
+    await poller.pExpire(name, 60_000);
+    const entered = registry
+      .obtain('key')
+      .lock()
+      .then((lease) => ({ at: performance.now(), lease }));
+    await until(async () => (await poller.pubSubChannels(`*${name}*`)).length > 0);
+    await sleep(FREQUENT);
+    const since = performance.now();
+    await poller.publish(await channel(name, registryKey), isHash ? redisson.LEFT_TO_POLLERS : spring.LEFT_TO_POLLERS);
+    await sleep(FREQUENT); // until it has heard that
+    await poller.del(name);
+    const { at, lease } = await entered;
+    expect(at - since).toBeGreaterThan(PAUSE);
+    await lease.unlock();
+    await registry.close();
+  });
+
   it.each([
     { lockType: 'pub-sub', channel: (registryKey: string) => `${registryKey}-channel:${registryKey}:key` },
     { lockType: 'redisson', channel: (registryKey: string) => `redisson_lock__channel:{${registryKey}:key}` },
   ] as const)(
-    '$lockType: waiters hear of it when nobody takes back a lock that was left to pollers',
+    '$lockType: waiters are notified when nobody takes back a lock that was left to pollers',
     async (type) => {
       const registryKey = uniqueKey('left');
       const listener = await redis.connect();

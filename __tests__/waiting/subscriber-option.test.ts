@@ -37,17 +37,17 @@ describePrivate('A subscriber that the application provides', () => {
     const subscriber = await fixture.connect();
     const { registry } = fixture.registry(await fixture.connect(), { subscriber });
     const { channel, lock } = fixture.namesOf('key');
-    const heard: string[] = [];
-    await subscriber.subscribe(channel, (message) => void heard.push(message));
+    const messages: string[] = [];
+    await subscriber.subscribe(channel, (message) => void messages.push(message));
     await fixture.holdAsOther('key');
     const waiting = registry.run('key', () => undefined);
     await fixture.untilIdle();
     await fixture.releaseAsOther('key');
     await waiting;
     await registry.close();
-    expect(heard).toContain(lock);
+    expect(messages).toContain(lock);
     expect(await fixture.admin.publish(channel, 'after the registry')).toBe(1);
-    await until(() => heard.includes('after the registry'));
+    await until(() => messages.includes('after the registry'));
   });
 
   it('may be shared by several registries', async () => {

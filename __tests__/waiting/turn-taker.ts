@@ -7,7 +7,7 @@ import { createClient, type RedisClientOptions } from 'redis';
 import { type LockType, RedisLockRegistry } from '../../lib';
 
 /** ms; a caller that waits for longer fails: the lock is dead. */
-const PATIENCE = 5_000;
+const LONGEST_WAIT = 5_000;
 
 export interface TurnsJob {
   readonly redis: RedisClientOptions;
@@ -51,7 +51,7 @@ async function takeTurns(registry: RedisLockRegistry, job: TurnsJob, failures: s
   let turns = 0;
   const caller = async () => {
     while (turns < job.turns && performance.now() < endsAt && failures.length === 0) {
-      const lease = await lock.lock({ waitTime: PATIENCE });
+      const lease = await lock.lock({ waitTime: LONGEST_WAIT });
       turns++;
       if (job.work > 0) await sleep(job.work);
       if (job.measureEvery > 0 && turns % job.measureEvery === 0) {

@@ -128,32 +128,24 @@ export class AttemptSeries {
 
   /** An attempt failed. Throws the caller's error, unless it failed in a way that may pass. */
   async #failed(error: unknown, attempt: Promise<unknown>): Promise<void> {
-    const wait = this.#wait;
-    if (error instanceof NotReplicatedError) {
-      this.#protocol.availability.answered();
-      if (wait.remaining > 0) this.#attempts.warnNotReplicated(error, wait);
-      this.#unreplicated ??= new Unreplicated(this.#attempts.settings, error);
-      await this.#unreplicated.giveBack(error, this.#protocol, this.#acquisition, wait);
-    } else if (serverErrorCode(error) === 'WRONGTYPE') {
-      this.#noteFailure(await wait.unlessAborted(this.#attempts.explain(error, wait)), attempt);
-    } else {
-      this.#noteFailure(error, attempt);
-    }
-  }
-
-  #noteFailure(error: unknown, attempt: Promise<unknown>): void {
+    const acquisition = this.#acquisition;
     const wait = this.#wait;
     const { availability } = this.#protocol;
-    const { sentAt } = this.#acquisition;
-    // A script that the server stopped half-way may have written something.
-    const mayHaveWritten = !isServerAnswer(error) || isFinal(error);
-    if (mayHaveWritten) this.#acquisition.doubt(attempt);
-    if (wait.isInterrupted) availability.withdrawn(sentAt);
-    wait.throwIfInterrupted();
-    if (isFinal(error)) {
-      availability.withdrawn(sentAt);
-      throw cannotAcquire(wait.key, messageOf(error), error);
+    if (error instanceof NotReplicatedError) {
+      availability.answered();
+      if (wait.remaining > 0) this.#attempts.warnNotReplicated(error, wait);
+      this.#unreplicated ??= new Unreplicated(this.#attempts.settings, error);
+      await this.#unreplicated.giveBack(error, this.#protocol, acquisition, wait);
+      return;
     }
-    availability.failed(error);
+    const isWrongType = serverErrorCode(error) === 'WRONGTYPE';
+    const failure = isWrongType ? await wait.unlessAborted(this.#attempts.explain(error, wait)) : error;
+    // A script that the server stopped half-way may have written something.
+    const mayHaveWritten = !isServerAnswer(failure) || isFinal(failure);
+    if (mayHaveWritten) acquisition.doubt(attempt);
+    if (wait.isInterrupted || isFinal(failure)) availability.withdrawn(acquisition.sentAt);
+    wait.throwIfInterrupted();
+    if (isFinal(failure)) throw cannotAcquire(wait.key, messageOf(failure), failure);
+    availability.failed(failure);
   }
 }

@@ -7,34 +7,25 @@ import type { Wait } from './wait';
 /** The calls of a registry that are still acquiring: what `close` interrupts, and what `LongWaits` watches. */
 export class OpenWaits {
   readonly #waits = new LinkedList<Wait>();
-  readonly #long: LongWaits;
+  readonly longWaits: LongWaits;
   #isClosed = false;
   #whenNone: (() => void) | undefined;
 
   /** `warnAfter` in ms. */
   constructor(warnAfter: number, onWarning: WarningListener) {
-    this.#long = new LongWaits(this.#waits, warnAfter, onWarning);
+    this.longWaits = new LongWaits(this.#waits, warnAfter, onWarning);
   }
 
   /** From now on `close` interrupts the wait. Throws when the registry is closed. */
   begin(wait: Wait): void {
     if (this.#isClosed) throw registryClosed(wait.key);
     this.#waits.append(wait);
-    this.#long.watch();
+    this.longWaits.watch();
   }
 
   end(wait: Wait): void {
     this.#waits.remove(wait);
     if (this.#waits.first === undefined) this.#whenNone?.();
-  }
-
-  /** A wait of a caller inside a scope that holds the lock: it is reported when it is long, but not interrupted. */
-  beginReentry(wait: Wait): void {
-    this.#long.beginReentry(wait);
-  }
-
-  endReentry(wait: Wait): void {
-    this.#long.endReentry(wait);
   }
 
   /** Interrupts all waits, and refuses later ones. */
@@ -49,10 +40,5 @@ export class OpenWaits {
     await new Promise<void>((resolve) => {
       this.#whenNone = resolve;
     });
-  }
-
-  /** Long waits are not reported any more. */
-  endReports(): void {
-    this.#long.close();
   }
 }

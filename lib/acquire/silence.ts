@@ -7,7 +7,7 @@ import { LockNames } from '../redis/names';
 import { SILENT } from './availability';
 import type { Wait } from './wait';
 
-/** Tells contention from silence, for a caller whose wait is over. */
+/** Distinguishes contention from silence, for a caller whose wait is over. */
 export class Silence {
   readonly #registryKey: string;
   readonly #connection: Connection;

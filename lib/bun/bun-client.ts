@@ -45,7 +45,7 @@ export class BunClient implements RedisClient, RedisSubscriber {
 
   async sUnsubscribe(): Promise<void> {}
 
-  /** `ready`: the connection for messages was made again. Bun tells nobody but the application of the other one. */
+  /** `ready`: the connection for messages was made again. Bun reports the other one to the application only. */
   on(event: string, listener: () => void): void {
     if (event === 'ready') this.#listeners.add(listener);
   }

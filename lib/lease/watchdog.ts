@@ -22,7 +22,7 @@ export interface WatchedLease extends Timed {
   /** Whether a renewal at this time may extend it. */
   mayRenewAt(time: number): boolean;
   /**
-   * Extends it where it may be renewed, and else only asks about it. Tells the watchdog when Redis has answered. `now`
+   * Extends it where it may be renewed, and else only asks about it. Notifies the watchdog when Redis has answered. `now`
    * and `drift` as read before.
    */
   renewInBackground(timeout: number, now: number, drift: number): void;

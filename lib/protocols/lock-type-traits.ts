@@ -1,4 +1,5 @@
-import type { NameSeparator } from '../owner-name';
+/** What separates the name from the random part of an owner value. */
+export type NameSeparator = ':' | '/';
 
 /** What is known of a lock type before it is loaded. */
 export interface LockTypeTraits {
@@ -6,7 +7,6 @@ export interface LockTypeTraits {
   readonly expireAfter: number;
   /** Whether a lock's name has to begin with a `registryKey`. */
   readonly needsRegistryKey: boolean;
-  /** What separates the parts of an owner value before its number. */
   readonly nameSeparator: NameSeparator;
 }
 
@@ -29,8 +29,10 @@ const traits = {
 /** How a lock is written in Redis, and how a waiter learns that it is free. */
 export type LockType = keyof typeof traits;
 
+/** @internal */
 export const LOCK_TYPES = Object.keys(traits) as LockType[];
 
+/** @internal */
 export function traitsOf(lockType: LockType): LockTypeTraits {
   return traits[lockType];
 }

@@ -1,8 +1,8 @@
 import type { LockInspector } from '../lock-backend';
 import type { LockNames } from '../redis/names';
 import type { LockType } from './lock-type-traits';
-import type { Parts } from './parts';
 import type { LockProtocol } from './protocol';
+import type { RegistryParts } from './registry-parts';
 
 /** The protocols of one registry. */
 export interface Protocols {
@@ -19,5 +19,5 @@ export interface LockTypeDefinition {
   /** Lua that finds whether a lock is held: see `HeldScripts`. */
   readonly held: string;
   /** Called once for each registry. */
-  protocols(parts: Parts): Protocols;
+  protocols(parts: RegistryParts): Protocols;
 }

@@ -74,7 +74,7 @@ export interface LockProtocol {
   /** Where callers of one process queue: for a local turn, or each for itself where the lock is (Redis, or memory). */
   readonly queue: 'local' | 'redis';
   readonly availability: Availability;
-  /** Set by the lease that holds the lock. It is asked when a message tells of a release that is not this process'. */
+  /** Set by the lease that holds the lock. Used when a message is about a release that is not this process'. */
   holder?: Holder | undefined;
   /** Of a semaphore: set by its lock. */
   permits?: Permits | undefined;

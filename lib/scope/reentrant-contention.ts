@@ -61,17 +61,18 @@ export abstract class ReentrantContention extends LocalContention {
   }
 
   async #reenter(around: Scope, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
-    this.services.waits.beginReentry(wait);
+    const { longWaits } = this.services.waits;
+    longWaits.beginReentry(wait);
     try {
       for (let scope: Scope | undefined = around; scope !== undefined; scope = Scope.holding(this.scopeLock)) {
         const entry = await scope.reenter(request, wait, isRun);
         if (entry.outcome === 'entered') return entry.lease;
         if (entry.outcome === 'timed out') return null;
       }
-      this.services.waits.endReentry(wait);
+      longWaits.endReentry(wait);
       return await this.acquire(request, wait);
     } finally {
-      this.services.waits.endReentry(wait);
+      longWaits.endReentry(wait);
       wait.end();
     }
   }

@@ -5,7 +5,7 @@ import { LONG_TTL } from './settings';
 /** ms that what a dead process left may stay: the life of its lease, and of its position in a queue. */
 const EXCUSED = LONG_TTL + 20_000;
 /** ms after a kill at which Redis is read: by then it has executed what a connection still carried. */
-const LOOKS = [20, 300, 1_500];
+const CHECKS = [20, 300, 1_500];
 
 /** What nobody holds or waits for, and nothing excuses. */
 export interface Leftover {
@@ -30,7 +30,7 @@ export class Leftovers {
   /** Notes what a process left that has just ended with calls on these keys. */
   async excuse(keys: readonly string[]): Promise<void> {
     const endedAt = sharedNow();
-    for (const after of LOOKS) {
+    for (const after of CHECKS) {
       await new Promise((resolve) => setTimeout(resolve, endedAt + after - sharedNow()));
       const { entries } = await readContent(this.#admin);
       for (const entry of entries) {

@@ -48,7 +48,7 @@ export function running(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('with tryRun waits for as long as it is told to', async () => {
+    it('with tryRun waits for up to its waitTime', async () => {
       const registry = fixture.registry();
       const lease = await registry.obtain('key').lock();
       const waiting = fixture.otherRegistry().tryRun('key', () => 'ran', { waitTime: 60_000 });

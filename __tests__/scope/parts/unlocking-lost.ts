@@ -47,12 +47,12 @@ export function unlockingLost(fixture: LockFixture): void {
 
     it('does not repeat a loss that the lease itself has reported', async () => {
       const lock = fixture.registry().obtain('key');
-      const [told, disposed, untold] = [await lockAndLose(fixture, lock), await lockAndLose(fixture, lock), 2];
-      for (let i = 0; i < untold; i++) await lockAndLose(fixture, lock);
-      await expectLost(told.unlock(), 'expired');
+      const [reported, disposed, unreported] = [await lockAndLose(fixture, lock), await lockAndLose(fixture, lock), 2];
+      for (let i = 0; i < unreported; i++) await lockAndLose(fixture, lock);
+      await expectLost(reported.unlock(), 'expired');
       await disposed[Symbol.asyncDispose]();
       const later = await lock.lock();
-      for (let i = 0; i < untold; i++) await expectLost(lock.unlock(), 'expired');
+      for (let i = 0; i < unreported; i++) await expectLost(lock.unlock(), 'expired');
       await expectStillHeld(fixture, later);
       await lock.unlock();
       await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);

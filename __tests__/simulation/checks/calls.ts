@@ -75,7 +75,7 @@ export class CallChecks {
     // The caller in front may have ended in this very event.
     const isBehind = this.#isBehind(call) || call.isSecond;
     const silentFor = Math.round(timeline.now - Math.max(lastWord, host.lastPaused, startedAt));
-    const text = `${caller} was told that "${key}" is held, but Redis has answered nothing`;
+    const text = `${caller} was refused as if "${key}" were held, but Redis has answered nothing`;
     if (silentFor > REFUSED_WITHIN) violations.report('silence', key, `${text} for ${silentFor} ms`);
     // A local caller in front was refused a moment ago, as the process counts time.
     if (lastWord >= startedAt || (isBehind && (call.waitTime < TAKEN_WITHIN || host.lastPaused >= startedAt))) return;
@@ -88,7 +88,7 @@ export class CallChecks {
     if (this.#world.plan.lockType === 'redisson-fair') return;
     if (freeSince === undefined || freeSince >= startedAt || isSecond) return;
     if (this.#leases.lastHeld(host, key) >= startedAt || this.isWaiting(host, lockName(key), startedAt)) return;
-    const text = `${caller} was told that "${key}" is held, but it was free all the time`;
+    const text = `${caller} was refused as if "${key}" were held, but it was free all the time`;
     this.#world.violations.report('refused though free', caller, text);
   }
 

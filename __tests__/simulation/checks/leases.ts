@@ -24,7 +24,7 @@ export interface OpenLease {
   readonly wasUndisturbed: boolean;
 }
 
-/** A key that has less to live, in ms, may be gone by the next look. */
+/** A key that has less left, in ms, may be gone by the next check. */
 const MARGIN = 150;
 
 /** ms without a disturbance after which nothing excuses a lease that was lost. */

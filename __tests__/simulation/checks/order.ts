@@ -18,7 +18,7 @@ const TICKET_IN = new Map([
   [LEAVE.name, 3],
 ]);
 
-/** The order of the calls for a `fair` lock: looked at after each script, in what the scripts keep in Redis. */
+/** The order of the calls for a `fair` lock: checked after each script, in what the scripts keep in Redis. */
 export class OrderChecks {
   readonly #world: World;
   /** The owner of each lock. */

@@ -11,7 +11,7 @@ interface Ticket {
 }
 
 /**
- * Nobody overtakes in the queue of a shared lock: a ticket in front counts as if it had entered. Looked at after each
+ * Nobody overtakes in the queue of a shared lock: a ticket in front counts as if it had entered. Checked after each
  * script, in what the scripts keep in Redis.
  */
 export class SharedOrderChecks {

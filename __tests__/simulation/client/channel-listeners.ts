@@ -21,7 +21,7 @@ export class ChannelListeners {
     this.#listeners.delete(channel);
   }
 
-  hear(channel: string, message: string): void {
+  deliver(channel: string, message: string): void {
     for (const listener of [...(this.#listeners.get(channel) ?? [])]) listener(message, channel);
   }
 }

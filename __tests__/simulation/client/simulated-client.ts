@@ -155,7 +155,7 @@ export class SimulatedClient extends Emitter {
     this.socketEpoch++;
     const connection = new Connection(network, this.#traits.delays, {
       replied: (reply) => process.post('input', () => this.#replied(connection, reply)),
-      message: (channel, message) => process.post('input', () => this.#heard(connection, channel, message)),
+      message: (channel, message) => process.post('input', () => this.#receive(connection, channel, message)),
       closed: () => process.post('input', () => this.#closed(connection)),
     });
     this.connection = connection;
@@ -185,9 +185,9 @@ export class SimulatedClient extends Emitter {
     else command?.resolve(value);
   }
 
-  #heard(connection: Connection, channel: string, message: string): void {
+  #receive(connection: Connection, channel: string, message: string): void {
     if (this.connection !== connection) return;
-    this.#listeners.hear(channel, message);
+    this.#listeners.deliver(channel, message);
   }
 
   #closed(connection: Connection): void {

@@ -6,7 +6,7 @@ export const CONTENTION_MUTATIONS: readonly Mutation[] = [
     name: 'late-grant-not-released',
     finding: 'an attempt whose reply was lost, or came too late, leaves its key for the whole ttl',
     types: ['spin', 'pub-sub'],
-    replacements: [['if (mayHaveWritten) this.#acquisition.doubt(attempt);', '']],
+    replacements: [['if (mayHaveWritten) acquisition.doubt(attempt);', '']],
   },
   {
     name: 'close-does-not-wait',

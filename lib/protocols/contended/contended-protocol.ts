@@ -3,11 +3,11 @@ import { decideHandOver } from '../../acquire/hand-over-decision';
 import type { Wait } from '../../acquire/wait';
 import { clock, reliableUntil } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
-import type { ReleaseReply } from '../format/format';
+import type { ReleaseReply } from '../format/replies';
 import type { ScriptedFormat } from '../format/scripted-format';
 import { isKept, type Keep } from '../min-hold/kept';
-import { PollableProtocol } from '../pollable-protocol';
-import type { Pollers } from '../pollers';
+import { PollableProtocol } from '../pollers/pollable-protocol';
+import type { Pollers } from '../pollers/pollers';
 import type {
   Grant,
   HandOver,
@@ -21,9 +21,6 @@ import type {
 } from '../protocol';
 import type { Sharing } from '../sharing/sharing';
 import type { Waiting } from '../waiting/waiting';
-
-/** ms by which a process may be late to take back a lock that it left to pollers. */
-const LATE = 100;
 
 /** ms in which waiters are notified of a lock that nobody took back. They poll if that fails. */
 const NOTIFY_TIMEOUT = 1_000;
@@ -61,6 +58,10 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     this.#sharing = parts.sharing();
   }
 
+  get queue(): 'local' {
+    return 'local';
+  }
+
   protected createPollers(): Pollers {
     return this.#parts.pollers();
   }
@@ -70,21 +71,27 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
   }
 
   standBack(wait: Wait): Promise<void> | undefined {
-    const pause = this.lazyPollers?.pauseBeforeAttempt ?? 0;
-    if (pause > 0) return wait.sleep(Math.min(pause, wait.remaining / 2));
-    return this.#sharing.standBack(wait, this.#waiting);
+    // A pause for pollers may begin while this process gives precedence to others.
+    return (
+      this.#leaveToPollers(wait) ?? this.#sharing.standBack(wait, this.#waiting)?.then(() => this.#leaveToPollers(wait))
+    );
+  }
+
+  #leaveToPollers(wait: Wait): Promise<void> | undefined {
+    const pause = this.lazyPollers?.pauses.beforeAttempt() ?? 0;
+    return pause > 0 ? wait.sleep(Math.min(pause, wait.remaining / 2)) : undefined;
   }
 
   attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
     const { ticket, ttl, sentAt, drift } = acquisition;
     const hintsBefore = this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
     return this.#parts.format.acquire(this.#names, acquisition, timeout, (found): Grant | Refusal => {
-      this.lazyPollers?.takenBack();
+      this.lazyPollers?.takeBack.done();
       if (!found.granted) {
         this.#sharing.refused?.();
         const now = clock.now();
         // A kept key ends without a message: a new holder after it is no sign of others that poll.
-        if (isKept(found.owner)) this.pollers.waiting(now);
+        if (isKept(found.owner)) this.pollers.refusedByListener(now);
         else this.pollers.refused(now, found.remaining, this.#waiting?.hints ?? 0);
         const { remaining, owner } = found;
         return { granted: false, remaining, owner, roundTrip: now - sentAt, hintsBefore };
@@ -132,7 +139,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     if (this.lazyPollers === undefined) this.pollers.acquired(sentAt);
     const decision = decideHandOver(
       this.#parts.handsOver,
-      this.pollers.isPauseDue(sentAt),
+      this.pollers.pauses.isDue(sentAt),
       this.#sharing.isSliceOver(sentAt),
       this.#sharing.yieldsToListeners && this.#parts.format.countsListeners,
     );
@@ -160,10 +167,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
   #leave(owner: string, timeout: number): Promise<HandOver> {
     return this.#parts.format.leaveToPollers(this.#names, owner, timeout, ({ found, listeners }): HandOver => {
       if (listeners < 0) this.#parts.onNotificationRefused();
-      if (found === 'released') {
-        this.pollers.beginPause(clock.now(), true);
-        this.pollers.takeBackWithin(LATE, () => void this.#notifyWaiters());
-      }
+      if (found === 'released') this.pollers.leftByHandOver(clock.now(), () => void this.#notifyWaiters());
       return { answer: undefined, found };
     });
   }
@@ -195,7 +199,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     const answeredAt = clock.now();
     this.noteRelease(answeredAt, others === 0);
     // At the end of a time slice it is left free for everybody in any case.
-    if (atSliceEnd && !this.#sharing.yieldsToListeners) this.lazyPollers?.paused(answeredAt);
+    if (atSliceEnd && !this.#sharing.yieldsToListeners) this.lazyPollers?.pauses.replacedByBreak(answeredAt);
     this.#sharing.released({ sentAt, answeredAt, others, hintsBefore, atSliceEnd });
   }
 }

@@ -1,14 +1,19 @@
 import type { LockInspector } from '../../lock-backend';
 import type { ScriptedFormat } from '../format/scripted-format';
 import type { Protocols } from '../lock-type';
-import { Notification } from '../notification';
-import type { Parts } from '../parts';
-import { PATIENCE, Pollers } from '../pollers';
+import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
+import type { RegistryParts } from '../registry-parts';
 import { YieldToListeners } from '../sharing/yield-to-listeners';
-import { contended } from './contended-protocols';
+import { Notification } from '../waiting/notification';
+import { contended } from './contended';
 
 /** Contended, with waiting by notification and sharing by yielding to listeners after `slice` ms by default. */
-export function notified(parts: Parts, format: ScriptedFormat, inspector: LockInspector, slice: number): Protocols {
+export function notified(
+  parts: RegistryParts,
+  format: ScriptedFormat,
+  inspector: LockInspector,
+  slice: number,
+): Protocols {
   const { idleBetweenTries, handOver = slice } = parts.settings;
   const subscriber = parts.subscriber(format.isSharded, true);
   return contended(inspector, {
@@ -17,7 +22,7 @@ export function notified(parts: Parts, format: ScriptedFormat, inspector: LockIn
       new Notification(names, format, subscriber, idleBetweenTries, pollers, onOthersRelease),
     sharing: () => new YieldToListeners(handOver),
     handsOver: handOver > 0,
-    pollers: () => new Pollers(idleBetweenTries, PATIENCE),
+    pollers: () => new Pollers(idleBetweenTries, USUAL_PACE_FOR),
     onNotificationRefused: parts.warnNotificationRefused,
   });
 }

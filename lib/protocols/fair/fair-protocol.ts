@@ -1,11 +1,11 @@
 import type { Acquisition } from '../../acquire/acquisition';
-import { Availability } from '../../acquire/availability';
 import type { Wait } from '../../acquire/wait';
 import { clock } from '../../internal/clock';
 import { isServerAnswer } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Keep } from '../min-hold/kept';
-import { PATIENCE, Pollers } from '../pollers';
+import { PollableProtocol } from '../pollers/pollable-protocol';
+import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
 import {
   type Grant,
   type HandOver,
@@ -41,27 +41,24 @@ import { Waiters } from './waiters';
  * confirmed, the lease ends with the window. If less than half of the window is certain, the caller waits for the answer
  * of the renewal.
  */
-export class FairProtocol implements LockProtocol, PresenceListener {
-  readonly availability = new Availability();
+export class FairProtocol extends PollableProtocol implements LockProtocol, PresenceListener {
   holder: Holder | undefined;
   readonly #names: LockNames;
   readonly #services: FairServices;
   readonly #waiters: Waiters;
-  /** Made for the first waiter. */
-  #lazyPollers: Pollers | undefined;
-  /** Releases by other lock types that were heard of. */
+  /** Releases by other lock types that were noticed. */
   #hints = 0;
   #lazyPresence: Presence | undefined;
 
   constructor(names: LockNames, services: FairServices) {
+    super();
     this.#names = names;
     this.#services = services;
     this.#waiters = new Waiters(names, services.format);
   }
 
-  get #pollers(): Pollers {
-    this.#lazyPollers ??= new Pollers(this.#services.idleBetweenTries, PATIENCE);
-    return this.#lazyPollers;
+  protected createPollers(): Pollers {
+    return new Pollers(this.#services.idleBetweenTries, USUAL_PACE_FOR);
   }
 
   get queue(): 'local' {
@@ -104,7 +101,7 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     }
     ticket.score = reply.score;
     if (reply.owner !== undefined && ticketOf(reply.owner) === ticket.id) {
-      this.#lazyPollers?.acquired(sentAt);
+      this.noteGrant(sentAt);
       return this.#enter(ticket, reply);
     }
     if (waits) this.#presence();
@@ -131,7 +128,7 @@ export class FairProtocol implements LockProtocol, PresenceListener {
         return NOT_GRANTED;
       }
       this.#waiters.enter(ticket, grant.owner);
-      this.#lazyPollers?.acquired(clock.now());
+      this.noteGrant(clock.now());
       this.#presence().leave();
       return grant;
     } catch (interruption) {
@@ -159,7 +156,7 @@ export class FairProtocol implements LockProtocol, PresenceListener {
     const { sentAt } = to;
     const ticket = this.#waiters.ticketFor(to);
     to.isEnqueued = true;
-    if (this.#lazyPollers === undefined) this.#pollers.acquired(sentAt);
+    if (this.lazyPollers === undefined) this.pollers.acquired(sentAt);
     let reply: ReleaseReply;
     try {
       reply = await this.#end(owner, { ticket, notifiedBy: this.#notifiedBy }, timeout);
@@ -184,12 +181,16 @@ export class FairProtocol implements LockProtocol, PresenceListener {
   /** Ends a lease, or takes a ticket out of the queue. */
   async #end(ownerOrTicket: string, next: NextTicket | undefined, timeout: number): Promise<ReleaseReply> {
     this.#leave(ownerOrTicket);
-    // The key of a busy queue is never free: it is left to those that poll now and then.
-    const pause = this.#lazyPollers?.isPauseDue(clock.now()) ? this.#lazyPollers : undefined;
+    // The key of a busy lock is hardly ever free: it is left to those that poll now and then.
+    const now = clock.now();
+    const pauses = this.lazyPollers?.pauses;
+    const pause = pauses?.isDue(now) ? { length: pauses.length, interval: pauses.interval(now) } : undefined;
     try {
       const reply = await this.#services.format.leave(this.#names, ownerOrTicket, next, timeout, pause);
-      this.#lazyPollers?.releasedBy(clock.now(), reply.pauseIn);
-      if (reply.isNotificationRefused) this.#services.onNotificationRefused();
+      const { found, pauseIn, isNotificationRefused } = reply;
+      if (found === 'released') this.noteRelease(clock.now(), false);
+      if (pauseIn !== undefined) pauses?.leftOrDueIn(clock.now(), pauseIn);
+      if (isNotificationRefused) this.#services.onNotificationRefused();
       return reply;
     } catch (error) {
       this.#missedReply(error);
@@ -251,10 +252,10 @@ export class FairProtocol implements LockProtocol, PresenceListener {
   #pollIn({ owner, isOutsiders, life }: QueueReply): number {
     const now = clock.now();
     if (isOutsiders) {
-      this.#pollers.refused(now, life, this.#hints);
-      return Math.min(life, this.#pollers.pollingInterval(this.#services.longestPollInterval));
+      this.pollers.refused(now, life, this.#hints);
+      return Math.min(life, this.pollers.pollingInterval(this.#services.longestPollInterval));
     }
-    if (owner === undefined) this.#pollers.waiting(now);
+    if (owner === undefined) this.pollers.refusedByListener(now);
     return life;
   }
 

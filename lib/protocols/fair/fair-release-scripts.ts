@@ -1,5 +1,5 @@
 import { LockScript } from '../../redis/script';
-import { isFound, isGrant } from '../format/format';
+import { isFound, isGrant } from '../format/replies';
 import { ifForced } from '../inspection/forced-unlock';
 import { deleteBy, mint } from '../spring/spring-scripts';
 import { ENQUEUE_FUNCTION, FUNCTIONS, HAND_OVER_FUNCTION, KEYS_BY_NAME } from './fair-script-parts';
@@ -42,14 +42,29 @@ const pauseIfDue = (publish: string) => `
 local pause = tonumber(ARGV[9])
 local left = redis.call('HGET', tickets, 'pause')
 local due = left and math.ceil(tonumber(ARGV[10]) - pause - (now - left) / 1000) or 0
-if isOwners and due <= 0 and redis.call('ZCARD', queue) > 0 then
+if isOwners and due <= 0 then
   ${deleteBy('ARGV[3]')}
   redis.call('HSET', tickets, 'pause', digits(now + pause * 1000))
-  if redis.call('PTTL', tickets) < 0 then redis.call('PEXPIRE', tickets, 10 * pause) end
+  if redis.call('PTTL', tickets) < 0 then redis.call('PEXPIRE', tickets, 10 * math.ceil(pause)) end
   ${publish}
-  notify(processOf(redis.call('ZRANGE', queue, 0, 0)[1]), lock)
+  local first = redis.call('ZRANGE', queue, 0, 0)[1]
+  if first then notify(processOf(first), lock) else redis.call('PEXPIRE', tickets, math.ceil(pause)) end
   return { deleted, '', '', pause, digits(now), refused and 1 or 0, score or '', 0 }
 end`;
+
+/** What a script does where nobody waits in the queue; it needs no functions then. */
+const AT_ONCE = {
+  release: (publish: string) => `
+if isOwners and redis.call('EXISTS', queue, tickets) == 0 then
+  ${deleteBy('ARGV[3]')}
+  ${publish}
+  return deleted
+end`,
+  'hand over': () => `
+if isOwners and redis.call('EXISTS', queue) == 0 then ${HAND_OVER_AT_ONCE}
+end`,
+  leave: () => '',
+} as const;
 
 /**
  * Releases a lock and hands it over to the first ticket in the queue; takes a ticket out of the queue. With a ticket it
@@ -58,7 +73,7 @@ end`;
  * ARGV: PUBLISH or SPUBLISH, owner or ticket, command that deletes, channels of spin and pub-sub
  * Returns 1 or 2 when the lock was the owner's and there were no waiters (2: deleted by DEL); else a table.
  */
-export const RELEASE = release('release (fair)', { withNext: false, mayPause: false });
+export const RELEASE = release('release (fair)', 'release');
 
 /**
  * Releases a lock for the next caller of the same process. It gets the lock if it called before
@@ -68,48 +83,33 @@ export const RELEASE = release('release (fair)', { withNext: false, mayPause: fa
  * since its call, how its process is notified, ms until that is taken for dead, channels of spin and pub-sub
  * Returns 1, or with a fence the token as text, when the lock is the next ticket's and there were no others; else a table.
  */
-export const HAND_OVER = release('hand over (fair)', { withNext: true, mayPause: false });
+export const HAND_OVER = release('hand over (fair)', 'hand over');
 
 /**
- * Releases a lock. If tickets wait and the last pause is long ago, it leaves the lock to those that poll, and asks the
- * first waiter to poll too: it learns when the pause ends. Else it hands the lock over.
+ * Releases a lock. If the last pause is long ago, it leaves the lock to those that poll, and asks the first waiter to poll
+ * too: it learns when the pause ends. Without waiters, the note of the pause ends with it. Else it hands the lock over.
  *
- * ARGV: as for HAND_OVER, with '' in place of a next ticket where no caller is next; before the channels: ms of the
+ * ARGV: as HAND_OVER, with '' in place of a next ticket where no caller is next; before the channels: ms of the
  * pause, ms from one pause to the next
- * Returns 1 or 2 as RELEASE; else a table, with a last value: 0 when the lock was left to pollers, or ms until it may be.
+ * Returns a table, with a last value: 0 when the lock was left to pollers, or ms until it may be.
  */
-export const LEAVE = release('leave to pollers (fair)', { withNext: true, mayPause: true });
+export const LEAVE = release('leave to pollers (fair)', 'leave');
 
-/** Whether a table says that the lock is granted to a ticket of the process. */
-function isHandedOver(reply: unknown): boolean {
-  return Array.isArray(reply) && reply[1] !== '';
-}
-
-/** `withNext`: a caller of the same process may be next. `mayPause`: in place of a hand-over. */
-function release(name: string, { withNext, mayPause }: { withNext: boolean; mayPause: boolean }): LockScript {
-  const channels = 4 + (withNext ? 5 : 0) + (mayPause ? 2 : 0);
+/** `kind`: what it does where the lock is the owner's. `next`: there may be a next caller of the process. */
+function release(name: string, kind: keyof typeof AT_ONCE): LockScript {
+  const mayHaveNext = kind !== 'release';
+  const channels = { release: 4, 'hand over': 9, leave: 11 }[kind];
   const publish = `for i = ${channels}, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end`;
-  const next = withNext ? 'local next, ttl, age, how, life = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]' : '';
-  const releaseAtOnce = `
-  ${deleteBy('ARGV[3]')}
-  ${publish}
-  return deleted`;
-  // A pause for pollers is due, or there is no next caller: then a release.
-  const mayHandOver = withNext && !mayPause;
-  return new LockScript(
-    name,
-    `${KEYS_BY_NAME}
+  const script = `${KEYS_BY_NAME}
 local owner = ARGV[2]
-${next}
+${mayHaveNext ? 'local next, ttl, age, how, life = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]' : ''}
 -- pcall: a key of another type is the key of another owner.
 local holder = redis.pcall('GET', lock)
 local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)
-if ${mayHandOver ? `isOwners and redis.call('EXISTS', queue) == 0` : `isOwners ${withNext ? `and next == '' ` : ''}and redis.call('EXISTS', queue, tickets) == 0`} then
-  ${mayHandOver ? HAND_OVER_AT_ONCE : releaseAtOnce}
-end
-${FUNCTIONS}${HAND_OVER_FUNCTION}${withNext ? ENQUEUE_FUNCTION : ''}
+${AT_ONCE[kind](publish)}
+${FUNCTIONS}${HAND_OVER_FUNCTION}${mayHaveNext ? ENQUEUE_FUNCTION : ''}
 local process = processOf(owner)
-${withNext ? RETURN_IF_REPEATED : ''}
+${mayHaveNext ? RETURN_IF_REPEATED : ''}
 -- The ticket of a holder left the queue when the lock was granted.
 if holder ~= owner then forget(string.match(owner, '^(.*)@') or owner) end
 local granted, token, score
@@ -117,10 +117,10 @@ local found = isOwners and 1 or holder and -1 or 0
 if not holder then
   ${ifForced('owner', 'found = -1')}
 end
-${withNext ? `if isOwners and next ~= '' then score = enqueue(next, ttl, '', age, how, life) end` : ''}
-${mayPause ? pauseIfDue(publish) : ''}
+${mayHaveNext ? `if isOwners and next ~= '' then score = enqueue(next, ttl, '', age, how, life) end` : ''}
+${kind === 'leave' ? pauseIfDue(publish) : ''}
 if isOwners or (not holder and pauseLeft() == 0) then
-  granted, token = handOver(process${withNext ? `, isOwners and next` : ''})
+  granted, token = handOver(process${mayHaveNext ? ', isOwners and next' : ''})
   if not granted and redis.call('ZCARD', queue) == 0 then redis.call('DEL', tickets) end
 end
 if isOwners and not granted then
@@ -130,8 +130,17 @@ if isOwners and not granted then
 end
 if type(granted) ~= 'string' then granted, token = '', '' end
 local life = type(holder) == 'table' and 0 or lifeLeft()
-return { found, granted, token, life, digits(now), refused and 1 or 0, score or ''${mayPause ? ', math.max(1, due)' : ''} }`,
-    withNext ? undefined : isFound,
-    withNext ? (reply) => isHandedOver(reply) || (mayHandOver && isGrant(reply)) : undefined,
-  );
+return { found, granted, token, life, digits(now), refused and 1 or 0, score or ''${kind === 'leave' ? ', math.max(1, due)' : ''} }`;
+  if (!mayHaveNext) return new LockScript(name, script, isFound);
+  return new LockScript(name, script, undefined, kind === 'leave' ? isHandedOver : isGrantedToNext);
+}
+
+/** Whether a table says that the lock is granted to a ticket of the process. */
+function isHandedOver(reply: unknown): boolean {
+  return Array.isArray(reply) && reply[1] !== '';
+}
+
+/** The same for HAND_OVER, which returns no table where nobody waited. */
+function isGrantedToNext(reply: unknown): boolean {
+  return isGrant(reply) || isHandedOver(reply);
 }

@@ -1,4 +1,4 @@
-import { isGrant } from '../format/format';
+import { isGrant } from '../format/replies';
 import { mint } from '../spring/spring-scripts';
 
 /* Parts of the scripts of the fair lock. See fair-scripts.ts for the keys. */

@@ -1,5 +1,5 @@
 import { LockScript } from '../../redis/script';
-import { isFound } from '../format/format';
+import { isFound } from '../format/replies';
 import { mint, RENEW } from '../spring/spring-scripts';
 import {
   ENQUEUE_FUNCTION,

@@ -1,7 +1,7 @@
 import { STRING_HELD } from '../held-scripts';
 import { fairInspector } from '../inspection/fair-inspector';
 import type { LockTypeDefinition } from '../lock-type';
-import { LONGEST_SLEEP } from '../notification';
+import { LONGEST_SLEEP } from '../waiting/notification';
 import { FairProtocol } from './fair-protocol';
 import { PollTimer } from './poll-timer';
 import { QueueFormat } from './queue-format';

@@ -1,7 +1,7 @@
 import { clock } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
-import { ownershipIn } from '../format/format';
+import { ownershipIn } from '../format/replies';
 import type { Ownership } from '../protocol';
 import { RENEW_GRANT } from './fair-scripts';
 

@@ -4,9 +4,8 @@ import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
-import { foundIn, ownerIn, remainingIn } from '../format/format';
+import { foundIn, ownerIn, remainingIn } from '../format/replies';
 import { type Keep, keepArguments } from '../min-hold/kept';
-import type { Pollers } from '../pollers';
 import type { ProtocolSettings, Released } from '../protocol';
 import { SpringFormat } from '../spring/spring-format';
 import { HAND_OVER, LEAVE, RELEASE } from './fair-release-scripts';
@@ -24,7 +23,7 @@ export class QueueFormat extends SpringFormat {
   readonly #publish: 'PUBLISH' | 'SPUBLISH';
   /** Grants count only when replicas have them. */
   readonly isReplicated: boolean;
-  /** ms until a process that is not heard of is taken for dead. */
+  /** ms until a process that runs no script is taken for dead. */
   readonly processLife: number;
   readonly firstRenewal: FirstRenewal;
   readonly #serverClock = new ServerClock();
@@ -95,14 +94,15 @@ export class QueueFormat extends SpringFormat {
 
   /**
    * Releases an owner value, or takes a ticket out of the queue with any grant of it. `next`: the ticket of the next
-   * caller of this process, which gets the lock or a position in the queue. `pause`: for pollers, if it is due.
+   * caller of this process, which gets the lock or a position in the queue. `pause`: one for pollers is due; its ms, and
+   * the ms from one to the next.
    */
   leave(
     names: LockNames,
     ownerOrTicket: string,
     next: NextTicket | undefined,
     timeout: number,
-    pause?: Pollers,
+    pause?: { readonly length: number; readonly interval: number },
   ): Promise<ReleaseReply> {
     const sentAt = clock.now();
     const driftBefore = drift();
@@ -114,7 +114,7 @@ export class QueueFormat extends SpringFormat {
     } else if (pause !== undefined) {
       args.push('', '', '', '', '');
     }
-    if (pause !== undefined) args.push(String(pause.pause), String(pause.interval));
+    if (pause !== undefined) args.push(String(pause.length), String(pause.interval));
     args.push(...this.channels(names));
     return this.#run(script, names, args, timeout, (reply): ReleaseReply => {
       if (!Array.isArray(reply)) return this.#readAtOnce(script, reply, next, sentAt, driftBefore);

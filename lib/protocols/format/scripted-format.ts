@@ -5,8 +5,8 @@ import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import { type Keep, keepArguments } from '../min-hold/kept';
-import type { ReleaseChannels } from '../notification';
 import type { Ownership, Released, RenewalMode } from '../protocol';
+import type { ReleaseChannels } from '../waiting/notification';
 import {
   type Acquired,
   foundIn,
@@ -15,7 +15,7 @@ import {
   ownershipIn,
   type ReleaseReply,
   remainingIn,
-} from './format';
+} from './replies';
 
 /**
  * The scripts of a format, as its modules name them. All formats have the same KEYS, ARGV and replies, except for what

@@ -4,7 +4,7 @@ import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
-import { remainingIn } from '../format/format';
+import { remainingIn } from '../format/replies';
 import type { InspectionScripts } from './inspection-scripts';
 
 /** How the locks of one type are inspected. */

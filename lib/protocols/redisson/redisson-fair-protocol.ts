@@ -4,9 +4,9 @@ import { clock, reliableUntil } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
 import type { Subscriber } from '../../redis/subscriber';
 import { isKept, type Keep } from '../min-hold/kept';
-import { Notification } from '../notification';
-import { PollableProtocol } from '../pollable-protocol';
-import { PATIENCE, Pollers } from '../pollers';
+import type { Pauses } from '../pollers/pauses';
+import { PollableProtocol } from '../pollers/pollable-protocol';
+import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
 import type {
   Grant,
   HandOver,
@@ -18,9 +18,10 @@ import type {
   Released,
   RenewalMode,
 } from '../protocol';
+import { Notification } from '../waiting/notification';
 import type { PastPositions } from './past-positions';
 import type { RedissonQueueFormat } from './redisson-queue-format';
-import { UNLOCKED } from './redisson-scripts';
+import { LEFT_TO_POLLERS, UNLOCKED } from './redisson-scripts';
 
 /** ms by which a command may reach the server after its connection was given up. */
 const LATE = 10_000;
@@ -57,8 +58,12 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
     this.#services = services;
   }
 
+  get queue(): 'local' {
+    return 'local';
+  }
+
   protected createPollers(): Pollers {
-    return new Pollers(this.#services.settings.idleBetweenTries, PATIENCE);
+    return new Pollers(this.#services.settings.idleBetweenTries, USUAL_PACE_FOR);
   }
 
   get isActive(): boolean {
@@ -67,7 +72,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
 
   /** The queue gives every process its turn, but not those that poll. */
   standBack(wait: Wait): Promise<void> | undefined {
-    const pause = this.lazyPollers?.pauseLeft ?? 0;
+    const pause = this.lazyPollers?.pauses.left() ?? 0;
     return pause > 0 ? wait.sleep(Math.min(pause, wait.remaining / 2)) : undefined;
   }
 
@@ -83,7 +88,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
         if (waits) this.#enqueued = ticket;
         // Only the first in the queue is notified. The end of a kept key is no sign of others that poll.
         if (isFirst && !isKept(owner)) this.pollers.refused(now, remaining, notification?.hints ?? 0);
-        else this.pollers.waiting(now);
+        else this.pollers.refusedByListener(now);
         return { granted: false, remaining, owner, roundTrip: now - sentAt, hintsBefore };
       }
       this.noteGrant(sentAt);
@@ -98,7 +103,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
       const channels = {
         channels: (names: LockNames) => [format.channelOf(names, ticket)],
         isRelease: (message: string) => message === UNLOCKED,
-        isLeftToPollers: () => false,
+        isLeftToPollers: (message: string) => message === LEFT_TO_POLLERS,
       };
       this.#ticket = ticket;
       this.#notification = new Notification(this.#names, channels, subscriber, settings.idleBetweenTries, this.pollers);
@@ -113,8 +118,8 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
   release(owner: string, timeout: number): Promise<Released> {
     const now = clock.now();
     if (owner === this.#enqueued) this.#services.pastPositions.add(this, () => this.#releaseAgain(owner));
-    const pollers = this.lazyPollers;
-    if (pollers?.isPauseDue(now)) return this.#leave(owner, pollers.busyFor(now), timeout);
+    const pauses = this.lazyPollers?.pauses;
+    if (pauses?.isDue(now)) return this.#leave(owner, pauses, now, timeout);
     return this.#services.format.release(this.#names, owner, timeout, (found) => {
       this.noteRelease(clock.now(), false);
       return found;
@@ -127,13 +132,13 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
   }
 
   /** Releases the lock, and leaves it to those that poll for a moment before the first in the queue is notified. */
-  #leave(owner: string, busy: number, timeout: number): Promise<Released> {
-    const { interval, pause } = this.pollers;
+  #leave(owner: string, pauses: Pauses, now: number, timeout: number): Promise<Released> {
+    const [busy, interval] = [pauses.busyFor(now), pauses.interval(now)];
     return this.#services.format.leaveToPollers(this.#names, owner, busy, interval, timeout, (found, isLeft) => {
-      this.pollers.released(clock.now(), false);
+      this.noteRelease(clock.now(), false);
       if (isLeft) {
-        this.pollers.beginPause(clock.now(), false);
-        clock.setTimeout(() => void this.#endPause(owner), pause).unref?.();
+        pauses.begin(clock.now(), false);
+        clock.setTimeout(() => void this.#endPause(owner), pauses.length).unref?.();
       }
       return found;
     });
@@ -142,7 +147,8 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
   /** A release that finds no key notifies the first in the queue. */
   async #endPause(owner: string): Promise<void> {
     try {
-      this.pollers.pauseOver((await this.#releaseAgain(owner)) === 'stolen', clock.now());
+      const found = await this.#releaseAgain(owner);
+      this.pollers.pauses.over(found === 'stolen', clock.now());
     } catch {
       // Waiters of this library poll.
     }

@@ -1,8 +1,8 @@
 import { LockScript } from '../../redis/script';
-import { isFound, isGrant } from '../format/format';
+import { isFound, isGrant } from '../format/replies';
 import { ifForced } from '../inspection/forced-unlock';
 import { ASSERT_WRITABLE, deleteBy } from '../spring/spring-scripts';
-import { HOLD, OWNED, PROLONG, publishRelease } from './redisson-scripts';
+import { HOLD, LEFT_TO_POLLERS, OWNED, PROLONG, publishRelease } from './redisson-scripts';
 
 /*
  * Redisson's fair lock:
@@ -125,7 +125,8 @@ export const RELEASE = release('release (redisson-fair)', '', 'owned');
 
 /**
  * Releases a lock as `RELEASE` does, but notifies nobody if the process has been busy with it for long: then it is left
- * to those that poll. The other processes in the queue may do the same: the more there are, the less often each does it.
+ * to those that poll, and the waiters are asked to leave it too: one that polls would take it. The other processes in the
+ * queue may do the same: the more there are, the less often each does it.
  *
  * ARGV: as for `RELEASE`, then ms for which the process has been busy, ms from one pause to the next
  * Returns { what RELEASE returns, 1 when the lock was left to pollers }.
@@ -133,8 +134,13 @@ export const RELEASE = release('release (redisson-fair)', '', 'owned');
 export const LEAVE = release(
   'leave to pollers (redisson-fair)',
   `
-local leaves = owned > 0 and tonumber(ARGV[7]) >= tonumber(ARGV[8]) * (1 + #redis.call('LRANGE', queue, 0, -1))
-if leaves then return { owned, 1 } end`,
+local waiters = redis.call('LRANGE', queue, 0, -1)
+if owned > 0 and tonumber(ARGV[7]) >= tonumber(ARGV[8]) * (1 + #waiters) then
+  for _, waiter in ipairs(waiters) do
+    ${publishRelease('ARGV[4]', "ARGV[5] .. ':' .. waiter", LEFT_TO_POLLERS)}
+  end
+  return { owned, 1 }
+end`,
   '{ owned, 0 }',
 );
 

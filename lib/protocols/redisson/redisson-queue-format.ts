@@ -3,7 +3,7 @@ import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
-import { type Acquired, foundIn, ownerIn, remainingIn } from '../format/format';
+import { type Acquired, foundIn, ownerIn, remainingIn } from '../format/replies';
 import { type Keep, keepArguments } from '../min-hold/kept';
 import type { ProtocolSettings, Released } from '../protocol';
 import { KEEP_FAIR } from './keep-scripts';

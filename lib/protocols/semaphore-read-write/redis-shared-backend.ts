@@ -1,8 +1,8 @@
 import type { LockInspector, ScriptRunner, SharedBackend } from '../../lock-backend';
 import type { LockNames } from '../../redis/names';
 import { HeldScripts } from '../held-scripts';
-import type { Parts } from '../parts';
 import type { LockProtocol } from '../protocol';
+import type { RegistryParts } from '../registry-parts';
 import { memberHeld } from './shared-held';
 import { sharedInspector } from './shared-inspection';
 import type { SharedKind } from './shared-kinds';
@@ -11,9 +11,9 @@ import { SharedProtocol } from './shared-protocol';
 /** The shared locks of one registry in Redis. */
 export class RedisSharedBackend implements SharedBackend {
   readonly inspector: LockInspector;
-  readonly #parts: Parts;
+  readonly #parts: RegistryParts;
 
-  constructor(parts: Parts) {
+  constructor(parts: RegistryParts) {
     this.#parts = parts;
     this.inspector = sharedInspector(parts.redis, parts.settings);
   }

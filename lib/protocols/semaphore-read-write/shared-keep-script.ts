@@ -1,5 +1,5 @@
 import { LockScript } from '../../redis/script';
-import { isFound } from '../format/format';
+import { isFound } from '../format/replies';
 import { KEPT } from '../min-hold/kept';
 import { leftToKeep } from '../min-hold/left-to-keep';
 import { ENTRY_RULE } from './entry-rule';
@@ -8,7 +8,7 @@ import { isOthers, RETURN_GONE } from './shared-scripts';
 
 /**
  * Gives back what has to stay taken until its `minHold` ends: another member, `<kind>:kept@<owner>`, takes its place, and
- * counts as any lease. Those that could enter without it are notified: their next attempt tells them when it ends.
+ * counts as any lease. Those that could enter without it are notified: the reply to their next attempt says when it ends.
  *
  * KEYS and ARGV: as in shared-scripts.ts, then channel, ms left by the local clock, minHold and ttl of the acquisition in ms
  * Returns as the script that releases, with 1 for a lease that is kept.

@@ -7,12 +7,12 @@ import type { LockNames } from '../../redis/names';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { LockScript } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
-import { foundIn, ownerIn, ownershipIn, remainingIn } from '../format/format';
+import { foundIn, ownerIn, ownershipIn, remainingIn } from '../format/replies';
 import { type Keep, keepArguments } from '../min-hold/kept';
-import { LONGEST_SLEEP, Notification } from '../notification';
-import type { Parts } from '../parts';
-import { PATIENCE, Pollers } from '../pollers';
+import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
 import type { Grant, HandOver, LockProtocol, NotGranted, Ownership, Refusal, Released, RenewalMode } from '../protocol';
+import type { RegistryParts } from '../registry-parts';
+import { LONGEST_SLEEP, Notification } from '../waiting/notification';
 import { KEEP } from './shared-keep-script';
 import type { Permits, SharedKind } from './shared-kinds';
 import { ACQUIRE, RELEASE, RENEW } from './shared-scripts';
@@ -24,7 +24,7 @@ const TICKET_KEPT_AT_LEAST = 3_000;
 /** What the shared locks of one kind have in common in a registry. */
 export interface SharedServices {
   readonly kind: SharedKind;
-  readonly parts: Parts;
+  readonly parts: RegistryParts;
   readonly subscriber: Subscriber;
 }
 
@@ -144,7 +144,7 @@ export class SharedProtocol implements LockProtocol {
       isRelease: (message: string) => message.split(' ').includes(`${kind}:${this.#ticket}`),
       isLeftToPollers: () => false,
     };
-    const pollers = new Pollers(idleBetweenTries, PATIENCE);
+    const pollers = new Pollers(idleBetweenTries, USUAL_PACE_FOR);
     return new Notification(this.#names, channels, subscriber, idleBetweenTries, pollers);
   }
 

@@ -1,5 +1,5 @@
 import { LockScript } from '../../redis/script';
-import { isFound, isGrant } from '../format/format';
+import { isFound, isGrant } from '../format/replies';
 import { ifForcedAmong } from '../inspection/forced-unlock';
 import { mint } from '../spring/spring-scripts';
 import { ENTRY_RULE } from './entry-rule';

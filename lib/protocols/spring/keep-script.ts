@@ -1,5 +1,5 @@
 import { LockScript } from '../../redis/script';
-import { isFound } from '../format/format';
+import { isFound } from '../format/replies';
 import { KEPT } from '../min-hold/kept';
 import { leftToKeep } from '../min-hold/left-to-keep';
 import { publish, RETURN_GONE } from './spring-scripts';

@@ -1,8 +1,8 @@
-import { contended } from '../contended/contended-protocols';
+import { contended } from '../contended/contended';
 import { STRING_HELD } from '../held-scripts';
 import { springInspector } from '../inspection/spring-inspector';
 import type { LockTypeDefinition } from '../lock-type';
-import { PATIENCE_OF_POLLING, Pollers } from '../pollers';
+import { Pollers, USUAL_PACE_OF_POLLING } from '../pollers/pollers';
 import { TimeSlice } from '../sharing/time-slice';
 import { Polling } from '../waiting/polling';
 import { SpringFormat } from './spring-format';
@@ -25,7 +25,7 @@ export const SPIN: LockTypeDefinition = {
       waiting: (_names, pollers) => new Polling(idleBetweenTries, pollers),
       sharing: () => new TimeSlice(slices),
       handsOver: handOver !== 0,
-      pollers: () => new Pollers(idleBetweenTries, PATIENCE_OF_POLLING),
+      pollers: () => new Pollers(idleBetweenTries, USUAL_PACE_OF_POLLING),
       onNotificationRefused: parts.warnNotificationRefused,
     });
   },

@@ -1,5 +1,5 @@
 import { LockScript, Script } from '../../redis/script';
-import { isFound, isGrant } from '../format/format';
+import { isFound, isGrant } from '../format/replies';
 import { ifForced } from '../inspection/forced-unlock';
 
 /*

@@ -1,5 +1,5 @@
 import type { Wait } from '../../acquire/wait';
-import type { Pollers } from '../pollers';
+import type { Pollers } from '../pollers/pollers';
 import { NOT_GRANTED, type NotGranted, type Refusal } from '../protocol';
 import type { Waiting } from './waiting';
 

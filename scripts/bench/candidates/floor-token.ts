@@ -13,7 +13,7 @@ export const floorToken: NodeCandidate = {
   packages: ['redis'],
   async open({ address, ttl }) {
     const client = await rawNodeRedis(address);
-    const scripts = await RawScripts.load(client, 'takeOrQueue', 'passOn');
+    const scripts = await RawScripts.load(client, 'takeOrQueue', 'handOverToFirst');
     const ttlArgument = String(ttl);
     const waiting = new Map<string, () => void>();
     const grant = (owner: string) => {
@@ -30,7 +30,7 @@ export const floorToken: NodeCandidate = {
         const granted = new Promise<void>((resolve) => waiting.set(owner, resolve));
         if ((await scripts.run('takeOrQueue', keys, owner, ttlArgument)) === 1) grant(owner);
         await granted;
-        return async () => grant(String(await scripts.run('passOn', keys, owner, ttlArgument)));
+        return async () => grant(String(await scripts.run('handOverToFirst', keys, owner, ttlArgument)));
       },
     };
   },

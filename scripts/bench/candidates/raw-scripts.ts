@@ -23,7 +23,7 @@ if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
 redis.call('RPUSH', KEYS[2], ARGV[1])
 return 0`,
   // The next owner is in the reply if it is of the same process, else it is published to its process.
-  passOn: `
+  handOverToFirst: `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return '' end
 local next = redis.call('LPOP', KEYS[2])
 if not next then

@@ -1,4 +1,4 @@
-/** Lets callers work, or keeps them from new calls while the soak looks at what they left. */
+/** Lets callers work, or keeps them from new calls while the soak checks what they left. */
 export class Gate {
   #state: 'open' | 'shut' | 'finished' = 'shut';
   #inside = 0;

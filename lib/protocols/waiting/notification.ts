@@ -1,12 +1,12 @@
-import type { Wait } from '../acquire/wait';
-import { clock } from '../internal/clock';
-import type { LockNames } from '../redis/names';
-import type { Subscriber } from '../redis/subscriber';
-import type { Subscription } from '../redis/subscription';
-import type { Pollers } from './pollers';
-import { NOT_GRANTED, type NotGranted, type Refusal } from './protocol';
-import { pauseBeforeNextTry } from './waiting/polling';
-import type { Waiting } from './waiting/waiting';
+import type { Wait } from '../../acquire/wait';
+import { clock } from '../../internal/clock';
+import type { LockNames } from '../../redis/names';
+import type { Subscriber } from '../../redis/subscriber';
+import type { Subscription } from '../../redis/subscription';
+import type { Pollers } from '../pollers/pollers';
+import { NOT_GRANTED, type NotGranted, type Refusal } from '../protocol';
+import { pauseBeforeNextTry } from './polling';
+import type { Waiting } from './waiting';
 
 /** A waiter polls after this many idle intervals at the latest: Spring's SPIN_LOCK does not publish its releases. */
 export const LONGEST_SLEEP = 10;
@@ -112,9 +112,10 @@ export class Notification implements Waiting {
       this.#subscription = this.#subscriber.subscribe(this.#channels.channels(names), (message) => {
         if (this.#channels.isRelease(message, names)) {
           this.#noteRelease();
+          this.#pollers.pauses.announcedRelease();
           this.#subscription?.wake();
         } else if (this.#channels.isLeftToPollers(message)) {
-          this.#pollers.paused(clock.now());
+          this.#pollers.announced(clock.now());
         }
       });
       this.#subscription?.onWake(() => {

@@ -1,9 +1,9 @@
-import { Availability } from '../acquire/availability';
+import { Availability } from '../../acquire/availability';
 import { type Pollers, SOON } from './pollers';
 
 /**
- * The protocol of a lock whose callers take a local turn, and that others may poll for. A base class: most locks are
- * idle, and an object for it would cost memory in each of them.
+ * The protocol of a lock that others may poll for. A base class: most locks are idle, and an object for it would cost
+ * memory in each of them.
  */
 export abstract class PollableProtocol {
   readonly availability = new Availability();
@@ -13,10 +13,6 @@ export abstract class PollableProtocol {
   #releasedAt = 0;
 
   protected abstract createPollers(): Pollers;
-
-  get queue(): 'local' {
-    return 'local';
-  }
 
   protected get pollers(): Pollers {
     this.lazyPollers ??= this.createPollers();
@@ -29,9 +25,9 @@ export abstract class PollableProtocol {
     else this.lazyPollers?.acquired(sentAt);
   }
 
-  /** This process released the lock. `isUnheard`: nobody was notified. */
-  protected noteRelease(at: number, isUnheard: boolean): void {
+  /** This process released the lock. `wasUnnoticed`: nobody was notified. */
+  protected noteRelease(at: number, wasUnnoticed: boolean): void {
     this.#releasedAt = Math.floor(at);
-    this.lazyPollers?.released(at, isUnheard);
+    this.lazyPollers?.released(at, wasUnnoticed);
   }
 }

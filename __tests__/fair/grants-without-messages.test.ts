@@ -15,7 +15,7 @@ describePrivate.each(LOCK_TYPES)('A %s lock whose waiter sent a request that is 
   const redis = PrivateRedis.install();
 
   const start = async () => {
-    const registryKey = uniqueKey('unheard');
+    const registryKey = uniqueKey('no-messages');
     const other = createRegistry(await redis.connect(), { registryKey, lockType });
     const client = new HoldableClient(await redis.connect());
     const waiter = createRegistry(client, { registryKey, lockType });

@@ -4,7 +4,7 @@ import { warn } from '../warnings';
 import type { ProtocolSettings } from './protocol';
 
 /** What is made once for each registry, when the lock type needs it. */
-export class Parts {
+export class RegistryParts {
   readonly redis: Redis;
   readonly settings: ProtocolSettings;
   readonly #subscribers = new Map<boolean, Subscriber>();
