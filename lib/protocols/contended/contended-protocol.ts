@@ -79,6 +79,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     return this.#parts.format.acquire(this.#names, ticket, ttl, timeout, (found): Grant | Refusal => {
       this.lazyPollers?.takenBack();
       if (!found.granted) {
+        this.#sharing.refused?.();
         const now = clock.now();
         // A kept key ends without a message: a new holder after it is no sign of others that poll.
         if (isKept(found.owner)) this.pollers.waiting(now);

@@ -7,6 +7,8 @@ export interface Sharing {
   readonly yieldsToListeners: boolean;
   /** This process acquired the lock from Redis at this time: its slice begins. */
   acquired(sentAt: number): void;
+  /** Another owner held the lock at an attempt of this process. */
+  refused?(): void;
   /** This process has had the lock for its slice: the next hand-over is to give others a chance. */
   isSliceOver(now: number): boolean;
   /** This process handed the lock over to itself at the end of its slice: a new one begins. */

@@ -23,6 +23,7 @@ const MEMORY = 1_000;
  */
 export class YieldToListeners implements Sharing {
   readonly #slice: number;
+  /** Whole ms: fractions would cost 16 bytes more for each idle lock. */
   #sliceEndsAt = 0;
   #release: OwnRelease | undefined;
 
@@ -40,11 +41,11 @@ export class YieldToListeners implements Sharing {
   }
 
   acquired(sentAt: number): void {
-    this.#sliceEndsAt = sentAt + this.#slice;
+    this.renewSlice(sentAt);
   }
 
   renewSlice(sentAt: number): void {
-    this.#sliceEndsAt = sentAt + this.#slice;
+    this.#sliceEndsAt = Math.ceil(sentAt + this.#slice);
   }
 
   isSliceOver(now: number): boolean {

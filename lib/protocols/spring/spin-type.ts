@@ -7,8 +7,9 @@ import { TimeSlice } from '../sharing/time-slice';
 import { Polling } from '../waiting/polling';
 import { SpringFormat } from './spring-format';
 
-/** ms; the default of `handOver`. */
+/** ms; the default of `handOver`: the first slice, and the longest one of a process that nobody contends with. */
 const SLICE = 400;
+const LONGEST_SLICE = 1_600;
 
 /** Contended on Spring's format, with waiting by polling and sharing by time slices. */
 export const SPIN: LockTypeDefinition = {
@@ -16,12 +17,13 @@ export const SPIN: LockTypeDefinition = {
   held: STRING_HELD,
   protocols(parts) {
     const { redis, settings } = parts;
-    const { idleBetweenTries, handOver = SLICE } = settings;
+    const { idleBetweenTries, handOver } = settings;
+    const slices = { first: handOver ?? SLICE, longest: handOver ?? LONGEST_SLICE, idleBetweenTries };
     const format = new SpringFormat(redis, settings);
     return contended(springInspector(redis, settings, format, false), {
       format,
       waiting: (_names, pollers) => new Polling(idleBetweenTries, pollers),
-      sharing: () => new TimeSlice(handOver, idleBetweenTries),
+      sharing: () => new TimeSlice(slices),
       pollers: () => new Pollers(idleBetweenTries, PATIENCE_OF_POLLING),
       onNotificationRefused: parts.warnNotificationRefused,
     });

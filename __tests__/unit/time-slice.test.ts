@@ -1,0 +1,84 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Wait } from '../../lib/acquire/wait';
+import { TimeSlice } from '../../lib/protocols/sharing/time-slice';
+import { FakeClock } from '../support/fake-clock';
+
+const IDLE = 100;
+/** ms; a little longer than a polling interval. */
+const PAUSE = 1.1 * IDLE;
+
+describe('A time slice', () => {
+  let time: FakeClock;
+  beforeEach(() => {
+    time = new FakeClock();
+  });
+  afterEach(() => time.restore());
+
+  const slices = (longest = 1_600) => new TimeSlice({ first: 400, longest, idleBetweenTries: IDLE });
+
+  /** Acquires now, and hands over until the slice is over. Returns its length in ms. */
+  const use = (slice: TimeSlice): number => {
+    const from = time.now;
+    slice.acquired(from);
+    while (!slice.isSliceOver(time.now)) time.now++;
+    return time.now - from;
+  };
+
+  const release = (slice: TimeSlice, atSliceEnd = true): void =>
+    slice.released({ sentAt: time.now, answeredAt: time.now, others: 1, hintsBefore: 0, atSliceEnd });
+
+  /** The slices of a process that contends all the time. `between`: what happens before it acquires again. */
+  const lengths = (slice: TimeSlice, count: number, between: () => void): number[] =>
+    Array.from({ length: count }, () => {
+      const length = use(slice);
+      release(slice);
+      between();
+      return length;
+    });
+
+  const pass = (ms: number) => () => {
+    time.now += ms;
+  };
+
+  it('doubles with each pause in which no attempt was refused, up to the longest', () => {
+    expect(lengths(slices(), 5, pass(PAUSE + 1))).toEqual([400, 800, 1_600, 1_600, 1_600]);
+  });
+
+  it('begins again with the first length when another owner had the lock', () => {
+    const slice = slices();
+    lengths(slice, 3, pass(PAUSE + 1));
+    slice.refused();
+    time.now += 10;
+    expect(lengths(slice, 2, pass(PAUSE + 1))).toEqual([400, 800]);
+  });
+
+  it.each([
+    ['was too short', PAUSE - 1],
+    ['was long ago', PAUSE + 401],
+  ])('does not grow when the pause %s', (_, ms) => {
+    expect(lengths(slices(), 3, pass(ms))).toEqual([400, 400, 400]);
+  });
+
+  it('does not grow after an ordinary release', () => {
+    const slice = slices();
+    slice.acquired(time.now);
+    release(slice, false);
+    time.now += PAUSE + 1;
+    expect(use(slice)).toBe(400);
+  });
+
+  it('has one length where the longest is the first', () => {
+    expect(lengths(slices(400), 3, pass(PAUSE + 1))).toEqual([400, 400, 400]);
+  });
+
+  it('is followed by a pause for others', () => {
+    const slice = slices();
+    const wait = new Wait('key', 1_000, undefined);
+    use(slice);
+    expect(slice.standBack(wait)).toBeUndefined();
+    release(slice);
+    expect(slice.standBack(wait)).toBeDefined();
+    time.now += PAUSE + 1;
+    expect(slice.standBack(wait)).toBeUndefined();
+  });
+});
