@@ -60,7 +60,7 @@ export abstract class ScriptedFormat implements ReleaseChannels {
   abstract isLeftToPollers(message: string): boolean;
   /** The key of the fencing counter. Throws `RangeError` when it could not share the lock's hash slot. */
   protected abstract fence(names: LockNames): string;
-  /** How a release is published: the last arguments of the scripts. */
+  /** How a release is published: the last arguments of the scripts that release. */
   protected abstract notification(names: LockNames): readonly string[];
 
   /** Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
@@ -143,8 +143,8 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     timeout: number,
     use: (reply: HandOverReply) => T,
   ): Promise<T> {
-    const own = ownListeners === undefined ? 'keep' : String(ownListeners);
-    const args = [from, to, String(ttl), own, this.deleteCommand, ...this.notification(names)];
+    const args = [from, to, String(ttl)];
+    if (ownListeners !== undefined) args.push(String(ownListeners), this.deleteCommand, ...this.notification(names));
     const read = (reply: unknown): T => use(this.#handedOver(reply));
     return this.redis.run(this.#scripts.HAND_OVER, this.#keys(names), args, timeout, read);
   }

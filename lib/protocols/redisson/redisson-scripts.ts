@@ -120,10 +120,11 @@ return { deleted, heard }`,
 }
 
 /**
- * Hands a lock over to another owner of the same process, or releases it when others listen for it.
+ * Hands a lock over to another owner of the same process. Where it is said how many listeners are its own, it is released
+ * when others listen too.
  *
  * KEYS: lock [, token]
- * ARGV: owner, next owner, ttl in ms, listeners of our own or 'keep', command that deletes, PUBLISH or SPUBLISH, channel
+ * ARGV: owner, next owner, ttl in ms [, listeners of our own, command that deletes, PUBLISH or SPUBLISH, channel]
  * Returns as the script of spring: 1 or the token when the lock is the next owner's; { 1 or 2 deleted, listeners } when
  * it was released; { 0 } no key; { -1 } the key of another owner.
  */
@@ -138,7 +139,7 @@ if owned ~= 1 then
   ${EXAMINE_GONE}
   return { owned }
 end
-if ARGV[4] ~= 'keep' then
+if ARGV[4] then
   ${publishRelease('ARGV[6]', 'ARGV[7]')}
   -- Where the number of listeners is not known, others may listen.
   if heard == -1 or heard > tonumber(ARGV[4]) then

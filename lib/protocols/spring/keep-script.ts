@@ -9,7 +9,7 @@ import { publish, RETURN_GONE } from './spring-scripts';
  * attempt tells them when the key ends.
  *
  * KEYS: lock
- * ARGV: owner, ms left by the local clock, minHold and ttl of the acquisition in ms, channels
+ * ARGV: owner, ms left by the local clock, minHold and ttl of the acquisition in ms, what `publish` takes
  * Returns as the script that releases, with 1 for a lock that is kept.
  */
 export const KEEP = new LockScript(

@@ -10,6 +10,8 @@ export class SpringFormat extends ScriptedFormat {
   readonly isSharded = false;
   readonly countsListeners: boolean;
   readonly #legacyChannel: boolean;
+  /** Made for the first lock: it is the same for all locks of the registry. */
+  #notification: readonly string[] | undefined;
 
   constructor(redis: Redis, { fencing, legacyChannel }: ProtocolSettings) {
     super(redis, fencing, { ...scripts, KEEP });
@@ -30,7 +32,8 @@ export class SpringFormat extends ScriptedFormat {
   }
 
   protected notification(names: LockNames): readonly string[] {
-    return this.channels(names);
+    this.#notification ??= this.#legacyChannel ? [names.legacyChannel, 'too'] : [names.legacyChannel];
+    return this.#notification;
   }
 
   protected fence(names: LockNames): string {

@@ -39,16 +39,14 @@ end`;
 export const LEFT_TO_POLLERS = 'left to pollers';
 
 /**
- * Publishes the lock's name, or another message, on the channels ARGV[first] to the last. Sets `heard`: the number of
- * connections that got it, or -1 when the server refused to publish. pcall: else a user without rights on channels could
- * not release.
+ * Publishes the lock's name, or another message, on the lock's channel; with another argument after `channel`, the
+ * registry's channel in Lua, on that too. Sets `heard`: the number of connections that got it, or -1 when the server
+ * refused to publish. pcall: else a user without rights on channels could not release.
  */
-export const publish = (first: number, message = 'KEYS[1]') => `
-local heard = 0
-for i = ${first}, #ARGV do
-  local listening = redis.pcall('PUBLISH', ARGV[i], ${message})
-  heard = type(listening) == 'number' and heard + listening or -1
-end`;
+export const publish = (channel: number, message = 'KEYS[1]') => `
+local heard = redis.pcall('PUBLISH', ARGV[${channel}] .. ':' .. KEYS[1], ${message})
+local legacy = ARGV[${channel + 1}] and redis.pcall('PUBLISH', ARGV[${channel}], ${message}) or 0
+heard = type(heard) == 'number' and type(legacy) == 'number' and heard + legacy or -1`;
 
 /** A replica may be behind: a missing key says nothing there. Raises READONLY on a replica, and does nothing elsewhere. */
 export const ASSERT_WRITABLE = `redis.call('PEXPIRE', KEYS[1], 1)`;
@@ -91,7 +89,7 @@ ${mint('KEYS[2]')}`,
  * Releases a lock and publishes that it is free.
  *
  * KEYS: lock
- * ARGV: owner, command that deletes, channels
+ * ARGV: owner, command that deletes, what `publish` takes
  * Returns 1 deleted (2: by DEL, since the command was refused), as { 1 or 2, listeners } where there are listeners, -1
  * listeners when the server refused to publish; 0 no key; -1 the key of another owner.
  */
@@ -101,7 +99,7 @@ export const RELEASE = release('release (spring)');
  * Publishes that a lock is free, if it is. Changes nothing.
  *
  * KEYS: lock
- * ARGV: channels
+ * ARGV: what `publish` takes
  * Returns the number of connections that got the message, -1 when the server refused to publish.
  */
 export const NOTIFY = new Script(
@@ -133,10 +131,11 @@ return { deleted, heard }`,
 }
 
 /**
- * Hands a lock over to another owner of the same process, or releases it when others listen for it.
+ * Hands a lock over to another owner of the same process. Where it is said how many listeners are its own, it is released
+ * when others listen too.
  *
  * KEYS: lock [, fence]
- * ARGV: owner, next owner, ttl in ms, listeners of our own or 'keep', command that deletes, channels
+ * ARGV: owner, next owner, ttl in ms [, listeners of our own, command that deletes, what `publish` takes]
  * Returns 1, or with a fence the token as text, when the lock is the next owner's; { 1 or 2 deleted, listeners } when it
  * was released; { 0 } no key; { -1 } the key of another owner.
  */
@@ -154,16 +153,18 @@ local last = KEYS[2] and redis.call('GET', KEYS[2])
 if holder == ARGV[2] then return last or 1 end
 if holder ~= ARGV[1] then return { -1 } end
 local time = KEYS[2] and redis.call('TIME')
-if ARGV[4] ~= 'keep' then
+if ARGV[4] then
   ${publish(6)}
   if heard > tonumber(ARGV[4]) then
     ${deleteBy('ARGV[5]')}
     return { deleted, heard }
   end
 end
--- PEXPIRE first: out of memory, Redis refuses SET to a script that has not written yet.
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+if redis.pcall('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]).err then
+  -- Out of memory, Redis refuses SET to a script that has not written yet.
+  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+  redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+end
 if not KEYS[2] then return 1 end
 ${mint('KEYS[2]')}`,
   undefined,
