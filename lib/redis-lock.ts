@@ -146,7 +146,8 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
   /** @internal */
   protected onLeaseOver(): void {
     this.#unlockOrder?.forgetUnlocked();
-    if (this.#unlockOrder?.isEmpty) this.#unlockOrder = undefined;
+    // The next caller would need it again. An idle lock does without.
+    if (!this.isInUse && this.#unlockOrder?.isEmpty) this.#unlockOrder = undefined;
   }
 
   #traceHold(lease: HeldLease): void {

@@ -12,7 +12,7 @@ export class Availability {
   attempt: Promise<unknown> | undefined;
   #unansweredSince: number | undefined;
   /** By the last answer, if it was a refusal: until when another owner holds the lock at least. */
-  #heldUntil = Number.NEGATIVE_INFINITY;
+  #heldUntil: number | undefined;
   /** By the last answer, if it said that: who holds the lock, until when unless it renews it. */
   #holder: { readonly owner: string; readonly until: number } | undefined;
   #failure: unknown;
@@ -27,7 +27,7 @@ export class Availability {
     this.#unansweredSince = undefined;
     this.#failure = undefined;
     this.#holder = undefined;
-    this.#heldUntil = Number.NEGATIVE_INFINITY;
+    this.#heldUntil = undefined;
   }
 
   /** Who holds the lock, by the last answer that said so, and for how many ms. */
@@ -55,12 +55,12 @@ export class Availability {
    */
   isContended(now: number): boolean {
     if (this.#unansweredSince === undefined) return true;
-    return now < this.#heldUntil && !isServerAnswer(this.#failure) && now - this.#unansweredSince < SILENT;
+    return this.isRefused(now) && !isServerAnswer(this.#failure) && now - this.#unansweredSince < SILENT;
   }
 
   /** Whether the last answer was a refusal, and still counts. */
   isRefused(now: number): boolean {
-    return now < this.#heldUntil;
+    return this.#heldUntil !== undefined && now < this.#heldUntil;
   }
 
   /** A question failed in a way that may pass. An answer of the server says more than a later silence. */

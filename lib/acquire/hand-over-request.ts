@@ -1,36 +1,28 @@
 import { NotReplicatedError } from '../errors';
 import type { Orphans } from '../lease/orphans';
 import type { HandOverResult } from '../lease/release';
-import type { Grant, HandOver, LockProtocol } from '../protocols/protocol';
+import type { LockProtocol } from '../protocols/protocol';
 import { isServerAnswer } from '../redis/failure';
 import type { Acquisition } from './acquisition';
 
-/** Asks Redis to hand a lock over to another acquisition of this process. Resolves to its grant, or to why it has none. */
-export async function requestHandOver(
+/** A hand-over failed: what became of the lock. */
+export async function afterFailure(
+  error: unknown,
+  handingOver: Promise<unknown>,
   protocol: LockProtocol,
-  owner: string,
   to: Acquisition,
   timeout: number,
   orphans: Orphans,
-): Promise<Grant | HandOverResult> {
-  to.stamp();
-  const handOver = protocol.handOver(owner, to, timeout);
-  let result: HandOver;
-  try {
-    result = await handOver;
-  } catch (error) {
-    if (error instanceof NotReplicatedError) {
-      await giveBack(protocol, to, timeout, orphans);
-      return 'released';
-    }
-    // It was not executed, and there is still a key to release.
-    if (isServerAnswer(error)) return 'not tried';
-    // The new owner's orphan is followed up; the caller repeats the release.
-    to.doubt(handOver);
-    orphans.follow(to, protocol);
-    return 'unknown';
+): Promise<HandOverResult> {
+  if (error instanceof NotReplicatedError) {
+    return giveBack(protocol, to, timeout, orphans);
   }
-  return result.handedOver ?? result.found;
+  // It was not executed, and there is still a key to release.
+  if (isServerAnswer(error)) return 'not tried';
+  // The new owner's orphan is followed up; the caller repeats the release.
+  to.doubt(handingOver);
+  orphans.follow(to, protocol);
+  return 'unknown';
 }
 
 /**
@@ -42,10 +34,11 @@ export async function giveBack(
   acquisition: Acquisition,
   timeout: number,
   orphans: Orphans,
-): Promise<void> {
+): Promise<'released'> {
   try {
     await protocol.release(acquisition.ticket, timeout);
   } catch {
     orphans.follow(acquisition, protocol);
   }
+  return 'released';
 }

@@ -1,15 +1,16 @@
 import { noteContention } from '../diagnostics/channels';
 import { clock } from '../internal/clock';
+import { Deferred } from '../internal/deferred';
 import { RedisLease } from '../lease/redis-lease';
 import type { HandOverResult } from '../lease/release';
-import type { Grant, LockProtocol, NotGranted } from '../protocols/protocol';
+import type { Grant, HandOver, LockProtocol, NotGranted } from '../protocols/protocol';
 import { LockNames } from '../redis/names';
 import type { LockRequest } from '../settings';
 import { type Acquisition, newAcquisition } from './acquisition';
 import { AttemptSeries } from './attempt-series';
 import type { ContentionServices } from './contention-services';
 import { localSuccessor } from './hand-over-decision';
-import { giveBack, requestHandOver } from './hand-over-request';
+import { afterFailure, giveBack } from './hand-over-request';
 import { LocalQueue } from './local-queue';
 import { NoTurn, type Turn } from './turn';
 import type { Wait } from './wait';
@@ -27,9 +28,11 @@ export abstract class LocalContention {
   #protocol: LockProtocol | undefined;
   /** Calls that are still acquiring. */
   #callers = 0;
-  /** The lease that is held, and the local turn that goes with it. */
-  #held: { readonly lease: RedisLease; readonly turn: Turn } | undefined;
-  #whenFree: (() => void)[] | undefined;
+  #held: RedisLease | undefined;
+  /** That goes with it. */
+  #turn: Turn | undefined;
+  /** The end of the next lease that ends. */
+  #end: Deferred | undefined;
 
   /** @internal Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
   constructor(key: string, services: ContentionServices) {
@@ -44,12 +47,12 @@ export abstract class LocalContention {
 
   /** @internal The lease that is held, with the local turn. */
   protected get lease(): RedisLease | undefined {
-    return this.#held?.lease;
+    return this.#held;
   }
 
   /** @internal The leases that are held: at most one, but for a `SharedLock`. */
   protected get leases(): readonly RedisLease[] {
-    return this.#held === undefined ? [] : [this.#held.lease];
+    return this.#held === undefined ? [] : [this.#held];
   }
 
   /** @internal As WaitedLock. */
@@ -80,30 +83,29 @@ export abstract class LocalContention {
   }
 
   /** @internal Resolves when the next lease has ended. */
-  protected async nextLeaseOver(): Promise<void> {
-    this.#whenFree ??= [];
-    const listeners = this.#whenFree;
-    await new Promise<void>((resolve) => listeners.push(resolve));
+  protected nextLeaseOver(): Promise<void> {
+    this.#end ??= new Deferred();
+    return this.#end.promise;
   }
 
   /** @internal As LeaseKeeper. */
   handOver(lease: RedisLease, mustKeep: boolean, timeout: number): Promise<HandOverResult> | undefined {
-    const held = this.#held;
+    const turn = this.#held === lease ? this.#turn : undefined;
     const next = localSuccessor(this.#queue.next, mustKeep, this.#services.settings.handOver);
-    if (next === undefined || held?.lease !== lease) return undefined;
-    return this.#handOver(lease, newAcquisition(this.#services, next.ttl, true), held.turn, timeout);
+    if (next === undefined || turn === undefined) return undefined;
+    return this.#handOver(lease, newAcquisition(this.#services, next.ttl, true), turn, timeout);
   }
 
   /** @internal As LeaseKeeper. */
   leaseOver(lease: RedisLease): void {
     if (this.#protocol?.holder === lease) this.#protocol.holder = undefined;
-    if (this.#held?.lease === lease) {
-      this.#held.turn.release();
-      this.#held = undefined;
+    if (this.#held === lease) {
+      this.#turn?.release();
+      this.#held = this.#turn = undefined;
     }
     this.onLeaseOver();
-    for (const resolve of this.#whenFree ?? []) resolve();
-    this.#whenFree = undefined;
+    this.#end?.resolve();
+    this.#end = undefined;
   }
 
   get #openProtocol(): LockProtocol {
@@ -120,7 +122,11 @@ export abstract class LocalContention {
       // Redis already granted it to this process; no command is needed.
       if (wait.isSingleAttempt && (this.lease?.remaining ?? 0) > 0) return null;
       const protocol = this.#openProtocol;
-      const turn = this.#tryEnter(protocol) ?? (await this.#waitForTurn(protocol, request, wait));
+      let turn = this.#tryEnter(protocol);
+      if (turn === undefined) {
+        noteContention(wait, 'local');
+        turn = (await this.#queue.enter(wait, request.ttl)) ?? (await this.withoutTurn(protocol, wait));
+      }
       if (turn === undefined) return null;
       const inherited = turn.handedOver;
       turn.handedOver = undefined;
@@ -146,8 +152,11 @@ export abstract class LocalContention {
         }
         isGranted ||= result.granted;
         wait.throwIfInterrupted();
-        if (result.granted) return this.#hold(protocol, acquisition, result, request, turn);
-        return this.#abandon(protocol, acquisition, turn, isGranted);
+        if (!result.granted) return this.#abandon(protocol, acquisition, turn, isGranted);
+        if (request.minHold > 0) acquisition.holdAtLeast(request.minHold, 0);
+        const lease = new RedisLease(this.key, acquisition, result, request.renew, protocol, this.#services, this);
+        this.recordLease(lease, turn, protocol);
+        return lease;
       } catch (error) {
         this.#abandon(protocol, acquisition, turn, isGranted);
         throw error;
@@ -157,13 +166,6 @@ export abstract class LocalContention {
       this.#services.waits.end(wait);
       wait.end();
     }
-  }
-
-  /** Waits in the local queue; `undefined`: another holder had the lock until the wait was over. */
-  async #waitForTurn(protocol: LockProtocol, request: LockRequest, wait: Wait): Promise<Turn | undefined> {
-    noteContention(wait, 'local');
-    const turn = wait.isSingleAttempt ? undefined : await this.#queue.enter(wait, request.ttl);
-    return turn ?? this.withoutTurn(protocol, wait);
   }
 
   /** @internal The turn did not come in time; `undefined`: another holder has the lock. */
@@ -177,16 +179,10 @@ export abstract class LocalContention {
     return freed;
   }
 
-  #hold(protocol: LockProtocol, acquisition: Acquisition, grant: Grant, request: LockRequest, turn: Turn): RedisLease {
-    if (request.minHold > 0) acquisition.holdAtLeast(request.minHold, 0);
-    const lease = new RedisLease(this.key, acquisition, grant, request.renew, protocol, this.#services, this);
-    this.recordLease(lease, turn, protocol);
-    return lease;
-  }
-
   /** @internal */
   protected recordLease(lease: RedisLease, turn: Turn, protocol: LockProtocol): void {
-    this.#held = { lease, turn };
+    this.#held = lease;
+    this.#turn = turn;
     protocol.holder = lease;
   }
 
@@ -203,17 +199,22 @@ export abstract class LocalContention {
 
   async #handOver(from: RedisLease, to: Acquisition, turn: Turn, timeout: number): Promise<HandOverResult> {
     const protocol = this.#openProtocol;
-    const result = await requestHandOver(protocol, from.owner, to, timeout, this.#services.orphans);
-    if (typeof result === 'string') return result;
-    // The caller that it was meant for may have left meanwhile, and the next one may ask for another ttl.
-    if (Math.ceil(this.#queue.next?.ttl ?? 0) === to.ttl && !to.isLate) {
-      this.#held = undefined;
-      if (from.releaseTrace !== undefined) from.releaseTrace.isHandedOver = true;
-      turn.handedOver = { acquisition: to, grant: result };
-      this.#queue.pass(turn);
-    } else {
-      await giveBack(protocol, to, timeout, this.#services.orphans);
+    to.stamp();
+    const handingOver = protocol.handOver(from.owner, to, timeout);
+    let result: HandOver;
+    try {
+      result = await handingOver;
+    } catch (error) {
+      return afterFailure(error, handingOver, protocol, to, timeout, this.#services.orphans);
     }
+    if (result.handedOver === undefined) return result.found;
+    // The caller that it was meant for may have left meanwhile, and the next one may ask for another ttl.
+    const isWanted = Math.ceil(this.#queue.next?.ttl ?? 0) === to.ttl && !to.isLate;
+    if (!isWanted) return giveBack(protocol, to, timeout, this.#services.orphans);
+    this.#held = this.#turn = undefined;
+    if (from.releaseTrace !== undefined) from.releaseTrace.isHandedOver = true;
+    turn.handedOver = { acquisition: to, grant: result.handedOver };
+    this.#queue.pass(turn);
     return 'released';
   }
 }

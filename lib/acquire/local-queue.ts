@@ -1,12 +1,32 @@
 import { Semaphore } from 'async-mutex';
 import { type Linked, LinkedList } from '../internal/linked-list';
+import { Step } from './step';
 import { NoTurn, type Turn } from './turn';
 import type { Wait } from './wait';
 
-interface Waiter extends Linked<Waiter> {
+/** The step in which a caller waits for the turn. */
+class Waiter extends Step<Turn> implements Linked<Waiter> {
+  previous: Waiter | undefined;
+  next: Waiter | undefined;
   /** ms; the ttl that it will ask Redis for. */
   readonly ttl: number;
-  readonly grant: (turn: Turn) => void;
+  readonly #queue: LocalQueue;
+
+  constructor(
+    queue: LocalQueue,
+    ttl: number,
+    wait: Wait,
+    resolve: (turn: Turn | undefined) => void,
+    reject: (error: unknown) => void,
+  ) {
+    super(wait, wait.remaining, resolve, reject);
+    this.#queue = queue;
+    this.ttl = ttl;
+  }
+
+  protected undo(): void {
+    this.#queue.leave(this);
+  }
 }
 
 /**
@@ -35,7 +55,7 @@ export class LocalQueue {
 
   /** Gives a turn that was not released directly to the next caller. */
   pass(turn: Turn): void {
-    this.#waiters?.first?.grant(turn);
+    this.#waiters?.first?.resume(turn);
   }
 
   /** Takes the turn if it is free, synchronously: no other caller can come between the question and the answer. */
@@ -45,14 +65,14 @@ export class LocalQueue {
     return new LocalTurn(this);
   }
 
-  /** Waits for the turn; `undefined` when the caller's waitTime is over first. */
+  /** Waits for the turn; `undefined` when the caller's waitTime is over first, and for one that does not wait. */
   enter(wait: Wait, ttl: number): Promise<Turn | undefined> {
-    return wait.suspend<Turn>(wait.remaining, (grant) => {
-      const waiter: Waiter = { ttl, grant, previous: undefined, next: undefined };
+    if (wait.isSingleAttempt) return Promise.resolve(undefined);
+    return new Promise((resolve, reject) => {
+      wait.throwIfInterrupted();
       this.#waiters ??= new LinkedList();
-      this.#waiters.append(waiter);
+      this.#waiters.append(new Waiter(this, ttl, wait, resolve, reject));
       this.#ask();
-      return () => this.#leave(waiter);
     });
   }
 
@@ -69,6 +89,15 @@ export class LocalQueue {
     }
     this.#semaphore = undefined;
     this.#isTaken = false;
+  }
+
+  /** Called when a waiter has the turn, or has given up. */
+  leave(waiter: Waiter): void {
+    this.#waiters?.remove(waiter);
+    if (this.next !== undefined || !this.#asking) return;
+    // Without waiters the request is cancelled: the next release would grant a turn that nobody takes.
+    this.#asking = false;
+    this.#semaphore?.cancel();
   }
 
   /** Keeps one request in the semaphore's queue while there are waiters. */
@@ -88,14 +117,6 @@ export class LocalQueue {
       },
       () => undefined, // cancelled by the last waiter that left
     );
-  }
-
-  #leave(waiter: Waiter): void {
-    this.#waiters?.remove(waiter);
-    if (this.next !== undefined || !this.#asking) return;
-    // Without waiters the request is cancelled: the next release would grant a turn that nobody takes.
-    this.#asking = false;
-    this.#semaphore?.cancel();
   }
 }
 

@@ -1,7 +1,8 @@
 import type { AcquireMessage } from '../diagnostics/messages';
-import { clock, Timer } from '../internal/clock';
+import { clock } from '../internal/clock';
 import type { Linked } from '../internal/linked-list';
 import type { LockState } from '../lock-state';
+import { StartedStep, type Suspended } from './step';
 
 /** The lock that callers wait for. */
 export interface WaitedLock {
@@ -15,7 +16,7 @@ export interface WaitedLock {
  * One caller's wait, from its call to its lease: how much of its waitTime is left, and what may interrupt it (its own
  * signal, or `close` of the registry). A caller waits for everything, in this process and in Redis, through this object.
  */
-export class Wait implements Linked<Wait> {
+export class Wait implements Linked<Wait>, Suspended {
   /** Among the waits that `close` interrupts. */
   previous: Wait | undefined;
   next: Wait | undefined;
@@ -35,9 +36,9 @@ export class Wait implements Linked<Wait> {
   scope: { isInside(lockName: string): boolean } | undefined;
   /** What is published about it, where somebody has subscribed. */
   trace: AcquireMessage | undefined;
+  step: Suspended['step'];
   readonly #endsAt: number;
   #interruption: { readonly reason: unknown } | undefined;
-  #interruptStep: ((reason: unknown) => void) | undefined;
 
   /** `waitTime` in ms. */
   constructor(key: string, waitTime: number, signal: AbortSignal | undefined) {
@@ -57,7 +58,7 @@ export class Wait implements Linked<Wait> {
   /** Rejects the step in which the caller is suspended, and every later step. See `unlessAborted`. */
   interrupt(reason: unknown): void {
     this.#interruption ??= { reason };
-    this.#interruptStep?.(reason);
+    this.step?.fail(reason);
   }
 
   get isInterrupted(): boolean {
@@ -85,24 +86,7 @@ export class Wait implements Linked<Wait> {
   ): Promise<T | undefined> {
     return new Promise<T | undefined>((resolve, reject) => {
       this.throwIfInterrupted();
-      let over = false;
-      let undo: (() => void) | undefined;
-      const finish = (settle: () => void): void => {
-        if (over) return;
-        over = true;
-        timer.cancel();
-        this.#interruptStep = undefined;
-        undo?.();
-        settle();
-      };
-      const timer = new Timer(ms, () => finish(() => resolve(undefined)));
-      this.#interruptStep = (reason) => finish(() => reject(reason));
-      undo = start(
-        (value) => finish(() => resolve(value)),
-        (error) => finish(() => reject(error)),
-      );
-      // `start` may have called back at once, before there was anything to undo.
-      if (over) undo?.();
+      new StartedStep<T>(this, ms, resolve, reject).start(start);
     });
   }
 

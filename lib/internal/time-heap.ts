@@ -32,7 +32,8 @@ export class TimeHeap<T extends Timed> {
   }
 
   has(member: T): boolean {
-    return this.#members[member.position] === member;
+    // V8 is slow to find out that an array has nothing at -1.
+    return member.position >= 0 && this.#members[member.position] === member;
   }
 
   /** Of a member of this heap. */

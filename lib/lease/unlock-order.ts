@@ -68,7 +68,8 @@ export class UnlockOrder {
   }
 
   get isEmpty(): boolean {
-    return this.#counted === 0 && this.#next === undefined;
+    if (this.#counted > 0) return false;
+    return this.#oldest === undefined || this.#next === undefined;
   }
 
   /** Several leases are held, as a shared lock may be: `lock.unlock()` cannot know which one to end. */

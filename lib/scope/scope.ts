@@ -80,8 +80,7 @@ export class Scope {
    */
   async reenter(request: LockRequest, wait: Wait, isRun: boolean): Promise<Reentry> {
     this.#lease.assertHeld();
-    const turn =
-      this.#turns.tryEnter() ?? (wait.isSingleAttempt ? undefined : await this.#turns.enter(wait, request.ttl));
+    const turn = this.#turns.tryEnter() ?? (await this.#turns.enter(wait, request.ttl));
     if (turn === undefined) return { outcome: 'timed out' };
     let lease: ReentrantLease;
     try {
