@@ -160,7 +160,7 @@ export class RedisLease extends RenewableLease implements HeldLease {
     const limit = Math.min(settings.commandTimeout, Math.max(this.until - now, RELEASE_AT_LEAST));
     // Half of the time, so that there is some left for the release of a lock that could not be handed over.
     const handingOver = this.#keeper.handOver(this, acquisition.keep !== undefined, limit / 2);
-    const first = handingOver ?? release(protocol, owner, acquisition, limit);
+    const first = handingOver ?? release(protocol, owner, acquisition, limit, now);
     let found: HandOverResult | undefined;
     try {
       found = await first;

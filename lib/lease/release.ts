@@ -5,14 +5,15 @@ import type { LockProtocol, Released } from '../protocols/protocol';
 import type { Connection } from '../redis/connection';
 import { isFinal, isServerAnswer, messageOf } from '../redis/failure';
 
-/** Releases the lock of an acquisition, or keeps it until its `minHold` ends. */
+/** Releases the lock of an acquisition, or keeps it until its `minHold` ends. `now`: as in `LockProtocol.release`. */
 export function release(
   protocol: LockProtocol,
   owner: string,
   { keep }: Acquisition,
   timeout: number,
+  now?: number,
 ): Promise<Released> {
-  return keep === undefined ? protocol.release(owner, timeout) : protocol.keep(owner, keep, timeout);
+  return keep === undefined ? protocol.release(owner, timeout, now) : protocol.keep(owner, keep, timeout);
 }
 
 /** How a release ended. */

@@ -87,9 +87,10 @@ export interface LockProtocol {
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void;
   /**
    * Deletes the key if it is the owner's, or removes the owner from those of a shared lock, and notifies waiters. `fair`
-   * hands the lock over to the next ticket instead. Also takes the owner out of a queue.
+   * hands the lock over to the next ticket instead. Also takes the owner out of a queue. `now`: for a caller that has read
+   * the clock just now.
    */
-  release(owner: string, timeout: number): Promise<Released>;
+  release(owner: string, timeout: number, now?: number): Promise<Released>;
   /**
    * In place of a release: nobody else gets the lock before its `minHold` ends. Then its key ends by itself, and waiters
    * know when. Repeated calls, and a release after it, change nothing.

@@ -6,6 +6,9 @@ import { LockScript, type Script } from './script';
 /** At most this many calls go into one command: it occupies the server for a fraction of a millisecond. */
 const LARGEST = 100;
 
+/** Calls back before the client writes to its socket. */
+const SOON = Promise.resolve();
+
 /** Errors about keys that cannot be used in one command, though each of them can. All but the first one pass. */
 const SPLIT = new Set(['CROSSSLOT', 'TRYAGAIN', 'MOVED', 'ASK']);
 
@@ -33,18 +36,23 @@ export class Batches {
   }
 
   add(call: ScriptRun): void {
-    if (this.#waiting.push(call) === 1) void Promise.resolve().then(() => this.#flush());
+    if (this.#waiting.push(call) === 1) void SOON.then(this.#flush);
   }
 
-  #flush(): void {
+  readonly #flush = (): void => {
     const calls = this.#waiting;
     this.#waiting = [];
-    for (const group of calls.length === 1 ? [calls] : this.#groups(calls)) {
+    const [first] = calls;
+    if (calls.length === 1 && first !== undefined) {
+      this.#sendAlone(first);
+      return;
+    }
+    for (const group of this.#groups(calls)) {
       const script = group[0]?.script;
       if (group.length > 1 && script instanceof LockScript) this.#sendTogether(group, script);
       else for (const call of group) this.#sendAlone(call);
     }
-  }
+  };
 
   /** Calls of one script that fit together, in the order in which the first call of each group was made. */
   #groups(calls: readonly ScriptRun[]): ScriptRun[][] {

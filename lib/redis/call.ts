@@ -67,12 +67,13 @@ export class Call<T> implements Deadline, ScriptRun {
   /** After the deadline: passes on the answer that may still come. */
   #late: ((answer: Promise<unknown>) => void) | undefined;
 
-  /** `timeout` in ms. `read` makes the result of a reply, or throws what the call fails with. */
+  /** `timeout` in ms, from `now` on. `read` makes the result of a reply, or throws what the call fails with. */
   constructor(
     script: Script,
     keys: string[],
     args: string[],
     timeout: number,
+    now: number,
     deadlines: Deadlines,
     read: (reply: unknown) => T,
     resolve: (value: T) => void,
@@ -81,7 +82,6 @@ export class Call<T> implements Deadline, ScriptRun {
     this.script = script;
     this.keys = keys;
     this.args = args;
-    const now = clock.now();
     this.#timeout = timeout;
     this.at = now + timeout;
     this.#read = read;

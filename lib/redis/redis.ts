@@ -1,3 +1,4 @@
+import { clock } from '../internal/clock';
 import { Batches } from './batches';
 import { Call, evaluate, type ScriptRunner } from './call';
 import type { RedisClient, RedisCommands } from './client';
@@ -109,11 +110,18 @@ export class Redis implements Connection {
   /**
    * Runs a script, together with other calls of it that are made now. Resolves to what `read` makes of the reply.
    * Rejects with what `read` throws, or with `CommandTimeoutError` after `timeout` ms, at most the `commandTimeout`; the
-   * outcome is unknown then.
+   * outcome is unknown then. `now`: for a caller that has read the clock just now.
    */
-  run<T>(script: Script, keys: string[], args: string[], timeout: number, read: (reply: unknown) => T): Promise<T> {
+  run<T>(
+    script: Script,
+    keys: string[],
+    args: string[],
+    timeout: number,
+    read: (reply: unknown) => T,
+    now = clock.now(),
+  ): Promise<T> {
     const promise = new Promise<T>(capture);
-    this.send(script, keys, args, timeout, read, captured.resolve as (value: T) => void, captured.reject);
+    this.send(script, keys, args, timeout, read, captured.resolve as (value: T) => void, captured.reject, now);
     return promise;
   }
 
@@ -126,8 +134,9 @@ export class Redis implements Connection {
     read: (reply: unknown) => T,
     resolve: (value: T) => void,
     reject: (error: unknown) => void,
+    now = clock.now(),
   ): void {
-    const call = this.#call(script, keys, args, timeout, read, resolve, reject);
+    const call = this.#call(script, keys, args, timeout, read, resolve, reject, now);
     if (this.#replicatedBatches !== undefined && isAcquiring(script)) this.#replicatedBatches.add(call);
     else this.#batches.add(call);
   }
@@ -162,9 +171,10 @@ export class Redis implements Connection {
     read: (reply: unknown) => T,
     resolve: (value: T) => void,
     reject: (error: unknown) => void,
+    now = clock.now(),
   ): Call<T> {
     const limit = Math.min(timeout, this.#commandTimeout);
-    return new Call(script, keys, args, limit, this.#deadlines, read, resolve, reject);
+    return new Call(script, keys, args, limit, now, this.#deadlines, read, resolve, reject);
   }
 }
 

@@ -76,7 +76,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
   attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
     const { ticket, ttl, sentAt, drift } = acquisition;
     const hintsBefore = this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
-    return this.#parts.format.acquire(this.#names, ticket, ttl, timeout, (found): Grant | Refusal => {
+    return this.#parts.format.acquire(this.#names, acquisition, timeout, (found): Grant | Refusal => {
       this.lazyPollers?.takenBack();
       if (!found.granted) {
         this.#sharing.refused?.();
@@ -104,15 +104,14 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     this.#parts.format.renew(this.#names, owner, ttl, mode, timeout, settle);
   }
 
-  release(owner: string, timeout: number): Promise<Released> {
-    return this.#release(owner, timeout, false);
+  release(owner: string, timeout: number, now = clock.now()): Promise<Released> {
+    return this.#release(owner, timeout, now, false);
   }
 
-  #release(owner: string, timeout: number, atSliceEnd: boolean): Promise<Released> {
-    const sentAt = clock.now();
+  #release(owner: string, timeout: number, sentAt: number, atSliceEnd: boolean): Promise<Released> {
     const hintsBefore = this.#waiting?.hints ?? 0;
     this.#waiting?.expectEcho(sentAt);
-    return this.#parts.format.release(this.#names, owner, timeout, (reply) => {
+    return this.#parts.format.release(this.#names, owner, sentAt, timeout, (reply) => {
       this.#released(reply, sentAt, hintsBefore, atSliceEnd);
       return reply.found;
     });
@@ -136,13 +135,13 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     );
     if (decision === 'leave to pollers') return this.#leave(owner, timeout);
     if (decision === 'release') {
-      return this.#release(owner, timeout, true).then((found) => ({ handedOver: undefined, found }));
+      return this.#release(owner, timeout, sentAt, true).then((found) => ({ handedOver: undefined, found }));
     }
     const atSliceEnd = decision === 'hand over unless others listen';
     const hintsBefore = this.#waiting?.hints ?? 0;
     const ownListeners = atSliceEnd ? this.#ownListeners : undefined;
     if (atSliceEnd) this.#waiting?.expectEcho(sentAt);
-    return this.#parts.format.handOver(this.#names, owner, ticket, ttl, ownListeners, timeout, (reply): HandOver => {
+    return this.#parts.format.handOver(this.#names, owner, to, ownListeners, timeout, (reply): HandOver => {
       if (!reply.handedOver) {
         this.#released(reply, sentAt, hintsBefore, true);
         return { handedOver: undefined, found: reply.found };

@@ -34,6 +34,14 @@ export interface FormatScripts {
   readonly CONFIRM: Script;
 }
 
+/** An acquisition whose command is sent now. */
+interface Sent {
+  readonly ticket: string;
+  /** ms */
+  readonly ttl: number;
+  readonly sentAt: number;
+}
+
 /**
  * How a lock is written in Redis: as Spring's string, or as Redisson's hash. One object for each registry, which runs
  * the scripts of its format and reads their replies. Timeouts are in ms. `use` converts the parsed reply to the result:
@@ -79,9 +87,14 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     return foundIn(script, reply, value);
   }
 
-  acquire<T>(names: LockNames, owner: string, ttl: number, timeout: number, use: (found: Acquired) => T): Promise<T> {
+  acquire<T>(
+    names: LockNames,
+    { ticket, ttl, sentAt }: Sent,
+    timeout: number,
+    use: (found: Acquired) => T,
+  ): Promise<T> {
     const read = (reply: unknown): T => use(this.#acquired(reply));
-    return this.redis.run(this.#scripts.ACQUIRE, this.#keys(names), [owner, String(ttl)], timeout, read);
+    return this.redis.run(this.#scripts.ACQUIRE, this.#keys(names), [ticket, String(ttl)], timeout, read, sentAt);
   }
 
   /** Calls `settle` once, and never throws. */
@@ -100,8 +113,14 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     this.redis.send(script, [names.lock], [owner, String(ttl)], timeout, read, settle, fail);
   }
 
-  release<T>(names: LockNames, owner: string, timeout: number, use: (reply: ReleaseReply) => T): Promise<T> {
-    return this.#release(this.#scripts.RELEASE, names, [owner, this.deleteCommand], timeout, use);
+  release<T>(
+    names: LockNames,
+    owner: string,
+    sentAt: number,
+    timeout: number,
+    use: (reply: ReleaseReply) => T,
+  ): Promise<T> {
+    return this.#release(this.#scripts.RELEASE, names, [owner, this.deleteCommand], timeout, use, sentAt);
   }
 
   /** Releases the lock for those that poll: waiters that listen are not woken. */
@@ -127,26 +146,26 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     first: readonly string[],
     timeout: number,
     use: (reply: ReleaseReply) => T,
+    sentAt?: number,
   ): Promise<T> {
     const args = [...first, ...this.notification(names)];
     const read = (reply: unknown): T => use(this.#released(script, reply));
-    return this.redis.run(script, [names.lock], args, timeout, read);
+    return this.redis.run(script, [names.lock], args, timeout, read, sentAt);
   }
 
   /** Hands the lock over. With `ownListeners` it is released instead when more connections than those listen for it. */
   handOver<T>(
     names: LockNames,
     from: string,
-    to: string,
-    ttl: number,
+    { ticket, ttl, sentAt }: Sent,
     ownListeners: number | undefined,
     timeout: number,
     use: (reply: HandOverReply) => T,
   ): Promise<T> {
-    const args = [from, to, String(ttl)];
+    const args = [from, ticket, String(ttl)];
     if (ownListeners !== undefined) args.push(String(ownListeners), this.deleteCommand, ...this.notification(names));
     const read = (reply: unknown): T => use(this.#handedOver(reply));
-    return this.redis.run(this.#scripts.HAND_OVER, this.#keys(names), args, timeout, read);
+    return this.redis.run(this.#scripts.HAND_OVER, this.#keys(names), args, timeout, read, sentAt);
   }
 
   #acquired(reply: unknown): Acquired {
