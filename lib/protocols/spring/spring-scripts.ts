@@ -8,7 +8,7 @@ import { ifForced } from '../inspection/forced-unlock';
  * a late or repeated command of an earlier holder can never touch a later one.
  *
  * Every script is idempotent: a sentinel client repeats a command whose reply was lost. A script reads before it writes,
- * so that one that the server refuses has written nothing.
+ * or tries a single write first, so that one that the server refuses has written nothing.
  *
  * Parts of scripts are inserted as text and not called as Lua functions: Lua creates a function anew at every run, which
  * costs the server as much as a command.
@@ -39,9 +39,9 @@ end`;
 export const LEFT_TO_POLLERS = 'left to pollers';
 
 /**
- * Publishes the lock's name, or another message, on the lock's channel; with another argument after `channel`, the
- * registry's channel in Lua, on that too. Sets `heard`: the number of connections that got it, or -1 when the server
- * refused to publish. pcall: else a user without rights on channels could not release.
+ * Publishes the lock's name, or another message, on the lock's channel. ARGV[channel] is that of the registry; with one
+ * more argument on that too. Sets `heard`: the connections that got it, or -1 when the server refused to publish.
+ * pcall: else a user without rights on channels could not release.
  */
 export const publish = (channel: number, message = 'KEYS[1]') => `
 local heard = redis.pcall('PUBLISH', ARGV[${channel}] .. ':' .. KEYS[1], ${message})
@@ -67,8 +67,10 @@ export const RETURN_GONE = `
 export const ACQUIRE = new LockScript(
   'acquire (spring)',
   `
+-- Nearly always it is free. Why the server refused this shows below.
+local set = not KEYS[2] and redis.pcall('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
+if set and not set.err then return 1 end
 local holder = redis.call('GET', KEYS[1])
--- Another owner holds it.
 if holder and holder ~= ARGV[1] then return { redis.call('PTTL', KEYS[1]), holder } end
 local last = KEYS[2] and redis.call('GET', KEYS[2])
 local time = KEYS[2] and redis.call('TIME')
@@ -131,8 +133,7 @@ return { deleted, heard }`,
 }
 
 /**
- * Hands a lock over to another owner of the same process. Where it is said how many listeners are its own, it is released
- * when others listen too.
+ * Hands a lock over to another owner of the same process. With `listeners of our own`, releases it if there are others.
  *
  * KEYS: lock [, fence]
  * ARGV: owner, next owner, ttl in ms [, listeners of our own, command that deletes, what `publish` takes]
