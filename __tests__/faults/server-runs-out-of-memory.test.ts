@@ -39,12 +39,16 @@ describePrivate('the server runs out of memory', () => {
     expect(locks.warnings).toEqual([]);
   });
 
-  it('P1: noeviction: a lock held by another owner is refused without an error', async () => {
-    await (await locks.registry.obtain('key').lock()).unlock();
-    await admin.set(locks.nameOf('key'), 'another', { PX: 60_000 });
-    await admin.configSet('maxmemory', '1');
-    expect(await locks.registry.obtain('key').tryLock()).toBeNull();
-  });
+  it.each([true, false])(
+    'P1: noeviction: a lock of another owner is refused without an error (fencing: %s)',
+    async (fencing) => {
+      const { registry, nameOf } = createRegistry(await redis.connect(), { fencing });
+      await (await registry.obtain('key').lock()).unlock();
+      await admin.set(nameOf('key'), 'another', { PX: 60_000 });
+      await admin.configSet('maxmemory', '1');
+      expect(await registry.obtain('key').tryLock()).toBeNull();
+    },
+  );
 
   it('P6: volatile-ttl: locks are evicted first, and the next renewal detects the loss', async () => {
     const lease = await locks.registry.obtain('key').lock({ ttl: 60_000, renew: true });
