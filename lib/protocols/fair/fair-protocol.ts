@@ -2,14 +2,10 @@ import type { Acquisition } from '../../acquire/acquisition';
 import type { Wait } from '../../acquire/wait';
 import { clock } from '../../internal/clock';
 import { isServerAnswer } from '../../redis/failure';
-import type { LockNames } from '../../redis/names';
 import type { Keep } from '../min-hold/kept';
-import { PollableProtocol } from '../pollers/pollable-protocol';
-import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
 import {
   type Grant,
   type HandOver,
-  type Holder,
   type LockProtocol,
   NOT_GRANTED,
   type NotGranted,
@@ -18,11 +14,9 @@ import {
   type Released,
   type RenewalMode,
 } from '../protocol';
-import type { NotifiedBy } from './fair-scripts';
-import { type FairServices, Presence, type PresenceListener } from './presence';
+import { FairQueue } from './fair-queue';
 import { type AcquireReply, type QueueReply, type ReleaseReply, replyUntil } from './queue-replies';
-import { grantIn, type NextTicket, type Ticket, ticketOf } from './ticket';
-import { Waiters } from './waiters';
+import { type NextTicket, type Ticket, ticketOf } from './ticket';
 
 /**
  * FIFO over all callers of all processes, by direct hand-over: the releasing script itself makes the next caller the
@@ -41,47 +35,9 @@ import { Waiters } from './waiters';
  * confirmed, the lease ends with the window. If less than half of the window is certain, the caller waits for the answer
  * of the renewal.
  */
-export class FairProtocol extends PollableProtocol implements LockProtocol, PresenceListener {
-  holder: Holder | undefined;
-  readonly #names: LockNames;
-  readonly #services: FairServices;
-  readonly #waiters: Waiters;
-  /** Releases by other lock types that were noticed. */
-  #hints = 0;
-  #lazyPresence: Presence | undefined;
-
-  constructor(names: LockNames, services: FairServices) {
-    super();
-    this.#names = names;
-    this.#services = services;
-    this.#waiters = new Waiters(names, services.format);
-  }
-
-  protected createPollers(): Pollers {
-    return new Pollers(this.#services.idleBetweenTries, USUAL_PACE_FOR);
-  }
-
+export class FairProtocol extends FairQueue implements LockProtocol {
   get queue(): 'local' {
     return 'local';
-  }
-
-  get isActive(): boolean {
-    return this.#waiters.size > 0 || (this.#lazyPresence?.isActive ?? false);
-  }
-
-  /** Made for the first waiter. */
-  #presence(): Presence {
-    this.#lazyPresence ??= new Presence(this.#names, this.#services, this.#waiters, this.availability, this);
-    return this.#lazyPresence;
-  }
-
-  /** How this process is notified of a grant. After an earlier wait it may still be subscribed. */
-  get #notifiedBy(): NotifiedBy {
-    const presence = this.#lazyPresence;
-    // Without a presence yet: an uncontended lock needs none.
-    if (presence === undefined) return 'poll';
-    if (presence.isSubscribed) presence.listen();
-    return presence.notifiedBy;
   }
 
   /** The queue gives every process its turn. */
@@ -89,14 +45,14 @@ export class FairProtocol extends PollableProtocol implements LockProtocol, Pres
 
   async attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
     const { sentAt, waits } = acquisition;
-    const ticket = this.#waiters.ticketFor(acquisition);
+    const ticket = this.waiters.ticketFor(acquisition);
     acquisition.isEnqueued = waits;
     let reply: AcquireReply;
     try {
-      const notifiedBy = waits ? this.#notifiedBy : 'none';
-      reply = await this.#services.format.enter(this.#names, ticket, notifiedBy, acquisition, timeout);
+      const notifiedBy = waits ? this.notifiedBy : 'none';
+      reply = await this.services.format.enter(this.names, ticket, notifiedBy, acquisition, timeout);
     } catch (error) {
-      this.#missedReply(error);
+      this.missedReply(error);
       throw error;
     }
     ticket.score = reply.score;
@@ -104,7 +60,7 @@ export class FairProtocol extends PollableProtocol implements LockProtocol, Pres
       this.noteGrant(sentAt);
       return this.#enter(ticket, reply);
     }
-    if (waits) this.#presence();
+    if (waits) this.presence;
     this.onReply(reply);
     return { granted: false, remaining: reply.life, owner: reply.holder, roundTrip: clock.now() - sentAt };
   }
@@ -112,33 +68,33 @@ export class FairProtocol extends PollableProtocol implements LockProtocol, Pres
   /** The reply to a script that was sent for the ticket says that the lock is its own. */
   #enter(ticket: Ticket, reply: QueueReply): Grant {
     const { owner = ticket.id, token, drift } = reply;
-    this.#waiters.enter(ticket, owner);
-    this.#lazyPresence?.leave();
-    const fencingToken = this.#services.format.fencingToken(token);
+    this.waiters.enter(ticket, owner);
+    this.lazyPresence?.leave();
+    const fencingToken = this.services.format.fencingToken(token);
     return { granted: true, owner, until: replyUntil(reply), fencingToken, drift };
   }
 
   async wait(acquisition: Acquisition, _refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
-    const ticket = this.#waiters.ticketFor(acquisition);
-    this.#presence().listen();
+    const ticket = this.waiters.ticketFor(acquisition);
+    this.presence.listen();
     try {
       const grant = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
       if (grant === undefined || grant.until <= clock.now()) {
         if (grant !== undefined) ticket.offered = undefined;
         return NOT_GRANTED;
       }
-      this.#waiters.enter(ticket, grant.owner);
+      this.waiters.enter(ticket, grant.owner);
       this.noteGrant(clock.now());
-      this.#presence().leave();
+      this.presence.leave();
       return grant;
     } catch (interruption) {
-      this.#leave(ticket.id);
+      this.leaveQueue(ticket.id);
       throw interruption;
     }
   }
 
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
-    this.#services.format.renew(this.#names, owner, ttl, mode, timeout, settle);
+    this.services.format.renew(this.names, owner, ttl, mode, timeout, settle);
   }
 
   /** Also takes the ticket of a caller that has left out of the queue. If that was granted the lock, the next one gets it. */
@@ -154,14 +110,14 @@ export class FairProtocol extends PollableProtocol implements LockProtocol, Pres
    */
   async handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver> {
     const { sentAt } = to;
-    const ticket = this.#waiters.ticketFor(to);
+    const ticket = this.waiters.ticketFor(to);
     to.isEnqueued = true;
     if (this.lazyPollers === undefined) this.pollers.acquired(sentAt);
     let reply: ReleaseReply;
     try {
-      reply = await this.#end(owner, { ticket, notifiedBy: this.#notifiedBy }, timeout);
+      reply = await this.#end(owner, { ticket, notifiedBy: this.notifiedBy }, timeout);
     } catch (error) {
-      if (isServerAnswer(error)) this.#leave(ticket.id);
+      if (isServerAnswer(error)) this.leaveQueue(ticket.id);
       throw error;
     }
     const { found, queue, score } = reply;
@@ -170,33 +126,33 @@ export class FairProtocol extends PollableProtocol implements LockProtocol, Pres
     }
     if (queue !== undefined) await this.#takeOver(queue, timeout);
     if (queue === undefined || score === '') {
-      this.#leave(ticket.id);
+      this.leaveQueue(ticket.id);
       return { answer: undefined, found };
     }
     ticket.score = score;
-    this.#presence().schedulePoll(queue.life);
+    this.presence.schedulePoll(queue.life);
     return { answer: { granted: false, remaining: queue.life, roundTrip: clock.now() - sentAt } };
   }
 
   /** Ends a lease, or takes a ticket out of the queue. */
   async #end(ownerOrTicket: string, next: NextTicket | undefined, timeout: number): Promise<ReleaseReply> {
-    this.#leave(ownerOrTicket);
+    this.leaveQueue(ownerOrTicket);
     // The key of a busy lock is hardly ever free: it is left to those that poll now and then.
     const now = clock.now();
     const pauses = this.lazyPollers?.pauses;
     const pause = pauses?.isDue(now) ? { length: pauses.length, interval: pauses.interval(now) } : undefined;
     try {
-      const reply = await this.#services.format.leave(this.#names, ownerOrTicket, next, timeout, pause);
+      const reply = await this.services.format.leave(this.names, ownerOrTicket, next, timeout, pause);
       const { found, pauseIn, isNotificationRefused } = reply;
       if (found === 'released') this.noteRelease(clock.now(), false);
       if (pauseIn !== undefined) pauses?.leftOrDueIn(clock.now(), pauseIn);
-      if (isNotificationRefused) this.#services.onNotificationRefused();
+      if (isNotificationRefused) this.services.onNotificationRefused();
       return reply;
     } catch (error) {
-      this.#missedReply(error);
+      this.missedReply(error);
       throw error;
     } finally {
-      this.#waiters.left(ownerOrTicket);
+      this.waiters.left(ownerOrTicket);
     }
   }
 
@@ -212,60 +168,17 @@ export class FairProtocol extends PollableProtocol implements LockProtocol, Pres
    * this process learn at once when the key ends, though messages may not arrive.
    */
   async keep(ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
-    const found = await this.#services.format.keepUntil(this.#names, ownerOrTicket, keep, timeout);
-    this.#lazyPresence?.poll();
+    const found = await this.services.format.keepUntil(this.names, ownerOrTicket, keep, timeout);
+    this.lazyPresence?.poll();
     return found;
   }
 
   /** The lock may be free: it is the turn of the next ticket, and this process is alive. */
   leaseLost(): void {
-    if (this.#waiters.size > 0) this.#presence().poll();
+    if (this.waiters.size > 0) this.presence.poll();
   }
 
   orphanLife({ ttl }: Acquisition): number {
-    return Math.max(ttl, this.#services.format.processLife);
-  }
-
-  /** As PresenceListener: a grant, or the lock's name: another lock type released it. */
-  onMessage(message: string): void {
-    if (message === this.#names.lock) {
-      this.#hints++;
-      this.holder?.confirmNow();
-      this.#presence().poll();
-    }
-    const grant = grantIn(message);
-    if (grant === undefined || this.#waiters.takeReported(grant) === 'taken') return;
-    this.release(grant.owner, this.#services.commandTimeout).catch(() => undefined);
-  }
-
-  /** As PresenceListener: takes over what a reply says of the lock. Returns a grant by hand-over whose caller has left. */
-  onReply(reply: QueueReply): string | undefined {
-    const { owner, token, holder, life, drift } = reply;
-    this.#lazyPresence?.schedulePoll(this.#pollIn(reply));
-    if (life > 0) this.availability.refused(clock.now(), life, holder);
-    if (owner === undefined) return undefined;
-    const taken = this.#waiters.take({ owner, token, until: replyUntil(reply), drift, life });
-    return taken === 'unclaimed' && owner !== ticketOf(owner) ? owner : undefined;
-  }
-
-  /** ms until the next poll at the latest: sooner where an outsider holds the lock that may notify nobody of its release. */
-  #pollIn({ owner, isOutsiders, life }: QueueReply): number {
-    const now = clock.now();
-    if (isOutsiders) {
-      this.pollers.refused(now, life, this.#hints);
-      return Math.min(life, this.pollers.pollingInterval(this.#services.longestPollInterval));
-    }
-    if (owner === undefined) this.pollers.refusedByListener(now);
-    return life;
-  }
-
-  /** A reply did not arrive that may have said that the lock is granted to a caller of this process. */
-  #missedReply(error: unknown): void {
-    if (!isServerAnswer(error)) this.#lazyPresence?.poll();
-  }
-
-  #leave(ownerOrTicket: string): void {
-    this.#waiters.leave(ownerOrTicket);
-    this.#lazyPresence?.leave();
+    return Math.max(ttl, this.services.format.processLife);
   }
 }

@@ -110,8 +110,8 @@ ${AT_ONCE[kind](publish)}
 ${FUNCTIONS}${HAND_OVER_FUNCTION}${mayHaveNext ? ENQUEUE_FUNCTION : ''}
 local process = processOf(owner)
 ${mayHaveNext ? RETURN_IF_REPEATED : ''}
--- The ticket of a holder left the queue when the lock was granted.
-if holder ~= owner then forget(string.match(owner, '^(.*)@') or owner) end
+-- The ticket of a holder has left the queue, but a server without memory needs this first write: see give.
+forget(string.match(owner, '^(.*)@') or owner)
 local granted, token, score
 local found = isOwners and 1 or holder and -1 or 0
 if not holder then

@@ -159,13 +159,14 @@ const SET_BACK = 1_000;
 export const ENQUEUE_FUNCTION = `
 local function enqueue(ticket, ttl, score, age, how, life)
   score = score ~= '' and score or redis.call('ZSCORE', queue, ticket)
-  if not score then
+  if score then
+    -- It keeps its position on a server without memory: see give.
+    forget(ticket)
+  else
     local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)
     -- After a clock that was set back, calls cannot be compared: it goes to the end.
     score = digits(last > now + ${1000 * SET_BACK} and last + 1 or now - age)
   end
-  -- For a server without memory: see give.
-  forget(ticket)
   redis.call('ZADD', queue, score, ticket)
   redis.call('HSET', tickets, ticket, ttl, processOf(ticket), digits(now / 1000 + tonumber(life)) .. ':' .. how)
   ${PROLONG_QUEUE('life')}

@@ -1,0 +1,102 @@
+import { clock } from '../../internal/clock';
+import { isServerAnswer } from '../../redis/failure';
+import type { LockNames } from '../../redis/names';
+import { PollableProtocol } from '../pollers/pollable-protocol';
+import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
+import type { Holder, Released } from '../protocol';
+import type { NotifiedBy } from './fair-scripts';
+import { type FairServices, Presence, type PresenceListener } from './presence';
+import { type QueueReply, replyUntil } from './queue-replies';
+import { grantIn, ticketOf } from './ticket';
+import { Waiters } from './waiters';
+
+/**
+ * What this process knows of the queue of one fair lock: its callers in it, and what messages and replies say. A base
+ * class: an object for it would cost memory in each idle lock.
+ */
+export abstract class FairQueue extends PollableProtocol implements PresenceListener {
+  holder: Holder | undefined;
+  protected readonly names: LockNames;
+  protected readonly services: FairServices;
+  protected readonly waiters: Waiters;
+  /** Releases by other lock types that were noticed. */
+  #hints = 0;
+  protected lazyPresence: Presence | undefined;
+
+  constructor(names: LockNames, services: FairServices) {
+    super();
+    this.names = names;
+    this.services = services;
+    this.waiters = new Waiters(names, services.format);
+  }
+
+  /** As LockProtocol. */
+  abstract release(ownerOrTicket: string, timeout: number): Promise<Released>;
+
+  protected createPollers(): Pollers {
+    return new Pollers(this.services.idleBetweenTries, USUAL_PACE_FOR);
+  }
+
+  get isActive(): boolean {
+    return this.waiters.size > 0 || (this.lazyPresence?.isActive ?? false);
+  }
+
+  /** Made for the first waiter. */
+  protected get presence(): Presence {
+    this.lazyPresence ??= new Presence(this.names, this.services, this.waiters, this.availability, this);
+    return this.lazyPresence;
+  }
+
+  /** How this process is notified of a grant. After an earlier wait it may still be subscribed. */
+  protected get notifiedBy(): NotifiedBy {
+    const presence = this.lazyPresence;
+    // Without a presence yet: an uncontended lock needs none.
+    if (presence === undefined) return 'poll';
+    if (presence.isSubscribed) presence.listen();
+    return presence.notifiedBy;
+  }
+
+  /** As PresenceListener: a grant, or the lock's name: another lock type released it. */
+  onMessage(message: string): void {
+    if (message === this.names.lock) {
+      this.#hints++;
+      this.holder?.confirmNow();
+      this.presence.poll();
+    }
+    const grant = grantIn(message);
+    if (grant === undefined || this.waiters.takeReported(grant) === 'taken') return;
+    this.release(grant.owner, this.services.commandTimeout).catch(() => undefined);
+  }
+
+  /** As PresenceListener: takes over what a reply says of the lock. Returns a grant by hand-over whose caller has left. */
+  onReply(reply: QueueReply): string | undefined {
+    const { owner, token, holder, life, drift } = reply;
+    this.lazyPresence?.schedulePoll(this.#pollIn(reply));
+    if (life > 0) this.availability.refused(clock.now(), life, holder);
+    if (owner === undefined) return undefined;
+    const taken = this.waiters.take({ owner, token, until: replyUntil(reply), drift, life });
+    return taken === 'unclaimed' && owner !== ticketOf(owner) ? owner : undefined;
+  }
+
+  /** ms until the next poll at the latest: sooner where an outsider holds the lock that may notify nobody of its release. */
+  #pollIn({ owner, isOutsiders, life }: QueueReply): number {
+    const now = clock.now();
+    if (isOutsiders) {
+      this.pollers.refused(now, life, this.#hints);
+      return Math.min(life, this.pollers.pollingInterval(this.services.longestPollInterval));
+    }
+    if (owner === undefined) this.pollers.refusedByListener(now);
+    return life;
+  }
+
+  /** A reply did not arrive that may have said that the lock is granted to a caller of this process. */
+  protected missedReply(error: unknown): void {
+    if (!isServerAnswer(error)) this.lazyPresence?.poll();
+  }
+
+  /** The caller of the ticket waits no more, or the lease is about to be given back. */
+  protected leaveQueue(ownerOrTicket: string): void {
+    this.waiters.leave(ownerOrTicket);
+    this.lazyPresence?.leave();
+  }
+}
