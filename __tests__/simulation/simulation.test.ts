@@ -50,7 +50,7 @@ describe('The simulation', () => {
     const failing = simulate('--type', 'spin', '--seeds', '500', '--without', 'release-without-check', '--history');
     await expect(failing).rejects.toMatchObject({
       code: 1,
-      stdout: expect.stringMatching(/server .*ACQUIRE[\s\S]*!!!/),
+      stdout: expect.stringMatching(/server .*acquire[\s\S]*!!!/),
     });
   });
 });
