@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
+import { HoldableClient } from '../support/held-commands';
 import { describePrivate } from '../support/private-redis';
+import { until } from '../support/until';
 import { FairFixture } from './fair-fixture';
 import { measured } from './measured';
 import { KEY } from './worker';
@@ -48,6 +50,26 @@ describePrivate('What a fair lock costs', () => {
     for (let i = 0; i < 10; i++) await registry.run(KEY, () => undefined);
     expect(await fixture.scriptsRun()).toBe(20);
     expect((await fixture.admin.clientList()).length).toBe(before);
+  });
+
+  it('is about one request a second for a process that waits while another one serves earlier callers of its own', async () => {
+    const client = new HoldableClient(await fixture.redis.connect());
+    // It polls once in ten of these intervals.
+    const waiter = fixture.on(client, { idleBetweenTries: 100, subscriber: await fixture.redis.connect() });
+    const busy = await fixture.process();
+    const serving = Array.from({ length: 250 }, () => busy.run(KEY, () => sleep(10)));
+    await until(async () => (await fixture.admin.exists(fixture.names.lock)) === 1);
+    await sleep(20);
+    const begun = performance.now();
+    const waiting = waiter.run(KEY, () => undefined);
+    await fixture.queued(1);
+    await Promise.all(serving);
+    const seconds = Math.ceil((performance.now() - begun) / 1_000);
+    // One more for the attempt, the poll after the subscription, and the first sight of a holder that is not known yet.
+    const asked = client.answered;
+    measured('a waiter beside a busy process', { seconds, asked });
+    expect(asked).toBeLessThanOrEqual(2 * seconds + 4);
+    await waiting;
   });
 
   it('is, for 100 waiters in 2 processes, one request a second for each process (P9)', async () => {

@@ -109,11 +109,11 @@ describe('A process in the queue of a fair lock', () => {
   it('leaves no timer when the last waiter leaves, and no subscription a moment later', async () => {
     await fixture.listening();
     fixture.admit(2);
-    fixture.waiters.leave('process:1');
+    fixture.waiters.forget('process:1');
     fixture.presence.leave();
     await fixture.clock.advance(5_000);
     expect(fixture.ended).toBe(0);
-    fixture.waiters.leave('process:2');
+    fixture.waiters.forget('process:2');
     fixture.presence.leave();
     fixture.presence.leave();
     // The subscription stays for a moment; its timer does not keep the process alive.

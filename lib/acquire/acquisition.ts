@@ -17,11 +17,11 @@ export class Acquisition {
   readonly ticket: string;
   /** ms, whole. */
   readonly ttl: number;
-  /** Its caller waits when the lock is held; it does not make a single attempt. */
+  /** It may get a position in a queue in Redis. */
   readonly waits: boolean;
   /** The connection that its attempts go over, if the client reports it. */
   readonly epoch: number | undefined;
-  /** When its caller called, on the monotonic clock: the order of a queue in Redis is that of the calls. */
+  /** When its caller called, on the monotonic clock: the order of `fair` is that of the calls. */
   readonly since: number;
   /** When the last attempt was sent, on the monotonic clock, and the drift between the clocks then. */
   sentAt = 0;

@@ -4,7 +4,8 @@
  * queue in Redis:
  *
  * - `fair`: the server decides between the next caller of this process and the tickets of other processes, by the times
- *   of their calls: `HAND_OVER` in `fair/fair-release-scripts`.
+ *   of their calls: `HAND_OVER` in `fair/fair-release-scripts`, by `HAND_OVER_FUNCTION` in
+ *   `fair/fair-script-parts`.
  * - `redisson-fair`, semaphores and read/write locks: always released, and the first in the queue is notified.
  */
 

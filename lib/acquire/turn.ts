@@ -17,7 +17,7 @@ export interface Turn {
   release(): void;
 }
 
-/** For callers that contend without the turn: those that queue in memory, and waiters whose scope has ended. */
+/** For callers without the turn: those that queue in memory, and the single attempt of a shared lock. It also ends the waits of a scope that is over. */
 export class NoTurn implements Turn {
   inherited: undefined;
   readonly mayQueue: boolean;

@@ -21,11 +21,11 @@ import { type NextTicket, type Ticket, ticketOf } from './ticket';
 /**
  * FIFO over all callers of all processes, by direct hand-over: the releasing script itself makes the next caller the
  * owner. The callers of a process take the local turn, so that it has one ticket in the queue in Redis: that of its
- * first caller. A release says who is next in the process, and since when; the script decides between that caller and the
- * tickets of other processes. A process that cannot be reached is passed over, and its ticket keeps its position.
+ * first caller. A release says who is next in the process, and since when; the script (`HAND_OVER`)
+ * decides between that caller and the tickets of other processes. A process that cannot be reached is passed over, and its ticket keeps its position.
  *
- * The next caller of the process gets its full ttl, and the reply says so. A ticket of another process gets the claim
- * window, and a message says so.
+ * The next caller of the process gets its full ttl, and the reply says so. Every other ticket gets the claim window. A
+ * message says so, unless its process polls, or ran the script itself.
  *
  * A caller may enter as soon as its process is notified, without another round trip. Why that is safe: the grant is a
  * key. Redis keeps it for the window W from the moment M at which the script made it. The message carries the server's
@@ -88,7 +88,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
       this.presence.leave();
       return grant;
     } catch (interruption) {
-      this.leaveQueue(ticket.id);
+      this.forgetTicket(ticket.id);
       throw interruption;
     }
   }
@@ -97,7 +97,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     this.services.format.renew(this.names, owner, ttl, mode, timeout, settle);
   }
 
-  /** Also takes the ticket of a caller that has left out of the queue. If that was granted the lock, the next one gets it. */
+  /** Also removes the ticket of a caller that gave up from the queue. If that was granted the lock, the next one gets it. */
   async release(ownerOrTicket: string, timeout: number): Promise<Released> {
     const { found, queue } = await this.#end(ownerOrTicket, undefined, timeout);
     if (queue !== undefined) await this.#takeOver(queue, timeout);
@@ -105,8 +105,8 @@ export class FairProtocol extends FairQueue implements LockProtocol {
   }
 
   /**
-   * The next caller of this process gets the lock if it called before those that wait in other processes. Otherwise it
-   * gets a position in the queue: the process has a ticket there only for its first caller.
+   * The lock goes to the earliest caller whose process can be reached: the next one of this process, or one that waits in
+   * another process. Then the next one of this process gets a position in the queue.
    */
   async handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver> {
     const { sentAt } = to;
@@ -117,7 +117,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     try {
       reply = await this.#end(owner, { ticket, notifiedBy: this.notifiedBy }, timeout);
     } catch (error) {
-      if (isServerAnswer(error)) this.leaveQueue(ticket.id);
+      if (isServerAnswer(error)) this.forgetTicket(ticket.id);
       throw error;
     }
     const { found, queue, score } = reply;
@@ -126,7 +126,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     }
     if (queue !== undefined) await this.#takeOver(queue, timeout);
     if (queue === undefined || score === '') {
-      this.leaveQueue(ticket.id);
+      this.forgetTicket(ticket.id);
       return { answer: undefined, found };
     }
     ticket.score = score;
@@ -136,8 +136,8 @@ export class FairProtocol extends FairQueue implements LockProtocol {
 
   /** Ends a lease, or takes a ticket out of the queue. */
   async #end(ownerOrTicket: string, next: NextTicket | undefined, timeout: number): Promise<ReleaseReply> {
-    this.leaveQueue(ownerOrTicket);
-    // The key of a busy lock is hardly ever free: it is left to those that poll now and then.
+    this.forgetTicket(ownerOrTicket);
+    // The key of a busy lock is hardly ever free. Now and then it is left to those that poll.
     const now = clock.now();
     const pauses = this.lazyPollers?.pauses;
     const pause = pauses?.isDue(now) ? { length: pauses.length, interval: pauses.interval(now) } : undefined;
@@ -152,14 +152,14 @@ export class FairProtocol extends FairQueue implements LockProtocol {
       this.missedReply(error);
       throw error;
     } finally {
-      this.waiters.left(ownerOrTicket);
+      this.waiters.forgetEntered(ownerOrTicket);
     }
   }
 
   /** The reply of a release may say that a ticket of this process has the lock now. */
   async #takeOver(reply: QueueReply, timeout: number): Promise<void> {
-    const unclaimed = this.onReply(reply);
-    // The lock is not free while it is granted to a caller that has left.
+    const unclaimed = this.takeGrant(reply);
+    // Its caller has left: release it, or the lock stays taken.
     if (unclaimed !== undefined) await this.release(unclaimed, timeout).catch(() => undefined);
   }
 

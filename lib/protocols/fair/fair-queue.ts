@@ -19,7 +19,7 @@ export abstract class FairQueue extends PollableProtocol implements PresenceList
   protected readonly names: LockNames;
   protected readonly services: FairServices;
   protected readonly waiters: Waiters;
-  /** Releases by other lock types that were noticed. */
+  /** Messages that said that the lock may be free. */
   #hints = 0;
   protected lazyPresence: Presence | undefined;
 
@@ -50,13 +50,13 @@ export abstract class FairQueue extends PollableProtocol implements PresenceList
   /** How this process is notified of a grant. After an earlier wait it may still be subscribed. */
   protected get notifiedBy(): NotifiedBy {
     const presence = this.lazyPresence;
-    // Without a presence yet: an uncontended lock needs none.
+    // The first attempt says so; the first poll corrects it. An uncontended lock needs no presence.
     if (presence === undefined) return 'poll';
     if (presence.isSubscribed) presence.listen();
     return presence.notifiedBy;
   }
 
-  /** As PresenceListener: a grant, or the lock's name: another lock type released it. */
+  /** As PresenceListener: a grant; or the lock's name: it may be free, or may end at another time than before. */
   onMessage(message: string): void {
     if (message === this.names.lock) {
       this.#hints++;
@@ -68,17 +68,23 @@ export abstract class FairQueue extends PollableProtocol implements PresenceList
     this.release(grant.owner, this.services.commandTimeout).catch(() => undefined);
   }
 
-  /** As PresenceListener: takes over what a reply says of the lock. Returns a grant by hand-over whose caller has left. */
-  onReply(reply: QueueReply): string | undefined {
-    const { owner, token, holder, life, drift } = reply;
+  /** As PresenceListener: the reply of a poll or of an attempt. */
+  onReply(reply: QueueReply): void {
+    const { holder, life } = reply;
     this.lazyPresence?.schedulePoll(this.#pollIn(reply));
     if (life > 0) this.availability.refused(clock.now(), life, holder);
+    this.takeGrant(reply);
+  }
+
+  /** Gives a grant that a reply reports to its caller. Returns its owner value if that caller has left. */
+  protected takeGrant(reply: QueueReply): string | undefined {
+    const { owner, token, life, drift } = reply;
     if (owner === undefined) return undefined;
     const taken = this.waiters.take({ owner, token, until: replyUntil(reply), drift, life });
     return taken === 'unclaimed' && owner !== ticketOf(owner) ? owner : undefined;
   }
 
-  /** ms until the next poll at the latest: sooner where an outsider holds the lock that may notify nobody of its release. */
+  /** ms until the next poll at the latest: sooner where the holder may notify nobody of its release. */
   #pollIn({ owner, isOutsiders, life }: QueueReply): number {
     const now = clock.now();
     if (isOutsiders) {
@@ -89,14 +95,14 @@ export abstract class FairQueue extends PollableProtocol implements PresenceList
     return life;
   }
 
-  /** A reply did not arrive that may have said that the lock is granted to a caller of this process. */
+  /** A reply that did not arrive may have granted the lock to a caller of this process: polls to find out. */
   protected missedReply(error: unknown): void {
     if (!isServerAnswer(error)) this.lazyPresence?.poll();
   }
 
-  /** The caller of the ticket waits no more, or the lease is about to be given back. */
-  protected leaveQueue(ownerOrTicket: string): void {
-    this.waiters.leave(ownerOrTicket);
+  /** The caller of the ticket waits no more, or the lease is about to be given back. Sends nothing. */
+  protected forgetTicket(ownerOrTicket: string): void {
+    this.waiters.forget(ownerOrTicket);
     this.lazyPresence?.leave();
   }
 }

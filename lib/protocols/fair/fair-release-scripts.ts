@@ -9,7 +9,7 @@ import { ENQUEUE_FUNCTION, FUNCTIONS, HAND_OVER_FUNCTION, KEYS_BY_NAME } from '.
  *
  * Their reply, where it is a table: { 1 or 2 it was the owner's, 0 no key, -1 the key of another owner; the owner value,
  * if the lock was granted to a ticket of the process that runs the script, else ''; its token, life of the lock's key in
- * ms, server time, 1 when the server refused to publish, score of the next ticket or '' }.
+ * ms, or of a free lock until it may be handed over, server time, 1 when the server refused to publish, score of the next ticket or '' }.
  */
 
 /** Nobody waits in the queue: the next caller of the process has the lock. */
@@ -76,8 +76,8 @@ end`,
 export const RELEASE = release('release (fair)', 'release');
 
 /**
- * Releases a lock for the next caller of the same process. It gets the lock if it called before
- * the callers of the tickets in the queue. Otherwise it gets a position there, and the first ticket gets the lock.
+ * Releases a lock for the next caller of the same process. The lock goes to the earliest caller whose process can be
+ * reached: that one, or one of the queue. Then that one gets a position in the queue.
  *
  * ARGV: PUBLISH or SPUBLISH, owner or ticket, command that deletes, ticket of the next caller, its ttl in ms, microseconds
  * since its call, how its process is notified, ms until that is taken for dead, channels of spin and pub-sub
@@ -91,11 +91,11 @@ export const HAND_OVER = release('hand over (fair)', 'hand over');
  *
  * ARGV: as HAND_OVER, with '' in place of a next ticket where no caller is next; before the channels: ms of the
  * pause, ms from one pause to the next
- * Returns a table, with a last value: 0 when the lock was left to pollers, or ms until it may be.
+ * Returns a table, with a last value (but for a repetition whose first reply was lost): 0 when the lock was left to pollers, or ms until it may be.
  */
 export const LEAVE = release('leave to pollers (fair)', 'leave');
 
-/** `kind`: what it does where the lock is the owner's. `next`: there may be a next caller of the process. */
+/** `kind`: what it does where the lock is the owner's. */
 function release(name: string, kind: keyof typeof AT_ONCE): LockScript {
   const mayHaveNext = kind !== 'release';
   const channels = { release: 4, 'hand over': 9, leave: 11 }[kind];
@@ -110,7 +110,7 @@ ${AT_ONCE[kind](publish)}
 ${FUNCTIONS}${HAND_OVER_FUNCTION}${mayHaveNext ? ENQUEUE_FUNCTION : ''}
 local process = processOf(owner)
 ${mayHaveNext ? RETURN_IF_REPEATED : ''}
--- The ticket of a holder has left the queue, but a server without memory needs this first write: see give.
+-- The ticket of a holder has left the queue. But at maxmemory a script may write more only if it has written: see give.
 forget(string.match(owner, '^(.*)@') or owner)
 local granted, token, score
 local found = isOwners and 1 or holder and -1 or 0

@@ -6,7 +6,7 @@ import { mint } from '../spring/spring-scripts';
 /** ms; a grant by hand-over lasts this long until it is renewed; never longer than the ttl that was asked for. */
 export const CLAIM_WINDOW = 1_000;
 
-/** In place of an owner: the lock is held by one that is not in the queue. */
+/** In place of an owner: the holder may be of another lock type, or of a library that publishes no releases. */
 export const OUTSIDER = 'outsider';
 
 /** Whether the reply of an attempt says that the lock was granted to a ticket of the process. */
@@ -65,12 +65,16 @@ local function lifeLeft()
   return life == -2 and pauseLeft() or life
 end
 
--- What is said of a holder to another process: OUTSIDER, when it took the lock past the queue, or before there was one.
+-- What is said of a holder to another process: OUTSIDER, unless its owner value is that of a grant from the queue, or its
+-- process has had a ticket there lately.
 local function outsider(holder, process)
-  return holder and processOf(holder) ~= process and not string.find(holder, '@', 1, true) and '${OUTSIDER}' or ''
+  if not holder or string.find(holder, '@', 1, true) then return '' end
+  local its = processOf(holder)
+  local isKnown = its and (its == process or redis.call('HGET', tickets, its))
+  return isKnown and '' or '${OUTSIDER}'
 end
 
--- A write that needs memory is refused on a server without any, unless the script has written before. Hence PEXPIRE.
+-- At maxmemory a script may write more only if it has written before. Hence PEXPIRE.
 local function give(owner, life)
   redis.call('PEXPIRE', lock, life)
   redis.call('SET', lock, owner, 'PX', life)
@@ -96,7 +100,7 @@ end`;
 export const HAND_OVER_FUNCTION = `
 local refused = false
 
--- How many connections of the process were notified of a grant.
+-- Sends a message to a process. Returns how many connections got it.
 local function notify(process, message)
   local channel = string.gsub(queue, '}:queue', '}:grants', 1) .. ':' .. process
   local heard = redis.pcall(ARGV[1], channel, message)
@@ -160,7 +164,7 @@ export const ENQUEUE_FUNCTION = `
 local function enqueue(ticket, ttl, score, age, how, life)
   score = score ~= '' and score or redis.call('ZSCORE', queue, ticket)
   if score then
-    -- It keeps its position on a server without memory: see give.
+    -- It keeps its position at maxmemory: see give.
     forget(ticket)
   else
     local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)

@@ -18,13 +18,13 @@ export { CLAIM_WINDOW, type NotifiedBy, OUTSIDER } from './fair-script-parts';
  *   lock     string   the owner, as for spin and pub-sub: under one name the types exclude each other
  *   queue    zset     ticket -> score, when its caller called; of each process the first caller's ticket
  *   tickets  hash     <ticket>           -> ttl in ms that it asks for
- *                     <process>          -> "<end of its life, epoch ms>:<how it is notified>", for all its tickets
+ *                     <process>          -> "<end of its life, epoch ms>:<how it is notified>"
  *                     pause              -> when the last pause ends, in which a free lock is left to those that poll
  *   fence    string   the last fencing token
  *
- * A ticket is "<process>:<number>". An acquisition that finds the lock free is granted under its ticket; a grant by
- * hand-over has an owner value of its own, "<ticket>@<server time of the grant>". So whatever is sent later for an
- * earlier grant finds nothing.
+ * A ticket is "<process>:<number>". A caller that gets the lock by the script that was sent for it, or by the release of
+ * its own process, has it under its ticket. Every other grant has an owner value of its own, "<ticket>@<server time of
+ * the grant>". So whatever is sent later for an earlier grant finds nothing.
  *
  * KEYS of every script: lock, queue, tickets [, fence]. ARGV[1] is PUBLISH or SPUBLISH. Times of the server are in
  * microseconds. Every script is idempotent.
@@ -110,7 +110,7 @@ if how == 'message' and notify(process, 'poll') == 0 and not refused then
   how = 'poll'
 end
 if #missing < #waiting then
-  -- For a server without memory: see give.
+  -- At maxmemory a script may write more only if it has written: see give.
   redis.call('HDEL', tickets, process)
   redis.call('HSET', tickets, process, digits(now / 1000 + tonumber(life)) .. ':' .. how)
   ${PROLONG_QUEUE('life')}

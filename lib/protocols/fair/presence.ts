@@ -27,7 +27,7 @@ export interface FairServices {
   readonly pollTimer: PollTimer;
   /** The longest time between two polls while messages reach this process. */
   readonly longestPollInterval: number;
-  /** The same while they do not. */
+  /** The same while they do not, but at most a third of the claim window. */
   readonly idleBetweenTries: number;
   readonly commandTimeout: number;
   readonly unavailableAfter: number;
@@ -161,7 +161,7 @@ export class Presence implements Polled {
       // its message may not have arrived. It is entered again by an attempt, which is followed up.
       const missing = reply.missing.flatMap((position) => tickets[position] ?? []);
       const lapsed = missing.filter(({ offered }) => offered === undefined);
-      // Each poll is also published to its process.
+      // The poll of a process that listens is also published to it.
       const isDead = reply.isUnreachable || (lapsed.length > 0 && !this.#hasHeard);
       if (isDead && this.#listens) this.#services.subscriber.renew();
       if (lapsed.length > 0) this.#pollsUntil = clock.now() + POLLS_AFTER_LAPSE;

@@ -6,7 +6,7 @@ export interface QueueReply {
   /** The owner value of this process that holds the lock, if one does, and its token. */
   readonly owner: string | undefined;
   readonly token: string;
-  /** The lock was taken past the queue, or before there was one. */
+  /** The holder may be of another lock type, or of a library that publishes no releases. */
   readonly isOutsiders: boolean;
   /** Who held the lock when the script ran, if the reply says it. */
   readonly holder?: string | undefined;
@@ -30,9 +30,9 @@ export interface PollReply extends QueueReply {
 
 export interface ReleaseReply {
   readonly found: Released;
-  /** `undefined` where there were no waiters. */
+  /** `undefined`: released, and there were no waiters. */
   readonly queue: QueueReply | undefined;
-  /** Of the next ticket, if it has a position in the queue; '' otherwise. */
+  /** The score that the next ticket was given, even if it then got the lock; '' otherwise. */
   readonly score: string;
   readonly isNotificationRefused: boolean;
   /** For a release that may leave the lock to pollers: 0 when it did, or ms until the next one may. */

@@ -21,7 +21,7 @@ export interface ArrivedGrant {
   readonly life: number;
 }
 
-/** The callers of this process that wait for one fair lock, and the grants to them. */
+/** The callers of this process that have a ticket: one, and for a moment another one that has just given up. And the grants to them. */
 export class Waiters {
   readonly #names: LockNames;
   readonly #format: QueueFormat;
@@ -65,12 +65,12 @@ export class Waiters {
   }
 
   /** The lock, or the position in the queue, is about to be given back. */
-  leave(ownerOrTicket: string): void {
+  forget(ownerOrTicket: string): void {
     this.#tickets.remove(ticketOf(ownerOrTicket));
   }
 
-  /** The lock was given back. A message that is later than this may release it once more: that changes nothing. */
-  left(owner: string): void {
+  /** The lock was given back. A message may still report the grant; to release it once more changes nothing. */
+  forgetEntered(owner: string): void {
     if (this.#entered === owner) this.#entered = undefined;
   }
 

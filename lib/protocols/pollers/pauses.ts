@@ -43,7 +43,7 @@ export class Pauses {
     return this.#intervals.next(now);
   }
 
-  /** ms for which this process has been busy with the lock, without a pause. */
+  /** ms for which the lock has been in demand here, without a pause. */
   busyFor(now: number): number {
     return now - Math.max(this.#demand.since, this.#lastAt);
   }

@@ -69,7 +69,7 @@ export class Pollers {
     this.#signs.announced();
   }
 
-  /** This process left the lock free by a hand-over. `notify` is called when no local caller has taken it back in time. */
+  /** This process left the lock free in place of a hand-over. `notify` is called when no local caller has taken it back in time. */
   leftByHandOver(at: number, notify: () => void): void {
     this.pauses.begin(at, true);
     this.takeBack.within(this.pauses.length + LATE, notify);

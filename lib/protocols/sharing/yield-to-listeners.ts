@@ -7,7 +7,7 @@ import type { OwnRelease, Sharing } from './sharing';
 const LEAST_STEP = 2;
 const LONGEST_STEP = 20;
 
-/** ms; a free lock is never left alone for longer. */
+/** ms; a process stands back for this long at most. */
 const LONGEST_STAND_BACK = 200;
 
 /** ms; after this time nothing of a release is remembered. */
