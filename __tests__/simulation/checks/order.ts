@@ -58,7 +58,7 @@ export class OrderChecks {
     if (called === undefined) return;
     for (const host of hosts) {
       if (host === entering || !host.process.isAlive || host.closing !== 'no') continue;
-      if (this.#maySleepThrough(host, lock)) continue;
+      if (this.#maySleepThrough(host, lock) || this.#wasDelayed(host, lock)) continue;
       const first = this.#calls.firstCall(host, lock);
       if (first === undefined || first + CLOSE >= called || quietFor(this.#world, host) < QUIET) continue;
       violations.report(
@@ -67,6 +67,17 @@ export class OrderChecks {
         `${owner} got ${lock} before a caller of ${host.process.name} that called earlier`,
       );
     }
+  }
+
+  /** The script that gave its ticket a position was disturbed on its way: the position may be later than the call. */
+  #wasDelayed(host: Host, lock: string): boolean {
+    const { server } = this.#world;
+    const queue = `{${lock}}:queue`;
+    const tickets = server.keys.kind(queue) === 'zset' ? server.keys.get(queue, 'zset')?.keys() : undefined;
+    for (const ticket of tickets ?? []) {
+      if (hostOf(this.#world, ticket) === host && this.#called.get(ticket) === Number.NEGATIVE_INFINITY) return true;
+    }
+    return false;
   }
 
   /** While messages do not reach it, it polls, and a short grant to one of its callers may run out between two polls. */
