@@ -26,8 +26,8 @@ export async function afterFailure(
 }
 
 /**
- * Gives back what was handed over to a caller that has left, or by a grant that does not count: the lock, or a position
- * in its queue. The lock is not free before this is done: `unlock` waits for it.
+ * Gives back a lock, or a position in its queue, whose caller has left or whose grant does not count. `unlock` waits for
+ * this.
  */
 export async function giveBack(
   protocol: LockProtocol,

@@ -29,9 +29,9 @@ export abstract class LocalContention {
   /** Calls that are still acquiring. */
   #callers = 0;
   #held: RedisLease | undefined;
-  /** That goes with it. */
+  /** The turn of `#held`. */
   #turn: Turn | undefined;
-  /** The end of the next lease that ends. */
+  /** Resolved when a lease ends. */
   #end: Deferred | undefined;
 
   /** @internal Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
@@ -215,8 +215,9 @@ export abstract class LocalContention {
     }
     const { answer } = result;
     if (answer === undefined) return result.found;
-    // The caller that it was meant for may have left meanwhile, and the next one may ask for another ttl.
-    const isWanted = Math.ceil(this.#queue.next?.ttl ?? 0) === to.ttl && !to.isLate;
+    // That caller may have left. The next one may ask for another ttl, and its position is its own. Late: see AttemptSeries.
+    const { next } = this.#queue;
+    const isWanted = Math.ceil(next?.ttl ?? 0) === to.ttl && (answer.granted || next?.since === to.since) && !to.isLate;
     if (!isWanted) return giveBack(protocol, to, timeout, this.#services.orphans);
     this.#held = this.#turn = undefined;
     if (from.releaseTrace !== undefined) from.releaseTrace.isHandedOver = answer.granted;

@@ -56,7 +56,7 @@ export class LocalQueue {
     return this.#waiters?.first;
   }
 
-  /** Gives a turn that was not released directly to the next caller. */
+  /** Passes the turn to the next caller without a release. */
   pass(turn: Turn): void {
     this.#waiters?.first?.resume(turn);
   }

@@ -192,13 +192,13 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
   #released({ found, listeners }: ReleaseReply, sentAt: number, hintsBefore: number, atSliceEnd: boolean): void {
     if (found !== 'released') return;
     if (listeners < 0) this.#parts.onNotificationRefused();
-    // Where listeners cannot be counted: a process that listens itself has contended for the lock lately.
+    // Where listeners cannot be counted: if this process listens, one other process may do so.
     const { countsListeners } = this.#parts.format;
     const counted = countsListeners ? listeners - this.#ownListeners : Number(this.#waiting?.isSubscribed ?? false);
     const others = Math.max(atSliceEnd ? 1 : 0, counted);
     const answeredAt = clock.now();
     this.noteRelease(answeredAt, others === 0);
-    // At the end of a time slice it is left free for everybody in any case.
+    // `spin` leaves it free at the end of a slice anyway: that counts as a pause.
     if (atSliceEnd && !this.#sharing.yieldsToListeners) this.lazyPollers?.pauses.replacedByBreak(answeredAt);
     this.#sharing.released({ sentAt, answeredAt, others, hintsBefore, atSliceEnd });
   }

@@ -42,7 +42,7 @@ local function mint()
   ${mint('fence')}
 end
 
--- The token of the grant that holds the lock, or empty where its process minted none: processes without fencing do not.
+-- The token of the grant that holds the lock. Empty where the process that granted it has no fencing.
 local function tokenOf(owner)
   local last = fence and redis.call('GET', fence)
   local grantedAt = string.match(owner, '@(%d+)$')

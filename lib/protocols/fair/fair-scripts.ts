@@ -63,7 +63,7 @@ if holder and (holder == ticket or string.match(holder, '^(.*)@') == ticket) the
 end
 local owner, token
 if how == 'none' then
-  -- It may only be refused while the lock is held: so it ends a pause.
+  -- A caller that does not wait is refused only while the lock is held, so it ignores a pause.
   if not holder then
     owner, token = handOver(process)
     if not owner then
@@ -104,7 +104,7 @@ for i, ttl in ipairs(redis.call('HMGET', tickets, unpack(waiting))) do
   if not ttl or not redis.call('ZSCORE', queue, waiting[i]) then missing[#missing + 1] = i end
 end
 local unreachable = 0
--- Its connection may be gone for the server, and not for the process.
+-- The server may have lost a connection that the process takes for open.
 if how == 'message' and notify(process, 'poll') == 0 and not refused then
   unreachable = 1
   how = 'poll'

@@ -14,7 +14,7 @@ export class PollTimer {
   #timer: NodeJS.Timeout | undefined;
   #wakesAt = Number.POSITIVE_INFINITY;
 
-  /** The next poll comes at this time on the monotonic clock at the latest. Other replies never put a poll off. */
+  /** The next poll comes at this time on the monotonic clock at the latest. A later time never replaces an earlier one. */
   schedule(polled: Polled, at: number): void {
     if (at >= (this.#due.get(polled) ?? Number.POSITIVE_INFINITY)) return;
     this.#due.set(polled, at);

@@ -158,7 +158,7 @@ export class Presence implements Polled {
       this.#isUnreachable = reply.isUnreachable;
       this.#listener.onReply(reply);
       // A ticket that is granted the lock leaves the queue. One that is missing, and has no grant, let the grant lapse:
-      // its message may not have arrived. It is entered again by an attempt, which is followed up.
+      // its message may not have arrived. An attempt enters it again.
       const missing = reply.missing.flatMap((position) => tickets[position] ?? []);
       const lapsed = missing.filter(({ offered }) => offered === undefined);
       // The poll of a process that listens is also published to it.

@@ -47,7 +47,7 @@ export class QueueFormat extends SpringFormat {
     return `${names.companion('grants')}:${process}`;
   }
 
-  /** For a ticket that waits, or an attempt that does not. */
+  /** Sends ACQUIRE, for a ticket that waits, or for a single attempt. */
   enter(
     names: LockNames,
     ticket: Ticket,

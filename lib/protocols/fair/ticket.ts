@@ -43,7 +43,7 @@ export class Ticket {
   /** When it was first sent, on the monotonic clock, and the drift between the clocks then. */
   readonly sentAt: number;
   readonly drift: number;
-  /** Its score, which orders the queue. It keeps it when it is entered again. '': Redis has given it none yet. */
+  /** Its position. Kept when the ticket is entered again. '': Redis has given it none yet. */
   score = '';
   /** The owner value of the grant that it is about to enter with. */
   offered: string | undefined;

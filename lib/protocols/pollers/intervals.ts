@@ -1,14 +1,14 @@
 import type { Signs } from './signs';
 
 /**
- * ms. A pause is longer than a poller's interval, so that a poller that waits makes an attempt within the first pause.
+ * ms. A pause is longer than a poller's interval, if that is below `LONGEST_PAUSE`, so that a poller that waits makes an attempt within the first pause.
  * Redisson's spin lock sleeps for up to 128 ms between two attempts, Spring's for 100 ms by default. To both comes a
  * round trip, and what a busy machine adds.
  */
 export const SHORTEST_PAUSE = 145;
 const LONGEST_PAUSE = 500;
 
-/** ms from the end of one pause to the next, at least, while no poller is known. So pauses take 2.8 % of the time. */
+/** ms from the begin of one pause to the next, while no poller is known. So pauses take 2.9 % of the time. */
 const WHILE_UNKNOWN = 5_000;
 /** The same for a long pause, as a multiple of it. */
 const SELDOM = Math.ceil(WHILE_UNKNOWN / SHORTEST_PAUSE);

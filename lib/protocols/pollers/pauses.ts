@@ -60,7 +60,7 @@ export class Pauses {
     this.#lock = HELD;
   }
 
-  /** Until when an attempt comes so soon after this process had the lock that it was in demand all the time. */
+  /** An attempt before this time continues the demand. */
   get #freeUntil(): number {
     const lock = this.#lock;
     if (lock.state === 'released') return lock.at + this.length;
@@ -71,7 +71,7 @@ export class Pauses {
   refused(at: number): void {
     if (this.#lock.state === 'released') this.#lock = HELD;
     if (this.#lock.state === 'left' && this.#lock.isWatched) this.over(true, at);
-    // A pause of another process may have begun since the attempt was sent.
+    // `left by another` stays: the attempt may be older than that pause.
   }
 
   /** The lock is held by a process that is no poller, or it is still left free. */
@@ -79,7 +79,7 @@ export class Pauses {
     if (this.#lock.state === 'left' && this.#lock.isWatched && at >= this.#lock.until) this.over(false, at);
   }
 
-  /** The pause of this process is over, unless it was so before. `isTaken`: a poller took the lock. */
+  /** Ends the pause of this process, if there is one. `isTaken`: a poller took the lock. */
   over(isTaken: boolean, at: number): void {
     if (this.#lock.state !== 'left') return;
     this.#lock = HELD;
@@ -110,18 +110,18 @@ export class Pauses {
     if (this.#lock.state === 'left by another') this.#lock = HELD;
   }
 
-  /** The lock is free for everybody, in the ordinary course, for about as long as a pause. */
+  /** The end of a slice left the lock free: that counts as a pause. */
   replacedByBreak(at: number): void {
     this.#lastAt = at;
   }
 
-  /** `ms`: 0 when the lock was left to pollers; or until that is due, as another process did so lately. */
+  /** `ms`: 0: the lock was left to pollers now; else ms until that is due, since another process did so lately. */
   leftOrDueIn(at: number, ms: number): void {
     if (ms === 0) this.begin(at, true);
     else this.#lastAt = at + ms - this.interval(at);
   }
 
-  /** ms for which a free lock is to stay so, before an attempt. A release for which a pause was due becomes one now. */
+  /** Before an attempt: ms to leave the lock free. Turns the last release into a pause if one was due. */
   beforeAttempt(): number {
     const lock = this.#lock;
     if (lock.state === 'released' && this.isDue(lock.at) && clock.now() < lock.at + this.length) {

@@ -4,14 +4,14 @@ import { LATE, Pauses } from './pauses';
 import { Signs } from './signs';
 import { TakeBack } from './take-back';
 
-/** ms for which a waiter that listens polls at its usual pace in any case; one that only polls does so for longer. */
+/** ms of waiting before a waiter that listens polls faster than `idleBetweenTries`; one that only polls waits longer. */
 export const USUAL_PACE_FOR = 300;
 export const USUAL_PACE_OF_POLLING = 2_000;
 
 /** ms; a lock that is acquired again within this time after its release may be busy all the time. */
 export const SOON = SHORTEST_PAUSE;
 
-/** ms; the faster polls: the interval is halved each time, down to the shortest one. */
+/** ms; the faster polls: the interval is halved every 250 ms, down to the shortest one. */
 const HALVED_EVERY = 250;
 const SHORTEST_INTERVAL = 3;
 
@@ -19,7 +19,7 @@ const SHORTEST_INTERVAL = 3;
  * What is known of others that poll for one lock and publish no releases: Spring's SPIN_LOCK, Redisson's spin lock, a
  * loop of SET NX. Redis does not show them, so they have to be detected.
  *
- * A lock that is in demand all the time is left free now and then for a little more than a polling interval, and waiters
+ * A lock that is in demand all the time is left free now and then for a little more than a polling interval, up to 500 ms, and waiters
  * that listen are not notified. Then only a poller can have taken it. From then on there are more of these pauses, until
  * no poller was seen for a minute. One process pauses for all: the others are notified, and make no attempt meanwhile.
  *
@@ -63,7 +63,7 @@ export class Pollers {
     this.pauses.released(at, wasUnnoticed);
   }
 
-  /** Another process said that it leaves the lock to pollers. Its own message reaches this process too. */
+  /** A process said that it leaves the lock to pollers. It may be this one: its own message reaches it too. */
   announced(at: number): void {
     this.pauses.announced(at);
     this.#signs.announced();

@@ -39,7 +39,7 @@ export interface EndOfWait {
 
 /**
  * The signs of pollers. There are two. Somebody took a lock that was left free while no listener was notified. Or a
- * waiter that hears the releases sees the holder change without a message.
+ * waiter sees the holder change without a message.
  */
 export class Signs {
   #seenAt = Number.NEGATIVE_INFINITY;
@@ -58,7 +58,7 @@ export class Signs {
     return this.isKnown(now) || now - this.#changedAt < CHANGING;
   }
 
-  /** The holders change without messages: a poller takes the lock over and over. */
+  /** A poller was seen within the last second: it may take the lock over and over. */
   isChanging(now: number): boolean {
     return now - this.#seenAt < CHANGING;
   }

@@ -25,7 +25,7 @@ export interface Sharing {
 export interface OwnRelease {
   readonly sentAt: number;
   readonly answeredAt: number;
-  /** Listeners of other processes. */
+  /** Listeners of other processes: at least 1 at the end of a slice; 0 or 1 where they cannot be counted. */
   readonly others: number;
   /** Releases that had been noticed before it was sent. */
   readonly hintsBefore: number;

@@ -18,7 +18,7 @@ const MEMORY = 1_000;
  *
  * PUBLISH always wakes listeners in the same order, and the releasing process itself could try before all of them.
  * Without a rule the same processes would win every race. After its own release, with n other listeners, a process
- * waits n + 1 steps. Each release that it notices takes one step off. Its own counts as one. So the process whose last
+ * waits n + 1 steps. Each release that it notices takes one step off. It notices its own release too. So the process whose last
  * release is the oldest tries first.
  */
 export class YieldToListeners implements Sharing {

@@ -15,7 +15,10 @@ export function pauseBeforeNextTry(interval: number, { remaining, roundTrip }: R
   return lastTry < 1 ? left : Math.min(pause, lastTry);
 }
 
-/** Spring's SPIN_LOCK: while another process holds the key, try again after `idleBetweenTries`. Works with every Redis. */
+/**
+ * Spring's SPIN_LOCK: while another process holds the key, try again after `idleBetweenTries`, or sooner while pollers
+ * are seen. Works with every Redis.
+ */
 export class Polling implements Waiting {
   readonly isSubscribed = false;
   readonly hints = 0;
