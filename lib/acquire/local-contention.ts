@@ -28,8 +28,9 @@ export abstract class LocalContention {
   #protocol: LockProtocol | undefined;
   /** Calls that are still acquiring. */
   #callers = 0;
-  #held: RedisLease | undefined;
-  /** The turn of `#held`. */
+  /** @internal The lease that is held, with the local turn. */
+  protected lease: RedisLease | undefined;
+  /** The turn of `lease`. */
   #turn: Turn | undefined;
   /** Resolved when a lease ends. */
   #end: Deferred | undefined;
@@ -45,14 +46,9 @@ export abstract class LocalContention {
   /** @internal Called when a lease has ended. */
   protected abstract onLeaseOver(): void;
 
-  /** @internal The lease that is held, with the local turn. */
-  protected get lease(): RedisLease | undefined {
-    return this.#held;
-  }
-
   /** @internal The leases that are held: at most one, but for a `SharedLock`. */
   protected get leases(): readonly RedisLease[] {
-    return this.#held === undefined ? [] : [this.#held];
+    return this.lease === undefined ? [] : [this.lease];
   }
 
   /** @internal As WaitedLock. */
@@ -67,7 +63,7 @@ export abstract class LocalContention {
 
   /** @internal Held, or waited for. */
   get isInUse(): boolean {
-    return this.#callers > 0 || this.#held !== undefined;
+    return this.#callers > 0 || this.lease !== undefined;
   }
 
   /** @internal Takes the protocol from an evicted lock; it is kept while active. */
@@ -79,7 +75,7 @@ export abstract class LocalContention {
 
   /** @internal Resolves when the lock is not held. */
   async free(): Promise<void> {
-    if (this.#held !== undefined) await this.nextLeaseOver();
+    if (this.lease !== undefined) await this.nextLeaseOver();
   }
 
   /** @internal Resolves when the next lease has ended. */
@@ -90,7 +86,7 @@ export abstract class LocalContention {
 
   /** @internal As LeaseKeeper. */
   handOver(lease: RedisLease, mustKeep: boolean, timeout: number): Promise<HandOverResult> | undefined {
-    const turn = this.#held === lease ? this.#turn : undefined;
+    const turn = this.lease === lease ? this.#turn : undefined;
     const next = localSuccessor(this.#queue.next, mustKeep);
     if (next === undefined || turn === undefined) return undefined;
     return this.#handOver(lease, newAcquisition(this.#services, next.ttl, true, next.since), turn, timeout);
@@ -99,9 +95,9 @@ export abstract class LocalContention {
   /** @internal As LeaseKeeper. */
   leaseOver(lease: RedisLease): void {
     if (this.#protocol?.holder === lease) this.#protocol.holder = undefined;
-    if (this.#held === lease) {
+    if (this.lease === lease) {
       this.#turn?.release();
-      this.#held = this.#turn = undefined;
+      this.lease = this.#turn = undefined;
     }
     this.onLeaseOver();
     this.#end?.resolve();
@@ -139,16 +135,13 @@ export abstract class LocalContention {
       let isGranted = answer?.granted === true;
       try {
         wait.throwIfInterrupted();
-        let result: Grant | NotGranted | undefined;
-        if (answer?.granted && answer.until > clock.now()) {
-          result = answer;
-        } else if (answer?.granted === false) {
-          const series = new AttemptSeries(attempts, protocol, acquisition, wait);
-          result = await series.run(undefined, Promise.resolve(answer));
-        } else {
-          const pause = attempts.standBack(protocol, wait);
+        const isInherited = answer?.granted && answer.until > clock.now();
+        let result: Grant | NotGranted | undefined = isInherited ? answer : undefined;
+        if (result === undefined) {
+          const refusal = answer?.granted === false ? Promise.resolve(answer) : undefined;
+          const pause = refusal === undefined ? attempts.standBack(protocol, wait) : undefined;
           // Most locks are free: then this attempt is all. With a signal the caller may leave before its answer.
-          const first = (pause ?? wait.signal) ? undefined : attempts.send(protocol, acquisition, wait);
+          const first = refusal ?? ((pause ?? wait.signal) ? undefined : attempts.send(protocol, acquisition, wait));
           try {
             if (first !== undefined) result = attempts.grantIn(await first, protocol, acquisition);
           } catch {
@@ -187,7 +180,7 @@ export abstract class LocalContention {
 
   /** @internal */
   protected recordLease(lease: RedisLease, turn: Turn, protocol: LockProtocol): void {
-    this.#held = lease;
+    this.lease = lease;
     this.#turn = turn;
     protocol.holder = lease;
   }
@@ -215,11 +208,9 @@ export abstract class LocalContention {
     }
     const { answer } = result;
     if (answer === undefined) return result.found;
-    // That caller may have left. The next one may ask for another ttl, and its position is its own. Late: see AttemptSeries.
-    const { next } = this.#queue;
-    const isWanted = Math.ceil(next?.ttl ?? 0) === to.ttl && (answer.granted || next?.since === to.since) && !to.isLate;
-    if (!isWanted) return giveBack(protocol, to, timeout, this.#services.orphans);
-    this.#held = this.#turn = undefined;
+    if (to.isLate || !this.#queue.takes(to, answer.granted))
+      return giveBack(protocol, to, timeout, this.#services.orphans);
+    this.lease = this.#turn = undefined;
     if (from.releaseTrace !== undefined) from.releaseTrace.isHandedOver = answer.granted;
     turn.inherited = { acquisition: to, answer };
     this.#queue.pass(turn);

@@ -56,6 +56,15 @@ export class LocalQueue {
     return this.#waiters?.first;
   }
 
+  /**
+   * Whether the next caller can take over an acquisition that was made for the first one. That one may have left since,
+   * and the next one may ask for another ttl. Its position in a queue in Redis is its own.
+   */
+  takes({ ttl, since }: { readonly ttl: number; readonly since: number }, isGranted: boolean): boolean {
+    const { next } = this;
+    return next !== undefined && Math.ceil(next.ttl) === ttl && (isGranted || next.since === since);
+  }
+
   /** Passes the turn to the next caller without a release. */
   pass(turn: Turn): void {
     this.#waiters?.first?.resume(turn);
