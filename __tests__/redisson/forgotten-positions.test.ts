@@ -75,6 +75,21 @@ describeReal('A redisson-fair lock on a server that has forgotten that a process
     expect(await admin.exists([queue, timeouts])).toBe(0);
   });
 
+  it('is released by its holder first, when a connection is made again meanwhile', async () => {
+    const held = await process(admin).obtain('key').lock();
+    const waiting = mine.obtain('key').lock();
+    await until(async () => (await queued()).length === 1);
+    await held.unlock();
+    const [lease, another] = await Promise.all([waiting, mine.obtain('another').lock()]);
+    // The script for one lock is known to the server, and that for two is not: it is sent twice.
+    await admin.scriptFlush();
+    await mine.run('a third', () => undefined);
+    const unlocked = Promise.all([lease.unlock(), another.unlock()]);
+    client.emit('ready');
+    await unlocked;
+    expect(await admin.exists([queue, timeouts])).toBe(0);
+  });
+
   it('keeps a position that is waited for, when the connection of its process was made again', async () => {
     await leaveForgotten();
     const held = await mine.obtain('key').lock();

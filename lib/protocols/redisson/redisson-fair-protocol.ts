@@ -117,13 +117,21 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
 
   release(owner: string, timeout: number): Promise<Released> {
     const now = clock.now();
-    if (owner === this.#enqueued) this.#services.pastPositions.add(this, () => this.#releaseAgain(owner));
     const pauses = this.lazyPollers?.pauses;
     if (pauses?.isDue(now)) return this.#leave(owner, pauses, now, timeout);
     return this.#services.format.release(this.#names, owner, timeout, (found) => {
       this.noteRelease(clock.now(), false);
+      this.#positionGivenUp(owner);
       return found;
     });
+  }
+
+  /**
+   * A release was answered. Not before: after a reconnect the position is removed once more, and that must not overtake
+   * the release. One without an answer is repeated by its caller.
+   */
+  #positionGivenUp(owner: string): void {
+    if (owner === this.#enqueued) this.#services.pastPositions.add(this, () => this.#releaseAgain(owner));
   }
 
   #releaseAgain(owner: string): Promise<Released> {
@@ -136,6 +144,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
     const [busy, interval] = [pauses.busyFor(now), pauses.interval(now)];
     return this.#services.format.leaveToPollers(this.#names, owner, busy, interval, timeout, (found, isLeft) => {
       this.noteRelease(clock.now(), false);
+      this.#positionGivenUp(owner);
       if (isLeft) {
         pauses.begin(clock.now(), false);
         clock.setTimeout(() => void this.#endPause(owner), pauses.length).unref?.();
