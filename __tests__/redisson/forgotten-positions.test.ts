@@ -85,6 +85,7 @@ describeReal('A redisson-fair lock on a server that has forgotten that a process
     await admin.scriptFlush();
     await mine.run('a third', () => undefined);
     const unlocked = Promise.all([lease.unlock(), another.unlock()]);
+    await new Promise(setImmediate);
     client.emit('ready');
     await unlocked;
     expect(await admin.exists([queue, timeouts])).toBe(0);
