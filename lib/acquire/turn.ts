@@ -1,7 +1,10 @@
 import type { Grant, Refusal } from '../protocols/protocol';
 import type { Acquisition } from './acquisition';
 
-/** An acquisition that the previous local holder made for the next caller, and its answer: the lock, or a position in its queue. */
+/**
+ * An acquisition that the previous local holder made for the next caller, and its answer: the lock, or a position in its
+ * queue.
+ */
 export interface Inherited {
   readonly acquisition: Acquisition;
   readonly answer: Grant | Refusal;
@@ -17,7 +20,10 @@ export interface Turn {
   release(): void;
 }
 
-/** For callers without the turn: those that queue in memory, and the single attempt of a shared lock. It also ends the waits of a scope that is over. */
+/**
+ * For callers without the turn: those that queue in memory, and the single attempt of a shared lock. It also ends the
+ * waits of a scope that is over.
+ */
 export class NoTurn implements Turn {
   inherited: undefined;
   readonly mayQueue: boolean;

@@ -21,8 +21,9 @@ import { type NextTicket, type Ticket, ticketOf } from './ticket';
 /**
  * FIFO over all callers of all processes, by direct hand-over: the releasing script itself makes the next caller the
  * owner. The callers of a process take the local turn, so that it has one ticket in the queue in Redis: that of its
- * first caller. A release says who is next in the process, and since when; the script (`HAND_OVER`)
- * decides between that caller and the tickets of other processes. A process that cannot be reached is passed over, and its ticket keeps its position.
+ * first caller. A release says who is next in the process, and since when; the script (`HAND_OVER`) decides between that
+ * caller and the tickets of other processes. A process that cannot be reached is passed over, and its ticket keeps its
+ * position.
  *
  * The next caller of the process gets its full ttl, and the reply says so. Every other ticket gets the claim window. A
  * message says so, unless its process polls, or ran the script itself.

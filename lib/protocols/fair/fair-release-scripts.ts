@@ -9,7 +9,8 @@ import { ENQUEUE_FUNCTION, FUNCTIONS, HAND_OVER_FUNCTION, KEYS_BY_NAME } from '.
  *
  * Their reply, where it is a table: { 1 or 2 it was the owner's, 0 no key, -1 the key of another owner; the owner value,
  * if the lock was granted to a ticket of the process that runs the script, else ''; its token, life of the lock's key in
- * ms, or of a free lock until it may be handed over, server time, 1 when the server refused to publish, score of the next ticket or '' }.
+ * ms, or of a free lock until it may be handed over, server time, 1 when the server refused to publish, score of the next
+ * ticket or '' }.
  */
 
 /** Nobody waits in the queue: the next caller of the process has the lock. */
@@ -91,7 +92,8 @@ export const HAND_OVER = release('hand over (fair)', 'hand over');
  *
  * ARGV: as HAND_OVER, with '' in place of a next ticket where no caller is next; before the channels: ms of the
  * pause, ms from one pause to the next
- * Returns a table, with a last value (but for a repetition whose first reply was lost): 0 when the lock was left to pollers, or ms until it may be.
+ * Returns a table, with a last value (but for a repetition whose first reply was lost): 0 when the lock was left to
+ * pollers, or ms until it may be.
  */
 export const LEAVE = release('leave to pollers (fair)', 'leave');
 

@@ -21,7 +21,7 @@ export interface ArrivedGrant {
   readonly life: number;
 }
 
-/** The callers of this process that have a ticket: one, and for a moment another one that has just given up. And the grants to them. */
+/** The callers of this process that have a ticket, and the grants to them: one, and for a moment one that gave up. */
 export class Waiters {
   readonly #names: LockNames;
   readonly #format: QueueFormat;

@@ -1,9 +1,9 @@
 import type { Signs } from './signs';
 
 /**
- * ms. A pause is longer than a poller's interval, if that is below `LONGEST_PAUSE`, so that a poller that waits makes an attempt within the first pause.
- * Redisson's spin lock sleeps for up to 128 ms between two attempts, Spring's for 100 ms by default. To both comes a
- * round trip, and what a busy machine adds.
+ * ms. A pause is longer than a poller's interval, if that is below `LONGEST_PAUSE`, so that a poller that waits makes an
+ * attempt within the first pause. Redisson's spin lock sleeps for up to 128 ms between two attempts, Spring's for 100 ms
+ * by default. To both comes a round trip, and what a busy machine adds.
  */
 export const SHORTEST_PAUSE = 145;
 const LONGEST_PAUSE = 500;

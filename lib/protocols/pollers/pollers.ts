@@ -19,8 +19,8 @@ const SHORTEST_INTERVAL = 3;
  * What is known of others that poll for one lock and publish no releases: Spring's SPIN_LOCK, Redisson's spin lock, a
  * loop of SET NX. Redis does not show them, so they have to be detected.
  *
- * A lock that is in demand all the time is left free now and then for a little more than a polling interval, up to 500 ms, and waiters
- * that listen are not notified. Then only a poller can have taken it. From then on there are more of these pauses, until
+ * A lock that is in demand all the time is left free now and then for a little more than a polling interval, up to 500 ms,
+ * and waiters that listen are not notified. Then only a poller can have taken it. From then on there are more of these pauses, until
  * no poller was seen for a minute. One process pauses for all: the others are notified, and make no attempt meanwhile.
  *
  * A poller that takes the lock over and over leaves it free for moments only, and notifies nobody. A waiter that sees
@@ -69,7 +69,7 @@ export class Pollers {
     this.#signs.announced();
   }
 
-  /** This process left the lock free in place of a hand-over. `notify` is called when no local caller has taken it back in time. */
+  /** This process left the lock free in place of a hand-over. `notify`: no local caller has taken it back in time. */
   leftByHandOver(at: number, notify: () => void): void {
     this.pauses.begin(at, true);
     this.takeBack.within(this.pauses.length + LATE, notify);
