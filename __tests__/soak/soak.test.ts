@@ -54,14 +54,16 @@ describePrivate('A short soak with all lock types', () => {
 });
 
 /**
- * How a wrong build is found, and in which types. Not `min-hold-ignored`: few calls have a `minHold`, too few for a short
- * soak on a busy machine.
+ * What a wrong build does, and in which types. A short soak sees one of the kinds, and not the same in each run. Not
+ * `min-hold-ignored`: few calls have a `minHold`, too few for a short soak on a busy machine.
  */
 const FINDINGS = {
-  'owner-reuse': { kind: 'two holders', types: ['fair', 'pub-sub'] },
-  'release-unchecked': { kind: 'two holders', types: ['fair', 'pub-sub'] },
-  'rule-broken': { kind: 'too many holders', types: ['semaphore', 'read-write'] },
-} as const satisfies Partial<Record<WrongBuild, { kind: string; types: readonly SoakType[] }>>;
+  // The second acquisition of a process gets the token of the first one, and a late release of the first ends it.
+  'owner-reuse': { kinds: ['two holders', 'token does not rise'], types: ['fair', 'pub-sub'] },
+  // A lease is gone while its holder relies on it.
+  'release-unchecked': { kinds: ['two holders', 'lost too early'], types: ['fair', 'pub-sub'] },
+  'rule-broken': { kinds: ['too many holders'], types: ['semaphore', 'read-write'] },
+} as const satisfies Partial<Record<WrongBuild, { kinds: readonly string[]; types: readonly SoakType[] }>>;
 
 type Short = keyof typeof FINDINGS;
 const SHORT = Object.keys(FINDINGS) as Short[];
@@ -80,8 +82,9 @@ describePrivate('A short soak of a wrong build', () => {
 
   it.each(SHORT)('is found: %s', (wrong) => {
     const run = runs.get(wrong);
-    const kinds = run?.results.flatMap(({ violations }) => violations.map(({ kind }) => kind));
-    expect(kinds).toContain(FINDINGS[wrong].kind);
+    const found = run?.results.flatMap(({ violations }) => violations.map(({ kind }) => kind)) ?? [];
+    const kinds: readonly string[] = FINDINGS[wrong].kinds;
+    expect(found.filter((kind) => kinds.includes(kind))).not.toEqual([]);
     expect(run?.exitCode).toBe(1);
   });
 });
