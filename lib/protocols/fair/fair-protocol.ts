@@ -49,19 +49,21 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     const ticket = this.waiters.ticketFor(acquisition);
     acquisition.isEnqueued = waits;
     let reply: AcquireReply;
+    ticket.isAsked = true;
     try {
       const notifiedBy = waits ? this.notifiedBy : 'none';
       reply = await this.services.format.enter(this.names, ticket, notifiedBy, acquisition, timeout);
     } catch (error) {
+      ticket.isAsked = false;
       this.missedReply(error);
       throw error;
     }
+    ticket.isAsked = false;
     ticket.score = reply.score;
     if (reply.owner !== undefined && ticketOf(reply.owner) === ticket.id) {
       this.noteGrant(sentAt);
       return this.#enter(ticket, reply);
     }
-    if (waits) this.presence;
     this.onReply(reply);
     return { granted: false, remaining: reply.life, owner: reply.holder, roundTrip: clock.now() - sentAt };
   }
@@ -115,11 +117,14 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     to.isEnqueued = true;
     if (this.lazyPollers === undefined) this.pollers.acquired(sentAt);
     let reply: ReleaseReply;
+    ticket.isAsked = true;
     try {
       reply = await this.#end(owner, { ticket, notifiedBy: this.notifiedBy }, timeout);
     } catch (error) {
       if (isServerAnswer(error)) this.forgetTicket(ticket.id);
       throw error;
+    } finally {
+      ticket.isAsked = false;
     }
     const { found, queue, score } = reply;
     if (queue !== undefined && queue.owner !== undefined && ticketOf(queue.owner) === ticket.id) {

@@ -47,6 +47,8 @@ export class Ticket {
   score = '';
   /** The owner value of the grant that it is about to enter with. */
   offered: string | undefined;
+  /** A command that may give it the lock, or a position, is on its way: a poll could not tell what came of it. */
+  isAsked = false;
   #grant: Grant | undefined;
   #resume: ((grant: Grant | undefined) => void) | undefined;
 
