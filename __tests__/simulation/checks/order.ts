@@ -13,7 +13,7 @@ const QUIET = 3_000;
 
 /** Where the arguments of a script have the ticket of a caller that waits. */
 const TICKET_IN = new Map([
-  [ACQUIRE.name, 1],
+  [ACQUIRE.name, 0],
   [HAND_OVER.name, 3],
   [LEAVE.name, 3],
 ]);

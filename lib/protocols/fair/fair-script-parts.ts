@@ -89,7 +89,8 @@ for _, key in ipairs({ queue, tickets }) do
 end`;
 
 /**
- * Gives a lock that is free, or about to be, to the first ticket whose process can be reached. `mine`: the process that
+ * Gives a lock that is free, or about to be, to the first ticket whose process can be reached. Needs `publish`: PUBLISH or
+ * SPUBLISH. `mine`: the process that
  * runs the script. `asking`: the ticket that the script was sent for, if its caller waits. A grant to `asking` gets the
  * full ttl: the process learns of it from the reply, and follows it up if the reply is lost. If the process dies first,
  * this counts as a holder that died. Every other grant lasts for the claim window.
@@ -103,7 +104,7 @@ local refused = false
 -- Sends a message to a process. Returns how many connections got it.
 local function notify(process, message)
   local channel = string.gsub(queue, '}:queue', '}:grants', 1) .. ':' .. process
-  local heard = redis.pcall(ARGV[1], channel, message)
+  local heard = redis.pcall(publish, channel, message)
   if type(heard) == 'number' then return heard end
   refused = true
   return 0
