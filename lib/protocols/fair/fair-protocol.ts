@@ -47,6 +47,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
   async attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
     const { sentAt, waits } = acquisition;
     const ticket = this.waiters.ticketFor(acquisition);
+    ticket.attempting();
     acquisition.isEnqueued = waits;
     let reply: AcquireReply;
     try {
