@@ -74,6 +74,7 @@ export class Simulation {
       timeline,
       server,
       random: new Random(plan.seed, 'network'),
+      repetitions: new Random(plan.seed, 'repetitions'),
       messageFaults: plan.messageFaults,
       inbox: new Inbox(timeline),
       messageFailed: (connection) => {
