@@ -131,6 +131,7 @@ export abstract class LocalContention {
       const mayQueue = !wait.isSingleAttempt && turn.mayQueue;
       const acquisition =
         inherited?.acquisition ?? newAcquisition(this.#services, request.ttl, mayQueue, wait.startedAt);
+      acquisition.leastLife = request.minHold;
       // The turn goes to the lease, or back to the queue.
       let isGranted = answer?.granted === true;
       try {

@@ -47,8 +47,8 @@ export class FairProtocol extends FairQueue implements LockProtocol {
   attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
     const { sentAt, waits } = acquisition;
     const ticket = this.waiters.ticketFor(acquisition);
+    ticket.asking();
     acquisition.isEnqueued = waits;
-    ticket.isAsked = true;
     const notifiedBy = waits ? this.notifiedBy : 'none';
     const { format } = this.services;
     const answer = format.enter(this.names, ticket, notifiedBy, acquisition, timeout, (reply): Grant | Refusal => {
@@ -82,9 +82,12 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     const ticket = this.waiters.ticketFor(acquisition);
     this.presence.listen();
     try {
-      const grant = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
+      const offered = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
+      // A grant by hand-over whose key may end with the claim window, before the `minHold` would.
+      const isShort = offered?.renewal !== undefined && offered.until - clock.now() < acquisition.leastLife;
+      const grant = isShort ? await whenRenewed(offered, wait) : offered;
       if (grant === undefined || grant.until <= clock.now()) {
-        if (grant !== undefined) ticket.offered = undefined;
+        if (offered !== undefined) ticket.offered = undefined;
         return NOT_GRANTED;
       }
       this.waiters.enter(ticket, grant.owner);
@@ -119,7 +122,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     if (this.lazyPollers === undefined) this.pollers.acquired(sentAt);
     const next = { ticket, notifiedBy: this.notifiedBy };
     let reply: ReleaseReply;
-    ticket.isAsked = true;
+    ticket.asking();
     try {
       reply = await this.#end(owner, next, timeout, sentAt, (ended) => ended);
     } catch (error) {
@@ -195,4 +198,13 @@ export class FairProtocol extends FairQueue implements LockProtocol {
   orphanLife({ ttl }: Acquisition): number {
     return Math.max(ttl, this.services.format.processLife);
   }
+}
+
+/** The grant, when its first renewal is confirmed; `undefined`: it was not, or the wait was over before. */
+async function whenRenewed(grant: Grant, wait: Wait): Promise<Grant | undefined> {
+  const { owner, fencingToken, drift, renewal } = grant;
+  const ownership = await wait.suspend<Ownership>(wait.remaining, (resume) => void renewal?.then(resume));
+  return ownership?.state === 'held'
+    ? { granted: true, owner, until: ownership.until, fencingToken, drift }
+    : undefined;
 }
