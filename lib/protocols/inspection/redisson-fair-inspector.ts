@@ -1,6 +1,7 @@
 import type { Redis } from '../../redis/redis';
 import type { ProtocolSettings } from '../protocol';
 import { CHANNEL, isShardedFor, type RedissonFormat, TOKEN } from '../redisson/redisson-format';
+import { redissonKey, redissonName } from '../redisson/redisson-names';
 import { QUEUE } from '../redisson/redisson-queue-format';
 import { publishRelease } from '../redisson/redisson-scripts';
 import { OWNER_OF_HASH, scripts } from './inspection-scripts';
@@ -23,10 +24,10 @@ export function redissonFairInspector(redis: Redis, settings: ProtocolSettings, 
   return new Inspector(redis, {
     scripts: SCRIPTS,
     companions: (names) => [
-      names.redissonKey(QUEUE, redis.isCluster),
-      ...(settings.fencing ? [names.redissonKey(TOKEN, redis.isCluster)] : []),
+      redissonKey(names, QUEUE, redis.isCluster),
+      ...(settings.fencing ? [redissonKey(names, TOKEN, redis.isCluster)] : []),
     ],
-    notification: (names) => [publish, names.redisson(CHANNEL)],
+    notification: (names) => [publish, redissonName(names, CHANNEL)],
     get deleteCommand() {
       return format.deleteCommand;
     },

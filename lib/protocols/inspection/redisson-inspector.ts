@@ -1,6 +1,8 @@
+import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import type { ProtocolSettings } from '../protocol';
 import { CHANNEL, isShardedFor, type RedissonFormat, TOKEN } from '../redisson/redisson-format';
+import { redissonKey, redissonName } from '../redisson/redisson-names';
 import { publishRelease } from '../redisson/redisson-scripts';
 import { OWNER_OF_HASH, scripts } from './inspection-scripts';
 import { Inspector } from './inspector';
@@ -12,13 +14,13 @@ export function redissonInspector(redis: Redis, settings: ProtocolSettings, form
   const isSharded = isShardedFor(redis, settings);
   const count = isSharded ? 'SHARDNUMSUB' : 'NUMSUB';
   const listeners = {
-    listeners: (names: { redisson(prefix: string): string }) => [count, names.redisson(CHANNEL)] as const,
+    listeners: (names: LockNames) => [count, redissonName(names, CHANNEL)] as const,
   };
   return new Inspector(redis, {
     scripts: SCRIPTS,
-    companions: (names) => (settings.fencing ? [names.redissonKey(TOKEN, redis.isCluster)] : []),
+    companions: (names) => (settings.fencing ? [redissonKey(names, TOKEN, redis.isCluster)] : []),
     ...(format.countsListeners ? listeners : {}),
-    notification: (names) => [isSharded ? 'SPUBLISH' : 'PUBLISH', names.redisson(CHANNEL)],
+    notification: (names) => [isSharded ? 'SPUBLISH' : 'PUBLISH', redissonName(names, CHANNEL)],
     get deleteCommand() {
       return format.deleteCommand;
     },

@@ -3,6 +3,7 @@ import type { Redis } from '../../redis/redis';
 import { ScriptedFormat } from '../format/scripted-format';
 import type { ProtocolSettings } from '../protocol';
 import { KEEP } from './keep-scripts';
+import { redissonKey, redissonName } from './redisson-names';
 import * as scripts from './redisson-scripts';
 
 /** The prefix of the channel on which releases are published. */
@@ -40,7 +41,7 @@ export class RedissonFormat extends ScriptedFormat {
   }
 
   channels(names: LockNames): readonly string[] {
-    return [names.redisson(CHANNEL)];
+    return [redissonName(names, CHANNEL)];
   }
 
   isRelease(message: string): boolean {
@@ -56,6 +57,6 @@ export class RedissonFormat extends ScriptedFormat {
   }
 
   protected fence(names: LockNames): string {
-    return names.redissonKey(TOKEN, this.#isCluster);
+    return redissonKey(names, TOKEN, this.#isCluster);
   }
 }

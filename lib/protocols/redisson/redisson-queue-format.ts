@@ -9,6 +9,7 @@ import type { ProtocolSettings, Released } from '../protocol';
 import { KEEP_FAIR } from './keep-scripts';
 import { ACQUIRE, LEAVE, RELEASE } from './redisson-fair-scripts';
 import { CHANNEL, isShardedFor, type RedissonFormat, TOKEN } from './redisson-format';
+import { redissonName } from './redisson-names';
 
 /** The prefix of the queue of waiters. */
 export const QUEUE = 'redisson_lock_queue';
@@ -37,7 +38,7 @@ export class RedissonQueueFormat {
 
   /** The channel of one waiter. */
   channelOf(names: LockNames, owner: string): string {
-    return `${names.redisson(CHANNEL)}:${owner}`;
+    return `${redissonName(names, CHANNEL)}:${owner}`;
   }
 
   /** Acquires the lock, or takes a position in its queue if the owner waits. */
@@ -105,12 +106,12 @@ export class RedissonQueueFormat {
   ): Promise<T> {
     const wait = String(Math.ceil(this.#settings.fairLockWaitTimeout));
     const publish = isShardedFor(this.#redis, this.#settings) ? 'SPUBLISH' : 'PUBLISH';
-    const args = [owner, String(ttl), wait, publish, names.redisson(CHANNEL), ...last];
+    const args = [owner, String(ttl), wait, publish, redissonName(names, CHANNEL), ...last];
     return this.#redis.run(script, this.#keys(names), args, timeout, read);
   }
 
   #keys(names: LockNames): string[] {
-    const keys = [names.lock, names.redisson(QUEUE), names.redisson(TIMEOUTS)];
-    return this.#settings.fencing ? [...keys, names.redisson(TOKEN)] : keys;
+    const keys = [names.lock, redissonName(names, QUEUE), redissonName(names, TIMEOUTS)];
+    return this.#settings.fencing ? [...keys, redissonName(names, TOKEN)] : keys;
   }
 }

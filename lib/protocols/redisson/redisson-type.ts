@@ -1,8 +1,8 @@
 import { notified } from '../contended/notified';
-import { HASH_HELD } from '../held-scripts';
 import { redissonInspector } from '../inspection/redisson-inspector';
 import type { LockTypeDefinition } from '../lock-type';
 import { RedissonFormat } from './redisson-format';
+import { HASH_HELD } from './redisson-held';
 
 /** ms; the default of `handOver`. */
 const SLICE = 50;

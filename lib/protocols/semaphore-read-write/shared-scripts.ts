@@ -1,8 +1,8 @@
 import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
-import { ifForcedAmong } from '../inspection/forced-unlock';
 import { mint } from '../spring/spring-scripts';
 import { ENTRY_RULE } from './entry-rule';
+import { ifForcedAmong } from './shared-forced-unlock';
 import { notifyNext, PRELUDE, PROLONG, READ_QUEUE } from './shared-script-parts';
 
 /*

@@ -2,7 +2,7 @@ import { LockScript } from '../../redis/script';
 import { isFound } from '../format/replies';
 import { KEPT } from '../min-hold/kept';
 import { leftToKeep } from '../min-hold/left-to-keep';
-import { publish, RETURN_GONE } from './spring-scripts';
+import { publish, READ_HOLDER } from './spring-scripts';
 
 /**
  * Gives a lock back that has to stay taken until its `minHold` ends. Waiters are notified as of a release: their next
@@ -14,10 +14,7 @@ import { publish, RETURN_GONE } from './spring-scripts';
  */
 export const KEEP = new LockScript(
   'keep (spring)',
-  `
-local holder = redis.pcall('GET', KEYS[1])
-if not holder then ${RETURN_GONE}
-end
+  `${READ_HOLDER}
 -- It is kept already: the reply was lost.
 if holder == '${KEPT}' .. ARGV[1] then return 1 end
 if holder ~= ARGV[1] then return -1 end
