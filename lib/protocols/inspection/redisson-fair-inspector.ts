@@ -1,7 +1,6 @@
 import type { Redis } from '../../redis/redis';
-import type { ProtocolSettings } from '../protocol';
-import { CHANNEL, isShardedFor, type RedissonFormat, TOKEN } from '../redisson/redisson-format';
-import { redissonKey, redissonName } from '../redisson/redisson-names';
+import type { RedissonFormat } from '../redisson/redisson-format';
+import { redissonKey } from '../redisson/redisson-names';
 import { QUEUE } from '../redisson/redisson-queue-format';
 import { publishRelease } from '../redisson/redisson-scripts';
 import { OWNER_OF_HASH, scripts } from './inspection-scripts';
@@ -19,17 +18,14 @@ if head then
 end`,
 );
 
-export function redissonFairInspector(redis: Redis, settings: ProtocolSettings, format: RedissonFormat): Inspector {
-  const publish = isShardedFor(redis, settings) ? 'SPUBLISH' : 'PUBLISH';
+export function redissonFairInspector(redis: Redis, format: RedissonFormat): Inspector {
   return new Inspector(redis, {
     scripts: SCRIPTS,
-    companions: (names) => [
-      redissonKey(names, QUEUE, redis.isCluster),
-      ...(settings.fencing ? [redissonKey(names, TOKEN, redis.isCluster)] : []),
-    ],
-    notification: (names) => [publish, redissonName(names, CHANNEL)],
-    get deleteCommand() {
-      return format.deleteCommand;
+    keys(names) {
+      const [lock, ...token] = format.keys(names) as [string, ...string[]];
+      return [lock, redissonKey(names, QUEUE, redis.isCluster), ...token];
     },
+    notification: (names) => format.notification(names),
+    format,
   });
 }

@@ -8,7 +8,7 @@ import { type Keep, keepArguments } from '../min-hold/kept';
 import type { ProtocolSettings, Released } from '../protocol';
 import { KEEP_FAIR } from './keep-scripts';
 import { ACQUIRE, LEAVE, RELEASE } from './redisson-fair-scripts';
-import { CHANNEL, isShardedFor, type RedissonFormat, TOKEN } from './redisson-format';
+import { type RedissonFormat, TOKEN } from './redisson-format';
 import { redissonName } from './redisson-names';
 
 /** The prefix of the queue of waiters. */
@@ -38,7 +38,7 @@ export class RedissonQueueFormat {
 
   /** The channel of one waiter. */
   channelOf(names: LockNames, owner: string): string {
-    return `${redissonName(names, CHANNEL)}:${owner}`;
+    return `${this.hash.channel(names)}:${owner}`;
   }
 
   /** Acquires the lock, or takes a position in its queue if the owner waits. */
@@ -105,8 +105,7 @@ export class RedissonQueueFormat {
     read: (reply: unknown) => T,
   ): Promise<T> {
     const wait = String(Math.ceil(this.#settings.fairLockWaitTimeout));
-    const publish = isShardedFor(this.#redis, this.#settings) ? 'SPUBLISH' : 'PUBLISH';
-    const args = [owner, String(ttl), wait, publish, redissonName(names, CHANNEL), ...last];
+    const args = [owner, String(ttl), wait, ...this.hash.notification(names), ...last];
     return this.#redis.run(script, this.#keys(names), args, timeout, read);
   }
 

@@ -14,6 +14,6 @@ export const REDISSON: LockTypeDefinition = {
   protocols(parts) {
     const { redis, settings } = parts;
     const format = new RedissonFormat(redis, settings);
-    return notified(parts, format, redissonInspector(redis, settings, format), SLICE);
+    return notified(parts, format, redissonInspector(redis, format), SLICE);
   },
 };
