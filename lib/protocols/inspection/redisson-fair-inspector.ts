@@ -1,22 +1,13 @@
 import type { Redis } from '../../redis/redis';
+import { NOTIFY_FIRST } from '../redisson/redisson-fair-scripts';
 import type { RedissonFormat } from '../redisson/redisson-format';
 import { redissonKey } from '../redisson/redisson-names';
 import { QUEUE } from '../redisson/redisson-queue-format';
-import { publishRelease } from '../redisson/redisson-scripts';
 import { OWNER_OF_HASH, scripts } from './inspection-scripts';
 import { Inspector } from './inspector';
 
 /** Notified by: PUBLISH or SPUBLISH, the channel of the lock. The first in the queue has a channel of its own. */
-const SCRIPTS = scripts(
-  'redisson-fair',
-  OWNER_OF_HASH,
-  'LLEN',
-  `
-local head = redis.call('LINDEX', KEYS[2], 0)
-if head then
-  ${publishRelease('ARGV[4]', "ARGV[5] .. ':' .. head")}
-end`,
-);
+const SCRIPTS = scripts('redisson-fair', OWNER_OF_HASH, 'LLEN', NOTIFY_FIRST);
 
 export function redissonFairInspector(redis: Redis, format: RedissonFormat): Inspector {
   return new Inspector(redis, {

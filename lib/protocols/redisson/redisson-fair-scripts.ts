@@ -63,6 +63,13 @@ head = redis.call('LINDEX', queue, 0)`;
 /** Notifies the first waiter, on its own channel. */
 const NOTIFY_HEAD = publishRelease('ARGV[4]', "ARGV[5] .. ':' .. head");
 
+/** Notifies the first waiter, if there is one. KEYS[2] is the queue. */
+export const NOTIFY_FIRST = `
+local head = redis.call('LINDEX', KEYS[2], 0)
+if head then
+  ${NOTIFY_HEAD}
+end`;
+
 /**
  * Acquires a lock, or takes a position in its queue.
  *

@@ -2,7 +2,7 @@ import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { ScriptedFormat } from '../format/scripted-format';
 import type { ProtocolSettings } from '../protocol';
-import { KEEP } from './keep-scripts';
+import { KEEP } from './keep-script';
 import { redissonKey, redissonName } from './redisson-names';
 import {
   ACQUIRE,

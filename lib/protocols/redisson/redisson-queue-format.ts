@@ -6,7 +6,7 @@ import type { Script } from '../../redis/script';
 import { type Acquired, foundIn, ownerIn, remainingIn } from '../format/replies';
 import { type Keep, keepArguments } from '../min-hold/kept';
 import type { ProtocolSettings, Released } from '../protocol';
-import { KEEP_FAIR } from './keep-scripts';
+import { KEEP } from './redisson-fair-keep-script';
 import { ACQUIRE, LEAVE, RELEASE } from './redisson-fair-scripts';
 import { type RedissonFormat, TOKEN } from './redisson-format';
 import { redissonName } from './redisson-names';
@@ -80,8 +80,8 @@ export class RedissonQueueFormat {
   }
 
   keep(names: LockNames, owner: string, keep: Keep, timeout: number): Promise<Released> {
-    const read = (reply: unknown): Released => foundIn(KEEP_FAIR, reply, reply);
-    return this.#run(KEEP_FAIR, names, owner, 0, keepArguments(keep), timeout, read);
+    const read = (reply: unknown): Released => foundIn(KEEP, reply, reply);
+    return this.#run(KEEP, names, owner, 0, keepArguments(keep), timeout, read);
   }
 
   #entered(reply: unknown): Entered {

@@ -50,6 +50,9 @@ export const HOLD = `
 redis.call('HSET', KEYS[1], ARGV[1], 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
 
+/** The fencing token of a lock that its owner has already; 1 without fencing. */
+const LAST_TOKEN = `KEYS[2] and tonumber(redis.call('GET', KEYS[2])) or 1`;
+
 /** KEYS[1] is the owner's already: a reply was lost. A late repetition must not shorten a renewed life. */
 export const PROLONG = `
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`;
@@ -73,7 +76,7 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   return { redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1] }
 end
 ${PROLONG}
-return KEYS[2] and tonumber(redis.call('GET', KEYS[2])) or 1`,
+return ${LAST_TOKEN}`,
   undefined,
   isGrant,
 );
@@ -134,7 +137,7 @@ export const HAND_OVER = new LockScript(
 if owned ~= 1 then
   -- It was handed over already: the reply was lost.
   if redis.pcall('HEXISTS', KEYS[1], ARGV[2]) == 1 then
-    return KEYS[2] and tonumber(redis.call('GET', KEYS[2])) or 1
+    return ${LAST_TOKEN}
   end
   ${EXAMINE_GONE}
   return { owned }
