@@ -2,6 +2,7 @@ import { LockScript } from '../../redis/script';
 import { isFound } from '../format/replies';
 import { KEPT } from '../min-hold/kept';
 import { leftToKeep } from '../min-hold/left-to-keep';
+import { returnWithListeners } from '../spring/spring-scripts';
 import { EXAMINE_GONE, OWNED, publishRelease } from './redisson-scripts';
 
 /** Makes KEYS[1], which is the owner's, the key of nobody. ARGV[first]: the numbers of a `Keep`. Sets `owned`. */
@@ -29,8 +30,6 @@ redis.call('HDEL', KEYS[1], ARGV[1])`;
 export const KEEP = new LockScript(
   'keep (redisson)',
   `${keep(2)}
-${publishRelease('ARGV[5]', 'ARGV[6]')}
-if heard == 0 then return 1 end
-return { 1, heard }`,
+${publishRelease('ARGV[5]', 'ARGV[6]')}${returnWithListeners('1')}`,
   isFound,
 );

@@ -1,7 +1,7 @@
 import { LockScript, Script } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
 import { ifForced } from '../inspection/forced-unlock';
-import { ASK, ASSERT_WRITABLE, deleteBy, EXTEND } from '../spring/spring-scripts';
+import { ASK, ASSERT_WRITABLE, deleteBy, EXTEND, returnWithListeners } from '../spring/spring-scripts';
 
 /*
  * The lock as a hash key, in the format of Redisson's locks: one field "<uuid>:<number>", which is the owner; its value
@@ -115,9 +115,7 @@ function release(name: string, message?: string): LockScript {
     `${OWNED}${EXAMINE_GONE}
 if owned ~= 1 then return owned end
 ${deleteBy('ARGV[2]')}
-${publishRelease('ARGV[3]', 'ARGV[4]', message)}
-if heard == 0 then return deleted end
-return { deleted, heard }`,
+${publishRelease('ARGV[3]', 'ARGV[4]', message)}${returnWithListeners('deleted')}`,
     isFound,
   );
 }

@@ -35,6 +35,11 @@ if type(redis.pcall(${command}, KEYS[1])) == 'table' then
   deleted = 2
 end`;
 
+/** The end of a script that gives a lock back, after `heard` was set. `found`: what it found, in Lua. */
+export const returnWithListeners = (found: string) => `
+if heard == 0 then return ${found} end
+return { ${found}, heard }`;
+
 /** The body of the message that a lock is left to those that poll. A release is published as the lock's name. */
 export const LEFT_TO_POLLERS = 'left to pollers';
 
@@ -127,9 +132,7 @@ function release(name: string, message?: string): LockScript {
     `${READ_HOLDER}
 if holder ~= ARGV[1] then return -1 end
 ${deleteBy('ARGV[2]')}
-${publish(3, message)}
-if heard == 0 then return deleted end
-return { deleted, heard }`,
+${publish(3, message)}${returnWithListeners('deleted')}`,
     isFound,
   );
 }
