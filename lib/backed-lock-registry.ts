@@ -3,7 +3,7 @@ import { Attempts } from './acquire/attempts';
 import { OpenWaits } from './acquire/open-waits';
 import { TicketSequence } from './acquire/ticket-sequence';
 import type { DistributedLock } from './distributed-lock';
-import { NotLockOwnerError } from './errors';
+import { notHeld } from './errors';
 import { Inspection } from './inspection';
 import { clock, within } from './internal/clock';
 import { ttl as checkedTtl, expected, nonEmptyString, notNegative, number } from './internal/validation';
@@ -113,7 +113,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   async renewLock(key: string, ttl?: number): Promise<void> {
     const lock = this.#cache.get(nonEmptyString('key', key));
     if (ttl !== undefined) checkedTtl('ttl', ttl);
-    if (lock === undefined) throw new NotLockOwnerError(`Lock "${key}" is not held in this process`, key);
+    if (lock === undefined) throw notHeld(key, 'in this process');
     await lock.renew(ttl);
   }
 

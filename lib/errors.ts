@@ -141,9 +141,14 @@ export class NotLockOwnerError extends LockError {
   readonly code = 'ERR_NOT_LOCK_OWNER';
 }
 
+/** `how`: in what way the caller took it to be held. */
+export function notHeld(key: string, how: string): NotLockOwnerError {
+  return new NotLockOwnerError(`Lock "${key}" is not held ${how}`, key);
+}
+
 /** The error of a lease that was unlocked. */
 export function leaseUnlocked(key: string): NotLockOwnerError {
-  return new NotLockOwnerError(`Lock "${key}" is not held by this lease any more: it was unlocked`, key);
+  return notHeld(key, 'by this lease any more: it was unlocked');
 }
 
 /** Redis failed or was silent (`cause`): nothing is known of the lock, nor whether it was unlocked by force. */

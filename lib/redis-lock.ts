@@ -2,7 +2,7 @@ import type { ContentionServices } from './acquire/contention-services';
 import { Wait } from './acquire/wait';
 import { holdChannel, isTraced, traceHold } from './diagnostics/channels';
 import type { DistributedLock, Lease, LockOptions, TryRunResult } from './distributed-lock';
-import { LockTimeoutError, NotLockOwnerError } from './errors';
+import { LockTimeoutError, NotLockOwnerError, notHeld } from './errors';
 import type { Inspection } from './inspection';
 import { callback } from './internal/validation';
 import { type HeldLease, UnlockOrder } from './lease/unlock-order';
@@ -95,7 +95,7 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
       throw new NotLockOwnerError(`Lock "${this.key}" has several leases here: unlock each by itself`, this.key);
     }
     if (!(await order?.unlockNext())) {
-      throw new NotLockOwnerError(`Lock "${this.key}" is not held here through lock() or tryLock()`, this.key);
+      throw notHeld(this.key, 'here through lock() or tryLock()');
     }
   }
 
@@ -134,7 +134,7 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
   /** @internal Makes the lease that is held last at least `ttl` ms from now. */
   async renew(ttl?: number): Promise<void> {
     const { lease } = this;
-    if (lease === undefined) throw new NotLockOwnerError(`Lock "${this.key}" is not held in this process`, this.key);
+    if (lease === undefined) throw notHeld(this.key, 'in this process');
     await lease.renew(ttl);
   }
 

@@ -16,10 +16,10 @@ import {
   ttl,
   wholeNumber,
 } from './internal/validation';
-import type { ListOptions, RegistryOptions, SegmentedLockOptions, SemaphoreOptions } from './options';
+import type { ListOptions, RegistryOptions, SegmentedLockOptions } from './options';
 import { assertNameFits, defaultName, registryName } from './owner-name';
 import { LOCK_TYPES, type LockType, traitsOf } from './protocols/lock-type-traits';
-import type { Permits, SharedKind } from './protocols/semaphore-read-write/shared-kinds';
+import type { SharedKind } from './protocols/semaphore-read-write/shared-kinds';
 import { emitProcessWarning, type WarningListener } from './warnings';
 
 /** The options that every registry has, with their defaults filled in. */
@@ -155,14 +155,6 @@ export function segmentedSettings(options: SegmentedLockOptions): { segments: nu
   // Also when it is missing: without a number there are no segments.
   const segments = wholeNumber('segments', options.segments, 1, MOST_SEGMENTS);
   return { segments, random: options.random ?? Math.random };
-}
-
-/** A new object: the number may be changed. */
-export function semaphoreSettings(options: SemaphoreOptions): Permits {
-  const permits: Check<unknown> = (name, value) => wholeNumber(name, value, 1);
-  checkOptions({ permits }, options);
-  // Also when it is missing: without a number nobody could enter.
-  return { count: wholeNumber('permits', options.permits, 1) };
 }
 
 function warningListener(name: string, value: unknown): WarningListener {

@@ -30,13 +30,12 @@ export function nonEmptyString(name: string, value: unknown): string {
   return string(name, value);
 }
 
+const DURATIONS = `a positive number of milliseconds, at most ${MAX_DELAY}`;
+const TTLS = `a number of milliseconds from ${MIN_TTL} to ${MAX_DELAY}`;
+
 /** A positive number of ms that a timer and Redis can represent. */
 export function duration(name: string, value: unknown): number {
-  const ms = number(name, value);
-  if (!(ms > 0 && ms <= MAX_DELAY)) {
-    throw new RangeError(expected(name, `a positive number of milliseconds, at most ${MAX_DELAY}`, value));
-  }
-  return ms;
+  return numberFrom(Number.MIN_VALUE, MAX_DELAY, name, value, DURATIONS);
 }
 
 /** As `duration`; `Infinity` is one too. */
@@ -46,34 +45,30 @@ export function durationOrNever(name: string, value: unknown): number {
 
 /** A number of ms for which a lease can work. */
 export function ttl(name: string, value: unknown): number {
-  const ms = number(name, value);
-  if (!(ms >= MIN_TTL && ms <= MAX_DELAY)) {
-    throw new RangeError(expected(name, `a number of milliseconds from ${MIN_TTL} to ${MAX_DELAY}`, value));
-  }
-  return ms;
+  return numberFrom(MIN_TTL, MAX_DELAY, name, value, TTLS);
 }
 
 /** A number of ms from 0 up; `Infinity` is one. */
 export function notNegative(name: string, value: unknown): number {
-  const ms = number(name, value);
-  if (!(ms >= 0)) throw new RangeError(expected(name, 'a number of milliseconds from 0 up, Infinity included', value));
-  return ms;
+  return numberFrom(0, Number.POSITIVE_INFINITY, name, value, 'a number of milliseconds from 0 up, Infinity included');
 }
 
 export function count(name: string, value: unknown): number {
-  const many = number(name, value);
-  if (!(Number.isInteger(many) && many > 0 && many <= MAX_DELAY)) {
-    throw new RangeError(expected(name, `a positive whole number, at most ${MAX_DELAY}`, value));
-  }
-  return many;
+  return wholeNumber(name, value, 1, MAX_DELAY);
 }
 
 export function wholeNumber(name: string, value: unknown, least: number, most = Number.MAX_SAFE_INTEGER): number {
-  const whole = number(name, value);
-  if (!(Number.isInteger(whole) && whole >= least && whole <= most)) {
-    throw new RangeError(expected(name, `a whole number from ${least} to ${most}`, value));
-  }
+  const what = `a whole number from ${least} to ${most}`;
+  const whole = numberFrom(least, most, name, value, what);
+  if (!Number.isInteger(whole)) throw new RangeError(expected(name, what, value));
   return whole;
+}
+
+/** `NaN` is in no range. */
+function numberFrom(least: number, most: number, name: string, value: unknown, what: string): number {
+  const given = number(name, value);
+  if (!(given >= least && given <= most)) throw new RangeError(expected(name, what, value));
+  return given;
 }
 
 export function number(name: string, value: unknown): number {

@@ -10,6 +10,7 @@ import { LockNames } from '../redis/names';
 import { type LockWarningCode, warn } from '../warnings';
 import { evalCall, evalError } from './eval-call';
 import type { LeaseServices } from './lease-services';
+import { leaseText } from './lease-text';
 import { type HandOverResult, release, releaseWithin } from './release';
 import { RenewableLease } from './renewable-lease';
 import type { EndOfHold, HeldLease } from './unlock-order';
@@ -206,6 +207,6 @@ export class RedisLease extends RenewableLease implements HeldLease {
   /** What `console.log(lease)` prints: no internals. */
   [inspect.custom](): string {
     const token = this.fencingToken === undefined ? '' : `, fencingToken: ${this.fencingToken}`;
-    return `Lease { key: ${inspect(this.key)}, remaining: ${Math.round(this.remaining)}${token} }`;
+    return leaseText('Lease', this, token);
   }
 }

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import type { MultiLease } from '../distributed-lock';
 import { leaseUnlocked } from '../errors';
+import { leaseText } from '../lease/lease-text';
 import { LossSignal } from '../lease/loss-signal';
 import type { HeldLease } from '../lease/unlock-order';
 
@@ -106,7 +107,7 @@ export class HeldMultiLease implements MultiLease, HeldLease {
 
   /** What `console.log(lease)` prints: no internals. */
   [inspect.custom](): string {
-    return `MultiLease { key: ${inspect(this.key)}, remaining: ${Math.round(this.remaining)} }`;
+    return leaseText('MultiLease', this);
   }
 }
 

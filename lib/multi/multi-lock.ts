@@ -1,5 +1,5 @@
 import type { DistributedLock, LockOptions, MultiLease, TryRunResult } from '../distributed-lock';
-import { NotLockOwnerError } from '../errors';
+import { notHeld } from '../errors';
 import { callback, expected, nonEmptyString } from '../internal/validation';
 import { UnlockOrder } from '../lease/unlock-order';
 import type { LockState } from '../lock-state';
@@ -76,7 +76,7 @@ export class MultiLock implements DistributedLock {
   async unlock(): Promise<void> {
     const order = Scope.unlockOrderFor(this) ?? this.#unlockOrder;
     if (!(await order.unlockNext())) {
-      throw new NotLockOwnerError(`Lock "${this.key}" is not held here through lock() or tryLock()`, this.key);
+      throw notHeld(this.key, 'here through lock() or tryLock()');
     }
   }
 

@@ -17,7 +17,8 @@ if type(written) == 'table' and string.find(written.err, 'READONLY', 1, true) th
 state = 'expired'
 ${ifForced('owner', "state = 'stolen'", 'lock')}`;
 
-const EXAMINE_GONE = examineGone("'PEXPIRE', lock, 1", ifForced);
+/** The same for a lock whose key is not there at all. */
+export const EXAMINE_GONE = examineGone("'PEXPIRE', lock, 1", ifForced);
 
 /** Another error than that of a key of another type, which is another owner's, is the script's reply. */
 export const EXAMINE_ERROR = `
@@ -30,13 +31,6 @@ local found = redis.pcall('GET', lock)
 if type(found) == 'table' then ${EXAMINE_ERROR}
 elseif not found then ${EXAMINE_GONE}
 elseif found ~= owner then state = 'stolen' end`;
-
-/** The same for a hash whose field is the owner. */
-export const HASH_HELD = `
-local found = redis.pcall('HEXISTS', lock, owner)
-if type(found) == 'table' then ${EXAMINE_ERROR}
-elseif found == 0 and redis.call('EXISTS', lock) == 0 then ${EXAMINE_GONE}
-elseif found == 0 then state = 'stolen' end`;
 
 /**
  * Runs scripts of the application's, each only if the lock is still the owner's at that moment.

@@ -46,14 +46,18 @@ export function describeValue(value: unknown): string {
   const has = (...methods: string[]): boolean =>
     methods.every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
   if (has('evalsha', 'defineCommand')) {
-    return "an ioredis or iovalkey client; wrap it: fromIoredis(redis), the adapter in 'redis-lock-registry/ioredis'";
+    return adaptable('an ioredis or iovalkey client', 'fromIoredis(redis)', 'ioredis');
   }
   if (has('invokeScript', 'customCommand')) {
-    return "a valkey-glide client; wrap it: fromGlide(client), the adapter in 'redis-lock-registry/valkey-glide'";
+    return adaptable('a valkey-glide client', 'fromGlide(client)', 'valkey-glide');
   }
   if (has('send', 'evalsha', 'duplicate') && 'connected' in value) {
-    return "a client of Bun; wrap it: fromBun(client), the adapter in 'redis-lock-registry/bun'";
+    return adaptable('a client of Bun', 'fromBun(client)', 'bun');
   }
   const kind = value.constructor?.name ?? 'Object';
   return kind === 'Object' ? `an options object; ${make}` : `an instance of ${kind}`;
+}
+
+function adaptable(client: string, call: string, entryPoint: string): string {
+  return `${client}; wrap it: ${call}, the adapter in 'redis-lock-registry/${entryPoint}'`;
 }

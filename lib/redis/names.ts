@@ -41,21 +41,6 @@ export class LockNames {
     if (/[{}]/.test(lock)) throw noHashTag(lock);
     return `{${lock}}:${suffix}`;
   }
-
-  /** A key or channel that belongs to the lock, named exactly as Redisson does: a name with a brace is not wrapped. */
-  redisson(prefix: string): string {
-    return this.lock.includes('{') ? `${prefix}:${this.lock}` : `${prefix}:{${this.lock}}`;
-  }
-
-  /**
-   * As `redisson`, for a key. With `isCluster` it throws `RangeError` where the braces in the lock's name put the key into
-   * another hash slot: there Redisson fails too.
-   */
-  redissonKey(prefix: string, isCluster: boolean): string {
-    const key = this.redisson(prefix);
-    if (isCluster && hashTag(key) !== (hashTag(this.lock) ?? this.lock)) throw noHashTag(this.lock);
-    return key;
-  }
 }
 
 /** The part of a key that decides on its hash slot, where that is not the whole key: between the first { and the next }. */
@@ -65,6 +50,7 @@ export function hashTag(name: string): string | undefined {
   return close > open + 1 ? name.slice(open + 1, close) : undefined;
 }
 
-function noHashTag(lock: string): RangeError {
+/** For a name whose braces leave no second key its hash slot. */
+export function noHashTag(lock: string): RangeError {
   return new RangeError(`Expected the braces in "${lock}" to make a hash tag, as in "{tag}:rest"`);
 }

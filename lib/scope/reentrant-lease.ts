@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import type { LeaseEvalOptions } from '../distributed-lock';
 import { leaseUnlocked } from '../errors';
+import { leaseText } from '../lease/lease-text';
 import type { HeldLease } from '../lease/unlock-order';
 
 /** A re-entry inside a scope: the outer lease, and the scope's turn. Unlocking gives back the turn and sends no command. */
@@ -75,6 +76,6 @@ export class ReentrantLease implements HeldLease {
 
   /** What `console.log(lease)` prints: no internals. */
   [inspect.custom](): string {
-    return `Lease { key: ${inspect(this.key)}, remaining: ${Math.round(this.remaining)}, reentrant: true }`;
+    return leaseText('Lease', this, ', reentrant: true');
   }
 }

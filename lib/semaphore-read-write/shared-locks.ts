@@ -7,9 +7,9 @@ import type { SemaphoreOptions } from '../options';
 import { describeKind, type Permits, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import type { LockNames } from '../redis/names';
 import type { LockServices, RedisLock } from '../redis-lock';
-import { semaphoreSettings } from '../settings';
 import type { ReadWriteLock } from './read-write-lock';
 import { ReadLock, WriteLock } from './read-write-locks';
+import { semaphoreSettings } from './semaphore-settings';
 import { SharedLock } from './shared-lock';
 
 /** The locks of one kind, and what they share. */

@@ -1,25 +1,51 @@
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Entries } from './bundle';
+import { DeclarationFile } from './declaration-file';
 
-/** The types that a reader of the entry points comes to. */
-async function usedTypes(entries: Entries, folder: string): Promise<ReadonlySet<string>> {
-  const used = new Set<string>();
-  const pending = Object.keys(entries).map((name) => join(folder, `${name}.d.ts`));
-  for (let file = pending.pop(); file !== undefined; file = pending.pop()) {
-    if (used.has(file)) continue;
-    used.add(file);
-    const source = await readFile(file, 'utf8');
-    for (const [, path] of source.matchAll(/(?:from |import\(|import )'(\.[^']*)'/g)) {
-      pending.push(join(dirname(file), `${path}.d.ts`));
-    }
+/** The names of each file that a reader of the entry points comes to. */
+type Reached = Map<string, Set<string>>;
+
+/** Removes what no public signature refers to from the published types: declarations, imports and files. */
+export async function removeUnusedTypes(entries: Entries, folder: string): Promise<void> {
+  const paths = (await readdir(folder, { recursive: true })).filter((path) => path.endsWith('.d.ts'));
+  const files = new Map<string, DeclarationFile>();
+  for (const path of paths.map((path) => join(folder, path))) {
+    files.set(path, new DeclarationFile(await readFile(path, 'utf8')));
   }
-  return used;
+  const reached: Reached = new Map();
+  for (const name of Object.keys(entries)) reachAll(files, join(folder, `${name}.d.ts`), reached);
+  for (const [path, file] of files) {
+    const names = reached.get(path);
+    if (names === undefined) await rm(path);
+    else await writeFile(path, file.with(names));
+  }
 }
 
-/** Removes the types of files that no entry point refers to. */
-export async function removeUnusedTypes(entries: Entries, folder: string): Promise<void> {
-  const used = await usedTypes(entries, folder);
-  const files = (await readdir(folder, { recursive: true })).map((file) => join(folder, file));
-  await Promise.all(files.filter((file) => file.endsWith('.d.ts') && !used.has(file)).map((file) => rm(file)));
+function fileAt(files: ReadonlyMap<string, DeclarationFile>, path: string): DeclarationFile {
+  const file = files.get(path);
+  if (file === undefined) throw new Error(`No types in ${path}`);
+  return file;
+}
+
+function reachAll(files: ReadonlyMap<string, DeclarationFile>, path: string, reached: Reached): void {
+  const file = fileAt(files, path);
+  reached.set(path, reached.get(path) ?? new Set());
+  for (const name of file.names) reach(files, path, name, reached);
+  for (const whole of file.wholes) reachAll(files, declarationsOf(path, whole), reached);
+}
+
+function reach(files: ReadonlyMap<string, DeclarationFile>, path: string, name: string, reached: Reached): void {
+  const names = reached.get(path) ?? new Set();
+  if (names.has(name)) return;
+  reached.set(path, names.add(name));
+  const { here, elsewhere } = fileAt(files, path).uses(name);
+  for (const own of here) reach(files, path, own, reached);
+  for (const source of elsewhere) {
+    if (source.path.startsWith('.')) reach(files, declarationsOf(path, source.path), source.name, reached);
+  }
+}
+
+function declarationsOf(path: string, imported: string): string {
+  return join(dirname(path), `${imported}.d.ts`);
 }

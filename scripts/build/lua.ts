@@ -1,6 +1,6 @@
 /**
- * Removes comments, indentation and empty lines from the Lua in the library's templates. What is left is the same script
- * to a server: `__tests__/build` compares the two.
+ * Removes comments, indentation, empty lines and needless spaces from the Lua in the library's templates. What is left is
+ * the same script to a server: `__tests__/build` compares the two.
  */
 
 /** A piece of source, as a parser of ESTree describes it. */
@@ -10,33 +10,51 @@ interface Node {
   readonly end: number;
 }
 
+interface Template extends Node {
+  /** The texts between its expressions. */
+  readonly quasis: readonly Node[];
+}
+
 /** Where the library's Lua is: all templates of several lines there are Lua. */
 export const HAS_LUA = /\/lib\/(protocols|redis)\//;
 
+/** Stands for an expression of a template. No Lua has it. */
+const EXPRESSION = '\0';
+
+/** A text of Lua, or what needs no spaces around it. A digit before ".." would be read as a part of a number. */
+const TEXT_OR_SPACED = /'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"| *(?:[=~<>]=|[=<>(){}[\],+*]) *|(?<=[^\s\d\0]) *\.\. */g;
+
 /** `program`: what a parser has read of `code`. */
 export function shortenLua(code: string, program: object): string {
-  const pieces = templatePieces(program).sort((a, b) => b.start - a.start);
-  let shortened = code;
-  for (const { start, end } of pieces) {
-    const text = code.slice(start, end);
-    if (text.includes('\n')) shortened = shortened.slice(0, start) + shorten(text) + shortened.slice(end);
-  }
-  return shortened;
+  const pieces = templates(program).flatMap((template) => shortPieces(code, template));
+  pieces.sort((a, b) => b.start - a.start);
+  return pieces.reduce((short, { start, end, text }) => short.slice(0, start) + text + short.slice(end), code);
 }
 
-/** The texts between the expressions of all templates. */
-function templatePieces(value: unknown): Node[] {
-  if (Array.isArray(value)) return value.flatMap(templatePieces);
+function templates(value: unknown): Template[] {
+  if (Array.isArray(value)) return value.flatMap(templates);
   if (typeof value !== 'object' || value === null) return [];
-  const own = 'type' in value && value.type === 'TemplateElement' ? [value as Node] : [];
-  return [...own, ...Object.values(value).flatMap(templatePieces)];
+  const own = 'type' in value && value.type === 'TemplateLiteral' ? [value as Template] : [];
+  return [...own, ...Object.values(value).flatMap(templates)];
+}
+
+function shortPieces(code: string, { quasis }: Template): { start: number; end: number; text: string }[] {
+  const texts = quasis.map(({ start, end }) => code.slice(start, end));
+  if (!texts.some((text) => text.includes('\n'))) return [];
+  const short = withoutSpaces(texts.map(withoutComments).join(EXPRESSION)).split(EXPRESSION);
+  return quasis.map(({ start, end }, i) => ({ start, end, text: short[i] ?? '' }));
 }
 
 /** No Lua of the library has "--" at the begin of a line of a text, or a text of several lines. */
-function shorten(lua: string): string {
+function withoutComments(lua: string): string {
   const [first = '', ...others] = lua.split('\n');
+  if (others.length === 0) return lua;
   const lines = others.map((line, i) => (i === others.length - 1 ? line.replace(/^[ \t]+/, '') : line.trim()));
   const last = lines.pop() ?? '';
   const kept = lines.filter((line) => line !== '' && !line.startsWith('--'));
   return [first.trimEnd(), ...kept, last].join('\n');
+}
+
+function withoutSpaces(lua: string): string {
+  return lua.replace(TEXT_OR_SPACED, (found) => (/^['"]/.test(found) ? found : found.trim()));
 }

@@ -29,7 +29,7 @@ export const FAIR: LockTypeDefinition = {
       onNotificationRefused,
     };
     return {
-      inspector: fairInspector(redis, settings, format),
+      inspector: fairInspector(redis, format),
       open(names) {
         format.assertNames(names);
         return new FairProtocol(names, services);

@@ -69,7 +69,7 @@ export abstract class ScriptedFormat implements ReleaseChannels {
   /** The key of the fencing counter. Throws `RangeError` when it could not share the lock's hash slot. */
   protected abstract fence(names: LockNames): string;
   /** How a release is published: the last arguments of the scripts that release. */
-  protected abstract notification(names: LockNames): readonly string[];
+  abstract notification(names: LockNames): readonly string[];
 
   /** Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
   assertNames(names: LockNames): void {
@@ -94,7 +94,7 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     use: (found: Acquired) => T,
   ): Promise<T> {
     const read = (reply: unknown): T => use(this.#acquired(reply));
-    return this.redis.run(this.#scripts.ACQUIRE, this.#keys(names), [ticket, String(ttl)], timeout, read, sentAt);
+    return this.redis.run(this.#scripts.ACQUIRE, this.keys(names), [ticket, String(ttl)], timeout, read, sentAt);
   }
 
   /** Calls `settle` once, and never throws. */
@@ -165,7 +165,7 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     const args = [from, ticket, String(ttl)];
     if (ownListeners !== undefined) args.push(String(ownListeners), this.deleteCommand, ...this.notification(names));
     const read = (reply: unknown): T => use(this.#handedOver(reply));
-    return this.redis.run(this.#scripts.HAND_OVER, this.#keys(names), args, timeout, read, sentAt);
+    return this.redis.run(this.#scripts.HAND_OVER, this.keys(names), args, timeout, read, sentAt);
   }
 
   #acquired(reply: unknown): Acquired {
@@ -181,7 +181,8 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     return { handedOver: false, ...this.#released(handOver, reply) };
   }
 
-  #keys(names: LockNames): string[] {
+  /** The lock, and its fencing counter where there is one. */
+  keys(names: LockNames): string[] {
     return this.isFencing ? [names.lock, this.fence(names)] : [names.lock];
   }
 

@@ -1,5 +1,4 @@
 import type { Redis } from '../../redis/redis';
-import type { ProtocolSettings } from '../protocol';
 import type { SpringFormat } from '../spring/spring-format';
 import { OWNER_OF_STRING, publishName, scripts } from './inspection-scripts';
 import { Inspector } from './inspector';
@@ -18,14 +17,15 @@ if first then redis.pcall(ARGV[4], ARGV[5] .. ':' .. string.match(first, '^(.*):
 ${publishName(6)}`,
 );
 
-export function fairInspector(redis: Redis, settings: ProtocolSettings, format: SpringFormat): Inspector {
+export function fairInspector(redis: Redis, format: SpringFormat): Inspector {
   const publish = redis.isCluster ? 'SPUBLISH' : 'PUBLISH';
   return new Inspector(redis, {
     scripts: SCRIPTS,
-    companions: (names) => [names.companion('queue'), ...(settings.fencing ? [names.companion('fence')] : [])],
-    notification: (names) => [publish, names.companion('grants'), ...format.channels(names)],
-    get deleteCommand() {
-      return format.deleteCommand;
+    keys(names) {
+      const [lock, ...fence] = format.keys(names) as [string, ...string[]];
+      return [lock, names.companion('queue'), ...fence];
     },
+    notification: (names) => [publish, names.companion('grants'), ...format.channels(names)],
+    format,
   });
 }

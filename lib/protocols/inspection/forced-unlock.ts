@@ -11,7 +11,7 @@
 const WITHOUT_EXPIRY = 60_000;
 
 /** Sets `mark`: the name of the mark of `lock`, as `LockNames.companion` makes it. */
-const mark = (lock: string) => `
+export const mark = (lock: string) => `
 local tag = string.match(${lock}, '^[^{]*{([^}]+)}')
 local mark = tag and '{' .. tag .. '}:forced:' .. ${lock} or '{' .. ${lock} .. '}:forced'`;
 
@@ -22,8 +22,3 @@ redis.pcall('SET', mark, holder, 'PX', remaining > 0 and remaining or ${WITHOUT_
 /** For a `lock` that is not there: runs `then` if it was unlocked by force while `owner` had it. All in Lua. */
 export const ifForced = (owner: string, then: string, lock = 'KEYS[1]') => `${mark(lock)}
 if redis.pcall('GET', mark) == ${owner} then ${then} end`;
-
-/** As `ifForced`, where the mark has the owners of several leases, with spaces between them. */
-export const ifForcedAmong = (owner: string, then: string, lock = 'KEYS[1]') => `${mark(lock)}
-local marked = redis.pcall('GET', mark)
-if type(marked) == 'string' and string.find(' ' .. marked .. ' ', ' ' .. ${owner} .. ' ', 1, true) then ${then} end`;

@@ -10,14 +10,14 @@ import type { InspectionScripts } from './inspection-scripts';
 /** How the locks of one type are inspected. */
 export interface InspectedType {
   readonly scripts: InspectionScripts;
-  /** The keys after the lock's. */
-  companions(names: LockNames): readonly string[];
+  /** KEYS of the scripts. */
+  keys(names: LockNames): string[];
   /** The channel whose listeners wait, and the command that counts them; `undefined`: not known. */
   listeners?(names: LockNames): readonly [command: 'NUMSUB' | 'SHARDNUMSUB', channel: string];
   /** How the waiters are notified of a forced unlock: the last arguments. */
   notification(names: LockNames): readonly string[];
-  /** The command that deletes a lock. */
-  readonly deleteCommand: string;
+  /** Knows the command that deletes a lock. */
+  readonly format: { readonly deleteCommand: string };
 }
 
 /** Inspects the locks of a registry, and unlocks them by force. Keeps nothing. */
@@ -37,14 +37,15 @@ export class Inspector implements LockInspector {
 
   /** Resolves to what was found before. */
   forceUnlock(names: LockNames, timeout: number): Promise<Inspected> {
-    const { deleteCommand, scripts } = this.#type;
-    return this.#run(scripts.forceUnlock, names, [deleteCommand, ...this.#type.notification(names)], timeout);
+    const { format, scripts } = this.#type;
+    return this.#run(scripts.forceUnlock, names, [format.deleteCommand, ...this.#type.notification(names)], timeout);
   }
 
   #run(script: Script, names: LockNames, args: readonly string[], timeout: number): Promise<Inspected> {
-    const keys = [names.lock, ...this.#type.companions(names)];
     const listeners = this.#type.listeners?.(names) ?? ['', ''];
-    return this.#redis.run(script, keys, [...listeners, ...args], timeout, (reply) => read(script, reply));
+    return this.#redis.run(script, this.#type.keys(names), [...listeners, ...args], timeout, (reply) =>
+      read(script, reply),
+    );
   }
 }
 

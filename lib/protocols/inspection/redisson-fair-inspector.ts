@@ -1,34 +1,22 @@
 import type { Redis } from '../../redis/redis';
-import type { ProtocolSettings } from '../protocol';
-import { CHANNEL, isShardedFor, type RedissonFormat, TOKEN } from '../redisson/redisson-format';
+import { NOTIFY_FIRST } from '../redisson/redisson-fair-scripts';
+import type { RedissonFormat } from '../redisson/redisson-format';
+import { redissonKey } from '../redisson/redisson-names';
 import { QUEUE } from '../redisson/redisson-queue-format';
-import { publishRelease } from '../redisson/redisson-scripts';
 import { OWNER_OF_HASH, scripts } from './inspection-scripts';
 import { Inspector } from './inspector';
 
 /** Notified by: PUBLISH or SPUBLISH, the channel of the lock. The first in the queue has a channel of its own. */
-const SCRIPTS = scripts(
-  'redisson-fair',
-  OWNER_OF_HASH,
-  'LLEN',
-  `
-local head = redis.call('LINDEX', KEYS[2], 0)
-if head then
-  ${publishRelease('ARGV[4]', "ARGV[5] .. ':' .. head")}
-end`,
-);
+const SCRIPTS = scripts('redisson-fair', OWNER_OF_HASH, 'LLEN', NOTIFY_FIRST);
 
-export function redissonFairInspector(redis: Redis, settings: ProtocolSettings, format: RedissonFormat): Inspector {
-  const publish = isShardedFor(redis, settings) ? 'SPUBLISH' : 'PUBLISH';
+export function redissonFairInspector(redis: Redis, format: RedissonFormat): Inspector {
   return new Inspector(redis, {
     scripts: SCRIPTS,
-    companions: (names) => [
-      names.redissonKey(QUEUE, redis.isCluster),
-      ...(settings.fencing ? [names.redissonKey(TOKEN, redis.isCluster)] : []),
-    ],
-    notification: (names) => [publish, names.redisson(CHANNEL)],
-    get deleteCommand() {
-      return format.deleteCommand;
+    keys(names) {
+      const [lock, ...token] = format.keys(names) as [string, ...string[]];
+      return [lock, redissonKey(names, QUEUE, redis.isCluster), ...token];
     },
+    notification: (names) => format.notification(names),
+    format,
   });
 }

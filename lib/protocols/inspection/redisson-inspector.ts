@@ -1,6 +1,6 @@
+import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
-import type { ProtocolSettings } from '../protocol';
-import { CHANNEL, isShardedFor, type RedissonFormat, TOKEN } from '../redisson/redisson-format';
+import type { RedissonFormat } from '../redisson/redisson-format';
 import { publishRelease } from '../redisson/redisson-scripts';
 import { OWNER_OF_HASH, scripts } from './inspection-scripts';
 import { Inspector } from './inspector';
@@ -8,19 +8,14 @@ import { Inspector } from './inspector';
 /** Notified by: PUBLISH or SPUBLISH, the channel of the lock. */
 const SCRIPTS = scripts('redisson', OWNER_OF_HASH, undefined, publishRelease('ARGV[4]', 'ARGV[5]'));
 
-export function redissonInspector(redis: Redis, settings: ProtocolSettings, format: RedissonFormat): Inspector {
-  const isSharded = isShardedFor(redis, settings);
-  const count = isSharded ? 'SHARDNUMSUB' : 'NUMSUB';
-  const listeners = {
-    listeners: (names: { redisson(prefix: string): string }) => [count, names.redisson(CHANNEL)] as const,
-  };
+export function redissonInspector(redis: Redis, format: RedissonFormat): Inspector {
+  const count = format.isSharded ? 'SHARDNUMSUB' : 'NUMSUB';
+  const listeners = { listeners: (names: LockNames) => [count, format.channel(names)] as const };
   return new Inspector(redis, {
     scripts: SCRIPTS,
-    companions: (names) => (settings.fencing ? [names.redissonKey(TOKEN, redis.isCluster)] : []),
+    keys: (names) => format.keys(names),
     ...(format.countsListeners ? listeners : {}),
-    notification: (names) => [isSharded ? 'SPUBLISH' : 'PUBLISH', names.redisson(CHANNEL)],
-    get deleteCommand() {
-      return format.deleteCommand;
-    },
+    notification: (names) => format.notification(names),
+    format,
   });
 }

@@ -1,5 +1,4 @@
 import type { Redis } from '../../redis/redis';
-import type { ProtocolSettings } from '../protocol';
 import type { SpringFormat } from '../spring/spring-format';
 import { OWNER_OF_STRING, publishName, scripts } from './inspection-scripts';
 import { Inspector } from './inspector';
@@ -8,20 +7,13 @@ import { Inspector } from './inspector';
 const SCRIPTS = scripts('spring', OWNER_OF_STRING, undefined, publishName(4));
 
 /** For `spin` and `pub-sub`. `areListening`: their waiters listen for releases. */
-export function springInspector(
-  redis: Redis,
-  settings: ProtocolSettings,
-  format: SpringFormat,
-  areListening: boolean,
-): Inspector {
+export function springInspector(redis: Redis, format: SpringFormat, areListening: boolean): Inspector {
   const listeners = { listeners: (names: { channel: string }) => ['NUMSUB', names.channel] as const };
   return new Inspector(redis, {
     scripts: SCRIPTS,
-    companions: (names) => (settings.fencing ? [names.companion('fence')] : []),
+    keys: (names) => format.keys(names),
     ...(areListening && format.countsListeners ? listeners : {}),
     notification: (names) => format.channels(names),
-    get deleteCommand() {
-      return format.deleteCommand;
-    },
+    format,
   });
 }

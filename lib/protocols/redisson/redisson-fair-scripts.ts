@@ -1,5 +1,6 @@
 import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
+import { READ_TIME } from '../format/server-time';
 import { ifForced } from '../inspection/forced-unlock';
 import { ASSERT_WRITABLE, deleteBy } from '../spring/spring-scripts';
 import { HOLD, LEFT_TO_POLLERS, OWNED, PROLONG, publishRelease } from './redisson-scripts';
@@ -23,9 +24,7 @@ import { HOLD, LEFT_TO_POLLERS, OWNED, PROLONG, publishRelease } from './redisso
  */
 
 const PRELUDE = `
-local owner, wait, queue, timeouts = ARGV[1], tonumber(ARGV[3]), KEYS[2], KEYS[3]
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
+local owner, wait, queue, timeouts = ARGV[1], tonumber(ARGV[3]), KEYS[2], KEYS[3]${READ_TIME}`;
 
 /** Removes waiters that have had the first position for too long: they are taken for dead. Sets `head`. */
 const REMOVE_STALE = `
@@ -62,6 +61,13 @@ head = redis.call('LINDEX', queue, 0)`;
 
 /** Notifies the first waiter, on its own channel. */
 const NOTIFY_HEAD = publishRelease('ARGV[4]', "ARGV[5] .. ':' .. head");
+
+/** Notifies the first waiter, if there is one. KEYS[2] is the queue. */
+export const NOTIFY_FIRST = `
+local head = redis.call('LINDEX', KEYS[2], 0)
+if head then
+  ${NOTIFY_HEAD}
+end`;
 
 /**
  * Acquires a lock, or takes a position in its queue.

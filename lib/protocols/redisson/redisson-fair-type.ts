@@ -1,9 +1,10 @@
-import { HASH_HELD } from '../held-scripts';
 import { redissonFairInspector } from '../inspection/redisson-fair-inspector';
 import type { LockTypeDefinition } from '../lock-type';
 import { PastPositions } from './past-positions';
 import { RedissonFairProtocol } from './redisson-fair-protocol';
-import { isShardedFor, RedissonFormat } from './redisson-format';
+import { RedissonFormat } from './redisson-format';
+import { HASH_HELD } from './redisson-held';
+import { redissonKey } from './redisson-names';
 import { QUEUE, RedissonQueueFormat } from './redisson-queue-format';
 
 /** Redisson's queue on Redisson's format. */
@@ -14,14 +15,14 @@ export const REDISSON_FAIR: LockTypeDefinition = {
     const { redis, settings } = parts;
     const hash = new RedissonFormat(redis, settings);
     const format = new RedissonQueueFormat(redis, settings, hash);
-    const subscriber = parts.subscriber(isShardedFor(redis, settings), true);
+    const subscriber = parts.subscriber(hash.isSharded, true);
     const pastPositions = new PastPositions();
     const stopMonitoring = redis.monitor.onReconnect(() => pastPositions.removeAgain());
     return {
-      inspector: redissonFairInspector(redis, settings, hash),
+      inspector: redissonFairInspector(redis, hash),
       open(names) {
         // Throws for a name whose queue would be in another hash slot.
-        names.redissonKey(QUEUE, redis.isCluster);
+        redissonKey(names, QUEUE, redis.isCluster);
         return new RedissonFairProtocol(names, { settings, format, subscriber, pastPositions });
       },
       close() {

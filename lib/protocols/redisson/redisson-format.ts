@@ -2,11 +2,22 @@ import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { ScriptedFormat } from '../format/scripted-format';
 import type { ProtocolSettings } from '../protocol';
-import { KEEP } from './keep-scripts';
-import * as scripts from './redisson-scripts';
+import { KEEP } from './keep-script';
+import { redissonKey, redissonName } from './redisson-names';
+import {
+  ACQUIRE,
+  CONFIRM,
+  HAND_OVER,
+  LEAVE,
+  LEFT_TO_POLLERS,
+  NOTIFY,
+  RELEASE,
+  RENEW,
+  UNLOCKED,
+} from './redisson-scripts';
 
 /** The prefix of the channel on which releases are published. */
-export const CHANNEL = 'redisson_lock__channel';
+const CHANNEL = 'redisson_lock__channel';
 
 /**
  * The prefix of the counter of fencing tokens, as RFencedLock has it. It is shared with Java, so the rule is Redisson's:
@@ -15,11 +26,6 @@ export const CHANNEL = 'redisson_lock__channel';
  * than the fence of the string types, which then takes over from the server's clock.
  */
 export const TOKEN = 'redisson_lock_token';
-
-/** Whether releases go over sharded channels. Redisson's own rule: on a cluster, if the server has them. */
-export function isShardedFor(redis: Redis, { shardedSubscriptionMode: mode }: ProtocolSettings): boolean {
-  return mode === 'auto' ? redis.isCluster : mode === 'on';
-}
 
 /**
  * Redisson's hash key: see redisson-scripts.ts. A lock's name is that of the Java side: `registryKey:key` (what a
@@ -31,31 +37,36 @@ export class RedissonFormat extends ScriptedFormat {
   readonly #isCluster: boolean;
   readonly #publish: 'PUBLISH' | 'SPUBLISH';
 
-  constructor(redis: Redis, settings: ProtocolSettings) {
-    super(redis, settings.fencing, { ...scripts, KEEP });
+  constructor(redis: Redis, { fencing, shardedSubscriptionMode: mode }: ProtocolSettings) {
+    super(redis, fencing, { ACQUIRE, RELEASE, LEAVE, KEEP, NOTIFY, HAND_OVER, RENEW, CONFIRM });
     this.#isCluster = redis.isCluster;
-    this.isSharded = isShardedFor(redis, settings);
+    // Redisson's own rule: on a cluster, if the server has sharded channels.
+    this.isSharded = mode === 'auto' ? redis.isCluster : mode === 'on';
     this.countsListeners = this.isSharded || !redis.isCluster;
     this.#publish = this.isSharded ? 'SPUBLISH' : 'PUBLISH';
   }
 
+  channel(names: LockNames): string {
+    return redissonName(names, CHANNEL);
+  }
+
   channels(names: LockNames): readonly string[] {
-    return [names.redisson(CHANNEL)];
+    return [this.channel(names)];
   }
 
   isRelease(message: string): boolean {
-    return message === scripts.UNLOCKED;
+    return message === UNLOCKED;
   }
 
   isLeftToPollers(message: string): boolean {
-    return message === scripts.LEFT_TO_POLLERS;
+    return message === LEFT_TO_POLLERS;
   }
 
-  protected notification(names: LockNames): readonly string[] {
-    return [this.#publish, ...this.channels(names)];
+  notification(names: LockNames): readonly string[] {
+    return [this.#publish, this.channel(names)];
   }
 
   protected fence(names: LockNames): string {
-    return names.redissonKey(TOKEN, this.#isCluster);
+    return redissonKey(names, TOKEN, this.#isCluster);
   }
 }

@@ -6,9 +6,10 @@ import type { Script } from '../../redis/script';
 import { type Acquired, foundIn, ownerIn, remainingIn } from '../format/replies';
 import { type Keep, keepArguments } from '../min-hold/kept';
 import type { ProtocolSettings, Released } from '../protocol';
-import { KEEP_FAIR } from './keep-scripts';
+import { KEEP } from './redisson-fair-keep-script';
 import { ACQUIRE, LEAVE, RELEASE } from './redisson-fair-scripts';
-import { CHANNEL, isShardedFor, type RedissonFormat, TOKEN } from './redisson-format';
+import { type RedissonFormat, TOKEN } from './redisson-format';
+import { redissonName } from './redisson-names';
 
 /** The prefix of the queue of waiters. */
 export const QUEUE = 'redisson_lock_queue';
@@ -37,7 +38,7 @@ export class RedissonQueueFormat {
 
   /** The channel of one waiter. */
   channelOf(names: LockNames, owner: string): string {
-    return `${names.redisson(CHANNEL)}:${owner}`;
+    return `${this.hash.channel(names)}:${owner}`;
   }
 
   /** Acquires the lock, or takes a position in its queue if the owner waits. */
@@ -79,8 +80,8 @@ export class RedissonQueueFormat {
   }
 
   keep(names: LockNames, owner: string, keep: Keep, timeout: number): Promise<Released> {
-    const read = (reply: unknown): Released => foundIn(KEEP_FAIR, reply, reply);
-    return this.#run(KEEP_FAIR, names, owner, 0, keepArguments(keep), timeout, read);
+    const read = (reply: unknown): Released => foundIn(KEEP, reply, reply);
+    return this.#run(KEEP, names, owner, 0, keepArguments(keep), timeout, read);
   }
 
   #entered(reply: unknown): Entered {
@@ -104,13 +105,12 @@ export class RedissonQueueFormat {
     read: (reply: unknown) => T,
   ): Promise<T> {
     const wait = String(Math.ceil(this.#settings.fairLockWaitTimeout));
-    const publish = isShardedFor(this.#redis, this.#settings) ? 'SPUBLISH' : 'PUBLISH';
-    const args = [owner, String(ttl), wait, publish, names.redisson(CHANNEL), ...last];
+    const args = [owner, String(ttl), wait, ...this.hash.notification(names), ...last];
     return this.#redis.run(script, this.#keys(names), args, timeout, read);
   }
 
   #keys(names: LockNames): string[] {
-    const keys = [names.lock, names.redisson(QUEUE), names.redisson(TIMEOUTS)];
-    return this.#settings.fencing ? [...keys, names.redisson(TOKEN)] : keys;
+    const keys = [names.lock, redissonName(names, QUEUE), redissonName(names, TIMEOUTS)];
+    return this.#settings.fencing ? [...keys, redissonName(names, TOKEN)] : keys;
   }
 }

@@ -1,7 +1,7 @@
 import { LockScript, Script } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
 import { ifForced } from '../inspection/forced-unlock';
-import { ASK, ASSERT_WRITABLE, deleteBy, EXTEND } from '../spring/spring-scripts';
+import { ASK, ASSERT_WRITABLE, deleteBy, EXTEND, returnWithListeners } from '../spring/spring-scripts';
 
 /*
  * The lock as a hash key, in the format of Redisson's locks: one field "<uuid>:<number>", which is the owner; its value
@@ -50,6 +50,9 @@ export const HOLD = `
 redis.call('HSET', KEYS[1], ARGV[1], 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
 
+/** The fencing token of a lock that its owner has already; 1 without fencing. */
+const LAST_TOKEN = `KEYS[2] and tonumber(redis.call('GET', KEYS[2])) or 1`;
+
 /** KEYS[1] is the owner's already: a reply was lost. A late repetition must not shorten a renewed life. */
 export const PROLONG = `
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`;
@@ -73,7 +76,7 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   return { redis.call('PTTL', KEYS[1]), redis.call('HKEYS', KEYS[1])[1] }
 end
 ${PROLONG}
-return KEYS[2] and tonumber(redis.call('GET', KEYS[2])) or 1`,
+return ${LAST_TOKEN}`,
   undefined,
   isGrant,
 );
@@ -112,9 +115,7 @@ function release(name: string, message?: string): LockScript {
     `${OWNED}${EXAMINE_GONE}
 if owned ~= 1 then return owned end
 ${deleteBy('ARGV[2]')}
-${publishRelease('ARGV[3]', 'ARGV[4]', message)}
-if heard == 0 then return deleted end
-return { deleted, heard }`,
+${publishRelease('ARGV[3]', 'ARGV[4]', message)}${returnWithListeners('deleted')}`,
     isFound,
   );
 }
@@ -134,7 +135,7 @@ export const HAND_OVER = new LockScript(
 if owned ~= 1 then
   -- It was handed over already: the reply was lost.
   if redis.pcall('HEXISTS', KEYS[1], ARGV[2]) == 1 then
-    return KEYS[2] and tonumber(redis.call('GET', KEYS[2])) or 1
+    return ${LAST_TOKEN}
   end
   ${EXAMINE_GONE}
   return { owned }

@@ -1,8 +1,8 @@
 import { notified } from '../contended/notified';
-import { HASH_HELD } from '../held-scripts';
 import { redissonInspector } from '../inspection/redisson-inspector';
 import type { LockTypeDefinition } from '../lock-type';
 import { RedissonFormat } from './redisson-format';
+import { HASH_HELD } from './redisson-held';
 
 /** ms; the default of `handOver`. */
 const SLICE = 50;
@@ -14,6 +14,6 @@ export const REDISSON: LockTypeDefinition = {
   protocols(parts) {
     const { redis, settings } = parts;
     const format = new RedissonFormat(redis, settings);
-    return notified(parts, format, redissonInspector(redis, settings, format), SLICE);
+    return notified(parts, format, redissonInspector(redis, format), SLICE);
   },
 };

@@ -1,5 +1,5 @@
 import { EXAMINE_ERROR, examineGone } from '../held-scripts';
-import { ifForcedAmong } from '../inspection/forced-unlock';
+import { ifForcedAmong } from './shared-forced-unlock';
 import type { SharedKind } from './shared-kinds';
 
 /**

@@ -51,8 +51,8 @@ return state`,
 export function sharedInspector(redis: Redis, settings: ProtocolSettings): Inspector {
   return new Inspector(redis, {
     scripts: SHARED,
-    companions: (names) => [names.companion('waiters'), ...(settings.fencing ? [names.companion('fence')] : [])],
+    keys: (names) => [names.lock, names.companion('waiters'), ...(settings.fencing ? [names.companion('fence')] : [])],
     notification: (names) => [names.channel],
-    deleteCommand: 'DEL',
+    format: { deleteCommand: 'DEL' },
   });
 }

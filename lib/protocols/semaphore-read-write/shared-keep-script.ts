@@ -2,9 +2,12 @@ import { LockScript } from '../../redis/script';
 import { isFound } from '../format/replies';
 import { KEPT } from '../min-hold/kept';
 import { leftToKeep } from '../min-hold/left-to-keep';
-import { ENTRY_RULE } from './entry-rule';
-import { notifyNext, PRELUDE, PROLONG, READ_QUEUE } from './shared-script-parts';
-import { isOthers, RETURN_GONE } from './shared-scripts';
+import { LEAVE_QUEUE, liveFor, PRELUDE, PROLONG, RETURN_GONE, returnAndNotify } from './shared-script-parts';
+
+/** Of those that hold the lock: the owner does not any more. */
+const LEFT = `
+holders = holders - 1
+isWritten = isWritten and kind ~= 'write'`;
 
 /**
  * Gives back what has to stay taken until its `minHold` ends: another member, `<kind>:kept@<owner>`, takes its place, and
@@ -15,11 +18,7 @@ import { isOthers, RETURN_GONE } from './shared-scripts';
  */
 export const KEEP = new LockScript(
   'keep (shared)',
-  `${PRELUDE}
-local score = redis.pcall('ZSCORE', lock, member)
-${isOthers('score')}
-redis.call('HDEL', waiters, member)
-if isOthers then return { -1, 0 } end
+  `${PRELUDE}${LEAVE_QUEUE}
 local kept = kind .. ':${KEPT}' .. owner
 -- It is kept already: the reply was lost. A late attempt may have entered once more.
 if redis.call('ZSCORE', lock, kept) then
@@ -33,19 +32,10 @@ if not score or tonumber(score) <= now then
 end
 ${leftToKeep(4, 'ARGV[6] - (score - now)')}
 -- PEXPIREAT first: out of memory, Redis refuses ZADD to a script that has not written yet.
-local last = redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')[2]
-redis.call('PEXPIREAT', lock, digits(math.max(last, now + left)))
+${liveFor('left')}
 redis.call('ZADD', lock, digits(now + left), kept)
 redis.call('ZREM', lock, member)
 ${PROLONG}
-if redis.call('EXISTS', waiters) == 0 then return { 1, 0 } end
-redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now))
-${READ_QUEUE}
-if #queue == 0 then redis.call('DEL', waiters) end
-${ENTRY_RULE}
-holders = holders - 1
-isWritten = isWritten and kind ~= 'write'
-${notifyNext('ARGV[3]')}
-return { 1, published }`,
+${returnAndNotify('1', LEFT)}`,
   isFound,
 );

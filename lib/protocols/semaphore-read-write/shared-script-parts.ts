@@ -1,11 +1,13 @@
+import { READ_TIME } from '../format/server-time';
+import { ENTRY_RULE } from './entry-rule';
+import { ifForcedAmong } from './shared-forced-unlock';
+
 /* Parts of the scripts of shared locks. See shared-scripts.ts for the keys. */
 
 /** The names of what every script gets. "Now" is the server's time, in ms. */
 export const PRELUDE = `
 local lock, waiters, kind, owner = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
-local member = kind .. ':' .. owner
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local member = kind .. ':' .. owner${READ_TIME}
 
 -- Lua prints at most 14 digits by itself.
 local function digits(number) return string.format('%.0f', number) end`;
@@ -55,3 +57,34 @@ end`;
 /** The key expires with the last lease in it. */
 export const PROLONG = `
 redis.call('PEXPIREAT', lock, redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')[2])`;
+
+/** The key lives at least that many ms, and as long as the last lease in it. In Lua. */
+export const liveFor = (ms: string) => `
+local last = redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')[2]
+redis.call('PEXPIREAT', lock, digits(math.max(last, now + ${ms})))`;
+
+/** There is no live lease of the owner. Raises READONLY on a replica, where that says nothing. */
+export const RETURN_GONE = `
+redis.call('ZREM', lock, member)
+${ifForcedAmong('owner', 'found = -1')}`;
+
+/** Sets `score`, and `isOthers`: a key of another type is the key of another owner. Returns any other error. */
+export const READ_SCORE = `
+local score = redis.pcall('ZSCORE', lock, member)
+local isOthers = type(score) == 'table'
+if isOthers and not string.find(score.err, 'WRONGTYPE', 1, true) then return score end`;
+
+/** The begin of a script that gives a lease back: also takes the owner out of the queue. */
+export const LEAVE_QUEUE = `${READ_SCORE}
+redis.call('HDEL', waiters, member)
+if isOthers then return { -1, 0 } end`;
+
+/** The end of it: notifies those that may enter. `result`: what is returned first. `change`: of what the rule has read. In Lua. */
+export const returnAndNotify = (result: string, change = '') => `
+if redis.call('EXISTS', waiters) == 0 then return { ${result}, 0 } end
+redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now))
+${READ_QUEUE}
+if #queue == 0 then redis.call('DEL', waiters) end
+${ENTRY_RULE}${change}
+${notifyNext('ARGV[3]')}
+return { ${result}, published }`;

@@ -1,9 +1,18 @@
 import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
-import { ifForcedAmong } from '../inspection/forced-unlock';
 import { mint } from '../spring/spring-scripts';
 import { ENTRY_RULE } from './entry-rule';
-import { notifyNext, PRELUDE, PROLONG, READ_QUEUE } from './shared-script-parts';
+import {
+  LEAVE_QUEUE,
+  liveFor,
+  notifyNext,
+  PRELUDE,
+  PROLONG,
+  READ_QUEUE,
+  READ_SCORE,
+  RETURN_GONE,
+  returnAndNotify,
+} from './shared-script-parts';
 
 /*
  * A shared lock in Redis: several owners at a time, under a rule. Semaphores and read/write locks have one format. All
@@ -98,16 +107,6 @@ ${mint('KEYS[3]')}`,
   isGrant,
 );
 
-/** There is no live lease of the owner. Raises READONLY on a replica, where that says nothing. */
-export const RETURN_GONE = `
-redis.call('ZREM', lock, member)
-${ifForcedAmong('owner', 'found = -1')}`;
-
-/** Returns the reply of a command about `lock` if it failed; but a key of another type is the key of another owner. */
-export const isOthers = (reply: string) => `
-if type(${reply}) == 'table' and not string.find(${reply}.err, 'WRONGTYPE', 1, true) then return ${reply} end
-local isOthers = type(${reply}) == 'table'`;
-
 /**
  * Releases what the owner has, and takes it out of the queue. Notifies those that may enter.
  *
@@ -117,24 +116,14 @@ local isOthers = type(${reply}) == 'table'`;
  */
 export const RELEASE = new LockScript(
   'release (shared)',
-  `${PRELUDE}
-local score = redis.pcall('ZSCORE', lock, member)
-${isOthers('score')}
-redis.call('HDEL', waiters, member)
-if isOthers then return { -1, 0 } end
+  `${PRELUDE}${LEAVE_QUEUE}
 local found = score and tonumber(score) > now and 1 or 0
 if found == 1 then
   redis.call('ZREM', lock, member)
 else
   ${RETURN_GONE}
 end
-if redis.call('EXISTS', waiters) == 0 then return { found, 0 } end
-redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now))
-${READ_QUEUE}
-if #queue == 0 then redis.call('DEL', waiters) end
-${ENTRY_RULE}
-${notifyNext('ARGV[3]')}
-return { found, published }`,
+${returnAndNotify('found')}`,
   isFound,
 );
 
@@ -149,8 +138,7 @@ export const RENEW = new LockScript(
   'renew (shared)',
   `${PRELUDE}
 local ttl = tonumber(ARGV[3])
-local score = redis.pcall('ZSCORE', lock, member)
-${isOthers('score')}
+${READ_SCORE}
 if isOthers then return -1 end
 local found = 0
 if not score or tonumber(score) <= now then
@@ -160,8 +148,7 @@ end
 local remaining = score - now
 if remaining >= ttl or ARGV[4] == 'ask' then return { remaining } end
 -- First of all: out of memory, Redis refuses ZADD to a script that has not written yet.
-local last = redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')[2]
-redis.call('PEXPIREAT', lock, digits(math.max(last, now + ttl)))
+${liveFor('ttl')}
 redis.call('ZADD', lock, 'XX', digits(now + ttl), member)
 return 1`,
   isFound,

@@ -2,7 +2,7 @@ import { LockScript } from '../../redis/script';
 import { isFound } from '../format/replies';
 import { KEPT } from '../min-hold/kept';
 import { leftToKeep } from '../min-hold/left-to-keep';
-import { publish, RETURN_GONE } from './spring-scripts';
+import { publish, READ_HOLDER, returnWithListeners } from './spring-scripts';
 
 /**
  * Gives a lock back that has to stay taken until its `minHold` ends. Waiters are notified as of a release: their next
@@ -14,10 +14,7 @@ import { publish, RETURN_GONE } from './spring-scripts';
  */
 export const KEEP = new LockScript(
   'keep (spring)',
-  `
-local holder = redis.pcall('GET', KEYS[1])
-if not holder then ${RETURN_GONE}
-end
+  `${READ_HOLDER}
 -- It is kept already: the reply was lost.
 if holder == '${KEPT}' .. ARGV[1] then return 1 end
 if holder ~= ARGV[1] then return -1 end
@@ -25,8 +22,6 @@ ${leftToKeep(2)}
 -- PEXPIRE first: out of memory, Redis refuses SET to a script that has not written yet.
 redis.call('PEXPIRE', KEYS[1], left)
 redis.call('SET', KEYS[1], '${KEPT}' .. ARGV[1], 'PX', left)
-${publish(5)}
-if heard == 0 then return 1 end
-return { 1, heard }`,
+${publish(5)}${returnWithListeners('1')}`,
   isFound,
 );

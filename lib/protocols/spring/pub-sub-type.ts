@@ -14,6 +14,6 @@ export const PUB_SUB: LockTypeDefinition = {
   protocols(parts) {
     const { redis, settings } = parts;
     const format = new SpringFormat(redis, settings);
-    return notified(parts, format, springInspector(redis, settings, format, true), SLICE);
+    return notified(parts, format, springInspector(redis, format, true), SLICE);
   },
 };

@@ -20,7 +20,7 @@ export const SPIN: LockTypeDefinition = {
     const { idleBetweenTries, handOver } = settings;
     const slices = { first: handOver ?? SLICE, longest: handOver ?? LONGEST_SLICE, idleBetweenTries };
     const format = new SpringFormat(redis, settings);
-    return contended(springInspector(redis, settings, format, false), {
+    return contended(springInspector(redis, format, false), {
       format,
       waiting: (_names, pollers) => new Polling(idleBetweenTries, pollers),
       sharing: () => new TimeSlice(slices),

@@ -3,7 +3,7 @@ import type { Redis } from '../../redis/redis';
 import { ScriptedFormat } from '../format/scripted-format';
 import type { ProtocolSettings } from '../protocol';
 import { KEEP } from './keep-script';
-import * as scripts from './spring-scripts';
+import { ACQUIRE, CONFIRM, HAND_OVER, LEAVE, LEFT_TO_POLLERS, NOTIFY, RELEASE, RENEW } from './spring-scripts';
 
 /** Spring's string key: see spring-scripts.ts. */
 export class SpringFormat extends ScriptedFormat {
@@ -14,7 +14,7 @@ export class SpringFormat extends ScriptedFormat {
   #notification: readonly string[] | undefined;
 
   constructor(redis: Redis, { fencing, legacyChannel }: ProtocolSettings) {
-    super(redis, fencing, { ...scripts, KEEP });
+    super(redis, fencing, { ACQUIRE, RELEASE, LEAVE, KEEP, NOTIFY, HAND_OVER, RENEW, CONFIRM });
     this.countsListeners = !redis.isCluster;
     this.#legacyChannel = legacyChannel;
   }
@@ -28,10 +28,10 @@ export class SpringFormat extends ScriptedFormat {
   }
 
   isLeftToPollers(message: string): boolean {
-    return message === scripts.LEFT_TO_POLLERS;
+    return message === LEFT_TO_POLLERS;
   }
 
-  protected notification(names: LockNames): readonly string[] {
+  notification(names: LockNames): readonly string[] {
     this.#notification ??= this.#legacyChannel ? [names.legacyChannel, 'too'] : [names.legacyChannel];
     return this.#notification;
   }

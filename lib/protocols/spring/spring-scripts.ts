@@ -35,6 +35,11 @@ if type(redis.pcall(${command}, KEYS[1])) == 'table' then
   deleted = 2
 end`;
 
+/** The end of a script that gives a lock back, after `heard` was set. `found`: what it found, in Lua. */
+export const returnWithListeners = (found: string) => `
+if heard == 0 then return ${found} end
+return { ${found}, heard }`;
+
 /** The body of the message that a lock is left to those that poll. A release is published as the lock's name. */
 export const LEFT_TO_POLLERS = 'left to pollers';
 
@@ -52,10 +57,16 @@ heard = type(heard) == 'number' and type(legacy) == 'number' and heard + legacy 
 export const ASSERT_WRITABLE = `redis.call('PEXPIRE', KEYS[1], 1)`;
 
 /** There is no key. A lock that was unlocked by force counts as another owner's, since it did not expire. */
-export const RETURN_GONE = `
+const RETURN_GONE = `
   ${ASSERT_WRITABLE}
   ${ifForced('ARGV[1]', 'return -1')}
   return 0`;
+
+/** Sets `holder`, and returns if there is none. pcall: a key of another type is the key of another owner. */
+export const READ_HOLDER = `
+local holder = redis.pcall('GET', KEYS[1])
+if not holder then ${RETURN_GONE}
+end`;
 
 /**
  * Acquires a lock.
@@ -118,16 +129,10 @@ export const LEAVE = release('leave to pollers (spring)', `'${LEFT_TO_POLLERS}'`
 function release(name: string, message?: string): LockScript {
   return new LockScript(
     name,
-    `
--- pcall: a key of another type is the key of another owner.
-local holder = redis.pcall('GET', KEYS[1])
-if not holder then ${RETURN_GONE}
-end
+    `${READ_HOLDER}
 if holder ~= ARGV[1] then return -1 end
 ${deleteBy('ARGV[2]')}
-${publish(3, message)}
-if heard == 0 then return deleted end
-return { deleted, heard }`,
+${publish(3, message)}${returnWithListeners('deleted')}`,
     isFound,
   );
 }
@@ -172,32 +177,26 @@ ${mint('KEYS[2]')}`,
   isGrant,
 );
 
+/** The end of a script that renews or asks: a key whose life is below `least` gets ARGV[2] ms. `least` in Lua. */
+const prolong = (least: string) => `
+local life = redis.call('PTTL', KEYS[1])
+if life < ${least} then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return 1
+end
+return { life }`;
+
 /**
  * The end of a script that renews: KEYS[1] is the owner's. Makes it live at least ARGV[2] ms. Never shortens its life.
  * Returns 1, or { life in ms } where it lives longer.
  */
-export const EXTEND = `
-local life = redis.call('PTTL', KEYS[1])
-if life < tonumber(ARGV[2]) then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return 1
-end
-return { life }`;
+export const EXTEND = prolong('tonumber(ARGV[2])');
 
 /** The end of a script that only asks: a key that has lost its expiry gets ARGV[2] ms again. Returns as EXTEND. */
-export const ASK = `
-local life = redis.call('PTTL', KEYS[1])
-if life < 0 then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return 1
-end
-return { life }`;
+export const ASK = prolong('0');
 
 /** The begin of a script that renews: goes on if KEYS[1] is the key of ARGV[1], and returns otherwise. */
-export const RETURN_UNLESS_OWNED = `
-local holder = redis.pcall('GET', KEYS[1])
-if not holder then ${RETURN_GONE}
-end
+export const RETURN_UNLESS_OWNED = `${READ_HOLDER}
 if type(holder) == 'table' and not string.find(holder.err, 'WRONGTYPE', 1, true) then return holder end
 if holder ~= ARGV[1] then return -1 end`;
 

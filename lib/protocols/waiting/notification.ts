@@ -5,7 +5,7 @@ import type { Subscriber } from '../../redis/subscriber';
 import type { Subscription } from '../../redis/subscription';
 import type { Pollers } from '../pollers/pollers';
 import { NOT_GRANTED, type NotGranted, type Refusal } from '../protocol';
-import { pauseBeforeNextTry } from './polling';
+import { pauseBeforeNextTry } from './pause';
 import type { Waiting } from './waiting';
 
 /** A waiter polls after this many idle intervals at the latest: Spring's SPIN_LOCK does not publish its releases. */

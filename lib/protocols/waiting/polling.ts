@@ -1,19 +1,8 @@
 import type { Wait } from '../../acquire/wait';
 import type { Pollers } from '../pollers/pollers';
 import { NOT_GRANTED, type NotGranted, type Refusal } from '../protocol';
+import { pauseBeforeNextTry } from './pause';
 import type { Waiting } from './waiting';
-
-/**
- * ms until the next attempt: `interval`, or less when the holder's key ends before, but at least 1. The last attempt of
- * a wait is made a little before its end, so that it can still be answered. When there is no time left for one, the rest
- * is slept.
- */
-export function pauseBeforeNextTry(interval: number, { remaining, roundTrip }: Refusal, left: number): number {
-  const pause = Math.max(1, Math.min(interval, remaining));
-  // One slow reply must not put the last attempt off by more than an interval.
-  const lastTry = left - (2 * Math.min(roundTrip, interval) + 1);
-  return lastTry < 1 ? left : Math.min(pause, lastTry);
-}
 
 /**
  * Spring's SPIN_LOCK: while another process holds the key, try again after `idleBetweenTries`, or sooner while pollers

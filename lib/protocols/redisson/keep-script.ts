@@ -2,10 +2,11 @@ import { LockScript } from '../../redis/script';
 import { isFound } from '../format/replies';
 import { KEPT } from '../min-hold/kept';
 import { leftToKeep } from '../min-hold/left-to-keep';
+import { returnWithListeners } from '../spring/spring-scripts';
 import { EXAMINE_GONE, OWNED, publishRelease } from './redisson-scripts';
 
 /** Makes KEYS[1], which is the owner's, the key of nobody. ARGV[first]: the numbers of a `Keep`. Sets `owned`. */
-const keep = (first: number) => `
+export const keep = (first: number) => `
 ${OWNED}
 -- It is kept already: the reply was lost.
 if owned == -1 and redis.pcall('HEXISTS', KEYS[1], '${KEPT}' .. ARGV[1]) == 1 then return 1 end
@@ -29,26 +30,6 @@ redis.call('HDEL', KEYS[1], ARGV[1])`;
 export const KEEP = new LockScript(
   'keep (redisson)',
   `${keep(2)}
-${publishRelease('ARGV[5]', 'ARGV[6]')}
-if heard == 0 then return 1 end
-return { 1, heard }`,
-  isFound,
-);
-
-/**
- * The same for `redisson-fair`: the first in the queue is notified, on its own channel.
- *
- * KEYS: lock, queue, timeouts [, token]
- * ARGV: owner, 0, wait in ms, PUBLISH or SPUBLISH, channel of the lock; then the numbers as above
- * Returns 1 kept; 0 no key; -1 the key of another owner.
- */
-export const KEEP_FAIR = new LockScript(
-  'keep (redisson-fair)',
-  `${keep(6)}
-local head = redis.call('LINDEX', KEYS[2], 0)
-if head then
-  ${publishRelease('ARGV[4]', "ARGV[5] .. ':' .. head")}
-end
-return 1`,
+${publishRelease('ARGV[5]', 'ARGV[6]')}${returnWithListeners('1')}`,
   isFound,
 );
