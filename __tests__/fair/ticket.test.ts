@@ -70,14 +70,14 @@ describe('Ticket', () => {
 
   it('does not resume its caller for a retry that came before the last attempt', () => {
     ticket.retry();
-    ticket.attempting();
+    ticket.asking();
     attach();
     expect(resumed).toStrictEqual([]);
   });
 
   it('keeps a grant that came before the last attempt', () => {
     ticket.deliver(grant);
-    ticket.attempting();
+    ticket.asking();
     attach();
     expect(resumed).toStrictEqual([grant]);
   });
