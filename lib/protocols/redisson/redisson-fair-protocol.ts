@@ -120,17 +120,18 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
     const pauses = this.lazyPollers?.pauses;
     if (pauses?.isDue(now)) return this.#leave(owner, pauses, now, timeout);
     return this.#services.format.release(this.#names, owner, timeout, (found) => {
-      this.noteRelease(clock.now(), false);
-      this.#positionGivenUp(owner);
+      this.#released(owner, found);
       return found;
     });
   }
 
   /**
-   * A release was answered. Not before: after a reconnect the position is removed once more, and that must not overtake
-   * the release. One without an answer is repeated by its caller.
+   * A release was answered. If it found no lock of the owner, a pause of a later owner goes on. The position is given up
+   * now and not before: after a reconnect it is removed once more, and that must not overtake the release. A release
+   * without an answer is repeated by its caller.
    */
-  #positionGivenUp(owner: string): void {
+  #released(owner: string, found: Released): void {
+    if (found === 'released') this.noteRelease(clock.now(), false);
     if (owner === this.#enqueued) this.#services.pastPositions.add(this, () => this.#releaseAgain(owner));
   }
 
@@ -143,8 +144,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
   #leave(owner: string, pauses: Pauses, now: number, timeout: number): Promise<Released> {
     const [busy, interval] = [pauses.busyFor(now), pauses.interval(now)];
     return this.#services.format.leaveToPollers(this.#names, owner, busy, interval, timeout, (found, isLeft) => {
-      this.noteRelease(clock.now(), false);
-      this.#positionGivenUp(owner);
+      this.#released(owner, found);
       if (isLeft) {
         pauses.begin(clock.now(), false);
         clock.setTimeout(() => void this.#endPause(owner), pauses.length).unref?.();
