@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Attempts } from './acquire/attempts';
+import { AttemptSender } from './acquire/attempt-sender';
 import { OpenWaits } from './acquire/open-waits';
 import { TicketSequence } from './acquire/ticket-sequence';
 import type { DistributedLock } from './distributed-lock';
@@ -21,7 +21,7 @@ import { traitsOf } from './protocols/lock-type-traits';
 import { type LockServices, RedisLock } from './redis-lock';
 import type { ReadWriteLock } from './semaphore-read-write/read-write-lock';
 import type { SharedLocks } from './semaphore-read-write/shared-locks';
-import { type KindSettings, listSettings, type RegistrySettings, type SharingSettings } from './settings';
+import { type KindSettings, listSettings, type RegistrySettings, type ReplicationSettings } from './settings';
 
 /** ms; how long `close` waits for the holders by default. */
 const CLOSE_TIMEOUT = 10_000;
@@ -48,7 +48,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   #closing: Promise<void> | undefined;
 
   /** @internal `onWarning` publishes the warnings too. Without `kinds` it has locks of one key only. */
-  protected constructor(settings: RegistrySettings & SharingSettings, backend: LockBackend, kinds?: LockKinds) {
+  protected constructor(settings: RegistrySettings & ReplicationSettings, backend: LockBackend, kinds?: LockKinds) {
     super();
     this.id = registryId(settings.name, traitsOf(settings.lockType).nameSeparator, randomUUID());
     const { connection } = backend;
@@ -59,7 +59,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       settings,
       connection,
       inspection: new Inspection(backend, this.id, settings.commandTimeout),
-      attempts: new Attempts(settings, connection, (error, names, timeout) =>
+      sender: new AttemptSender(settings, connection, (error, names, timeout) =>
         backend.explainWrongType(error, names, `a lock of type ${settings.lockType}`, timeout),
       ),
       watchdog,

@@ -5,7 +5,7 @@ import type { Acquisition } from './acquisition';
  * An acquisition that the previous local holder made for the next caller, and its answer: the lock, or a position in its
  * queue.
  */
-export interface Inherited {
+interface Inherited {
   readonly acquisition: Acquisition;
   readonly answer: Grant | Refusal;
 }

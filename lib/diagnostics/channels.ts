@@ -40,7 +40,7 @@ export function lockMessage({ registryKey, lockType }: Omit<LockMessage, 'key'>,
 }
 
 /** What a call that acquires fills in. */
-export interface TracedWait {
+interface TracedWait {
   readonly startedAt: number;
   readonly isInterrupted: boolean;
   trace: AcquireMessage | undefined;

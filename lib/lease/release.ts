@@ -17,7 +17,7 @@ export function release(
 }
 
 /** How a release ended. */
-export type ReleaseResult =
+type ReleaseResult =
   | {
       readonly outcome: Released;
       /** An earlier try may have done it: the outcome is that of a repetition. */

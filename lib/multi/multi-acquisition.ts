@@ -11,7 +11,7 @@ const ANSWER_AT_LEAST = 50;
 const NO_ANSWER = 'Redis did not answer within the waitTime';
 
 /** How an acquisition ended. `timed out`: another holder had `part` until the wait was over. */
-export type MultiResult =
+type MultiResult =
   | { readonly outcome: 'granted'; readonly leases: readonly HeldLease[] }
   | { readonly outcome: 'timed out'; readonly part: MultiPart };
 

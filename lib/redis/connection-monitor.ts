@@ -1,7 +1,7 @@
 import { EventEmitter, errorMonitor } from 'node:events';
 
 /** What the monitor needs from a client, by structure. */
-export interface ConnectionEvents {
+interface ConnectionEvents {
   on?(event: string, listener: () => void): unknown;
   off?(event: string, listener: () => void): unknown;
   /** A client that an adapter made: as a listener of `errorMonitor`. Returns the function that stops it. */

@@ -1,5 +1,5 @@
 /** The suffixes of the keys and channels that belong to a lock. */
-export type Companion = 'fence' | 'queue' | 'tickets' | 'grants' | 'forced' | 'waiters';
+type Companion = 'fence' | 'queue' | 'tickets' | 'grants' | 'forced' | 'waiters';
 
 const COMPANION_NAME = /^\{[^}]+\}:(fence|queue|tickets|grants|forced|waiters)(:|$)/;
 

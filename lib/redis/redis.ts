@@ -1,4 +1,5 @@
 import { clock } from '../internal/clock';
+import type { ReplicationSettings } from '../settings';
 import { Batches } from './batches';
 import { Call, evaluate, type ScriptRunner } from './call';
 import type { RedisClient, RedisCommands } from './client';
@@ -8,7 +9,6 @@ import { Deadlines } from './deadlines';
 import { hashSlot } from './hash-slot';
 import { KeyPlacement } from './key-placement';
 import { ReplicatedScripts } from './replicated-scripts';
-import type { Replication } from './replicating-connection';
 import { LockScript, type Script } from './script';
 
 /**
@@ -49,7 +49,7 @@ export class Redis implements Connection {
   readonly #replicatedBatches: Batches | undefined;
 
   /** Throws `TypeError` with a `replication` for which the client cannot have a connection of our own. */
-  constructor(client: RedisClient, commandTimeout: number, replication?: Replication) {
+  constructor(client: RedisClient, commandTimeout: number, replication?: ReplicationSettings) {
     this.client = client;
     this.monitor = ConnectionMonitor.of(client);
     const commands = client.withCommandOptions?.(optionsFor(client)) ?? client;

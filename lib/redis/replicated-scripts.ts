@@ -1,8 +1,9 @@
 import { NotReplicatedError } from '../errors';
+import type { ReplicationSettings } from '../settings';
 import { evaluate, type Receiver, type ScriptRunner } from './call';
 import type { EvalOptions, RedisClient } from './client';
 import { isErrorLike } from './failure';
-import type { ReplicatingConnection, Replication } from './replicating-connection';
+import type { ReplicatingConnection } from './replicating-connection';
 import { type ReplicatingConnections, replicatingConnections } from './replicating-connections';
 import { type LockScript, type Script, ScriptForMany } from './script';
 
@@ -14,7 +15,7 @@ import { type LockScript, type Script, ScriptForMany } from './script';
 export class ReplicatedScripts implements ScriptRunner {
   readonly #connections: ReplicatingConnections;
 
-  constructor(client: RedisClient, replication: Replication) {
+  constructor(client: RedisClient, replication: ReplicationSettings) {
     this.#connections = replicatingConnections(client, replication);
   }
 

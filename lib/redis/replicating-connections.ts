@@ -1,8 +1,9 @@
 import { inBackground } from '../internal/background';
+import type { ReplicationSettings } from '../settings';
 import { describeValue, type RedisClient } from './client';
 import { type ClusterClient, type ClusterNode, isClusterClient } from './cluster-client';
 import { hashSlot } from './hash-slot';
-import { type OwnClient, ReplicatingConnection, type Replication } from './replicating-connection';
+import { type OwnClient, ReplicatingConnection } from './replicating-connection';
 
 /** Where acquisitions that replicas must have are sent. */
 export interface ReplicatingConnections {
@@ -23,7 +24,7 @@ interface Duplicable extends RedisClient {
 type Cluster = ClusterClient<Duplicable>;
 
 /** Throws `TypeError` for a client without such a connection: a pool, a foreign client. */
-export function replicatingConnections(client: RedisClient, replication: Replication): ReplicatingConnections {
+export function replicatingConnections(client: RedisClient, replication: ReplicationSettings): ReplicatingConnections {
   if (isClusterClient<Duplicable>(client)) return new ClusterConnections(client, replication);
   if (isDuplicable(client)) return new OneConnection(client, replication);
   const needed =
@@ -43,11 +44,11 @@ const SENTINEL = { masterPoolSize: 1, replicaPoolSize: 0, reserveClient: true, p
 
 class OneConnection implements ReplicatingConnections {
   readonly #client: Duplicable;
-  readonly #replication: Replication;
+  readonly #replication: ReplicationSettings;
   #connection: ReplicatingConnection | undefined;
   #isClosed = false;
 
-  constructor(client: Duplicable, replication: Replication) {
+  constructor(client: Duplicable, replication: ReplicationSettings) {
     this.#client = client;
     this.#replication = replication;
   }
@@ -83,11 +84,11 @@ class OneConnection implements ReplicatingConnections {
 /** One connection for each master, made when it is needed. */
 class ClusterConnections implements ReplicatingConnections {
   readonly #cluster: Cluster;
-  readonly #replication: Replication;
+  readonly #replication: ReplicationSettings;
   readonly #connections = new Map<string, Promise<ReplicatingConnection>>();
   #isClosed = false;
 
-  constructor(cluster: Cluster, replication: Replication) {
+  constructor(cluster: Cluster, replication: ReplicationSettings) {
     this.#cluster = cluster;
     this.#replication = replication;
   }

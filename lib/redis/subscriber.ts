@@ -16,7 +16,7 @@ const RENEWED_AT_MOST = 5_000;
 /** ms that `close` waits for channels of the caller's connection to be unsubscribed. */
 const CLOSING = 1_000;
 
-export interface SubscriberOptions {
+interface SubscriberOptions {
   /** A pub/sub connection of the caller's. */
   readonly connection: RedisSubscriber | undefined;
   /** Sharded channels, on a cluster: inside a script only SPUBLISH can say how many listen. */

@@ -41,7 +41,7 @@ export class InMemoryLockRegistry extends BackedLockRegistry {
     checkOptions(checks, options);
     const { locks = new InMemoryLocks(), registryKey = 'test', ...others } = options;
     const common = registrySettings({ ...others, registryKey }, 'fair');
-    const settings = publishingWarnings({ ...common, handOver: undefined, minReplicas: 0, replicaTimeout: 0 });
+    const settings = publishingWarnings({ ...common, minReplicas: 0, replicaTimeout: 0 });
     super(settings, new InMemoryBackend(locks, settings.fencing), ALL_KINDS);
     this.locks = locks;
     locks.use(registryKey);

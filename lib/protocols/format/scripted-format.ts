@@ -21,7 +21,7 @@ import {
  * The scripts of a format, as its modules name them. All formats have the same KEYS, ARGV and replies, except for what
  * `notification` adds.
  */
-export interface FormatScripts {
+interface FormatScripts {
   readonly ACQUIRE: Script;
   readonly RELEASE: Script;
   readonly LEAVE: Script;

@@ -8,7 +8,7 @@ import { remainingIn } from '../format/replies';
 import type { InspectionScripts } from './inspection-scripts';
 
 /** How the locks of one type are inspected. */
-export interface InspectedType {
+interface InspectedType {
   readonly scripts: InspectionScripts;
   /** The keys after the lock's. */
   companions(names: LockNames): readonly string[];

@@ -1,10 +1,10 @@
 import { clock } from '../../internal/clock';
 import { Demand } from './demand';
-import { Intervals } from './intervals';
+import { PauseIntervals } from './pause-intervals';
 import type { EndOfWait, Signs } from './signs';
 
 /** ms by which a process may be late to take back a lock that it left to pollers. */
-export const LATE = 100;
+export const TAKEN_BACK_LATE = 100;
 
 /** What this process knows of the lock, as far as it may be free. */
 type Lock =
@@ -22,7 +22,7 @@ const HELD: Lock = { state: 'held' };
 /** When a lock that is busy all the time is left free, and for how long. */
 export class Pauses {
   readonly #signs: Signs;
-  readonly #intervals: Intervals;
+  readonly #intervals: PauseIntervals;
   readonly #demand = new Demand();
   /** When the last pause began, in whatever process. */
   #lastAt = Number.NEGATIVE_INFINITY;
@@ -30,7 +30,7 @@ export class Pauses {
 
   constructor(idleBetweenTries: number, signs: Signs) {
     this.#signs = signs;
-    this.#intervals = new Intervals(idleBetweenTries, signs);
+    this.#intervals = new PauseIntervals(idleBetweenTries, signs);
   }
 
   /** ms that a pause lasts. */
@@ -102,7 +102,7 @@ export class Pauses {
     this.#lastAt = at;
     if (this.#lock.state === 'left') return;
     // The other process takes the lock back first: otherwise this one would be taken for a poller.
-    this.#lock = { state: 'left by another', until: at + this.length + LATE };
+    this.#lock = { state: 'left by another', until: at + this.length + TAKEN_BACK_LATE };
   }
 
   /** A release was published: a pause of another process is over. */

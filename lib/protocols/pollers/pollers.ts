@@ -1,6 +1,6 @@
 import { clock } from '../../internal/clock';
-import { SHORTEST_PAUSE } from './intervals';
-import { LATE, Pauses } from './pauses';
+import { SHORTEST_PAUSE } from './pause-intervals';
+import { Pauses, TAKEN_BACK_LATE } from './pauses';
 import { Signs } from './signs';
 import { TakeBack } from './take-back';
 
@@ -72,7 +72,7 @@ export class Pollers {
   /** This process left the lock free in place of a hand-over. `notify`: no local caller has taken it back in time. */
   leftByHandOver(at: number, notify: () => void): void {
     this.pauses.begin(at, true);
-    this.takeBack.within(this.pauses.length + LATE, notify);
+    this.takeBack.start(this.pauses.length + TAKEN_BACK_LATE, notify);
   }
 
   /** ms until the next poll of a waiter whose usual interval is `usual`. */

@@ -24,7 +24,7 @@ import type { RedissonQueueFormat } from './redisson-queue-format';
 import { LEFT_TO_POLLERS, UNLOCKED } from './redisson-scripts';
 
 /** ms by which a command may reach the server after its connection was given up. */
-const LATE = 10_000;
+const LATE_COMMAND = 10_000;
 
 /** Shared by the locks of a registry. */
 export interface RedissonFairServices {
@@ -177,6 +177,6 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
    * position, and late commands.
    */
   orphanLife({ ttl, isEnqueued }: Acquisition): number {
-    return isEnqueued ? ttl + this.#services.settings.fairLockWaitTimeout + LATE : ttl;
+    return isEnqueued ? ttl + this.#services.settings.fairLockWaitTimeout + LATE_COMMAND : ttl;
   }
 }

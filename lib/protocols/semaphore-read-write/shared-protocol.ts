@@ -22,7 +22,7 @@ const POLLS_MISSED = 3;
 const TICKET_KEPT_AT_LEAST = 3_000;
 
 /** What the shared locks of one kind have in common in a registry. */
-export interface SharedServices {
+interface SharedServices {
   readonly kind: SharedKind;
   readonly parts: RegistryParts;
   readonly subscriber: Subscriber;

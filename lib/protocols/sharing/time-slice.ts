@@ -3,7 +3,7 @@ import { clock } from '../../internal/clock';
 import type { OwnRelease, Sharing } from './sharing';
 
 /** In ms. */
-export interface SliceSettings {
+interface SliceSettings {
   readonly first: number;
   readonly longest: number;
   readonly idleBetweenTries: number;

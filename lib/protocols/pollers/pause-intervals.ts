@@ -18,7 +18,7 @@ const AFTER_USE = 400;
 const WHILE_KNOWN = 1_600;
 
 /** How long a pause is, and how long it is from one to the next. */
-export class Intervals {
+export class PauseIntervals {
   /** ms that a pause lasts. */
   readonly pause: number;
   readonly #signs: Signs;
