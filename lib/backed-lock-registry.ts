@@ -118,8 +118,9 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   }
 
   /**
-   * The locks under the registryKey that somebody holds, with what `inspect` says of each. SCAN finds them, step by step:
-   * one that is taken or released meanwhile may be missing. Needs a client with the method `scan`, as node-redis' are.
+   * The locks under the registryKey that somebody holds, with what `inspect` says of each. SCAN finds them, step by
+   * step: one that is taken or released meanwhile may be missing. Needs a client with the method `scan`, as node-redis'
+   * are.
    * @throws TypeError when an option is not valid, or the client has no `scan`.
    * @throws LockInspectionError when Redis failed or was silent.
    * @example
@@ -146,7 +147,8 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
    * Rejects the waiters and all later callers with `RegistryClosedError`. Waits for the holders, whose leases are still
    * renewed, for up to `timeout` ms. A lease that is still held then is no longer renewed: its signal aborts with a
    * `LockLostError` of reason `closed`, and its key expires; it is not deleted under a running task. What attempts in
-   * flight left in Redis has been removed when this resolves, as far as Redis answered. A second call waits for the first.
+   * flight left in Redis has been removed when this resolves, as far as Redis answered. A second call waits for the
+   * first.
    * @throws TypeError or RangeError when the timeout is not valid.
    * @example
    * await registry.close({ timeout: 5_000 });

@@ -20,10 +20,9 @@ type HandOverDecision =
 
 /**
  * Whether the next local caller gets the lock though other processes may wait. `protocols/contended/contended-protocol`
- * asks.
- * `handsOver`: false with the option `handOver: 0`. `isPauseDue`: the lock was busy for so long that it has to be left to
- * pollers. `isSliceOver`: this process has had the lock for its slice. `canCountListeners`: waiting processes listen for
- * releases, and the script can count them.
+ * asks. `handsOver`: false with the option `handOver: 0`. `isPauseDue`: the lock was busy for so long that it has to be
+ * left to pollers. `isSliceOver`: this process has had the lock for its slice. `canCountListeners`: waiting processes
+ * listen for releases, and the script can count them.
  */
 export function decideHandOver(
   handsOver: boolean,

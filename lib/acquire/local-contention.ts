@@ -139,12 +139,13 @@ export abstract class LocalContention {
         if (result === undefined) {
           const refusal = answer?.granted === false ? Promise.resolve(answer) : undefined;
           const pause = refusal === undefined ? sender.standBack(protocol, wait) : undefined;
-          // Most locks are free: then this attempt is all. With a signal the caller may leave before its answer.
+          // Most locks are free: then this attempt completes the call. With a signal the caller may leave before its
+          // answer.
           const first = refusal ?? ((pause ?? wait.signal) ? undefined : sender.send(protocol, acquisition, wait));
           try {
             if (first !== undefined) result = sender.grantIn(await first, protocol, acquisition);
           } catch {
-            // It is awaited again below.
+            // AttemptSeries awaits the same promise, and handles the failure.
           }
           result ??= await new AttemptSeries(sender, protocol, acquisition, wait).run(pause, first);
         }

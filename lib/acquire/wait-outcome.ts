@@ -43,7 +43,8 @@ export class WaitOutcome {
         () => false,
       );
       const isAnswered = await wait.suspend<boolean>(left, (resume) => void outcome.then(resume));
-      // The last attempt of a wait may fail only because it had little time. For a caller that waited, that proves nothing.
+      // The last attempt of a wait may fail only because it had little time. For a caller that waited, that proves
+      // nothing.
       if (isAnswered || (wait.isSingleAttempt && isAnswered === false)) return isAnswered;
     }
     wait.throwIfInterrupted();

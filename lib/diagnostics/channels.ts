@@ -46,7 +46,7 @@ interface TracedWait {
   trace: AcquireMessage | undefined;
 }
 
-/** Publishes the begin and the end of a call that acquires. */
+/** Publishes the start and the end of a call that acquires. */
 export function traceAcquire<T extends Lease>(
   lock: LockMessage,
   wait: TracedWait,

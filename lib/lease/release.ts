@@ -25,7 +25,9 @@ type ReleaseResult =
     }
   | { readonly outcome: 'failed'; readonly cause: unknown; readonly reason: string };
 
-/** The outcome of a hand-over to a local caller. `not tried`: the server refused it, so there is still a key to release. */
+/**
+ * The outcome of a hand-over to a local caller. `not tried`: the server refused it, so there is still a key to release.
+ */
 export type HandOverResult = Released | 'unknown' | 'not tried';
 
 /**

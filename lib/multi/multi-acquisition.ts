@@ -18,10 +18,10 @@ type MultiResult =
 /**
  * One acquisition of several locks, all or nothing.
  *
- * It makes one attempt for each lock, all in one tick of the event loop, so that they go to Redis together. While a lock
- * is refused, it keeps the locks before that one, gives back those behind it, and waits for that one alone. All
- * processes have the same order, so a caller that waits for a lock holds none that comes later in the order: no two callers
- * wait for each other in a circle (ordered acquisition, after Havender, 1968).
+ * It makes one attempt for each lock, all in one tick of the event loop, so that they go to Redis together. While a
+ * lock is refused, it keeps the locks before that one, gives back those behind it, and waits for that one alone. All
+ * processes have the same order, so a caller that waits for a lock holds none that comes later in the order: no two
+ * callers wait for each other in a circle (ordered acquisition, after Havender, 1968).
  */
 export class MultiAcquisition {
   readonly #key: string;

@@ -19,8 +19,8 @@ const LOST = ['client-error', 'topology-change'];
 const monitors = new WeakMap<ConnectionEvents, ConnectionMonitor>();
 
 /**
- * Listens to the connection events of one client, for all registries that use it. Node warns of a leak when a client has
- * more than ten listeners of one event, so there is one for each event and not one for each registry.
+ * Listens to the connection events of one client, for all registries that use it. Node warns of a leak when a client
+ * has more than ten listeners of one event, so there is one for each event and not one for each registry.
  */
 export class ConnectionMonitor {
   readonly #client: ConnectionEvents;

@@ -48,8 +48,8 @@ export class LockNames {
   }
 
   /**
-   * As `redisson`, for a key. With `isCluster` it throws `RangeError` where the braces in the lock's name put the key into
-   * another hash slot: there Redisson fails too.
+   * As `redisson`, for a key. With `isCluster` it throws `RangeError` where the braces in the lock's name put the key
+   * into another hash slot: there Redisson fails too.
    */
   redissonKey(prefix: string, isCluster: boolean): string {
     const key = this.redisson(prefix);
@@ -58,7 +58,9 @@ export class LockNames {
   }
 }
 
-/** The part of a key that decides on its hash slot, where that is not the whole key: between the first { and the next }. */
+/**
+ * The part of a key that decides on its hash slot, where that is not the whole key: between the first { and the next }.
+ */
 export function hashTag(name: string): string | undefined {
   const open = name.indexOf('{');
   const close = open < 0 ? -1 : name.indexOf('}', open);

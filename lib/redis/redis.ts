@@ -22,7 +22,10 @@ function optionsFor(client: RedisClient): { timeout: number; typeMapping?: Recor
   return isPlain && !hasMapping ? { timeout: 0 } : { timeout: 0, typeMapping: {} };
 }
 
-/** Where node-redis' plain client has its options: those of the application, and those of `withTypeMapping` and its like. */
+/**
+ * Where node-redis' plain client has its options: those of the application, and those of `withTypeMapping` and its
+ * like.
+ */
 interface NodeRedisClient {
   readonly options?: { readonly commandOptions?: CommandOptions };
   readonly _commandOptions?: CommandOptions;
@@ -109,8 +112,8 @@ export class Redis implements Connection {
 
   /**
    * Runs a script, together with other calls of it that are made now. Resolves to what `read` makes of the reply.
-   * Rejects with what `read` throws, or with `CommandTimeoutError` after `timeout` ms, at most the `commandTimeout`; the
-   * outcome is unknown then. `now`: for a caller that has read the clock just now.
+   * Rejects with what `read` throws, or with `CommandTimeoutError` after `timeout` ms, at most the `commandTimeout`;
+   * the outcome is unknown then. `now`: for a caller that has read the clock just now.
    */
   run<T>(
     script: Script,
@@ -178,7 +181,9 @@ export class Redis implements Connection {
   }
 }
 
-/** The functions that settle the promise that was made last. A function for each promise would be allocated each time. */
+/**
+ * The functions that settle the promise that was made last. A function for each promise would be allocated each time.
+ */
 const captured = { resolve: ignore as (value: never) => void, reject: ignore as (error: unknown) => void };
 
 function capture(resolve: (value: never) => void, reject: (error: unknown) => void): void {

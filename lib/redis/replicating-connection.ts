@@ -3,7 +3,9 @@ import { inBackground } from '../internal/background';
 import type { ReplicationSettings } from '../settings';
 import type { RedisCommands } from './client';
 
-/** A connection of our own: a duplicate of a client or sentinel of node-redis, or of a client that `fromIoredis` made. */
+/**
+ * A connection of our own: a duplicate of a client or sentinel of node-redis, or of a client that `fromIoredis` made.
+ */
 export interface OwnClient extends RedisCommands {
   connect(): Promise<unknown>;
   destroy(): unknown;

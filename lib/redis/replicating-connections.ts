@@ -9,12 +9,14 @@ import { type OwnClient, ReplicatingConnection } from './replicating-connection'
 export interface ReplicatingConnections {
   /** The connection to the master of this key. Rejects when no master serves the key. */
   to(key: string): Promise<ReplicatingConnection>;
-  /** The connection to the node that a cluster redirects to; `undefined`: the node is not known, or there is no cluster. */
+  /**
+   * The connection to the node that a cluster redirects to; `undefined`: the node is not known, or there is no cluster.
+   */
   redirected(key: string, address: string): Promise<ReplicatingConnection | undefined>;
   close(): void;
 }
 
-/** A client of node-redis that has a connection of our own: a plain one, or a sentinel. */
+/** A client that can make a connection of our own: a plain one or a sentinel of node-redis, or one of `fromIoredis`. */
 interface Duplicable extends RedisClient {
   duplicate(overrides?: object): OwnClient;
   /** A sentinel. */

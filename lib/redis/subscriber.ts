@@ -70,8 +70,9 @@ export class Subscriber {
   }
 
   /**
-   * No message arrives though the connection seems to be open. Our own connection is made anew, with all its subscriptions.
-   * The client of another one notices that it is dead when it sends something, and then subscribes again by itself.
+   * No message arrives though the connection seems to be open. Our own connection is made anew, with all its
+   * subscriptions. The client of another one notices that it is dead when it sends something, and then subscribes again
+   * by itself.
    */
   renew(): void {
     if (this.#connection.isOwn) this.#renewConnection();

@@ -3,7 +3,9 @@ import type { LeaseEvalOptions } from '../distributed-lock';
 import { leaseUnlocked } from '../errors';
 import type { HeldLease } from '../lease/unlock-order';
 
-/** A re-entry inside a scope: the outer lease, and the scope's turn. Unlocking gives back the turn and sends no command. */
+/**
+ * A re-entry inside a scope: the outer lease, and the scope's turn. Unlocking gives back the turn and sends no command.
+ */
 export class ReentrantLease implements HeldLease {
   readonly #outer: HeldLease;
   readonly #giveBack: () => void;

@@ -8,9 +8,9 @@ import { InMemoryBackend } from './in-memory-backend';
 import { InMemoryLocks } from './in-memory-locks';
 
 /**
- * Options of an `InMemoryLockRegistry`: those of a `RedisLockRegistry` that are not about Redis. `registryKey` is `'test'`
- * by default. `lockType` decides on the default of `expireAfter`, and is in the messages of the channels; it is `'fair'` by
- * default, and the locks are as fair with each type.
+ * Options of an `InMemoryLockRegistry`: those of a `RedisLockRegistry` that are not about Redis. `registryKey` is
+ * `'test'` by default. `lockType` decides on the default of `expireAfter`, and is in the messages of the channels; it
+ * is `'fair'` by default, and the locks are as fair with each type.
  */
 export interface InMemoryLockRegistryOptions extends RegistryOptions {
   /**

@@ -123,7 +123,7 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     return this.#release(this.#scripts.RELEASE, names, [owner, this.deleteCommand], timeout, use, sentAt);
   }
 
-  /** Releases the lock for those that poll: waiters that listen are not woken. */
+  /** Releases the lock to pollers: waiters that listen are not notified. */
   leaveToPollers<T>(names: LockNames, owner: string, timeout: number, use: (reply: ReleaseReply) => T): Promise<T> {
     return this.#release(this.#scripts.LEAVE, names, [owner, this.deleteCommand], timeout, use);
   }

@@ -43,7 +43,7 @@ export class Pauses {
     return this.#intervals.next(now);
   }
 
-  /** ms for which the lock has been in demand here, without a pause. */
+  /** ms since the lock has been in demand here, or since the last pause began. */
   busyFor(now: number): number {
     return now - Math.max(this.#demand.since, this.#lastAt);
   }
@@ -115,7 +115,7 @@ export class Pauses {
     this.#lastAt = at;
   }
 
-  /** `ms`: 0: the lock was left to pollers now; else ms until that is due, since another process did so lately. */
+  /** The server left the lock to pollers now (`ms` is 0), or says in how many ms the next pause is due. */
   leftOrDueIn(at: number, ms: number): void {
     if (ms === 0) this.begin(at, true);
     else this.#lastAt = at + ms - this.interval(at);

@@ -35,8 +35,9 @@ export interface RedissonFairServices {
 }
 
 /**
- * Redisson's RedissonFairLock, shared with Java processes that use `redisson.getFairLock(name)`. A waiter has a position
- * in a queue in Redis and a channel of its own. A release notifies the first in the queue, which then takes the lock.
+ * Redisson's RedissonFairLock, shared with Java processes that use `redisson.getFairLock(name)`. A waiter has a
+ * position in a queue in Redis and a channel of its own. A release notifies the first in the queue, which then takes
+ * the lock.
  *
  * The callers of one process take the local turn first, so that a process has one position in the queue of a lock. The
  * order is that of arrival among processes (and Java threads), and among the callers of each. The reason: nobody takes
@@ -70,7 +71,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
     return this.#notification?.isActive ?? false;
   }
 
-  /** The queue gives every process its turn, but not those that poll. */
+  /** The queue serves every process in its order, but not pollers. */
   standBack(wait: Wait): Promise<void> | undefined {
     const pause = this.lazyPollers?.pauses.left() ?? 0;
     return pause > 0 ? wait.sleep(Math.min(pause, wait.remaining / 2)) : undefined;
@@ -86,7 +87,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
         const { remaining, isFirst, owner } = found;
         const now = clock.now();
         if (waits) this.#enqueued = ticket;
-        // Only the first in the queue is notified. The end of a kept key is no sign of others that poll.
+        // Only the first in the queue is notified. The end of a kept key is no sign of pollers.
         if (isFirst && !isKept(owner)) this.pollers.refused(now, remaining, notification?.hints ?? 0);
         else this.pollers.refusedByListener(now);
         return { granted: false, remaining, owner, roundTrip: now - sentAt, hintsBefore };
@@ -126,8 +127,8 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
   }
 
   /**
-   * A release was answered. If it found no lock of the owner, a pause of a later owner goes on. The position is given up
-   * now and not before: after a reconnect it is removed once more, and that must not overtake the release. A release
+   * A release was answered. If it found no lock of the owner, a pause of a later owner goes on. The position is given
+   * up now and not before: after a reconnect it is removed once more, and that must not overtake the release. A release
    * without an answer is repeated by its caller.
    */
   #released(owner: string, found: Released): void {
@@ -140,7 +141,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
     return format.release(this.#names, owner, settings.commandTimeout, (found) => found);
   }
 
-  /** Releases the lock, and leaves it to those that poll for a moment before the first in the queue is notified. */
+  /** Releases the lock, and leaves it to pollers for a moment before the first in the queue is notified. */
   #leave(owner: string, pauses: Pauses, now: number, timeout: number): Promise<Released> {
     const [busy, interval] = [pauses.busyFor(now), pauses.interval(now)];
     return this.#services.format.leaveToPollers(this.#names, owner, busy, interval, timeout, (found, isLeft) => {

@@ -5,19 +5,19 @@ import type { Waiting } from './waiting';
 
 /**
  * ms until the next attempt: `interval`, or less when the holder's key ends before, but at least 1. The last attempt of
- * a wait is made a little before its end, so that it can still be answered. When there is no time left for one, the rest
- * is slept.
+ * a wait is made a little before its end, so that it can still be answered. When there is no time left for one, the
+ * rest is slept.
  */
-export function pauseBeforeNextTry(interval: number, { remaining, roundTrip }: Refusal, left: number): number {
+export function pauseBeforeNextAttempt(interval: number, { remaining, roundTrip }: Refusal, left: number): number {
   const pause = Math.max(1, Math.min(interval, remaining));
   // One slow reply must not put the last attempt off by more than an interval.
-  const lastTry = left - (2 * Math.min(roundTrip, interval) + 1);
-  return lastTry < 1 ? left : Math.min(pause, lastTry);
+  const lastAttempt = left - (2 * Math.min(roundTrip, interval) + 1);
+  return lastAttempt < 1 ? left : Math.min(pause, lastAttempt);
 }
 
 /**
- * Spring's SPIN_LOCK: while another process holds the key, try again after `idleBetweenTries`, or sooner while pollers
- * are seen. Works with every Redis.
+ * Spring's SPIN_LOCK: while another process holds the key, makes another attempt after `idleBetweenTries`, or sooner
+ * while pollers are seen. Works with every Redis.
  */
 export class Polling implements Waiting {
   readonly isSubscribed = false;
@@ -36,7 +36,7 @@ export class Polling implements Waiting {
 
   async wait(refusal: Refusal, wait: Wait): Promise<NotGranted> {
     const interval = this.#pollers.pollingInterval(this.#idleBetweenTries);
-    await wait.sleep(pauseBeforeNextTry(interval, refusal, wait.remaining));
+    await wait.sleep(pauseBeforeNextAttempt(interval, refusal, wait.remaining));
     return NOT_GRANTED;
   }
 
