@@ -7,10 +7,10 @@ import { ENQUEUE_FUNCTION, FUNCTIONS, HAND_OVER_FUNCTION, KEYS_BY_NAME } from '.
 /*
  * The scripts that end a lease of the fair lock, or take a ticket out of its queue. See fair-scripts.ts for the keys.
  *
- * Their reply, where it is a table: { 1 or 2 it was the owner's, 0 no key, -1 the key of another owner; the owner value,
- * if the lock was granted to a ticket of the process that runs the script, else ''; its token, life of the lock's key in
- * ms, or of a free lock until it may be handed over, server time, 1 when the server refused to publish, score of the next
- * ticket or '' }.
+ * Their reply, where it is a table: { 1 or 2 it was the owner's, 0 no key, -1 the key of another owner; the owner
+ * value, if the lock was granted to a ticket of the process that runs the script, else ''; its token, ms until another
+ * attempt is worth it (see `lifeLeft`), server time, 1 when the server refused to publish, score of the next ticket or
+ * '' }.
  */
 
 /** Nobody waits in the queue: the next caller of the process has the lock. */
@@ -38,7 +38,11 @@ if not isOwners and next ~= '' then
   end
 end`;
 
-/** Leaves the lock to those that poll, if the last pause is long ago. `publish`: that the lock is free. */
+/**
+ * Leaves the lock to pollers, if the last pause is long ago. `publishRelease`: for the waiters of
+ * `spin` and `pub-sub` under the same name, and of Spring. They have no ticket, so no hand-over is ever for them. The
+ * waiters of `fair` learn when the pause ends. Sets `due`: ms until the next pause.
+ */
 const pauseIfDue = (publishRelease: string) => `
 local pause = tonumber(ARGV[6])
 local left = redis.call('HGET', tickets, 'pause')
@@ -88,17 +92,28 @@ export const RELEASE = release('release (fair)', 'release');
 export const HAND_OVER = release('hand over (fair)', 'hand over');
 
 /**
- * Releases a lock. If the last pause is long ago, it leaves the lock to those that poll, and asks the first waiter to poll
- * too: it learns when the pause ends. Without waiters, the note of the pause ends with it. Else it hands the lock over.
+ * Releases a lock. If the last pause is long ago, it leaves the lock to pollers: it publishes a release to waiters of
+ * `spin` and `pub-sub`, and asks the first waiter in the queue to poll, so that it learns when the pause ends. Without
+ * waiters in the queue, `tickets` expires with the pause. Otherwise it hands the lock over.
  *
  * ARGV: as HAND_OVER, where no caller is next with PUBLISH or SPUBLISH alone, and '' as ticket and ttl; before what
  * `publish` takes: ms of the pause, ms from one pause to the next
- * Returns a table, with a last value (but for a repetition whose first reply was lost): 0 when the lock was left to
- * pollers, or ms until it may be.
+ * Returns a table, with one more value: 0 when the lock was left to pollers, or ms until the next pause is due. A
+ * repetition whose first reply was lost has no such value.
  */
 export const LEAVE = release('leave to pollers (fair)', 'leave');
 
-/** `kind`: what it does where the lock is the owner's. */
+/**
+ * The script, of parts in this order. `kind`: what it does where the lock is the owner's.
+ *
+ *   KEYS_BY_NAME           lock, queue, tickets, fence
+ *   head                   owner; next, ttl, age, how, life: of the next caller (not `release`); holder; isOwners
+ *   AT_ONCE                may return: nobody waits. `release` sets `deleted`
+ *   FUNCTIONS and others   time, now; `refused`, which `notify` sets; functions
+ *   RETURN_IF_REPEATED     may return (not `release`)
+ *   body                   granted, token, score (of the next caller's ticket), found
+ *   pauseIfDue             `leave` only: pause, due; may return
+ */
 function release(name: string, kind: keyof typeof AT_ONCE): LockScript {
   const mayHaveNext = kind !== 'release';
   const publishRelease = publish({ release: 4, 'hand over': 6, leave: 8 }[kind]);

@@ -25,7 +25,9 @@ const GROUP = 50;
 export const KEYS_BY_NAME = `
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]`;
 
-/** The time and what every script needs. Inserted after the path without waiters: Lua creates functions at every run. */
+/**
+ * The time and what every script needs. Inserted after the path without waiters: Lua creates functions at every run.
+ */
 export const FUNCTIONS = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -54,12 +56,12 @@ local function forget(ticket)
   redis.call('HDEL', tickets, ticket)
 end
 
--- ms for which a free lock is left to those that poll.
+-- ms for which a free lock is left to pollers.
 local function pauseLeft()
   return math.max(0, math.ceil(((tonumber(redis.call('HGET', tickets, 'pause')) or 0) - now) / 1000))
 end
 
--- ms until the lock's key ends; of a free lock, until it may be handed over.
+-- ms until another attempt is worth it: until the lock's key ends, or until a free lock may be handed over.
 local function lifeLeft()
   local life = redis.call('PTTL', lock)
   return life == -2 and pauseLeft() or life
@@ -158,8 +160,8 @@ const SET_BACK = 1_000;
  * Gives a ticket its position in the queue: the time of its caller's call. The caller may have waited in its process
  * before, behind other callers.
  *
- * `score`: the one that it had before, or ''. `age`: microseconds since the call. `how`, `life`: as for ACQUIRE. Returns
- * its score.
+ * `score`: the one that it had before, or ''. `age`: microseconds since the call. `how`, `life`: as for ACQUIRE.
+ * Returns its score.
  */
 export const ENQUEUE_FUNCTION = `
 local function enqueue(ticket, ttl, score, age, how, life)

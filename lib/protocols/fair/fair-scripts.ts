@@ -19,12 +19,12 @@ export { CLAIM_WINDOW, type NotifiedBy, OUTSIDER } from './fair-script-parts';
  *   queue    zset     ticket -> score, when its caller called; of each process the first caller's ticket
  *   tickets  hash     <ticket>           -> ttl in ms that it asks for
  *                     <process>          -> "<end of its life, epoch ms>:<how it is notified>"
- *                     pause              -> when the last pause ends, in which a free lock is left to those that poll
+ *                     pause              -> when the last pause ends, in which a free lock is left to pollers
  *   fence    string   the last fencing token
  *
- * A ticket is "<process>:<number>". A caller that gets the lock by the script that was sent for it, or by the release of
- * its own process, has it under its ticket. Every other grant has an owner value of its own, "<ticket>@<server time of
- * the grant>". So whatever is sent later for an earlier grant finds nothing.
+ * A ticket is "<process>:<number>". A caller that gets the lock by the script that was sent for it, or as the next
+ * caller of a release of its own process, has it under its ticket. Every other grant has an owner value of its own,
+ * "<ticket>@<server time of the grant>". So whatever is sent later for an earlier grant finds nothing.
  *
  * KEYS of every script: lock, queue, tickets [, fence]. An uncontended acquisition needs few of the arguments, and each one
  * costs the client and the server time: so several are one text, with spaces between them. Times of the server are in
@@ -95,8 +95,8 @@ return { owner, token, lifeLeft(), digits(now), score, holder or '' }`,
  *
  * ARGV: process; as one text: PUBLISH or SPUBLISH, how the process is notified, ms until it is taken for dead; tickets
  * Returns { owner value if the lock belongs to a ticket of the process, OUTSIDER, or ''; its token or ''; life of the
- * lock's key in ms, or of a free lock until it may be handed over; server time; 1 when the process does not listen as it
- * says; who held the lock before or ''; positions among the tickets of those that are not in the queue }.
+ * lock's key in ms, or of a free lock until it may be handed over; server time; 1 when the process does not listen as
+ * it says; who held the lock before or ''; positions among the tickets of those that are not in the queue }.
  */
 export const POLL = new LockScript(
   'poll (fair)',

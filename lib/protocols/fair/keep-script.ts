@@ -6,7 +6,9 @@ import { leftToKeep } from '../min-hold/left-to-keep';
 import { publish } from '../spring/spring-scripts';
 import { FUNCTIONS, HAND_OVER_FUNCTION, KEYS_BY_NAME } from './fair-script-parts';
 
-/** The age of a grant by hand-over in ms: its owner value says when it was made. Its key may not have the full ttl yet. */
+/**
+ * The age of a grant by hand-over in ms: its owner value says when it was made. Its key may not have the full ttl yet.
+ */
 const AGE = `string.find(holder, '@', 1, true) and (now - string.match(holder, '@(%d+)$')) / 1000`;
 
 /**
