@@ -61,6 +61,15 @@ describe('A profile of the benchmarks', () => {
     expect(shares.total).toBe(1);
   });
 
+  it('names functions by the path in their package', () => {
+    const shares = sharesOf(
+      frame('write', `${CLIENT}/client/socket.js`, 1),
+      frame('f', '/lib/app/lib/lease/release.ts', 1),
+    );
+    const names = ['@redis/client/dist/lib/client/socket.js write', 'lib/lease/release.ts f'];
+    expect([...shares.byFunction.keys()]).toEqual(names);
+  });
+
   it('adds profiles up', () => {
     const shares = sharesOf(frame('send', '/app/lib/acquire/attempts.ts', 2));
     shares.add(frame('send', '/app/lib/acquire/attempts.ts', 3), ({ url }) => url);

@@ -33,13 +33,18 @@ export class Shares {
     const url = sourceOf(frame);
     const found = ownerOf({ functionName: frame.functionName, url });
     const owner = found === 'caller' ? caller : found;
-    const name = url === '' ? calledBy : `${url.replace(/^.*\/(lib|scripts)\//, '$1/')} ${frame.functionName}`;
+    const name = url === '' ? calledBy : `${shortened(url)} ${frame.functionName}`;
     if (owner !== 'nobody' && self > 0) {
       increase(this.byOwner, owner, self);
       increase(this.byFunction, name, self);
     }
     for (const callee of callees) this.#visit(callee, sourceOf, owner === 'nobody' ? caller : owner, name);
   }
+}
+
+/** From the folder of a package, or of this project. */
+function shortened(path: string): string {
+  return path.replace(/^.*\/node_modules\/|^.*\/(?=(lib|scripts)\/)/, '');
 }
 
 function increase<Key>(sums: Map<Key, number>, key: Key, by: number): void {

@@ -38,16 +38,16 @@ export const HELD: Subject = {
   id: '7',
   title: 'A held lease',
   unit: 'lease',
-  loads: [{ load: 'heldParts', settings: { locks: 2_000 } }],
+  loads: [{ load: 'heldParts', settings: { locks: 4_000 } }],
   floors: ['floor-fifo'],
 };
 
 /** By bytes that are allocated. */
 export const BURST: Subject = {
   id: '7',
-  title: '50,000 acquisitions at once',
+  title: '20,000 acquisitions at once',
   unit: 'acquisition',
-  loads: [{ load: 'burst', settings: { locks: 50_000 } }],
+  loads: [{ load: 'burst', settings: { locks: 20_000 } }],
   floors: ['floor-evalsha'],
 };
 

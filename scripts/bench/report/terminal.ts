@@ -84,7 +84,10 @@ export class Terminal implements ProgressListener {
     const table = new Table({ head: [...head], colAligns: head.map((_, i) => (i === 0 ? 'left' : 'right')), style });
     for (const row of rows) table.push([...row]);
     this.print(`\n${title}\n${table}`);
-    for (const cost of profile.costs) this.print(`${cost.candidate.title}: ${hottestFunctions(cost, 12).join(', ')}`);
+    for (const cost of profile.costs) {
+      const hottest = hottestFunctions(cost, 12);
+      if (hottest.length > 0) this.print(`${cost.candidate.title}: ${hottest.join(', ')}`);
+    }
   }
 
   /** A missed target is followed by its explanation, if there is one. */
