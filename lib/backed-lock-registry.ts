@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Attempts } from './acquire/attempts';
+import { AttemptSender } from './acquire/attempt-sender';
 import { OpenWaits } from './acquire/open-waits';
 import { TicketSequence } from './acquire/ticket-sequence';
 import type { DistributedLock } from './distributed-lock';
@@ -21,7 +21,7 @@ import { traitsOf } from './protocols/lock-type-traits';
 import { type LockServices, RedisLock } from './redis-lock';
 import type { ReadWriteLock } from './semaphore-read-write/read-write-lock';
 import type { SharedLocks } from './semaphore-read-write/shared-locks';
-import { type KindSettings, listSettings, type RegistrySettings, type SharingSettings } from './settings';
+import { type KindSettings, listSettings, type RegistrySettings, type ReplicationSettings } from './settings';
 
 /** ms; how long `close` waits for the holders by default. */
 const CLOSE_TIMEOUT = 10_000;
@@ -48,7 +48,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   #closing: Promise<void> | undefined;
 
   /** @internal `onWarning` publishes the warnings too. Without `kinds` it has locks of one key only. */
-  protected constructor(settings: RegistrySettings & SharingSettings, backend: LockBackend, kinds?: LockKinds) {
+  protected constructor(settings: RegistrySettings & ReplicationSettings, backend: LockBackend, kinds?: LockKinds) {
     super();
     this.id = registryId(settings.name, traitsOf(settings.lockType).nameSeparator, randomUUID());
     const { connection } = backend;
@@ -59,7 +59,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       settings,
       connection,
       inspection: new Inspection(backend, this.id, settings.commandTimeout),
-      attempts: new Attempts(settings, connection, (error, names, timeout) =>
+      sender: new AttemptSender(settings, connection, (error, names, timeout) =>
         backend.explainWrongType(error, names, `a lock of type ${settings.lockType}`, timeout),
       ),
       watchdog,
@@ -118,8 +118,9 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   }
 
   /**
-   * The locks under the registryKey that somebody holds, with what `inspect` says of each. SCAN finds them, step by step:
-   * one that is taken or released meanwhile may be missing. Needs a client with the method `scan`, as node-redis' are.
+   * The locks under the registryKey that somebody holds, with what `inspect` says of each. SCAN finds them, step by
+   * step: one that is taken or released meanwhile may be missing. Needs a client with the method `scan`, as node-redis'
+   * are.
    * @throws TypeError when an option is not valid, or the client has no `scan`.
    * @throws LockInspectionError when Redis failed or was silent.
    * @example
@@ -146,7 +147,8 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
    * Rejects the waiters and all later callers with `RegistryClosedError`. Waits for the holders, whose leases are still
    * renewed, for up to `timeout` ms. A lease that is still held then is no longer renewed: its signal aborts with a
    * `LockLostError` of reason `closed`, and its key expires; it is not deleted under a running task. What attempts in
-   * flight left in Redis has been removed when this resolves, as far as Redis answered. A second call waits for the first.
+   * flight left in Redis has been removed when this resolves, as far as Redis answered. A second call waits for the
+   * first.
    * @throws TypeError or RangeError when the timeout is not valid.
    * @example
    * await registry.close({ timeout: 5_000 });

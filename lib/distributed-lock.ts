@@ -22,10 +22,10 @@ export interface LockOptions {
    */
   waitTime?: number | undefined;
   /**
-   * ms; nobody else gets the lock before so long after its acquisition, even when it is unlocked earlier: so a short job
+   * ms; for this long after its acquisition nobody else gets the lock, even if it is unlocked earlier: so a short job
    * runs once on machines whose clocks differ. The lease ends at `unlock()` in any case; the key in Redis stays until
    * then, without a holder. `close()` does not wait for it. After a crash the lock ends with its ttl. At most the ttl.
-   * A nested call of the same scope makes it last so long from then on.
+   * A nested call extends it to this many ms from that call.
    * @default 0
    */
   minHold?: number | undefined;
@@ -38,7 +38,8 @@ export interface LockOptions {
 
 /**
  * Why a lease was lost. `expired`: the key is gone, or a lease that is not renewed came to its end. `stolen`: another
- * owner has the key, or the lock was unlocked by force. `unconfirmed`: a renewed lease ended because Redis was silent. `closed`: by `registry.close()`.
+ * owner has the key, or the lock was unlocked by force. `unconfirmed`: a renewed lease ended because Redis was silent.
+ * `closed`: by `registry.close()`.
  */
 export type LockLostReason = 'expired' | 'stolen' | 'unconfirmed' | 'closed';
 
@@ -66,7 +67,10 @@ export interface Lease extends AsyncDisposable {
    * await fetch(url, { signal: lease.signal });
    */
   readonly signal: AbortSignal;
-  /** ms for which the lease is still held, computed when it is read. 0 when it is over, or Redis has to confirm it first. */
+  /**
+   * ms for which the lease is still held, computed when it is read. 0 when it is over, or Redis has to confirm it
+   * first.
+   */
   readonly remaining: number;
   /** A number that rises with every acquisition of the key. `undefined` without `fencing: true`. */
   readonly fencingToken: number | undefined;
@@ -172,8 +176,8 @@ export interface DistributedLock {
    */
   run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T>;
   /**
-   * As `run`, if the lock is free: it makes one attempt, or waits for up to `waitTime`. `{ ran: false }` only when Redis
-   * answered that the lock is held; the task was not called then.
+   * As `run`, if the lock is free: it makes one attempt, or waits for up to `waitTime`. `{ ran: false }` only when
+   * Redis answered that the lock is held; the task was not called then.
    * @throws LockLostError when the lease was lost under a task that succeeded; the task's value is its `result`.
    * @throws CannotAcquireLockError when Redis failed or was silent.
    * @throws RegistryClosedError when the registry is closed.

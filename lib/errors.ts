@@ -34,7 +34,10 @@ export abstract class LockError extends Error {
   }
 }
 
-/** The lock could not be acquired because of a failure: Redis failed or was silent (`cause`), or the cache is full of locks in use. */
+/**
+ * The lock could not be acquired because of a failure: Redis failed or was silent (`cause`), or the cache is full of
+ * locks in use.
+ */
 export class CannotAcquireLockError extends LockError {
   static {
     CannotAcquireLockError.prototype.name = 'CannotAcquireLockError';
@@ -60,7 +63,11 @@ export class NotReplicatedError extends LockError {
 
   /** `timeout` in ms. */
   constructor(wanted: number, acknowledged: number, timeout: number, options?: ErrorOptions) {
-    super(`${acknowledged} of ${wanted} replicas acknowledged it within ${timeout} ms`, undefined, options);
+    super(
+      `${acknowledged} of ${wanted} replicas acknowledged the acquisition within ${timeout} ms`,
+      undefined,
+      options,
+    );
     this.wanted = wanted;
     this.acknowledged = acknowledged;
   }
@@ -73,7 +80,7 @@ export function cannotAcquire(key: string, why: string, cause: unknown): CannotA
 function described({ owner, remaining }: { readonly owner: string; readonly remaining: number }): string {
   const ms = Math.round(remaining);
   if (isKept(owner)) return `: ${holderOf(owner)} unlocked it, and its minHold ends in ${ms} ms`;
-  return `: ${owner} holds it, with ${ms} ms to live unless it is renewed`;
+  return `: ${owner} holds it, and its key expires in ${ms} ms unless it is renewed`;
 }
 
 /** `waitTime` is over, and another holder still has the lock. Contention, not a failure. */
@@ -85,7 +92,10 @@ export class LockTimeoutError extends LockError {
   readonly code = 'ERR_LOCK_TIMEOUT';
   /** ms */
   readonly waitTime: number;
-  /** The value in Redis that says who holds the lock (`kept@` before it: who unlocked it before `minHold` ended), where the last answer said it. */
+  /**
+   * The value in Redis that says who holds the lock (`kept@` before it: who unlocked it before `minHold` ended), where
+   * the last answer said it.
+   */
   readonly owner: string | undefined;
   /** ms until the holder's key expires unless it is renewed, by that answer. */
   readonly remaining: number | undefined;

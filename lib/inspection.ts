@@ -37,12 +37,14 @@ export class Inspection {
     try {
       return this.#stateOf(await this.#ask((inspector) => inspector.forceUnlock(names, this.#timeout)));
     } catch (cause) {
-      const message = `Lock "${key}" was perhaps not unlocked by force: ${messageOf(cause)}`;
+      const message = `It is not known whether lock "${key}" was unlocked by force: ${messageOf(cause)}`;
       throw new LockInspectionError(message, key, { cause });
     }
   }
 
-  /** The held locks under a registryKey. `match`: a glob for their keys. `count`: how many keys SCAN looks at in a step. */
+  /**
+   * The held locks under a registryKey. `match`: a glob for their keys. `count`: how many keys SCAN looks at in a step.
+   */
   async *list(registryKey: string, match: string, count: number): AsyncGenerator<ListedLock, void, undefined> {
     const prefix = registryKey === '' ? '' : `${registryKey}:`;
     const seen = new Set<string>();

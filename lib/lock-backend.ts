@@ -60,7 +60,9 @@ export interface LockBackend {
   readonly heldScripts: ScriptRunner;
   /** `undefined`: it has no shared locks. */
   readonly shared?: SharedBackend;
-  /** The protocol of one lock. Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
+  /**
+   * The protocol of one lock. Throws `RangeError` if the keys that belong to the lock could not share its hash slot.
+   */
   open(names: LockNames): LockProtocol;
   /**
    * The names of keys that begin with `prefix`, and go on as the glob `match` says, step by step. A name may come more

@@ -4,7 +4,9 @@ export interface LockState {
   readonly held: boolean;
   /** The value in Redis that says who; `undefined` when the lock is free. `kept@` before it: who unlocked it. */
   readonly owner: string | undefined;
-  /** The name of the registry in the owner value, by default host and pid; `undefined` for owners of other libraries. */
+  /**
+   * The name of the registry in the owner value, by default host and pid; `undefined` for owners of other libraries.
+   */
   readonly name: string | undefined;
   /** The registry that was asked has it, and has not unlocked it. */
   readonly isOurs: boolean;
@@ -16,7 +18,8 @@ export interface LockState {
    * How many wait. `fair` and `redisson-fair`: processes in the queue. `pub-sub` and `redisson`:
    * connections that listen for a release, also for a second after they waited. Semaphores and read/write locks:
    * processes in the queue, a process that waits for reading and for writing twice. `undefined` where it cannot be
-   * known: `spin`, and `pub-sub` on a cluster.
+   * known: with `spin`; with `pub-sub` on a cluster; with `redisson` on a cluster without sharded channels; without the
+   * right to PUBSUB.
    */
   readonly waiting: number | undefined;
   /** Of a semaphore and a read/write lock only: how many leases there are. `owner` is the one that lasts longest. */

@@ -11,8 +11,8 @@ export interface RedisLockRegistryOptions {
    */
   registryKey: string;
   /**
-   * What a person reads in the owner values of this registry, in Redis and from `inspect()`: which process holds a lock.
-   * At most 64 bytes, without spaces, control characters, `@` and braces; without `:` for the Redisson types.
+   * What a person reads in the owner values of this registry, in Redis and from `inspect()`: which process holds a
+   * lock. At most 64 bytes, without spaces, control characters, `@` and braces; without `:` for the Redisson types.
    * @default '<hostname>:<pid>'; '<hostname>/<pid>' for `redisson` and `redisson-fair`
    */
   name?: string | undefined;
@@ -44,7 +44,8 @@ export interface RedisLockRegistryOptions {
   /**
    * ms for which one process may hand a lock over among its own callers before it gives other processes a chance; 0:
    * never hand it over directly. The fair types have a queue in place of it.
-   * @default 400 for `spin`, rising to 1,600 while no other process is seen to take the lock; 50 for `pub-sub` and `redisson`
+   * @default 400 for `spin`, rising to 1,600 while no other process is seen to take the lock; 50 for `pub-sub` and
+   * `redisson`
    */
   handOver?: number | undefined;
   /**
@@ -53,13 +54,14 @@ export interface RedisLockRegistryOptions {
    */
   fencing?: boolean | undefined;
   /**
-   * Whether releases are also sent and received on the channel of Spring Integration up to 6.4.7 and 6.5.2, which had one
-   * for all locks of a registry.
+   * Whether releases are also sent and received on the channel of Spring Integration up to 6.4.7 and 6.5.2, which had
+   * one for all locks of a registry.
    * @default false
    */
   legacyChannel?: boolean | undefined;
   /**
-   * Whether releases of `redisson` and `redisson-fair` locks go over sharded channels. It has to be as on the Java side.
+   * Whether releases of `redisson` and `redisson-fair` locks go over sharded channels. It has to be as on the Java
+   * side.
    * @default 'auto', as there: on a cluster, if the server has them
    */
   shardedSubscriptionMode?: ShardedSubscriptionMode | undefined;
@@ -87,8 +89,9 @@ export interface RedisLockRegistryOptions {
   /**
    * How many replicas must have an acquisition before it counts, for a Redis that may fail over. The others are given
    * back: a waiting caller goes on, and a single attempt rejects with `CannotAcquireLockError`, whose cause is a
-   * `NotReplicatedError`. It needs a client, cluster or sentinel of node-redis that has `duplicate()`: WAIT goes over a
-   * connection of the registry's own, on a cluster one for each master.
+   * `NotReplicatedError`. It needs a plain client, a cluster or a sentinel client of `redis` 6, a plain client or a
+   * cluster of `redis` 5, or a client that `fromIoredis` made: WAIT goes over a connection of the registry's own, on a
+   * cluster one for each master.
    * @default 0
    */
   minReplicas?: number | undefined;
@@ -104,7 +107,8 @@ export interface RedisLockRegistryOptions {
   warnAfter?: number | undefined;
   /**
    * A pub/sub connection of the caller's, for lock types whose waiters are notified. A pool needs one.
-   * @default the client's `duplicate()`, made on the first contended wait; a cluster and a sentinel client listen themselves
+   * @default the client's `duplicate()`, made on the first contended wait; a cluster and a sentinel client listen
+   * themselves
    */
   subscriber?: RedisSubscriber | undefined;
   /**
@@ -159,8 +163,8 @@ export interface ListOptions {
 /** Options of `LockRegistry.semaphore`. */
 export interface SemaphoreOptions {
   /**
-   * How many leases there may be at a time, over all processes: a whole number from 1. The number of the latest call that
-   * begins to acquire counts for everybody, also for those that wait.
+   * How many leases there may be at a time, over all processes: a whole number from 1. The number of the latest call
+   * that begins to acquire counts for everybody, also for those that wait.
    */
   permits: number;
 }

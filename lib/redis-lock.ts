@@ -55,7 +55,7 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
 
   async lock(options?: LockOptions): Promise<Lease> {
     const lease = await this.#acquire(options, Number.POSITIVE_INFINITY);
-    if (lease === null) throw this.timedOut(options);
+    if (lease === null) throw this.timeoutError(options);
     this.#traceHold(lease);
     this.#cached().#unlockOrderHere().add(lease);
     return lease;
@@ -72,7 +72,7 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
   async run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
     callback('task', task);
     const lease = await this.#acquire(options, Number.POSITIVE_INFINITY, true);
-    if (lease === null) throw this.timedOut(options);
+    if (lease === null) throw this.timeoutError(options);
     return this.#run(lease, task);
   }
 
@@ -122,7 +122,7 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
   }
 
   /** @internal As MultiPart. */
-  timedOut(options: LockOptions | undefined): LockTimeoutError {
+  timeoutError(options: LockOptions | undefined): LockTimeoutError {
     return new LockTimeoutError(this.key, options?.waitTime ?? Number.POSITIVE_INFINITY, this.#cached().holder);
   }
 

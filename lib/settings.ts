@@ -38,10 +38,8 @@ export interface RegistrySettings {
   readonly onWarning: WarningListener;
 }
 
-/** What locks need to know of the others: `undefined` and 0 where they do not apply. */
-export interface SharingSettings {
-  /** `undefined`: the default of the lock type. */
-  readonly handOver: number | undefined;
+/** How many replicas have to have a lock, and how long they have for it, in ms. 0: none, as for locks in memory. */
+export interface ReplicationSettings {
   readonly minReplicas: number;
   readonly replicaTimeout: number;
 }

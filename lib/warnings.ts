@@ -9,7 +9,7 @@ export type LockWarningCode =
   | 'SEGMENTS_SHARE_SLOT'
   | 'WARNING_LISTENER_FAILED';
 
-/** Who holds a lock that a caller has waited for for long. */
+/** Who holds a lock that a caller has waited for a long time for. */
 export interface LockHolder {
   readonly owner: string;
   /** The name of its registry, by default host and pid; `undefined` for owners of other libraries. */

@@ -49,6 +49,18 @@ describePrivate('Entering on a message', () => {
     await (await waiting).unlock();
   });
 
+  it('waits for the first renewal when a minHold may end after the window', async () => {
+    const lease = await lock(fixture.holder)();
+    const minHold = 2 * CLAIM_WINDOW;
+    const [waiting] = await fixture.enqueue([() => fixture.waiter.registry.obtain(KEY).lock({ minHold })]);
+    fixture.waiter.commands.replies.hold = true;
+    await lease.unlock();
+    expect(await settlesWithin(waiting as Promise<Lease>, 200)).toBe(false);
+    await until(async () => (await fixture.admin.pTTL(fixture.names.lock)) > minHold);
+    fixture.waiter.commands.replies.hold = false;
+    await (await waiting)?.unlock();
+  });
+
   it('accepts a grant that overtakes the reply to the enqueueing', async () => {
     const { lease, waiting } = await grantedWithoutReply();
     await until(async () => (await fixture.admin.pTTL(fixture.names.lock)) > 2 * CLAIM_WINDOW);

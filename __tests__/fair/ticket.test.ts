@@ -25,30 +25,61 @@ describe('Ticket', () => {
   it('resumes its caller with a grant', () => {
     attach();
     ticket.deliver(grant);
-    expect(resumed).toEqual([grant]);
+    expect(resumed).toStrictEqual([grant]);
   });
 
   it('resumes its caller with a grant that arrived before the caller waited, once', () => {
     ticket.deliver(grant);
     attach()();
     attach();
-    expect(resumed).toEqual([grant]);
+    expect(resumed).toStrictEqual([grant]);
   });
 
   it('does not resume a caller that has stopped waiting', () => {
     attach()();
     ticket.deliver(grant);
     ticket.retry();
-    expect(resumed).toEqual([]);
+    expect(resumed).toStrictEqual([]);
   });
 
-  it('forgets a grant when another attempt is needed', () => {
+  it('resumes its caller without a grant when another attempt is needed', () => {
+    attach();
+    ticket.retry();
+    expect(resumed).toStrictEqual([undefined]);
+  });
+
+  it('resumes its caller once for a retry that came before the caller waited', () => {
+    ticket.retry();
+    attach()();
+    attach();
+    expect(resumed).toStrictEqual([undefined]);
+  });
+
+  it('remembers the last of a grant and a retry that came before the caller waited', () => {
     ticket.offered = grant.owner;
     ticket.deliver(grant);
     ticket.retry();
-    attach();
-    expect(resumed).toEqual([]);
+    attach()();
+    expect(resumed).toStrictEqual([undefined]);
     expect(ticket.offered).toBeUndefined();
+    ticket.retry();
+    ticket.deliver(grant);
+    attach();
+    expect(resumed).toStrictEqual([undefined, grant]);
+  });
+
+  it('does not resume its caller for a retry that came before the last attempt', () => {
+    ticket.retry();
+    ticket.asking();
+    attach();
+    expect(resumed).toStrictEqual([]);
+  });
+
+  it('keeps a grant that came before the last attempt', () => {
+    ticket.deliver(grant);
+    ticket.asking();
+    attach();
+    expect(resumed).toStrictEqual([grant]);
   });
 });
 

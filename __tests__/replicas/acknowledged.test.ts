@@ -53,7 +53,7 @@ describePrivate('a lock with minReplicas', () => {
       const cause = await tryToTake(registry.obtain('key').tryLock());
       expect(cause).toBeInstanceOf(NotReplicatedError);
       expect([cause.wanted, cause.acknowledged]).toEqual([1, 0]);
-      expect(cause.message).toBe('0 of 1 replicas acknowledged it within 50 ms');
+      expect(cause.message).toBe('0 of 1 replicas acknowledged the acquisition within 50 ms');
       expect(await (await fixture.connect()).exists(nameOf('key'))).toBe(0);
       const late = await tryToTake(registry.obtain('key').lock({ waitTime: 300 }));
       expect([late.wanted, late.acknowledged]).toEqual([1, 0]);

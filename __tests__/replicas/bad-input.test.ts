@@ -64,7 +64,7 @@ describePrivate('minReplicas beyond the replicas there are', () => {
     expect(took).toBeLessThan(100 + SOON + machineDelay());
     await expect(locking).rejects.toMatchObject({
       name: 'CannotAcquireLockError',
-      message: `Lock "key" could not be acquired: ${acknowledged} of ${minReplicas} replicas acknowledged it within 100 ms`,
+      message: `Lock "key" could not be acquired: ${acknowledged} of ${minReplicas} replicas acknowledged the acquisition within 100 ms`,
       cause: { wanted: minReplicas, acknowledged },
     });
     const waiting = registry.obtain('key').lock({ waitTime: 2_000 });

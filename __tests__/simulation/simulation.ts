@@ -74,6 +74,7 @@ export class Simulation {
       timeline,
       server,
       random: new Random(plan.seed, 'network'),
+      repetitions: new Random(plan.seed, 'repetitions'),
       messageFaults: plan.messageFaults,
       inbox: new Inbox(timeline),
       messageFailed: (connection) => {
@@ -86,7 +87,7 @@ export class Simulation {
     const grants = new Grants();
     this.#leases = new LeaseChecks(this.#world, grants);
     this.#calls = new CallChecks(this.#world, this.#leases);
-    const order = new OrderChecks(this.#world, this.#calls, instances[0]?.scripts ?? new Map());
+    const order = new OrderChecks(this.#world, this.#calls, this.#leases, instances[0]?.scripts ?? new Map());
     const sharedOrder = new SharedOrderChecks(this.#world);
     const services = { world: this.#world, leases: this.#leases, calls: this.#calls };
     plan.processes.forEach((one, index) => {

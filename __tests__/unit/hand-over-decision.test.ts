@@ -1,14 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import { decideHandOver, localSuccessor } from '../../lib/acquire/hand-over-decision';
+import { decideHandOver } from '../../lib/acquire/hand-over-decision';
 
 describe('At an unlock', () => {
-  it.each([
-    ['is for the next local caller', false, 'next'],
-    ['is for nobody before its minHold has ended', true, undefined],
-  ] as const)('the lock %s', (_, mustKeep, successor) => {
-    expect(localSuccessor('next', mustKeep)).toBe(successor);
-  });
-
   it.each([
     ['within the slice', 'hand over', false, false, true],
     ['within the slice, if listeners cannot be counted', 'hand over', false, false, false],

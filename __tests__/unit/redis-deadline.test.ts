@@ -79,6 +79,25 @@ it('does not keep the process alive after a reply or an error', async () => {
   expect(time.keepingAlive).toBe(0);
 });
 
+it('does not read a reply that came too late: its caller has gone on', async () => {
+  const redis = mockRedis();
+  let answer: (reply: unknown) => void = () => {};
+  redis.evalSha.mockImplementation(
+    () =>
+      new Promise((resolve) => {
+        answer = resolve;
+      }),
+  );
+  const read: unknown[] = [];
+  const running = new Redis(redis, 5_000).run(script, ['key'], [], 100, (reply) => read.push(reply));
+  const rejected = expect(running).rejects.toThrow(CommandTimeoutError);
+  await time.advance(100);
+  await rejected;
+  answer('late');
+  await time.advance(0);
+  expect(read).toEqual([]);
+});
+
 it('does not send the script when its NOSCRIPT came too late', async () => {
   const redis = mockRedis();
   let answer: (error: Error) => void = () => {};

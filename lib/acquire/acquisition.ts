@@ -6,7 +6,7 @@ import { MinHold } from './min-hold';
 import type { TicketSequence } from './ticket-sequence';
 
 /** ms; a grant whose answer took longer may come from a server that was frozen, and replaced meanwhile. */
-const LATE = 500;
+const LATE_GRANT = 500;
 
 /**
  * One caller's acquisition, from its first attempt on: what it asks for, and what is known of its attempts. Its ticket
@@ -32,6 +32,8 @@ export class Acquisition {
   inDoubt = 0;
   /** When the outcome of all of them is known. */
   settled: Promise<unknown> | undefined;
+  /** ms that its key has to live when its caller gets the lock, whatever becomes of the caller: the `minHold` of the call. */
+  leastLife = 0;
   /** Set when its caller has the lock: how long it stays taken though it is unlocked. */
   minHold: MinHold | undefined;
   /** The outcome of an attempt will never be known: its connection was lost before Redis answered. */
@@ -52,12 +54,8 @@ export class Acquisition {
   }
 
   /** The answer to the last attempt took so long that the server may have been replaced. */
-  get isLate(): boolean {
-    return this.isLateAt(clock.now());
-  }
-
-  isLateAt(now: number): boolean {
-    return now - this.sentAt > LATE;
+  isLate(now = clock.now()): boolean {
+    return now - this.sentAt > LATE_GRANT;
   }
 
   /** The outcome of `attempt` is not known: it failed without an answer, or its caller left before the answer. */

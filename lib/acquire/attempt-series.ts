@@ -5,7 +5,7 @@ import { clock } from '../internal/clock';
 import type { Grant, LockProtocol, NotGranted, Refusal } from '../protocols/protocol';
 import { isFinal, isServerAnswer, messageOf, serverErrorCode } from '../redis/failure';
 import type { Acquisition } from './acquisition';
-import type { Attempts } from './attempts';
+import type { AttemptSender } from './attempt-sender';
 import { Unreplicated } from './unreplicated';
 import type { Wait } from './wait';
 
@@ -18,7 +18,7 @@ const LEARNS_REPLACEMENT = 100;
  * `LockTimeoutError`, `tryLock` with `null`. Silence never counts as contention.
  */
 export class AttemptSeries {
-  readonly #attempts: Attempts;
+  readonly #sender: AttemptSender;
   readonly #protocol: LockProtocol;
   readonly #acquisition: Acquisition;
   readonly #wait: Wait;
@@ -30,12 +30,12 @@ export class AttemptSeries {
   #backoff: Backoff | undefined;
   #unreplicated: Unreplicated | undefined;
 
-  constructor(attempts: Attempts, protocol: LockProtocol, acquisition: Acquisition, wait: Wait) {
-    this.#attempts = attempts;
+  constructor(sender: AttemptSender, protocol: LockProtocol, acquisition: Acquisition, wait: Wait) {
+    this.#sender = sender;
     this.#protocol = protocol;
     this.#acquisition = acquisition;
     this.#wait = wait;
-    this.#timeout = attempts.firstTimeout(wait);
+    this.#timeout = sender.firstTimeout(wait);
   }
 
   /**
@@ -46,15 +46,15 @@ export class AttemptSeries {
     standBack: Promise<void> | undefined,
     sent: Promise<Grant | Refusal> | undefined,
   ): Promise<Grant | NotGranted> {
-    const attempts = this.#attempts;
+    const sender = this.#sender;
     const protocol = this.#protocol;
     const wait = this.#wait;
-    for (let first = sent, pause = standBack; ; first = undefined, pause = attempts.standBack(protocol, wait)) {
+    for (let first = sent, pause = standBack; ; first = undefined, pause = sender.standBack(protocol, wait)) {
       if (pause !== undefined) {
         await pause;
-        this.#timeout = Math.min(this.#timeout, Math.max(wait.remaining, attempts.firstAtLeast));
+        this.#timeout = Math.min(this.#timeout, Math.max(wait.remaining, sender.firstAtLeast));
       }
-      const attempt = first ?? attempts.send(protocol, this.#acquisition, wait, this.#timeout);
+      const attempt = first ?? sender.send(protocol, this.#acquisition, wait, this.#timeout);
       let answer: Grant | Refusal | undefined;
       try {
         answer = await wait.unlessAborted(attempt);
@@ -67,14 +67,14 @@ export class AttemptSeries {
         protocol.availability.attempt = undefined;
       }
       if (answer?.granted) {
-        if (this.#isRepeated || !this.#acquisition.isLate) return answer;
+        if (this.#isRepeated || !this.#acquisition.isLate()) return answer;
         await this.#pauseBeforeRepetition(attempt);
         continue;
       }
       wait.throwIfInterrupted();
       const grant = answer === undefined ? await this.#backOff() : await this.#waitForRelease(answer);
       if (grant !== undefined) return grant;
-      if (wait.remaining === 0) return this.#timedOut();
+      if (wait.remaining === 0) return this.#end();
       this.#timeout = wait.remaining;
     }
   }
@@ -93,9 +93,9 @@ export class AttemptSeries {
     this.#isRepeated = true;
     // The caller has the lock as far as the server knows, and may leave now.
     this.#acquisition.doubt(attempt);
-    const pause = Math.min(LEARNS_REPLACEMENT, this.#attempts.timeLeft(this.#wait));
+    const pause = Math.min(LEARNS_REPLACEMENT, this.#sender.timeLeft(this.#wait));
     await this.#wait.suspend(pause, () => undefined);
-    this.#timeout = this.#attempts.firstTimeout(this.#wait);
+    this.#timeout = this.#sender.firstTimeout(this.#wait);
   }
 
   /** After a refusal, until another attempt is worth it. Resolves to the lock itself where it was handed over. */
@@ -119,11 +119,11 @@ export class AttemptSeries {
   }
 
   /** The wait is over. After a refusal, a last attempt without an answer is not silence: it had little time. */
-  #timedOut(): NotGranted {
-    const { silence } = this.#attempts;
-    this.#unreplicated?.timedOut(this.#wait);
-    if (this.#wasRefused) return silence.timedOut(this.#protocol, this.#wait);
-    throw silence.error(this.#protocol, this.#wait);
+  #end(): NotGranted {
+    const { outcome } = this.#sender;
+    this.#unreplicated?.fail(this.#wait);
+    if (this.#wasRefused) return outcome.notGrantedOrThrow(this.#protocol, this.#wait);
+    throw outcome.error(this.#protocol, this.#wait);
   }
 
   /** An attempt failed. Throws the caller's error, unless it failed in a way that may pass. */
@@ -133,13 +133,13 @@ export class AttemptSeries {
     const { availability } = this.#protocol;
     if (error instanceof NotReplicatedError) {
       availability.answered();
-      if (wait.remaining > 0) this.#attempts.warnNotReplicated(error, wait);
-      this.#unreplicated ??= new Unreplicated(this.#attempts.settings, error);
+      if (wait.remaining > 0) this.#sender.warnNotReplicated(error, wait);
+      this.#unreplicated ??= new Unreplicated(this.#sender.settings, error);
       await this.#unreplicated.giveBack(error, this.#protocol, acquisition, wait);
       return;
     }
     const isWrongType = serverErrorCode(error) === 'WRONGTYPE';
-    const failure = isWrongType ? await wait.unlessAborted(this.#attempts.explain(error, wait)) : error;
+    const failure = isWrongType ? await wait.unlessAborted(this.#sender.explain(error, wait)) : error;
     // A script that the server stopped half-way may have written something.
     const mayHaveWritten = !isServerAnswer(failure) || isFinal(failure);
     if (mayHaveWritten) acquisition.doubt(attempt);

@@ -37,14 +37,9 @@ export class Availability {
     return { owner, remaining: Math.max(0, until - now) };
   }
 
-  /** An answer said who holds the lock. */
-  sawHolder(now: number, remaining: number, owner: string): void {
-    this.#holder = { owner, until: now + remaining };
-  }
-
-  /** The answer was that another owner holds the lock, for another `remaining` ms. */
+  /** The answer was that another owner holds the lock, for another `remaining` ms. `owner`: where it said who. */
   refused(now: number, remaining: number, owner?: string): void {
-    if (owner !== undefined) this.sawHolder(now, remaining, owner);
+    if (owner !== undefined) this.#holder = { owner, until: now + remaining };
     this.#heldUntil = now + Math.max(remaining, SILENT);
   }
 

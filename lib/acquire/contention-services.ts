@@ -1,15 +1,15 @@
 import type { LeaseServices } from '../lease/lease-services';
 import type { LockProtocol } from '../protocols/protocol';
 import type { LockNames } from '../redis/names';
-import type { KindSettings, SharingSettings } from '../settings';
-import type { Attempts } from './attempts';
+import type { KindSettings, ReplicationSettings } from '../settings';
+import type { AttemptSender } from './attempt-sender';
 import type { OpenWaits } from './open-waits';
 import type { TicketSequence } from './ticket-sequence';
 
 /** What the locks of a registry share for acquisitions. */
 export interface ContentionServices extends LeaseServices {
-  readonly settings: KindSettings & SharingSettings;
-  readonly attempts: Attempts;
+  readonly settings: KindSettings & ReplicationSettings;
+  readonly sender: AttemptSender;
   readonly tickets: TicketSequence;
   readonly waits: OpenWaits;
   readonly protocols: ProtocolSource;

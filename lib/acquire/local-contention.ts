@@ -9,8 +9,7 @@ import type { LockRequest } from '../settings';
 import { type Acquisition, newAcquisition } from './acquisition';
 import { AttemptSeries } from './attempt-series';
 import type { ContentionServices } from './contention-services';
-import { localSuccessor } from './hand-over-decision';
-import { afterFailure, giveBack } from './hand-over-request';
+import { afterFailure, giveBack } from './failed-hand-over';
 import { LocalQueue } from './local-queue';
 import { NoTurn, type Turn } from './turn';
 import type { Wait } from './wait';
@@ -87,8 +86,8 @@ export abstract class LocalContention {
   /** @internal As LeaseKeeper. */
   handOver(lease: RedisLease, mustKeep: boolean, timeout: number): Promise<HandOverResult> | undefined {
     const turn = this.lease === lease ? this.#turn : undefined;
-    const next = localSuccessor(this.#queue.next, mustKeep);
-    if (next === undefined || turn === undefined) return undefined;
+    const { next } = this.#queue;
+    if (mustKeep || next === undefined || turn === undefined) return undefined;
     return this.#handOver(lease, newAcquisition(this.#services, next.ttl, true, next.since), turn, timeout);
   }
 
@@ -111,7 +110,7 @@ export abstract class LocalContention {
 
   /** @internal Takes the local turn, and then the lock. `null`: another holder had it until the wait was over. */
   protected async acquire(request: LockRequest, wait: Wait): Promise<RedisLease | null> {
-    const { attempts } = this.#services;
+    const { sender } = this.#services;
     this.#callers++;
     try {
       this.#services.waits.begin(wait);
@@ -131,6 +130,7 @@ export abstract class LocalContention {
       const mayQueue = !wait.isSingleAttempt && turn.mayQueue;
       const acquisition =
         inherited?.acquisition ?? newAcquisition(this.#services, request.ttl, mayQueue, wait.startedAt);
+      acquisition.leastLife = request.minHold;
       // The turn goes to the lease, or back to the queue.
       let isGranted = answer?.granted === true;
       try {
@@ -139,15 +139,16 @@ export abstract class LocalContention {
         let result: Grant | NotGranted | undefined = isInherited ? answer : undefined;
         if (result === undefined) {
           const refusal = answer?.granted === false ? Promise.resolve(answer) : undefined;
-          const pause = refusal === undefined ? attempts.standBack(protocol, wait) : undefined;
-          // Most locks are free: then this attempt is all. With a signal the caller may leave before its answer.
-          const first = refusal ?? ((pause ?? wait.signal) ? undefined : attempts.send(protocol, acquisition, wait));
+          const pause = refusal === undefined ? sender.standBack(protocol, wait) : undefined;
+          // Most locks are free: then this attempt completes the call. With a signal the caller may leave before its
+          // answer.
+          const first = refusal ?? ((pause ?? wait.signal) ? undefined : sender.send(protocol, acquisition, wait));
           try {
-            if (first !== undefined) result = attempts.grantIn(await first, protocol, acquisition);
+            if (first !== undefined) result = sender.grantIn(await first, protocol, acquisition);
           } catch {
-            // It is awaited again below.
+            // AttemptSeries awaits the same promise, and handles the failure.
           }
-          result ??= await new AttemptSeries(attempts, protocol, acquisition, wait).run(pause, first);
+          result ??= await new AttemptSeries(sender, protocol, acquisition, wait).run(pause, first);
         }
         isGranted ||= result.granted;
         wait.throwIfInterrupted();
@@ -169,12 +170,12 @@ export abstract class LocalContention {
 
   /** @internal The turn did not come in time; `undefined`: another holder has the lock. */
   protected async withoutTurn(protocol: LockProtocol, wait: Wait): Promise<Turn | undefined> {
-    const { silence } = this.#services.attempts;
-    if (await silence.wasAnswered(protocol, wait)) return undefined;
+    const { outcome } = this.#services.sender;
+    if (await outcome.wasAnswered(protocol, wait)) return undefined;
     // The attempt of the caller in front failed: a single attempt may still be made, if the turn is free now.
     await clock.immediate();
     const freed = wait.isSingleAttempt ? this.#tryEnter(protocol) : undefined;
-    if (freed === undefined) throw silence.error(protocol, wait);
+    if (freed === undefined) throw outcome.error(protocol, wait);
     return freed;
   }
 
@@ -208,7 +209,7 @@ export abstract class LocalContention {
     }
     const { answer } = result;
     if (answer === undefined) return result.found;
-    if (to.isLate || !this.#queue.takes(to, answer.granted))
+    if (to.isLate() || !this.#queue.takes(to, answer.granted))
       return giveBack(protocol, to, timeout, this.#services.orphans);
     this.lease = this.#turn = undefined;
     if (from.releaseTrace !== undefined) from.releaseTrace.isHandedOver = answer.granted;

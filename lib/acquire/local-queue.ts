@@ -43,13 +43,9 @@ export class LocalQueue {
   /** Made for the first waiter. */
   #waiters: LinkedList<Waiter> | undefined;
   #semaphore: Semaphore | undefined;
+  /** A caller has the turn. */
   #isTaken = false;
   #asking = false;
-
-  /** A caller has the turn. */
-  get isTaken(): boolean {
-    return this.#isTaken;
-  }
 
   /** The next caller, if there is one. */
   get next(): { readonly ttl: number; readonly since: number } | undefined {

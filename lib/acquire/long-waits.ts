@@ -10,8 +10,8 @@ import type { Wait, WaitedLock } from './wait';
 const TOGETHER = 100;
 
 /**
- * Warns once of every wait that is longer than `warnAfter`, and says who holds the lock. One timer for a registry, which
- * runs only while there are waits. It does not keep the process alive.
+ * Warns once of every wait that is longer than `warnAfter`, and says who holds the lock. One timer for a registry,
+ * which runs only while there are waits. It does not keep the process alive.
  */
 export class LongWaits {
   readonly #waits: LinkedList<Wait>;
@@ -102,7 +102,10 @@ function describe(holder: LockHolder | undefined, state: LockState | undefined):
   if (holder === undefined) return state === undefined ? 'its holder is not known' : 'it is free by now';
   const { owner, name = 'another client', remaining, isThisProcess, heldFor, isAroundCaller } = holder;
   if (isKept(owner)) return `${name} unlocked it, and its minHold ends in ${Math.round(remaining)} ms`;
-  const left = remaining === Number.POSITIVE_INFINITY ? 'no expiry' : `${Math.round(remaining)} ms to live`;
+  const end =
+    remaining === Number.POSITIVE_INFINITY
+      ? 'its key has no expiry'
+      : `its key expires in ${Math.round(remaining)} ms unless it is renewed`;
   const since = heldFor === undefined ? '' : `, for ${Math.round(heldFor)} ms`;
   const who = isThisProcess ? `this process holds it${since}` : `${name} holds it`;
   const deadlock = isAroundCaller
@@ -110,5 +113,5 @@ function describe(holder: LockHolder | undefined, state: LockState | undefined):
     : isThisProcess
       ? '. If the caller is the holder, this is a deadlock: only `run` is re-entrant'
       : '';
-  return `${who} (owner ${owner}, ${left} unless it is renewed)${deadlock}`;
+  return `${who} (owner ${owner}, ${end})${deadlock}`;
 }

@@ -1,12 +1,15 @@
 import { Timer } from '../internal/clock';
 
-/** Whose step it is. */
+/** The caller that a step suspends. */
 export interface Suspended {
   /** The step in which the caller is suspended. */
   step: { fail(error: unknown): void } | undefined;
 }
 
-/** One suspension of a caller, with a promise. It ends once: by its result, by a failure, or with `undefined` after `ms`. */
+/**
+ * One suspension of a caller, with a promise. It ends once: by its result, by a failure, or with `undefined` after
+ * `ms`.
+ */
 export abstract class Step<T> {
   readonly #suspended: Suspended;
   readonly #resolve: (value: T | undefined) => void;

@@ -2,10 +2,10 @@ import type { Grant, Refusal } from '../protocols/protocol';
 import type { Acquisition } from './acquisition';
 
 /**
- * An acquisition that the previous local holder made for the next caller, and its answer: the lock, or a position in its
- * queue.
+ * An acquisition that the previous local holder made for the next caller, and its answer: the lock, or a position in
+ * its queue.
  */
-export interface Inherited {
+interface Inherited {
   readonly acquisition: Acquisition;
   readonly answer: Grant | Refusal;
 }
@@ -21,8 +21,8 @@ export interface Turn {
 }
 
 /**
- * For callers without the turn: those that queue in memory, and the single attempt of a shared lock. It also ends the
- * waits of a scope that is over.
+ * A turn that nobody has to give back. For callers that queue where the lock is (`queue: 'redis'`), and for the single
+ * attempt of a shared lock. It also ends the waits of a scope that is over.
  */
 export class NoTurn implements Turn {
   inherited: undefined;

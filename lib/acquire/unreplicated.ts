@@ -8,7 +8,7 @@ import type { Wait } from './wait';
 /** ms; a release has at least this long to be answered. */
 const RELEASE_AT_LEAST = 50;
 
-export interface UnreplicatedSettings {
+interface UnreplicatedSettings {
   readonly commandTimeout: number;
   readonly unavailableAfter: number;
 }
@@ -43,14 +43,14 @@ export class Unreplicated {
     } catch (failure) {
       acquisition.doubt(releasing);
       wait.throwIfInterrupted();
-      if (!isServerAnswer(failure)) this.timedOut(wait);
+      if (!isServerAnswer(failure)) this.fail(wait);
     }
     wait.throwIfInterrupted();
-    if (clock.now() - this.#since >= unavailableAfter) this.timedOut(wait);
+    if (clock.now() - this.#since >= unavailableAfter) this.fail(wait);
   }
 
-  /** The wait is over. */
-  timedOut({ key }: Wait): never {
+  /** Rejects the caller: its wait is over, or the release was not answered. */
+  fail({ key }: Wait): never {
     throw cannotAcquire(key, this.#error.message, this.#error);
   }
 }

@@ -14,7 +14,8 @@ export interface WaitedLock {
 
 /**
  * One caller's wait, from its call to its lease: how much of its waitTime is left, and what may interrupt it (its own
- * signal, or `close` of the registry). A caller waits for everything, in this process and in Redis, through this object.
+ * signal, or `close` of the registry). A caller waits for everything, in this process and in Redis, through this
+ * object.
  */
 export class Wait implements Linked<Wait>, Suspended {
   /** Among the waits that `close` interrupts. */

@@ -1,7 +1,7 @@
 import { isErrorLike } from '../redis/failure';
 
 /** An error that the server answered. Its name is what `isErrorReply` knows. */
-export class ReplyError extends Error {
+class ReplyError extends Error {
   override readonly name = 'ReplyError';
 }
 

@@ -9,8 +9,8 @@ export type { BunRedis } from './bun';
 const clients = new WeakMap<BunRedis, RedisClient & RedisSubscriber>();
 
 /**
- * Makes the client that `RedisLockRegistry` needs of a `RedisClient` of Bun. Messages come over a connection of its own,
- * made with `duplicate()`. The client stays the caller's: it is neither changed nor closed.
+ * Makes the client that `RedisLockRegistry` needs of a `RedisClient` of Bun. Messages come over a connection of its
+ * own, made with `duplicate()`. The client stays the caller's: it is neither changed nor closed.
  *
  * It has no `minReplicas`, no sharded channels and no cluster, since Bun's client has none of them. A reconnect of the
  * client is not noticed: a lease that a restarted server forgot is found lost at its next renewal. A reconnect of the

@@ -11,7 +11,7 @@ export const HELP = `redis-locks: runs a command under a lock in Redis, and show
       --wait 30s     how long to wait for the lock; default: for ever
       --no-wait      do not wait
       --ttl 30s      a fixed lease: the lock is not renewed, and ends after this time
-      --min-hold 30s nobody else gets the lock before, even when the command ends earlier: for cron
+      --min-hold 30s for this long nobody else gets the lock, even if the command ends earlier: for cron
       --grace 10s    when the lock is lost, the command gets SIGTERM, and after this time SIGKILL
       --fencing      fencing tokens, for the Redisson types too
 

@@ -11,7 +11,7 @@ import { openSession } from './session';
 /** Lines of history below the table. */
 const LINES = 10;
 
-/** Clears the terminal, and puts the cursor to its begin. */
+/** Clears the terminal, and puts the cursor to its start. */
 const CLEAR = '\u001b[H\u001b[2J';
 
 /** `redis-locks watch`: until SIGINT or SIGTERM. */

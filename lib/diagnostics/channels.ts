@@ -40,13 +40,13 @@ export function lockMessage({ registryKey, lockType }: Omit<LockMessage, 'key'>,
 }
 
 /** What a call that acquires fills in. */
-export interface TracedWait {
+interface TracedWait {
   readonly startedAt: number;
   readonly isInterrupted: boolean;
   trace: AcquireMessage | undefined;
 }
 
-/** Publishes the begin and the end of a call that acquires. */
+/** Publishes the start and the end of a call that acquires. */
 export function traceAcquire<T extends Lease>(
   lock: LockMessage,
   wait: TracedWait,

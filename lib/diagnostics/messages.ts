@@ -8,7 +8,10 @@ export interface LockMessage {
   readonly registryKey: string;
   /** What the application locks. */
   readonly key: string;
-  /** `semaphore`, `read` and `write` for semaphores and read/write locks: they do not depend on the registry's lock type. */
+  /**
+   * `semaphore`, `read` and `write` for semaphores and read/write locks: they do not depend on the registry's lock
+   * type.
+   */
   readonly lockType: LockType | SharedKind;
 }
 
@@ -22,7 +25,7 @@ export interface AcquireMessage extends LockMessage {
   contention: 'none' | 'local' | 'remote';
   /** ms from the call until it was known that it had to wait; `undefined`: it did not. */
   contendedAfter: number | undefined;
-  /** Scripts that tried to acquire it. 0: handed over within this process, or entered again. */
+  /** Scripts that tried to acquire it. 0: it came by a hand-over, or the caller entered again. */
   attempts: number;
   /** The holder before passed the lock on, without releasing it in between. */
   isHandedOver: boolean;
@@ -37,7 +40,10 @@ export interface AcquireMessage extends LockMessage {
   error?: unknown;
 }
 
-/** Of `redis-lock-registry:hold`: the section, from the lease to `unlock`, to its loss, or to the end of the task of `run`. */
+/**
+ * Of `redis-lock-registry:hold`: the section, from the lease to `unlock`, to its loss, or to the end of the task of
+ * `run`.
+ */
 export interface HoldMessage extends LockMessage {
   readonly isReentry: boolean;
   /** As in Redis. A re-entry has that of the lease that it enters. */

@@ -11,8 +11,8 @@ interface WarningSettings {
 }
 
 /**
- * Settings whose `onWarning` also publishes. The application's runs in the async context in which the registry was made,
- * and never in that of a caller.
+ * Settings whose `onWarning` also publishes. The application's runs in the async context in which the registry was
+ * made, and never in that of a caller.
  */
 export function publishingWarnings<T extends WarningSettings>(settings: T): T {
   const { lockType, onWarning, registryKey } = settings;

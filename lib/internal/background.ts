@@ -5,7 +5,8 @@ const background = new AsyncResource('RedisLockRegistry', { requireManualDestroy
 
 /**
  * Runs `start` outside the async context of the caller. Timers and sockets keep the context in which they were made.
- * One that many callers share must keep none of theirs: else what it calls would run inside a foreign scope.
+ * A timer or socket that many callers share must not keep the context of one: its callbacks would run in that caller's
+ * scope.
  */
 export function inBackground<T>(start: () => T): T {
   return background.runInAsyncScope(start);

@@ -13,7 +13,9 @@ export const clock = {
   clearTimeout: (handle: NodeJS.Timeout | undefined): void => clearTimeout(handle),
 };
 
-/** Beyond this many ms between wall clock and monotonic clock, the machine was suspended: the monotonic one stood still. */
+/**
+ * Beyond this many ms between wall clock and monotonic clock, the machine was suspended: the monotonic one stood still.
+ */
 const SUSPENDED = 100;
 
 /** ms; the wall clock minus the monotonic clock. It grows while the machine is suspended. */
@@ -41,7 +43,9 @@ export function reliableUntil(sentAt: number, ttl: number): number {
   return sentAt + ttl - (ttl * 0.001 + 1);
 }
 
-/** A timer of any length. `Infinity` never fires and costs nothing. It keeps the process alive: a caller waits for it. */
+/**
+ * A timer of any length. `Infinity` never fires and costs nothing. It keeps the process alive: a caller waits for it.
+ */
 export class Timer {
   #handle: NodeJS.Timeout | undefined;
   readonly #callback: () => void;

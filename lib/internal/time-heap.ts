@@ -10,7 +10,7 @@ export interface Timed {
  */
 export class TimeHeap<T extends Timed> {
   readonly #members: T[] = [];
-  /** Of the members, in an array of its own: numbers in objects would be allocated one by one. */
+  /** The times of the members, in a separate array: numbers in objects would be allocated one by one. */
   readonly #times: number[] = [];
 
   get first(): T | undefined {

@@ -4,8 +4,8 @@ import { Channel, channelId } from './channel';
 import { ignore, type SingleIoredis } from './ioredis';
 
 /**
- * The channels that one connection of our own is subscribed to. It subscribes again after a reconnect: ioredis itself
- * leaves a refusal of that unhandled, and does not say when it is done.
+ * The channels that one connection of our own is subscribed to. It subscribes again after a reconnect: ioredis
+ * does not handle a refused resubscription, and does not report when it has resubscribed.
  */
 export class ChannelSet {
   readonly #redis: SingleIoredis;

@@ -25,8 +25,8 @@ class PlacedChannel extends Channel {
 }
 
 /**
- * The channels of a cluster, over connections of our own. A sharded channel is subscribed at the master of its slot, and
- * again where the slot moves to. A plain one is subscribed at any master.
+ * The channels of a cluster, over connections of our own. A sharded channel is subscribed at the master of its slot,
+ * and again where the slot moves to. A plain one is subscribed at any master.
  */
 export class ClusterChannels {
   readonly #cluster: ClusterIoredis;

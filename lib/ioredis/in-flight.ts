@@ -1,8 +1,8 @@
 import type { SingleIoredis } from './ioredis';
 
 /**
- * The commands of a connection whose replies are awaited. Without `autoResendUnfulfilledCommands`, ioredis never settles
- * a command whose connection was lost, once there is a new one. This rejects it.
+ * The commands of a connection whose replies are awaited. Without `autoResendUnfulfilledCommands`, ioredis never
+ * settles a command whose connection was lost, once there is a new one. This rejects it.
  */
 export class InFlight {
   readonly #rejects = new Set<(error: Error) => void>();

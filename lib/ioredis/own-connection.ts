@@ -8,8 +8,8 @@ import { InFlight } from './in-flight';
 import { ignore, type SingleIoredis } from './ioredis';
 
 /**
- * The options of a connection of our own, in place of the caller's. It repeats nothing by itself: what waits for replicas
- * must not be sent again over another connection. Its commands wait for a connection, as node-redis' do.
+ * The options of a connection of our own, in place of the caller's. It repeats nothing by itself: what waits for
+ * replicas must not be sent again over another connection. Its commands wait for a connection, as node-redis' do.
  */
 const OPTIONS = {
   lazyConnect: true,
@@ -75,7 +75,9 @@ export class OwnConnection extends JoiningSubscriber {
     return this.#connecting;
   }
 
-  /** `ready`: connected and subscribed. `error`: of a connection, and also when it is closed for good. `reconnecting`. */
+  /**
+   * `ready`: connected and subscribed. `error`: of a connection, and also when it is closed for good. `reconnecting`.
+   */
   on(event: string, listener: () => void): this {
     this.#events.on(event === 'error' ? 'failed' : event, listener);
     return this;

@@ -95,7 +95,8 @@ export class FollowUp {
       // A refusal, such as NOPERM or NOAUTH, may end before the orphan expires.
       return isClientClosed(error) ? 'gone' : 'not removed';
     }
-    // node-redis sends what waited for a reconnect together with its handshake, and counts the connection a moment later.
+    // node-redis sends what waited for a reconnect together with its handshake, and counts the connection a moment
+    // later.
     await clock.immediate();
     const isOrdered = epoch !== undefined && epoch === this.#connection.connectionEpoch;
     return inDoubt === 0 && (!this.#acquisition.lostTrack || isOrdered) ? 'gone' : 'removed for now';

@@ -27,7 +27,10 @@ export class Orphans {
     inBackground(() => void followUp.run().finally(() => this.#followUps.delete(followUp)));
   }
 
-  /** Runs one more removal for every acquisition that is followed up. Resolves when they are done, after at most `timeout` ms. */
+  /**
+   * Runs one more removal for every acquisition that is followed up. Resolves when they are done, after at most
+   * `timeout` ms.
+   */
   async removeNow(timeout: number): Promise<void> {
     if (this.#followUps.size === 0) return;
     const removed = [...this.#followUps].map((followUp) => followUp.removeNow());

@@ -15,7 +15,9 @@ import { type HandOverResult, release, releaseWithin } from './release';
 import { RenewableLease } from './renewable-lease';
 import type { EndOfHold, HeldLease } from './unlock-order';
 
-/** ms; a release has at least this long, however little is left of the ttl: its answer decides whether it was a loss. */
+/**
+ * ms; a release has at least this long, however little is left of the ttl: its answer decides whether it was a loss.
+ */
 const RELEASE_AT_LEAST = 250;
 
 /** The lock that a lease belongs to. */
@@ -110,7 +112,8 @@ export class RedisLease extends RenewableLease implements HeldLease {
       // The key may still be there.
       this.#services.orphans.follow(this.acquisition, this.protocol);
     } else {
-      // First of all: a lease that is being released must not be renewed. The answer of a renewal in flight no longer counts.
+      // First of all: a lease that is being released must not be renewed. The answer of a renewal in flight no longer
+      // counts.
       this.watchdog.remove(this);
       this.endHold?.();
       this.endHold = undefined;
@@ -166,7 +169,7 @@ export class RedisLease extends RenewableLease implements HeldLease {
     try {
       found = await first;
     } catch {
-      // It is awaited again below.
+      // The same promise is awaited below, which handles the failure.
     }
     if (found === 'released' && acquisition.isCertain) {
       this.#keeper.leaseOver(this);

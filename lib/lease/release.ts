@@ -17,7 +17,7 @@ export function release(
 }
 
 /** How a release ended. */
-export type ReleaseResult =
+type ReleaseResult =
   | {
       readonly outcome: Released;
       /** An earlier try may have done it: the outcome is that of a repetition. */
@@ -25,7 +25,9 @@ export type ReleaseResult =
     }
   | { readonly outcome: 'failed'; readonly cause: unknown; readonly reason: string };
 
-/** The outcome of a hand-over to a local caller. `not tried`: the server refused it, so there is still a key to release. */
+/**
+ * The outcome of a hand-over to a local caller. `not tried`: the server refused it, so there is still a key to release.
+ */
 export type HandOverResult = Released | 'unknown' | 'not tried';
 
 /**

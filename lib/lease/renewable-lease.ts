@@ -11,7 +11,7 @@ export abstract class RenewableLease extends TimedLease {
   readonly #commandTimeout: number;
   /** Renewed until this time; `-Infinity`: not renewed at all. */
   #renewUntil: number;
-  /** The key has its full ttl. A grant of `fair` to another process has only the claim window until its first renewal. */
+  /** The key has its full ttl. A grant with a claim window has it only after its first renewal. */
   #hasFullTtl: boolean;
 
   /** `renewUntil`: on the monotonic clock. */

@@ -1,7 +1,7 @@
 import type { Lease } from '../distributed-lock';
 import type { LockLostError } from '../errors';
 
-/** Publishes the end of a section whose begin was published. Called once. */
+/** Publishes the end of a section whose start was published. Called once. */
 export type EndOfHold = (loss?: LockLostError) => void;
 
 /** Internal view of a lease. */
@@ -25,14 +25,16 @@ export interface HeldLease extends Lease {
   lossError(result?: unknown): Error;
 }
 
-/** Maximum number of lost leases kept for `unlock()` to report. Leases that are never unlocked are not kept for ever. */
+/**
+ * Maximum number of lost leases kept for `unlock()` to report. Leases that are never unlocked are not kept for ever.
+ */
 const MOST_LOST = 16;
 
 /**
  * The leases of one lock that were taken with `lock` or `tryLock` in one place (a scope, or outside all scopes), in the
  * order in which `lock.unlock()` ends them. `lock.unlock()` does not know which caller calls it. At most one of the
- * leases is held. Those before it were lost, and each of their holders has an `unlock()` to come, which reports the loss:
- * so the `finally` of an earlier holder never releases the lease of a later one.
+ * leases is held. Those before it were lost, and each of their holders has an `unlock()` to come, which reports the
+ * loss: so the `finally` of an earlier holder never releases the lease of a later one.
  */
 export class UnlockOrder {
   #oldest: HeldLease | undefined;

@@ -1,7 +1,9 @@
 import { clock, MAX_DELAY, wasSuspended } from '../internal/clock';
 import { type Timed, TimeHeap } from '../internal/time-heap';
 
-/** ms; the shortest interval between two renewals of a lease, however short its ttl: it limits the commands a second. */
+/**
+ * ms; the shortest interval between two renewals of a lease, however short its ttl: it limits the commands a second.
+ */
 const LEAST_INTERVAL = 10;
 
 /** What the watchdog knows of a lease. Times are on the monotonic clock. */
@@ -22,8 +24,8 @@ export interface WatchedLease extends Timed {
   /** Whether a renewal at this time may extend it. */
   mayRenewAt(time: number): boolean;
   /**
-   * Extends it where it may be renewed, and else only asks about it. Notifies the watchdog when Redis has answered. `now`
-   * and `drift` as read before.
+   * Extends it where it may be renewed, and else only asks about it. Notifies the watchdog when Redis has answered.
+   * `now` and `drift` as read before.
    */
   renewInBackground(timeout: number, now: number, drift: number): void;
   /** Ends the lease if its deadline has come. */
@@ -77,7 +79,9 @@ export class Watchdog {
     if (lease.isHeld) this.#file(lease);
   }
 
-  /** The timer is left as it is: to set it again at every unlock would cost more than one tick that finds nothing due. */
+  /**
+   * The timer is left as it is: to set it again at every unlock would cost more than one tick that finds nothing due.
+   */
   remove(lease: WatchedLease): void {
     this.#waiting.remove(lease);
     this.#ending.remove(lease);
@@ -158,8 +162,8 @@ export class Watchdog {
   }
 
   /**
-   * Takes out the leases whose time has come. Leases that will be due soon are renewed too: those that were taken one by
-   * one then go together.
+   * Takes out the leases whose time has come. Leases that will be due soon are renewed too: those that were taken one
+   * by one then go together.
    */
   #takeDue(now: number): WatchedLease[] {
     const due: WatchedLease[] = [];

@@ -11,17 +11,17 @@ const ANSWER_AT_LEAST = 50;
 const NO_ANSWER = 'Redis did not answer within the waitTime';
 
 /** How an acquisition ended. `timed out`: another holder had `part` until the wait was over. */
-export type MultiResult =
+type MultiResult =
   | { readonly outcome: 'granted'; readonly leases: readonly HeldLease[] }
   | { readonly outcome: 'timed out'; readonly part: MultiPart };
 
 /**
  * One acquisition of several locks, all or nothing.
  *
- * It makes one attempt for each lock, all in one tick of the event loop, so that they go to Redis together. While a lock
- * is refused, it keeps the locks before that one, gives back those behind it, and waits for that one alone. All
- * processes have the same order, so a caller that waits for a lock holds none that comes later in the order: no two callers
- * wait for each other in a circle (ordered acquisition, after Havender, 1968).
+ * It makes one attempt for each lock, all in one tick of the event loop, so that they go to Redis together. While a
+ * lock is refused, it keeps the locks before that one, gives back those behind it, and waits for that one alone. All
+ * processes have the same order, so a caller that waits for a lock holds none that comes later in the order: no two
+ * callers wait for each other in a circle (ordered acquisition, after Havender, 1968).
  */
 export class MultiAcquisition {
   readonly #key: string;

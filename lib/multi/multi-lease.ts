@@ -87,7 +87,7 @@ export class HeldMultiLease implements MultiLease, HeldLease {
   }
 
   async eval(): Promise<never> {
-    const why = 'a script runs under one lock; take another one for what it writes';
+    const why = 'a script is checked against one lock: take a lease with `obtain(key).lock()` for it';
     throw new TypeError(`The lease of ${this.#leases.length} keys cannot run a script: ${why}`);
   }
 

@@ -10,7 +10,7 @@ import { HeldMultiLease } from './multi-lease';
 import type { MultiPart } from './multi-part';
 
 /** More keys would hold up a Redis for too long in one script. */
-export const MOST_KEYS = 1_000;
+const MOST_KEYS = 1_000;
 
 /** The keys in the order in which every process takes them, each of them once. */
 export function multiKeys(keys: readonly string[]): readonly string[] {
@@ -93,7 +93,7 @@ export class MultiLock implements DistributedLock {
   async #acquire(options: LockOptions | undefined): Promise<HeldMultiLease> {
     const result = await this.#acquisition(options, Number.POSITIVE_INFINITY).acquire();
     if (result.outcome === 'granted') return new HeldMultiLease(this.key, result.leases);
-    throw result.part.timedOut(options);
+    throw result.part.timeoutError(options);
   }
 
   #acquisition(options: LockOptions | undefined, defaultWaitTime: number): MultiAcquisition {

@@ -14,7 +14,7 @@ export interface MultiPart extends DistributedLock {
   /** The options with their defaults. Throws when one is not valid. */
   requested(options: LockOptions | undefined, defaultWaitTime: number): LockRequest;
   /** The error of a wait that is over. */
-  timedOut(options: LockOptions | undefined): LockTimeoutError;
+  timeoutError(options: LockOptions | undefined): LockTimeoutError;
   /** What a task under a lease of this lock runs under. */
   scopedLock(): ScopedLock;
 }

@@ -27,8 +27,8 @@ export interface LockInstrumentation extends Disposable {
 }
 
 /**
- * Publishes spans and metrics of all locks of this process by OpenTelemetry. Call it once, after the SDK has started and
- * before the first lock is used: what has begun before is not measured.
+ * Publishes spans and metrics of all locks of this process by OpenTelemetry. Call it once, after the SDK has started
+ * and before the first lock is used: what has begun before is not measured.
  *
  * @returns a function that ends it
  * @throws `TypeError` for an option that is unknown or invalid

@@ -8,7 +8,7 @@ export type Group = (key: string) => string | number | boolean | undefined;
 /** s; from one round trip to a section of minutes. */
 const BOUNDARIES = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
-/** Metrics of leases. Re-entries are none: they take nothing. Keys are no attributes: each would be a series of its own. */
+/** Metrics of leases. Re-entries are not counted. Keys are not attributes: each would be a series of its own. */
 export class LockMetrics implements Observer {
   readonly #group: Group | undefined;
   readonly #waited: Histogram;

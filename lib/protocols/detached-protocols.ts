@@ -21,7 +21,9 @@ export class DetachedProtocols {
     this.#sweepAt = 2 * this.#all.size + 16;
   }
 
-  /** The protocol of this name, for a lock that is cached again. It stays here: that lock may not fit into the cache. */
+  /**
+   * The protocol of this name, for a lock that is cached again. It stays here: that lock may not fit into the cache.
+   */
   find(name: string): LockProtocol | undefined {
     return this.#all.get(name)?.deref();
   }

@@ -8,8 +8,9 @@ import { ifForced } from './inspection/forced-unlock';
 const CAPACITY = 100;
 
 /**
- * For a lock that is not there: a replica may be behind, and says nothing. READONLY is the script's reply then. `write`: a
- * command that writes, and changes nothing. `ifForced`: Lua that runs its second argument after a forced unlock.
+ * For a lock that is not there: a replica may be behind, and says nothing. READONLY is the script's reply then.
+ * `write`: a command that writes, and changes nothing. `ifForced`: Lua that runs its second argument after a forced
+ * unlock.
  */
 export const examineGone = (write: string, ifForced: (owner: string, then: string, lock: string) => string) => `
 local written = redis.pcall(${write})

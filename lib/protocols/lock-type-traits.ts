@@ -2,7 +2,7 @@
 export type NameSeparator = ':' | '/';
 
 /** What is known of a lock type before it is loaded. */
-export interface LockTypeTraits {
+interface LockTypeTraits {
   /** ms; the default of the option `expireAfter`. */
   readonly expireAfter: number;
   /** Whether a lock's name has to begin with a `registryKey`. */

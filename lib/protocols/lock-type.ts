@@ -7,7 +7,9 @@ import type { RegistryParts } from './registry-parts';
 /** The protocols of one registry. */
 export interface Protocols {
   readonly inspector: LockInspector;
-  /** The protocol of one lock. Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
+  /**
+   * The protocol of one lock. Throws `RangeError` if the keys that belong to the lock could not share its hash slot.
+   */
   open(names: LockNames): LockProtocol;
   /** Ends timers. */
   close(): void;

@@ -66,15 +66,18 @@ export interface Holder {
 }
 
 /**
- * One lock in Redis, or in memory: how it is written, how its waiters learn that it is free, and how processes share it.
- * There is one object for each lock, found by the lock's name. It owns what is remembered about the lock there, and
+ * One lock in Redis, or in memory: how it is written, how its waiters learn that it is free, and how processes share
+ * it. There is one object for each lock, found by the lock's name. It owns what is remembered about the lock there, and
  * lives as long as there is any of that. Timeouts are in ms.
  */
 export interface LockProtocol {
   /** Where callers of one process queue: for a local turn, or each for itself where the lock is (Redis, or memory). */
   readonly queue: 'local' | 'redis';
   readonly availability: Availability;
-  /** Set by the lease that holds the lock. Used when a message is about a release that is not this process'. */
+  /**
+   * The lease of this process that holds the lock; `LocalContention` sets it. Used when a message is about a release
+   * that is not this process'.
+   */
   holder?: Holder | undefined;
   /** Of a semaphore: set by its lock. */
   permits?: Permits | undefined;
@@ -89,21 +92,23 @@ export interface LockProtocol {
   /** Calls `settle` once, and never throws. A renewal never shortens the ttl of the key. */
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void;
   /**
-   * Deletes the key if it is the owner's, or removes the owner from those of a shared lock, and notifies waiters. `fair`
-   * hands the lock over to the next ticket instead. Also takes the owner out of a queue. `now`: for a caller that has read
-   * the clock just now.
+   * Deletes the key if it is the owner's, or removes the owner from those of a shared lock, and notifies waiters.
+   * `fair` hands the lock over to the next ticket instead. Also takes the owner out of a queue. `now`: for a caller
+   * that has read the clock just now.
    */
   release(owner: string, timeout: number, now?: number): Promise<Released>;
   /**
-   * In place of a release: nobody else gets the lock before its `minHold` ends. Then its key ends by itself, and waiters
-   * know when. Repeated calls, and a release after it, change nothing.
+   * In place of a release: nobody else gets the lock before its `minHold` ends. Then its key ends by itself, and
+   * waiters know when. Repeated calls, and a release after it, change nothing.
    */
   keep(owner: string, keep: Keep, timeout: number): Promise<Released>;
   /** Hands the lock over to the next acquisition of this process in place of a release, or releases it for others. */
   handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver>;
   /** A lease of this process was lost: the lock may be free. */
   leaseLost?(): void;
-  /** Of an acquisition whose caller gave up: ms after which its key, and its position at the head, have ended anyway. */
+  /**
+   * Of an acquisition whose caller gave up: ms after which its key, and its position at the head, have ended anyway.
+   */
   orphanLife(acquisition: Acquisition): number;
 }
 

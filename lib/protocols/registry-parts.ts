@@ -31,12 +31,12 @@ export class RegistryParts {
     await Promise.all([...this.#subscribers.values()].map((subscriber) => subscriber.close()));
   }
 
-  /** Warns once: without the right to publish, waiters find a release only when they poll. */
+  /** Warns once: without the right to publish, waiters notice a release only when they poll. */
   readonly warnNotificationRefused = (): void => {
     if (this.#hasWarned) return;
     this.#hasWarned = true;
     const message =
-      'The server refused to publish a release: waiters find it only when they poll. Allow PUBLISH (and SPUBLISH)';
+      'The server refused to publish a release: waiters notice it only when they poll. Allow PUBLISH (and SPUBLISH)';
     warn(this.settings.onWarning, { code: 'NOTIFICATION_REFUSED', message });
   };
 }

@@ -66,6 +66,7 @@ export class Call<T> implements Deadline, ScriptRun {
   readonly #reject: (error: unknown) => void;
   /** After the deadline: passes on the answer that may still come. */
   #late: ((answer: Promise<unknown>) => void) | undefined;
+  #isRejected = false;
 
   /** `timeout` in ms, from `now` on. `read` makes the result of a reply, or throws what the call fails with. */
   constructor(
@@ -99,6 +100,8 @@ export class Call<T> implements Deadline, ScriptRun {
   answer(reply: unknown): void {
     if (this.#late === undefined) this.#deadlines.remove(this);
     else this.#late(Promise.resolve(reply));
+    // Its caller has gone on: what the reply says may be of the past.
+    if (this.#isRejected) return;
     let value: T;
     try {
       value = this.#read(reply);
@@ -125,6 +128,9 @@ export class Call<T> implements Deadline, ScriptRun {
     const elapsed = clock.now() - (this.at - this.#timeout);
     const error = new CommandTimeoutError(elapsed, new Promise((pass) => (this.#late = pass)));
     // After a pause of the event loop the answer may lie in the socket's buffer: it is read first.
-    void clock.immediate().then(() => this.#reject(error));
+    void clock.immediate().then(() => {
+      this.#isRejected = true;
+      this.#reject(error);
+    });
   }
 }

@@ -1,7 +1,7 @@
 import { EventEmitter, errorMonitor } from 'node:events';
 
 /** What the monitor needs from a client, by structure. */
-export interface ConnectionEvents {
+interface ConnectionEvents {
   on?(event: string, listener: () => void): unknown;
   off?(event: string, listener: () => void): unknown;
   /** A client that an adapter made: as a listener of `errorMonitor`. Returns the function that stops it. */
@@ -19,8 +19,8 @@ const LOST = ['client-error', 'topology-change'];
 const monitors = new WeakMap<ConnectionEvents, ConnectionMonitor>();
 
 /**
- * Listens to the connection events of one client, for all registries that use it. Node warns of a leak when a client has
- * more than ten listeners of one event, so there is one for each event and not one for each registry.
+ * Listens to the connection events of one client, for all registries that use it. Node warns of a leak when a client
+ * has more than ten listeners of one event, so there is one for each event and not one for each registry.
  */
 export class ConnectionMonitor {
   readonly #client: ConnectionEvents;

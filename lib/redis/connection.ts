@@ -1,8 +1,8 @@
 /** What is known of the way to Redis: whether commands may be lost or repeated on it, and why. */
 export interface Connection {
   /**
-   * The connection that commands go over now; `undefined` where there are several, or it is not known. If it is the same
-   * before the first and after the last command, they arrived in order.
+   * The connection that commands go over now; `undefined` where there are several, or it is not known. If it is the
+   * same before the first and after the last command, they arrived in order.
    */
   readonly connectionEpoch: number | undefined;
   /** Grows with every connection that was lost, as far as that is known. */

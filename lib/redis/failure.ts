@@ -66,7 +66,10 @@ export function isClientClosed(error: unknown): boolean {
   return isErrorLike(error) && error.constructor.name === 'ClientClosedError';
 }
 
-/** A retry cannot help: the server refused permanently (no rights, wrong type, out of memory …), or the client is closed. */
+/**
+ * A retry cannot help: the server refused permanently (no rights, wrong type, out of memory …), or the client is
+ * closed.
+ */
 export function isFinal(error: unknown): boolean {
   const code = serverErrorCode(error);
   if (code !== undefined) return !TRANSIENT.has(code);
@@ -79,8 +82,8 @@ export function isServerAnswer(error: unknown): boolean {
 }
 
 /**
- * The server answered with an error, whatever its text: a script may return any. By the name of its class, as node-redis
- * (ErrorReply) and ioredis (ReplyError) have it.
+ * The server answered with an error, whatever its text: a script may return any. By the name of its class, as
+ * node-redis (ErrorReply) and ioredis (ReplyError) have it.
  */
 export function isErrorReply(error: unknown): boolean {
   for (let one = error; one !== null && typeof one === 'object'; one = Object.getPrototypeOf(one)) {

@@ -9,7 +9,8 @@ const PROOF = 20;
 
 /**
  * What is known about where the keys of a client are. A command about keys of several locks needs all of them on one
- * server. A cluster refuses other commands (CROSSSLOT). A proxy that shards keys may route by the first key without an error.
+ * server. A cluster refuses other commands (CROSSSLOT). A proxy that shards keys may route by the first key without an
+ * error.
  *
  * So releases and renewals of locks that were acquired alone go together first. If each finds its key, the keys were on
  * one server. A key that is not found together, but is found alone, shows that they are not.

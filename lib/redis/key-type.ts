@@ -26,7 +26,8 @@ const KEYS_OF: Readonly<Record<string, string>> = {
 };
 
 /**
- * For an error about a key of the wrong type: an error that says what the key is, and what it is used as here. `timeout` in ms.
+ * For an error about a key of the wrong type: an error that says what the key is, and what it is used as here.
+ * `timeout` in ms.
  */
 export async function explainWrongType(
   error: unknown,

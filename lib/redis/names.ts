@@ -1,5 +1,5 @@
 /** The suffixes of the keys and channels that belong to a lock. */
-export type Companion = 'fence' | 'queue' | 'tickets' | 'grants' | 'forced' | 'waiters';
+type Companion = 'fence' | 'queue' | 'tickets' | 'grants' | 'forced' | 'waiters';
 
 const COMPANION_NAME = /^\{[^}]+\}:(fence|queue|tickets|grants|forced|waiters)(:|$)/;
 
@@ -43,7 +43,9 @@ export class LockNames {
   }
 }
 
-/** The part of a key that decides on its hash slot, where that is not the whole key: between the first { and the next }. */
+/**
+ * The part of a key that decides on its hash slot, where that is not the whole key: between the first { and the next }.
+ */
 export function hashTag(name: string): string | undefined {
   const open = name.indexOf('{');
   const close = open < 0 ? -1 : name.indexOf('}', open);

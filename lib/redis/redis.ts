@@ -1,4 +1,5 @@
 import { clock } from '../internal/clock';
+import type { ReplicationSettings } from '../settings';
 import { Batches } from './batches';
 import { Call, evaluate, type ScriptRunner } from './call';
 import type { RedisClient, RedisCommands } from './client';
@@ -8,7 +9,6 @@ import { Deadlines } from './deadlines';
 import { hashSlot } from './hash-slot';
 import { KeyPlacement } from './key-placement';
 import { ReplicatedScripts } from './replicated-scripts';
-import type { Replication } from './replicating-connection';
 import { LockScript, type Script } from './script';
 
 /**
@@ -22,7 +22,10 @@ function optionsFor(client: RedisClient): { timeout: number; typeMapping?: Recor
   return isPlain && !hasMapping ? { timeout: 0 } : { timeout: 0, typeMapping: {} };
 }
 
-/** Where node-redis' plain client has its options: those of the application, and those of `withTypeMapping` and its like. */
+/**
+ * Where node-redis' plain client has its options: those of the application, and those of `withTypeMapping` and its
+ * like.
+ */
 interface NodeRedisClient {
   readonly options?: { readonly commandOptions?: CommandOptions };
   readonly _commandOptions?: CommandOptions;
@@ -49,7 +52,7 @@ export class Redis implements Connection {
   readonly #replicatedBatches: Batches | undefined;
 
   /** Throws `TypeError` with a `replication` for which the client cannot have a connection of our own. */
-  constructor(client: RedisClient, commandTimeout: number, replication?: Replication) {
+  constructor(client: RedisClient, commandTimeout: number, replication?: ReplicationSettings) {
     this.client = client;
     this.monitor = ConnectionMonitor.of(client);
     const commands = client.withCommandOptions?.(optionsFor(client)) ?? client;
@@ -109,8 +112,8 @@ export class Redis implements Connection {
 
   /**
    * Runs a script, together with other calls of it that are made now. Resolves to what `read` makes of the reply.
-   * Rejects with what `read` throws, or with `CommandTimeoutError` after `timeout` ms, at most the `commandTimeout`; the
-   * outcome is unknown then. `now`: for a caller that has read the clock just now.
+   * Rejects with what `read` throws, or with `CommandTimeoutError` after `timeout` ms, at most the `commandTimeout`;
+   * the outcome is unknown then. `now`: for a caller that has read the clock just now.
    */
   run<T>(
     script: Script,
@@ -178,7 +181,9 @@ export class Redis implements Connection {
   }
 }
 
-/** The functions that settle the promise that was made last. A function for each promise would be allocated each time. */
+/**
+ * The functions that settle the promise that was made last. A function for each promise would be allocated each time.
+ */
 const captured = { resolve: ignore as (value: never) => void, reject: ignore as (error: unknown) => void };
 
 function capture(resolve: (value: never) => void, reject: (error: unknown) => void): void {

@@ -1,20 +1,21 @@
 import { NotReplicatedError } from '../errors';
+import type { ReplicationSettings } from '../settings';
 import { evaluate, type Receiver, type ScriptRunner } from './call';
 import type { EvalOptions, RedisClient } from './client';
 import { isErrorLike } from './failure';
-import type { ReplicatingConnection, Replication } from './replicating-connection';
+import type { ReplicatingConnection } from './replicating-connection';
 import { type ReplicatingConnections, replicatingConnections } from './replicating-connections';
 import { type LockScript, type Script, ScriptForMany } from './script';
 
 /**
- * Runs scripts that acquire locks, and answers for a grant only when enough replicas have it. WAIT holds up what else is
- * sent over its connection, so this has connections of its own. One WAIT serves a batch, and all replies that come at
- * the same time.
+ * Runs scripts that acquire locks, and answers for a grant only when enough replicas have it. WAIT holds up what else
+ * is sent over its connection, so this has connections of its own. One WAIT serves a batch, and all replies that come
+ * at the same time.
  */
 export class ReplicatedScripts implements ScriptRunner {
   readonly #connections: ReplicatingConnections;
 
-  constructor(client: RedisClient, replication: Replication) {
+  constructor(client: RedisClient, replication: ReplicationSettings) {
     this.#connections = replicatingConnections(client, replication);
   }
 
@@ -38,7 +39,7 @@ export class ReplicatedScripts implements ScriptRunner {
     mayRedirect: boolean,
   ): void {
     if (receiver.isOver) {
-      receiver.fail(new Error('It was not sent: the connection came too late'));
+      receiver.fail(new Error('The acquisition was not sent: its connection was not open in time'));
       return;
     }
     evaluate(connection.commands, script, options, {

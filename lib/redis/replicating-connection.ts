@@ -1,8 +1,11 @@
 import { NotReplicatedError } from '../errors';
 import { inBackground } from '../internal/background';
+import type { ReplicationSettings } from '../settings';
 import type { RedisCommands } from './client';
 
-/** A connection of our own, made with the `duplicate()` of a node-redis client or sentinel. */
+/**
+ * A connection of our own: a duplicate of a client or sentinel of node-redis, or of a client that `fromIoredis` made.
+ */
 export interface OwnClient extends RedisCommands {
   connect(): Promise<unknown>;
   destroy(): unknown;
@@ -18,13 +21,6 @@ export interface OwnClient extends RedisCommands {
 
 type OwnCommands = RedisCommands & Pick<OwnClient, 'sendCommand' | 'wait'>;
 
-/** How many replicas have to have an acquisition, and how long that may take. */
-export interface Replication {
-  readonly minReplicas: number;
-  /** ms */
-  readonly replicaTimeout: number;
-}
-
 /** After one of these a sentinel client may have another connection to the master than before. */
 const SENTINEL_LOST = ['error', 'client-error', 'topology-change'];
 
@@ -35,14 +31,14 @@ const SENTINEL_LOST = ['error', 'client-error', 'topology-change'];
 export class ReplicatingConnection {
   readonly commands: OwnCommands;
   readonly #client: OwnClient;
-  readonly #replication: Replication;
+  readonly #replication: ReplicationSettings;
   /** The WAIT that is about to be sent, for all acquisitions whose replies came at the same time. */
   #next: Promise<number> | undefined;
   #connecting: Promise<unknown> | undefined;
   #lost = 0;
 
   /** `isWanted`: asked when the connection is lost; it is not made again otherwise. */
-  constructor(client: OwnClient, replication: Replication, isWanted: () => boolean) {
+  constructor(client: OwnClient, replication: ReplicationSettings, isWanted: () => boolean) {
     this.#client = client;
     this.#replication = replication;
     this.commands = client.withCommandOptions?.({ timeout: 0, typeMapping: {} }) ?? client;

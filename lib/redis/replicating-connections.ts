@@ -1,19 +1,22 @@
 import { inBackground } from '../internal/background';
+import type { ReplicationSettings } from '../settings';
 import { describeValue, type RedisClient } from './client';
 import { type ClusterClient, type ClusterNode, isClusterClient } from './cluster-client';
 import { hashSlot } from './hash-slot';
-import { type OwnClient, ReplicatingConnection, type Replication } from './replicating-connection';
+import { type OwnClient, ReplicatingConnection } from './replicating-connection';
 
 /** Where acquisitions that replicas must have are sent. */
 export interface ReplicatingConnections {
   /** The connection to the master of this key. Rejects when no master serves the key. */
   to(key: string): Promise<ReplicatingConnection>;
-  /** The connection to the node that a cluster redirects to; `undefined`: the node is not known, or there is no cluster. */
+  /**
+   * The connection to the node that a cluster redirects to; `undefined`: the node is not known, or there is no cluster.
+   */
   redirected(key: string, address: string): Promise<ReplicatingConnection | undefined>;
   close(): void;
 }
 
-/** A client of node-redis that has a connection of our own: a plain one, or a sentinel. */
+/** A client that can make a connection of our own: a plain one or a sentinel of node-redis, or one of `fromIoredis`. */
 interface Duplicable extends RedisClient {
   duplicate(overrides?: object): OwnClient;
   /** A sentinel. */
@@ -23,7 +26,7 @@ interface Duplicable extends RedisClient {
 type Cluster = ClusterClient<Duplicable>;
 
 /** Throws `TypeError` for a client without such a connection: a pool, a foreign client. */
-export function replicatingConnections(client: RedisClient, replication: Replication): ReplicatingConnections {
+export function replicatingConnections(client: RedisClient, replication: ReplicationSettings): ReplicatingConnections {
   if (isClusterClient<Duplicable>(client)) return new ClusterConnections(client, replication);
   if (isDuplicable(client)) return new OneConnection(client, replication);
   const needed =
@@ -43,11 +46,11 @@ const SENTINEL = { masterPoolSize: 1, replicaPoolSize: 0, reserveClient: true, p
 
 class OneConnection implements ReplicatingConnections {
   readonly #client: Duplicable;
-  readonly #replication: Replication;
+  readonly #replication: ReplicationSettings;
   #connection: ReplicatingConnection | undefined;
   #isClosed = false;
 
-  constructor(client: Duplicable, replication: Replication) {
+  constructor(client: Duplicable, replication: ReplicationSettings) {
     this.#client = client;
     this.#replication = replication;
   }
@@ -83,11 +86,11 @@ class OneConnection implements ReplicatingConnections {
 /** One connection for each master, made when it is needed. */
 class ClusterConnections implements ReplicatingConnections {
   readonly #cluster: Cluster;
-  readonly #replication: Replication;
+  readonly #replication: ReplicationSettings;
   readonly #connections = new Map<string, Promise<ReplicatingConnection>>();
   #isClosed = false;
 
-  constructor(cluster: Cluster, replication: Replication) {
+  constructor(cluster: Cluster, replication: ReplicationSettings) {
     this.#cluster = cluster;
     this.#replication = replication;
   }

@@ -12,7 +12,9 @@ export function canScan(client: RedisClient): boolean {
   return isClusterClient(client) || isScanning(client);
 }
 
-/** Pages of the keys that match a glob, on all servers. A key may come more than once. `timeout` in ms, for each page. */
+/**
+ * Pages of the keys that match a glob, on all servers. A key may come more than once. `timeout` in ms, for each page.
+ */
 export async function* scan(
   client: RedisClient,
   pattern: string,

@@ -32,8 +32,9 @@ export class LockScript extends Script {
    * Runs the script for each of several locks.
    *
    * KEYS: those of each run, one run after the other. Each run has the same number of keys.
-   * ARGV: the number of runs; for each argument of a run '=' if all runs have the same one, and '-' otherwise, in one text;
-   * the arguments that all runs have; then the other arguments of each run. Each run has the same number of arguments.
+   * ARGV: the number of runs; for each argument of a run '=' if all runs have the same one, and '-' otherwise, in one
+   * text; the arguments that all runs have; then the other arguments of each run. Each run has the same number of
+   * arguments.
    * Returns the reply of each run. An error of one run is its reply and does not affect the others.
    */
   get forMany(): ScriptForMany {

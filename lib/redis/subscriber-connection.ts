@@ -3,7 +3,7 @@ import { clock } from '../internal/clock';
 import type { RedisClient } from './client';
 import { ConnectionMonitor } from './connection-monitor';
 
-/** So often a connection of our own is pinged in the socketTimeout of the client. */
+/** Our own connection is pinged this many times per `socketTimeout` of the client. */
 const PINGS = 3;
 
 /** Called with each message of a channel. */

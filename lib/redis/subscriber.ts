@@ -16,7 +16,7 @@ const RENEWED_AT_MOST = 5_000;
 /** ms that `close` waits for channels of the caller's connection to be unsubscribed. */
 const CLOSING = 1_000;
 
-export interface SubscriberOptions {
+interface SubscriberOptions {
   /** A pub/sub connection of the caller's. */
   readonly connection: RedisSubscriber | undefined;
   /** Sharded channels, on a cluster: inside a script only SPUBLISH can say how many listen. */
@@ -70,8 +70,9 @@ export class Subscriber {
   }
 
   /**
-   * No message arrives though the connection seems to be open. Our own connection is made anew, with all its subscriptions.
-   * The client of another one notices that it is dead when it sends something, and then subscribes again by itself.
+   * No message arrives though the connection seems to be open. Our own connection is made anew, with all its
+   * subscriptions. The client of another one notices that it is dead when it sends something, and then subscribes again
+   * by itself.
    */
   renew(): void {
     if (this.#connection.isOwn) this.#renewConnection();

@@ -4,7 +4,9 @@ import { leaseUnlocked } from '../errors';
 import { leaseText } from '../lease/lease-text';
 import type { HeldLease } from '../lease/unlock-order';
 
-/** A re-entry inside a scope: the outer lease, and the scope's turn. Unlocking gives back the turn and sends no command. */
+/**
+ * A re-entry inside a scope: the outer lease, and the scope's turn. Unlocking gives back the turn and sends no command.
+ */
 export class ReentrantLease implements HeldLease {
   readonly #outer: HeldLease;
   readonly #giveBack: () => void;

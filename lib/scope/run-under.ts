@@ -12,7 +12,7 @@ export interface ScopedLock {
 }
 
 /** A lock, and the lease of it that a task runs under. */
-export interface Section {
+interface Section {
   readonly lock: ScopedLock;
   readonly lease: HeldLease;
 }

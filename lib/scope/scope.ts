@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { FIRST_ATTEMPT_AT_LEAST } from '../acquire/attempts';
+import { FIRST_ATTEMPT_AT_LEAST } from '../acquire/attempt-sender';
 import { LocalQueue } from '../acquire/local-queue';
 import type { Turn } from '../acquire/turn';
 import type { Wait } from '../acquire/wait';
@@ -11,7 +11,7 @@ import { ReentrantLease } from './reentrant-lease';
 let storage: AsyncLocalStorage<Scope> | undefined;
 
 /** How an attempt to enter again ended. `timed out`: a sibling was inside until the wait was over. */
-export type Reentry =
+type Reentry =
   | { readonly outcome: 'entered'; readonly lease: ReentrantLease }
   | { readonly outcome: 'timed out' | 'scope ended' };
 

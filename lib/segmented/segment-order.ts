@@ -7,7 +7,9 @@ import { expected, number } from '../internal/validation';
  */
 export class SegmentOrder {
   readonly #random: () => number;
-  /** By index: the call, counted from 1, in which the segment last was busy or exhausted; 0 when it has served since. */
+  /**
+   * By index: the call, counted from 1, in which the segment last was busy or exhausted; 0 when it has served since.
+   */
   readonly #refusedIn: number[];
   #calls = 0;
 

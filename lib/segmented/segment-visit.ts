@@ -9,7 +9,8 @@ const ATTEMPT_AT_LEAST = 50;
 /**
  * A waiter contends for two segments: with the choice of two, queues stay nearly as even as with the choice of all
  * (Mitzenmacher, "The Power of Two Choices"), and every further one costs Redis one more command for each order. After
- * each 100 ms without success it contends for one more, so that it does not wait long for the segment of a dead process.
+ * each 100 ms without success it contends for one more, so that it does not wait long for the segment of a dead
+ * process.
  */
 const CHOICES = 2;
 const CHOICE_ADDED_AFTER = 100;
@@ -79,7 +80,9 @@ export class SegmentVisit {
     throw this.#timeout();
   }
 
-  /** Enters this segment, as soon as it is free where the caller waits at all. `LockTimeoutError` when the time is over. */
+  /**
+   * Enters this segment, as soon as it is free where the caller waits at all. `LockTimeoutError` when the time is over.
+   */
   async enter<T>(index: number, task: SegmentTask<T>): Promise<Entry<T>> {
     if (this.#waitTime > 0) return this.enterAnyOf([index], task);
     const contended = await this.tryEnter(index, task);

@@ -18,9 +18,9 @@ import { type Entry, type SegmentTask, SegmentVisit } from './segment-visit';
 import { split } from './split';
 
 /**
- * The lock of one hot resource that is split into segments. Each segment has a lock and a share of the data, so that one
- * caller for each segment can work at a time. After ConcurrentHashMap (Java 5 to 7), which locked its table in segments,
- * and LongAdder, which spreads a hot counter over cells and adds them up to read it.
+ * The lock of one hot resource that is split into segments. Each segment has a lock and a share of the data, so that
+ * one caller for each segment can work at a time. After ConcurrentHashMap (Java 5 to 7), which locked its table in
+ * segments, and LongAdder, which spreads a hot counter over cells and adds them up to read it.
  *
  * Make it once, with `registry.segmented`, and keep it. It has no state in Redis besides the locks of its segments. All
  * processes must agree on the number of segments. To change it, call `runAll` with the old number and move the data.
@@ -57,11 +57,12 @@ export class SegmentedLock {
    * that were busy or exhausted lately come last. A free segment is taken before a busy one. When only busy ones are
    * left, the caller waits for two of them at once, for one more after each 100 ms, and enters the first that is free.
    *
-   * `{ served: false }` means that the task returned `exhausted` in every segment, each under its lock. If the data only
-   * shrink, no segment can serve it at the end either: the holders of busy segments were waited for, dead ones included.
+   * `{ served: false }` means that the task returned `exhausted` in every segment, each under its lock. If the data
+   * only shrink, no segment can serve it at the end either: the holders of busy segments were waited for, dead ones
+   * included.
    *
-   * `waitTime` and `signal` apply until a segment that serves is entered; tasks that returned `exhausted` before are part
-   * of that time. `waitTime: 0` is one attempt for each segment. `ttl` and `renew` apply to each lease.
+   * `waitTime` and `signal` apply until a segment that serves is entered; tasks that returned `exhausted` before are
+   * part of that time. `waitTime: 0` is one attempt for each segment. `ttl` and `renew` apply to each lease.
    *
    * @throws the task's own error, or `signal.reason`.
    * @throws LockLostError when the lease was lost under a task that succeeded.
@@ -121,7 +122,8 @@ export class SegmentedLock {
    * All callers lock the segments in the order of their index, so that no two of them wait for each other. For the same
    * reason it must not be called inside a task of the same segmented lock. Options and errors are those of `run`.
    *
-   * @throws TypeError or RangeError unless `amount` and what `available` returns are whole numbers, from 1 and from 0 up.
+   * @throws TypeError or RangeError unless `amount` and what `available` returns are whole numbers, from 1 and from 0
+   * up.
    * @example
    * await stock.runAcross(60, {
    *   available: ({ name }) => stockOf(name),
@@ -166,7 +168,9 @@ export class SegmentedLock {
     return this.#inOrder(options, keep, () => false, finish);
   }
 
-  /** Locks the segments in the order of their index. Keeps those for which `keep` returns true until `finish` has run. */
+  /**
+   * Locks the segments in the order of their index. Keeps those for which `keep` returns true until `finish` has run.
+   */
   async #inOrder<T>(
     options: LockOptions,
     keep: (segment: Segment) => boolean | Promise<boolean>,

@@ -1,4 +1,4 @@
-import { Attempts } from '../acquire/attempts';
+import { AttemptSender } from '../acquire/attempt-sender';
 import type { DistributedLock } from '../distributed-lock';
 import { nonEmptyString } from '../internal/validation';
 import type { LockBackend, SharedBackend } from '../lock-backend';
@@ -103,7 +103,7 @@ export class SharedLocks {
       ...this.#services,
       settings: { ...settings, lockType: kind },
       inspection: inspection.of(shared.inspector),
-      attempts: new Attempts(settings, connection, (error, names, timeout) =>
+      sender: new AttemptSender(settings, connection, (error, names, timeout) =>
         this.#backend.explainWrongType(error, names, describeKind(kind), timeout),
       ),
       heldScripts: shared.heldScripts(kind),

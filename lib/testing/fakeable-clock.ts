@@ -10,8 +10,8 @@ interface FakeTimers {
 }
 
 /**
- * The clock that the timers of this moment run on; `undefined`: the real one. `setTimeout` says so, and not `performance`
- * or `Date`: a test may leave these real, and then they do not go with its timers.
+ * The clock that the timers of this moment run on; `undefined`: the real one. `setTimeout` says so, and not
+ * `performance` or `Date`: a test may leave these real, and then they do not go with its timers.
  */
 function fakeTimers(): FakeTimers | undefined {
   return (globalThis.setTimeout as { clock?: FakeTimers }).clock;
@@ -59,8 +59,8 @@ class FakeableTimer {
 
 /**
  * A clock for tests, which may install fake timers, advance them and remove them at any time. It goes on from where it
- * was when that happens, and so do the timers that were set. The wall clock goes with it: a test may fake `Date` without
- * the rest, or set it, and locks in memory have nothing to do with that.
+ * was when that happens, and so do the timers that were set. The wall clock goes with it: a test may fake `Date`
+ * without the rest, or set it, and locks in memory have nothing to do with that.
  */
 class FakeableClock {
   readonly #real = { ...clock };
@@ -111,7 +111,9 @@ class FakeableClock {
 
 let isInstalled = false;
 
-/** From now on this copy of the library goes by a `FakeableClock`. It is the same as before while no timers are faked. */
+/**
+ * From now on this copy of the library goes by a `FakeableClock`. It is the same as before while no timers are faked.
+ */
 export function installFakeableClock(): void {
   if (isInstalled) return;
   isInstalled = true;

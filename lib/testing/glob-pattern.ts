@@ -1,4 +1,6 @@
-/** A character after a backslash; a set such as `[ab]`, `[a-z]`, `[^a]`; any other character, `*` and `?` among them. */
+/**
+ * A character after a backslash; a set such as `[ab]`, `[a-z]`, `[^a]`; any other character, `*` and `?` among them.
+ */
 const PARTS = /\\(.)|\[(\^?)((?:\\.|[^\]\\])*)\]|./gsu;
 
 /** The pattern of texts that a glob of Redis matches. */

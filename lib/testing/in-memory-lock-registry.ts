@@ -8,9 +8,9 @@ import { InMemoryBackend } from './in-memory-backend';
 import { InMemoryLocks } from './in-memory-locks';
 
 /**
- * Options of an `InMemoryLockRegistry`: those of a `RedisLockRegistry` that are not about Redis. `registryKey` is `'test'`
- * by default. `lockType` decides on the default of `expireAfter`, and is in the messages of the channels; it is `'fair'` by
- * default, and the locks are as fair with each type.
+ * Options of an `InMemoryLockRegistry`: those of a `RedisLockRegistry` that are not about Redis. `registryKey` is
+ * `'test'` by default. `lockType` decides on the default of `expireAfter`, and is in the messages of the channels; it
+ * is `'fair'` by default, and the locks are as fair with each type.
  */
 export interface InMemoryLockRegistryOptions extends RegistryOptions {
   /**
@@ -41,7 +41,7 @@ export class InMemoryLockRegistry extends BackedLockRegistry {
     checkOptions(checks, options);
     const { locks = new InMemoryLocks(), registryKey = 'test', ...others } = options;
     const common = registrySettings({ ...others, registryKey }, 'fair');
-    const settings = publishingWarnings({ ...common, handOver: undefined, minReplicas: 0, replicaTimeout: 0 });
+    const settings = publishingWarnings({ ...common, minReplicas: 0, replicaTimeout: 0 });
     super(settings, new InMemoryBackend(locks, settings.fencing), ALL_KINDS);
     this.locks = locks;
     locks.use(registryKey);

@@ -61,8 +61,8 @@ export class InMemoryLocks {
   }
 
   /**
-   * The lock expires now, for all who share it: the next waiter gets it. Its holder learns that as it does with Redis: when it renews it next,
-   * or when it unlocks.
+   * The lock expires now, for all who share it: the next waiter gets it. Its holder learns that as it does with Redis:
+   * when it renews it next, or when it unlocks.
    * @throws Error when nobody holds it.
    */
   expire(key: string, which: WhichLock = {}): void {
@@ -92,7 +92,9 @@ export class InMemoryLocks {
     for (const lock of this.#locks.values()) lock.wakeWaiters();
   }
 
-  /** Requests are answered again. What was requested in the silence is executed first, also if its caller has given up. */
+  /**
+   * Requests are answered again. What was requested in the silence is executed first, also if its caller has given up.
+   */
   comeBack(): void {
     this.#isSilent = false;
     for (const lock of this.#locks.values()) lock.expireAndGrant();
@@ -139,8 +141,8 @@ export class InMemoryLocks {
   }
 
   /**
-   * @internal Executes a request, and resolves to its answer. In a silence it is executed when that is over, and rejects
-   * with `CommandTimeoutError` after `timeout` ms.
+   * @internal Executes a request, and resolves to its answer. In a silence it is executed when that is over, and
+   * rejects with `CommandTimeoutError` after `timeout` ms.
    */
   send<T>(execute: () => T, timeout: number): Promise<T> {
     if (!this.#isSilent) return new Promise((resolve) => resolve(execute()));

@@ -49,8 +49,7 @@ export interface StoredLease {
 }
 
 /**
- * Whether a caller may enter beside these leases. Who is in front of it counts as if it had entered: so nobody
- * overtakes.
+ * Whether a caller may enter beside these leases. A claim in front counts as entered, so nobody overtakes.
  */
 export function mayEnter(
   { kind }: Claim,

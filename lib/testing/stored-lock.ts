@@ -61,8 +61,8 @@ export class StoredLock {
   }
 
   /**
-   * Enters if that is possible now. `waits`: else the ticket gets a position, unless it has one. A repetition is harmless.
-   * Throws while it is used as something else.
+   * Enters if that is possible now. `waits`: else the ticket gets a position, unless it has one. A repetition is
+   * harmless. Throws while it is used as something else.
    */
   acquire(claim: Claim, waits: boolean): Answer {
     const { ticket, ttl, permits } = claim;

@@ -7,7 +7,7 @@ import { GlideChannels } from './glide-channels';
 import { asServerError } from './glide-errors';
 
 /** A client of valkey-glide, as the registry wants one. It has no events: a reconnect is not noticed. */
-export class GlideAdapter extends JoiningSubscriber implements RedisClient {
+class GlideAdapter extends JoiningSubscriber implements RedisClient {
   readonly #client: GlideInternals;
   readonly #channels: GlideChannels;
 

@@ -4,7 +4,9 @@ export interface Glide {
   close(): void;
 }
 
-/** `Decoder.String` of valkey-glide: replies are strings, though the application made its client answer with Buffers. */
+/**
+ * `Decoder.String` of valkey-glide: replies are strings, though the application made its client answer with Buffers.
+ */
 export const AS_STRING = { decoder: 1 } as const;
 
 export interface GlideMessage {

@@ -7,10 +7,8 @@ import { FaultyProxy, healthy } from './network';
 import type { Random } from './random';
 import { parseRecords } from './records';
 import { lockTypeOf, type SoakType } from './settings';
+import { unfinishedKeys } from './unfinished-keys';
 import { WorkerProcess } from './worker-process';
-
-/** ms in which a living process has removed what a call left that it gave up, whatever fault there is. */
-const CLEANED_WITHIN = 10_000;
 
 export interface SlotSettings {
   readonly type: SoakType;
@@ -46,7 +44,8 @@ export class WorkerSlot {
   /** Kill -9, and another process in its place. */
   async kill(): Promise<void> {
     await this.process.kill();
-    await this.#settings.leftovers.excuse(unfinishedKeys(this.process.settings.recordFile));
+    const records = parseRecords(readFileSync(this.process.settings.recordFile, 'utf8'));
+    await this.#settings.leftovers.excuse(unfinishedKeys(records, sharedNow()));
     await this.#start();
     await this.process.ask({ do: 'resume' });
   }
@@ -70,20 +69,4 @@ export class WorkerSlot {
     };
     this.process = await WorkerProcess.start(bundle, settings, clock);
   }
-}
-
-/**
- * The keys of the calls that a process had not ended, and of those that it had given up shortly before: their attempts
- * may have been in flight, and what removes them died with the process.
- */
-function unfinishedKeys(recordFile: string): string[] {
-  const now = sharedNow();
-  const unfinished = new Map<string, readonly string[]>();
-  for (const record of parseRecords(readFileSync(recordFile, 'utf8'))) {
-    if (record.event === 'called') unfinished.set(record.call, [record.key, ...record.others]);
-    if (record.event !== 'settled') continue;
-    const isClean = record.outcome === 'unlocked' || record.outcome === 'refused';
-    if (isClean || now - record.at > CLEANED_WITHIN) unfinished.delete(record.call);
-  }
-  return [...new Set([...unfinished.values()].flat())];
 }

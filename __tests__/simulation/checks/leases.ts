@@ -41,7 +41,7 @@ export class LeaseChecks {
   readonly #lastToken = new Map<string, { readonly token: number; readonly caller: string }>();
   readonly #lastOpen = new Map<string, number>();
   readonly #lastOpened = new Map<string, number>();
-
+  readonly #lastExcused = new Map<string, number>();
   readonly #opened = new Set<string>();
   readonly #grants: Grants;
 
@@ -90,6 +90,11 @@ export class LeaseChecks {
     return this.#lastOpened.get(`${host.index}/${key}`) ?? Number.NEGATIVE_INFINITY;
   }
 
+  /** When this process last had a lease of the key that Redis had lost by a fault; -Infinity: never. */
+  lastExcused(host: Host, key: string): number {
+    return this.#lastExcused.get(`${host.index}/${key}`) ?? Number.NEGATIVE_INFINITY;
+  }
+
   /** Redis lost the keys: their holders may be joined by others until their leases are over. */
   excuse(keys: readonly string[], losesCounters: boolean): void {
     for (const key of keys) this.#grants.lost(lockName(key));
@@ -107,6 +112,7 @@ export class LeaseChecks {
     this.minHolds.note();
     for (const entry of this.open) {
       if (entry.isWiped) this.#checkNoticed(entry);
+      if (entry.isExcused) this.#lastExcused.set(`${entry.host.index}/${entry.key}`, this.#world.timeline.now);
       if (entry.isExcused || !this.#isValid(entry)) continue;
       this.#checkKey(entry);
       for (const other of this.open) {

@@ -1,9 +1,11 @@
 import { HAND_OVER, LEAVE } from '../../../lib/protocols/fair/fair-release-scripts';
 import { ACQUIRE } from '../../../lib/protocols/fair/fair-scripts';
 import { isKept } from '../../../lib/protocols/min-hold/kept';
+import { keysOf } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
 import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';
 import type { CallChecks } from './calls';
+import type { LeaseChecks } from './leases';
 
 /** ms; a round trip, and what the loop of a process may be busy with. Calls that are closer to each other have no order. */
 const CLOSE = 50;
@@ -13,7 +15,7 @@ const QUIET = 3_000;
 
 /** Where the arguments of a script have the ticket of a caller that waits. */
 const TICKET_IN = new Map([
-  [ACQUIRE.name, 1],
+  [ACQUIRE.name, 0],
   [HAND_OVER.name, 3],
   [LEAVE.name, 3],
 ]);
@@ -26,12 +28,14 @@ export class OrderChecks {
   /** When the caller of each ticket called. */
   readonly #called = new Map<string, number>();
   readonly #calls: CallChecks;
+  readonly #leases: LeaseChecks;
   /** Their names. */
   readonly #scripts: ReadonlyMap<string, string>;
 
-  constructor(world: World, calls: CallChecks, scripts: ReadonlyMap<string, string>) {
+  constructor(world: World, calls: CallChecks, leases: LeaseChecks, scripts: ReadonlyMap<string, string>) {
     this.#world = world;
     this.#calls = calls;
+    this.#leases = leases;
     this.#scripts = scripts;
   }
 
@@ -59,6 +63,7 @@ export class OrderChecks {
     for (const host of hosts) {
       if (host === entering || !host.process.isAlive || host.closing !== 'no') continue;
       if (this.#maySleepThrough(host, lock) || this.#wasDelayed(host, lock)) continue;
+      if (this.#isBehindLostKey(host, lock)) continue;
       const first = this.#calls.firstCall(host, lock);
       if (first === undefined || first + CLOSE >= called || quietFor(this.#world, host) < QUIET) continue;
       violations.report(
@@ -78,6 +83,14 @@ export class OrderChecks {
       if (hostOf(this.#world, ticket) === host && this.#called.get(ticket) === Number.NEGATIVE_INFINITY) return true;
     }
     return false;
+  }
+
+  /** Its holder does not know yet that its key was deleted: the callers behind it have no ticket meanwhile. */
+  #isBehindLostKey(host: Host, lock: string): boolean {
+    const { plan, timeline } = this.#world;
+    return keysOf(plan).some(
+      (key) => lockName(key) === lock && timeline.now - this.#leases.lastExcused(host, key) < QUIET,
+    );
   }
 
   /** While messages do not reach it, it polls, and a short grant to one of its callers may run out between two polls. */

@@ -4,6 +4,9 @@ import type { RedisServer, ServerConnection } from '../server/redis-server';
 import type { Reply } from '../server/reply';
 import type { Timeline } from '../timeline';
 
+/** ms */
+const LATEST_REPETITION = 300;
+
 /** What becomes of the commands that are on their way when a connection breaks. */
 export type CutMode = 'lost' | 'executed' | 'late';
 
@@ -60,6 +63,8 @@ export interface Network {
   readonly timeline: Timeline;
   readonly server: RedisServer;
   readonly random: Random;
+  /** When a message comes once more. A stream of its own: so it changes nothing for seeds without such messages. */
+  readonly repetitions: Random;
   readonly messageFaults: MessageFaults;
   readonly inbox: Inbox;
   /** A message did not reach its subscriber, or reached it twice. */
@@ -98,7 +103,16 @@ export class Connection implements ServerConnection {
     const { random, messageFaults } = this.#network;
     const times = random.chance(messageFaults.lost) ? 0 : random.chance(messageFaults.doubled) ? 2 : 1;
     if (times !== 1) this.#network.messageFailed(this);
-    for (let i = 0; i < times; i++) this.#reply(() => this.#listener.message(channel, message));
+    const deliver = (): void => this.#reply(() => this.#listener.message(channel, message));
+    if (times > 0) deliver();
+    if (times > 1) this.#repeat(deliver);
+  }
+
+  /** At once, or when the message is no news any more. */
+  #repeat(deliver: () => void): void {
+    const { repetitions, timeline } = this.#network;
+    if (repetitions.chance(0.5)) deliver();
+    else timeline.after(repetitions.between(0, LATEST_REPETITION), deliver);
   }
 
   /** It breaks; the client notices soon, the server after what still arrives. */

@@ -80,8 +80,8 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     types: ['fair'],
     replacements: [
       [
-        'const found = await this.#services.format.keepUntil(',
-        'this.#waiters.leave(ownerOrTicket); const found = await this.#services.format.keepUntil(',
+        'const found = await this.services.format.keepUntil(',
+        'this.waiters.forgetEntered(ownerOrTicket); const found = await this.services.format.keepUntil(',
       ],
     ],
   },

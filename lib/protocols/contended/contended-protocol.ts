@@ -90,7 +90,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
       if (!found.granted) {
         this.#sharing.refused?.();
         const now = clock.now();
-        // A kept key ends without a message: a new holder after it is no sign of others that poll.
+        // A kept key ends without a message: a new holder after it is no sign of pollers.
         if (isKept(found.owner)) this.pollers.refusedByListener(now);
         else this.pollers.refused(now, found.remaining, this.#waiting?.hints ?? 0);
         const { remaining, owner } = found;
@@ -163,7 +163,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     });
   }
 
-  /** Releases the lock, for a moment, to those that poll. */
+  /** Releases the lock to pollers, for a moment. */
   #leave(owner: string, timeout: number): Promise<HandOver> {
     return this.#parts.format.leaveToPollers(this.#names, owner, timeout, ({ found, listeners }): HandOver => {
       if (listeners < 0) this.#parts.onNotificationRefused();
@@ -172,7 +172,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     });
   }
 
-  /** The local callers that were to take the lock back have left. If it is still free, waiters have to be notified. */
+  /** No local caller has taken the lock back in time. If it is still free, waiters have to be notified. */
   async #notifyWaiters(): Promise<void> {
     try {
       await this.#parts.format.notifyIfFree(this.#names, NOTIFY_TIMEOUT);

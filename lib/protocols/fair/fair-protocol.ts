@@ -15,7 +15,7 @@ import {
   type RenewalMode,
 } from '../protocol';
 import { FairQueue } from './fair-queue';
-import { type AcquireReply, type QueueReply, type ReleaseReply, replyUntil } from './queue-replies';
+import { type QueueReply, type ReleaseReply, replyUntil } from './queue-replies';
 import { type NextTicket, type Ticket, ticketOf } from './ticket';
 
 /**
@@ -44,26 +44,29 @@ export class FairProtocol extends FairQueue implements LockProtocol {
   /** The queue gives every process its turn. */
   standBack(): undefined {}
 
-  async attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
+  attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
     const { sentAt, waits } = acquisition;
     const ticket = this.waiters.ticketFor(acquisition);
+    ticket.asking();
     acquisition.isEnqueued = waits;
-    let reply: AcquireReply;
-    try {
-      const notifiedBy = waits ? this.notifiedBy : 'none';
-      reply = await this.services.format.enter(this.names, ticket, notifiedBy, acquisition, timeout);
-    } catch (error) {
+    const notifiedBy = waits ? this.notifiedBy : 'none';
+    const { format } = this.services;
+    const answer = format.enter(this.names, ticket, notifiedBy, acquisition, timeout, (reply): Grant | Refusal => {
+      ticket.isAsked = false;
+      ticket.score = reply.score;
+      if (reply.owner !== undefined && ticketOf(reply.owner) === ticket.id) {
+        this.noteGrant(sentAt);
+        return this.#enter(ticket, reply);
+      }
+      this.onReply(reply);
+      return { granted: false, remaining: reply.life, owner: reply.holder, roundTrip: clock.now() - sentAt };
+    });
+    // Beside the way of the answer to the caller: an async function would cost each acquisition a promise more.
+    void answer.then(undefined, (error) => {
+      ticket.isAsked = false;
       this.missedReply(error);
-      throw error;
-    }
-    ticket.score = reply.score;
-    if (reply.owner !== undefined && ticketOf(reply.owner) === ticket.id) {
-      this.noteGrant(sentAt);
-      return this.#enter(ticket, reply);
-    }
-    if (waits) this.presence;
-    this.onReply(reply);
-    return { granted: false, remaining: reply.life, owner: reply.holder, roundTrip: clock.now() - sentAt };
+    });
+    return answer;
   }
 
   /** The reply to a script that was sent for the ticket says that the lock is its own. */
@@ -79,9 +82,12 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     const ticket = this.waiters.ticketFor(acquisition);
     this.presence.listen();
     try {
-      const grant = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
+      const offered = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
+      // A grant by hand-over whose key may end with the claim window, before the `minHold` would.
+      const isShort = offered?.renewal !== undefined && offered.until - clock.now() < acquisition.leastLife;
+      const grant = isShort ? await whenRenewed(offered, wait) : offered;
       if (grant === undefined || grant.until <= clock.now()) {
-        if (grant !== undefined) ticket.offered = undefined;
+        if (offered !== undefined) ticket.offered = undefined;
         return NOT_GRANTED;
       }
       this.waiters.enter(ticket, grant.owner);
@@ -99,10 +105,10 @@ export class FairProtocol extends FairQueue implements LockProtocol {
   }
 
   /** Also removes the ticket of a caller that gave up from the queue. If that was granted the lock, the next one gets it. */
-  async release(ownerOrTicket: string, timeout: number): Promise<Released> {
-    const { found, queue } = await this.#end(ownerOrTicket, undefined, timeout);
-    if (queue !== undefined) await this.#takeOver(queue, timeout);
-    return found;
+  release(ownerOrTicket: string, timeout: number, now = clock.now()): Promise<Released> {
+    return this.#end(ownerOrTicket, undefined, timeout, now, ({ found, queue }) =>
+      queue === undefined ? found : this.#takeOver(queue, timeout).then(() => found),
+    );
   }
 
   /**
@@ -114,12 +120,16 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     const ticket = this.waiters.ticketFor(to);
     to.isEnqueued = true;
     if (this.lazyPollers === undefined) this.pollers.acquired(sentAt);
+    const next = { ticket, notifiedBy: this.notifiedBy };
     let reply: ReleaseReply;
+    ticket.asking();
     try {
-      reply = await this.#end(owner, { ticket, notifiedBy: this.notifiedBy }, timeout);
+      reply = await this.#end(owner, next, timeout, sentAt, (ended) => ended);
     } catch (error) {
       if (isServerAnswer(error)) this.forgetTicket(ticket.id);
       throw error;
+    } finally {
+      ticket.isAsked = false;
     }
     const { found, queue, score } = reply;
     if (queue !== undefined && queue.owner !== undefined && ticketOf(queue.owner) === ticket.id) {
@@ -135,26 +145,32 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     return { answer: { granted: false, remaining: queue.life, roundTrip: clock.now() - sentAt } };
   }
 
-  /** Ends a lease, or takes a ticket out of the queue. */
-  async #end(ownerOrTicket: string, next: NextTicket | undefined, timeout: number): Promise<ReleaseReply> {
+  /** Ends a lease, or takes a ticket out of the queue. Resolves to what `use` makes of the reply. */
+  #end<T>(
+    ownerOrTicket: string,
+    next: NextTicket | undefined,
+    timeout: number,
+    now: number,
+    use: (reply: ReleaseReply) => T | Promise<T>,
+  ): Promise<T> {
     this.forgetTicket(ownerOrTicket);
     // The key of a busy lock is hardly ever free. Now and then it is left to those that poll.
-    const now = clock.now();
     const pauses = this.lazyPollers?.pauses;
     const pause = pauses?.isDue(now) ? { length: pauses.length, interval: pauses.interval(now) } : undefined;
-    try {
-      const reply = await this.services.format.leave(this.names, ownerOrTicket, next, timeout, pause);
+    const { format, onNotificationRefused } = this.services;
+    const answer = format.leave(this.names, ownerOrTicket, next, pause, now, timeout, (reply) => {
+      this.waiters.forgetEntered(ownerOrTicket);
       const { found, pauseIn, isNotificationRefused } = reply;
       if (found === 'released') this.noteRelease(clock.now(), false);
       if (pauseIn !== undefined) pauses?.leftOrDueIn(clock.now(), pauseIn);
-      if (isNotificationRefused) this.services.onNotificationRefused();
-      return reply;
-    } catch (error) {
-      this.missedReply(error);
-      throw error;
-    } finally {
+      if (isNotificationRefused) onNotificationRefused();
+      return use(reply);
+    });
+    void answer.then(undefined, (error) => {
       this.waiters.forgetEntered(ownerOrTicket);
-    }
+      this.missedReply(error);
+    });
+    return answer as Promise<T>;
   }
 
   /** The reply of a release may say that a ticket of this process has the lock now. */
@@ -182,4 +198,13 @@ export class FairProtocol extends FairQueue implements LockProtocol {
   orphanLife({ ttl }: Acquisition): number {
     return Math.max(ttl, this.services.format.processLife);
   }
+}
+
+/** The grant, when its first renewal is confirmed; `undefined`: it was not, or the wait was over before. */
+async function whenRenewed(grant: Grant, wait: Wait): Promise<Grant | undefined> {
+  const { owner, fencingToken, drift, renewal } = grant;
+  const ownership = await wait.suspend<Ownership>(wait.remaining, (resume) => void renewal?.then(resume));
+  return ownership?.state === 'held'
+    ? { granted: true, owner, until: ownership.until, fencingToken, drift }
+    : undefined;
 }

@@ -49,11 +49,8 @@ export abstract class FairQueue extends PollableProtocol implements PresenceList
 
   /** How this process is notified of a grant. After an earlier wait it may still be subscribed. */
   protected get notifiedBy(): NotifiedBy {
-    const presence = this.lazyPresence;
     // The first attempt says so; the first poll corrects it. An uncontended lock needs no presence.
-    if (presence === undefined) return 'poll';
-    if (presence.isSubscribed) presence.listen();
-    return presence.notifiedBy;
+    return this.lazyPresence?.notifiedBy ?? 'poll';
   }
 
   /** As PresenceListener: a grant; or the lock's name: it may be free, or may end at another time than before. */
@@ -71,7 +68,7 @@ export abstract class FairQueue extends PollableProtocol implements PresenceList
   /** As PresenceListener: the reply of a poll or of an attempt. */
   onReply(reply: QueueReply): void {
     const { holder, life } = reply;
-    this.lazyPresence?.schedulePoll(this.#pollIn(reply));
+    if (this.waiters.size > 0) this.presence.schedulePoll(this.#pollIn(reply));
     if (life > 0) this.availability.refused(clock.now(), life, holder);
     this.takeGrant(reply);
   }

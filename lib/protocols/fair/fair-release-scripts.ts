@@ -1,16 +1,16 @@
 import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
 import { ifForced } from '../inspection/forced-unlock';
-import { deleteBy, mint } from '../spring/spring-scripts';
+import { deleteBy, mint, publish } from '../spring/spring-scripts';
 import { ENQUEUE_FUNCTION, FUNCTIONS, HAND_OVER_FUNCTION, KEYS_BY_NAME } from './fair-script-parts';
 
 /*
  * The scripts that end a lease of the fair lock, or take a ticket out of its queue. See fair-scripts.ts for the keys.
  *
- * Their reply, where it is a table: { 1 or 2 it was the owner's, 0 no key, -1 the key of another owner; the owner value,
- * if the lock was granted to a ticket of the process that runs the script, else ''; its token, life of the lock's key in
- * ms, or of a free lock until it may be handed over, server time, 1 when the server refused to publish, score of the next
- * ticket or '' }.
+ * Their reply, where it is a table: { 1 or 2 it was the owner's, 0 no key, -1 the key of another owner; the owner
+ * value, if the lock was granted to a ticket of the process that runs the script, else ''; its token, ms until another
+ * attempt is worth it (see `lifeLeft`), server time, 1 when the server refused to publish, score of the next ticket or
+ * '' }.
  */
 
 /** Nobody waits in the queue: the next caller of the process has the lock. */
@@ -38,16 +38,20 @@ if not isOwners and next ~= '' then
   end
 end`;
 
-/** Leaves the lock to those that poll, if the last pause is long ago. `publish`: that the lock is free. */
-const pauseIfDue = (publish: string) => `
-local pause = tonumber(ARGV[9])
+/**
+ * Leaves the lock to pollers, if the last pause is long ago. `publishRelease`: for the waiters of
+ * `spin` and `pub-sub` under the same name, and of Spring. They have no ticket, so no hand-over is ever for them. The
+ * waiters of `fair` learn when the pause ends. Sets `due`: ms until the next pause.
+ */
+const pauseIfDue = (publishRelease: string) => `
+local pause = tonumber(ARGV[6])
 local left = redis.call('HGET', tickets, 'pause')
-local due = left and math.ceil(tonumber(ARGV[10]) - pause - (now - left) / 1000) or 0
+local due = left and math.ceil(tonumber(ARGV[7]) - pause - (now - left) / 1000) or 0
 if isOwners and due <= 0 then
-  ${deleteBy('ARGV[3]')}
+  ${deleteBy('ARGV[2]')}
   redis.call('HSET', tickets, 'pause', digits(now + pause * 1000))
   if redis.call('PTTL', tickets) < 0 then redis.call('PEXPIRE', tickets, 10 * math.ceil(pause)) end
-  ${publish}
+  ${publishRelease}
   local first = redis.call('ZRANGE', queue, 0, 0)[1]
   if first then notify(processOf(first), lock) else redis.call('PEXPIRE', tickets, math.ceil(pause)) end
   return { deleted, '', '', pause, digits(now), refused and 1 or 0, score or '', 0 }
@@ -55,10 +59,10 @@ end`;
 
 /** What a script does where nobody waits in the queue; it needs no functions then. */
 const AT_ONCE = {
-  release: (publish: string) => `
+  release: (publishRelease: string) => `
 if isOwners and redis.call('EXISTS', queue, tickets) == 0 then
-  ${deleteBy('ARGV[3]')}
-  ${publish}
+  ${deleteBy('ARGV[2]')}
+  ${publishRelease}
   return deleted
 end`,
   'hand over': () => `
@@ -71,7 +75,7 @@ end`,
  * Releases a lock and hands it over to the first ticket in the queue; takes a ticket out of the queue. With a ticket it
  * also releases any grant of that ticket.
  *
- * ARGV: PUBLISH or SPUBLISH, owner or ticket, command that deletes, channels of spin and pub-sub
+ * ARGV: owner or ticket, command that deletes, PUBLISH or SPUBLISH, what `publish` of spring takes
  * Returns 1 or 2 when the lock was the owner's and there were no waiters (2: deleted by DEL); else a table.
  */
 export const RELEASE = release('release (fair)', 'release');
@@ -80,35 +84,47 @@ export const RELEASE = release('release (fair)', 'release');
  * Releases a lock for the next caller of the same process. The lock goes to the earliest caller whose process can be
  * reached: that one, or one of the queue. Then that one gets a position in the queue.
  *
- * ARGV: PUBLISH or SPUBLISH, owner or ticket, command that deletes, ticket of the next caller, its ttl in ms, microseconds
- * since its call, how its process is notified, ms until that is taken for dead, channels of spin and pub-sub
+ * ARGV: owner or ticket, command that deletes; as one text: PUBLISH or SPUBLISH, how the process is notified, ms until it is
+ * taken for dead, microseconds since the next caller's call; ticket of that caller, its ttl in ms, what `publish` of spring
+ * takes
  * Returns 1, or with a fence the token as text, when the lock is the next ticket's and there were no others; else a table.
  */
 export const HAND_OVER = release('hand over (fair)', 'hand over');
 
 /**
- * Releases a lock. If the last pause is long ago, it leaves the lock to those that poll, and asks the first waiter to poll
- * too: it learns when the pause ends. Without waiters, the note of the pause ends with it. Else it hands the lock over.
+ * Releases a lock. If the last pause is long ago, it leaves the lock to pollers: it publishes a release to waiters of
+ * `spin` and `pub-sub`, and asks the first waiter in the queue to poll, so that it learns when the pause ends. Without
+ * waiters in the queue, `tickets` expires with the pause. Otherwise it hands the lock over.
  *
- * ARGV: as HAND_OVER, with '' in place of a next ticket where no caller is next; before the channels: ms of the
- * pause, ms from one pause to the next
- * Returns a table, with a last value (but for a repetition whose first reply was lost): 0 when the lock was left to
- * pollers, or ms until it may be.
+ * ARGV: as HAND_OVER, where no caller is next with PUBLISH or SPUBLISH alone, and '' as ticket and ttl; before what
+ * `publish` takes: ms of the pause, ms from one pause to the next
+ * Returns a table, with one more value: 0 when the lock was left to pollers, or ms until the next pause is due. A
+ * repetition whose first reply was lost has no such value.
  */
 export const LEAVE = release('leave to pollers (fair)', 'leave');
 
-/** `kind`: what it does where the lock is the owner's. */
+/**
+ * The script, of parts in this order. `kind`: what it does where the lock is the owner's.
+ *
+ *   KEYS_BY_NAME           lock, queue, tickets, fence
+ *   head                   owner; next, ttl, age, how, life: of the next caller (not `release`); holder; isOwners
+ *   AT_ONCE                may return: nobody waits. `release` sets `deleted`
+ *   FUNCTIONS and others   time, now; `refused`, which `notify` sets; functions
+ *   RETURN_IF_REPEATED     may return (not `release`)
+ *   body                   granted, token, score (of the next caller's ticket), found
+ *   pauseIfDue             `leave` only: pause, due; may return
+ */
 function release(name: string, kind: keyof typeof AT_ONCE): LockScript {
   const mayHaveNext = kind !== 'release';
-  const channels = { release: 4, 'hand over': 9, leave: 11 }[kind];
-  const publish = `for i = ${channels}, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end`;
+  const publishRelease = publish({ release: 4, 'hand over': 6, leave: 8 }[kind]);
   const script = `${KEYS_BY_NAME}
-local owner = ARGV[2]
-${mayHaveNext ? 'local next, ttl, age, how, life = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]' : ''}
+local owner = ARGV[1]
+${mayHaveNext ? 'local next, ttl = ARGV[4], ARGV[5]' : ''}
 -- pcall: a key of another type is the key of another owner.
 local holder = redis.pcall('GET', lock)
 local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)
-${AT_ONCE[kind](publish)}
+${AT_ONCE[kind](publishRelease)}
+local publish, how, life, age = string.match(ARGV[3], '^(%S+) ?(%S*) ?(%S*) ?(%S*)$')
 ${FUNCTIONS}${HAND_OVER_FUNCTION}${mayHaveNext ? ENQUEUE_FUNCTION : ''}
 local process = processOf(owner)
 ${mayHaveNext ? RETURN_IF_REPEATED : ''}
@@ -120,19 +136,19 @@ if not holder then
   ${ifForced('owner', 'found = -1')}
 end
 ${mayHaveNext ? `if isOwners and next ~= '' then score = enqueue(next, ttl, '', age, how, life) end` : ''}
-${kind === 'leave' ? pauseIfDue(publish) : ''}
+${kind === 'leave' ? pauseIfDue(publishRelease) : ''}
 if isOwners or (not holder and pauseLeft() == 0) then
   granted, token = handOver(process${mayHaveNext ? ', isOwners and next' : ''})
   if not granted and redis.call('ZCARD', queue) == 0 then redis.call('DEL', tickets) end
 end
 if isOwners and not granted then
-  ${deleteBy('ARGV[3]')}
+  ${deleteBy('ARGV[2]')}
   found = deleted
-  ${publish}
+  ${publishRelease}
 end
 if type(granted) ~= 'string' then granted, token = '', '' end
-local life = type(holder) == 'table' and 0 or lifeLeft()
-return { found, granted, token, life, digits(now), refused and 1 or 0, score or ''${kind === 'leave' ? ', math.max(1, due)' : ''} }`;
+local remaining = type(holder) == 'table' and 0 or lifeLeft()
+return { found, granted, token, remaining, digits(now), refused and 1 or 0, score or ''${kind === 'leave' ? ', math.max(1, due)' : ''} }`;
   if (!mayHaveNext) return new LockScript(name, script, isFound);
   return new LockScript(name, script, undefined, kind === 'leave' ? isHandedOver : isGrantedToNext);
 }

@@ -25,7 +25,9 @@ const GROUP = 50;
 export const KEYS_BY_NAME = `
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]`;
 
-/** The time and what every script needs. Inserted after the path without waiters: Lua creates functions at every run. */
+/**
+ * The time and what every script needs. Inserted after the path without waiters: Lua creates functions at every run.
+ */
 export const FUNCTIONS = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -54,12 +56,12 @@ local function forget(ticket)
   redis.call('HDEL', tickets, ticket)
 end
 
--- ms for which a free lock is left to those that poll.
+-- ms for which a free lock is left to pollers.
 local function pauseLeft()
   return math.max(0, math.ceil(((tonumber(redis.call('HGET', tickets, 'pause')) or 0) - now) / 1000))
 end
 
--- ms until the lock's key ends; of a free lock, until it may be handed over.
+-- ms until another attempt is worth it: until the lock's key ends, or until a free lock may be handed over.
 local function lifeLeft()
   local life = redis.call('PTTL', lock)
   return life == -2 and pauseLeft() or life
@@ -89,7 +91,8 @@ for _, key in ipairs({ queue, tickets }) do
 end`;
 
 /**
- * Gives a lock that is free, or about to be, to the first ticket whose process can be reached. `mine`: the process that
+ * Gives a lock that is free, or about to be, to the first ticket whose process can be reached. Needs `publish`: PUBLISH or
+ * SPUBLISH. `mine`: the process that
  * runs the script. `asking`: the ticket that the script was sent for, if its caller waits. A grant to `asking` gets the
  * full ttl: the process learns of it from the reply, and follows it up if the reply is lost. If the process dies first,
  * this counts as a holder that died. Every other grant lasts for the claim window.
@@ -103,7 +106,7 @@ local refused = false
 -- Sends a message to a process. Returns how many connections got it.
 local function notify(process, message)
   local channel = string.gsub(queue, '}:queue', '}:grants', 1) .. ':' .. process
-  local heard = redis.pcall(ARGV[1], channel, message)
+  local heard = redis.pcall(publish, channel, message)
   if type(heard) == 'number' then return heard end
   refused = true
   return 0
@@ -157,8 +160,8 @@ const SET_BACK = 1_000;
  * Gives a ticket its position in the queue: the time of its caller's call. The caller may have waited in its process
  * before, behind other callers.
  *
- * `score`: the one that it had before, or ''. `age`: microseconds since the call. `how`, `life`: as for ACQUIRE. Returns
- * its score.
+ * `score`: the one that it had before, or ''. `age`: microseconds since the call. `how`, `life`: as for ACQUIRE.
+ * Returns its score.
  */
 export const ENQUEUE_FUNCTION = `
 local function enqueue(ticket, ttl, score, age, how, life)

@@ -19,22 +19,23 @@ export { CLAIM_WINDOW, type NotifiedBy, OUTSIDER } from './fair-script-parts';
  *   queue    zset     ticket -> score, when its caller called; of each process the first caller's ticket
  *   tickets  hash     <ticket>           -> ttl in ms that it asks for
  *                     <process>          -> "<end of its life, epoch ms>:<how it is notified>"
- *                     pause              -> when the last pause ends, in which a free lock is left to those that poll
+ *                     pause              -> when the last pause ends, in which a free lock is left to pollers
  *   fence    string   the last fencing token
  *
- * A ticket is "<process>:<number>". A caller that gets the lock by the script that was sent for it, or by the release of
- * its own process, has it under its ticket. Every other grant has an owner value of its own, "<ticket>@<server time of
- * the grant>". So whatever is sent later for an earlier grant finds nothing.
+ * A ticket is "<process>:<number>". A caller that gets the lock by the script that was sent for it, or as the next
+ * caller of a release of its own process, has it under its ticket. Every other grant has an owner value of its own,
+ * "<ticket>@<server time of the grant>". So whatever is sent later for an earlier grant finds nothing.
  *
- * KEYS of every script: lock, queue, tickets [, fence]. ARGV[1] is PUBLISH or SPUBLISH. Times of the server are in
+ * KEYS of every script: lock, queue, tickets [, fence]. An uncontended acquisition needs few of the arguments, and each one
+ * costs the client and the server time: so several are one text, with spaces between them. Times of the server are in
  * microseconds. Every script is idempotent.
  */
 
 /**
  * Acquires a lock, or takes a position in its queue.
  *
- * ARGV: PUBLISH or SPUBLISH, ticket, ttl in ms, its first score or '' if it has none, microseconds since its
- * caller's call, how its process is notified (NotifiedBy), ms until the process is taken for dead unless it is heard of
+ * ARGV: ticket, ttl in ms, and as one text: PUBLISH or SPUBLISH, how the ticket's process is notified (NotifiedBy), ms until
+ * the process is taken for dead unless it is heard of, microseconds since the caller's call, the ticket's first score or ''
  * Returns 1, or with a fence the token as text, when the lock was free and there were no waiters; else { the owner
  * value, if the lock was granted to a ticket of the process that runs the script, OUTSIDER, or ''; its token, life of
  * the lock's key in ms, server time, score, who held it before or '' }.
@@ -42,16 +43,21 @@ export { CLAIM_WINDOW, type NotifiedBy, OUTSIDER } from './fair-script-parts';
 export const ACQUIRE = new LockScript(
   'acquire (fair)',
   `${KEYS_BY_NAME}
+local ticket, ttl = ARGV[1], ARGV[2]
+local hasWaiters = redis.call('EXISTS', queue, tickets) > 0
+-- Nearly always it is free. Why the server refused this shows below.
+local set = not hasWaiters and not fence and redis.pcall('SET', lock, ticket, 'NX', 'PX', ttl)
+if set and not set.err then return 1 end
 local holder = redis.call('GET', lock)
-if not holder and redis.call('EXISTS', queue, tickets) == 0 then
+if not holder and not hasWaiters then
   local time = fence and redis.call('TIME')
   local last = fence and redis.call('GET', fence)
-  redis.call('SET', lock, ARGV[2], 'PX', ARGV[3])
+  redis.call('SET', lock, ticket, 'PX', ttl)
   if not fence then return 1 end
   ${mint('fence')}
 end
+local publish, how, life, age, score = string.match(ARGV[3], '^(%S+) (%S+) (%S+) (%S+) (%S*)$')
 ${FUNCTIONS}${HAND_OVER_FUNCTION}${ENQUEUE_FUNCTION}
-local ticket, ttl, score, age, how, life = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local process = processOf(ticket)
 if holder and (holder == ticket or string.match(holder, '^(.*)@') == ticket) then
   -- It is granted already: the reply or the message was lost.
@@ -87,17 +93,19 @@ return { owner, token, lifeLeft(), digits(now), score, holder or '' }`,
  * over. It never creates a ticket: a poll that is executed late must not leave one. A process that does not listen
  * as it says counts as one that polls.
  *
- * ARGV: PUBLISH or SPUBLISH, process, how it is notified, ms until it is taken for dead, tickets
+ * ARGV: process; as one text: PUBLISH or SPUBLISH, how the process is notified, ms until it is taken for dead; tickets
  * Returns { owner value if the lock belongs to a ticket of the process, OUTSIDER, or ''; its token or ''; life of the
- * lock's key in ms, or of a free lock until it may be handed over; server time; 1 when the process does not listen as it
- * says; who held the lock before or ''; positions among the tickets of those that are not in the queue }.
+ * lock's key in ms, or of a free lock until it may be handed over; server time; 1 when the process does not listen as
+ * it says; who held the lock before or ''; positions among the tickets of those that are not in the queue }.
  */
 export const POLL = new LockScript(
   'poll (fair)',
-  `${KEYS_BY_NAME}${FUNCTIONS}${HAND_OVER_FUNCTION}
-local process, how, life = ARGV[2], ARGV[3], ARGV[4]
+  `${KEYS_BY_NAME}
+local process = ARGV[1]
+local publish, how, life = string.match(ARGV[2], '^(%S+) (%S+) (%S+)$')
+${FUNCTIONS}${HAND_OVER_FUNCTION}
 local waiting = {}
-for i = 5, #ARGV do waiting[#waiting + 1] = ARGV[i] end
+for i = 3, #ARGV do waiting[#waiting + 1] = ARGV[i] end
 local missing = {}
 for i, ttl in ipairs(redis.call('HMGET', tickets, unpack(waiting))) do
   -- Eviction, or a command by hand, may have taken one of the two keys.

@@ -3,23 +3,27 @@ import { isFound } from '../format/replies';
 import { ifForced } from '../inspection/forced-unlock';
 import { KEPT } from '../min-hold/kept';
 import { leftToKeep } from '../min-hold/left-to-keep';
+import { publish } from '../spring/spring-scripts';
 import { FUNCTIONS, HAND_OVER_FUNCTION, KEYS_BY_NAME } from './fair-script-parts';
 
-/** The age of a grant by hand-over in ms: its owner value says when it was made. Its key may not have the full ttl yet. */
+/**
+ * The age of a grant by hand-over in ms: its owner value says when it was made. Its key may not have the full ttl yet.
+ */
 const AGE = `string.find(holder, '@', 1, true) and (now - string.match(holder, '@(%d+)$')) / 1000`;
 
 /**
  * Gives a lock back that has to stay taken until its `minHold` ends. The process of the first ticket is asked to poll:
  * it learns when the key ends, and polls then.
  *
- * ARGV: PUBLISH or SPUBLISH, owner or ticket, ms left by the local clock, minHold and ttl of the acquisition in ms,
- * channels of spin and pub-sub
+ * ARGV: owner or ticket, ms left by the local clock, minHold and ttl of the acquisition in ms, PUBLISH or SPUBLISH, what
+ * `publish` of spring takes
  * Returns 1 kept; 0 no key; -1 the key of another owner.
  */
 export const KEEP = new LockScript(
   'keep (fair)',
-  `${KEYS_BY_NAME}${FUNCTIONS}${HAND_OVER_FUNCTION}
-local owner = ARGV[2]
+  `${KEYS_BY_NAME}
+local owner, publish = ARGV[1], ARGV[5]
+${FUNCTIONS}${HAND_OVER_FUNCTION}
 local holder = redis.pcall('GET', lock)
 if not holder then
   local found = 0
@@ -32,10 +36,10 @@ local function isOf(value) return value == owner or string.match(value, '^(.*)@'
 local kept = string.match(holder, '^${KEPT}(.*)$')
 if kept and isOf(kept) then return 1 end
 if not isOf(holder) then return -1 end
-${leftToKeep(3, AGE)}
+${leftToKeep(2, AGE)}
 redis.call('PEXPIRE', lock, left)
 redis.call('SET', lock, '${KEPT}' .. holder, 'PX', left)
-for i = 6, #ARGV do redis.pcall('PUBLISH', ARGV[i], lock) end
+${publish(6)}
 local first = redis.call('ZRANGE', queue, 0, 0)[1]
 if first then notify(processOf(first), lock) end
 return 1`,

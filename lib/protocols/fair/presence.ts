@@ -56,6 +56,7 @@ export class Presence implements Polled {
   #subscription: Subscription | undefined;
   #hasJoined = false;
   #isPolling = false;
+  /** After the poll in flight, or the attempt in flight of the only waiter. */
   #isToPollAgain = false;
   /** By the last poll, Redis knew of no listener of this process. */
   #isUnreachable = false;
@@ -115,23 +116,26 @@ export class Presence implements Polled {
   /** Waiters have left: the last one ends the polls, and the subscription a moment later. */
   leave(): void {
     if (this.#waiters.size > 0) return;
+    this.#isToPollAgain = false;
     this.#services.pollTimer.cancel(this);
     if (this.#hasJoined) this.#subscription?.leave();
     this.#hasJoined = false;
   }
 
-  /** The lock's key lives for `life` ms: the next poll comes when it ends, or after the longest interval. */
+  /** A reply says that the lock's key lives for `life` ms: the next poll comes then, or after the longest interval. */
   schedulePoll(life: number): void {
     if (this.#waiters.size === 0) return;
+    if (this.#isToPollAgain) this.poll();
     const { idleBetweenTries, pollTimer, longestPollInterval } = this.#services;
     const longest = this.notifiedBy === 'message' ? longestPollInterval : Math.min(idleBetweenTries, CLAIM_WINDOW / 3);
     pollTimer.schedule(this, clock.now() + Math.max(LEAST_INTERVAL, Math.min(life + 1, longest)));
   }
 
-  /** Polls now, or once more after the poll in flight: that one may have been sent too early. */
+  /** Polls now, or after the poll or the attempt that is in flight: that one may have been sent too early. */
   poll(): void {
-    if (this.#isPolling) this.#isToPollAgain = true;
-    else if (this.#waiters.size > 0) void this.#poll();
+    if (this.#waiters.size === 0) return;
+    if (this.#isPolling || this.#waiters.waiting.length === 0) this.#isToPollAgain = true;
+    else void this.#poll();
   }
 
   async #poll(): Promise<void> {
@@ -140,7 +144,7 @@ export class Presence implements Polled {
       this.#isToPollAgain = false;
       this.listen();
       await this.#pollFor(this.#waiters.waiting);
-    } while (this.#isToPollAgain && this.#waiters.size > 0);
+    } while (this.#isToPollAgain && this.#waiters.waiting.length > 0);
     this.#isPolling = false;
   }
 
@@ -160,7 +164,7 @@ export class Presence implements Polled {
       // A ticket that is granted the lock leaves the queue. One that is missing, and has no grant, let the grant lapse:
       // its message may not have arrived. An attempt enters it again.
       const missing = reply.missing.flatMap((position) => tickets[position] ?? []);
-      const lapsed = missing.filter(({ offered }) => offered === undefined);
+      const lapsed = missing.filter(({ offered, isAsked }) => offered === undefined && !isAsked);
       // The poll of a process that listens is also published to it.
       const isDead = reply.isUnreachable || (lapsed.length > 0 && !this.#hasHeard);
       if (isDead && this.#listens) this.#services.subscriber.renew();

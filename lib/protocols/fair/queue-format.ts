@@ -47,28 +47,32 @@ export class QueueFormat extends SpringFormat {
     return `${names.companion('grants')}:${process}`;
   }
 
-  /** Sends ACQUIRE, for a ticket that waits, or for a single attempt. */
-  enter(
+  /** Sends ACQUIRE, for a ticket that waits, or for a single attempt. Resolves to what `use` makes of the reply. */
+  enter<T>(
     names: LockNames,
     ticket: Ticket,
     notifiedBy: NotifiedBy,
     { sentAt, drift: driftBefore }: { readonly sentAt: number; readonly drift: number },
     timeout: number,
-  ): Promise<AcquireReply> {
+    use: (reply: AcquireReply) => T,
+  ): Promise<T> {
     const { id, ttl, score } = ticket;
-    const args = [id, String(ttl), score, ticket.age(sentAt), notifiedBy, String(this.processLife)];
-    return this.#run(ACQUIRE, names, args, timeout, (reply): AcquireReply => {
-      if (!Array.isArray(reply)) {
-        numberIn(ACQUIRE, reply, reply);
-        return { owner: id, token: String(reply), isOutsiders: false, life: ttl, sentAt, drift: driftBefore, score };
-      }
-      const [owner, token, life, time, newScore, holder] = arrayIn(ACQUIRE, reply, 5, 6);
-      return {
-        ...this.#read(ACQUIRE, reply, [owner, token, life, time], sentAt, driftBefore),
-        score: textIn(ACQUIRE, reply, newScore),
-        holder: ownerIn(holder),
-      };
-    });
+    const args = [id, String(ttl), `${this.#presence(notifiedBy)} ${ticket.age(sentAt)} ${score}`];
+    const read = (reply: unknown): T => use(this.#acquired(reply, ticket, sentAt, driftBefore));
+    return this.redis.run(ACQUIRE, this.#keys(names), args, timeout, read, sentAt);
+  }
+
+  #acquired(reply: unknown, { id, ttl, score }: Ticket, sentAt: number, driftBefore: number): AcquireReply {
+    if (!Array.isArray(reply)) {
+      numberIn(ACQUIRE, reply, reply);
+      return { owner: id, token: String(reply), isOutsiders: false, life: ttl, sentAt, drift: driftBefore, score };
+    }
+    const [owner, token, life, time, newScore, holder] = arrayIn(ACQUIRE, reply, 5, 6);
+    return {
+      ...this.#read(ACQUIRE, reply, [owner, token, life, time], sentAt, driftBefore),
+      score: textIn(ACQUIRE, reply, newScore),
+      holder: ownerIn(holder),
+    };
   }
 
   pollFor(
@@ -80,8 +84,8 @@ export class QueueFormat extends SpringFormat {
   ): Promise<PollReply> {
     const sentAt = clock.now();
     const driftBefore = drift();
-    const args = [process, notifiedBy, String(this.processLife), ...tickets.map(({ id }) => id)];
-    return this.#run(POLL, names, args, timeout, (reply): PollReply => {
+    const args = [process, this.#presence(notifiedBy), ...tickets.map(({ id }) => id)];
+    return this.redis.run(POLL, this.#keys(names), args, timeout, (reply): PollReply => {
       const [owner, token, life, time, unreachable, holder, ...missing] = arrayIn(POLL, reply, 6, 6 + tickets.length);
       return {
         ...this.#read(POLL, reply, [owner, token, life, time], sentAt, driftBefore),
@@ -95,29 +99,41 @@ export class QueueFormat extends SpringFormat {
   /**
    * Releases an owner value, or takes a ticket out of the queue with any grant of it. `next`: the ticket of the next
    * caller of this process, which gets the lock or a position in the queue. `pause`: one for pollers is due; its ms, and
-   * the ms from one to the next.
+   * the ms from one to the next. Resolves to what `use` makes of the reply.
    */
-  leave(
+  leave<T>(
     names: LockNames,
     ownerOrTicket: string,
     next: NextTicket | undefined,
+    pause: { readonly length: number; readonly interval: number } | undefined,
+    sentAt: number,
     timeout: number,
-    pause?: { readonly length: number; readonly interval: number },
-  ): Promise<ReleaseReply> {
-    const sentAt = clock.now();
-    const driftBefore = drift();
+    use: (reply: ReleaseReply) => T,
+  ): Promise<T> {
     const script = pause !== undefined ? LEAVE : next !== undefined ? HAND_OVER : RELEASE;
     const args = [ownerOrTicket, this.deleteCommand];
     if (next !== undefined) {
       const { ticket, notifiedBy } = next;
-      args.push(ticket.id, String(ticket.ttl), ticket.age(sentAt), notifiedBy, String(this.processLife));
-    } else if (pause !== undefined) {
-      args.push('', '', '', '', '');
+      args.push(`${this.#presence(notifiedBy)} ${ticket.age(sentAt)}`, ticket.id, String(ticket.ttl));
+    } else {
+      args.push(this.#publish);
+      if (pause !== undefined) args.push('', '');
     }
     if (pause !== undefined) args.push(String(pause.length), String(pause.interval));
-    args.push(...this.channels(names));
-    return this.#run(script, names, args, timeout, (reply): ReleaseReply => {
-      if (!Array.isArray(reply)) return this.#readAtOnce(script, reply, next, sentAt, driftBefore);
+    args.push(...this.notification(names));
+    const driftBefore = drift();
+    const read = (reply: unknown): T => use(this.#released(script, reply, next?.ticket, sentAt, driftBefore));
+    return this.redis.run(script, this.#keys(names), args, timeout, read, sentAt);
+  }
+
+  #released(
+    script: Script,
+    reply: unknown,
+    next: Ticket | undefined,
+    sentAt: number,
+    driftBefore: number,
+  ): ReleaseReply {
+    if (Array.isArray(reply)) {
       const [found, owner, token, life, time, refused, score, pauseIn] = arrayIn(script, reply, 7, 8);
       return {
         found: this.foundIn(script, reply, found),
@@ -126,31 +142,24 @@ export class QueueFormat extends SpringFormat {
         isNotificationRefused: numberIn(script, reply, refused) > 0,
         pauseIn: pauseIn === undefined ? undefined : numberIn(script, reply, pauseIn),
       };
-    });
-  }
-
-  /** Nobody waited in the queue: the lock was released, or `next` has it. */
-  #readAtOnce(
-    script: Script,
-    reply: unknown,
-    next: NextTicket | undefined,
-    sentAt: number,
-    driftBefore: number,
-  ): ReleaseReply {
-    const ended = { score: '', isNotificationRefused: false, pauseIn: undefined };
-    if (script !== HAND_OVER || next === undefined) {
-      return { ...ended, found: this.foundIn(script, reply, reply), queue: undefined };
     }
-    numberIn(script, reply, reply);
-    const { id, ttl } = next.ticket;
-    const queue = { owner: id, token: String(reply), isOutsiders: false, life: ttl, sentAt, drift: driftBefore };
-    return { ...ended, found: 'released', queue };
+    // Nobody waited in the queue: the lock was released, or `next` has it.
+    let found: Released = 'released';
+    let queue: QueueReply | undefined;
+    if (script !== HAND_OVER || next === undefined) {
+      found = this.foundIn(script, reply, reply);
+    } else {
+      numberIn(script, reply, reply);
+      const { id, ttl } = next;
+      queue = { owner: id, token: String(reply), isOutsiders: false, life: ttl, sentAt, drift: driftBefore };
+    }
+    return { found, queue, score: '', isNotificationRefused: false, pauseIn: undefined };
   }
 
   /** Gives a lock back that is kept until its `minHold` ends. */
   keepUntil(names: LockNames, ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
-    const args = [ownerOrTicket, ...keepArguments(keep), ...this.channels(names)];
-    return this.#run(KEEP, names, args, timeout, (reply) => foundIn(KEEP, reply, reply));
+    const args = [ownerOrTicket, ...keepArguments(keep), this.#publish, ...this.notification(names)];
+    return this.redis.run(KEEP, this.#keys(names), args, timeout, (reply) => foundIn(KEEP, reply, reply));
   }
 
   /** The token of a grant: `undefined` without fencing. */
@@ -193,15 +202,14 @@ export class QueueFormat extends SpringFormat {
     return connectionEpoch === undefined ? undefined : `${connectionEpoch}/${this.#subscriber.reconnects}`;
   }
 
-  #run<T>(
-    script: Script,
-    names: LockNames,
-    args: readonly string[],
-    timeout: number,
-    read: (reply: unknown) => T,
-  ): Promise<T> {
+  /** What a process says of itself to a script: how it hears of a grant, and when it is to be taken for dead. */
+  #presence(notifiedBy: NotifiedBy): string {
+    return `${this.#publish} ${notifiedBy} ${this.processLife}`;
+  }
+
+  #keys(names: LockNames): string[] {
     const keys = [names.lock, names.companion('queue'), names.companion('tickets')];
     if (this.isFencing) keys.push(this.fence(names));
-    return this.redis.run(script, keys, [this.#publish, ...args], timeout, read);
+    return keys;
   }
 }

@@ -9,7 +9,9 @@ const TOLERANCE = 2;
 /** ms for which time stamps prove nothing after a contradiction: a message from before it has arrived by then. */
 const DISTRUST = 60_000;
 
-/** An exchange with the server: when it was sent and received, in local monotonic ms, and what its clock showed, in ms. */
+/**
+ * An exchange with the server: when it was sent and received, in local monotonic ms, and what its clock showed, in ms.
+ */
 interface Anchor {
   readonly sentAt: number;
   readonly receivedAt: number;
@@ -24,11 +26,11 @@ interface Anchor {
  * What is known of the server's clock. It computes, from a time stamp of the server, how old the stamp is at most.
  *
  * One exchange shows that the server's clock was at S1 at some time between the local times a (sent) and b (received).
- * So a stamp S was not made before local a + (S - S1), minus what their rates may differ by over that span. This
- * assumes that both clocks run at the same rate to within 0.1 %, and that the server's clock was not set between S1 and
- * S. A clock that was set shows at the next exchange, which has to fit the one before. Another server has another
- * clock, so an exchange counts only while the connections are the same. While this machine is suspended its monotonic
- * clock stands still, so an exchange counts only as long as its wall clock has not run ahead.
+ * So a stamp S was not made before local a + (S - S1), minus the possible difference of their rates over that span.
+ * This assumes that both clocks run at the same rate to within 0.1 %, and that the server's clock was not set between
+ * S1 and S. A clock that was set shows at the next exchange, which has to fit the one before. Another server has
+ * another clock, so an exchange counts only while the connections are the same. While this machine is suspended its
+ * monotonic clock stands still, so an exchange counts only as long as its wall clock has not run ahead.
  */
 export class ServerClock {
   #anchor: Anchor | undefined;
@@ -46,9 +48,9 @@ export class ServerClock {
   }
 
   /**
-   * Until when, in local ms, a grant may be relied on that lasts for `window` ms, was stamped `stamp` and received at
-   * `receivedAt`, for a ticket that was first sent at `sentAt`. It was made after the ticket was sent, whatever else can
-   * be proved, and before it was received.
+   * The local time, in ms, until which a grant may be relied on. It lasts for `window` ms, was stamped `stamp` and
+   * received at `receivedAt`; its ticket was first sent at `sentAt`. It was made after the ticket was sent, whatever
+   * else can be proved, and before it was received.
    */
   grantUntil(
     stamp: number,

@@ -47,7 +47,10 @@ export class Ticket {
   score = '';
   /** The owner value of the grant that it is about to enter with. */
   offered: string | undefined;
-  #grant: Grant | undefined;
+  /** A command that may give it the lock, or a position, is on its way: a poll could not tell what came of it. */
+  isAsked = false;
+  /** What came while its caller did not wait for it: before its first wait, or during an attempt. */
+  #missed: Grant | 'retry' | undefined;
   #resume: ((grant: Grant | undefined) => void) | undefined;
 
   constructor({ ticket, ttl, since, sentAt, drift }: Acquisition) {
@@ -63,12 +66,21 @@ export class Ticket {
     return String(Math.max(0, Math.round(1_000 * (sentAt - this.since))));
   }
 
-  /** Calls `resume` once, with a grant, which may be there already, or with nothing when another attempt is needed. */
+  /** A command for it is about to be sent. It is also the attempt that an earlier `retry` asked for. */
+  asking(): void {
+    this.isAsked = true;
+    if (this.#missed === 'retry') this.#missed = undefined;
+  }
+
+  /**
+   * Calls `resume` once, with a grant, or with nothing when another attempt is needed. Either may have come before: then
+   * at once.
+   */
   attach(resume: (grant: Grant | undefined) => void): () => void {
     this.#resume = resume;
-    const grant = this.#grant;
-    this.#grant = undefined;
-    if (grant !== undefined) resume(grant);
+    const missed = this.#missed;
+    this.#missed = undefined;
+    if (missed !== undefined) resume(missed === 'retry' ? undefined : missed);
     return () => {
       this.#resume = undefined;
     };
@@ -76,15 +88,15 @@ export class Ticket {
 
   /** The lock is its own. */
   deliver(grant: Grant): void {
-    if (this.#resume === undefined) this.#grant = grant;
+    if (this.#resume === undefined) this.#missed = grant;
     else this.#resume(grant);
   }
 
   /** Another attempt is needed: it enters the ticket again, or shows what is wrong. */
   retry(): void {
     this.offered = undefined;
-    this.#grant = undefined;
-    this.#resume?.(undefined);
+    if (this.#resume === undefined) this.#missed = 'retry';
+    else this.#resume(undefined);
   }
 }
 

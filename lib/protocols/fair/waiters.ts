@@ -38,9 +38,9 @@ export class Waiters {
     return this.#tickets.size;
   }
 
-  /** Those that have not been granted the lock. */
+  /** Those that are in the queue in Redis, as far as this process knows. */
   get waiting(): Ticket[] {
-    return [...this.#tickets].filter(({ offered }) => offered === undefined);
+    return [...this.#tickets].filter(({ offered, isAsked }) => offered === undefined && !isAsked);
   }
 
   /** The ticket of any of them. */

@@ -21,7 +21,7 @@ import {
  * The scripts of a format, as its modules name them. All formats have the same KEYS, ARGV and replies, except for what
  * `notification` adds.
  */
-export interface FormatScripts {
+interface FormatScripts {
   readonly ACQUIRE: Script;
   readonly RELEASE: Script;
   readonly LEAVE: Script;
@@ -123,7 +123,7 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     return this.#release(this.#scripts.RELEASE, names, [owner, this.deleteCommand], timeout, use, sentAt);
   }
 
-  /** Releases the lock for those that poll: waiters that listen are not woken. */
+  /** Releases the lock to pollers: waiters that listen are not notified. */
   leaveToPollers<T>(names: LockNames, owner: string, timeout: number, use: (reply: ReleaseReply) => T): Promise<T> {
     return this.#release(this.#scripts.LEAVE, names, [owner, this.deleteCommand], timeout, use);
   }

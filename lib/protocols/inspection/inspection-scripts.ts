@@ -35,8 +35,8 @@ export const publishName = (first: number) => `
 for i = ${first}, #ARGV do redis.pcall('PUBLISH', ARGV[i], KEYS[1]) end`;
 
 /**
- * `owner`: Lua that reads the owner. `queue`: the command that counts the queue; `undefined`: there is none, and listeners
- * are counted. `notify`: Lua that notifies the waiters.
+ * `owner`: Lua that reads the owner. `queue`: the command that counts the queue; `undefined`: there is none, and
+ * listeners are counted. `notify`: Lua that notifies the waiters.
  */
 export function scripts(type: string, owner: string, queue: string | undefined, notify: string): InspectionScripts {
   const read = `

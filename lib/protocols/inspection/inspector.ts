@@ -8,7 +8,7 @@ import { remainingIn } from '../format/replies';
 import type { InspectionScripts } from './inspection-scripts';
 
 /** How the locks of one type are inspected. */
-export interface InspectedType {
+interface InspectedType {
   readonly scripts: InspectionScripts;
   /** KEYS of the scripts. */
   keys(names: LockNames): string[];

@@ -2,9 +2,10 @@
  * Sets `left`: ms for which the key is kept from now on. ARGV[first]: the three numbers of a `Keep`.
  *
  * What is left of the key's ttl shows how long ago the key was given it, by the server's clock. That is more exact than
- * the local clock, since no time passes on the way. But a key that was renewed looks younger than it is. The local clock
- * counts too little if the machine was suspended, or slow to read the grant. Both estimates can be too long, never too
- * short; the smaller one is used. `age`: Lua that finds the age of the grant in ms, where it shows otherwise.
+ * the local clock, since no time passes on the way. A renewal makes the key look younger: this estimate is too long
+ * then. The local clock misses a suspension of the machine, and the time in which a grant was not read: its estimate is
+ * too long then. Neither is ever too short, so the smaller one is used. `age`: Lua that finds the age of the grant in
+ * ms, where it shows otherwise.
  */
 export const leftToKeep = (first: number, age?: string) => `
 local left, remaining = tonumber(ARGV[${first}]), redis.call('PTTL', KEYS[1])

@@ -1,6 +1,9 @@
 import { type EndOfWait, LONGEST_SILENCE } from './signs';
 
-/** For how long a lock has been in demand: held by this process or waited for, without a break as long as a pause. */
+/**
+ * For how long a lock has been in demand: held by this process or waited for, without a break that was as long as a
+ * pause.
+ */
 export class Demand {
   #since = Number.POSITIVE_INFINITY;
 
@@ -15,7 +18,7 @@ export class Demand {
    */
   acquired(sentAt: number, wait: EndOfWait | undefined, freeUntil: number): void {
     const withoutBreakUntil = wait === undefined ? freeUntil : wait.refusedAt + LONGEST_SILENCE;
-    // After the turn of pollers, the time begins anew.
+    // A poller had the lock during the wait: the demand starts again.
     const isNew = wait?.wasPolled || this.#since === Number.POSITIVE_INFINITY || sentAt >= withoutBreakUntil;
     if (isNew) this.#since = sentAt;
   }

@@ -1,10 +1,10 @@
 import { clock } from '../../internal/clock';
 import { Demand } from './demand';
-import { Intervals } from './intervals';
+import { PauseIntervals } from './pause-intervals';
 import type { EndOfWait, Signs } from './signs';
 
 /** ms by which a process may be late to take back a lock that it left to pollers. */
-export const LATE = 100;
+export const TAKEN_BACK_LATE = 100;
 
 /** What this process knows of the lock, as far as it may be free. */
 type Lock =
@@ -22,7 +22,7 @@ const HELD: Lock = { state: 'held' };
 /** When a lock that is busy all the time is left free, and for how long. */
 export class Pauses {
   readonly #signs: Signs;
-  readonly #intervals: Intervals;
+  readonly #intervals: PauseIntervals;
   readonly #demand = new Demand();
   /** When the last pause began, in whatever process. */
   #lastAt = Number.NEGATIVE_INFINITY;
@@ -30,7 +30,7 @@ export class Pauses {
 
   constructor(idleBetweenTries: number, signs: Signs) {
     this.#signs = signs;
-    this.#intervals = new Intervals(idleBetweenTries, signs);
+    this.#intervals = new PauseIntervals(idleBetweenTries, signs);
   }
 
   /** ms that a pause lasts. */
@@ -43,7 +43,7 @@ export class Pauses {
     return this.#intervals.next(now);
   }
 
-  /** ms for which the lock has been in demand here, without a pause. */
+  /** ms since the lock has been in demand here, or since the last pause began. */
   busyFor(now: number): number {
     return now - Math.max(this.#demand.since, this.#lastAt);
   }
@@ -102,7 +102,7 @@ export class Pauses {
     this.#lastAt = at;
     if (this.#lock.state === 'left') return;
     // The other process takes the lock back first: otherwise this one would be taken for a poller.
-    this.#lock = { state: 'left by another', until: at + this.length + LATE };
+    this.#lock = { state: 'left by another', until: at + this.length + TAKEN_BACK_LATE };
   }
 
   /** A release was published: a pause of another process is over. */
@@ -115,7 +115,7 @@ export class Pauses {
     this.#lastAt = at;
   }
 
-  /** `ms`: 0: the lock was left to pollers now; else ms until that is due, since another process did so lately. */
+  /** The server left the lock to pollers now (`ms` is 0), or says in how many ms the next pause is due. */
   leftOrDueIn(at: number, ms: number): void {
     if (ms === 0) this.begin(at, true);
     else this.#lastAt = at + ms - this.interval(at);

@@ -1,10 +1,12 @@
 import { clock } from '../../internal/clock';
-import { SHORTEST_PAUSE } from './intervals';
-import { LATE, Pauses } from './pauses';
+import { SHORTEST_PAUSE } from './pause-intervals';
+import { Pauses, TAKEN_BACK_LATE } from './pauses';
 import { Signs } from './signs';
 import { TakeBack } from './take-back';
 
-/** ms of waiting before a waiter that listens polls faster than `idleBetweenTries`; one that only polls waits longer. */
+/**
+ * ms of waiting before a waiter that listens polls faster than `idleBetweenTries`; one that only polls waits longer.
+ */
 export const USUAL_PACE_FOR = 300;
 export const USUAL_PACE_OF_POLLING = 2_000;
 
@@ -16,12 +18,13 @@ const HALVED_EVERY = 250;
 const SHORTEST_INTERVAL = 3;
 
 /**
- * What is known of others that poll for one lock and publish no releases: Spring's SPIN_LOCK, Redisson's spin lock, a
+ * What is known of the pollers of one lock, which publish no releases: Spring's SPIN_LOCK, Redisson's spin lock, a
  * loop of SET NX. Redis does not show them, so they have to be detected.
  *
- * A lock that is in demand all the time is left free now and then for a little more than a polling interval, up to 500 ms,
- * and waiters that listen are not notified. Then only a poller can have taken it. From then on there are more of these pauses, until
- * no poller was seen for a minute. One process pauses for all: the others are notified, and make no attempt meanwhile.
+ * A lock that is in demand all the time is left free now and then for a little more than a polling interval, up to 500
+ * ms, and waiters that listen are not notified. Then only a poller can have taken it. From then on there are more of
+ * these pauses, until no poller was seen for a minute. One process pauses for all: the others are notified, and make no
+ * attempt meanwhile.
  *
  * A poller that takes the lock over and over leaves it free for moments only, and notifies nobody. A waiter that sees
  * the holders change like that polls faster and faster.
@@ -72,7 +75,7 @@ export class Pollers {
   /** This process left the lock free in place of a hand-over. `notify`: no local caller has taken it back in time. */
   leftByHandOver(at: number, notify: () => void): void {
     this.pauses.begin(at, true);
-    this.takeBack.within(this.pauses.length + LATE, notify);
+    this.takeBack.start(this.pauses.length + TAKEN_BACK_LATE, notify);
   }
 
   /** ms until the next poll of a waiter whose usual interval is `usual`. */

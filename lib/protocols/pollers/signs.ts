@@ -7,7 +7,10 @@ const CHANGING = 1_000;
 /** ms; one change of holders without a message may be a message that was lost. Two within this time are a sign. */
 const TWO_CHANGES = 2_500;
 
-/** A renewal makes a key live longer too, but only after a quarter of its life. */
+/**
+ * A renewal also prolongs a key, but by at least a quarter of its ttl: renewals come at a third, less the slack of the
+ * watchdog. A gain below this part of the ttl is a new holder.
+ */
 const RENEWED_AFTER = 0.2;
 
 /** ms; a waiter has polled at least once in this time, so a longer silence means that nobody waited. */
@@ -114,7 +117,9 @@ export class Signs {
   }
 }
 
-/** Whether a key belongs to a new holder, which took the lock without a message. `later`: ms between the two refusals. */
+/**
+ * Whether a key belongs to a new holder, which took the lock without a message. `later`: ms between the two refusals.
+ */
 function isSuccessor(key: HoldersKey, before: HoldersKey, later: number): boolean {
   const younger = key.remaining - before.remaining + later;
   return key.hints === before.hints && key.remaining > before.remaining && younger <= RENEWED_AFTER * key.remaining;

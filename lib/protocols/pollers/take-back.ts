@@ -1,11 +1,11 @@
 import { clock } from '../../internal/clock';
 
-/** Runs while this process leaves a lock free, and nobody was notified of it. */
+/** Waits for a local caller to take back a lock that was left to pollers without notifying waiters. */
 export class TakeBack {
   #timer: NodeJS.Timeout | undefined;
 
   /** Calls `onLate` after `ms`, unless the lock was taken back by then. */
-  within(ms: number, onLate: () => void): void {
+  start(ms: number, onLate: () => void): void {
     this.#timer = clock.setTimeout(() => {
       this.#timer = undefined;
       onLate();

@@ -13,9 +13,9 @@ const TRIED_FOR = 10_000;
 type Remove = () => Promise<unknown>;
 
 /**
- * Positions that were given up lately, in the queues of the locks of one registry. A server that takes over may not know
- * that they were given up, and a position does not expire: it would hold up all others. So they are removed once more
- * after each reconnect.
+ * Positions that were given up lately, in the queues of the locks of one registry. A server that takes over may not
+ * know that they were given up, and a position does not expire: it would hold up all others. So they are removed once
+ * more after each reconnect.
  */
 export class PastPositions {
   /** For each lock: how to remove the last one, and when it was given up. In the order of time. */

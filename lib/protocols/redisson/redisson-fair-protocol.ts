@@ -24,7 +24,7 @@ import type { RedissonQueueFormat } from './redisson-queue-format';
 import { LEFT_TO_POLLERS, UNLOCKED } from './redisson-scripts';
 
 /** ms by which a command may reach the server after its connection was given up. */
-const LATE = 10_000;
+const LATE_COMMAND = 10_000;
 
 /** Shared by the locks of a registry. */
 export interface RedissonFairServices {
@@ -35,8 +35,9 @@ export interface RedissonFairServices {
 }
 
 /**
- * Redisson's RedissonFairLock, shared with Java processes that use `redisson.getFairLock(name)`. A waiter has a position
- * in a queue in Redis and a channel of its own. A release notifies the first in the queue, which then takes the lock.
+ * Redisson's RedissonFairLock, shared with Java processes that use `redisson.getFairLock(name)`. A waiter has a
+ * position in a queue in Redis and a channel of its own. A release notifies the first in the queue, which then takes
+ * the lock.
  *
  * The callers of one process take the local turn first, so that a process has one position in the queue of a lock. The
  * order is that of arrival among processes (and Java threads), and among the callers of each. The reason: nobody takes
@@ -70,7 +71,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
     return this.#notification?.isActive ?? false;
   }
 
-  /** The queue gives every process its turn, but not those that poll. */
+  /** The queue serves every process in its order, but not pollers. */
   standBack(wait: Wait): Promise<void> | undefined {
     const pause = this.lazyPollers?.pauses.left() ?? 0;
     return pause > 0 ? wait.sleep(Math.min(pause, wait.remaining / 2)) : undefined;
@@ -86,7 +87,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
         const { remaining, isFirst, owner } = found;
         const now = clock.now();
         if (waits) this.#enqueued = ticket;
-        // Only the first in the queue is notified. The end of a kept key is no sign of others that poll.
+        // Only the first in the queue is notified. The end of a kept key is no sign of pollers.
         if (isFirst && !isKept(owner)) this.pollers.refused(now, remaining, notification?.hints ?? 0);
         else this.pollers.refusedByListener(now);
         return { granted: false, remaining, owner, roundTrip: now - sentAt, hintsBefore };
@@ -120,17 +121,18 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
     const pauses = this.lazyPollers?.pauses;
     if (pauses?.isDue(now)) return this.#leave(owner, pauses, now, timeout);
     return this.#services.format.release(this.#names, owner, timeout, (found) => {
-      this.noteRelease(clock.now(), false);
-      this.#positionGivenUp(owner);
+      this.#released(owner, found);
       return found;
     });
   }
 
   /**
-   * A release was answered. Not before: after a reconnect the position is removed once more, and that must not overtake
-   * the release. One without an answer is repeated by its caller.
+   * A release was answered. If it found no lock of the owner, a pause of a later owner goes on. The position is given
+   * up now and not before: after a reconnect it is removed once more, and that must not overtake the release. A release
+   * without an answer is repeated by its caller.
    */
-  #positionGivenUp(owner: string): void {
+  #released(owner: string, found: Released): void {
+    if (found === 'released') this.noteRelease(clock.now(), false);
     if (owner === this.#enqueued) this.#services.pastPositions.add(this, () => this.#releaseAgain(owner));
   }
 
@@ -139,12 +141,11 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
     return format.release(this.#names, owner, settings.commandTimeout, (found) => found);
   }
 
-  /** Releases the lock, and leaves it to those that poll for a moment before the first in the queue is notified. */
+  /** Releases the lock, and leaves it to pollers for a moment before the first in the queue is notified. */
   #leave(owner: string, pauses: Pauses, now: number, timeout: number): Promise<Released> {
     const [busy, interval] = [pauses.busyFor(now), pauses.interval(now)];
     return this.#services.format.leaveToPollers(this.#names, owner, busy, interval, timeout, (found, isLeft) => {
-      this.noteRelease(clock.now(), false);
-      this.#positionGivenUp(owner);
+      this.#released(owner, found);
       if (isLeft) {
         pauses.begin(clock.now(), false);
         clock.setTimeout(() => void this.#endPause(owner), pauses.length).unref?.();
@@ -177,6 +178,6 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
    * position, and late commands.
    */
   orphanLife({ ttl, isEnqueued }: Acquisition): number {
-    return isEnqueued ? ttl + this.#services.settings.fairLockWaitTimeout + LATE : ttl;
+    return isEnqueued ? ttl + this.#services.settings.fairLockWaitTimeout + LATE_COMMAND : ttl;
   }
 }

@@ -16,7 +16,7 @@ import { HOLD, LEFT_TO_POLLERS, OWNED, PROLONG, publishRelease } from './redisso
  *
  * Queue and timeouts have no expiry, and each side has to wait for what the other leaves in them. So a position without
  * a timeout is never made, and one that is found at the head is removed (Redisson's own scripts would never remove it).
- * A waiter that gives up takes its position out, and notifies the next one in case it is its turn.
+ * A waiter that gives up takes its position out, and notifies the next one, for which the lock may be free.
  *
  * KEYS of every script: lock, queue, timeouts [, token]. ARGV begins with: owner, ttl in ms, wait in ms, PUBLISH or
  * SPUBLISH, channel of the lock. "Now" is the server's time: one clock less that may be wrong. Java clients use their
@@ -73,8 +73,8 @@ end`;
  * Acquires a lock, or takes a position in its queue.
  *
  * ARGV: as above, then 1 to queue or 0
- * Returns 1, or with a token key the token, when the lock is the owner's; else { ms after which it may be another
- * waiter's turn, 1 when the owner was the first in the queue before, the owner that holds it or '' }. These ms are the
+ * Returns 1, or with a token key the token, when the lock is the owner's; else { ms after which the lock may be for
+ * another waiter, 1 when the owner was the first in the queue before, the owner that holds it or '' }. These ms are the
  * life of the holder's key or, when the lock is free, the time for which the first position is kept.
  */
 export const ACQUIRE = new LockScript(
@@ -121,8 +121,8 @@ return { life, head == owner and 1 or 0, not isFree and redis.call('HKEYS', KEYS
 );
 
 /**
- * Releases a lock if it is the owner's, and takes the owner out of the queue. Notifies the first waiter when the lock is
- * free.
+ * Releases a lock if it is the owner's, and takes the owner out of the queue. Notifies the first waiter when the lock
+ * is free.
  *
  * ARGV: as above, then the command that deletes
  * Returns 1 deleted, 2 deleted by DEL, since the command was refused; 0 no key; -1 the key of another owner.
@@ -131,8 +131,8 @@ export const RELEASE = release('release (redisson-fair)', '', 'owned');
 
 /**
  * Releases a lock as `RELEASE` does, but notifies nobody if the process has been busy with it for long: then it is left
- * to those that poll, and the waiters are asked to leave it too: one that polls would take it. The other processes in the
- * queue may do the same: the more there are, the less often each does it.
+ * to pollers, and the waiters are asked to leave it too: one that makes an attempt would take it. The other processes
+ * in the queue may do the same: the more there are, the less often each does it.
  *
  * ARGV: as for `RELEASE`, then ms for which the process has been busy, ms from one pause to the next
  * Returns { what RELEASE returns, 1 when the lock was left to pollers }.

@@ -20,10 +20,10 @@ import {
 const CHANNEL = 'redisson_lock__channel';
 
 /**
- * The prefix of the counter of fencing tokens, as RFencedLock has it. It is shared with Java, so the rule is Redisson's:
- * plus one for every acquisition by a process that uses tokens. The key is never deleted and has no expiry. Its tokens
- * rise as long as Redis keeps it: after a failover that lost it, or an eviction, it begins again at 1. That is weaker
- * than the fence of the string types, which then takes over from the server's clock.
+ * The prefix of the counter of fencing tokens, as RFencedLock has it. It is shared with Java, so the rule is
+ * Redisson's: plus one for every acquisition by a process that uses tokens. The key is never deleted and has no expiry.
+ * Its tokens rise as long as Redis keeps it: after a failover that lost it, or an eviction, it begins again at 1. That
+ * is weaker than the fence of the string types, which then takes over from the server's clock.
  */
 export const TOKEN = 'redisson_lock_token';
 

@@ -61,7 +61,7 @@ export class RedissonQueueFormat {
   }
 
   /**
-   * Releases the lock for those that poll. `isLeft`: the first in the queue was not notified. `busy`: ms for which this
+   * Releases the lock to pollers. `isLeft`: the first in the queue was not notified. `busy`: ms for which this
    * process has had the lock without a pause; `interval`: ms from one pause to the next.
    */
   leaveToPollers<T>(

@@ -5,14 +5,15 @@ import { ASK, ASSERT_WRITABLE, deleteBy, EXTEND, returnWithListeners } from '../
 
 /*
  * The lock as a hash key, in the format of Redisson's locks: one field "<uuid>:<number>", which is the owner; its value
- * is the number of holds of the owner; the key always has an expiry. Redisson compares owners only with its own, so ours
- * may differ with every acquisition. The value is always 1: the scripts set it and do not count, so they are idempotent.
+ * is the number of holds of the owner; the key always has an expiry. Redisson compares owners only with its own, so
+ * ours may differ with every acquisition. The value is always 1: the scripts set it and do not count, so they are
+ * idempotent.
  */
 
 /** The body of the message about a release. Redisson decodes it as a number; anything else breaks its decoder. */
 export const UNLOCKED = '0';
 
-/** The body of the message that a lock is left to those that poll. Redisson knows 0 and 1, and ignores it. */
+/** The body of the message that a lock is left to pollers. Redisson knows 0 and 1, and ignores it. */
 export const LEFT_TO_POLLERS = '2';
 
 /**
@@ -28,7 +29,9 @@ elseif owned == 0 and redis.call('EXISTS', KEYS[1]) == 1 then
   owned = -1
 end`;
 
-/** After `OWNED`: there is no key. A lock that was unlocked by force counts as another owner's, since it did not expire. */
+/**
+ * After `OWNED`: there is no key. A lock that was unlocked by force counts as another owner's, since it did not expire.
+ */
 export const EXAMINE_GONE = `
 if owned == 0 then
   ${ASSERT_WRITABLE}
@@ -62,7 +65,8 @@ if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KE
  *
  * KEYS: lock [, token]
  * ARGV: owner, ttl in ms
- * Returns 1, or with a token key the token, when the lock is the owner's; else { life of the holder's key in ms, its owner }.
+ * Returns 1, or with a token key the token, when the lock is the owner's; else { life of the holder's key in ms, its
+ * owner }.
  */
 export const ACQUIRE = new LockScript(
   'acquire (redisson)',
@@ -106,7 +110,7 @@ ${publishRelease('ARGV[1]', 'ARGV[2]')}
 return heard`,
 );
 
-/** As `RELEASE`, but publishes that the lock is left to those that poll. Arguments and reply are the same. */
+/** As `RELEASE`, but publishes that the lock is left to pollers. Arguments and reply are the same. */
 export const LEAVE = release('leave to pollers (redisson)', LEFT_TO_POLLERS);
 
 function release(name: string, message?: string): LockScript {
@@ -121,8 +125,8 @@ ${publishRelease('ARGV[3]', 'ARGV[4]', message)}${returnWithListeners('deleted')
 }
 
 /**
- * Hands a lock over to another owner of the same process. Where it is said how many listeners are its own, it is released
- * when others listen too.
+ * Hands a lock over to another owner of the same process. Where it is said how many listeners are its own, it is
+ * released when others listen too.
  *
  * KEYS: lock [, token]
  * ARGV: owner, next owner, ttl in ms [, listeners of our own, command that deletes, PUBLISH or SPUBLISH, channel]
@@ -158,7 +162,7 @@ return KEYS[2] and redis.call('INCR', KEYS[2]) or 1`,
   isGrant,
 );
 
-/** The begin of a script that renews: goes on if KEYS[1] is the key of ARGV[1], and returns otherwise. */
+/** The start of a script that renews: goes on if KEYS[1] is the key of ARGV[1], and returns otherwise. */
 const RETURN_UNLESS_OWNED = `${OWNED}${EXAMINE_GONE}
 if owned ~= 1 then return owned end`;
 

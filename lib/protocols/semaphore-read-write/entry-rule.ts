@@ -1,8 +1,8 @@
 /**
  * Who may enter a semaphore or a read/write lock. In Lua: part of each script that acquires or releases.
  *
- * `front`: tickets in front, of which `writers` are for writing. A ticket in front counts as if it had entered: so nobody
- * overtakes. After READ_QUEUE, and when the leases that have ended were removed.
+ * `front`: tickets in front, of which `writers` are for writing. A ticket in front counts as if it had entered: so
+ * nobody overtakes. After READ_QUEUE, and when the leases that have ended were removed.
  */
 export const ENTRY_RULE = `
 local holders = redis.call('ZCARD', lock)

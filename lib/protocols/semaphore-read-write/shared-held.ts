@@ -3,8 +3,8 @@ import { ifForcedAmong } from './shared-forced-unlock';
 import type { SharedKind } from './shared-kinds';
 
 /**
- * Whether the owner has a live lease of this kind. As `STRING_HELD`. Other owners hold the lock too, so the command that
- * writes touches nothing but the owner's member.
+ * Whether the owner has a live lease of this kind. As `STRING_HELD`. Other owners hold the lock too, so the command
+ * that writes touches nothing but the owner's member.
  */
 export function memberHeld(kind: SharedKind): string {
   return `

@@ -12,7 +12,8 @@ import { notifyNext, PRELUDE, READ_QUEUE } from './shared-script-parts';
  *
  * KEYS: lock, waiters [, fence]
  * ARGV: '', ''; to unlock by force also: the command that deletes, channel
- * Returns { the owner whose lease lasts longest or '', ms until it ends, the token of a writer or '', tickets, leases }.
+ * Returns { the owner whose lease lasts longest or '', ms until it ends, the token of a writer or '', tickets, leases
+ * }.
  */
 
 const READ = `${PRELUDE}

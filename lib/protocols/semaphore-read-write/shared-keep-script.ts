@@ -10,10 +10,12 @@ holders = holders - 1
 isWritten = isWritten and kind ~= 'write'`;
 
 /**
- * Gives back what has to stay taken until its `minHold` ends: another member, `<kind>:kept@<owner>`, takes its place, and
- * counts as any lease. Those that could enter without it are notified: the reply to their next attempt says when it ends.
+ * Gives back what has to stay taken until its `minHold` ends: another member, `<kind>:kept@<owner>`, takes its place,
+ * and counts as any lease. Those that could enter without it are notified: the reply to their next attempt says when it
+ * ends.
  *
- * KEYS and ARGV: as in shared-scripts.ts, then channel, ms left by the local clock, minHold and ttl of the acquisition in ms
+ * KEYS and ARGV: as in shared-scripts.ts, then channel, ms left by the local clock, minHold and ttl of the acquisition
+ * in ms
  * Returns as the script that releases, with 1 for a lease that is kept.
  */
 export const KEEP = new LockScript(

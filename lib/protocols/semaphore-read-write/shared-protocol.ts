@@ -22,7 +22,7 @@ const POLLS_MISSED = 3;
 const TICKET_KEPT_AT_LEAST = 3_000;
 
 /** What the shared locks of one kind have in common in a registry. */
-export interface SharedServices {
+interface SharedServices {
   readonly kind: SharedKind;
   readonly parts: RegistryParts;
   readonly subscriber: Subscriber;
@@ -30,8 +30,8 @@ export interface SharedServices {
 
 /**
  * A lock that several owners may have at a time: see shared-scripts.ts. Processes queue in Redis, with one ticket for
- * each process. A release publishes the tickets that may enter now; a process makes an attempt when its own is one of
- * them. The callers of a process take turns: the turn of a caller ends with its grant.
+ * each process and kind. A release publishes the tickets that may enter now; a process makes an attempt when its own is
+ * one of them. The callers of a process take turns: the turn of a caller ends with its grant.
  */
 export class SharedProtocol implements LockProtocol {
   readonly availability = new Availability();
@@ -135,7 +135,7 @@ export class SharedProtocol implements LockProtocol {
     return this.#isFencing ? [...this.#keys, this.#names.companion('fence')] : this.#keys;
   }
 
-  /** A message has tickets. One of another process, or of an earlier caller, is none for the caller that waits. */
+  /** A message names tickets. It wakes the waiting caller only if its own ticket is one of them. */
   #notifications(): Notification {
     const { kind, parts, subscriber } = this.#services;
     const { idleBetweenTries } = parts.settings;

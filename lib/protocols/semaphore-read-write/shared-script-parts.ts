@@ -40,8 +40,8 @@ table.sort(queue, function(one, other)
 end)`;
 
 /**
- * Publishes, in one message, the tickets that may enter now. Sets `published`: -1 when the server refused to publish, else 0. pcall:
- * else a user without rights on channels could not release.
+ * Publishes, in one message, the tickets that may enter now. Sets `published`: -1 when the server refused to publish,
+ * else 0. pcall: else a user without rights on channels could not release.
  */
 export const notifyNext = (channel: string) => `
 local entrants, writersInFront, published = {}, 0, 0

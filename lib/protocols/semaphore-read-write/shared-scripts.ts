@@ -26,17 +26,17 @@ import {
  * A kind is semaphore, read or write. Each process has one ticket of each kind at a time, so that the queue is short: a
  * script reads all of it. A waiting process polls, which prolongs its ticket.
  *
- * KEYS of every script: lock, waiters [, fence]. ARGV begins with: kind, owner. Every time is the server's. Every script
- * is idempotent.
+ * KEYS of every script: lock, waiters [, fence]. ARGV begins with: kind, owner. Every time is the server's. Every
+ * script is idempotent.
  */
 
 /**
  * Enters, or takes a position in the queue.
  *
- * ARGV: as above, then channel, ttl in ms, permits, 1 to queue or 0, arrival or '' when it is not known, ms for which the
- * ticket is kept
- * Returns 1, or with a fence the token as text, when the owner has entered; else { ms until the first lease ends, or until
- * the first ticket is dropped; the owner of that lease or ''; arrival or '' }.
+ * ARGV: as above, then channel, ttl in ms, permits, 1 to queue or 0, arrival or '' when it is not known, ms for which
+ * the ticket is kept
+ * Returns 1, or with a fence the token as text, when the owner has entered; else { ms until the first lease ends, or
+ * until the first ticket is dropped; the owner of that lease or ''; arrival or '' }.
  */
 export const ACQUIRE = new LockScript(
   'acquire (shared)',
@@ -111,8 +111,8 @@ ${mint('KEYS[3]')}`,
  * Releases what the owner has, and takes it out of the queue. Notifies those that may enter.
  *
  * ARGV: as above, then channel
- * Returns { 1 released, 0 there was no lease, -1 it was ended by force or the key is of another type; -1 when the server
- * refused to publish, else 0 }.
+ * Returns { 1 released, 0 there was no lease, -1 it was ended by force or the key is of another type; -1 when the
+ * server refused to publish, else 0 }.
  */
 export const RELEASE = new LockScript(
   'release (shared)',
@@ -131,8 +131,8 @@ ${returnAndNotify('found')}`,
  * Renews a lease, or only asks about it. Never shortens it.
  *
  * ARGV: as above, then ttl in ms, extend or ask
- * Returns 1 it has the ttl; { remaining ms } it lasts longer, or was only asked about; 0 there is none; -1 it was ended by
- * force, or the key is of another type.
+ * Returns 1 it has the ttl; { remaining ms } it lasts longer, or was only asked about; 0 there is none; -1 it was ended
+ * by force, or the key is of another type.
  */
 export const RENEW = new LockScript(
   'renew (shared)',

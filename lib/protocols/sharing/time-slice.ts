@@ -3,20 +3,20 @@ import { clock } from '../../internal/clock';
 import type { OwnRelease, Sharing } from './sharing';
 
 /** In ms. */
-export interface SliceSettings {
+interface SliceSettings {
   readonly first: number;
   readonly longest: number;
   readonly idleBetweenTries: number;
 }
 
 /**
- * Sharing with processes that cannot be seen: they poll. At the end of its slice a process releases the lock and waits a
- * little longer than a polling interval: within one interval, every process that polls has tried.
+ * Sharing with processes that cannot be seen: they poll. At the end of its slice a process releases the lock and waits
+ * a little longer than a polling interval: within one interval, every process that polls has tried.
  *
  * Releasing costs that pause in any case, so slices are long. Measured with 4 processes of 10 callers for 10 s: with
  * slices of 1 s a process was left without a turn now and then; with 400 ms each had 14 % of the turns at least. Longer
- * slices are only for a process that is alone, as far as it knows: each pause in which nobody took the lock doubles the next
- * slice. An attempt that is refused ends that.
+ * slices are only for a process that is alone, as far as it knows: each pause in which nobody took the lock doubles the
+ * next slice. An attempt that is refused ends that.
  */
 export class TimeSlice implements Sharing {
   readonly #settings: SliceSettings;

@@ -14,12 +14,13 @@ const LONGEST_STAND_BACK = 200;
 const MEMORY = 1_000;
 
 /**
- * Sharing with processes that listen for releases. At the end of its slice a process releases the lock if others listen.
+ * Sharing with processes that listen for releases. At the end of its slice a process releases the lock if others
+ * listen.
  *
  * PUBLISH always wakes listeners in the same order, and the releasing process itself could try before all of them.
  * Without a rule the same processes would win every race. After its own release, with n other listeners, a process
- * waits n + 1 steps. Each release that it notices takes one step off. It notices its own release too. So the process whose last
- * release is the oldest tries first.
+ * waits n + 1 steps. Each release that it notices takes one step off. It notices its own release too. So the process
+ * whose last release is the oldest tries first.
  */
 export class YieldToListeners implements Sharing {
   readonly #slice: number;

@@ -7,11 +7,11 @@ import { ifForced } from '../inspection/forced-unlock';
  * key always has an expiry. Spring compares owners only with its own, so ours may differ with every acquisition: then
  * a late or repeated command of an earlier holder can never touch a later one.
  *
- * Every script is idempotent: a sentinel client repeats a command whose reply was lost. A script reads before it writes,
- * or tries a single write first, so that one that the server refuses has written nothing.
+ * Every script is idempotent: a sentinel client repeats a command whose reply was lost. A script reads before it
+ * writes, or tries a single write first, so that one that the server refuses has written nothing.
  *
- * Parts of scripts are inserted as text and not called as Lua functions: Lua creates a function anew at every run, which
- * costs the server as much as a command.
+ * Parts of scripts are inserted as text and not called as Lua functions: Lua creates a function anew at every run,
+ * which costs the server as much as a command.
  */
 
 /** ms; a fencing counter outlives its last use by a day. When it is gone, the server's time takes over. */
@@ -40,7 +40,7 @@ export const returnWithListeners = (found: string) => `
 if heard == 0 then return ${found} end
 return { ${found}, heard }`;
 
-/** The body of the message that a lock is left to those that poll. A release is published as the lock's name. */
+/** The body of the message that a lock is left to pollers. A release is published as the lock's name. */
 export const LEFT_TO_POLLERS = 'left to pollers';
 
 /**
@@ -53,7 +53,7 @@ local heard = redis.pcall('PUBLISH', ARGV[${channel}] .. ':' .. KEYS[1], ${messa
 local legacy = ARGV[${channel + 1}] and redis.pcall('PUBLISH', ARGV[${channel}], ${message}) or 0
 heard = type(heard) == 'number' and type(legacy) == 'number' and heard + legacy or -1`;
 
-/** A replica may be behind: a missing key says nothing there. Raises READONLY on a replica, and does nothing elsewhere. */
+/** Raises READONLY on a replica, where a missing key says nothing since it may be behind. Does nothing elsewhere. */
 export const ASSERT_WRITABLE = `redis.call('PEXPIRE', KEYS[1], 1)`;
 
 /** There is no key. A lock that was unlocked by force counts as another owner's, since it did not expire. */
@@ -73,7 +73,7 @@ end`;
  *
  * KEYS: lock [, fence]
  * ARGV: owner, ttl in ms
- * Returns 1, or with a fence the token as text, when the lock is the owner's; else { life of the holder's key in ms, its owner }.
+ * Returns 1, or with a fence the token as text, when the lock is the owner's; else { life of the holder's key, owner }.
  */
 export const ACQUIRE = new LockScript(
   'acquire (spring)',
@@ -123,7 +123,7 @@ ${publish(1)}
 return heard`,
 );
 
-/** As `RELEASE`, but publishes that the lock is left to those that poll. Arguments and reply are the same. */
+/** As `RELEASE`, but publishes that the lock is left to pollers. Arguments and reply are the same. */
 export const LEAVE = release('leave to pollers (spring)', `'${LEFT_TO_POLLERS}'`);
 
 function release(name: string, message?: string): LockScript {
@@ -142,8 +142,8 @@ ${publish(3, message)}${returnWithListeners('deleted')}`,
  *
  * KEYS: lock [, fence]
  * ARGV: owner, next owner, ttl in ms [, listeners of our own, command that deletes, what `publish` takes]
- * Returns 1, or with a fence the token as text, when the lock is the next owner's; { 1 or 2 deleted, listeners } when it
- * was released; { 0 } no key; { -1 } the key of another owner.
+ * Returns 1, or with a fence the token as text, when the lock is the next owner's; { 1 or 2 deleted, listeners } when
+ * it was released; { 0 } no key; { -1 } the key of another owner.
  */
 export const HAND_OVER = new LockScript(
   'hand over (spring)',
@@ -195,7 +195,7 @@ export const EXTEND = prolong('tonumber(ARGV[2])');
 /** The end of a script that only asks: a key that has lost its expiry gets ARGV[2] ms again. Returns as EXTEND. */
 export const ASK = prolong('0');
 
-/** The begin of a script that renews: goes on if KEYS[1] is the key of ARGV[1], and returns otherwise. */
+/** The start of a script that renews: goes on if KEYS[1] is the key of ARGV[1], and returns otherwise. */
 export const RETURN_UNLESS_OWNED = `${READ_HOLDER}
 if type(holder) == 'table' and not string.find(holder.err, 'WRONGTYPE', 1, true) then return holder end
 if holder ~= ARGV[1] then return -1 end`;

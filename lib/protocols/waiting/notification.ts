@@ -5,7 +5,7 @@ import type { Subscriber } from '../../redis/subscriber';
 import type { Subscription } from '../../redis/subscription';
 import type { Pollers } from '../pollers/pollers';
 import { NOT_GRANTED, type NotGranted, type Refusal } from '../protocol';
-import { pauseBeforeNextTry } from './pause';
+import { pauseBeforeNextAttempt } from './pause';
 import type { Waiting } from './waiting';
 
 /** A waiter polls after this many idle intervals at the latest: Spring's SPIN_LOCK does not publish its releases. */
@@ -19,7 +19,7 @@ export interface ReleaseChannels {
   channels(names: LockNames): readonly string[];
   /** Whether a message on one of the channels is about a release of this lock. */
   isRelease(message: string, names: LockNames): boolean;
-  /** Whether the message says that a process left the lock to those that poll. */
+  /** Whether the message says that a process left the lock to pollers. */
   isLeftToPollers(message: string): boolean;
 }
 
@@ -83,7 +83,7 @@ export class Notification implements Waiting {
     const idle = this.#idleBetweenTries;
     const subscription = this.#subscribe();
     if (subscription === undefined) {
-      await wait.sleep(pauseBeforeNextTry(idle, refusal, wait.remaining));
+      await wait.sleep(pauseBeforeNextAttempt(idle, refusal, wait.remaining));
       return NOT_GRANTED;
     }
     subscription.join();
@@ -92,7 +92,7 @@ export class Notification implements Waiting {
       const wasSubscribed = refusal.hintsBefore !== undefined;
       if (wasSubscribed ? this.hints === refusal.hintsBefore : !subscription.isOpen) {
         const longest = this.#pollers.pollingInterval(wasSubscribed ? idle * LONGEST_SLEEP : idle);
-        const pause = pauseBeforeNextTry(longest, refusal, wait.remaining);
+        const pause = pauseBeforeNextAttempt(longest, refusal, wait.remaining);
         await wait.suspend<void>(pause, (resume) => subscription.onWake(resume));
       }
     } finally {

@@ -1,12 +1,12 @@
 import type { Wait } from '../../acquire/wait';
 import type { Pollers } from '../pollers/pollers';
 import { NOT_GRANTED, type NotGranted, type Refusal } from '../protocol';
-import { pauseBeforeNextTry } from './pause';
+import { pauseBeforeNextAttempt } from './pause';
 import type { Waiting } from './waiting';
 
 /**
- * Spring's SPIN_LOCK: while another process holds the key, try again after `idleBetweenTries`, or sooner while pollers
- * are seen. Works with every Redis.
+ * Spring's SPIN_LOCK: while another process holds the key, makes another attempt after `idleBetweenTries`, or sooner
+ * while pollers are seen. Works with every Redis.
  */
 export class Polling implements Waiting {
   readonly isSubscribed = false;
@@ -25,7 +25,7 @@ export class Polling implements Waiting {
 
   async wait(refusal: Refusal, wait: Wait): Promise<NotGranted> {
     const interval = this.#pollers.pollingInterval(this.#idleBetweenTries);
-    await wait.sleep(pauseBeforeNextTry(interval, refusal, wait.remaining));
+    await wait.sleep(pauseBeforeNextAttempt(interval, refusal, wait.remaining));
     return NOT_GRANTED;
   }
 

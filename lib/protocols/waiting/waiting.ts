@@ -13,7 +13,9 @@ export interface Waiting {
   readonly hintedAt: number;
   /** Calls back at every notification of a release. Returns the function that stops it. */
   onRelease(listener: () => void): () => void;
-  /** This process publishes a release at this time. It also receives this message, and must not take it for another's. */
+  /**
+   * This process publishes a release at this time. It also receives this message, and must not take it for another's.
+   */
   expectEcho(sentAt: number): void;
   /** Connections of this process that a release is published to. */
   readonly ownListeners: number;

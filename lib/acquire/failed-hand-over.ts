@@ -26,8 +26,8 @@ export async function afterFailure(
 }
 
 /**
- * Gives back a lock, or a position in its queue, whose caller has left or whose grant does not count. `unlock` waits for
- * this.
+ * Gives back a lock, or a position in its queue, whose caller has left or whose grant does not count. `unlock` waits
+ * for this.
  */
 export async function giveBack(
   protocol: LockProtocol,

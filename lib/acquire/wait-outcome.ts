@@ -8,7 +8,7 @@ import { SILENT } from './availability';
 import type { Wait } from './wait';
 
 /** Distinguishes contention from silence, for a caller whose wait is over. */
-export class Silence {
+export class WaitOutcome {
   readonly #registryKey: string;
   readonly #connection: Connection;
   /** ms; a first attempt has at least this long to be answered. */
@@ -21,7 +21,7 @@ export class Silence {
   }
 
   /** The wait is over, and Redis answered once that the lock is held. Throws if Redis has been silent since. */
-  timedOut(protocol: LockProtocol, wait: Wait): NotGranted {
+  notGrantedOrThrow(protocol: LockProtocol, wait: Wait): NotGranted {
     const { availability } = protocol;
     const isSilent = availability.silence(wait.startedAt, clock.now()) >= SILENT;
     if (!isSilent && !isServerAnswer(availability.failure)) return NOT_GRANTED;
@@ -43,7 +43,8 @@ export class Silence {
         () => false,
       );
       const isAnswered = await wait.suspend<boolean>(left, (resume) => void outcome.then(resume));
-      // The last attempt of a wait may fail only because it had little time. For a caller that waited, that proves nothing.
+      // The last attempt of a wait may fail only because it had little time. For a caller that waited, that proves
+      // nothing.
       if (isAnswered || (wait.isSingleAttempt && isAnswered === false)) return isAnswered;
     }
     wait.throwIfInterrupted();
@@ -51,8 +52,8 @@ export class Silence {
   }
 
   /**
-   * The error of a caller that Redis has not answered. The cause is the last answer of the server, or the last error of
-   * the socket: it says more than the silence.
+   * The error of a caller whose attempts all failed: by silence, or by answers that report an error that may pass. The
+   * cause is the last such answer, or the last error of the socket: it says more than the silence.
    */
   error({ availability }: LockProtocol, wait: Wait): CannotAcquireLockError {
     const { failure } = availability;

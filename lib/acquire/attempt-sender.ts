@@ -5,13 +5,13 @@ import type { Connection } from '../redis/connection';
 import { LockNames } from '../redis/names';
 import { type WarningListener, warn } from '../warnings';
 import type { Acquisition } from './acquisition';
-import { Silence } from './silence';
 import type { Wait } from './wait';
+import { WaitOutcome } from './wait-outcome';
 
 /** ms; the first attempt of a wait has at least this long to be answered, however short the wait is. */
 export const FIRST_ATTEMPT_AT_LEAST = 50;
 
-export interface AttemptSettings {
+interface AttemptSettings {
   readonly registryKey: string;
   readonly commandTimeout: number;
   readonly unavailableAfter: number;
@@ -24,13 +24,13 @@ export interface AttemptSettings {
 type ExplainWrongType = (error: unknown, names: LockNames, timeout: number) => Promise<unknown>;
 
 /** What the attempts of all callers of a registry share: how one is sent, and how long it has. Times in ms. */
-export class Attempts {
+export class AttemptSender {
   readonly settings: AttemptSettings;
   readonly #explainWrongType: ExplainWrongType;
   /** A first attempt has at least this long to be answered. */
   readonly firstAtLeast: number;
   #hasWarned = false;
-  readonly silence: Silence;
+  readonly outcome: WaitOutcome;
 
   constructor(settings: AttemptSettings, connection: Connection, explainWrongType: ExplainWrongType) {
     this.settings = settings;
@@ -38,7 +38,7 @@ export class Attempts {
     // Before its own WAIT it may have to let that of an earlier attempt end, which has the connection until then.
     const waitsForReplicas = settings.minReplicas > 0 ? 2 * settings.replicaTimeout : 0;
     this.firstAtLeast = FIRST_ATTEMPT_AT_LEAST + waitsForReplicas;
-    this.silence = new Silence(settings.registryKey, connection, this.firstAtLeast);
+    this.outcome = new WaitOutcome(settings.registryKey, connection, this.firstAtLeast);
   }
 
   /** The pause before an attempt in which the lock is left to other processes; `undefined`: none. */
@@ -46,7 +46,7 @@ export class Attempts {
     return wait.isSingleAttempt ? undefined : protocol.standBack(wait);
   }
 
-  /** Sends one attempt. */
+  /** Sends one attempt. Throws, and sends nothing, when Redis has been silent for `unavailableAfter`. */
   send(
     protocol: LockProtocol,
     acquisition: Acquisition,
@@ -58,17 +58,17 @@ export class Attempts {
     const { availability } = protocol;
     availability.asked(sentAt);
     const left = this.settings.unavailableAfter - availability.silence(wait.startedAt, sentAt);
-    if (left <= 0) throw this.silence.error(protocol, wait);
+    if (left <= 0) throw this.outcome.error(protocol, wait);
     if (wait.trace !== undefined) wait.trace.attempts++;
     const attempt = protocol.attempt(acquisition, Math.min(timeout, left));
     availability.attempt = attempt;
     return attempt;
   }
 
-  /** The grant in the answer to an attempt, where that is all: it came in time. */
+  /** The grant in the answer to an attempt, that came in time: then the call is complete. */
   grantIn(answer: Grant | Refusal, { availability }: LockProtocol, acquisition: Acquisition): Grant | undefined {
     const now = clock.now();
-    if (!answer.granted || acquisition.isLateAt(now) || answer.until <= now) return undefined;
+    if (!answer.granted || acquisition.isLate(now) || answer.until <= now) return undefined;
     availability.answered();
     availability.attempt = undefined;
     return answer;

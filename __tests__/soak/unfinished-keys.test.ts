@@ -1,0 +1,31 @@
+import { expect, it } from '@jest/globals';
+import type { Outcome, WorkerRecord } from '../../scripts/soak/records';
+import { unfinishedKeys } from '../../scripts/soak/unfinished-keys';
+
+const KILLED_AT = 60_000;
+
+const called = (call: string, key: string, ...others: string[]): WorkerRecord => ({
+  event: 'called',
+  call,
+  key,
+  others,
+  what: 'tryLock',
+  at: 0,
+});
+
+const settled = (call: string, outcome: Outcome, at: number): WorkerRecord => ({ event: 'settled', call, outcome, at });
+
+it('A killed process may leave something of its open calls, and of those that it ended a moment before', () => {
+  const records = [
+    called('1', 'long over'),
+    settled('1', 'refused', KILLED_AT - 20_000),
+    called('2', 'refused'),
+    settled('2', 'refused', KILLED_AT - 100),
+    called('3', 'unlocked'),
+    settled('3', 'unlocked', KILLED_AT - 100),
+    called('4', 'aborted'),
+    settled('4', 'aborted', KILLED_AT - 100),
+    called('5', 'open', 'and another'),
+  ];
+  expect(unfinishedKeys(records, KILLED_AT)).toEqual(['refused', 'unlocked', 'aborted', 'open', 'and another']);
+});
