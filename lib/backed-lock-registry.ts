@@ -146,9 +146,9 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   /**
    * Rejects the waiters and all later callers with `RegistryClosedError`. Waits for the holders, whose leases are still
    * renewed, for up to `timeout` ms. A lease that is still held then is no longer renewed: its signal aborts with a
-   * `LockLostError` of reason `closed`, and its key expires; it is not deleted under a running task. What attempts in
-   * flight left in Redis has been removed when this resolves, as far as Redis answered. A second call waits for the
-   * first.
+   * `LockLostError` of reason `closed`, and its key expires; it is not deleted under a running task. When this
+   * resolves, unlocks in flight have been answered, and what attempts in flight left in Redis has been removed, as far as
+   * Redis answered. A second call waits for the first.
    * @throws TypeError or RangeError when the timeout is not valid.
    * @example
    * await registry.close({ timeout: 5_000 });
@@ -170,13 +170,15 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     waits.close();
     const locks = [...this.#cache.inUse, ...(this.#shared?.inUse ?? [])];
     // Without a timer for 0: one that a test has faked may never fire.
-    if (timeout > 0) await within(timeout, Promise.all(locks.map((lock) => lock.free())));
+    const free = Promise.all(locks.map((lock) => lock.free()));
+    if (timeout > 0) await within(timeout, free);
     for (const lock of locks) lock.loseByClose();
     watchdog.close();
     waits.longWaits.close();
-    // What attempts in flight leave in Redis is removed before this settles: the application closes its client next.
+    // Releases in flight are answered, and what attempts in flight leave in Redis is removed, before this settles: the
+    // application closes its client next.
     const limit = Math.min(settings.commandTimeout, Math.max(endsAt - clock.now(), CLEANING_AT_LEAST));
-    await within(limit, waits.none());
+    await within(limit, Promise.all([waits.none(), free]));
     await orphans.removeNow(limit);
     this.#stopMonitoring();
     await this.#backend.close();

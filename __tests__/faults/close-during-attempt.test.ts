@@ -48,6 +48,19 @@ describePrivate.each(LOCK_TYPES)('A registry of %s locks that is closed during a
     expect(await leftOf(registryKey)).toEqual([]);
   });
 
+  it('waits for the answer of an unlock that is on its way, also with a timeout of 0', async () => {
+    const { registry, registryKey, client } = await start();
+    const lease = await registry.obtain('key').lock();
+    const order: string[] = [];
+    const unlocking = lease.unlock().then(() => order.push('unlocked'));
+    await registry.close({ timeout: 0 });
+    order.push('closed');
+    client.destroy();
+    await unlocking;
+    expect(order).toEqual(['unlocked', 'closed']);
+    expect(await leftOf(registryKey)).toEqual([]);
+  });
+
   it('leaves nothing of an attempt that a lost connection delivered late', async () => {
     const { registry, registryKey, proxy, client, nameOf } = await start();
     const caller = new AbortController();

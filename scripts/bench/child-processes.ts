@@ -9,14 +9,15 @@ import { CPU_SETS, pinTo } from './cpu-sets';
 import type { LoadSpec } from './loads';
 import type { Observation } from './loads/load';
 import { built } from './prepare';
+import type { FrameNode } from './profile/frame-tree';
 import { type Language, programs } from './programs';
-import type { WorkerOptions, WorkerReply, WorkerRequest } from './worker';
+import type { ProfileKind, WorkerOptions, WorkerReply, WorkerRequest } from './worker';
 
 /**
  * ms added to the expected duration of a request. A candidate that hangs is reported as a fault. Sixteen processes that start
- * on a busy machine take half a minute.
+ * on a busy machine take half a minute, and a heap snapshot there a whole one.
  */
-const REPLY_TIMEOUT = 60_000;
+const REPLY_TIMEOUT = 120_000;
 
 const running = new Set<ChildProcess>();
 
@@ -32,7 +33,7 @@ export function keepProcessorsAwake(): void {
 
 function start(script: string, env: Record<string, string>): ChildProcess {
   const child = fork(script, {
-    env: { ...process.env, NODE_ENV: 'production', NODE_NO_WARNINGS: '1', BENCH_LIBRARY: built.library, ...env },
+    env: { ...process.env, NODE_ENV: 'production', NODE_NO_WARNINGS: '1', ...env },
     execArgv: ['--expose-gc'],
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 2, 'ipc'],
@@ -74,6 +75,11 @@ function startProgram(language: Language, { candidate, address, ttl }: WorkerOpt
   return { child, replies, send: (request) => child.stdin?.write(`${JSON.stringify(request)}\n`) };
 }
 
+export interface ProfiledObservation {
+  readonly observation: Observation;
+  readonly profile: FrameNode;
+}
+
 /** One process of a candidate. */
 export class CandidateProcess {
   readonly #worker: Worker;
@@ -102,17 +108,22 @@ export class CandidateProcess {
     return observation as Observation;
   }
 
+  /** Observes with a profiler, which slows the process down. */
+  async profile(ms: number, profile: ProfileKind): Promise<ProfiledObservation> {
+    return (await this.#request({ observe: ms, profile }, ms)) as ProfiledObservation;
+  }
+
   async end(): Promise<void> {
     await end(this.#worker.child);
   }
 
-  async #request(request: WorkerRequest, duration: number): Promise<{ observation?: Observation }> {
+  async #request(request: WorkerRequest, duration: number): Promise<Partial<ProfiledObservation>> {
     const reply = this.#reply(duration);
     this.#worker.send(request);
     return reply;
   }
 
-  async #reply(duration: number): Promise<{ observation?: Observation }> {
+  async #reply(duration: number): Promise<Partial<ProfiledObservation>> {
     const settled = new AbortController();
     const timeout = sleep(duration + REPLY_TIMEOUT, undefined, { signal: settled.signal, ref: false });
     try {

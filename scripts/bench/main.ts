@@ -1,20 +1,24 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { keepProcessorsAwake, killProcesses } from './child-processes';
 import { languagesOf, measureAll } from './measure';
 import { type Options, readOptions, UsageError, usage } from './options';
 import { cache } from './prepare';
+import { measureProfiles } from './profile/measure-profile';
 import { buildProgram, type Language } from './programs';
 import { readEnvironment } from './report/environment';
 import { growthPage, pictureOf } from './report/growth-page';
 import { page } from './report/page';
 import { plot } from './report/plot';
+import { PROFILE_HEADING, withProfiles } from './report/profile-page';
+import { sectionOf } from './report/sections';
 import { Terminal } from './report/terminal';
 import { type GrowthResult, growthOf, type ScenarioResult } from './results';
 import { BenchServer } from './server';
 import { evaluateTargets } from './targets';
 
 const DOCS = join(__dirname, '..', '..', 'docs');
+const PAGE = join(DOCS, 'benchmarks.md');
 
 /** Exit code: 0, also when a target was missed; 1 when mutual exclusion was violated or the bench failed; 2 for a wrong option. */
 export async function main(): Promise<void> {
@@ -38,6 +42,11 @@ async function bench(options: Options): Promise<void> {
     const environment = readEnvironment(server.name, languages);
     terminal.print(`${environment.cpu}, ${environment.cores} cores; Node ${environment.node}, ${environment.redis}\n`);
     keepProcessorsAwake();
+    if (options.profile) {
+      const profiles = await measureProfiles(server, options, terminal);
+      if (options.page) writeFileSync(PAGE, withProfiles(readFileSync(PAGE, 'utf8'), environment, profiles));
+      return;
+    }
     const results = await measureAll(server, options, languages, terminal);
     const targets = results.flatMap(evaluateTargets);
     terminal.printTargets(targets);
@@ -49,7 +58,10 @@ async function bench(options: Options): Promise<void> {
     if (options.page && curves.length > 0)
       writeFileSync(join(DOCS, 'growth.md'), growthPage(environment, options, curves));
     if (options.page && options.scenarios.length === 0)
-      writeFileSync(join(DOCS, 'benchmarks.md'), page(environment, options, results, leftOut));
+      writeFileSync(
+        PAGE,
+        page(environment, options, results, leftOut, sectionOf(readFileSync(PAGE, 'utf8'), PROFILE_HEADING)),
+      );
     if (results.some(violatesExclusion)) process.exitCode = 1;
   } finally {
     killProcesses();

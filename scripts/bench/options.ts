@@ -13,6 +13,8 @@ export interface Options {
   readonly only: readonly string[];
   /** Languages other than Node whose peers take part wherever they can. */
   readonly peers: readonly Language[];
+  /** Takes the cost of the targets' loads apart, in place of the scenarios. */
+  readonly profile: boolean;
   readonly json: boolean;
   readonly page: boolean;
 }
@@ -23,8 +25,9 @@ export const usage = `npm run bench -- [options]
   --scenario N   only this scenario (4: 4a, 4b and 4t); may be repeated
   --only NAME    only this candidate and the floor; may be repeated
   --peers L,L    also peers in other languages: ${LANGUAGES.join(', ')}; what the machine cannot build is left out
+  --profile      takes apart what each acquisition costs, by whose code it is, in place of the scenarios
   --json         prints the results as JSON, and progress on stderr
-  --page         writes docs/benchmarks.md and docs/growth.md; with --scenario 9 only the latter
+  --page         writes docs/benchmarks.md and docs/growth.md; with --scenario 9 only the latter; with --profile only its section
 Scenarios:
 ${[...new Map(scenarios.map(({ id, title, point }) => [id, point?.curve.title ?? title]))]
   .map(([id, title]) => `  ${id.padEnd(3)} ${title}`)
@@ -51,11 +54,15 @@ export function readOptions(args: readonly string[]): Options | undefined {
   }
   const peers = (values.peers ?? []).flatMap((list) => list.split(',')).map(languageNamed);
   const page = values.page ?? false;
+  const profile = values.profile ?? false;
   const isGrowthOnly = names.length > 0 && names.every((name) => /^9[a-z]?$/.test(name));
-  if (page && ((names.length > 0 && !isGrowthOnly) || only.length > 0)) {
+  if (page && !profile && ((names.length > 0 && !isGrowthOnly) || only.length > 0)) {
     throw new UsageError('--page cannot be combined with --only, or a --scenario but 9: a page must show all results');
   }
-  return { quick, rounds, scenarios: names, only, peers, json: values.json ?? false, page };
+  if (profile && values.json) {
+    throw new UsageError('--profile cannot be combined with --json');
+  }
+  return { quick, rounds, scenarios: names, only, peers, profile, json: values.json ?? false, page };
 }
 
 function languageNamed(name: string): Language {
@@ -74,6 +81,7 @@ function parse(args: readonly string[]) {
         scenario: { type: 'string', multiple: true },
         only: { type: 'string', multiple: true },
         peers: { type: 'string', multiple: true },
+        profile: { type: 'boolean' },
         json: { type: 'boolean' },
         page: { type: 'boolean' },
         help: { type: 'boolean', short: 'h' },

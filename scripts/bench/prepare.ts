@@ -13,6 +13,8 @@ export const cache = join(modules, '.cache');
 export const built = {
   /** The package as it is published, built from the sources for every run. */
   library: join(cache, 'library', 'dist', 'index.js'),
+  /** The same in one file, with a source map, for `--profile`. */
+  mappedLibrary: join(cache, 'mapped-library', 'index.js'),
   worker: join(cache, 'worker.js'),
   proxy: join(cache, 'delay-proxy.js'),
   busyProcess: join(cache, 'busy-process.js'),
@@ -46,6 +48,21 @@ function bundleProcesses(): void {
     packages: 'external',
     platform: 'node',
     target: 'node20',
+    sourcemap: true, // for `--profile`
+    logLevel: 'warning',
+  });
+}
+
+/** Call frames of the published build lead to no source. */
+export function buildMappedLibrary(): void {
+  buildSync({
+    entryPoints: [join(root, 'lib', 'index.ts')],
+    outfile: built.mappedLibrary,
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    target: 'node20',
+    sourcemap: true,
     logLevel: 'warning',
   });
 }

@@ -1,11 +1,13 @@
 import { createClient } from 'redis';
 import type { Address, Candidate } from './candidates/candidate';
-import { CandidateProcess, type DelayProxy, startProxy } from './child-processes';
+import { CandidateProcess, type DelayProxy, type ProfiledObservation, startProxy } from './child-processes';
 import { sleep } from './clock';
 import { CommandSources } from './command-sources';
 import type { LoadSpec } from './loads';
 import type { Observation } from './loads/load';
-import type { BenchServer } from './server';
+import { built } from './prepare';
+import type { BenchServer, ServerStats } from './server';
+import type { ProfileKind } from './worker';
 
 /** ms; no lock needs a renewal while something else is measured. */
 const TTL = 30_000;
@@ -46,6 +48,8 @@ export interface Measurement {
   readonly serverCpu: number;
   /** Keys that disappeared or changed during the window. */
   readonly keysLost: number;
+  /** What went through the server's sockets. */
+  readonly traffic: ServerStats['traffic'];
   /** ms that a PING takes on the same connection path. */
   readonly ping: number;
 }
@@ -59,13 +63,18 @@ export class RunningCandidate {
   readonly #proxy: DelayProxy | undefined;
   readonly #ping: number;
 
-  /** Starts and connects its processes, without a load. */
-  static async open(candidate: Candidate, plan: RunPlan, server: BenchServer): Promise<RunningCandidate> {
+  /** Starts and connects its processes, without a load. `library`: the build of ours. */
+  static async open(
+    candidate: Candidate,
+    plan: RunPlan,
+    server: BenchServer,
+    library = built.library,
+  ): Promise<RunningCandidate> {
     const { delay, ttl = TTL } = plan;
     const proxy = delay === undefined ? undefined : await startProxy(server.address, delay);
     const address = proxy?.address ?? server.address;
     const ping = proxy === undefined ? Number.NaN : await timeOfPing(address);
-    const starting = plan.loads.map(() => CandidateProcess.start(candidate, { address, ttl }));
+    const starting = plan.loads.map(() => CandidateProcess.start(candidate, { address, ttl, library }));
     const started = (await Promise.allSettled(starting)).flatMap((it) => (it.status === 'fulfilled' ? [it.value] : []));
     const running = new RunningCandidate(warmedUp(plan, candidate), server, started, proxy, ping);
     try {
@@ -106,19 +115,31 @@ export class RunningCandidate {
   }
 
   async measure(): Promise<Measurement> {
-    const contentsBefore = await this.#server.contents();
+    // A load without a window takes many locks, of which none can get lost.
+    const contents = async () => (this.#plan.window > 0 ? this.#server.contents() : new Map<string, string>());
+    const contentsBefore = await contents();
     const before = await this.#server.stats();
     const observations = await Promise.all(this.#processes.map((process) => process.observe(this.#plan.window)));
     const after = await this.#server.stats();
-    const contentsAfter = await this.#server.contents();
+    const contentsAfter = await contents();
     return {
       observations,
       seconds: Math.max(...observations.map(({ time }) => time)) / 1000,
       requests: this.#sources.requests(before.calls, after.calls),
       serverCpu: after.cpu - before.cpu,
+      traffic: {
+        reads: after.traffic.reads - before.traffic.reads,
+        received: after.traffic.received - before.traffic.received,
+        sent: after.traffic.sent - before.traffic.sent,
+      },
       keysLost: [...contentsBefore].filter(([key, content]) => contentsAfter.get(key) !== content).length,
       ping: this.#ping,
     };
+  }
+
+  /** What all processes do in one window, by a profiler. Figures of `measure` are not of the same window. */
+  async profile(kind: ProfileKind): Promise<ProfiledObservation[]> {
+    return Promise.all(this.#processes.map((process) => process.profile(this.#plan.window, kind)));
   }
 
   async end(): Promise<void> {

@@ -9,6 +9,13 @@ export interface ServerStats {
   readonly calls: ReadonlyMap<string, number>;
   /** ms of CPU */
   readonly cpu: number;
+  readonly traffic: {
+    /** How often the server read from a socket: one read takes all that a client has written until then. */
+    readonly reads: number;
+    /** bytes */
+    readonly received: number;
+    readonly sent: number;
+  };
 }
 
 type Client = ReturnType<typeof connection>;
@@ -49,8 +56,13 @@ export class BenchServer {
       const command = name.split('|', 1)[0] as string;
       calls.set(command, (calls.get(command) ?? 0) + Number(count));
     }
-    const seconds = (name: string) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)?.[1]);
-    return { calls, cpu: (seconds('used_cpu_user') + seconds('used_cpu_sys')) * 1000 };
+    const field = (name: string) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)?.[1]);
+    const traffic = {
+      reads: field('total_reads_processed'),
+      received: field('total_net_input_bytes'),
+      sent: field('total_net_output_bytes'),
+    };
+    return { calls, cpu: (field('used_cpu_user') + field('used_cpu_sys')) * 1000, traffic };
   }
 
   /** The value of every key, without its ttl. */

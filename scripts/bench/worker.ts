@@ -4,17 +4,25 @@ import { nodeCandidate } from './candidates';
 import type { OpenOptions } from './candidates/candidate';
 import { begin, type LoadSpec } from './loads';
 import { type Observation, type Observe, observe } from './loads/load';
+import type { FrameNode } from './profile/frame-tree';
+import { profileAllocations, profileCpu } from './profile/recording';
 
 /** Passed in the environment of the process. */
 export interface WorkerOptions extends OpenOptions {
   readonly candidate: string;
 }
 
-/** Message from the bench to a worker: start a load, or observe it for some ms. */
-export type WorkerRequest = LoadSpec | { readonly observe: number };
+/** Message from the bench to a worker: start a load, or observe it for some ms, with a profiler of V8 where one is named. */
+export type WorkerRequest = LoadSpec | { readonly observe: number; readonly profile?: ProfileKind };
+
+export type ProfileKind = keyof typeof profilers;
 
 /** Message from a worker: it has started, or has executed a request. */
-export type WorkerReply = { readonly observation?: Observation } | { readonly fault: string };
+export type WorkerReply =
+  | { readonly observation?: Observation; readonly profile?: FrameNode }
+  | { readonly fault: string };
+
+const profilers = { cpu: profileCpu, allocations: profileAllocations };
 
 const options = JSON.parse(process.env.BENCH_WORKER ?? '{}') as WorkerOptions;
 const opened = nodeCandidate(options.candidate).open(options);
@@ -25,7 +33,10 @@ async function execute(request: WorkerRequest): Promise<void> {
     load = await begin(await opened, request);
     reply({});
   } else if (load !== undefined) {
-    reply({ observation: await observe(load, request.observe) });
+    const run = observe.bind(undefined, load, request.observe);
+    if (request.profile === undefined) return reply({ observation: await run() });
+    const { result, root } = await profilers[request.profile](run);
+    reply({ observation: result, profile: root });
   }
 }
 

@@ -14,7 +14,7 @@ export const CONTENTION_MUTATIONS: readonly Mutation[] = [
     types: ['spin', 'pub-sub'],
     replacements: [
       [
-        `await within(limit, waits.none());
+        `await within(limit, Promise.all([waits.none(), free]));
     await orphans.removeNow(limit);`,
         '',
       ],

@@ -10,6 +10,8 @@ export interface OpenOptions {
   readonly address: Address;
   /** ms, for libraries with a configurable ttl. */
   readonly ttl: number;
+  /** The entry file of the build of ours that is measured. */
+  readonly library: string;
 }
 
 export type Release = () => Promise<unknown>;

@@ -4,10 +4,10 @@ import { nodeRedis } from './clients';
 
 /** A registry of the built package, as a user would make it. */
 export async function ourRegistry(
-  { address, ttl }: OpenOptions,
+  { address, ttl, library: file }: OpenOptions,
   options: Partial<RedisLockRegistryOptions> = {},
 ): Promise<RedisLockRegistry> {
-  const library = (await import(process.env.BENCH_LIBRARY as string)) as unknown as typeof import('../../../lib');
+  const library = (await import(file)) as unknown as typeof import('../../../lib');
   const client = await nodeRedis(address);
   return new library.RedisLockRegistry(client, { registryKey: 'locks', expireAfter: ttl, ...options });
 }

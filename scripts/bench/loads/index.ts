@@ -1,12 +1,14 @@
 import type { Locks } from '../candidates/candidate';
+import { burst } from './burst';
 import { callers } from './callers';
 import { cycles } from './cycles';
 import { heap } from './heap';
+import { heldParts } from './held-parts';
 import { leases } from './leases';
 import type { Load, Observe } from './load';
 import { holder, waiters } from './waiters';
 
-const loads = { callers, cycles, heap, holder, leases, waiters };
+const loads = { burst, callers, cycles, heap, heldParts, holder, leases, waiters };
 
 type SettingsOf<L> = L extends Load<infer Settings> ? Settings : never;
 

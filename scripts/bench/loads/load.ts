@@ -1,5 +1,6 @@
 import type { Locks } from '../candidates/candidate';
 import { now, sleep } from '../clock';
+import type { HeapPart } from './held-parts';
 
 /** One acquisition by one caller. Times are those of `now`; Infinity: not reached yet. */
 export interface Acquisition {
@@ -21,6 +22,9 @@ export interface Observation {
   readonly end: number;
   /** ms of CPU */
   readonly cpu: number;
+  /** ms of it in the kernel, and how often the process slept until something happened; not from other languages. */
+  readonly kernel?: number;
+  readonly sleeps?: number;
   /** ms of each cycle of lock and unlock, if the load measures them. */
   readonly durations: readonly number[];
   /** Finished and waiting acquisitions, if the load records them. */
@@ -29,6 +33,8 @@ export interface Observation {
   readonly violations: number;
   /** bytes of heap for each lock */
   readonly heap: Readonly<Record<string, number>>;
+  /** What each lock is made of, the largest part first; if the load finds out. */
+  readonly parts?: readonly HeapPart[];
 }
 
 /** Observes for `ms` a load that runs all the time. */
@@ -40,14 +46,17 @@ export type Load<Settings> = (locks: Locks, settings: Settings) => Observe | Pro
 /** The observation of the load, with the time and CPU that it took. */
 export async function observe(load: Observe, ms: number): Promise<Observation> {
   const startedAt = performance.now();
-  const before = process.cpuUsage();
+  const before = process.resourceUsage();
   const observation = await load(ms);
-  const { user, system } = process.cpuUsage(before);
+  const after = process.resourceUsage();
+  const kernel = (after.systemCPUTime - before.systemCPUTime) / 1000;
   const time = performance.now() - startedAt;
   return {
     time,
     end: now(),
-    cpu: (user + system) / 1000,
+    cpu: (after.userCPUTime - before.userCPUTime) / 1000 + kernel,
+    kernel,
+    sleeps: after.voluntaryContextSwitches - before.voluntaryContextSwitches,
     durations: [],
     acquisitions: [],
     violations: 0,

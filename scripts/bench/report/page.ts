@@ -11,6 +11,8 @@ export function page(
   options: Options,
   results: readonly ScenarioResult[],
   leftOut: readonly string[],
+  /** The section of `--profile`, of an earlier run. */
+  profiles = '',
 ): string {
   return [
     '# Benchmarks',
@@ -22,6 +24,7 @@ export function page(
     ...(results.some(({ scenario }) => scenario.point !== undefined)
       ? ['Scenario 9, how cost grows, has [a page of its own](growth.md).']
       : []),
+    ...(profiles === '' ? [] : [profiles]),
     method(options, isServerAlone),
     '## Versions',
     table(['package', 'version'], Object.entries(environment.versions)),

@@ -1,6 +1,8 @@
 import Table from 'cli-table3';
 import type { Candidate } from '../candidates/candidate';
 import type { ProgressListener } from '../measure';
+import type { Profile } from '../profile/measure-profile';
+import { hottestFunctions, tableOf } from '../profile/tables';
 import type { GrowthResult, Round, Row, ScenarioResult } from '../results';
 import type { Figures, Scenario } from '../scenarios/scenario';
 import type { TargetResult } from '../targets';
@@ -73,6 +75,18 @@ export class Terminal implements ProgressListener {
       for (const one of series)
         table.push([one.title, ...one.points.map((values) => figure(values[id]?.median ?? Number.NaN))]);
       this.print(`${table}`);
+    }
+  }
+
+  /** A table, and which functions of the library take most. */
+  printProfile(profile: Profile): void {
+    const { title, head, rows } = tableOf(profile);
+    const table = new Table({ head: [...head], colAligns: head.map((_, i) => (i === 0 ? 'left' : 'right')), style });
+    for (const row of rows) table.push([...row]);
+    this.print(`\n${title}\n${table}`);
+    for (const cost of profile.costs) {
+      const hottest = hottestFunctions(cost, 12);
+      if (hottest.length > 0) this.print(`${cost.candidate.title}: ${hottest.join(', ')}`);
     }
   }
 

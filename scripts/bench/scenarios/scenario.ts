@@ -48,7 +48,7 @@ export interface Scenario {
 }
 
 /** Whether the option --scenario selects it: by its id, or by its number alone, which selects all variants. */
-export function isNamed({ id }: Scenario, name: string): boolean {
+export function isNamed({ id }: Pick<Scenario, 'id'>, name: string): boolean {
   return id === name || id.replace(/[a-z]$/, '') === name;
 }
 
