@@ -21,8 +21,12 @@ export const HAS_LUA = /\/lib\/(protocols|redis)\//;
 /** Stands for an expression of a template. No Lua has it. */
 const EXPRESSION = '\0';
 
-/** A text of Lua, or what needs no spaces around it. A digit before ".." would be read as a part of a number. */
-const TEXT_OR_SPACED = /'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"| *(?:[=~<>]=|[=<>(){}[\],+*]) *|(?<=[^\s\d\0]) *\.\. */g;
+/**
+ * A text of Lua, or a sign, with the spaces around it that are not needed. A digit before ".." would be read as a part of a
+ * number, and "--" as the begin of a comment.
+ */
+const TEXT_OR_SIGN =
+  / *('(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[=~<>]=|[=<>(){}[\],+*/]|(?<!- *)-(?! *-)|(?<=[^\s\d\0] *)\.\.) */g;
 
 /** `program`: what a parser has read of `code`. */
 export function shortenLua(code: string, program: object): string {
@@ -56,5 +60,5 @@ function withoutComments(lua: string): string {
 }
 
 function withoutSpaces(lua: string): string {
-  return lua.replace(TEXT_OR_SPACED, (found) => (/^['"]/.test(found) ? found : found.trim()));
+  return lua.replace(TEXT_OR_SIGN, '$1');
 }

@@ -1,6 +1,5 @@
 import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
-import { READ_TIME } from '../format/server-time';
 import { ifForced } from '../inspection/forced-unlock';
 import { ASSERT_WRITABLE, deleteBy } from '../spring/spring-scripts';
 import { HOLD, LEFT_TO_POLLERS, OWNED, PROLONG, publishRelease } from './redisson-scripts';
@@ -24,7 +23,9 @@ import { HOLD, LEFT_TO_POLLERS, OWNED, PROLONG, publishRelease } from './redisso
  */
 
 const PRELUDE = `
-local owner, wait, queue, timeouts = ARGV[1], tonumber(ARGV[3]), KEYS[2], KEYS[3]${READ_TIME}`;
+local owner, wait, queue, timeouts = ARGV[1], tonumber(ARGV[3]), KEYS[2], KEYS[3]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 
 /** Removes waiters that have had the first position for too long: they are taken for dead. Sets `head`. */
 const REMOVE_STALE = `

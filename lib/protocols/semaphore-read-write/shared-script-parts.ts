@@ -1,4 +1,3 @@
-import { READ_TIME } from '../format/server-time';
 import { ENTRY_RULE } from './entry-rule';
 import { ifForcedAmong } from './shared-forced-unlock';
 
@@ -7,7 +6,9 @@ import { ifForcedAmong } from './shared-forced-unlock';
 /** The names of what every script gets. "Now" is the server's time, in ms. */
 export const PRELUDE = `
 local lock, waiters, kind, owner = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
-local member = kind .. ':' .. owner${READ_TIME}
+local member = kind .. ':' .. owner
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 -- Lua prints at most 14 digits by itself.
 local function digits(number) return string.format('%.0f', number) end`;
