@@ -49,34 +49,50 @@ export class AttemptSeries {
     const sender = this.#sender;
     const protocol = this.#protocol;
     const wait = this.#wait;
-    for (let first = sent, pause = standBack; ; first = undefined, pause = sender.standBack(protocol, wait)) {
+    let pause = standBack;
+    let attempt = sent;
+    for (;;) {
       if (pause !== undefined) {
         await pause;
         this.#timeout = Math.min(this.#timeout, Math.max(wait.remaining, sender.firstAtLeast));
       }
-      const attempt = first ?? sender.send(protocol, this.#acquisition, wait, this.#timeout);
+      attempt ??= sender.send(protocol, this.#acquisition, wait, this.#timeout);
       let answer: Grant | Refusal | undefined;
       try {
-        answer = await wait.unlessAborted(attempt);
-        this.#assertInTime(answer);
+        const answered = await wait.unlessAborted(attempt);
+        this.#assertInTime(answered);
         protocol.availability.answered();
+        answer = answered;
       } catch (error) {
-        answer = undefined;
         await this.#failed(error, attempt);
       } finally {
         protocol.availability.attempt = undefined;
       }
-      if (answer?.granted) {
-        if (this.#isRepeated || !this.#acquisition.isLate()) return answer;
+      if (!answer?.granted) {
+        const result = await this.#waitAfter(answer);
+        if (result !== undefined) return result;
+      } else if (this.#isRepeated || !this.#acquisition.isLate()) {
+        return answer;
+      } else {
         await this.#pauseBeforeRepetition(attempt);
-        continue;
       }
-      wait.throwIfInterrupted();
-      const grant = answer === undefined ? await this.#backOff() : await this.#waitForRelease(answer);
-      if (grant !== undefined) return grant;
-      if (wait.remaining === 0) return this.#end();
-      this.#timeout = wait.remaining;
+      attempt = undefined;
+      pause = sender.standBack(protocol, wait);
     }
+  }
+
+  /**
+   * After a refusal, or a failure that may pass (`undefined`): until another attempt is worth it. Resolves to the result
+   * where there is one: the lock was handed over, or the wait is over.
+   */
+  async #waitAfter(refusal: Refusal | undefined): Promise<Grant | NotGranted | undefined> {
+    const wait = this.#wait;
+    wait.throwIfInterrupted();
+    const grant = refusal === undefined ? await this.#backOff() : await this.#waitForRelease(refusal);
+    if (grant !== undefined) return grant;
+    if (wait.remaining === 0) return this.#end();
+    this.#timeout = wait.remaining;
+    return undefined;
   }
 
   /** A grant that arrives after its time is handled as an attempt without an answer: it has to be released. */
@@ -98,7 +114,7 @@ export class AttemptSeries {
     this.#timeout = this.#sender.firstTimeout(this.#wait);
   }
 
-  /** After a refusal, until another attempt is worth it. Resolves to the lock itself where it was handed over. */
+  /** Resolves to the lock itself where it was handed over. */
   async #waitForRelease(refusal: Refusal): Promise<Grant | undefined> {
     const wait = this.#wait;
     this.#backoff?.reset();
@@ -112,7 +128,6 @@ export class AttemptSeries {
     return result;
   }
 
-  /** After a failure that may pass. */
   async #backOff(): Promise<undefined> {
     this.#backoff ??= new Backoff();
     if (this.#wait.remaining > 0) await this.#wait.sleep(this.#backoff.next());

@@ -123,7 +123,7 @@ export abstract class LocalContention {
         turn = (await this.#queue.enter(wait, request.ttl)) ?? (await this.withoutTurn(protocol, wait));
       }
       if (turn === undefined) return null;
-      const inherited = turn.inherited;
+      const { inherited } = turn;
       turn.inherited = undefined;
       const answer = inherited?.answer;
       if (wait.trace !== undefined) wait.trace.isHandedOver = answer?.granted === true;
@@ -140,8 +140,7 @@ export abstract class LocalContention {
         if (result === undefined) {
           const refusal = answer?.granted === false ? Promise.resolve(answer) : undefined;
           const pause = refusal === undefined ? sender.standBack(protocol, wait) : undefined;
-          // Most locks are free: then this attempt completes the call. With a signal the caller may leave before its
-          // answer.
+          // Most locks are free: then this attempt is enough. With a signal the caller may leave before its answer.
           const first = refusal ?? ((pause ?? wait.signal) ? undefined : sender.send(protocol, acquisition, wait));
           try {
             if (first !== undefined) result = sender.grantIn(await first, protocol, acquisition);

@@ -96,6 +96,14 @@ export class Wait implements Linked<Wait>, Suspended {
   }
 
   /**
+   * Leaves a free lock to others for `ms`, but for no more than half of the time that is left: then there is time for an
+   * attempt. `undefined`: not at all.
+   */
+  standBack(ms: number): Promise<void> | undefined {
+    return ms > 0 ? this.sleep(Math.min(ms, this.remaining / 2)) : undefined;
+  }
+
+  /**
    * Settles as `promise` does. With a signal it rejects as soon as the wait is interrupted. Without one an attempt in
    * flight is not interrupted. The promise itself is not cancelled.
    */

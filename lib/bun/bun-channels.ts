@@ -1,5 +1,6 @@
 import { inBackground } from '../internal/background';
 import { backgroundPause } from '../internal/clock';
+import { ChannelListeners } from '../redis/channel-listeners';
 import type { BunInternals, MessageListener } from './bun';
 
 /** ms that Redis has to confirm a channel. */
@@ -15,7 +16,7 @@ const RETRY_AFTER = 1_000;
 export class BunChannels {
   readonly #original: BunInternals;
   readonly #onReconnected: () => void;
-  readonly #listeners = new Map<string, Set<MessageListener>>();
+  readonly #listeners = new ChannelListeners();
   readonly #subscribed = new Set<string>();
   #connection: BunInternals | undefined;
   /** Everything goes over the connection one after the other. */
@@ -28,7 +29,7 @@ export class BunChannels {
   }
 
   async join(channel: string, listener: MessageListener): Promise<void> {
-    this.#listeners.set(channel, (this.#listeners.get(channel) ?? new Set()).add(listener));
+    this.#listeners.add(channel, listener);
     try {
       await this.#adjust(channel);
     } catch (error) {
@@ -39,10 +40,7 @@ export class BunChannels {
 
   /** Without a listener: all of them. Never rejects. */
   async part(channel: string, listener: MessageListener | undefined): Promise<void> {
-    const listeners = this.#listeners.get(channel);
-    if (listener !== undefined) listeners?.delete(listener);
-    if (listener !== undefined && listeners !== undefined && listeners.size > 0) return;
-    this.#listeners.delete(channel);
+    if (!this.#listeners.remove(channel, listener)) return;
     await this.#adjust(channel).catch(() => undefined); // it ends with its connection
   }
 
@@ -66,7 +64,7 @@ export class BunChannels {
 
   async #subscribe(channel: string): Promise<void> {
     this.#connection ??= await inBackground(() => this.#connect());
-    await this.#connection.subscribe(channel, this.#deliver);
+    await this.#connection.subscribe(channel, this.#listeners.deliver);
     this.#subscribed.add(channel);
   }
 
@@ -75,10 +73,6 @@ export class BunChannels {
     if (this.#subscribed.size === 0) this.#drop();
     else await this.#connection?.unsubscribe(channel);
   }
-
-  readonly #deliver: MessageListener = (message, channel) => {
-    for (const listener of [...(this.#listeners.get(channel) ?? [])]) listener(message, channel);
-  };
 
   async #connect(): Promise<BunInternals> {
     const connection = await this.#original.duplicate();
@@ -96,8 +90,8 @@ export class BunChannels {
   async #again(): Promise<void> {
     this.#drop();
     let isComplete = false;
-    while (!isComplete && this.#listeners.size > 0) {
-      const adjusted = [...this.#listeners.keys()].map((channel) => this.#adjust(channel));
+    while (!isComplete && !this.#listeners.isEmpty) {
+      const adjusted = this.#listeners.channels.map((channel) => this.#adjust(channel));
       isComplete = (await Promise.allSettled(adjusted)).every(({ status }) => status === 'fulfilled');
       if (!isComplete) await backgroundPause(RETRY_AFTER);
     }

@@ -102,7 +102,7 @@ function holdMessage(lock: LockMessage, lease: TracedLease, isReentry: boolean):
 /** Runs the task of `run` as a section: what it starts belongs to it. */
 export function traceRun<T>(
   lock: LockMessage,
-  lease: TracedLease & { readonly wasLost: boolean },
+  lease: TracedLease & { checkLost(): boolean },
   isReentry: boolean,
   task: () => Promise<T>,
 ): Promise<T> {
@@ -113,7 +113,7 @@ export function traceRun<T>(
       return await (message.around === undefined ? task() : message.around(task));
     } finally {
       message.held = clock.now() - startedAt;
-      message.outcome = lease.wasLost ? 'lost' : 'ended';
+      message.outcome = lease.checkLost() ? 'lost' : 'ended';
     }
   }, message);
 }

@@ -59,7 +59,8 @@ export abstract class TimedLease extends Losable implements WatchedLease {
     return this.loss === undefined && !this.isUnlocked;
   }
 
-  get wasLost(): boolean {
+  /** Whether it was lost. Ends it first if its deadline has come: then its listeners run now. */
+  checkLost(): boolean {
     this.loseIfDue();
     return this.loss !== undefined;
   }

@@ -8,7 +8,8 @@ export type EndOfHold = (loss?: LockLostError) => void;
 export interface HeldLease extends Lease {
   /** `unlock` was called. */
   readonly isUnlocked: boolean;
-  readonly wasLost: boolean;
+  /** Whether it was lost. Ends it first if its deadline has come. */
+  checkLost(): boolean;
   /** The owner value in Redis. */
   readonly owner: string;
   /** Set for a lease whose section is published, and that was not taken by `run`. */
@@ -76,7 +77,7 @@ export class UnlockOrder {
 
   /** Several leases are held, as a shared lock may be: `lock.unlock()` cannot know which one to end. */
   get isAmbiguous(): boolean {
-    return this.#leases.filter((lease) => !lease.isUnlocked && !lease.wasLost).length > 1;
+    return this.#leases.filter((lease) => !lease.isUnlocked && !lease.checkLost()).length > 1;
   }
 
   /** Unlocks the oldest lease that was not unlocked; false when there is none. */

@@ -1,5 +1,6 @@
-import { clock, MAX_DELAY, wasSuspended } from '../internal/clock';
+import { clock, wasSuspended } from '../internal/clock';
 import { type Timed, TimeHeap } from '../internal/time-heap';
+import { WakeTimer } from '../internal/wake-timer';
 
 /**
  * ms; the shortest interval between two renewals of a lease, however short its ttl: it limits the commands a second.
@@ -48,8 +49,7 @@ export class Watchdog {
   #ending = new TimeHeap<WatchedLease>();
   /** No lease has a lower drift. */
   #leastDrift = Number.POSITIVE_INFINITY;
-  #timer: NodeJS.Timeout | undefined;
-  #wakesAt = Number.POSITIVE_INFINITY;
+  readonly #timer = new WakeTimer(() => this.#tick(), false);
   #askedAt = Number.NEGATIVE_INFINITY;
 
   constructor(commandTimeout: number) {
@@ -89,7 +89,7 @@ export class Watchdog {
 
   /** Leases were noticed that must not be relied on: asks Redis now, but not within 10 ms of the last question. */
   hurry(): void {
-    this.#wakeBy(Math.max(clock.now(), this.#askedAt + LEAST_INTERVAL));
+    this.#timer.by(Math.max(clock.now(), this.#askedAt + LEAST_INTERVAL));
   }
 
   /** Somebody else may have released the lock: asks about this lease now. */
@@ -115,7 +115,7 @@ export class Watchdog {
   close(): void {
     this.#waiting = new TimeHeap();
     this.#ending = new TimeHeap();
-    clock.clearTimeout(this.#timer);
+    this.#timer.cancel();
   }
 
   get #leases(): WatchedLease[] {
@@ -135,19 +135,10 @@ export class Watchdog {
     this.remove(lease);
     if (isWaiting) this.#waiting.add(lease, time);
     else this.#ending.add(lease, time);
-    this.#wakeBy(Math.max(time, soonest));
-  }
-
-  #wakeBy(time: number): void {
-    if (time >= this.#wakesAt) return;
-    clock.clearTimeout(this.#timer);
-    this.#wakesAt = time;
-    this.#timer = clock.setTimeout(() => this.#tick(), Math.max(1, Math.min(time - clock.now(), MAX_DELAY)));
-    this.#timer.unref?.();
+    this.#timer.by(Math.max(time, soonest));
   }
 
   #tick(): void {
-    this.#wakesAt = Number.POSITIVE_INFINITY;
     const now = clock.now();
     const drift = clock.wallNow() - now;
     const suspects = wasSuspended(this.#leastDrift, drift) ? this.#takeSuspects(now, drift) : [];
@@ -158,7 +149,7 @@ export class Watchdog {
       else if (lease.unread === 0 && isSoon(lease, now)) this.#renew(lease, now, drift);
       else this.#file(lease);
     }
-    this.#wakeBy(Math.min(this.#waiting.earliest, this.#ending.earliest));
+    this.#timer.by(Math.min(this.#waiting.earliest, this.#ending.earliest));
   }
 
   /**
@@ -206,7 +197,7 @@ export class Watchdog {
     const next = Math.min(lease.until, now + renewalInterval(lease));
     this.remove(lease);
     this.#waiting.add(lease, next);
-    this.#wakeBy(next);
+    this.#timer.by(next);
     lease.renewInBackground(timeout, now, drift);
   }
 }

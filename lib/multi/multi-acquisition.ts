@@ -76,7 +76,7 @@ export class MultiAcquisition {
       if (lease === null) return part;
       this.#leases[index] = lease;
       // A lock may have been lost during the wait.
-      this.#leases = this.#leases.map((held) => (held?.wasLost ? undefined : held));
+      this.#leases = this.#leases.map((held) => (held?.checkLost() ? undefined : held));
     }
   }
 

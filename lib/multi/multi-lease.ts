@@ -62,12 +62,12 @@ export class HeldMultiLease implements MultiLease, HeldLease {
     return this.#unlocking !== undefined;
   }
 
-  get wasLost(): boolean {
-    return this.#leases.some((lease) => lease.wasLost);
+  checkLost(): boolean {
+    return this.#leases.some((lease) => lease.checkLost());
   }
 
   lossError(result?: unknown): Error {
-    const lost = this.#leases.find((lease) => lease.wasLost) ?? (this.#leases[0] as HeldLease);
+    const lost = this.#leases.find((lease) => lease.checkLost()) ?? (this.#leases[0] as HeldLease);
     return lost.lossError(result);
   }
 

@@ -8,6 +8,14 @@ export class ChannelListeners {
     return this.#byChannel.size === 0;
   }
 
+  get channels(): string[] {
+    return [...this.#byChannel.keys()];
+  }
+
+  has(channel: string): boolean {
+    return this.#byChannel.has(channel);
+  }
+
   add(channel: string, listener: MessageListener): void {
     this.#byChannel.set(channel, (this.#byChannel.get(channel) ?? new Set()).add(listener));
   }

@@ -38,8 +38,8 @@ export class ReentrantLease implements HeldLease {
     return this.#outer.fencingToken;
   }
 
-  get wasLost(): boolean {
-    return this.#outer.wasLost;
+  checkLost(): boolean {
+    return this.#outer.checkLost();
   }
 
   lossError(result?: unknown): Error {
@@ -69,7 +69,7 @@ export class ReentrantLease implements HeldLease {
     if (this.isUnlocked) return;
     this.isUnlocked = true;
     this.#giveBack();
-    if (this.#outer.wasLost) throw this.#outer.lossError();
+    if (this.#outer.checkLost()) throw this.#outer.lossError();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

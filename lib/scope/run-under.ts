@@ -36,7 +36,7 @@ export async function runUnder<L extends HeldLease, T>(
     await lease[Symbol.asyncDispose]();
     for (const { lock } of sections) lock.runs--;
   }
-  if (lease.wasLost) throw lease.lossError(result);
+  if (lease.checkLost()) throw lease.lossError(result);
   return result;
 }
 

@@ -30,6 +30,7 @@ const SHARED = {
     'redis-backend',
     'redis-settings',
     'protocols/contended/notified',
+    'protocols/format/server-time',
     'protocols/inspection/spring-inspector',
     'protocols/spring/spring-format',
   ],

@@ -78,8 +78,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
   }
 
   #leaveToPollers(wait: Wait): Promise<void> | undefined {
-    const pause = this.lazyPollers?.pauses.beforeAttempt() ?? 0;
-    return pause > 0 ? wait.sleep(Math.min(pause, wait.remaining / 2)) : undefined;
+    return wait.standBack(this.lazyPollers?.pauses.beforeAttempt() ?? 0);
   }
 
   attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
@@ -136,7 +135,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
 
   handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver> {
     const { ticket, ttl, sentAt, drift } = to;
-    if (this.lazyPollers === undefined) this.pollers.acquired(sentAt);
+    this.noteDemand(sentAt);
     const decision = decideHandOver(
       this.#parts.handsOver,
       this.pollers.pauses.isDue(sentAt),

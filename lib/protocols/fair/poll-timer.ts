@@ -1,4 +1,5 @@
-import { clock, MAX_DELAY } from '../../internal/clock';
+import { clock } from '../../internal/clock';
+import { WakeTimer } from '../../internal/wake-timer';
 
 /** ms; polls that are due within this time go together. */
 const SLACK = 20;
@@ -11,38 +12,28 @@ export interface Polled {
 /** Polls for all waiting locks of a registry from one timer, so that their polls go to Redis together. */
 export class PollTimer {
   readonly #due = new Map<Polled, number>();
-  #timer: NodeJS.Timeout | undefined;
-  #wakesAt = Number.POSITIVE_INFINITY;
+  readonly #timer = new WakeTimer(() => this.#tick(), true);
 
   /** The next poll comes at this time on the monotonic clock at the latest. A later time never replaces an earlier one. */
   schedule(polled: Polled, at: number): void {
     if (at >= (this.#due.get(polled) ?? Number.POSITIVE_INFINITY)) return;
     this.#due.set(polled, at);
-    this.#wakeBy(at);
+    this.#timer.by(at);
   }
 
   /** Without waiters there is no timer: it would keep the process alive for up to a poll interval. */
   cancel(polled: Polled): void {
     if (!this.#due.delete(polled) || this.#due.size > 0) return;
-    clock.clearTimeout(this.#timer);
-    this.#wakesAt = Number.POSITIVE_INFINITY;
+    this.#timer.cancel();
   }
 
   /** Leaves no timer behind. */
   close(): void {
     this.#due.clear();
-    clock.clearTimeout(this.#timer);
-  }
-
-  #wakeBy(time: number): void {
-    if (time >= this.#wakesAt) return;
-    clock.clearTimeout(this.#timer);
-    this.#wakesAt = time;
-    this.#timer = clock.setTimeout(() => this.#tick(), Math.max(1, Math.min(time - clock.now(), MAX_DELAY)));
+    this.#timer.cancel();
   }
 
   #tick(): void {
-    this.#wakesAt = Number.POSITIVE_INFINITY;
     const until = clock.now() + SLACK;
     let next = Number.POSITIVE_INFINITY;
     for (const [polled, at] of [...this.#due]) {
@@ -53,6 +44,6 @@ export class PollTimer {
         polled.poll();
       }
     }
-    if (next < Number.POSITIVE_INFINITY) this.#wakeBy(next);
+    this.#timer.by(next);
   }
 }

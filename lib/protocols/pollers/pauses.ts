@@ -19,7 +19,20 @@ type Lock =
 
 const HELD: Lock = { state: 'held' };
 
-/** When a lock that is busy all the time is left free, and for how long. */
+/**
+ * When a lock that is busy all the time is left free, and for how long. What an event makes of the state of the lock
+ * (`left` and watched: the next attempt tells whether a poller has taken it):
+ *
+ *   acquired             any -> held; `left` was an unused pause
+ *   refused              `released` -> held; `left`, watched -> held, by a poller
+ *   refusedByListener    `left`, watched, its time over -> held, an unused pause
+ *   released             any -> released
+ *   beforeAttempt        `released`, a pause was due -> left
+ *   begin, leftOrDueIn   any -> left
+ *   over                 `left` -> held
+ *   announced            any but `left` -> left by another
+ *   announcedRelease     `left by another` -> held
+ */
 export class Pauses {
   readonly #signs: Signs;
   readonly #intervals: PauseIntervals;

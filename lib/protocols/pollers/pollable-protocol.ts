@@ -25,6 +25,11 @@ export abstract class PollableProtocol {
     else this.lazyPollers?.acquired(sentAt);
   }
 
+  /** The lock is handed over, at this time: it is in demand, if not before then from now on. */
+  protected noteDemand(at: number): void {
+    if (this.lazyPollers === undefined) this.pollers.acquired(at);
+  }
+
   /** This process released the lock. `wasUnnoticed`: nobody was notified. */
   protected noteRelease(at: number, wasUnnoticed: boolean): void {
     this.#releasedAt = Math.floor(at);

@@ -84,7 +84,7 @@ export class Pollers {
     if (!this.#signs.isSuspected(now)) return usual;
     const interval = Math.min(usual, this.#idleBetweenTries);
     const beyond = this.#signs.waitedFor(now) - this.#usualPaceFor;
-    if (beyond <= 0 || !this.#signs.isChanging(now)) return interval;
+    if (beyond <= 0 || !this.#signs.wasSeenJustNow(now)) return interval;
     return Math.max(interval / 2 ** (beyond / HALVED_EVERY), Math.min(SHORTEST_INTERVAL, interval));
   }
 }

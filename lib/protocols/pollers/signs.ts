@@ -1,8 +1,8 @@
 /** ms for which others are known to poll after the last sign of it. */
 const KNOWN_FOR = 60_000;
 
-/** ms for which the holders are taken to change without messages after a sign of it. */
-const CHANGING = 1_000;
+/** ms; what was seen or has changed within this time counts as now. */
+const JUST_NOW = 1_000;
 
 /** ms; one change of holders without a message may be a message that was lost. Two within this time are a sign. */
 const TWO_CHANGES = 2_500;
@@ -45,9 +45,10 @@ export interface EndOfWait {
  * waiter sees the holder change without a message.
  */
 export class Signs {
+  /** When a poller was last seen, by one of the two signs. */
   #seenAt = Number.NEGATIVE_INFINITY;
   #unusedPauses = Number.POSITIVE_INFINITY;
-  /** When a holder last changed without a message. */
+  /** When a holder last changed without a message: a single change is no sign yet. */
   #changedAt = Number.NEGATIVE_INFINITY;
   #wait: WaitForLock | undefined;
 
@@ -58,12 +59,12 @@ export class Signs {
 
   /** Pollers were seen lately, or one holder has just changed without a message. */
   isSuspected(now: number): boolean {
-    return this.isKnown(now) || now - this.#changedAt < CHANGING;
+    return this.isKnown(now) || now - this.#changedAt < JUST_NOW;
   }
 
-  /** A poller was seen within the last second: it may take the lock over and over. */
-  isChanging(now: number): boolean {
-    return now - this.#seenAt < CHANGING;
+  /** A poller was seen just now: it may take the lock over and over. */
+  wasSeenJustNow(now: number): boolean {
+    return now - this.#seenAt < JUST_NOW;
   }
 
   /** ms for which this process has waited for the lock; 0: it does not wait. */
@@ -121,6 +122,6 @@ export class Signs {
  * Whether a key belongs to a new holder, which took the lock without a message. `later`: ms between the two refusals.
  */
 function isSuccessor(key: HoldersKey, before: HoldersKey, later: number): boolean {
-  const younger = key.remaining - before.remaining + later;
-  return key.hints === before.hints && key.remaining > before.remaining && younger <= RENEWED_AFTER * key.remaining;
+  const gained = key.remaining - before.remaining + later;
+  return key.hints === before.hints && key.remaining > before.remaining && gained <= RENEWED_AFTER * key.remaining;
 }

@@ -73,8 +73,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
 
   /** The queue serves every process in its order, but not pollers. */
   standBack(wait: Wait): Promise<void> | undefined {
-    const pause = this.lazyPollers?.pauses.left() ?? 0;
-    return pause > 0 ? wait.sleep(Math.min(pause, wait.remaining / 2)) : undefined;
+    return wait.standBack(this.lazyPollers?.pauses.left() ?? 0);
   }
 
   attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {

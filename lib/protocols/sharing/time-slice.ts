@@ -69,7 +69,6 @@ export class TimeSlice implements Sharing {
   }
 
   standBack(wait: Wait): Promise<void> | undefined {
-    const pause = this.#standBackUntil === 0 ? 0 : this.#standBackUntil - clock.now();
-    return pause > 0 ? wait.sleep(Math.min(pause, wait.remaining / 2)) : undefined;
+    return wait.standBack(this.#standBackUntil === 0 ? 0 : this.#standBackUntil - clock.now());
   }
 }

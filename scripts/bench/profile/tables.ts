@@ -27,7 +27,7 @@ const FIGURES = {
 type FigureName = keyof typeof FIGURES;
 
 const OF_CPU: readonly FigureName[] = ['kernel', 'server', 'sleeps', 'requests', 'reads', 'sent', 'received'];
-const OF_BURST: readonly FigureName[] = ['rightAfter', 'collected', 'requests', 'sent', 'received'];
+const OF_BURST: readonly FigureName[] = ['rightAfter', 'collected', 'sent', 'received'];
 
 export function headingOf({ id, title, unit }: Subject): string {
   return `${id}. ${title}, for each ${unit}`;
