@@ -21,7 +21,6 @@ export interface InspectionScripts {
 
 /** For `scripts`: Lua that reads the owner. */
 export const OWNER_OF_STRING = `redis.call('GET', KEYS[1])`;
-export const OWNER_OF_HASH = `redis.call('HKEYS', KEYS[1])[1]`;
 
 /** pcall: a user without rights on it, or an old server, does not learn how many wait. */
 const LISTENERS = `

@@ -3,7 +3,8 @@ import { NOTIFY_FIRST } from '../redisson/redisson-fair-scripts';
 import type { RedissonFormat } from '../redisson/redisson-format';
 import { redissonKey } from '../redisson/redisson-names';
 import { QUEUE } from '../redisson/redisson-queue-format';
-import { OWNER_OF_HASH, scripts } from './inspection-scripts';
+import { OWNER_OF_HASH } from '../redisson/redisson-scripts';
+import { scripts } from './inspection-scripts';
 import { Inspector } from './inspector';
 
 /** Notified by: PUBLISH or SPUBLISH, the channel of the lock. The first in the queue has a channel of its own. */

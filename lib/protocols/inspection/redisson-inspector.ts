@@ -1,8 +1,8 @@
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import type { RedissonFormat } from '../redisson/redisson-format';
-import { publishRelease } from '../redisson/redisson-scripts';
-import { OWNER_OF_HASH, scripts } from './inspection-scripts';
+import { OWNER_OF_HASH, publishRelease } from '../redisson/redisson-scripts';
+import { scripts } from './inspection-scripts';
 import { Inspector } from './inspector';
 
 /** Notified by: PUBLISH or SPUBLISH, the channel of the lock. */

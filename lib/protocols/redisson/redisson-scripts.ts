@@ -10,6 +10,9 @@ import { ASK, ASSERT_WRITABLE, deleteBy, EXTEND, returnWithListeners } from '../
  * idempotent.
  */
 
+/** For the scripts that inspect a lock: Lua that reads the owner. */
+export const OWNER_OF_HASH = `redis.call('HKEYS', KEYS[1])[1]`;
+
 /** The body of the message about a release. Redisson decodes it as a number; anything else breaks its decoder. */
 export const UNLOCKED = '0';
 
