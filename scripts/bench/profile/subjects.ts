@@ -45,9 +45,9 @@ export const HELD: Subject = {
 /** By bytes that are allocated. */
 export const BURST: Subject = {
   id: '7',
-  title: '20,000 acquisitions at once',
+  title: '50,000 acquisitions at once',
   unit: 'acquisition',
-  loads: [{ load: 'burst', settings: { locks: 20_000 } }],
+  loads: [{ load: 'burst', settings: { locks: 50_000 } }],
   floors: ['floor-evalsha'],
 };
 
