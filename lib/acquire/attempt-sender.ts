@@ -5,11 +5,8 @@ import type { Connection } from '../redis/connection';
 import { LockNames } from '../redis/names';
 import { type WarningListener, warn } from '../warnings';
 import type { Acquisition } from './acquisition';
-import type { Wait } from './wait';
+import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
 import { WaitOutcome } from './wait-outcome';
-
-/** ms; the first attempt of a wait has at least this long to be answered, however short the wait is. */
-export const FIRST_ATTEMPT_AT_LEAST = 50;
 
 interface AttemptSettings {
   readonly registryKey: string;
@@ -37,7 +34,7 @@ export class AttemptSender {
     this.#explainWrongType = explainWrongType;
     // Before its own WAIT it may have to let that of an earlier attempt end, which has the connection until then.
     const waitsForReplicas = settings.minReplicas > 0 ? 2 * settings.replicaTimeout : 0;
-    this.firstAtLeast = FIRST_ATTEMPT_AT_LEAST + waitsForReplicas;
+    this.firstAtLeast = LEAST_TIME_TO_ANSWER + waitsForReplicas;
     this.outcome = new WaitOutcome(settings.registryKey, connection, this.firstAtLeast);
   }
 

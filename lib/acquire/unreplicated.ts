@@ -3,10 +3,7 @@ import { clock } from '../internal/clock';
 import type { LockProtocol } from '../protocols/protocol';
 import { isServerAnswer } from '../redis/failure';
 import type { Acquisition } from './acquisition';
-import type { Wait } from './wait';
-
-/** ms; a release has at least this long to be answered. */
-const RELEASE_AT_LEAST = 50;
+import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
 
 interface UnreplicatedSettings {
   readonly commandTimeout: number;
@@ -37,7 +34,7 @@ export class Unreplicated {
     this.#error = error;
     const { commandTimeout, unavailableAfter } = this.#settings;
     const left = wait.isSingleAttempt ? commandTimeout - (clock.now() - wait.startedAt) : wait.remaining;
-    const releasing = protocol.release(acquisition.ticket, Math.max(left, RELEASE_AT_LEAST));
+    const releasing = protocol.release(acquisition.ticket, Math.max(left, LEAST_TIME_TO_ANSWER));
     try {
       await wait.unlessAborted(releasing);
     } catch (failure) {

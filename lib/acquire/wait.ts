@@ -4,6 +4,9 @@ import type { Linked } from '../internal/linked-list';
 import type { LockState } from '../lock-state';
 import { StartedStep, type Suspended } from './step';
 
+/** ms; what a caller sends has at least this long to be answered, however little is left of its wait. */
+export const LEAST_TIME_TO_ANSWER = 50;
+
 /** The lock that callers wait for. */
 export interface WaitedLock {
   inspect(): Promise<LockState>;

@@ -1,12 +1,10 @@
+import { LEAST_TIME_TO_ANSWER } from '../acquire/wait';
 import type { LockOptions } from '../distributed-lock';
 import { CannotAcquireLockError, cannotAcquire } from '../errors';
 import { clock, Timer, within } from '../internal/clock';
 import type { HeldLease } from '../lease/unlock-order';
 import type { LockRequest } from '../settings';
 import type { MultiPart } from './multi-part';
-
-/** ms; attempts have at least this long to be answered, and releases at the end of a wait to be confirmed. */
-const ANSWER_AT_LEAST = 50;
 
 const NO_ANSWER = 'Redis did not answer within the waitTime';
 
@@ -125,13 +123,13 @@ export class MultiAcquisition {
     const releasing = this.#release(from).then(() => {
       isConfirmed = true;
     });
-    await within(Math.max(this.#remaining, ANSWER_AT_LEAST), releasing);
+    await within(Math.max(this.#remaining, LEAST_TIME_TO_ANSWER), releasing);
     if (!isConfirmed) throw cannotAcquire(this.#key, NO_ANSWER, undefined);
   }
 
   /** Releases what is held. A release that Redis does not confirm in time goes on in the background. */
   async #giveUp(): Promise<void> {
-    await within(Math.max(this.#remaining, ANSWER_AT_LEAST), this.#release(0));
+    await within(Math.max(this.#remaining, LEAST_TIME_TO_ANSWER), this.#release(0));
   }
 }
 
@@ -148,7 +146,7 @@ class Limit {
     if (waitTime === 0 || waitTime === Number.POSITIVE_INFINITY) return;
     const controller = new AbortController();
     const late = cannotAcquire(key, NO_ANSWER, undefined);
-    this.#timer = new Timer(Math.max(remaining, ANSWER_AT_LEAST), () => controller.abort(late));
+    this.#timer = new Timer(Math.max(remaining, LEAST_TIME_TO_ANSWER), () => controller.abort(late));
     this.#signal = options?.signal;
     this.#forward = () => controller.abort(this.#signal?.reason);
     if (this.#signal?.aborted) this.#forward();

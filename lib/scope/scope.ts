@@ -1,8 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { FIRST_ATTEMPT_AT_LEAST } from '../acquire/attempt-sender';
 import { LocalQueue } from '../acquire/local-queue';
 import type { Turn } from '../acquire/turn';
-import type { Wait } from '../acquire/wait';
+import { LEAST_TIME_TO_ANSWER, type Wait } from '../acquire/wait';
 import { type HeldLease, UnlockOrder } from '../lease/unlock-order';
 import type { LockRequest } from '../settings';
 import { ReentrantLease } from './reentrant-lease';
@@ -111,7 +110,7 @@ export class Scope {
   }
 
   async #extend(lease: ReentrantLease, ttl: number, wait: Wait): Promise<void> {
-    const limit = wait.isSingleAttempt ? undefined : Math.max(wait.remaining, FIRST_ATTEMPT_AT_LEAST);
+    const limit = wait.isSingleAttempt ? undefined : Math.max(wait.remaining, LEAST_TIME_TO_ANSWER);
     await wait.unlessAborted(lease.renew(ttl, limit));
   }
 

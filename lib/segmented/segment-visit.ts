@@ -1,10 +1,7 @@
-import { Wait } from '../acquire/wait';
+import { LEAST_TIME_TO_ANSWER, Wait } from '../acquire/wait';
 import type { DistributedLock, Lease, LockOptions } from '../distributed-lock';
 import { CannotAcquireLockError, LockTimeoutError } from '../errors';
 import { Timer } from '../internal/clock';
-
-/** ms; an attempt has at least this long to be answered, however little is left of the wait. */
-const ATTEMPT_AT_LEAST = 50;
 
 /**
  * A waiter contends for two segments: with the choice of two, queues stay nearly as even as with the choice of all
@@ -64,7 +61,8 @@ export class SegmentVisit {
     // A waitTime of 0 is one attempt, and not an attempt without time.
     if (this.#waitTime > 0 && this.#wait.remaining === 0) throw this.#timeout();
     // An attempt without a wait has as long as any command of the lock: longer, perhaps, than this caller has.
-    const limit = this.#waitTime === 0 ? Number.POSITIVE_INFINITY : Math.max(this.#wait.remaining, ATTEMPT_AT_LEAST);
+    const limit =
+      this.#waitTime === 0 ? Number.POSITIVE_INFINITY : Math.max(this.#wait.remaining, LEAST_TIME_TO_ANSWER);
     const contended = await this.#contend([index], task, () => 0, limit);
     if (contended.outcome === 'entered') return contended;
     if (contended.outcome === 'busy') return BUSY;

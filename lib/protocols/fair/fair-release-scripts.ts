@@ -39,9 +39,9 @@ if not isOwners and next ~= '' then
 end`;
 
 /**
- * Leaves the lock to pollers, if the last pause is long ago. `publishRelease`: for the waiters of
- * `spin` and `pub-sub` under the same name, and of Spring. They have no ticket, so no hand-over is ever for them. The
- * waiters of `fair` learn when the pause ends. Sets `due`: ms until the next pause.
+ * Leaves the lock to pollers, if the last pause is long ago. `publishRelease`: for the waiters of `spin` and `pub-sub`
+ * under the same name, and of Spring. They have no ticket, so no hand-over is ever for them. The waiters of `fair` learn
+ * when the pause ends. Sets `due`: ms until the next pause.
  */
 const pauseIfDue = (publishRelease: string) => `
 local pause = tonumber(ARGV[6])
@@ -107,8 +107,9 @@ export const LEAVE = release('leave to pollers (fair)', 'leave');
  * The script, of parts in this order. `kind`: what it does where the lock is the owner's.
  *
  *   KEYS_BY_NAME           lock, queue, tickets, fence
- *   head                   owner; next, ttl, age, how, life: of the next caller (not `release`); holder; isOwners
+ *   head                   owner; next, ttl: of the next caller (not `release`); holder; isOwners
  *   AT_ONCE                may return: nobody waits. `release` sets `deleted`
+ *   ARGV[3]                publish; how, life, age: of the next caller
  *   FUNCTIONS and others   time, now; `refused`, which `notify` sets; functions
  *   RETURN_IF_REPEATED     may return (not `release`)
  *   body                   granted, token, score (of the next caller's ticket), found

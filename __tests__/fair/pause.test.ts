@@ -1,0 +1,34 @@
+import { describe, expect, it } from '@jest/globals';
+import { LEAVE } from '../../lib/protocols/fair/fair-release-scripts';
+import { until } from '../support/until';
+import { FairFixture, lock } from './fair-fixture';
+
+/** ms that the pause lasts, and from one to the next. */
+const PAUSE = 300;
+const INTERVAL = 5_000;
+
+describe('A pause of a fair lock for pollers', () => {
+  const fair = FairFixture.install();
+
+  it('is published as a release to waiters of pub-sub, and keeps the waiters of fair out until it ends', async () => {
+    const { names, registryKey, admin } = fair;
+    const owner = 'busy:1';
+    await admin.set(names.lock, owner, { PX: 60_000 });
+    const listener = await fair.redis.connect();
+    const messages: string[] = [];
+    await listener.subscribe(names.channel, (message) => messages.push(message));
+    const waiting = lock(await fair.process())();
+    await fair.queued(1);
+    const since = performance.now();
+    const reply = await admin.eval(LEAVE.source, {
+      keys: [names.lock, fair.queue, fair.tickets],
+      arguments: [owner, 'DEL', 'PUBLISH', '', '', String(PAUSE), String(INTERVAL), `${registryKey}-channel`],
+    });
+    expect((reply as unknown[]).at(-1)).toBe(0);
+    const lease = await waiting;
+    expect(performance.now() - since).toBeGreaterThan(0.9 * PAUSE);
+    await until(() => messages.length > 0);
+    expect(messages).toEqual([names.lock]);
+    await lease.unlock();
+  });
+});
