@@ -75,7 +75,7 @@ local score = redis.pcall('ZSCORE', lock, member)
 local isOthers = type(score) == 'table'
 if isOthers and not string.find(score.err, 'WRONGTYPE', 1, true) then return score end`;
 
-/** The begin of a script that gives a lease back: also takes the owner out of the queue. */
+/** The start of a script that gives a lease back: also takes the owner out of the queue. */
 export const LEAVE_QUEUE = `${READ_SCORE}
 redis.call('HDEL', waiters, member)
 if isOthers then return { -1, 0 } end`;
