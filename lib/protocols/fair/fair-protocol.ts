@@ -21,20 +21,20 @@ import { type NextTicket, type Ticket, ticketOf } from './ticket';
 /**
  * FIFO over all callers of all processes, by direct hand-over: the releasing script itself makes the next caller the
  * owner. The callers of a process take the local turn, so that it has one ticket in the queue in Redis: that of its
- * first caller. A release says who is next in the process, and since when; the script (`HAND_OVER`) decides between that
- * caller and the tickets of other processes. A process that cannot be reached is passed over, and its ticket keeps its
- * position.
+ * first caller. A release says who is next in the process, and since when; the script (`HAND_OVER`) decides between
+ * that caller and the tickets of other processes. A process that cannot be reached is passed over, and its ticket keeps
+ * its position.
  *
- * The next caller of the process gets its full ttl, and the reply says so. Every other ticket gets the claim window. A
- * message says so, unless its process polls, or ran the script itself.
+ * The ticket that the script was sent for gets its full ttl, and the reply says so. Every other one gets the claim
+ * window. A message says so, unless its process polls, or ran the script itself.
  *
  * A caller may enter as soon as its process is notified, without another round trip. Why that is safe: the grant is a
  * key. Redis keeps it for the window W from the moment M at which the script made it. The message carries the server's
  * time of M. From that, `ServerClock` computes the earliest local time at which M can have been. Until that time + W,
  * minus a margin for clocks of different rates, the key is there, and nobody else has the lock. The first renewal gives
  * the key its full ttl. It is sent before the caller enters, and has half of the window to arrive. If it is not
- * confirmed, the lease ends with the window. If less than half of the window is certain, the caller waits for the answer
- * of the renewal.
+ * confirmed, the lease ends with the window. If less than half of the window is certain, the caller waits for the
+ * answer of the renewal.
  */
 export class FairProtocol extends FairQueue implements LockProtocol {
   get queue(): 'local' {
@@ -104,7 +104,10 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     this.services.format.renew(this.names, owner, ttl, mode, timeout, settle);
   }
 
-  /** Also removes the ticket of a caller that gave up from the queue. If that was granted the lock, the next one gets it. */
+  /**
+   * Also removes the ticket of a caller that gave up from the queue. If that was granted the lock, the next one gets
+   * it.
+   */
   release(ownerOrTicket: string, timeout: number, now = clock.now()): Promise<Released> {
     return this.#end(ownerOrTicket, undefined, timeout, now, ({ found, queue }) =>
       queue === undefined ? found : this.#takeOver(queue, timeout).then(() => found),
@@ -112,14 +115,14 @@ export class FairProtocol extends FairQueue implements LockProtocol {
   }
 
   /**
-   * The lock goes to the earliest caller whose process can be reached: the next one of this process, or one that waits in
-   * another process. Then the next one of this process gets a position in the queue.
+   * The lock goes to the earliest caller whose process can be reached: the next one of this process, or one that waits
+   * in another process. Then the next one of this process gets a position in the queue.
    */
   async handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver> {
     const { sentAt } = to;
     const ticket = this.waiters.ticketFor(to);
     to.isEnqueued = true;
-    if (this.lazyPollers === undefined) this.pollers.acquired(sentAt);
+    this.noteDemand(sentAt);
     const next = { ticket, notifiedBy: this.notifiedBy };
     let reply: ReleaseReply;
     ticket.asking();
@@ -154,7 +157,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     use: (reply: ReleaseReply) => T | Promise<T>,
   ): Promise<T> {
     this.forgetTicket(ownerOrTicket);
-    // The key of a busy lock is hardly ever free. Now and then it is left to those that poll.
+    // The key of a busy lock is hardly ever free. Now and then it is left to pollers.
     const pauses = this.lazyPollers?.pauses;
     const pause = pauses?.isDue(now) ? { length: pauses.length, interval: pauses.interval(now) } : undefined;
     const { format, onNotificationRefused } = this.services;
@@ -181,8 +184,8 @@ export class FairProtocol extends FairQueue implements LockProtocol {
   }
 
   /**
-   * The grant stays known as entered: a repeated message about it must not release the lock before it is kept. Callers of
-   * this process learn at once when the key ends, though messages may not arrive.
+   * The grant stays known as entered: a repeated message about it must not release the lock before it is kept. Waiters
+   * of this process learn at once when the key ends, though messages may not arrive.
    */
   async keep(ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
     const found = await this.services.format.keepUntil(this.names, ownerOrTicket, keep, timeout);
@@ -190,7 +193,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     return found;
   }
 
-  /** The lock may be free: it is the turn of the next ticket, and this process is alive. */
+  /** The lock may be free: a poll hands it over to the next ticket. */
   leaseLost(): void {
     if (this.waiters.size > 0) this.presence.poll();
   }

@@ -40,8 +40,8 @@ end`;
 
 /**
  * Leaves the lock to pollers, if the last pause is long ago. `publishRelease`: for the waiters of `spin` and `pub-sub`
- * under the same name, and of Spring. They have no ticket, so no hand-over is ever for them. The waiters of `fair` learn
- * when the pause ends. Sets `due`: ms until the next pause.
+ * under the same name, and of Spring. They have no ticket, so no hand-over is ever for them. The waiters of `fair`
+ * learn when the pause ends. Sets `due`: ms until the next pause.
  */
 const pauseIfDue = (publishRelease: string) => `
 local pause = tonumber(ARGV[6])
@@ -84,10 +84,11 @@ export const RELEASE = release('release (fair)', 'release');
  * Releases a lock for the next caller of the same process. The lock goes to the earliest caller whose process can be
  * reached: that one, or one of the queue. Then that one gets a position in the queue.
  *
- * ARGV: owner or ticket, command that deletes; as one text: PUBLISH or SPUBLISH, how the process is notified, ms until it is
- * taken for dead, microseconds since the next caller's call; ticket of that caller, its ttl in ms, what `publish` of spring
- * takes
- * Returns 1, or with a fence the token as text, when the lock is the next ticket's and there were no others; else a table.
+ * ARGV: owner or ticket, command that deletes; as one text: PUBLISH or SPUBLISH, how the process is notified, ms until
+ * it is taken for dead, microseconds since the next caller's call; ticket of that caller, its ttl in ms, what `publish`
+ * of spring takes
+ * Returns 1, or with a fence the token as text, when the lock is the next ticket's and there were no others; else a
+ * table.
  */
 export const HAND_OVER = release('hand over (fair)', 'hand over');
 

@@ -91,11 +91,11 @@ for _, key in ipairs({ queue, tickets }) do
 end`;
 
 /**
- * Gives a lock that is free, or about to be, to the first ticket whose process can be reached. Needs `publish`: PUBLISH or
- * SPUBLISH. `mine`: the process that
- * runs the script. `asking`: the ticket that the script was sent for, if its caller waits. A grant to `asking` gets the
- * full ttl: the process learns of it from the reply, and follows it up if the reply is lost. If the process dies first,
- * this counts as a holder that died. Every other grant lasts for the claim window.
+ * Gives a lock that is free, or about to be, to the first ticket whose process can be reached. Needs `publish`: PUBLISH
+ * or SPUBLISH. `mine`: the process that runs the script. `asking`: the ticket that the script was sent for, if its
+ * caller waits. A grant to `asking` gets the full ttl: the process learns of it from the reply, and follows it up if
+ * the reply is lost. If the process dies first, this counts as a holder that died. Every other grant lasts for the
+ * claim window.
  *
  * Returns nothing if there is no such ticket; otherwise the owner, or true if the ticket is another process', and then
  * the token. `refused` is true afterwards if the server refused to publish.

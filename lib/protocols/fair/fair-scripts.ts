@@ -26,16 +26,17 @@ export { CLAIM_WINDOW, type NotifiedBy, OUTSIDER } from './fair-script-parts';
  * caller of a release of its own process, has it under its ticket. Every other grant has an owner value of its own,
  * "<ticket>@<server time of the grant>". So whatever is sent later for an earlier grant finds nothing.
  *
- * KEYS of every script: lock, queue, tickets [, fence]. An uncontended acquisition needs few of the arguments, and each one
- * costs the client and the server time: so several are one text, with spaces between them. Times of the server are in
- * microseconds. Every script is idempotent.
+ * KEYS of every script: lock, queue, tickets [, fence]. An uncontended acquisition needs few of the arguments, and each
+ * one costs the client and the server time: so several are one text, with spaces between them. Times of the server are
+ * in microseconds. Every script is idempotent.
  */
 
 /**
  * Acquires a lock, or takes a position in its queue.
  *
- * ARGV: ticket, ttl in ms, and as one text: PUBLISH or SPUBLISH, how the ticket's process is notified (NotifiedBy), ms until
- * the process is taken for dead unless it is heard of, microseconds since the caller's call, the ticket's first score or ''
+ * ARGV: ticket, ttl in ms, and as one text: PUBLISH or SPUBLISH, how the ticket's process is notified (NotifiedBy), ms
+ * until the process is taken for dead unless it is heard of, microseconds since the caller's call, the ticket's first
+ * score or ''
  * Returns 1, or with a fence the token as text, when the lock was free and there were no waiters; else { the owner
  * value, if the lock was granted to a ticket of the process that runs the script, OUTSIDER, or ''; its token, life of
  * the lock's key in ms, server time, score, who held it before or '' }.

@@ -15,8 +15,8 @@ const AGE = `string.find(holder, '@', 1, true) and (now - string.match(holder, '
  * Gives a lock back that has to stay taken until its `minHold` ends. The process of the first ticket is asked to poll:
  * it learns when the key ends, and polls then.
  *
- * ARGV: owner or ticket, ms left by the local clock, minHold and ttl of the acquisition in ms, PUBLISH or SPUBLISH, what
- * `publish` of spring takes
+ * ARGV: owner or ticket, ms left by the local clock, minHold and ttl of the acquisition in ms, PUBLISH or SPUBLISH,
+ * what `publish` of spring takes
  * Returns 1 kept; 0 no key; -1 the key of another owner.
  */
 export const KEEP = new LockScript(

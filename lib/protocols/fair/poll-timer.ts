@@ -14,7 +14,9 @@ export class PollTimer {
   readonly #due = new Map<Polled, number>();
   readonly #timer = new WakeTimer(() => this.#tick(), true);
 
-  /** The next poll comes at this time on the monotonic clock at the latest. A later time never replaces an earlier one. */
+  /**
+   * The next poll comes at this time on the monotonic clock at the latest. A later time never replaces an earlier one.
+   */
   schedule(polled: Polled, at: number): void {
     if (at >= (this.#due.get(polled) ?? Number.POSITIVE_INFINITY)) return;
     this.#due.set(polled, at);

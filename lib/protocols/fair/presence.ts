@@ -38,14 +38,14 @@ export interface FairServices {
 export interface PresenceListener {
   /** A message on one of the channels. */
   onMessage(message: string): void;
-  /** The reply of a poll. */
+  /** The reply of a poll, or of an attempt. */
   onReply(reply: QueueReply): void;
 }
 
 /**
  * How the waiters of this process are present in the queue of one lock: they listen for messages, and poll. A poll
- * prolongs the life of their tickets. It finds a grant whose message was lost, a lock whose holder died or whose key was
- * deleted, and an unreachable Redis.
+ * prolongs the life of their tickets. It finds a grant whose message was lost, a lock whose holder died or whose key
+ * was deleted, and an unreachable Redis.
  */
 export class Presence implements Polled {
   readonly #names: LockNames;
@@ -190,7 +190,10 @@ export class Presence implements Polled {
     this.schedulePoll(this.#services.idleBetweenTries);
   }
 
-  /** On a cluster, the other lock types and Spring publish a release on a channel that is not sharded: only polls find it. */
+  /**
+   * On a cluster, the other lock types and Spring publish a release on a channel that is not sharded: only polls find
+   * it.
+   */
   #channels(id: string): string[] {
     const { format } = this.#services;
     const grants = format.grants(this.#names, processOf(id));

@@ -98,8 +98,8 @@ export class QueueFormat extends SpringFormat {
 
   /**
    * Releases an owner value, or takes a ticket out of the queue with any grant of it. `next`: the ticket of the next
-   * caller of this process, which gets the lock or a position in the queue. `pause`: one for pollers is due; its ms, and
-   * the ms from one to the next. Resolves to what `use` makes of the reply.
+   * caller of this process, which gets the lock or a position in the queue. `pause`: one for pollers is due; its ms,
+   * and the ms from one to the next. Resolves to what `use` makes of the reply.
    */
   leave<T>(
     names: LockNames,
@@ -173,8 +173,8 @@ export class QueueFormat extends SpringFormat {
   }
 
   /**
-   * Until when a grant may be relied on that arrived as a message: see `ServerClock`. `drift`: as it is now. Nothing is
-   * proved when the machine was suspended since the ticket was sent.
+   * The local time until which a grant that arrived as a message may be relied on: see `ServerClock`. `drift`: as it is
+   * now. Nothing is proved when the machine was suspended since the ticket was sent.
    */
   grantUntil(owner: string, window: number, ticket: Ticket, receivedAt: number, driftNow: number): number {
     if (wasSuspended(ticket.drift, driftNow)) return Number.NEGATIVE_INFINITY;

@@ -39,7 +39,7 @@ export interface ReleaseReply {
   readonly pauseIn: number | undefined;
 }
 
-/** Until when a grant may be relied on that a reply reported. */
+/** The local time until which a grant that a reply reported may be relied on. */
 export function replyUntil({ sentAt, life }: QueueReply): number {
   return reliableUntil(sentAt, Math.min(life, Number.MAX_SAFE_INTEGER));
 }

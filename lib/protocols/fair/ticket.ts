@@ -73,8 +73,8 @@ export class Ticket {
   }
 
   /**
-   * Calls `resume` once, with a grant, or with nothing when another attempt is needed. Either may have come before: then
-   * at once.
+   * Calls `resume` once, with a grant, or with nothing when another attempt is needed. Either may have come before:
+   * then at once.
    */
   attach(resume: (grant: Grant | undefined) => void): () => void {
     this.#resume = resume;

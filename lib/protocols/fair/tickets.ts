@@ -1,6 +1,9 @@
 import type { Ticket } from './ticket';
 
-/** The tickets of one lock by their ids, in the order in which they came. There is seldom more than one: one costs no Map. */
+/**
+ * The tickets of one lock by their ids, in the order in which they came. There is seldom more than one: one costs no
+ * Map.
+ */
 export class Tickets {
   #only: Ticket | undefined;
   #all: Map<string, Ticket> | undefined;

@@ -21,7 +21,10 @@ export interface ArrivedGrant {
   readonly life: number;
 }
 
-/** The callers of this process that have a ticket, and the grants to them: one, and for a moment one that gave up. */
+/**
+ * The tickets of this process, and the grants to them. There is one ticket; for a moment a second one, of a caller that
+ * gave up.
+ */
 export class Waiters {
   readonly #names: LockNames;
   readonly #format: QueueFormat;
@@ -99,8 +102,8 @@ export class Waiters {
 
   /**
    * Lets the ticket's caller enter. A grant for the claim window is renewed first: the caller enters at once where half
-   * of the window is certain, else when the renewal is confirmed. With `minReplicas` every grant by hand-over is renewed
-   * first, and the caller enters when replicas have the renewal, and with it the grant.
+   * of the window is certain, else when the renewal is confirmed. With `minReplicas` every grant by hand-over is
+   * renewed first, and the caller enters when replicas have the renewal, and with it the grant.
    */
   async #offer(ticket: Ticket, grant: ArrivedGrant): Promise<void> {
     const { owner, token, until, life } = grant;
