@@ -57,7 +57,7 @@ async function bench(options: Options): Promise<void> {
     for (const file of pictures) terminal.print(`drawn: ${file}`);
     if (options.page && curves.length > 0)
       writeFileSync(join(DOCS, 'growth.md'), growthPage(environment, options, curves));
-    if (options.page && options.scenarios.length === 0)
+    if (options.page && results.some(({ scenario }) => scenario.point === undefined))
       writeFileSync(
         PAGE,
         page(environment, options, results, leftOut, sectionOf(readFileSync(PAGE, 'utf8'), PROFILE_HEADING)),

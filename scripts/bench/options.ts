@@ -27,7 +27,9 @@ export const usage = `npm run bench -- [options]
   --peers L,L    also peers in other languages: ${LANGUAGES.join(', ')}; what the machine cannot build is left out
   --profile      takes apart what each acquisition costs, by whose code it is, in place of the scenarios
   --json         prints the results as JSON, and progress on stderr
-  --page         writes docs/benchmarks.md and docs/growth.md; with --scenario 9 only the latter; with --profile only its section
+  --no-growth    all scenarios but 9, which takes the longest
+  --page         writes docs/benchmarks.md and docs/growth.md; with --scenario 9 only the latter, with --no-growth only
+                 the former; with --profile only its section
 Scenarios:
 ${[...new Map(scenarios.map(({ id, title, point }) => [id, point?.curve.title ?? title]))]
   .map(([id, title]) => `  ${id.padEnd(3)} ${title}`)
@@ -44,7 +46,10 @@ export function readOptions(args: readonly string[]): Options | undefined {
   const rounds = Number(values.rounds ?? (quick ? 1 : 5));
   if (!Number.isInteger(rounds) || rounds < 1)
     throw new UsageError(`--rounds "${values.rounds}" is not a number of rounds`);
-  const names = values.scenario ?? [];
+  const chosen = values.scenario ?? [];
+  const noGrowth = values['no-growth'] ?? false;
+  if (noGrowth && chosen.length > 0) throw new UsageError('--no-growth cannot be combined with --scenario');
+  const names = noGrowth ? scenarios.filter(({ point }) => point === undefined).map(({ id }) => id) : chosen;
   for (const name of names) {
     if (!scenarios.some((scenario) => isNamed(scenario, name))) throw new UsageError(`There is no scenario "${name}"`);
   }
@@ -56,7 +61,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
   const page = values.page ?? false;
   const profile = values.profile ?? false;
   const isGrowthOnly = names.length > 0 && names.every((name) => /^9[a-z]?$/.test(name));
-  if (page && !profile && ((names.length > 0 && !isGrowthOnly) || only.length > 0)) {
+  if (page && !profile && ((chosen.length > 0 && !isGrowthOnly) || only.length > 0)) {
     throw new UsageError('--page cannot be combined with --only, or a --scenario but 9: a page must show all results');
   }
   if (profile && values.json) {
@@ -78,6 +83,7 @@ function parse(args: readonly string[]) {
       options: {
         quick: { type: 'boolean' },
         rounds: { type: 'string' },
+        'no-growth': { type: 'boolean' },
         scenario: { type: 'string', multiple: true },
         only: { type: 'string', multiple: true },
         peers: { type: 'string', multiple: true },
