@@ -34,7 +34,8 @@ describePrivate('A fair lock whose grant messages arrive late', () => {
       // The subscription of that wait lasts for a moment longer.
       if (cached !== 'is still cached') slow.registry.expireUnusedOlderThan(-1);
       await first.unlock();
-      const second = await holder.obtain(KEY).lock({ ttl: 1_200 });
+      // On a busy machine it takes a while until the waiter is in the queue. The key must not end before.
+      const second = await holder.obtain(KEY).lock({ ttl: 2_500 });
       const waiting = slow.registry.obtain(KEY).lock();
       await untilQuiet(redis.admin);
       await until(() => second.remaining < LATE);
