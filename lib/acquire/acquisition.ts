@@ -32,7 +32,7 @@ export class Acquisition {
   inDoubt = 0;
   /** When the outcome of all of them is known. */
   settled: Promise<unknown> | undefined;
-  /** ms that its key has to live when its caller gets the lock, whatever becomes of the caller: the `minHold` of the call. */
+  /** ms for which its key has to live from the grant on, even if its process dies: the `minHold` of the call. */
   leastLife = 0;
   /** Set when its caller has the lock: how long it stays taken though it is unlocked. */
   minHold: MinHold | undefined;

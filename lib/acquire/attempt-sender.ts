@@ -32,7 +32,7 @@ export class AttemptSender {
   constructor(settings: AttemptSettings, connection: Connection, explainWrongType: ExplainWrongType) {
     this.settings = settings;
     this.#explainWrongType = explainWrongType;
-    // Before its own WAIT it may have to let that of an earlier attempt end, which has the connection until then.
+    // Its own WAIT may have to wait for the WAIT of an earlier attempt on the same connection.
     const waitsForReplicas = settings.minReplicas > 0 ? 2 * settings.replicaTimeout : 0;
     this.firstAtLeast = LEAST_TIME_TO_ANSWER + waitsForReplicas;
     this.outcome = new WaitOutcome(settings.registryKey, connection, this.firstAtLeast);

@@ -82,8 +82,8 @@ export class AttemptSeries {
   }
 
   /**
-   * After a refusal, or a failure that may pass (`undefined`): until another attempt is worth it. Resolves to the result
-   * where there is one: the lock was handed over, or the wait is over.
+   * After a refusal, or a failure that may pass (`undefined`): until another attempt is worth it. Resolves to the
+   * result where there is one: the lock was handed over, or the wait is over.
    */
   async #waitAfter(refusal: Refusal | undefined): Promise<Grant | NotGranted | undefined> {
     const wait = this.#wait;

@@ -11,7 +11,7 @@ export class Availability {
   /** The attempt in flight, of the local caller that has the turn. */
   attempt: Promise<unknown> | undefined;
   #unansweredSince: number | undefined;
-  /** By the last answer, if it was a refusal: until when another owner holds the lock at least. */
+  /** If the last answer was a refusal: the time until which another owner holds the lock at least. */
   #heldUntil: number | undefined;
   /** By the last answer, if it said that: who holds the lock, until when unless it renews it. */
   #holder: { readonly owner: string; readonly until: number } | undefined;

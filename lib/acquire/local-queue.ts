@@ -53,7 +53,7 @@ export class LocalQueue {
   }
 
   /**
-   * Whether the next caller can take over an acquisition that was made for the first one. That one may have left since,
+   * Whether the next caller can take an acquisition made for the one that was next then. That one may have left since,
    * and the next one may ask for another ttl. Its position in a queue in Redis is its own.
    */
   takes({ ttl, since }: { readonly ttl: number; readonly since: number }, isGranted: boolean): boolean {

@@ -21,7 +21,7 @@ export interface WaitedLock {
  * object.
  */
 export class Wait implements Linked<Wait>, Suspended {
-  /** Among the waits that `close` interrupts. */
+  /** Its neighbours in the list of the waits that `close` interrupts. */
   previous: Wait | undefined;
   next: Wait | undefined;
   /** The key of its lock. */
@@ -99,8 +99,8 @@ export class Wait implements Linked<Wait>, Suspended {
   }
 
   /**
-   * Leaves a free lock to others for `ms`, but for no more than half of the time that is left: then there is time for an
-   * attempt. `undefined`: not at all.
+   * Leaves a free lock to others for `ms`, but for no more than half of the time that is left: then there is time for
+   * an attempt. `undefined`: not at all.
    */
   standBack(ms: number): Promise<void> | undefined {
     return ms > 0 ? this.sleep(Math.min(ms, this.remaining / 2)) : undefined;

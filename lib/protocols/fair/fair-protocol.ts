@@ -26,7 +26,7 @@ import { type NextTicket, type Ticket, ticketOf } from './ticket';
  * its position.
  *
  * The ticket that the script was sent for gets its full ttl, and the reply says so. Every other one gets the claim
- * window. A message says so, unless its process polls, or ran the script itself.
+ * window. A message tells the ticket's process, unless that process polls, or ran the script itself.
  *
  * A caller may enter as soon as its process is notified, without another round trip. Why that is safe: the grant is a
  * key. Redis keeps it for the window W from the moment M at which the script made it. The message carries the server's
@@ -61,7 +61,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
       this.onReply(reply);
       return { granted: false, remaining: reply.life, owner: reply.holder, roundTrip: clock.now() - sentAt };
     });
-    // Beside the way of the answer to the caller: an async function would cost each acquisition a promise more.
+    // Apart from the promise that the caller awaits: an async function would cost each acquisition another promise.
     void answer.then(undefined, (error) => {
       ticket.isAsked = false;
       this.missedReply(error);
@@ -69,7 +69,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     return answer;
   }
 
-  /** The reply to a script that was sent for the ticket says that the lock is its own. */
+  /** The reply to a script that was sent for the ticket says that the ticket has the lock. */
   #enter(ticket: Ticket, reply: QueueReply): Grant {
     const { owner = ticket.id, token, drift } = reply;
     this.waiters.enter(ticket, owner);
@@ -83,7 +83,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     this.presence.listen();
     try {
       const offered = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
-      // A grant by hand-over whose key may end with the claim window, before the `minHold` would.
+      // The key of a grant by hand-over may end with the claim window, before the `minHold` ends.
       const isShort = offered?.renewal !== undefined && offered.until - clock.now() < acquisition.leastLife;
       const grant = isShort ? await whenRenewed(offered, wait) : offered;
       if (grant === undefined || grant.until <= clock.now()) {
@@ -105,7 +105,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
   }
 
   /**
-   * Also removes the ticket of a caller that gave up from the queue. If that was granted the lock, the next one gets
+   * Also removes from the queue the ticket of a caller that gave up. If that ticket had the lock, the next one gets
    * it.
    */
   release(ownerOrTicket: string, timeout: number, now = clock.now()): Promise<Released> {
@@ -116,7 +116,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
 
   /**
    * The lock goes to the earliest caller whose process can be reached: the next one of this process, or one that waits
-   * in another process. Then the next one of this process gets a position in the queue.
+   * in another process. In the second case, the next one of this process has a position in the queue afterwards.
    */
   async handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver> {
     const { sentAt } = to;
@@ -157,7 +157,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     use: (reply: ReleaseReply) => T | Promise<T>,
   ): Promise<T> {
     this.forgetTicket(ownerOrTicket);
-    // The key of a busy lock is hardly ever free. Now and then it is left to pollers.
+    // Hand-overs leave the key of a busy lock no free moment. So it is left to pollers at intervals.
     const pauses = this.lazyPollers?.pauses;
     const pause = pauses?.isDue(now) ? { length: pauses.length, interval: pauses.interval(now) } : undefined;
     const { format, onNotificationRefused } = this.services;

@@ -49,11 +49,11 @@ export abstract class FairQueue extends PollableProtocol implements PresenceList
 
   /** How this process is notified of a grant. After an earlier wait it may still be subscribed. */
   protected get notifiedBy(): NotifiedBy {
-    // The first attempt says so; the first poll corrects it. An uncontended lock needs no presence.
+    // Without a presence, the first attempt says 'poll', and the first poll corrects it. A free lock needs no presence.
     return this.lazyPresence?.notifiedBy ?? 'poll';
   }
 
-  /** As PresenceListener: a grant; or the lock's name: it may be free, or may end at another time than before. */
+  /** As PresenceListener. A grant; or the lock's name: the lock may be free, or its key ends at another time now. */
   onMessage(message: string): void {
     if (message === this.names.lock) {
       this.#hints++;

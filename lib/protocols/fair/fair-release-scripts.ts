@@ -23,7 +23,7 @@ const HAND_OVER_AT_ONCE = `
   if not fence then return 1 end
   ${mint('fence')}`;
 
-/** An earlier run has done it: its reply was lost. */
+/** An earlier run, whose reply was lost, has handed the lock over, or has given the next ticket its position. */
 const RETURN_IF_REPEATED = `
 if not isOwners and next ~= '' then
   local position = redis.call('ZSCORE', queue, next)
@@ -39,7 +39,7 @@ if not isOwners and next ~= '' then
 end`;
 
 /**
- * Leaves the lock to pollers, if the last pause is long ago. `publishRelease`: for the waiters of `spin` and `pub-sub`
+ * Leaves the lock to pollers, if a pause is due. `publishRelease`: for the waiters of `spin` and `pub-sub`
  * under the same name, and of Spring. They have no ticket, so no hand-over is ever for them. The waiters of `fair`
  * learn when the pause ends. Sets `due`: ms until the next pause.
  */
@@ -82,7 +82,7 @@ export const RELEASE = release('release (fair)', 'release');
 
 /**
  * Releases a lock for the next caller of the same process. The lock goes to the earliest caller whose process can be
- * reached: that one, or one of the queue. Then that one gets a position in the queue.
+ * reached: that one, or one of the queue. In the second case, the next caller has a position in the queue afterwards.
  *
  * ARGV: owner or ticket, command that deletes; as one text: PUBLISH or SPUBLISH, how the process is notified, ms until
  * it is taken for dead, microseconds since the next caller's call; ticket of that caller, its ttl in ms, what `publish`
@@ -97,7 +97,7 @@ export const HAND_OVER = release('hand over (fair)', 'hand over');
  * `spin` and `pub-sub`, and asks the first waiter in the queue to poll, so that it learns when the pause ends. Without
  * waiters in the queue, `tickets` expires with the pause. Otherwise it hands the lock over.
  *
- * ARGV: as HAND_OVER, where no caller is next with PUBLISH or SPUBLISH alone, and '' as ticket and ttl; before what
+ * ARGV: as HAND_OVER; without a next caller, PUBLISH or SPUBLISH alone, and '' as ticket and as ttl; before what
  * `publish` takes: ms of the pause, ms from one pause to the next
  * Returns a table, with one more value: 0 when the lock was left to pollers, or ms until the next pause is due. A
  * repetition whose first reply was lost has no such value.
@@ -130,7 +130,7 @@ local publish, how, life, age = string.match(ARGV[3], '^(%S+) ?(%S*) ?(%S*) ?(%S
 ${FUNCTIONS}${HAND_OVER_FUNCTION}${mayHaveNext ? ENQUEUE_FUNCTION : ''}
 local process = processOf(owner)
 ${mayHaveNext ? RETURN_IF_REPEATED : ''}
--- The ticket of a holder has left the queue. But at maxmemory a script may write more only if it has written: see give.
+-- Also for a holder, which has no ticket: at maxmemory a script may write more only if it has written. See give.
 forget(string.match(owner, '^(.*)@') or owner)
 local granted, token, score
 local found = isOwners and 1 or holder and -1 or 0

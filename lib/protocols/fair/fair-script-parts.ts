@@ -67,7 +67,7 @@ local function lifeLeft()
   return life == -2 and pauseLeft() or life
 end
 
--- What is said of a holder to another process: OUTSIDER, unless its owner value is that of a grant from the queue, or its
+-- What a script says of a holder to another process: OUTSIDER, unless its owner value is that of a grant from the queue, or its
 -- process has had a ticket there lately.
 local function outsider(holder, process)
   if not holder or string.find(holder, '@', 1, true) then return '' end
@@ -115,7 +115,7 @@ end
 local function handOver(mine, asking)
   local skipped, kept, token, size = {}, 0, nil, 1
   while true do
-    -- The first ticket alone: as a rule it is the one.
+    -- The first read is of one ticket: as a rule that one gets the lock.
     local group = redis.call('ZRANGE', queue, kept, kept + size - 1)
     size = ${GROUP}
     if #group == 0 then return end
@@ -127,7 +127,7 @@ local function handOver(mine, asking)
         local ttl, presence = unpack(redis.call('HMGET', tickets, ticket, process))
         local life, how = string.match(presence or '', '^(%d+):(%a+)$')
         if not ttl or not life or tonumber(life) * 1000 < now then
-          -- Its process has not been heard of for long. If it lives, it enters the ticket again, with its first score.
+          -- Its process counts as dead. If it is alive, it enters the ticket again, with its first score.
           forget(ticket)
         elseif ticket == asking then
           forget(ticket)
@@ -167,7 +167,7 @@ export const ENQUEUE_FUNCTION = `
 local function enqueue(ticket, ttl, score, age, how, life)
   score = score ~= '' and score or redis.call('ZSCORE', queue, ticket)
   if score then
-    -- It keeps its position at maxmemory: see give.
+    -- The removal is a write that maxmemory allows, so ZADD may follow: see give.
     forget(ticket)
   else
     local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)

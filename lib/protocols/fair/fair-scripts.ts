@@ -46,7 +46,7 @@ export const ACQUIRE = new LockScript(
   `${KEYS_BY_NAME}
 local ticket, ttl = ARGV[1], ARGV[2]
 local hasWaiters = redis.call('EXISTS', queue, tickets) > 0
--- Nearly always it is free. Why the server refused this shows below.
+-- Nearly always the lock is free. If the server refuses this SET, a command below raises the error.
 local set = not hasWaiters and not fence and redis.pcall('SET', lock, ticket, 'NX', 'PX', ttl)
 if set and not set.err then return 1 end
 local holder = redis.call('GET', lock)

@@ -56,9 +56,9 @@ export class Presence implements Polled {
   #subscription: Subscription | undefined;
   #hasJoined = false;
   #isPolling = false;
-  /** After the poll in flight, or the attempt in flight of the only waiter. */
+  /** A poll is to follow the poll in flight, or the attempt in flight of the only waiter. */
   #isToPollAgain = false;
-  /** By the last poll, Redis knew of no listener of this process. */
+  /** At the last poll, Redis knew of no listener of this process. */
   #isUnreachable = false;
   /** A message came after the reply of the last poll. */
   #hasHeard = false;
@@ -165,7 +165,7 @@ export class Presence implements Polled {
       // its message may not have arrived. An attempt enters it again.
       const missing = reply.missing.flatMap((position) => tickets[position] ?? []);
       const lapsed = missing.filter(({ offered, isAsked }) => offered === undefined && !isAsked);
-      // The poll of a process that listens is also published to it.
+      // A poll of a process that listens also publishes a message to it. If none came, the connection is dead.
       const isDead = reply.isUnreachable || (lapsed.length > 0 && !this.#hasHeard);
       if (isDead && this.#listens) this.#services.subscriber.renew();
       if (lapsed.length > 0) this.#pollsUntil = clock.now() + POLLS_AFTER_LAPSE;

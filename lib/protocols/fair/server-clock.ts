@@ -6,7 +6,7 @@ const RATE = 0.001;
 /** ms by which two readings of one clock may contradict each other. */
 const TOLERANCE = 2;
 
-/** ms for which time stamps prove nothing after a contradiction: a message from before it has arrived by then. */
+/** ms for which stamps prove nothing after a contradiction: all messages sent before it have arrived by then. */
 const DISTRUST = 60_000;
 
 /**

@@ -47,7 +47,7 @@ export class Ticket {
   score = '';
   /** The owner value of the grant that it is about to enter with. */
   offered: string | undefined;
-  /** A command that may give it the lock, or a position, is on its way: a poll could not tell what came of it. */
+  /** A command that may give it the lock, or a position, is in flight: a poll could not tell its outcome. */
   isAsked = false;
   /** What came while its caller did not wait for it: before its first wait, or during an attempt. */
   #missed: Grant | 'retry' | undefined;

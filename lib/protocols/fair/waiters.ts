@@ -22,7 +22,7 @@ export interface ArrivedGrant {
 }
 
 /**
- * The tickets of this process, and the grants to them. There is one ticket; for a moment a second one, of a caller that
+ * The tickets of this process, and the grants to them: one ticket, and for a moment also that of a caller that
  * gave up.
  */
 export class Waiters {
