@@ -40,7 +40,7 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
   /** @internal The registry has removed this lock from its cache. Its callers use the one that is cached. */
   evicted = false;
   /** @internal */
-  declare protected readonly services: LockServices;
+  declare readonly services: LockServices;
   /** What was taken with `lock` and `tryLock` outside all scopes; `undefined`: nothing. */
   #unlockOrder: UnlockOrder | undefined;
 

@@ -39,18 +39,23 @@ export class WatchdogFixture {
       drift: acquisition.drift,
       ...(firstRenewal && { renewal: firstRenewal.answer }),
     };
-    return new Lease(acquisition, grant, clock.now() + renewFor, this.protocol, this.watchdog);
+    return new Lease(acquisition, grant, renewFor, this.protocol, this.watchdog);
   }
 }
 
 /** A lease of the library, which notes when it was lost. */
 export class NotedLease extends RenewableLease {
+  readonly key = 'key';
   readonly isUnlocked = false;
+  readonly commandTimeout = COMMAND_TIMEOUT;
+  readonly watchdog: Watchdog;
   lostAt: number | undefined;
 
-  constructor(acquisition: Acquisition, grant: Grant, renewUntil: number, protocol: FakeProtocol, watchdog: Watchdog) {
-    super('key', acquisition, grant, renewUntil, protocol, watchdog, COMMAND_TIMEOUT);
-    this.watch(grant, clock.now());
+  constructor(acquisition: Acquisition, grant: Grant, renewFor: number, protocol: FakeProtocol, watchdog: Watchdog) {
+    const now = clock.now();
+    super(acquisition, grant, renewFor, now, protocol);
+    this.watchdog = watchdog;
+    this.watch(grant, now);
   }
 
   get lossReason(): string {

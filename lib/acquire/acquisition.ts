@@ -1,4 +1,4 @@
-import { clock } from '../internal/clock';
+import { clock, drift } from '../internal/clock';
 import type { Keep } from '../protocols/min-hold/kept';
 import type { Connection } from '../redis/connection';
 import { CommandTimeoutError, isServerAnswer } from '../redis/failure';
@@ -50,7 +50,7 @@ export class Acquisition {
   /** An attempt is about to be sent. */
   stamp(): void {
     this.sentAt = clock.now();
-    this.drift = clock.wallNow() - this.sentAt;
+    this.drift = drift(this.sentAt);
   }
 
   /** The answer to the last attempt took so long that the server may have been replaced. */

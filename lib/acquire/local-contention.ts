@@ -22,7 +22,8 @@ export abstract class LocalContention {
   readonly key: string;
   /** @internal */
   readonly names: LockNames;
-  readonly #services: ContentionServices;
+  /** @internal */
+  readonly services: ContentionServices;
   readonly #queue = new LocalQueue();
   #protocol: LockProtocol | undefined;
   /** Calls that are still acquiring. */
@@ -38,7 +39,7 @@ export abstract class LocalContention {
   constructor(key: string, services: ContentionServices) {
     this.key = key;
     this.names = new LockNames(services.settings.registryKey, key);
-    this.#services = services;
+    this.services = services;
     this.#protocol = services.protocols.openProtocol(this.names);
   }
 
@@ -88,7 +89,7 @@ export abstract class LocalContention {
     const turn = this.lease === lease ? this.#turn : undefined;
     const { next } = this.#queue;
     if (mustKeep || next === undefined || turn === undefined) return undefined;
-    return this.#handOver(lease, newAcquisition(this.#services, next.ttl, true, next.since), turn, timeout);
+    return this.#handOver(lease, newAcquisition(this.services, next.ttl, true, next.since), turn, timeout);
   }
 
   /** @internal As LeaseKeeper. */
@@ -104,16 +105,16 @@ export abstract class LocalContention {
   }
 
   get #openProtocol(): LockProtocol {
-    this.#protocol ??= this.#services.protocols.openProtocol(this.names);
+    this.#protocol ??= this.services.protocols.openProtocol(this.names);
     return this.#protocol;
   }
 
   /** @internal Takes the local turn, and then the lock. `null`: another holder had it until the wait was over. */
   protected async acquire(request: LockRequest, wait: Wait): Promise<RedisLease | null> {
-    const { sender } = this.#services;
+    const { sender } = this.services;
     this.#callers++;
     try {
-      this.#services.waits.begin(wait);
+      this.services.waits.begin(wait);
       // Redis already granted it to this process; no command is needed.
       if (wait.isSingleAttempt && (this.lease?.remaining ?? 0) > 0) return null;
       const protocol = this.#openProtocol;
@@ -129,7 +130,7 @@ export abstract class LocalContention {
       if (wait.trace !== undefined) wait.trace.isHandedOver = answer?.granted === true;
       const mayQueue = !wait.isSingleAttempt && turn.mayQueue;
       const acquisition =
-        inherited?.acquisition ?? newAcquisition(this.#services, request.ttl, mayQueue, wait.startedAt);
+        inherited?.acquisition ?? newAcquisition(this.services, request.ttl, mayQueue, wait.startedAt);
       acquisition.leastLife = request.minHold;
       // The turn goes to the lease, or back to the queue.
       let isGranted = answer?.granted === true;
@@ -153,7 +154,7 @@ export abstract class LocalContention {
         wait.throwIfInterrupted();
         if (!result.granted) return this.#abandon(protocol, acquisition, turn, isGranted);
         if (request.minHold > 0) acquisition.holdAtLeast(request.minHold, 0);
-        const lease = new RedisLease(this.key, acquisition, result, request.renew, protocol, this.#services, this);
+        const lease = new RedisLease(acquisition, result, request.renew, protocol, this);
         this.recordLease(lease, turn, protocol);
         return lease;
       } catch (error) {
@@ -162,14 +163,14 @@ export abstract class LocalContention {
       }
     } finally {
       this.#callers--;
-      this.#services.waits.end(wait);
+      this.services.waits.end(wait);
       wait.end();
     }
   }
 
   /** @internal The turn did not come in time; `undefined`: another holder has the lock. */
   protected async withoutTurn(protocol: LockProtocol, wait: Wait): Promise<Turn | undefined> {
-    const { outcome } = this.#services.sender;
+    const { outcome } = this.services.sender;
     if (await outcome.wasAnswered(protocol, wait)) return undefined;
     // The attempt of the caller in front failed: a single attempt may still be made, if the turn is free now.
     await clock.immediate();
@@ -187,7 +188,7 @@ export abstract class LocalContention {
 
   /** The caller leaves without the lock: what it may have in Redis is removed, and the turn goes to the next caller. */
   #abandon(protocol: LockProtocol, acquisition: Acquisition, turn: Turn, isGranted: boolean): null {
-    if (isGranted || acquisition.mayBeInRedis) this.#services.orphans.follow(acquisition, protocol);
+    if (isGranted || acquisition.mayBeInRedis) this.services.orphans.follow(acquisition, protocol);
     turn.release();
     return null;
   }
@@ -204,12 +205,12 @@ export abstract class LocalContention {
     try {
       result = await handingOver;
     } catch (error) {
-      return afterFailure(error, handingOver, protocol, to, timeout, this.#services.orphans);
+      return afterFailure(error, handingOver, protocol, to, timeout, this.services.orphans);
     }
     const { answer } = result;
     if (answer === undefined) return result.found;
     if (to.isLate() || !this.#queue.takes(to, answer.granted))
-      return giveBack(protocol, to, timeout, this.#services.orphans);
+      return giveBack(protocol, to, timeout, this.services.orphans);
     this.lease = this.#turn = undefined;
     if (from.releaseTrace !== undefined) from.releaseTrace.isHandedOver = answer.granted;
     turn.inherited = { acquisition: to, answer };

@@ -4,14 +4,10 @@ import { LossSignal } from './loss-signal';
 
 /** How the loss of a lease is reported: by an error, and by a signal. */
 export abstract class Losable {
-  readonly key: string;
+  abstract readonly key: string;
   /** `undefined`: it has not been lost. */
   protected loss: LockLostReason | undefined;
   #lossSignal: LossSignal | undefined;
-
-  constructor(key: string) {
-    this.key = key;
-  }
 
   // Made when it is first read: most leases are unlocked before anybody reads it.
   get signal(): AbortSignal {

@@ -14,6 +14,7 @@ import { leaseText } from './lease-text';
 import { type HandOverResult, release, releaseWithin } from './release';
 import { RenewableLease } from './renewable-lease';
 import type { EndOfHold, HeldLease } from './unlock-order';
+import type { Watchdog } from './watchdog';
 
 /**
  * ms; a release has at least this long, however little is left of the ttl: its answer decides whether it was a loss.
@@ -26,33 +27,35 @@ export interface LeaseKeeper {
   handOver(lease: RedisLease, mustKeep: boolean, timeout: number): Promise<HandOverResult> | undefined;
   /** Called once, when the lease ended, by unlock or loss. */
   leaseOver(lease: RedisLease): void;
+  readonly key: string;
+  readonly services: LeaseServices;
 }
 
 /** The lease of one acquisition. */
 export class RedisLease extends RenewableLease implements HeldLease {
-  readonly #services: LeaseServices;
   readonly #keeper: LeaseKeeper;
   #unlocking: Promise<void> | undefined;
   endHold: EndOfHold | undefined;
   /** What is published about its release, where somebody has subscribed. */
   releaseTrace: ReleaseMessage | undefined;
 
-  constructor(
-    key: string,
-    acquisition: Acquisition,
-    grant: Grant,
-    renews: boolean,
-    protocol: LockProtocol,
-    services: LeaseServices,
-    keeper: LeaseKeeper,
-  ) {
-    const { settings, watchdog } = services;
+  constructor(acquisition: Acquisition, grant: Grant, renews: boolean, protocol: LockProtocol, keeper: LeaseKeeper) {
     const now = clock.now();
-    const renewUntil = renews ? now + settings.maxHold : Number.NEGATIVE_INFINITY;
-    super(key, acquisition, grant, renewUntil, protocol, watchdog, settings.commandTimeout);
-    this.#services = services;
+    super(acquisition, grant, renews ? keeper.services.settings.maxHold : 0, now, protocol);
     this.#keeper = keeper;
     this.watch(grant, now);
+  }
+
+  get key(): string {
+    return this.#keeper.key;
+  }
+
+  protected get watchdog(): Watchdog {
+    return this.#keeper.services.watchdog;
+  }
+
+  protected get commandTimeout(): number {
+    return this.#keeper.services.settings.commandTimeout;
   }
 
   /** As Holder. */
@@ -78,7 +81,7 @@ export class RedisLease extends RenewableLease implements HeldLease {
     if (this.reading !== undefined) await this.reading;
     if (this.loss !== undefined) throw this.lossError();
     if (this.isUnlocked) throw leaseUnlocked(this.key);
-    const { heldScripts, settings } = this.#services;
+    const { heldScripts, settings } = this.#keeper.services;
     const names = new LockNames(settings.registryKey, this.key);
     heldScripts.assertPlaced(names, call);
     const running = heldScripts.run(names, this.owner, call, settings.commandTimeout);
@@ -110,7 +113,7 @@ export class RedisLease extends RenewableLease implements HeldLease {
     if (this.loss !== undefined) {
       this.#unlocking = Promise.reject(this.lossError());
       // The key may still be there.
-      this.#services.orphans.follow(this.acquisition, this.protocol);
+      this.#keeper.services.orphans.follow(this.acquisition, this.protocol);
     } else {
       // First of all: a lease that is being released must not be renewed. The answer of a renewal in flight no longer
       // counts.
@@ -139,7 +142,7 @@ export class RedisLease extends RenewableLease implements HeldLease {
   }
 
   get #labels(): LockMessage {
-    return lockMessage(this.#services.settings, this.key);
+    return lockMessage(this.#keeper.services.settings, this.key);
   }
 
   #tracedRelease(now: number): Promise<void> {
@@ -158,26 +161,26 @@ export class RedisLease extends RenewableLease implements HeldLease {
   }
 
   async #release(now: number): Promise<void> {
-    const { connection, orphans, settings } = this.#services;
-    const { acquisition, owner, protocol } = this;
+    const { connection, orphans, settings } = this.#keeper.services;
+    const { owner, protocol } = this;
     const { disruptions } = connection;
     const limit = Math.min(settings.commandTimeout, Math.max(this.until - now, RELEASE_AT_LEAST));
     // Half of the time, so that there is some left for the release of a lock that could not be handed over.
-    const handingOver = this.#keeper.handOver(this, acquisition.keep !== undefined, limit / 2);
-    const first = handingOver ?? release(protocol, owner, acquisition, limit, now);
+    const handingOver = this.#keeper.handOver(this, this.keep !== undefined, limit / 2);
+    const first = handingOver ?? release(protocol, owner, this, limit, now);
     let found: HandOverResult | undefined;
     try {
       found = await first;
     } catch {
       // The same promise is awaited below, which handles the failure.
     }
-    if (found === 'released' && acquisition.isCertain) {
+    if (found === 'released' && this.isCertain) {
       this.#keeper.leaseOver(this);
       return;
     }
     const endsAt = now + limit;
-    const result = await releaseWithin(now, endsAt, protocol, owner, acquisition, connection, disruptions, first);
-    if (result.outcome === 'failed' || !acquisition.isCertain) orphans.follow(acquisition, protocol);
+    const result = await releaseWithin(now, endsAt, protocol, owner, this, connection, disruptions, first);
+    if (result.outcome === 'failed' || !this.isCertain) orphans.follow(this.acquisition, protocol);
     this.#keeper.leaseOver(this);
     if (result.outcome === 'failed') {
       const message = `The release of lock "${this.key}" was not confirmed: ${result.reason}`;
@@ -204,7 +207,7 @@ export class RedisLease extends RenewableLease implements HeldLease {
   }
 
   #warn(code: LockWarningCode, message: string, cause?: unknown): void {
-    warn(this.#services.settings.onWarning, { code, message, key: this.key, cause });
+    warn(this.#keeper.services.settings.onWarning, { code, message, key: this.key, cause });
   }
 
   /** What `console.log(lease)` prints: no internals. */

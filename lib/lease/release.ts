@@ -1,15 +1,21 @@
-import type { Acquisition } from '../acquire/acquisition';
 import { Backoff } from '../internal/backoff';
 import { clock, pause } from '../internal/clock';
+import type { Keep } from '../protocols/min-hold/kept';
 import type { LockProtocol, Released } from '../protocols/protocol';
 import type { Connection } from '../redis/connection';
 import { isFinal, isServerAnswer, messageOf } from '../redis/failure';
+
+/** A lease, or an acquisition whose caller left. */
+interface Ended {
+  /** How long the lock is to be kept; `undefined`: not at all. */
+  readonly keep: Keep | undefined;
+}
 
 /** Releases the lock of an acquisition, or keeps it until its `minHold` ends. `now`: as in `LockProtocol.release`. */
 export function release(
   protocol: LockProtocol,
   owner: string,
-  { keep }: Acquisition,
+  { keep }: Ended,
   timeout: number,
   now?: number,
 ): Promise<Released> {
@@ -39,7 +45,7 @@ export async function releaseWithin(
   endsAt: number,
   protocol: LockProtocol,
   owner: string,
-  acquisition: Acquisition,
+  ended: Ended,
   connection: Connection,
   disruptions: number,
   first: Promise<HandOverResult>,
@@ -48,7 +54,7 @@ export async function releaseWithin(
   let attempt: Promise<HandOverResult> | undefined = first;
   for (const backoff = new Backoff(); ; ) {
     try {
-      attempt ??= release(protocol, owner, acquisition, Math.max(1, endsAt - clock.now()));
+      attempt ??= release(protocol, owner, ended, Math.max(1, endsAt - clock.now()));
       const outcome = await attempt;
       attempt = undefined;
       if (outcome === 'not tried') continue;

@@ -4,31 +4,23 @@ import { clock, drift } from '../internal/clock';
 import { ttl as checkedTtl } from '../internal/validation';
 import type { Grant, LockProtocol, Ownership, RenewalMode } from '../protocols/protocol';
 import { TimedLease } from './timed-lease';
-import type { Watchdog } from './watchdog';
 
 /** The renewals of a lease, by the watchdog and by its holder, and what their answers do. */
 export abstract class RenewableLease extends TimedLease {
-  readonly #commandTimeout: number;
-  /** Renewed until this time; `-Infinity`: not renewed at all. */
-  #renewUntil: number;
+  /** Renewed until this time, in whole ms; `undefined`: as long as it is held. */
+  #renewUntil: number | undefined;
   /** The key has its full ttl. A grant with a claim window has it only after its first renewal. */
   #hasFullTtl: boolean;
 
-  /** `renewUntil`: on the monotonic clock. */
-  constructor(
-    key: string,
-    acquisition: Acquisition,
-    grant: Grant,
-    renewUntil: number,
-    protocol: LockProtocol,
-    watchdog: Watchdog,
-    commandTimeout: number,
-  ) {
-    super(key, acquisition, grant, protocol, watchdog);
-    this.#commandTimeout = commandTimeout;
-    this.#renewUntil = renewUntil;
+  /** `renewFor`: ms from now on. */
+  constructor(acquisition: Acquisition, grant: Grant, renewFor: number, now: number, protocol: LockProtocol) {
+    super(acquisition, grant, protocol);
+    this.#renewUntil = renewFor === Number.POSITIVE_INFINITY ? undefined : Math.floor(now + renewFor);
     this.#hasFullTtl = grant.renewal === undefined;
   }
+
+  /** ms */
+  protected abstract readonly commandTimeout: number;
 
   /** From `now` on its deadline is watched, and it is renewed. */
   protected watch({ renewal, drift }: Grant, now: number): void {
@@ -44,13 +36,13 @@ export abstract class RenewableLease extends TimedLease {
 
   /** A first renewal is needed in any case: without it a lease ends with the claim window. */
   mayRenewAt(time: number): boolean {
-    return !this.#hasFullTtl || time < this.#renewUntil;
+    return !this.#hasFullTtl || this.#renewUntil === undefined || time < this.#renewUntil;
   }
 
   /** As HeldLease. */
   endRenewal(): void {
-    this.#renewUntil = Number.NEGATIVE_INFINITY;
-    if (this.#hasFullTtl) this.renewAt = Number.POSITIVE_INFINITY;
+    this.#renewUntil = 0;
+    if (this.#hasFullTtl) this.renewAt = undefined;
   }
 
   renewInBackground(timeout: number, now: number, driftNow: number): void {
@@ -75,7 +67,8 @@ export abstract class RenewableLease extends TimedLease {
   #confirm(ownership: Ownership, driftBefore: number): void {
     if (ownership.state === 'held') {
       // After a suspension the old deadline is worth nothing. Else it stands, since no script shortens a key's ttl.
-      this.until = this.isSuspectAt(driftBefore) ? ownership.until : Math.max(this.until, ownership.until);
+      const until = Math.floor(ownership.until);
+      this.until = this.isSuspectAt(driftBefore) ? until : Math.max(this.until, until);
       this.drift = driftBefore;
       this.#hasFullTtl = true;
       this.onRenewed();
@@ -91,7 +84,7 @@ export abstract class RenewableLease extends TimedLease {
     await this.reading;
     if (this.loss !== undefined) throw this.lossError();
     if (this.isUnlocked) throw leaseUnlocked(this.key);
-    const timeout = Math.min(this.#commandTimeout, this.until - clock.now(), limit);
+    const timeout = Math.min(this.commandTimeout, this.until - clock.now(), limit);
     const driftBefore = drift();
     this.unread++;
     const ownership = await new Promise<Ownership>((resolve) => {

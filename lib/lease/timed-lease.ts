@@ -1,42 +1,57 @@
-import type { Acquisition } from '../acquire/acquisition';
+import { Acquisition } from '../acquire/acquisition';
 import type { LockLostReason } from '../distributed-lock';
 import { LockLostError, leaseUnlocked } from '../errors';
 import { clock, drift, wasSuspended } from '../internal/clock';
+import type { Keep } from '../protocols/min-hold/kept';
 import type { Grant, LockProtocol } from '../protocols/protocol';
 import { Losable } from './losable';
 import type { Watchdog, WatchedLease } from './watchdog';
 
 /**
  * The time of a lease: its deadline, and its loss. It is lost at its deadline, or as soon as Redis says "not yours".
- * Times are on the monotonic clock.
+ *
+ * There may be many leases, so each is small. Its times are whole ms on the monotonic clock, rounded down: a fraction
+ * would cost 16 bytes each, and a deadline must never be later than it was computed. Of its acquisition it keeps what
+ * it needs itself; the acquisition too only where more is known of it.
  */
 export abstract class TimedLease extends Losable implements WatchedLease {
   /** The value in Redis that says whose the lock is. */
   readonly owner: string;
   readonly fencingToken: number | undefined;
-  renewAt = Number.POSITIVE_INFINITY;
+  /** ms; the ttl that it was taken with. */
+  readonly ttl: number;
+  renewAt: number | undefined;
   unread = 0;
   position = -1;
   /** The deadline, unless it is renewed. */
   until: number;
   drift: number;
 
-  protected readonly acquisition: Acquisition;
   protected readonly protocol: LockProtocol;
-  protected readonly watchdog: Watchdog;
+  /** When its acquisition was sent. */
+  readonly #sentAt: number;
+  /** Its acquisition had, or might have got, a position in a queue in Redis. */
+  readonly #wasEnqueued: boolean;
+  /** `undefined`: each of its attempts was answered, and there is nothing else to know of it. */
+  #acquisition: Acquisition | undefined;
   /** Its deadline has come while a renewal was in flight: the event loop reads what has arrived. */
   protected reading: Promise<void> | undefined;
 
-  constructor(key: string, acquisition: Acquisition, grant: Grant, protocol: LockProtocol, watchdog: Watchdog) {
-    super(key);
+  constructor(acquisition: Acquisition, grant: Grant, protocol: LockProtocol) {
+    super();
+    const { ticket, isCertain, minHold } = acquisition;
     this.owner = grant.owner;
     this.fencingToken = grant.fencingToken;
-    this.acquisition = acquisition;
+    this.ttl = acquisition.ttl;
     this.protocol = protocol;
-    this.watchdog = watchdog;
-    this.until = grant.until;
+    this.#sentAt = Math.floor(acquisition.sentAt);
+    this.#wasEnqueued = acquisition.isEnqueued;
+    this.#acquisition = isCertain && minHold === undefined && ticket === grant.owner ? undefined : acquisition;
+    this.until = Math.floor(grant.until);
     this.drift = grant.drift;
   }
+
+  protected abstract readonly watchdog: Watchdog;
 
   /** `unlock` was called. */
   abstract readonly isUnlocked: boolean;
@@ -45,14 +60,28 @@ export abstract class TimedLease extends Losable implements WatchedLease {
   abstract mayRenewAt(time: number): boolean;
   abstract renewInBackground(timeout: number, now: number, driftNow: number): void;
 
-  /** ms; the ttl that it was taken with. */
-  get ttl(): number {
-    return this.acquisition.ttl;
+  /** ms since its acquisition was sent, or a little more. */
+  get heldFor(): number {
+    return clock.now() - this.#sentAt;
   }
 
-  /** ms since its acquisition was sent. */
-  get heldFor(): number {
-    return clock.now() - this.acquisition.sentAt;
+  /** As Acquisition: how long the lock is to be kept when it is released now. */
+  get keep(): Keep | undefined {
+    return this.#acquisition?.keep;
+  }
+
+  /** As Acquisition: what Redis says of it from now on is final. */
+  protected get isCertain(): boolean {
+    return this.#acquisition === undefined || this.#acquisition.isCertain;
+  }
+
+  /** Its acquisition, made once more if it was not kept. */
+  protected get acquisition(): Acquisition {
+    if (this.#acquisition === undefined) {
+      this.#acquisition = new Acquisition(this.owner, this.ttl, this.#wasEnqueued, undefined, this.#sentAt);
+      this.#acquisition.isEnqueued = this.#wasEnqueued;
+    }
+    return this.#acquisition;
   }
 
   get isHeld(): boolean {

@@ -1,4 +1,4 @@
-import { clock, wasSuspended } from '../internal/clock';
+import { clock, drift, wasSuspended } from '../internal/clock';
 import { type Timed, TimeHeap } from '../internal/time-heap';
 import { WakeTimer } from '../internal/wake-timer';
 
@@ -16,8 +16,8 @@ export interface WatchedLease extends Timed {
   readonly isHeld: boolean;
   /** Renewals in flight whose answer has not been read. */
   readonly unread: number;
-  /** Kept by the watchdog: when to renew it, or to ask about it; `Infinity`: not at all. */
-  renewAt: number;
+  /** Kept by the watchdog: when to renew it, or to ask about it; `undefined`: not at all. Whole ms. */
+  renewAt: number | undefined;
   /** The drift between the clocks when its deadline was measured. */
   readonly drift: number;
   /** Whether only Redis can say if the lease is still held, since the wall clock has run ahead of the monotonic one. */
@@ -94,7 +94,7 @@ export class Watchdog {
 
   /** Somebody else may have released the lock: asks about this lease now. */
   askAbout(lease: WatchedLease): void {
-    lease.renewAt = clock.now();
+    lease.renewAt = Math.floor(clock.now());
     this.#file(lease);
   }
 
@@ -106,7 +106,7 @@ export class Watchdog {
     const now = clock.now();
     const soon = Math.max(now, this.#askedAt + LEAST_INTERVAL);
     for (const lease of this.#leases) {
-      lease.renewAt = now;
+      lease.renewAt = Math.floor(now);
       this.#file(lease, soon);
     }
   }
@@ -123,14 +123,16 @@ export class Watchdog {
   }
 
   #schedule(lease: WatchedLease, renewAt: number): void {
-    lease.renewAt = lease.mayRenewAt(renewAt) ? renewAt : Number.POSITIVE_INFINITY;
+    // Rounded up: no interval is shorter than the least one.
+    lease.renewAt = lease.mayRenewAt(renewAt) ? Math.ceil(renewAt) : undefined;
     this.#file(lease);
   }
 
   /** Puts it where its next time says, and sees to it that the timer fires then, or at `soonest`. */
   #file(lease: WatchedLease, soonest = Number.NEGATIVE_INFINITY): void {
-    const isWaiting = lease.unread === 0 && lease.renewAt !== Number.POSITIVE_INFINITY;
-    const time = isWaiting ? Math.min(lease.until, lease.renewAt) : lease.until;
+    const { renewAt, until, unread } = lease;
+    const isWaiting = unread === 0 && renewAt !== undefined;
+    const time = isWaiting ? Math.min(until, renewAt) : until;
     if (this.#waiting.has(lease) && this.#waiting.timeOf(lease) <= time) return;
     this.remove(lease);
     if (isWaiting) this.#waiting.add(lease, time);
@@ -140,13 +142,13 @@ export class Watchdog {
 
   #tick(): void {
     const now = clock.now();
-    const drift = clock.wallNow() - now;
-    const suspects = wasSuspended(this.#leastDrift, drift) ? this.#takeSuspects(now, drift) : [];
+    const driftNow = drift(now);
+    const suspects = wasSuspended(this.#leastDrift, driftNow) ? this.#takeSuspects(now, driftNow) : [];
     // All are taken out first: loss listeners may unlock others, or have them asked about.
     for (const lease of [...suspects, ...this.#takeDue(now)]) {
       if (!lease.isHeld) continue;
       if (lease.until <= now) this.#end(lease, now);
-      else if (lease.unread === 0 && isSoon(lease, now)) this.#renew(lease, now, drift);
+      else if (lease.unread === 0 && isSoon(lease, now)) this.#renew(lease, now, driftNow);
       else this.#file(lease);
     }
     this.#timer.by(Math.min(this.#waiting.earliest, this.#ending.earliest));
@@ -171,12 +173,12 @@ export class Watchdog {
   }
 
   /** Takes out the leases about which Redis has to be asked in any case. */
-  #takeSuspects(now: number, drift: number): WatchedLease[] {
-    const suspects = this.#leases.filter((lease) => lease.unread === 0 && lease.isSuspectAt(drift));
+  #takeSuspects(now: number, driftNow: number): WatchedLease[] {
+    const suspects = this.#leases.filter((lease) => lease.unread === 0 && lease.isSuspectAt(driftNow));
     this.#leastDrift = this.#leases.reduce((least, lease) => Math.min(least, lease.drift), Number.POSITIVE_INFINITY);
     for (const lease of suspects) {
       this.remove(lease);
-      lease.renewAt = now;
+      lease.renewAt = Math.floor(now);
     }
     return suspects;
   }
@@ -189,7 +191,7 @@ export class Watchdog {
     this.#ending.add(lease, now + LEAST_INTERVAL);
   }
 
-  #renew(lease: WatchedLease, now: number, drift: number): void {
+  #renew(lease: WatchedLease, now: number, driftNow: number): void {
     this.#askedAt = now;
     // Half of what is left, so that there is time for another try.
     const timeout = Math.min(Math.max((lease.until - now) / 2, LEAST_INTERVAL), this.#commandTimeout);
@@ -198,12 +200,12 @@ export class Watchdog {
     this.remove(lease);
     this.#waiting.add(lease, next);
     this.#timer.by(next);
-    lease.renewInBackground(timeout, now, drift);
+    lease.renewInBackground(timeout, now, driftNow);
   }
 }
 
 function isSoon(lease: WatchedLease, now: number): boolean {
-  return lease.renewAt - renewalInterval(lease) / 4 <= now;
+  return lease.renewAt !== undefined && lease.renewAt - renewalInterval(lease) / 4 <= now;
 }
 
 function renewalInterval({ ttl }: WatchedLease): number {

@@ -1,4 +1,3 @@
-import type { ContentionServices } from '../acquire/contention-services';
 import { LocalContention } from '../acquire/local-contention';
 import type { Wait } from '../acquire/wait';
 import { acquireChannel, isTraced, lockMessage, traceAcquire } from '../diagnostics/channels';
@@ -14,15 +13,6 @@ import { Scope } from './scope';
 export abstract class ReentrantContention extends LocalContention {
   /** @internal Runs under it, also those that lost their lease. */
   runs = 0;
-  /** @internal */
-  protected readonly services: ContentionServices;
-
-  /** @internal */
-  constructor(key: string, services: ContentionServices) {
-    super(key, services);
-    this.services = services;
-  }
-
   /** @internal Held, waited for, or the lock of a `run` that has not ended. */
   override get isInUse(): boolean {
     return this.runs > 0 || super.isInUse;
