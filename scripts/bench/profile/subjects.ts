@@ -31,9 +31,9 @@ export const CPU_SUBJECTS: readonly Subject[] = [
   ofScenario('1', 'Uncontended, one caller, the same key', 'cycle', ['floor', 'floor-evalsha']),
   ofScenario('2', 'Uncontended, 100 callers on 100 keys', 'cycle', ['floor-evalsha']),
   ofScenario('9a', 'Uncontended, one caller, 10,000 keys in turn', 'cycle', ['floor-evalsha'], 10_000),
-  ofScenario('3', 'One key, 100 callers in one process', 'acquisition', ['floor-hand-over']),
-  ofScenario('4a', 'One key, 4 processes with 10 callers', 'acquisition', ['floor-fifo', 'floor-token']),
-  ofScenario('4t', 'The same, 1 ms of work, 10 to 30 ms of thinking', 'acquisition', ['floor-token']),
+  ofScenario('3', 'One key, 100 callers in one process', 'acquisition', ['floor-hand-over', 'floor-fair']),
+  ofScenario('4a', 'One key, 4 processes with 10 callers', 'acquisition', ['floor-fifo', 'floor-token', 'floor-fair']),
+  ofScenario('4t', 'The same, 1 ms of work, 10 to 30 ms of thinking', 'acquisition', ['floor-token', 'floor-fair']),
 ];
 
 /** By objects on the heap. */

@@ -73,7 +73,7 @@ export const oneProcess: Scenario = {
   title: '100 callers on one key in one process, empty section',
   floor: 'floor-hand-over',
   metrics,
-  suits: librariesAnd('floor-fifo', 'floor-hand-over'),
+  suits: librariesAnd('floor-fifo', 'floor-hand-over', 'floor-fair'),
   plan: (isQuick) =>
     isQuick ? plan(hundredCallers, quickWarmUp(500), 500) : plan(hundredCallers, ONE_PROCESS, TWO_SLICES),
   figures: (measurement) => figures(hundredCallers, measurement),
@@ -91,7 +91,7 @@ function fourProcesses(
     title: `4 processes with 10 callers on one key, ${title}`,
     floor,
     metrics,
-    suits: librariesAnd('floor-fifo', 'floor-token'),
+    suits: librariesAnd('floor-fifo', 'floor-token', 'floor-fair'),
     plan: (isQuick) => (isQuick ? plan(group, quickWarmUp(200), window / 8) : plan(group, FOUR_PROCESSES, window)),
     figures: (measurement) => figures(group, measurement),
   };
