@@ -8,6 +8,9 @@ import { until } from '../support/until';
 
 const MANY = 60;
 
+/** Many calls go in two halves. Each of them is sent twice if the server does not know its script yet. */
+const MOST_COMMANDS = 4;
+
 const keys = Array.from({ length: MANY }, (_, i) => `key-${i}`);
 
 /** Lets the registry learn that all of its keys are on one server. */
@@ -39,7 +42,7 @@ const lockAll = (registry: RedisLockRegistry): Promise<Lease[]> =>
 const unlockAll = (leases: readonly Lease[]): Promise<unknown> => Promise.all(leases.map((lease) => lease.unlock()));
 
 describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) => {
-  it('are acquired by one script and released by one, each with its own owner, ttl and token', async () => {
+  it('are acquired and released by a script for many, each with its own owner, ttl and token', async () => {
     const { admin, registry, nameOf, counted } = await start(lockType, { fencing: true });
     let leases: Lease[] = [];
     const ttls = keys.map((_, i) => 60_000 * (i + 2));
@@ -59,9 +62,8 @@ describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) =>
     expect(leases.every((lease) => (lease.fencingToken ?? 0) > 0 && lease.remaining > 0)).toBe(true);
     const toUnlock = await counted(() => unlockAll(leases));
     for (const key of keys) expect(await admin.exists(nameOf(key))).toBe(0);
-    // Two if the script is not loaded yet.
-    expect(toLock).toBeLessThanOrEqual(2);
-    expect(toUnlock).toBeLessThanOrEqual(2);
+    expect(toLock).toBeLessThanOrEqual(MOST_COMMANDS);
+    expect(toUnlock).toBeLessThanOrEqual(MOST_COMMANDS);
     const again = await Promise.all(keys.map((key) => registry.obtain(key).lock()));
     again.forEach((lease, i) => {
       expect(lease.fencingToken).toBeGreaterThan(leases[i]?.fencingToken ?? Number.POSITIVE_INFINITY);
@@ -93,8 +95,8 @@ describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) =>
     const scripts = await counted(async () => {
       outcomes = await Promise.allSettled(keys.map((key) => registry.obtain(key).lock({ ttl: 5_000 })));
     });
-    // One, and what the fair types send for the failed lock.
-    expect(scripts).toBeLessThan(5);
+    // And what the fair types send for the failed lock.
+    expect(scripts).toBeLessThanOrEqual(MOST_COMMANDS + 3);
     const failed = outcomes.flatMap((outcome, i) => (outcome.status === 'rejected' ? [[i, outcome.reason]] : []));
     expect(failed).toEqual([[7, expect.objectContaining({ name: 'CannotAcquireLockError', key: 'key-7' })]]);
     await Promise.all(outcomes.map((outcome) => outcome.status === 'fulfilled' && outcome.value.unlock()));

@@ -46,6 +46,23 @@ describePrivate('What a fair lock leaves behind', () => {
     await gone();
   });
 
+  it('is no key without an expiry, also where one was evicted while the other stayed', async () => {
+    const lease = await a.obtain(KEY).lock();
+    const waiting = await fixture.enqueue([() => b.obtain(KEY).lock()]);
+    for (const evicted of [fixture.tickets, fixture.queue]) {
+      await fixture.admin.del(evicted);
+      const c = await fixture.process();
+      // Its attempt writes both keys. The polls of the others come later.
+      waiting.push(c.obtain(KEY).lock());
+      await until(async () => (await fixture.admin.exists(evicted)) === 1);
+      expect(await fixture.admin.pTTL(fixture.tickets)).toBeGreaterThan(0);
+      expect(await fixture.admin.pTTL(fixture.queue)).toBeGreaterThan(0);
+    }
+    await lease.unlock();
+    await Promise.all(waiting.map(async (one) => (await one).unlock()));
+    await gone();
+  });
+
   it('is no ticket of a closed registry; the tickets of others stay', async () => {
     const lease = await a.obtain(KEY).lock();
     const c = await fixture.process();

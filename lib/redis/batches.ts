@@ -1,3 +1,4 @@
+import { clock } from '../internal/clock';
 import type { Receiver, ScriptRun, ScriptRunner } from './call';
 import { isErrorLike, isFinal, isServerAnswer, serverErrorCode, UnexpectedReplyError } from './failure';
 import type { KeyPlacement } from './key-placement';
@@ -5,6 +6,9 @@ import { LockScript, type Script } from './script';
 
 /** At most this many calls go into one command: it occupies the server for a fraction of a millisecond. */
 const LARGEST = 100;
+
+/** Fewer calls than this go into one command, though nothing is on its way: a second one would cost more than it saves. */
+const WORTH_HALVING = 32;
 
 /** Calls back before the client writes to its socket. */
 const SOON = Promise.resolve();
@@ -17,6 +21,9 @@ const SPLIT = new Set(['CROSSSLOT', 'TRYAGAIN', 'MOVED', 'ASK']);
  * client and server more than the work in it. "At the same time" is before the client writes to its socket, so no call
  * waits for another.
  *
+ * Many calls go in two halves, the second one a tick of the event loop later. From then on the server works on one half
+ * while the client works on the replies of the other: together, each would wait while the other one works.
+ *
  * A script that acquires joins others only once it is proven that all keys are on one server (see `KeyPlacement`).
  * Scripts about locks that were taken before make that proof: a key that they miss is asked for again alone.
  */
@@ -25,14 +32,21 @@ export class Batches {
   readonly #placement: KeyPlacement;
   /** Whether scripts that acquire may ever go together: only over a client that has one connection to one server. */
   readonly #mayAcquireTogether: boolean;
+  /** Whether many calls go in halves: not where a command holds up the next one. */
+  readonly #mayHalve: boolean;
   #waiting: ScriptRun[] = [];
+  /** The second half, which goes a tick later. */
+  #secondHalf: ScriptRun[][] = [];
+  /** Commands about several locks that are not answered yet. */
+  #inFlight = 0;
   /** Keys that were missed and are being asked for alone. */
   #missing = 0;
 
-  constructor(runner: ScriptRunner, placement: KeyPlacement, mayAcquireTogether: boolean) {
+  constructor(runner: ScriptRunner, placement: KeyPlacement, mayAcquireTogether: boolean, mayHalve = true) {
     this.#runner = runner;
     this.#placement = placement;
     this.#mayAcquireTogether = mayAcquireTogether;
+    this.#mayHalve = mayHalve;
   }
 
   add(call: ScriptRun): void {
@@ -40,6 +54,8 @@ export class Batches {
   }
 
   readonly #flush = (): void => {
+    // Commands arrive in the order in which their calls were made.
+    this.#sendSecondHalf();
     const calls = this.#waiting;
     this.#waiting = [];
     const [first] = calls;
@@ -47,15 +63,37 @@ export class Batches {
       this.#sendAlone(first);
       return;
     }
-    for (const group of this.#groups(calls)) {
+    const halves = this.#mayHalve && this.#isIdle && calls.length >= WORTH_HALVING;
+    const groups = this.#groups(calls, halves ? Math.min(Math.ceil(calls.length / 2), LARGEST) : LARGEST);
+    if (halves) {
+      this.#secondHalf = groups.splice(Math.ceil(groups.length / 2));
+      if (this.#secondHalf.length > 0) void clock.immediate().then(() => this.#sendSecondHalf());
+    }
+    this.#send(groups);
+  };
+
+  /**
+   * No command about several locks is on its way. Before the proof nothing goes in halves: a half might have the keys
+   * of one server only, and would prove what is not true.
+   */
+  get #isIdle(): boolean {
+    return this.#inFlight === 0 && this.#placement.isProven;
+  }
+
+  #sendSecondHalf(): void {
+    this.#send(this.#secondHalf.splice(0));
+  }
+
+  #send(groups: readonly ScriptRun[][]): void {
+    for (const group of groups) {
       const script = group[0]?.script;
       if (group.length > 1 && script instanceof LockScript) this.#sendTogether(group, script);
       else for (const call of group) this.#sendAlone(call);
     }
-  };
+  }
 
   /** Calls of one script that fit together, in the order in which the first call of each group was made. */
-  #groups(calls: readonly ScriptRun[]): ScriptRun[][] {
+  #groups(calls: readonly ScriptRun[], largest: number): ScriptRun[][] {
     const groups: ScriptRun[][] = [];
     const open = new Map<Script, Map<string, ScriptRun[]>>();
     let last: ScriptRun[] | undefined;
@@ -69,7 +107,7 @@ export class Batches {
       // Nearly always it is like the call before it.
       if (last?.[0]?.script !== call.script || lastSlot !== slot) last = open.get(call.script)?.get(slot);
       lastSlot = slot;
-      if (last !== undefined && last.length < LARGEST && isLike(last[0], call)) {
+      if (last !== undefined && last.length < largest && isLike(last[0], call)) {
         last.push(call);
         continue;
       }
@@ -97,10 +135,17 @@ export class Batches {
         return calls.every((call) => call.isOver);
       },
       // The calls are taken out of the array: node-redis refers to what it has sent for longer than it needs it.
-      answer: (replies) => this.#settle(calls.splice(0), script, replies),
-      fail: (error) => this.#fail(calls.splice(0), error),
+      answer: (replies) => {
+        this.#inFlight--;
+        this.#settle(calls.splice(0), script, replies);
+      },
+      fail: (error) => {
+        this.#inFlight--;
+        this.#fail(calls.splice(0), error);
+      },
     };
-    this.#runner.run(script.forMany, argumentsForMany(calls), receiver);
+    this.#inFlight++;
+    this.#runner.run(script.forMany, script.forMany.options(calls), receiver);
   }
 
   #settle(calls: readonly ScriptRun[], script: LockScript, replies: unknown): void {
@@ -159,28 +204,6 @@ export class Batches {
     };
     this.#sendAlone(call, receiver);
   }
-}
-
-/** As `LockScript.forMany` takes them. An argument that all calls have is sent once. */
-function argumentsForMany(calls: readonly ScriptRun[]): { keys: string[]; arguments: string[] } {
-  const first = calls[0] as ScriptRun;
-  const keys: string[] = [];
-  const args = [String(calls.length), ''];
-  const own: number[] = [];
-  let pattern = '';
-  for (let i = 0; i < first.args.length; i++) {
-    const one = first.args[i] as string;
-    const isShared = calls.every((call) => call.args[i] === one);
-    pattern += isShared ? '=' : '-';
-    if (isShared) args.push(one);
-    else own.push(i);
-  }
-  args[1] = pattern;
-  for (const call of calls) {
-    for (const key of call.keys) keys.push(key);
-    for (const i of own) args.push(call.args[i] as string);
-  }
-  return { keys, arguments: args };
 }
 
 /** They have the same number of keys and of arguments. */

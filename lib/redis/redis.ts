@@ -65,7 +65,7 @@ export class Redis implements Connection {
     this.#batches = new Batches(runner, placement, isPlain);
     if (replication === undefined || replication.minReplicas === 0) return;
     this.#replicated = new ReplicatedScripts(client, replication);
-    this.#replicatedBatches = new Batches(this.#replicated, placement, isPlain);
+    this.#replicatedBatches = new Batches(this.#replicated, placement, isPlain, false);
   }
 
   /** Grants count only when replicas have them. */

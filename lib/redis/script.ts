@@ -80,4 +80,32 @@ export class ScriptForMany extends Script {
     super(`${one.name}, for many`, source);
     this.one = one;
   }
+
+  /** KEYS and ARGV for these runs, as `LockScript.forMany` says. An argument that all runs have is sent once. */
+  options(runs: readonly Run[]): { keys: string[]; arguments: string[] } {
+    const first = runs[0] as Run;
+    const keys: string[] = [];
+    const args = [String(runs.length), ''];
+    const own: number[] = [];
+    let pattern = '';
+    for (let i = 0; i < first.args.length; i++) {
+      const one = first.args[i] as string;
+      const isShared = runs.every((run) => run.args[i] === one);
+      pattern += isShared ? '=' : '-';
+      if (isShared) args.push(one);
+      else own.push(i);
+    }
+    args[1] = pattern;
+    for (const run of runs) {
+      for (const key of run.keys) keys.push(key);
+      for (const i of own) args.push(run.args[i] as string);
+    }
+    return { keys, arguments: args };
+  }
+}
+
+/** KEYS and ARGV of one run. */
+interface Run {
+  readonly keys: readonly string[];
+  readonly args: readonly string[];
 }

@@ -2,6 +2,11 @@ import { min, quantileSorted } from 'simple-statistics';
 import { CLOCK_ERROR } from './clock';
 import type { Acquisition, Observation } from './loads/load';
 
+/** Cycles, or acquisitions that were granted. */
+export function acquired({ durations, acquisitions }: Observation): number {
+  return durations.length + acquisitions.filter(({ enteredAt }) => Number.isFinite(enteredAt)).length;
+}
+
 /** Acquisitions of one key by all processes, in the order of entry; unfinished ones come last. */
 export type KeyHistory = readonly Acquisition[];
 

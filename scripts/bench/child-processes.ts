@@ -103,8 +103,9 @@ export class CandidateProcess {
     await this.#request(load, 0);
   }
 
-  async observe(ms: number): Promise<Observation> {
-    const { observation } = await this.#request({ observe: ms }, ms);
+  /** `isWarmUp`: the load may run at a faster pace. */
+  async observe(ms: number, isWarmUp = false): Promise<Observation> {
+    const { observation } = await this.#request({ observe: ms, isWarmUp }, ms);
     return observation as Observation;
   }
 

@@ -8,6 +8,7 @@ import { measureProfiles } from './profile/measure-profile';
 import { buildProgram, type Language } from './programs';
 import { readEnvironment } from './report/environment';
 import { growthPage, pictureOf } from './report/growth-page';
+import { QUICK_WARM_UP } from './report/method';
 import { page } from './report/page';
 import { plot } from './report/plot';
 import { PROFILE_HEADING, withProfiles } from './report/profile-page';
@@ -41,6 +42,7 @@ async function bench(options: Options): Promise<void> {
   try {
     const environment = readEnvironment(server.name, languages);
     terminal.print(`${environment.cpu}, ${environment.cores} cores; Node ${environment.node}, ${environment.redis}\n`);
+    if (options.quick) terminal.print(`A quick run. ${QUICK_WARM_UP}\n`);
     keepProcessorsAwake();
     if (options.profile) {
       const profiles = await measureProfiles(server, options, terminal);

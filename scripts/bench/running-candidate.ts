@@ -1,4 +1,5 @@
 import { createClient } from 'redis';
+import { acquired } from './acquisitions';
 import type { Address, Candidate } from './candidates/candidate';
 import { CandidateProcess, type DelayProxy, type ProfiledObservation, startProxy } from './child-processes';
 import { sleep } from './clock';
@@ -6,6 +7,7 @@ import { CommandSources } from './command-sources';
 import type { LoadSpec } from './loads';
 import type { Observation } from './loads/load';
 import { built } from './prepare';
+import type { WarmUp } from './scenarios/warm-up';
 import type { BenchServer, ServerStats } from './server';
 import type { ProfileKind } from './worker';
 
@@ -15,6 +17,9 @@ const TTL = 30_000;
 /** ms of warm-up in which a candidate sends each of its commands at least once. */
 const MONITORING = 200;
 
+/** ms of warm-up between two looks at how often each process has acquired. */
+const STEP = 1_000;
+
 /** A JVM compiles what it runs often, in several steps: its warm-up takes that many times as long. */
 const WARM_UP_OF_JAVA = 3;
 
@@ -22,8 +27,7 @@ const WARM_UP_OF_JAVA = 3;
 export interface RunPlan {
   /** One process for each; they start one after the other. */
   readonly loads: readonly LoadSpec[];
-  /** ms */
-  readonly warmUp: number;
+  readonly warmUp: WarmUp;
   /** ms of the warm-up in which MONITOR attributes commands to clients or scripts; MONITOR slows everything down. */
   readonly monitoring?: number;
   /** ms */
@@ -103,15 +107,26 @@ export class RunningCandidate {
 
   /** Starts the loads and warms up. MONITOR runs during the first part. */
   async begin(): Promise<void> {
-    const { loads, warmUp, monitoring = Math.min(warmUp, MONITORING) } = this.#plan;
-    const work = async (ms: number): Promise<void> => {
-      if (ms > 0) await Promise.all(this.#processes.map((process) => process.observe(ms)));
-    };
+    const { loads, warmUp, monitoring = Math.min(warmUp.longest, MONITORING) } = this.#plan;
     await this.#sources.monitor(async () => {
       for (const [i, load] of loads.entries()) await this.#processes[i]?.begin(load);
-      await work(monitoring);
+      await this.#observe(monitoring, true);
     });
-    await work(warmUp - monitoring);
+    await this.#warmUp(warmUp.longest - monitoring, warmUp.enough);
+    await this.#observe(warmUp.settling ?? 0);
+  }
+
+  /** For `longest` ms at most, until each process has acquired `enough` times. */
+  async #warmUp(longest: number, enough = Number.POSITIVE_INFINITY): Promise<void> {
+    const counts = this.#processes.map(() => 0);
+    for (let left = longest; left > 0 && Math.min(...counts) < enough; left -= STEP) {
+      const observations = await this.#observe(Math.min(left, STEP), true);
+      for (const [i, observation] of observations.entries()) counts[i] = (counts[i] ?? 0) + acquired(observation);
+    }
+  }
+
+  async #observe(ms: number, isWarmUp = false): Promise<Observation[]> {
+    return ms > 0 ? Promise.all(this.#processes.map((process) => process.observe(ms, isWarmUp))) : [];
   }
 
   async measure(): Promise<Measurement> {
@@ -148,7 +163,10 @@ export class RunningCandidate {
 }
 
 function warmedUp(plan: RunPlan, { language }: Candidate): RunPlan {
-  return language === 'java' ? { ...plan, warmUp: plan.warmUp * WARM_UP_OF_JAVA } : plan;
+  if (language !== 'java') return plan;
+  const { longest, enough = Number.POSITIVE_INFINITY, ...rest } = plan.warmUp;
+  const [longer, more] = [longest, enough].map((it) => WARM_UP_OF_JAVA * it) as [number, number];
+  return { ...plan, warmUp: { ...rest, longest: longer, enough: more } };
 }
 
 async function timeOfPing(address: Address): Promise<number> {

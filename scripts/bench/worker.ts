@@ -13,7 +13,9 @@ export interface WorkerOptions extends OpenOptions {
 }
 
 /** Message from the bench to a worker: start a load, or observe it for some ms, with a profiler of V8 where one is named. */
-export type WorkerRequest = LoadSpec | { readonly observe: number; readonly profile?: ProfileKind };
+export type WorkerRequest =
+  | LoadSpec
+  | { readonly observe: number; readonly isWarmUp?: boolean; readonly profile?: ProfileKind };
 
 export type ProfileKind = keyof typeof profilers;
 
@@ -33,7 +35,7 @@ async function execute(request: WorkerRequest): Promise<void> {
     load = await begin(await opened, request);
     reply({});
   } else if (load !== undefined) {
-    const run = observe.bind(undefined, load, request.observe);
+    const run = observe.bind(undefined, load, request.observe, request.isWarmUp);
     if (request.profile === undefined) return reply({ observation: await run() });
     const { result, root } = await profilers[request.profile](run);
     reply({ observation: result, profile: root });

@@ -18,13 +18,22 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     name: 'grants-for-the-full-ttl',
     finding: 'a grant by hand-over that nobody takes keeps the lock for the full ttl',
     types: ['fair'],
-    replacements: [['give(owner, window)', 'give(owner, ttl)']],
+    replacements: [["redis.call('SET', lock, owner, 'PX', window)", "redis.call('SET', lock, owner, 'PX', ttl)"]],
   },
   {
     name: 'positions-from-the-end-of-the-local-wait',
     finding: 'a caller that waited in its process goes behind later callers of other processes',
     types: ['fair'],
     replacements: [['Math.round(1e3 * (sentAt - this.since))', '0 * (sentAt - this.since)']],
+  },
+  {
+    name: 'next-caller-before-the-queue',
+    finding: 'the next caller of a process gets the lock before one of another process that called earlier',
+    types: ['fair'],
+    replacements: [
+      ['if score > firstScore then', 'if false then'],
+      ['elseif score < firstScore and', 'elseif'],
+    ],
   },
   {
     name: 'polls-create-tickets',

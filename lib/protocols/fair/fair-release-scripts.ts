@@ -2,7 +2,15 @@ import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
 import { ifForced } from '../inspection/forced-unlock';
 import { deleteBy, mint, publish } from '../spring/spring-scripts';
-import { ENQUEUE_FUNCTION, FUNCTIONS, HAND_OVER_FUNCTION, KEYS_BY_NAME } from './fair-script-parts';
+import {
+  ENQUEUE_FUNCTION,
+  FUNCTIONS,
+  HAND_OVER_FUNCTION,
+  KEYS_BY_NAME,
+  NOW,
+  SCORE,
+  WRITE_NOTHING,
+} from './fair-script-parts';
 
 /*
  * The scripts that end a lease of the fair lock, or take a ticket out of its queue. See fair-scripts.ts for the keys.
@@ -13,13 +21,15 @@ import { ENQUEUE_FUNCTION, FUNCTIONS, HAND_OVER_FUNCTION, KEYS_BY_NAME } from '.
  * '' }.
  */
 
-/** Nobody waits in the queue: the next caller of the process has the lock. */
+/** The next caller of the process has the lock. */
 const HAND_OVER_AT_ONCE = `
   local last = fence and redis.call('GET', fence)
   local time = fence and redis.call('TIME')
-  -- PEXPIRE first: out of memory, Redis refuses SET to a script that has not written yet.
-  redis.call('PEXPIRE', lock, ttl)
-  redis.call('SET', lock, next, 'PX', ttl)
+  if redis.pcall('SET', lock, next, 'PX', ttl).err then
+    -- Out of memory, Redis refuses SET to a script that has not written yet.
+    redis.call('PEXPIRE', lock, ttl)
+    redis.call('SET', lock, next, 'PX', ttl)
+  end
   if not fence then return 1 end
   ${mint('fence')}`;
 
@@ -36,6 +46,14 @@ if not isOwners and next ~= '' then
   elseif position then
     return { 1, '', '', lifeLeft(), digits(now), 0, position }
   end
+end`;
+
+/** The next caller of the process gets its position. */
+const ENQUEUE_NEXT = `
+if score then
+  ${WRITE_NOTHING}
+  score = digits(score)
+  enqueue(next, ttl, score, how, life)
 end`;
 
 /**
@@ -57,6 +75,22 @@ if isOwners and due <= 0 then
   return { deleted, '', '', pause, digits(now), refused and 1 or 0, score or '', 0 }
 end`;
 
+/**
+ * The next caller of the process called before all that wait in the queue. It needs no position then. But the others have
+ * to know its process: to them, a holder that never had a ticket may be a poller. Sets `ahead`: the first ticket, where
+ * the next caller called after it.
+ */
+const HAND_OVER_IF_FIRST = `
+local ahead
+if isOwners then
+  local firstScore = tonumber(first[2])
+  if score > firstScore then
+    ahead = first[1]
+  elseif score < firstScore and redis.call('HEXISTS', tickets, string.match(owner, '^(.*):')) == 1 then
+    ${HAND_OVER_AT_ONCE}
+  end
+end`;
+
 /** What a script does where nobody waits in the queue; it needs no functions then. */
 const AT_ONCE = {
   release: (publishRelease: string) => `
@@ -66,7 +100,8 @@ if isOwners and redis.call('EXISTS', queue, tickets) == 0 then
   return deleted
 end`,
   'hand over': () => `
-if isOwners and redis.call('EXISTS', queue) == 0 then ${HAND_OVER_AT_ONCE}
+local first = isOwners and redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
+if first and not first[1] then ${HAND_OVER_AT_ONCE}
 end`,
   leave: () => '',
 } as const;
@@ -111,9 +146,12 @@ export const LEAVE = release('leave to pollers (fair)', 'leave');
  *   head                   owner; next, ttl: of the next caller (not `release`); holder; isOwners
  *   AT_ONCE                may return: nobody waits. `release` sets `deleted`
  *   ARGV[3]                publish; how, life, age: of the next caller
- *   FUNCTIONS and others   time, now; `refused`, which `notify` sets; functions
+ *   NOW                    time, now
+ *   SCORE                  score: the position of the next caller (not `release`)
+ *   HAND_OVER_IF_FIRST     may return; sets `ahead` (`hand over` only)
+ *   FUNCTIONS and others   `refused`, which `notify` sets; functions
  *   RETURN_IF_REPEATED     may return (not `release`)
- *   body                   granted, token, score (of the next caller's ticket), found
+ *   body                   granted, token, left (ms); found
  *   pauseIfDue             `leave` only: pause, due; may return
  */
 function release(name: string, kind: keyof typeof AT_ONCE): LockScript {
@@ -127,20 +165,24 @@ local holder = redis.pcall('GET', lock)
 local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)
 ${AT_ONCE[kind](publishRelease)}
 local publish, how, life, age = string.match(ARGV[3], '^(%S+) ?(%S*) ?(%S*) ?(%S*)$')
+${NOW}
+local score
+${mayHaveNext ? `if isOwners and next ~= '' then ${SCORE} end` : ''}
+${kind === 'hand over' ? HAND_OVER_IF_FIRST : ''}
 ${FUNCTIONS}${HAND_OVER_FUNCTION}${mayHaveNext ? ENQUEUE_FUNCTION : ''}
 local process = processOf(owner)
 ${mayHaveNext ? RETURN_IF_REPEATED : ''}
--- Also for a holder, which has no ticket: at maxmemory a script may write more only if it has written. See give.
-forget(string.match(owner, '^(.*)@') or owner)
-local granted, token, score
+-- The ticket of a holder is not in the queue.
+if not isOwners then forget(string.match(owner, '^(.*)@') or owner) end
+local granted, token, left
 local found = isOwners and 1 or holder and -1 or 0
 if not holder then
   ${ifForced('owner', 'found = -1')}
 end
-${mayHaveNext ? `if isOwners and next ~= '' then score = enqueue(next, ttl, '', age, how, life) end` : ''}
+${mayHaveNext ? ENQUEUE_NEXT : ''}
 ${kind === 'leave' ? pauseIfDue(publishRelease) : ''}
 if isOwners or (not holder and pauseLeft() == 0) then
-  granted, token = handOver(process${mayHaveNext ? ', isOwners and next' : ''})
+  granted, token, left = handOver(process${mayHaveNext ? ', isOwners and next' : ''}${kind === 'hand over' ? ', ahead' : ''})
   if not granted and redis.call('ZCARD', queue) == 0 then redis.call('DEL', tickets) end
 end
 if isOwners and not granted then
@@ -149,7 +191,7 @@ if isOwners and not granted then
   ${publishRelease}
 end
 if type(granted) ~= 'string' then granted, token = '', '' end
-local remaining = type(holder) == 'table' and 0 or lifeLeft()
+local remaining = left or type(holder) == 'table' and 0 or lifeLeft()
 return { found, granted, token, remaining, digits(now), refused and 1 or 0, score or ''${kind === 'leave' ? ', math.max(1, due)' : ''} }`;
   if (!mayHaveNext) return new LockScript(name, script, isFound);
   return new LockScript(name, script, undefined, kind === 'leave' ? isHandedOver : isGrantedToNext);

@@ -25,13 +25,19 @@ const GROUP = 50;
 export const KEYS_BY_NAME = `
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]`;
 
+/** Changes nothing. At maxmemory a script may write more only if it has written before. */
+export const WRITE_NOTHING = "redis.call('ZREM', queue, '')";
+
+/** The time; `now` in microseconds. */
+export const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]`;
+
 /**
- * The time and what every script needs. Inserted after the path without waiters: Lua creates functions at every run.
+ * What every script needs. Needs `now`. Inserted after the paths on which nobody else is to be granted the lock: Lua
+ * creates functions at every run.
  */
 export const FUNCTIONS = `
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-
 -- Lua prints at most 14 digits by itself.
 local function digits(number) return string.format('%.0f', number) end
 
@@ -40,6 +46,7 @@ local function processOf(owner) return string.match(owner, '^(.*):') end
 -- Empty without a fence.
 local function mint()
   if not fence then return '' end
+  ${WRITE_NOTHING}
   local last = redis.call('GET', fence)
   ${mint('fence')}
 end
@@ -66,28 +73,29 @@ local function lifeLeft()
   local life = redis.call('PTTL', lock)
   return life == -2 and pauseLeft() or life
 end
+`;
 
--- What a script says of a holder to another process: OUTSIDER, unless its owner value is that of a grant from the queue, or its
--- process has had a ticket there lately.
+/**
+ * What a script says of a holder to another process: OUTSIDER, unless its owner value is that of a grant from the queue,
+ * or its process has had a ticket there lately.
+ */
+export const OUTSIDER_FUNCTION = `
 local function outsider(holder, process)
   if not holder or string.find(holder, '@', 1, true) then return '' end
   local its = processOf(holder)
   local isKnown = its and (its == process or redis.call('HGET', tickets, its))
   return isKnown and '' or '${OUTSIDER}'
 end
-
--- At maxmemory a script may write more only if it has written before. Hence PEXPIRE.
-local function give(owner, life)
-  redis.call('PEXPIRE', lock, life)
-  redis.call('SET', lock, owner, 'PX', life)
-end
 `;
 
-/** Keeps the queue at least until the process that runs the script would be taken for dead. */
-export const PROLONG_QUEUE = (life: string) => `
-for _, key in ipairs({ queue, tickets }) do
+/**
+ * Keeps the queue at least until the process that runs the script would be taken for dead, and `tickets` as long as the
+ * queue. `isNew`: `tickets` may have no expiry yet. In Lua.
+ */
+export const prolongQueue = (isNew: string) => `
+if ${isNew} or redis.call('PTTL', queue) < tonumber(life) then
   -- A second longer, so that not every script has to write it.
-  if redis.call('PTTL', key) < tonumber(${life}) then redis.call('PEXPIRE', key, ${life} + 1000) end
+  for _, key in ipairs({ queue, tickets }) do redis.call('PEXPIRE', key, life + 1000) end
 end`;
 
 /**
@@ -97,8 +105,12 @@ end`;
  * the reply is lost. If the process dies first, this counts as a holder that died. Every other grant lasts for the
  * claim window.
  *
- * Returns nothing if there is no such ticket; otherwise the owner, or true if the ticket is another process', and then
- * the token. `refused` is true afterwards if the server refused to publish.
+ * `first`: the first ticket in the queue, where the script has read it.
+ *
+ * Returns nothing if there is no such ticket; otherwise the owner, or true if the ticket is another process', the token,
+ * and the ms for which it was granted. `refused` is true afterwards if the server refused to publish.
+ *
+ * The ticket is taken out of the queue before SET, so that a server at maxmemory allows it: see WRITE_NOTHING.
  */
 export const HAND_OVER_FUNCTION = `
 local refused = false
@@ -112,11 +124,12 @@ local function notify(process, message)
   return 0
 end
 
-local function handOver(mine, asking)
+local function handOver(mine, asking, first)
   local skipped, kept, token, size = {}, 0, nil, 1
+  local group = first and { first }
   while true do
     -- The first read is of one ticket: as a rule that one gets the lock.
-    local group = redis.call('ZRANGE', queue, kept, kept + size - 1)
+    group = group or redis.call('ZRANGE', queue, kept, kept + size - 1)
     size = ${GROUP}
     if #group == 0 then return end
     for _, ticket in ipairs(group) do
@@ -131,17 +144,17 @@ local function handOver(mine, asking)
           forget(ticket)
         elseif ticket == asking then
           forget(ticket)
-          give(ticket, ttl)
-          return ticket, mint()
+          redis.call('SET', lock, ticket, 'PX', ttl)
+          return ticket, mint(), tonumber(ttl)
         else
           local window = math.min(${CLAIM_WINDOW}, tonumber(ttl))
           local owner = ticket .. '@' .. digits(now)
           token = token or mint()
           -- A process that polls finds the grant by itself.
           if process == mine or how == 'poll' or notify(process, 'grant ' .. owner .. ' ' .. window .. ' ' .. token) > 0 then
-            give(owner, window)
             forget(ticket)
-            return process == mine and owner or true, token
+            redis.call('SET', lock, owner, 'PX', window)
+            return process == mine and owner or true, token, window
           end
           -- It is dead or reconnecting: it is passed over and keeps its position.
           skipped[process] = true
@@ -149,6 +162,7 @@ local function handOver(mine, asking)
         end
       end
     end
+    group = nil
   end
 end
 `;
@@ -157,26 +171,25 @@ end
 const SET_BACK = 1_000;
 
 /**
- * Gives a ticket its position in the queue: the time of its caller's call. The caller may have waited in its process
- * before, behind other callers.
- *
- * `score`: the one that it had before, or ''. `age`: microseconds since the call. `how`, `life`: as for ACQUIRE.
- * Returns its score.
+ * Sets `score`, a number: the position of a caller, by the time of its call. It may have waited in its process before,
+ * behind other callers. `age`: microseconds since the call.
+ */
+export const SCORE = `
+local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)
+-- After a clock that was set back, calls cannot be compared: it goes to the end.
+score = last > now + ${1000 * SET_BACK} and last + 1 or now - age`;
+
+/**
+ * Enters a ticket that is not in the queue. `score`: its position, as text. `how`, `life`: as for ACQUIRE. A server
+ * at maxmemory allows it only to a script that has written: see WRITE_NOTHING.
  */
 export const ENQUEUE_FUNCTION = `
-local function enqueue(ticket, ttl, score, age, how, life)
-  score = score ~= '' and score or redis.call('ZSCORE', queue, ticket)
-  if score then
-    -- The removal is a write that maxmemory allows, so ZADD may follow: see give.
-    forget(ticket)
-  else
-    local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)
-    -- After a clock that was set back, calls cannot be compared: it goes to the end.
-    score = digits(last > now + ${1000 * SET_BACK} and last + 1 or now - age)
-  end
+local function enqueue(ticket, ttl, score, how, life)
   redis.call('ZADD', queue, score, ticket)
-  redis.call('HSET', tickets, ticket, ttl, processOf(ticket), digits(now / 1000 + tonumber(life)) .. ':' .. how)
-  ${PROLONG_QUEUE('life')}
-  return score
+  local added = redis.call(
+    'HSET', tickets, ticket, ttl, processOf(ticket), digits(now / 1000 + tonumber(life)) .. ':' .. how
+  )
+  -- Both fields are new: so may be the hash.
+  ${prolongQueue('added == 2')}
 end
 `;

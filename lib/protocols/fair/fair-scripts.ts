@@ -7,7 +7,11 @@ import {
   HAND_OVER_FUNCTION,
   isGrantIn,
   KEYS_BY_NAME,
-  PROLONG_QUEUE,
+  NOW,
+  OUTSIDER_FUNCTION,
+  prolongQueue,
+  SCORE,
+  WRITE_NOTHING,
 } from './fair-script-parts';
 
 export { CLAIM_WINDOW, type NotifiedBy, OUTSIDER } from './fair-script-parts';
@@ -58,7 +62,8 @@ if not holder and not hasWaiters then
   ${mint('fence')}
 end
 local publish, how, life, age, score = string.match(ARGV[3], '^(%S+) (%S+) (%S+) (%S+) (%S*)$')
-${FUNCTIONS}${HAND_OVER_FUNCTION}${ENQUEUE_FUNCTION}
+${NOW}
+${FUNCTIONS}${HAND_OVER_FUNCTION}${ENQUEUE_FUNCTION}${OUTSIDER_FUNCTION}
 local process = processOf(ticket)
 if holder and (holder == ticket or string.match(holder, '^(.*)@') == ticket) then
   -- It is granted already: the reply or the message was lost.
@@ -68,23 +73,32 @@ if holder and (holder == ticket or string.match(holder, '^(.*)@') == ticket) the
   if token == '' then token = mint() end
   return { holder, token, redis.call('PTTL', lock), digits(now), score }
 end
-local owner, token
+local owner, token, granted
 if how == 'none' then
   -- A caller that does not wait is refused only while the lock is held, so it ignores a pause.
   if not holder then
-    owner, token = handOver(process)
+    owner, token, granted = handOver(process)
     if not owner then
       -- No waiter can be reached.
-      give(ticket, ttl)
-      owner, token = ticket, mint()
+      ${WRITE_NOTHING}
+      redis.call('SET', lock, ticket, 'PX', ttl)
+      owner, token, granted = ticket, mint(), tonumber(ttl)
     end
   end
 else
-  score = enqueue(ticket, ttl, score, age, how, life)
-  if not holder and pauseLeft() == 0 then owner, token = handOver(process, ticket) end
+  if score == '' then score = redis.call('ZSCORE', queue, ticket) end
+  if score then
+    -- The removal is a write too: see WRITE_NOTHING.
+    forget(ticket)
+  else
+    ${SCORE}
+    score = digits(score)
+  end
+  enqueue(ticket, ttl, score, how, life)
+  if not holder and pauseLeft() == 0 then owner, token, granted = handOver(process, ticket) end
 end
 if type(owner) ~= 'string' then owner, token = outsider(holder, process), '' end
-return { owner, token, lifeLeft(), digits(now), score, holder or '' }`,
+return { owner, token, granted or lifeLeft(), digits(now), score, holder or '' }`,
   undefined,
   isGrantIn,
 );
@@ -104,7 +118,8 @@ export const POLL = new LockScript(
   `${KEYS_BY_NAME}
 local process = ARGV[1]
 local publish, how, life = string.match(ARGV[2], '^(%S+) (%S+) (%S+)$')
-${FUNCTIONS}${HAND_OVER_FUNCTION}
+${NOW}
+${FUNCTIONS}${HAND_OVER_FUNCTION}${OUTSIDER_FUNCTION}
 local waiting = {}
 for i = 3, #ARGV do waiting[#waiting + 1] = ARGV[i] end
 local missing = {}
@@ -119,22 +134,21 @@ if how == 'message' and notify(process, 'poll') == 0 and not refused then
   how = 'poll'
 end
 if #missing < #waiting then
-  -- At maxmemory a script may write more only if it has written: see give.
-  redis.call('HDEL', tickets, process)
+  ${WRITE_NOTHING}
   redis.call('HSET', tickets, process, digits(now / 1000 + tonumber(life)) .. ':' .. how)
-  ${PROLONG_QUEUE('life')}
+  ${prolongQueue('false')}
 end
-local owner, token = redis.call('GET', lock), ''
+local owner, token, granted = redis.call('GET', lock), ''
 local holder = owner or ''
 if not owner then
-  if pauseLeft() == 0 then owner, token = handOver(process) end
+  if pauseLeft() == 0 then owner, token, granted = handOver(process) end
 elseif processOf(owner) == process then
   token = tokenOf(owner)
 else
   owner = outsider(owner, process)
 end
 if type(owner) ~= 'string' then owner, token = '', '' end
-return { owner, token, lifeLeft(), digits(now), unreachable, holder, unpack(missing) }`,
+return { owner, token, granted or lifeLeft(), digits(now), unreachable, holder, unpack(missing) }`,
 );
 
 /**

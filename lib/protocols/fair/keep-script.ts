@@ -4,7 +4,7 @@ import { ifForced } from '../inspection/forced-unlock';
 import { KEPT } from '../min-hold/kept';
 import { leftToKeep } from '../min-hold/left-to-keep';
 import { publish } from '../spring/spring-scripts';
-import { FUNCTIONS, HAND_OVER_FUNCTION, KEYS_BY_NAME } from './fair-script-parts';
+import { FUNCTIONS, HAND_OVER_FUNCTION, KEYS_BY_NAME, NOW } from './fair-script-parts';
 
 /**
  * The age of a grant by hand-over in ms: its owner value says when it was made. Its key may not have the full ttl yet.
@@ -23,6 +23,7 @@ export const KEEP = new LockScript(
   'keep (fair)',
   `${KEYS_BY_NAME}
 local owner, publish = ARGV[1], ARGV[5]
+${NOW}
 ${FUNCTIONS}${HAND_OVER_FUNCTION}
 local holder = redis.pcall('GET', lock)
 if not holder then

@@ -1,6 +1,7 @@
 import type { Candidate, NodeCandidate } from './candidate';
 import { floor } from './floor';
 import { floorEvalSha } from './floor-evalsha';
+import { floorFair } from './floor-fair';
 import { floorFifo } from './floor-fifo';
 import { floorHandOver } from './floor-hand-over';
 import { floorToken } from './floor-token';
@@ -24,6 +25,7 @@ const nodeCandidates: readonly NodeCandidate[] = [
   floorFifo,
   floorHandOver,
   floorToken,
+  floorFair,
   floorWait,
   ...ourCandidates,
   redlock,

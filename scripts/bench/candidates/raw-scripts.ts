@@ -35,6 +35,38 @@ local process = string.match(next, '^%d+')
 if process == string.match(ARGV[1], '^%d+') then return next end
 redis.call('PUBLISH', 'token:' .. process, next)
 return ''`,
+  // By the time of the call: its score is the time of the server, less the caller's age in microseconds.
+  takeOrQueueByCall: `
+if redis.call('EXISTS', KEYS[2]) == 0 and redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
+local time = redis.call('TIME')
+redis.call('ZADD', KEYS[2], time[1] * 1000000 + time[2] - ARGV[3], ARGV[1])
+return 0`,
+  // To the earliest caller: the next one of the same process, or the first in the queue, where that one is next.
+  handOverByCall: `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return '' end
+local ttl, next = ARGV[2], ARGV[4]
+if redis.call('EXISTS', KEYS[2]) == 1 then
+  if next ~= '' then
+    local time = redis.call('TIME')
+    redis.call('ZADD', KEYS[2], time[1] * 1000000 + time[2] - ARGV[5], next)
+  end
+  local first = redis.call('ZPOPMIN', KEYS[2])[1]
+  if first ~= next then
+    redis.call('SET', KEYS[1], first, 'PX', ARGV[3])
+    redis.call('PUBLISH', 'fair:' .. string.match(first, '^%d+'), first)
+    return ''
+  end
+end
+if next == '' then
+  redis.call('DEL', KEYS[1])
+else
+  redis.call('SET', KEYS[1], next, 'PX', ttl)
+end
+return next`,
+  // A grant that ended unclaimed is claimed late: nobody else asks for the lock while there is a queue.
+  renewGrant: `
+local holder = redis.call('GET', KEYS[1])
+if not holder or holder == ARGV[1] then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end`,
   renew: `
 local held = 0
 for i, key in ipairs(KEYS) do

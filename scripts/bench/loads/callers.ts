@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Locks, Release } from '../candidates/candidate';
 import { now, sleep } from '../clock';
 import type { Acquisition, Observe } from './load';
@@ -24,6 +25,9 @@ type MutableAcquisition = { -readonly [Key in keyof Acquisition]: Acquisition[Ke
 
 const NOT_YET = Number.POSITIVE_INFINITY;
 
+/** During the warm-up, work and pauses take that part of their time, so that the same code runs more often. */
+const WARM_UP_PACE = 0.1;
+
 /** Callers that lock, work and unlock in a loop. Every acquisition is recorded. */
 export function callers(locks: Locks, settings: CallersSettings): Observe {
   const { callers, keys, together, work, workJitter, pause, pauseJitter = 0, permits = 1, readers = 0 } = settings;
@@ -34,6 +38,12 @@ export function callers(locks: Locks, settings: CallersSettings): Observe {
   /** Permits taken of each key. */
   const taken = new Uint32Array(keys);
   let violations = 0;
+  let pace = 1;
+
+  const spend = (ms: number, jitter: number): Promise<void> => {
+    const time = pace * (ms + Math.random() * jitter);
+    return time < 1 ? nextTurn() : sleep(time); // a timer takes 1 ms at least
+  };
 
   const acquireOnce = async (caller: number) => {
     const chosen = together === undefined ? (ownKeys[caller] as number[]) : sample(keys, together);
@@ -53,7 +63,7 @@ export function callers(locks: Locks, settings: CallersSettings): Observe {
       if (sum > permits) violations++;
       taken[key] = sum;
     }
-    await (work === 0 ? undefined : sleep(work + Math.random() * workJitter));
+    await (work === 0 ? undefined : spend(work, workJitter));
     for (const key of chosen) taken[key] = (taken[key] ?? 0) - weight;
 
     acquisition.leftAt = now();
@@ -62,13 +72,14 @@ export function callers(locks: Locks, settings: CallersSettings): Observe {
   const loop = async (caller: number) => {
     for (;;) {
       await acquireOnce(caller);
-      if (pause > 0) await sleep(pause + Math.random() * pauseJitter);
+      if (pause > 0) await spend(pause, pauseJitter);
     }
   };
   // A rejection is not handled: it ends the process, and with it the measurement.
   for (let caller = 0; caller < callers; caller++) void loop(caller);
 
-  return async (ms) => {
+  return async (ms, isWarmUp = false) => {
+    pace = isWarmUp ? WARM_UP_PACE : 1;
     log = [];
     await sleep(ms);
     return { acquisitions: [...log, ...waiting], violations };

@@ -37,17 +37,17 @@ export interface Observation {
   readonly parts?: readonly HeapPart[];
 }
 
-/** Observes for `ms` a load that runs all the time. */
-export type Observe = (ms: number) => Promise<Partial<Observation>>;
+/** Observes for `ms` a load that runs all the time. `isWarmUp`: the load may run faster than it is measured. */
+export type Observe = (ms: number, isWarmUp?: boolean) => Promise<Partial<Observation>>;
 
 /** Starts the work of a process; it runs until the process ends. */
 export type Load<Settings> = (locks: Locks, settings: Settings) => Observe | Promise<Observe>;
 
 /** The observation of the load, with the time and CPU that it took. */
-export async function observe(load: Observe, ms: number): Promise<Observation> {
+export async function observe(load: Observe, ms: number, isWarmUp = false): Promise<Observation> {
   const startedAt = performance.now();
   const before = process.resourceUsage();
-  const observation = await load(ms);
+  const observation = await load(ms, isWarmUp);
   const after = process.resourceUsage();
   const kernel = (after.systemCPUTime - before.systemCPUTime) / 1000;
   const time = performance.now() - startedAt;

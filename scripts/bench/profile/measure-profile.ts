@@ -1,4 +1,5 @@
 import { median, sum } from 'simple-statistics';
+import { acquired } from '../acquisitions';
 import { candidates } from '../candidates';
 import type { Candidate } from '../candidates/candidate';
 import { CandidateFault } from '../child-processes';
@@ -37,8 +38,8 @@ export interface ProfileListener {
 }
 
 /** ms; `samples`: of CPU time in each round, for which a busy machine needs several windows. */
-const FULL = { warmUp: 1_500, window: 1_500, samples: 1_000 };
-const QUICK = { warmUp: 500, window: 500, samples: 200 };
+const FULL = { window: 1_500, samples: 1_000 };
+const QUICK = { window: 500, samples: 200 };
 
 const MOST_WINDOWS = 8;
 
@@ -96,7 +97,12 @@ class MeasuredCost implements Cost {
 
   /** One round, in new processes. Rejects with a `CandidateFault` if the candidate cannot run the load. */
   async measureRound(server: BenchServer, subject: Subject, size: typeof FULL): Promise<void> {
-    const running = await RunningCandidate.open(this.candidate, planOf(subject, size), server, built.mappedLibrary);
+    const running = await RunningCandidate.open(
+      this.candidate,
+      planOf(subject, size.window, size === QUICK),
+      server,
+      built.mappedLibrary,
+    );
     try {
       await running.begin();
       await this.#measure(running, subject, size);
@@ -105,7 +111,7 @@ class MeasuredCost implements Cost {
     }
   }
 
-  /** The profile comes first: then the code is optimised, and the figures are those of warm code. */
+  /** The profile and the figures are both of code that is compiled, except with --quick. */
   async #measure(running: RunningCandidate, subject: Subject, { samples }: typeof FULL): Promise<void> {
     const figures: Record<string, number> = {};
     if (subject === BURST) figures.allocated = (await this.#profile(running, 'allocations')) / countOf(subject, []);
@@ -150,10 +156,5 @@ function participants(subject: Subject, only: readonly string[]): Candidate[] {
 /** Cycles, or acquisitions that were granted. */
 function countOf({ loads: [load] }: Subject, observations: readonly Observation[]): number {
   if (load?.load === 'burst' || load?.load === 'heldParts') return load.settings.locks;
-  return sum(
-    observations.map(
-      ({ durations, acquisitions }) =>
-        durations.length + acquisitions.filter(({ enteredAt }) => Number.isFinite(enteredAt)).length,
-    ),
-  );
+  return sum(observations.map(acquired));
 }

@@ -1,6 +1,7 @@
 import type { LoadSpec } from '../loads';
 import type { RunPlan } from '../running-candidate';
 import { scenarios } from '../scenarios';
+import { quickWarmUp, type WarmUp } from '../scenarios/warm-up';
 
 /** A load whose cost is taken apart. */
 export interface Subject {
@@ -10,6 +11,7 @@ export interface Subject {
   /** What is counted, of which each costs so much. */
   readonly unit: string;
   readonly loads: readonly LoadSpec[];
+  readonly warmUp: WarmUp;
   /** The first is the one that the others are compared with. */
   readonly floors: readonly string[];
 }
@@ -20,7 +22,8 @@ const OURS = ['spin', 'pub-sub', 'fair'];
 function ofScenario(id: string, title: string, unit: string, floors: readonly string[], size?: number): Subject {
   const scenario = scenarios.find((one) => one.id === id && one.point?.size === size);
   if (scenario === undefined) throw new Error(`There is no scenario ${id}`);
-  return { id, title, unit, loads: scenario.plan(false).loads, floors };
+  const { loads, warmUp } = scenario.plan(false);
+  return { id, title, unit, loads, warmUp, floors };
 }
 
 /** By CPU time. */
@@ -28,9 +31,9 @@ export const CPU_SUBJECTS: readonly Subject[] = [
   ofScenario('1', 'Uncontended, one caller, the same key', 'cycle', ['floor', 'floor-evalsha']),
   ofScenario('2', 'Uncontended, 100 callers on 100 keys', 'cycle', ['floor-evalsha']),
   ofScenario('9a', 'Uncontended, one caller, 10,000 keys in turn', 'cycle', ['floor-evalsha'], 10_000),
-  ofScenario('3', 'One key, 100 callers in one process', 'acquisition', ['floor-hand-over']),
-  ofScenario('4a', 'One key, 4 processes with 10 callers', 'acquisition', ['floor-fifo', 'floor-token']),
-  ofScenario('4t', 'The same, 1 ms of work, 10 to 30 ms of thinking', 'acquisition', ['floor-token']),
+  ofScenario('3', 'One key, 100 callers in one process', 'acquisition', ['floor-hand-over', 'floor-fair']),
+  ofScenario('4a', 'One key, 4 processes with 10 callers', 'acquisition', ['floor-fifo', 'floor-token', 'floor-fair']),
+  ofScenario('4t', 'The same, 1 ms of work, 10 to 30 ms of thinking', 'acquisition', ['floor-token', 'floor-fair']),
 ];
 
 /** By objects on the heap. */
@@ -39,6 +42,7 @@ export const HELD: Subject = {
   title: 'A held lease',
   unit: 'lease',
   loads: [{ load: 'heldParts', settings: { locks: 4_000 } }],
+  warmUp: { longest: 0 },
   floors: ['floor-fifo'],
 };
 
@@ -48,15 +52,17 @@ export const BURST: Subject = {
   title: '50,000 acquisitions at once',
   unit: 'acquisition',
   loads: [{ load: 'burst', settings: { locks: 50_000 } }],
+  warmUp: { longest: 0 },
   floors: ['floor-evalsha'],
 };
 
 export const candidatesOf = ({ floors }: Subject): readonly string[] => [...floors, ...OURS];
 
 /** Loads of locks that are only taken have no window: they take as long as they take. */
-export function planOf(subject: Subject, { warmUp, window }: { warmUp: number; window: number }): RunPlan {
-  const { loads } = subject;
-  return CPU_SUBJECTS.includes(subject) ? { loads, warmUp, window } : { loads, warmUp: 0, window: 0 };
+export function planOf(subject: Subject, window: number, isQuick: boolean): RunPlan {
+  const { loads, warmUp } = subject;
+  if (!CPU_SUBJECTS.includes(subject)) return { loads, warmUp, window: 0 };
+  return { loads, warmUp: isQuick ? quickWarmUp(500) : warmUp, window };
 }
 
 export const SUBJECTS: readonly Subject[] = [...CPU_SUBJECTS, HELD, BURST];

@@ -3,7 +3,7 @@ import type { Options } from '../options';
 import type { Row, ScenarioResult, Spread } from '../results';
 import type { Environment } from './environment';
 import { figure, ratio } from './format';
-import { method } from './method';
+import { method, QUICK_WARM_UP } from './method';
 
 /** The page docs/benchmarks.md: all figures, in Markdown. */
 export function page(
@@ -35,7 +35,7 @@ export function page(
 
 export function introduction(environment: Environment, { quick, rounds }: Options): string {
   const size = quick
-    ? `A quick run (${rounds === 1 ? 'one round' : `${rounds} rounds`}, short windows, without variants of candidates and scenarios).`
+    ? `A quick run (${rounds === 1 ? 'one round' : `${rounds} rounds`}, short windows, without variants of candidates and scenarios). ${QUICK_WARM_UP}`
     : `${rounds === 1 ? 'One round' : `${rounds} rounds`}.`;
   const { date, cpu, cores, memory, system, node, redis, load } = environment;
   const business =

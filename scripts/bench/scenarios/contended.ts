@@ -2,6 +2,7 @@ import { max, min, sum } from 'simple-statistics';
 import { acquisitionsPerCaller, handOvers, keyHistories, overlaps, overtaken, quantile, waits } from '../acquisitions';
 import type { Measurement, RunPlan } from '../running-candidate';
 import { type Figures, librariesAnd, metric, type Scenario } from './scenario';
+import { FOUR_PROCESSES, ONE_PROCESS, quickWarmUp, type WarmUp } from './warm-up';
 
 /** Callers that lock and unlock one key in a loop. */
 interface CallerGroup {
@@ -30,7 +31,7 @@ const metrics = [
 
 function plan(
   { processes, callers, work, pause = 0, pauseJitter = 0 }: CallerGroup,
-  warmUp: number,
+  warmUp: WarmUp,
   window: number,
 ): RunPlan {
   const settings = { callers, keys: 1, work, workJitter: 0, pause, pauseJitter };
@@ -62,6 +63,9 @@ function figures(
   };
 }
 
+/** ms; twice the longest slice of `spin` and the pause after it, so that each window has the same share of pauses. */
+const TWO_SLICES = 3_420;
+
 const hundredCallers: CallerGroup = { processes: 1, callers: 100, work: 0 };
 
 export const oneProcess: Scenario = {
@@ -69,8 +73,9 @@ export const oneProcess: Scenario = {
   title: '100 callers on one key in one process, empty section',
   floor: 'floor-hand-over',
   metrics,
-  suits: librariesAnd('floor-fifo', 'floor-hand-over'),
-  plan: (isQuick) => (isQuick ? plan(hundredCallers, 500, 500) : plan(hundredCallers, 2_000, 1_500)),
+  suits: librariesAnd('floor-fifo', 'floor-hand-over', 'floor-fair'),
+  plan: (isQuick) =>
+    isQuick ? plan(hundredCallers, quickWarmUp(500), 500) : plan(hundredCallers, ONE_PROCESS, TWO_SLICES),
   figures: (measurement) => figures(hundredCallers, measurement),
 };
 
@@ -86,8 +91,8 @@ function fourProcesses(
     title: `4 processes with 10 callers on one key, ${title}`,
     floor,
     metrics,
-    suits: librariesAnd('floor-fifo', 'floor-token'),
-    plan: (isQuick) => (isQuick ? plan(group, 200, window / 8) : plan(group, 1_000, window)),
+    suits: librariesAnd('floor-fifo', 'floor-token', 'floor-fair'),
+    plan: (isQuick) => (isQuick ? plan(group, quickWarmUp(200), window / 8) : plan(group, FOUR_PROCESSES, window)),
     figures: (measurement) => figures(group, measurement),
   };
 }
@@ -97,7 +102,7 @@ export const fourProcessesEmpty = fourProcesses(
   { work: 0 },
 );
 export const fourProcessesWorking = fourProcesses(
-  { id: '4b', title: '5 ms of work', floor: 'floor-fifo', window: 8_800 },
+  { id: '4b', title: '5 ms of work', floor: 'floor-fifo', window: 6_400 },
   { work: 5 },
 );
 /** The usual service: a releaser goes away and comes back later. */

@@ -4,6 +4,7 @@ import type { Candidate } from '../candidates/candidate';
 import type { Measurement, RunPlan } from '../running-candidate';
 import { type Curve, type Figures, metric, type Scenario } from './scenario';
 import { cycleFigures, cycleMetrics } from './uncontended';
+import { FOUR_PROCESSES, ONE_CALLER, quickWarmUp } from './warm-up';
 
 /** Ours, and the two peers in Node that are used most. */
 const LIBRARIES = ['spin', 'pub-sub', 'fair', 'redlock', 'redis-semaphore'];
@@ -72,10 +73,13 @@ const cyclesOf =
   (settings: { callers: number; keysEach?: number }) =>
   (isQuick: boolean): RunPlan => ({
     loads: [{ load: 'cycles', settings }],
-    warmUp: isQuick ? 400 : 2_000,
+    warmUp: isQuick ? quickWarmUp(400) : ONE_CALLER,
     window: isQuick ? 50 : 100,
     slices: isQuick ? 6 : 12,
   });
+
+/** Shorter than for the other scenarios: there are many points, and what counts is how they compare. */
+const WARM_UP_OF_HAND_OVER = { ...FOUR_PROCESSES, longest: 3_000 };
 
 const handOverMetrics = [
   metric('p50', 'hand-over, p50', 'µs'),
@@ -104,7 +108,9 @@ function handOver(processes: number, callers: number, work: number) {
   return {
     metrics: handOverMetrics,
     plan: (isQuick: boolean): RunPlan =>
-      isQuick ? { loads, warmUp: 300, window: 600 } : { loads, warmUp: 1_000, window: 2_000 },
+      isQuick
+        ? { loads, warmUp: quickWarmUp(300), window: 600 }
+        : { loads, warmUp: WARM_UP_OF_HAND_OVER, window: 2_000 },
     figures: (measurement: Measurement) => handOverFigures(measurement, callers),
   };
 }

@@ -8,7 +8,7 @@ export const heap: Scenario = {
   suits: librariesAnd('floor-fifo'),
   plan: (isQuick) => ({
     loads: [{ load: 'heap', settings: { locks: isQuick ? 1_000 : 2_000 } }],
-    warmUp: 0,
+    warmUp: { longest: 0 },
     window: 0,
   }),
   figures: ({ observations: [process] }) => process?.heap ?? {},

@@ -18,9 +18,9 @@ export const heldLeases: Scenario = {
   plan: (isQuick) => ({
     loads: [{ load: 'leases', settings: { keys: 1_000 } }],
     // Every lock is renewed once, so that MONITOR sees the commands of a renewal.
-    warmUp: TTL,
+    warmUp: { longest: TTL },
     monitoring: TTL,
-    window: isQuick ? 1_000 : 6 * TTL,
+    window: isQuick ? 1_000 : 4 * TTL,
     ttl: TTL,
   }),
   figures: ({ observations: [holder], requests, serverCpu, seconds, keysLost }) => ({

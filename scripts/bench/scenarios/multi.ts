@@ -3,6 +3,7 @@ import { keyHistories, overlaps, quantile, waits } from '../acquisitions';
 import type { Candidate } from '../candidates/candidate';
 import { metric, type Scenario } from './scenario';
 import { cycleFigures, cycleMetrics } from './uncontended';
+import { FOUR_PROCESSES, ONE_CALLER, quickWarmUp } from './warm-up';
 
 const PROCESSES = 4;
 const CALLERS = 10;
@@ -28,7 +29,7 @@ function uncontended(id: string, together: number, isVariant: boolean): Scenario
     suits: suits('floor-evalsha'),
     plan: (isQuick) => ({
       loads: [{ load: 'cycles', settings: { callers: 1, together } }],
-      warmUp: isQuick ? 400 : 2_000,
+      warmUp: isQuick ? quickWarmUp(400) : ONE_CALLER,
       window: isQuick ? 50 : 100,
       slices: isQuick ? 6 : 12,
     }),
@@ -55,7 +56,9 @@ function contended(id: string, together: number, isVariant: boolean): Scenario {
     plan(isQuick) {
       const settings = { callers: CALLERS, keys: KEYS, together, work: WORK, workJitter: 0, pause: 0 };
       const loads = new Array(PROCESSES).fill({ load: 'callers', settings });
-      return isQuick ? { loads, warmUp: 200, window: 800 } : { loads, warmUp: 1_000, window: 5_000 };
+      return isQuick
+        ? { loads, warmUp: quickWarmUp(200), window: 800 }
+        : { loads, warmUp: FOUR_PROCESSES, window: 4_000 };
     },
     figures({ observations, requests, serverCpu, seconds }) {
       const all = observations.flatMap(({ acquisitions }) => acquisitions);

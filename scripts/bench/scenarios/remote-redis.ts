@@ -1,6 +1,7 @@
 import { sum } from 'simple-statistics';
 import { handOvers, keyHistories, overlaps, quantile } from '../acquisitions';
 import { librariesAnd, metric, type Scenario } from './scenario';
+import { quickWarmUp, type WarmUp } from './warm-up';
 
 /** ms in each direction */
 const DELAY = 10;
@@ -10,6 +11,9 @@ const MINIMUM_WAIT = 100;
 
 /** Two processes with one caller for each key, so that every hand-over goes to the other process. */
 const CALLERS = { callers: 20, keys: 20, work: 500, workJitter: 250, pause: 350 };
+
+/** The network takes nearly all of the time, whether code is compiled or not. */
+const WARM_UP: WarmUp = { longest: 2_000, settling: 1_000 };
 
 export const remoteRedis: Scenario = {
   id: '8',
@@ -23,7 +27,12 @@ export const remoteRedis: Scenario = {
   suits: librariesAnd('floor-fifo'),
   plan: (isQuick) => {
     const load = { load: 'callers', settings: CALLERS } as const;
-    return { loads: [load, load], warmUp: isQuick ? 200 : 500, window: isQuick ? 800 : 3_500, delay: DELAY };
+    return {
+      loads: [load, load],
+      warmUp: isQuick ? quickWarmUp(200) : WARM_UP,
+      window: isQuick ? 800 : 3_500,
+      delay: DELAY,
+    };
   },
   figures({ observations, ping }) {
     const ofKeys = keyHistories(observations, CALLERS.callers, CALLERS.keys);

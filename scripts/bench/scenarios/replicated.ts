@@ -1,5 +1,6 @@
 import { metric, type Scenario } from './scenario';
 import { cycleFigures, cycleMetrics } from './uncontended';
+import { MANY_CALLERS, quickWarmUp } from './warm-up';
 
 const CALLERS = 20;
 
@@ -13,7 +14,7 @@ export const replicated: Scenario = {
   suits: ({ id, kind }) => kind === 'replicated' || ['floor-wait', 'floor-evalsha', 'spin'].includes(id),
   plan: (isQuick) => ({
     loads: [{ load: 'cycles', settings: { callers: CALLERS } }],
-    warmUp: isQuick ? 400 : 2_000,
+    warmUp: isQuick ? quickWarmUp(400) : MANY_CALLERS,
     window: isQuick ? 100 : 150,
     slices: isQuick ? 3 : 12,
     hasReplica: true,

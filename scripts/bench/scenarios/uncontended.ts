@@ -2,6 +2,7 @@ import { sum } from 'simple-statistics';
 import { quantile } from '../acquisitions';
 import type { Measurement } from '../running-candidate';
 import { type Figures, librariesAnd, metric, type Scenario } from './scenario';
+import { MANY_CALLERS, ONE_CALLER, quickWarmUp } from './warm-up';
 
 /** Where wall time is noisy, the CPU time is the figure that counts. */
 export const cycleMetrics = [
@@ -32,8 +33,7 @@ export const oneCaller: Scenario = {
   suits: librariesAnd('floor', 'floor-evalsha', 'observed'),
   plan: (isQuick) => ({
     loads: [{ load: 'cycles', settings: { callers: 1 } }],
-    // Until the code is optimised, which takes long at the rate of a single caller.
-    warmUp: isQuick ? 400 : 2_000,
+    warmUp: isQuick ? quickWarmUp(400) : ONE_CALLER,
     window: isQuick ? 50 : 100,
     slices: isQuick ? 6 : 12,
   }),
@@ -53,7 +53,7 @@ export const manyKeys: Scenario = {
   suits: librariesAnd('floor', 'floor-evalsha'),
   plan: (isQuick) => ({
     loads: [{ load: 'cycles', settings: { callers: 100 } }],
-    warmUp: isQuick ? 400 : 2_000,
+    warmUp: isQuick ? quickWarmUp(400) : MANY_CALLERS,
     window: isQuick ? 60 : 120,
     slices: isQuick ? 6 : 12,
   }),

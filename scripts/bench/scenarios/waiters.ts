@@ -16,7 +16,7 @@ export const waiters: Scenario = {
       { load: 'holder', settings: undefined },
       { load: 'waiters', settings: { callers: 1_000 } },
     ],
-    warmUp: isQuick ? 200 : 1_000,
+    warmUp: { longest: isQuick ? 200 : 1_000 },
     window: isQuick ? 600 : 4_000,
   }),
   figures: ({ observations: [, waiting], requests, serverCpu, seconds }) => ({

@@ -17,6 +17,7 @@ final class Callers implements Load {
   private final Set<Acquisition> waiting = ConcurrentHashMap.newKeySet();
   private final AtomicIntegerArray taken;
   private final AtomicInteger violations = new AtomicInteger();
+  private volatile double pace = 1;
   private volatile Queue<Acquisition> log = new ConcurrentLinkedQueue<>();
 
   Callers(Locks locks, Settings settings) {
@@ -60,11 +61,16 @@ final class Callers implements Load {
     lock.unlock();
   }
 
-  /** For `ms` and a random addition of up to `jitter`. */
-  private static void sleep(double ms, double jitter) {
-    double duration = ms + (jitter > 0 ? ThreadLocalRandom.current().nextDouble(jitter) : 0);
+  /** At the pace of the load, for `ms` and a random addition of up to `jitter`. */
+  private void sleep(double ms, double jitter) {
+    double duration = pace * (ms + (jitter > 0 ? ThreadLocalRandom.current().nextDouble(jitter) : 0));
     long end = System.nanoTime() + (long) (duration * 1e6);
     for (long left = end - System.nanoTime(); left > 0; left = end - System.nanoTime()) LockSupport.parkNanos(left);
+  }
+
+  @Override
+  public void setPace(double pace) {
+    this.pace = pace;
   }
 
   @Override

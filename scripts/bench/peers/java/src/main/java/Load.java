@@ -1,5 +1,9 @@
 /** Work of a process, which is observed in windows. */
 interface Load {
+  /** 1; less while it warms up, when it may run at a faster pace: work and pauses take that part of their time. */
+  default void setPace(double pace) {
+  }
+
   /** Observes it for `ms`. */
   void observe(long ms) throws Exception;
 

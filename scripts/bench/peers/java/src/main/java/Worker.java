@@ -16,6 +16,9 @@ public final class Worker {
   private static final ObjectMapper JSON =
       new ObjectMapper().configure(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES, false);
 
+  /** As in loads/callers.ts. */
+  private static final double WARM_UP_PACE = 0.1;
+
   private final Locks locks;
   private Load load;
 
@@ -39,7 +42,10 @@ public final class Worker {
   }
 
   private Map<String, Object> execute(JsonNode request) throws Exception {
-    if (request.has("observe")) return Map.of("observation", Observation.of(load, request.get("observe").asLong()));
+    if (request.has("observe")) {
+      load.setPace(request.path("isWarmUp").asBoolean() ? WARM_UP_PACE : 1);
+      return Map.of("observation", Observation.of(load, request.get("observe").asLong()));
+    }
     Settings settings = JSON.treeToValue(request.get("settings"), Settings.class);
     switch (request.get("load").asText()) {
       case "cycles":
