@@ -5,7 +5,14 @@ import type { DistributedLock, Lease, LockOptions, TryRunResult } from './distri
 import { LockTimeoutError, NotLockOwnerError, notHeld } from './errors';
 import type { Inspection } from './inspection';
 import { callback } from './internal/validation';
-import { type HeldLease, UnlockOrder } from './lease/unlock-order';
+import {
+  type HeldLease,
+  type LeasesToUnlock,
+  orderOf,
+  type UnlockOrder,
+  withLease,
+  withoutUnlocked,
+} from './lease/unlock-order';
 import type { LockState } from './lock-state';
 import { ReentrantContention, type Use } from './scope/reentrant-contention';
 import { runUnder, type ScopedLock } from './scope/run-under';
@@ -35,14 +42,14 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
   previous: RedisLock | undefined;
   /** @internal */
   next: RedisLock | undefined;
-  /** @internal When it was last obtained or used, on the monotonic clock. */
+  /** @internal When it was last obtained or used, on the monotonic clock: whole ms, which cost no memory. */
   usedAt = 0;
   /** @internal The registry has removed this lock from its cache. Its callers use the one that is cached. */
   evicted = false;
   /** @internal */
   declare readonly services: LockServices;
-  /** What was taken with `lock` and `tryLock` outside all scopes; `undefined`: nothing. */
-  #unlockOrder: UnlockOrder | undefined;
+  /** What was taken with `lock` and `tryLock` outside all scopes. */
+  #toUnlock: LeasesToUnlock;
 
   /** @internal */
   constructor(key: string, services: LockServices) {
@@ -143,9 +150,7 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
 
   /** @internal */
   protected onLeaseOver(): void {
-    this.#unlockOrder?.forgetUnlocked();
-    // The next caller would need it again. An idle lock does without.
-    if (!this.isInUse && this.#unlockOrder?.isEmpty) this.#unlockOrder = undefined;
+    this.#toUnlock = withoutUnlocked(this.#toUnlock);
   }
 
   #traceHold(lease: HeldLease): void {
@@ -157,18 +162,23 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
     return this.evicted ? (this.services.cache.get(this.key) ?? this) : this;
   }
 
-  /** Where `lock` and `tryLock` note their lease for `unlock`: in the caller's scope, or here outside all scopes. */
-  #unlockOrderHere(): UnlockOrder {
+  get #unlockOrder(): UnlockOrder | undefined {
+    const order = orderOf(this.#toUnlock);
+    this.#toUnlock = order;
+    return order;
+  }
+
+  /** `lock` and `tryLock` note their lease for `unlock`: in the caller's scope, or here outside all scopes. */
+  #noteForUnlock(lease: HeldLease): void {
     const scope = Scope.current();
-    if (scope !== undefined) return scope.unlockOrderOf(this);
-    this.#unlockOrder ??= new UnlockOrder();
-    return this.#unlockOrder;
+    if (scope === undefined) this.#toUnlock = withLease(this.#toUnlock, lease);
+    else scope.unlockOrderOf(this).add(lease);
   }
 
   /** For `lock` and `tryLock`: `unlock` will find the lease. */
   #noted(lease: HeldLease): HeldLease {
     this.#traceHold(lease);
-    this.#cached().#unlockOrderHere().add(lease);
+    this.#cached().#noteForUnlock(lease);
     return lease;
   }
 
@@ -183,7 +193,7 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
       if (request.signal?.aborted) throw request.signal.reason;
       const lock = this.evicted ? this.services.cache.readmit(this) : this;
       const wait = new Wait(lock.key, request.waitTime, request.signal);
-      lock.usedAt = wait.startedAt;
+      lock.usedAt = Math.floor(wait.startedAt);
       wait.lock = lock;
       return lock.enter(request, wait, isRun, use) as Promise<T>;
     } catch (error) {
