@@ -3,7 +3,7 @@ export interface WarmUp {
   /** ms, at most. Some peers poll so seldom that they never acquire often enough. */
   readonly longest: number;
   /** Acquisitions of each process after which it ends; by default it takes all of its time. */
-  readonly enough?: number;
+  readonly enough?: number | undefined;
   /** ms after it at the pace of the measurement, for loads that warm up at a faster one. */
   readonly settling?: number;
 }
