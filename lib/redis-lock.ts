@@ -14,7 +14,7 @@ import {
   withoutUnlocked,
 } from './lease/unlock-order';
 import type { LockState } from './lock-state';
-import { ReentrantContention } from './scope/reentrant-contention';
+import { ReentrantContention, type Use } from './scope/reentrant-contention';
 import { runUnder, type ScopedLock } from './scope/run-under';
 import { Scope } from './scope/scope';
 import { type LockRequest, lockRequest } from './settings';
@@ -60,33 +60,30 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
     return this.#cached().leases.some((lease) => lease.remaining > 0);
   }
 
-  async lock(options?: LockOptions): Promise<Lease> {
-    const lease = await this.#acquire(options, Number.POSITIVE_INFINITY);
-    if (lease === null) throw this.timeoutError(options);
-    this.#traceHold(lease);
-    this.#cached().#noteForUnlock(lease);
-    return lease;
+  lock(options?: LockOptions): Promise<Lease> {
+    return this.#acquire(options, Number.POSITIVE_INFINITY, false, (lease) => {
+      if (lease === null) throw this.timeoutError(options);
+      return this.#noted(lease);
+    });
   }
 
-  async tryLock(options?: LockOptions): Promise<Lease | null> {
-    const lease = await this.#acquire(options, 0);
-    if (lease === null) return null;
-    this.#traceHold(lease);
-    this.#cached().#noteForUnlock(lease);
-    return lease;
+  tryLock(options?: LockOptions): Promise<Lease | null> {
+    return this.#acquire(options, 0, false, (lease) => (lease === null ? null : this.#noted(lease)));
   }
 
   async run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
     callback('task', task);
-    const lease = await this.#acquire(options, Number.POSITIVE_INFINITY, true);
-    if (lease === null) throw this.timeoutError(options);
-    return this.#run(lease, task);
+    return this.#acquire(options, Number.POSITIVE_INFINITY, true, (lease) => {
+      if (lease === null) throw this.timeoutError(options);
+      return this.#run(lease, task);
+    });
   }
 
   async tryRun<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<TryRunResult<T>> {
     callback('task', task);
-    const lease = await this.#acquire(options, 0, true);
-    return lease === null ? { ran: false } : { ran: true, value: await this.#run(lease, task) };
+    return this.#acquire(options, 0, true, async (lease): Promise<TryRunResult<T>> => {
+      return lease === null ? { ran: false } : { ran: true, value: await this.#run(lease, task) };
+    });
   }
 
   #run<T>(lease: HeldLease, task: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
@@ -123,9 +120,10 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
 
   /** @internal As MultiPart. */
   async acquirePart(options: LockOptions | undefined, waitTime: number): Promise<HeldLease | null> {
-    const lease = await this.#acquire({ ...options, waitTime, renew: true }, waitTime);
-    if (lease !== null) this.#traceHold(lease);
-    return lease;
+    return this.#acquire({ ...options, waitTime, renew: true }, waitTime, false, (lease) => {
+      if (lease !== null) this.#traceHold(lease);
+      return lease;
+    });
   }
 
   /** @internal As MultiPart. */
@@ -177,14 +175,29 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
     else scope.unlockOrderOf(this).add(lease);
   }
 
-  /** `null`: another holder had the lock until the wait was over. */
-  #acquire(options: LockOptions | undefined, defaultWaitTime: number, isRun = false): Promise<HeldLease | null> {
-    const request = this.requested(options, defaultWaitTime);
-    if (request.signal?.aborted) throw request.signal.reason;
-    const lock = this.evicted ? this.services.cache.readmit(this) : this;
-    const wait = new Wait(lock.key, request.waitTime, request.signal);
-    lock.usedAt = Math.floor(wait.startedAt);
-    wait.lock = lock;
-    return lock.enter(request, wait, isRun);
+  /** For `lock` and `tryLock`: `unlock` will find the lease. */
+  #noted(lease: HeldLease): HeldLease {
+    this.#traceHold(lease);
+    this.#cached().#noteForUnlock(lease);
+    return lease;
+  }
+
+  #acquire<T>(
+    options: LockOptions | undefined,
+    defaultWaitTime: number,
+    isRun: boolean,
+    use: Use<T | PromiseLike<T>>,
+  ): Promise<T> {
+    try {
+      const request = this.requested(options, defaultWaitTime);
+      if (request.signal?.aborted) throw request.signal.reason;
+      const lock = this.evicted ? this.services.cache.readmit(this) : this;
+      const wait = new Wait(lock.key, request.waitTime, request.signal);
+      lock.usedAt = Math.floor(wait.startedAt);
+      wait.lock = lock;
+      return lock.enter(request, wait, isRun, use) as Promise<T>;
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 }

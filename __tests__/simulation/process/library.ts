@@ -87,7 +87,7 @@ module.exports.scripts = { ${names.join(', ')} };
     math.random = () => instance.surroundings.random();
     const load = (name: string): unknown =>
       name === 'node:crypto' ? { ...crypto, randomUUID: () => instance.surroundings.randomUUID() } : require(name);
-    script.runInThisContext()(module.exports, module, load, math, LastingRef);
+    script.runInThisContext()(module.exports, module, load, math, LastingRef, { timeOrigin: 0 });
     const { clock, scripts, ...library } = module.exports as { clock: object; scripts: Record<string, ScriptObject> };
     replaceClock(clock, instance);
     instance.library = library as never;
