@@ -142,6 +142,11 @@ export class LockReleaseError extends LockError {
   readonly code = 'ERR_LOCK_RELEASE';
 }
 
+/** The error of a release that failed, with its `reason` in words. */
+export function notReleased(key: string, reason: string, cause: unknown): LockReleaseError {
+  return new LockReleaseError(`The release of lock "${key}" was not confirmed: ${reason}`, key, { cause });
+}
+
 /** The caller does not hold this lock (any more). Nothing was changed. */
 export class NotLockOwnerError extends LockError {
   static {

@@ -60,7 +60,7 @@ export class LockCache implements CachedLocks, ProtocolSource {
       lock.evicted = false;
     }
     this.#byUse.append(lock);
-    lock.usedAt = clock.now();
+    lock.usedAt = Math.floor(clock.now());
     return lock;
   }
 

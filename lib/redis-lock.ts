@@ -5,9 +5,16 @@ import type { DistributedLock, Lease, LockOptions, TryRunResult } from './distri
 import { LockTimeoutError, NotLockOwnerError, notHeld } from './errors';
 import type { Inspection } from './inspection';
 import { callback } from './internal/validation';
-import { type HeldLease, UnlockOrder } from './lease/unlock-order';
+import {
+  type HeldLease,
+  type LeasesToUnlock,
+  orderOf,
+  type UnlockOrder,
+  withLease,
+  withoutUnlocked,
+} from './lease/unlock-order';
 import type { LockState } from './lock-state';
-import { ReentrantContention } from './scope/reentrant-contention';
+import { ReentrantContention, type Use } from './scope/reentrant-contention';
 import { runUnder, type ScopedLock } from './scope/run-under';
 import { Scope } from './scope/scope';
 import { type LockRequest, lockRequest } from './settings';
@@ -35,14 +42,14 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
   previous: RedisLock | undefined;
   /** @internal */
   next: RedisLock | undefined;
-  /** @internal When it was last obtained or used, on the monotonic clock. */
+  /** @internal When it was last obtained or used, on the monotonic clock: whole ms, which cost no memory. */
   usedAt = 0;
   /** @internal The registry has removed this lock from its cache. Its callers use the one that is cached. */
   evicted = false;
   /** @internal */
   declare readonly services: LockServices;
-  /** What was taken with `lock` and `tryLock` outside all scopes; `undefined`: nothing. */
-  #unlockOrder: UnlockOrder | undefined;
+  /** What was taken with `lock` and `tryLock` outside all scopes. */
+  #toUnlock: LeasesToUnlock;
 
   /** @internal */
   constructor(key: string, services: LockServices) {
@@ -53,33 +60,30 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
     return this.#cached().leases.some((lease) => lease.remaining > 0);
   }
 
-  async lock(options?: LockOptions): Promise<Lease> {
-    const lease = await this.#acquire(options, Number.POSITIVE_INFINITY);
-    if (lease === null) throw this.timeoutError(options);
-    this.#traceHold(lease);
-    this.#cached().#unlockOrderHere().add(lease);
-    return lease;
+  lock(options?: LockOptions): Promise<Lease> {
+    return this.#acquire(options, Number.POSITIVE_INFINITY, false, (lease) => {
+      if (lease === null) throw this.timeoutError(options);
+      return this.#noted(lease);
+    });
   }
 
-  async tryLock(options?: LockOptions): Promise<Lease | null> {
-    const lease = await this.#acquire(options, 0);
-    if (lease === null) return null;
-    this.#traceHold(lease);
-    this.#cached().#unlockOrderHere().add(lease);
-    return lease;
+  tryLock(options?: LockOptions): Promise<Lease | null> {
+    return this.#acquire(options, 0, false, (lease) => (lease === null ? null : this.#noted(lease)));
   }
 
   async run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
     callback('task', task);
-    const lease = await this.#acquire(options, Number.POSITIVE_INFINITY, true);
-    if (lease === null) throw this.timeoutError(options);
-    return this.#run(lease, task);
+    return this.#acquire(options, Number.POSITIVE_INFINITY, true, (lease) => {
+      if (lease === null) throw this.timeoutError(options);
+      return this.#run(lease, task);
+    });
   }
 
   async tryRun<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<TryRunResult<T>> {
     callback('task', task);
-    const lease = await this.#acquire(options, 0, true);
-    return lease === null ? { ran: false } : { ran: true, value: await this.#run(lease, task) };
+    return this.#acquire(options, 0, true, async (lease): Promise<TryRunResult<T>> => {
+      return lease === null ? { ran: false } : { ran: true, value: await this.#run(lease, task) };
+    });
   }
 
   #run<T>(lease: HeldLease, task: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
@@ -116,9 +120,10 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
 
   /** @internal As MultiPart. */
   async acquirePart(options: LockOptions | undefined, waitTime: number): Promise<HeldLease | null> {
-    const lease = await this.#acquire({ ...options, waitTime, renew: true }, waitTime);
-    if (lease !== null) this.#traceHold(lease);
-    return lease;
+    return this.#acquire({ ...options, waitTime, renew: true }, waitTime, false, (lease) => {
+      if (lease !== null) this.#traceHold(lease);
+      return lease;
+    });
   }
 
   /** @internal As MultiPart. */
@@ -145,9 +150,7 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
 
   /** @internal */
   protected onLeaseOver(): void {
-    this.#unlockOrder?.forgetUnlocked();
-    // The next caller would need it again. An idle lock does without.
-    if (!this.isInUse && this.#unlockOrder?.isEmpty) this.#unlockOrder = undefined;
+    this.#toUnlock = withoutUnlocked(this.#toUnlock);
   }
 
   #traceHold(lease: HeldLease): void {
@@ -159,22 +162,42 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
     return this.evicted ? (this.services.cache.get(this.key) ?? this) : this;
   }
 
-  /** Where `lock` and `tryLock` note their lease for `unlock`: in the caller's scope, or here outside all scopes. */
-  #unlockOrderHere(): UnlockOrder {
-    const scope = Scope.current();
-    if (scope !== undefined) return scope.unlockOrderOf(this);
-    this.#unlockOrder ??= new UnlockOrder();
-    return this.#unlockOrder;
+  get #unlockOrder(): UnlockOrder | undefined {
+    const order = orderOf(this.#toUnlock);
+    this.#toUnlock = order;
+    return order;
   }
 
-  /** `null`: another holder had the lock until the wait was over. */
-  #acquire(options: LockOptions | undefined, defaultWaitTime: number, isRun = false): Promise<HeldLease | null> {
-    const request = this.requested(options, defaultWaitTime);
-    if (request.signal?.aborted) throw request.signal.reason;
-    const lock = this.evicted ? this.services.cache.readmit(this) : this;
-    const wait = new Wait(lock.key, request.waitTime, request.signal);
-    lock.usedAt = wait.startedAt;
-    wait.lock = lock;
-    return lock.enter(request, wait, isRun);
+  /** `lock` and `tryLock` note their lease for `unlock`: in the caller's scope, or here outside all scopes. */
+  #noteForUnlock(lease: HeldLease): void {
+    const scope = Scope.current();
+    if (scope === undefined) this.#toUnlock = withLease(this.#toUnlock, lease);
+    else scope.unlockOrderOf(this).add(lease);
+  }
+
+  /** For `lock` and `tryLock`: `unlock` will find the lease. */
+  #noted(lease: HeldLease): HeldLease {
+    this.#traceHold(lease);
+    this.#cached().#noteForUnlock(lease);
+    return lease;
+  }
+
+  #acquire<T>(
+    options: LockOptions | undefined,
+    defaultWaitTime: number,
+    isRun: boolean,
+    use: Use<T | PromiseLike<T>>,
+  ): Promise<T> {
+    try {
+      const request = this.requested(options, defaultWaitTime);
+      if (request.signal?.aborted) throw request.signal.reason;
+      const lock = this.evicted ? this.services.cache.readmit(this) : this;
+      const wait = new Wait(lock.key, request.waitTime, request.signal);
+      lock.usedAt = Math.floor(wait.startedAt);
+      wait.lock = lock;
+      return lock.enter(request, wait, isRun, use) as Promise<T>;
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 }

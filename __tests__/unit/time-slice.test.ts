@@ -44,6 +44,10 @@ describe('A time slice', () => {
     expect(lengths(slices(), 5, pass(PAUSE + 1))).toEqual([400, 800, 1_600, 1_600, 1_600]);
   });
 
+  it('also doubles when the timer of the pause ends a moment early', () => {
+    expect(lengths(slices(), 4, pass(PAUSE - 1))).toEqual([400, 800, 1_600, 1_600]);
+  });
+
   it('begins again with the first length when another owner had the lock', () => {
     const slice = slices();
     lengths(slice, 3, pass(PAUSE + 1));
@@ -53,7 +57,7 @@ describe('A time slice', () => {
   });
 
   it.each([
-    ['was too short', PAUSE - 1],
+    ['was too short', PAUSE - 10],
     ['was long ago', PAUSE + 401],
   ])('does not grow when the pause %s', (_, ms) => {
     expect(lengths(slices(), 3, pass(ms))).toEqual([400, 400, 400]);

@@ -3,6 +3,15 @@ import { isServerAnswer } from '../redis/failure';
 /** ms; when the last attempt has been unanswered for this long, the wait ends with silence and not with contention. */
 export const SILENT = 250;
 
+/** What the last answer said of a lock that was not free, and how later questions failed. */
+class Trouble {
+  /** If the last answer was a refusal: the time until which another owner holds the lock at least. */
+  heldUntil: number | undefined;
+  /** By the last answer, if it said that: who holds the lock, until when unless it renews it. */
+  holder: { readonly owner: string; readonly until: number } | undefined;
+  failure: unknown;
+}
+
 /**
  * Whether Redis answers about one lock. All callers of the lock in this process share it. Silence of 250 ms or
  * more never counts as contention; until then the last answer counts.
@@ -11,11 +20,8 @@ export class Availability {
   /** The attempt in flight, of the local caller that has the turn. */
   attempt: Promise<unknown> | undefined;
   #unansweredSince: number | undefined;
-  /** If the last answer was a refusal: the time until which another owner holds the lock at least. */
-  #heldUntil: number | undefined;
-  /** By the last answer, if it said that: who holds the lock, until when unless it renews it. */
-  #holder: { readonly owner: string; readonly until: number } | undefined;
-  #failure: unknown;
+  /** Made for a refusal, or a failure: a free lock has neither. */
+  #trouble: Trouble | undefined;
 
   /** A question (an attempt, a poll) is about to be sent, at this time. */
   asked(sentAt: number): void {
@@ -25,22 +31,20 @@ export class Availability {
   /** Redis answered whether the lock is held. */
   answered(): void {
     this.#unansweredSince = undefined;
-    this.#failure = undefined;
-    this.#holder = undefined;
-    this.#heldUntil = undefined;
+    this.#trouble = undefined;
   }
 
   /** Who holds the lock, by the last answer that said so, and for how many ms. */
   holder(now: number): { readonly owner: string; readonly remaining: number } | undefined {
-    if (this.#holder === undefined) return undefined;
-    const { owner, until } = this.#holder;
-    return { owner, remaining: Math.max(0, until - now) };
+    const holder = this.#trouble?.holder;
+    return holder && { owner: holder.owner, remaining: Math.max(0, holder.until - now) };
   }
 
   /** The answer was that another owner holds the lock, for another `remaining` ms. `owner`: where it said who. */
   refused(now: number, remaining: number, owner?: string): void {
-    if (owner !== undefined) this.#holder = { owner, until: now + remaining };
-    this.#heldUntil = now + Math.max(remaining, SILENT);
+    this.#trouble ??= new Trouble();
+    if (owner !== undefined) this.#trouble.holder = { owner, until: now + remaining };
+    this.#trouble.heldUntil = now + Math.max(remaining, SILENT);
   }
 
   /**
@@ -50,17 +54,19 @@ export class Availability {
    */
   isContended(now: number): boolean {
     if (this.#unansweredSince === undefined) return true;
-    return this.isRefused(now) && !isServerAnswer(this.#failure) && now - this.#unansweredSince < SILENT;
+    return this.isRefused(now) && !isServerAnswer(this.failure) && now - this.#unansweredSince < SILENT;
   }
 
   /** Whether the last answer was a refusal, and still counts. */
   isRefused(now: number): boolean {
-    return this.#heldUntil !== undefined && now < this.#heldUntil;
+    const heldUntil = this.#trouble?.heldUntil;
+    return heldUntil !== undefined && now < heldUntil;
   }
 
   /** A question failed in a way that may pass. An answer of the server says more than a later silence. */
   failed(error: unknown): void {
-    if (isServerAnswer(error) || !isServerAnswer(this.#failure)) this.#failure = error;
+    this.#trouble ??= new Trouble();
+    if (isServerAnswer(error) || !isServerAnswer(this.failure)) this.#trouble.failure = error;
   }
 
   /** The caller of the question that was sent at this time left before the answer. That does not count as silence. */
@@ -70,7 +76,7 @@ export class Availability {
 
   /** Why the last question failed, if none was answered since. */
   get failure(): unknown {
-    return this.#failure;
+    return this.#trouble?.failure;
   }
 
   /** ms for which Redis has not answered, for a call made at `startedAt`. Silence before it does not count. */

@@ -1,13 +1,12 @@
-import { noteContention } from '../diagnostics/channels';
 import { clock } from '../internal/clock';
 import { Deferred } from '../internal/deferred';
-import { RedisLease } from '../lease/redis-lease';
+import type { RedisLease } from '../lease/redis-lease';
 import type { HandOverResult } from '../lease/release';
-import type { Grant, HandOver, LockProtocol, NotGranted } from '../protocols/protocol';
+import type { LockProtocol } from '../protocols/protocol';
 import { LockNames } from '../redis/names';
 import type { LockRequest } from '../settings';
 import { type Acquisition, newAcquisition } from './acquisition';
-import { AttemptSeries } from './attempt-series';
+import { type ContendedLock, Contender } from './contender';
 import type { ContentionServices } from './contention-services';
 import { afterFailure, giveBack } from './failed-hand-over';
 import { LocalQueue } from './local-queue';
@@ -18,7 +17,7 @@ import type { Wait } from './wait';
  * The callers of this process that contend for one lock. A caller first takes the local turn, so that only one of them
  * contends in Redis. The holder hands the lock over to the next local caller, where there is one.
  */
-export abstract class LocalContention {
+export abstract class LocalContention implements ContendedLock {
   readonly key: string;
   /** @internal */
   readonly names: LockNames;
@@ -109,112 +108,73 @@ export abstract class LocalContention {
     return this.#protocol;
   }
 
-  /** @internal Takes the local turn, and then the lock. `null`: another holder had it until the wait was over. */
-  protected async acquire(request: LockRequest, wait: Wait): Promise<RedisLease | null> {
-    const { sender } = this.services;
+  /**
+   * @internal Takes the local turn, and then the lock. `use` gets the lease, or `null`: another holder had the lock
+   * until the wait was over. Throws when the registry is closed.
+   */
+  protected acquire<T>(request: LockRequest, wait: Wait, use: (lease: RedisLease | null) => T): Promise<T> {
+    this.services.waits.begin(wait);
     this.#callers++;
-    try {
-      this.services.waits.begin(wait);
-      // Redis already granted it to this process; no command is needed.
-      if (wait.isSingleAttempt && (this.lease?.remaining ?? 0) > 0) return null;
-      const protocol = this.#openProtocol;
-      let turn = this.#tryEnter(protocol);
-      if (turn === undefined) {
-        noteContention(wait, 'local');
-        turn = (await this.#queue.enter(wait, request.ttl)) ?? (await this.withoutTurn(protocol, wait));
-      }
-      if (turn === undefined) return null;
-      const { inherited } = turn;
-      turn.inherited = undefined;
-      const answer = inherited?.answer;
-      if (wait.trace !== undefined) wait.trace.isHandedOver = answer?.granted === true;
-      const mayQueue = !wait.isSingleAttempt && turn.mayQueue;
-      const acquisition =
-        inherited?.acquisition ?? newAcquisition(this.services, request.ttl, mayQueue, wait.startedAt);
-      acquisition.leastLife = request.minHold;
-      // The turn goes to the lease, or back to the queue.
-      let isGranted = answer?.granted === true;
-      try {
-        wait.throwIfInterrupted();
-        const isInherited = answer?.granted && answer.until > clock.now();
-        let result: Grant | NotGranted | undefined = isInherited ? answer : undefined;
-        if (result === undefined) {
-          const refusal = answer?.granted === false ? Promise.resolve(answer) : undefined;
-          const pause = refusal === undefined ? sender.standBack(protocol, wait) : undefined;
-          // Most locks are free: then this attempt is enough. With a signal the caller may leave before its answer.
-          const first = refusal ?? ((pause ?? wait.signal) ? undefined : sender.send(protocol, acquisition, wait));
-          try {
-            if (first !== undefined) result = sender.grantIn(await first, protocol, acquisition);
-          } catch {
-            // AttemptSeries awaits the same promise, and handles the failure.
-          }
-          result ??= await new AttemptSeries(sender, protocol, acquisition, wait).run(pause, first);
-        }
-        isGranted ||= result.granted;
-        wait.throwIfInterrupted();
-        if (!result.granted) return this.#abandon(protocol, acquisition, turn, isGranted);
-        if (request.minHold > 0) acquisition.holdAtLeast(request.minHold, 0);
-        const lease = new RedisLease(acquisition, result, request.renew, protocol, this);
-        this.recordLease(lease, turn, protocol);
-        return lease;
-      } catch (error) {
-        this.#abandon(protocol, acquisition, turn, isGranted);
-        throw error;
-      }
-    } finally {
-      this.#callers--;
-      this.services.waits.end(wait);
-      wait.end();
-    }
+    return new Contender(this, this.#openProtocol, request, wait, use).run();
   }
 
-  /** @internal The turn did not come in time; `undefined`: another holder has the lock. */
-  protected async withoutTurn(protocol: LockProtocol, wait: Wait): Promise<Turn | undefined> {
+  /** @internal As ContendedLock. */
+  left(wait: Wait): void {
+    this.#callers--;
+    this.services.waits.end(wait);
+    wait.end();
+  }
+
+  /** @internal As ContendedLock. */
+  get isHeldHere(): boolean {
+    return this.lease !== undefined && this.lease.remaining > 0;
+  }
+
+  /** @internal As ContendedLock. */
+  tryEnter(protocol: LockProtocol): Turn | undefined {
+    return protocol.queue === 'redis' ? new NoTurn() : this.#queue.tryEnter();
+  }
+
+  /** @internal As ContendedLock. */
+  waitForTurn(wait: Wait, ttl: number): Promise<Turn | undefined> {
+    return this.#queue.enter(wait, ttl);
+  }
+
+  /** @internal As ContendedLock. */
+  async withoutTurn(protocol: LockProtocol, wait: Wait): Promise<Turn | undefined> {
     const { outcome } = this.services.sender;
     if (await outcome.wasAnswered(protocol, wait)) return undefined;
     // The attempt of the caller in front failed: a single attempt may still be made, if the turn is free now.
     await clock.immediate();
-    const freed = wait.isSingleAttempt ? this.#tryEnter(protocol) : undefined;
+    const freed = wait.isSingleAttempt ? this.tryEnter(protocol) : undefined;
     if (freed === undefined) throw outcome.error(protocol, wait);
     return freed;
   }
 
-  /** @internal */
-  protected recordLease(lease: RedisLease, turn: Turn, protocol: LockProtocol): void {
+  /** @internal As ContendedLock. */
+  recordLease(lease: RedisLease, turn: Turn, protocol: LockProtocol): void {
     this.lease = lease;
     this.#turn = turn;
     protocol.holder = lease;
   }
 
-  /** The caller leaves without the lock: what it may have in Redis is removed, and the turn goes to the next caller. */
-  #abandon(protocol: LockProtocol, acquisition: Acquisition, turn: Turn, isGranted: boolean): null {
-    if (isGranted || acquisition.mayBeInRedis) this.services.orphans.follow(acquisition, protocol);
-    turn.release();
-    return null;
-  }
-
-  #tryEnter(protocol: LockProtocol): Turn | undefined {
-    return protocol.queue === 'redis' ? new NoTurn() : this.#queue.tryEnter();
-  }
-
-  async #handOver(from: RedisLease, to: Acquisition, turn: Turn, timeout: number): Promise<HandOverResult> {
+  #handOver(from: RedisLease, to: Acquisition, turn: Turn, timeout: number): Promise<HandOverResult> {
     const protocol = this.#openProtocol;
+    const { orphans } = this.services;
     to.stamp();
     const handingOver = protocol.handOver(from.owner, to, timeout);
-    let result: HandOver;
-    try {
-      result = await handingOver;
-    } catch (error) {
-      return afterFailure(error, handingOver, protocol, to, timeout, this.services.orphans);
-    }
-    const { answer } = result;
-    if (answer === undefined) return result.found;
-    if (to.isLate() || !this.#queue.takes(to, answer.granted))
-      return giveBack(protocol, to, timeout, this.services.orphans);
-    this.lease = this.#turn = undefined;
-    if (from.releaseTrace !== undefined) from.releaseTrace.isHandedOver = answer.granted;
-    turn.inherited = { acquisition: to, answer };
-    this.#queue.pass(turn);
-    return 'released';
+    return handingOver.then(
+      (result): HandOverResult | Promise<HandOverResult> => {
+        const { answer } = result;
+        if (answer === undefined) return result.found;
+        if (to.isLate() || !this.#queue.takes(to, answer.granted)) return giveBack(protocol, to, timeout, orphans);
+        this.lease = this.#turn = undefined;
+        if (from.releaseTrace !== undefined) from.releaseTrace.isHandedOver = answer.granted;
+        turn.inherited = { acquisition: to, answer };
+        this.#queue.pass(turn);
+        return 'released';
+      },
+      (error: unknown) => afterFailure(error, handingOver, protocol, to, timeout, orphans),
+    );
   }
 }

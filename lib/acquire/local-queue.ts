@@ -32,24 +32,33 @@ class Waiter extends Step<Turn> implements Linked<Waiter> {
   }
 }
 
+/** The waiters of a queue, and their request to the semaphore. */
+class Waiting {
+  readonly waiters = new LinkedList<Waiter>();
+  readonly semaphore: Semaphore;
+  isAsking = false;
+
+  constructor(isTaken: boolean) {
+    this.semaphore = new Semaphore(isTaken ? 0 : 1);
+  }
+}
+
 /**
  * The local callers of one lock, served strictly in the order in which they came.
  *
  * async-mutex's Semaphore is the mutex between waiters (its Mutex costs ten times as much). A Semaphore cannot cancel a
  * single waiter, so waiters are kept in a list here, and one request to the semaphore stands for all of them. It is
- * granted to the first waiter of the list. While there are no waiters there is no semaphore.
+ * granted to the first waiter of the list.
  */
 export class LocalQueue {
-  /** Made for the first waiter. */
-  #waiters: LinkedList<Waiter> | undefined;
-  #semaphore: Semaphore | undefined;
+  /** Made for the first waiter, and dropped with the turn of the last one: each lock has a queue, and few have waiters. */
+  #waiting: Waiting | undefined;
   /** A caller has the turn. */
   #isTaken = false;
-  #asking = false;
 
   /** The next caller, if there is one. */
   get next(): { readonly ttl: number; readonly since: number } | undefined {
-    return this.#waiters?.first;
+    return this.#waiting?.waiters.first;
   }
 
   /**
@@ -63,7 +72,7 @@ export class LocalQueue {
 
   /** Passes the turn to the next caller without a release. */
   pass(turn: Turn): void {
-    this.#waiters?.first?.resume(turn);
+    this.#waiting?.waiters.first?.resume(turn);
   }
 
   /** Takes the turn if it is free, synchronously: no other caller can come between the question and the answer. */
@@ -78,9 +87,9 @@ export class LocalQueue {
     if (wait.isSingleAttempt) return Promise.resolve(undefined);
     return new Promise((resolve, reject) => {
       wait.throwIfInterrupted();
-      this.#waiters ??= new LinkedList();
-      this.#waiters.append(new Waiter(this, ttl, wait, resolve, reject));
-      this.#ask();
+      this.#waiting ??= new Waiting(this.#isTaken);
+      this.#waiting.waiters.append(new Waiter(this, ttl, wait, resolve, reject));
+      this.ask(this.#waiting);
     });
   }
 
@@ -92,36 +101,36 @@ export class LocalQueue {
   /** Called when a turn is released. */
   released(): void {
     if (this.next !== undefined) {
-      this.#semaphore?.release();
+      this.#waiting?.semaphore.release();
       return;
     }
-    this.#semaphore = undefined;
+    this.#waiting = undefined;
     this.#isTaken = false;
   }
 
   /** Called when a waiter has the turn, or has given up. */
   leave(waiter: Waiter): void {
-    this.#waiters?.remove(waiter);
-    if (this.next !== undefined || !this.#asking) return;
+    const waiting = this.#waiting;
+    waiting?.waiters.remove(waiter);
+    if (this.next !== undefined || !waiting?.isAsking) return;
     // Without waiters the request is cancelled: the next release would grant a turn that nobody takes.
-    this.#asking = false;
-    this.#semaphore?.cancel();
+    waiting.isAsking = false;
+    waiting.semaphore.cancel();
   }
 
   /** Keeps one request in the semaphore's queue while there are waiters. */
-  #ask(): void {
-    if (this.#asking) return;
-    this.#asking = true;
-    this.#semaphore ??= new Semaphore(this.#isTaken ? 0 : 1);
+  private ask(waiting: Waiting): void {
+    if (waiting.isAsking) return;
+    waiting.isAsking = true;
     this.#isTaken = true;
-    this.#semaphore.acquire().then(
+    waiting.semaphore.acquire().then(
       () => {
-        this.#asking = false;
+        waiting.isAsking = false;
         const turn = new LocalTurn(this);
         // All waiters may have left since: then the turn goes back.
         if (this.next === undefined) turn.release();
         else this.pass(turn);
-        if (this.next !== undefined) this.#ask();
+        if (this.next !== undefined) this.ask(waiting);
       },
       () => undefined, // cancelled by the last waiter that left
     );
@@ -130,11 +139,14 @@ export class LocalQueue {
 
 class LocalTurn implements Turn {
   inherited: Turn['inherited'];
-  readonly mayQueue = true;
   #queue: LocalQueue | undefined;
 
   constructor(queue: LocalQueue) {
     this.#queue = queue;
+  }
+
+  get mayQueue(): true {
+    return true;
   }
 
   release(): void {

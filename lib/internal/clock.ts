@@ -18,12 +18,17 @@ export const clock = {
  */
 const SUSPENDED = 100;
 
-/** ms; drifts are counted from here. V8 stores small whole numbers in an object, and all others beside it. */
-const USUAL_DRIFT = Math.round(performance.timeOrigin);
+/**
+ * ms; the first drift that was measured: all are counted from here. V8 stores small whole numbers in an object, and all
+ * others beside it.
+ */
+let firstDrift: number | undefined;
 
 /** Whole ms; the wall clock minus the monotonic clock, less a constant. It grows while the machine is suspended. */
 export function drift(now = clock.now()): number {
-  return Math.round(clock.wallNow() - now) - USUAL_DRIFT;
+  const ms = Math.round(clock.wallNow() - now);
+  firstDrift ??= ms;
+  return ms - firstDrift;
 }
 
 /** Whether the machine was suspended, or its wall clock was set, between two readings of `drift`. */

@@ -3,7 +3,7 @@ import type { Acquisition } from '../acquire/acquisition';
 import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
 import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../diagnostics/messages';
 import type { LeaseEvalOptions } from '../distributed-lock';
-import { LockLostError, LockReleaseError, leaseUnlocked } from '../errors';
+import { LockLostError, leaseUnlocked, notReleased } from '../errors';
 import { clock } from '../internal/clock';
 import type { Grant, LockProtocol } from '../protocols/protocol';
 import { LockNames } from '../redis/names';
@@ -160,33 +160,38 @@ export class RedisLease extends RenewableLease implements HeldLease {
     }, message);
   }
 
-  async #release(now: number): Promise<void> {
-    const { connection, orphans, settings } = this.#keeper.services;
-    const { owner, protocol } = this;
+  /** Nearly always the first try is enough: then there is no async function between `unlock` and the answer. */
+  #release(now: number): Promise<void> {
+    const { connection, settings } = this.#keeper.services;
     const { disruptions } = connection;
     const limit = Math.min(settings.commandTimeout, Math.max(this.until - now, RELEASE_AT_LEAST));
     // Half of the time, so that there is some left for the release of a lock that could not be handed over.
     const handingOver = this.#keeper.handOver(this, this.keep !== undefined, limit / 2);
-    const first = handingOver ?? release(protocol, owner, this, limit, now);
-    let found: HandOverResult | undefined;
-    try {
-      found = await first;
-    } catch {
-      // The same promise is awaited below, which handles the failure.
-    }
-    if (found === 'released' && this.isCertain) {
-      this.#keeper.leaseOver(this);
-      return;
-    }
-    const endsAt = now + limit;
-    const result = await releaseWithin(now, endsAt, protocol, owner, this, connection, disruptions, first);
+    const first = handingOver ?? release(this.protocol, this.owner, this, limit, now);
+    return first.then(
+      (found) => {
+        if (found !== 'released' || !this.isCertain) return this.#releaseAgain(now, limit, disruptions, first);
+        this.#keeper.leaseOver(this);
+        return undefined;
+      },
+      () => this.#releaseAgain(now, limit, disruptions, first),
+    );
+  }
+
+  /** The first try did not simply succeed. `sentAt`, `disruptions`: when it was sent, and those of the connection then. */
+  async #releaseAgain(
+    sentAt: number,
+    limit: number,
+    disruptions: number,
+    first: Promise<HandOverResult>,
+  ): Promise<void> {
+    const { connection, orphans } = this.#keeper.services;
+    const { owner, protocol } = this;
+    const result = await releaseWithin(sentAt, sentAt + limit, protocol, owner, this, connection, disruptions, first);
     if (result.outcome === 'failed' || !this.isCertain) orphans.follow(this.acquisition, protocol);
     this.#keeper.leaseOver(this);
-    if (result.outcome === 'failed') {
-      const message = `The release of lock "${this.key}" was not confirmed: ${result.reason}`;
-      throw new LockReleaseError(message, this.key, { cause: result.cause });
-    }
     if (result.outcome === 'released') return;
+    if (result.outcome === 'failed') throw notReleased(this.key, result.reason, result.cause);
     if (result.isRepeated) {
       // An earlier try may have released it: that does not prove a loss.
       this.#warn('RELEASE_UNCERTAIN', `Lock "${this.key}" was not ours any more when its release was repeated`);

@@ -26,7 +26,7 @@ export abstract class RenewableLease extends TimedLease {
   protected watch({ renewal, drift }: Grant, now: number): void {
     if (renewal !== undefined) {
       this.unread++;
-      void renewal.then((ownership) => this.#renewed(ownership, now, drift));
+      void renewal.then((ownership) => this.renewed(ownership, now, drift));
     }
     this.watchdog.add(this, now);
   }
@@ -48,23 +48,23 @@ export abstract class RenewableLease extends TimedLease {
   renewInBackground(timeout: number, now: number, driftNow: number): void {
     const mode: RenewalMode = this.mayRenewAt(now) ? 'extend' : 'ask';
     this.unread++;
-    const settle = (ownership: Ownership): void => this.#renewed(ownership, now, driftNow);
+    const settle = (ownership: Ownership): void => this.renewed(ownership, now, driftNow);
     this.protocol.renew(this.owner, this.ttl, mode, timeout, settle);
   }
 
   /** The watchdog's renewal has ended. `driftBefore`: as it was before the renewal was sent. */
-  #renewed(ownership: Ownership, sentAt: number, driftBefore: number): void {
-    this.#read(ownership, driftBefore);
+  private renewed(ownership: Ownership, sentAt: number, driftBefore: number): void {
+    this.read(ownership, driftBefore);
     this.watchdog.renewed(this, sentAt, ownership.state === 'held');
   }
 
   /** Takes over the answer of a renewal. */
-  #read(ownership: Ownership, driftBefore: number): void {
+  private read(ownership: Ownership, driftBefore: number): void {
     this.unread--;
-    if (this.isHeld) this.#confirm(ownership, driftBefore);
+    if (this.isHeld) this.confirm(ownership, driftBefore);
   }
 
-  #confirm(ownership: Ownership, driftBefore: number): void {
+  private confirm(ownership: Ownership, driftBefore: number): void {
     if (ownership.state === 'held') {
       // After a suspension the old deadline is worth nothing. Else it stands, since no script shortens a key's ttl.
       const until = Math.floor(ownership.until);
@@ -90,7 +90,7 @@ export abstract class RenewableLease extends TimedLease {
     const ownership = await new Promise<Ownership>((resolve) => {
       this.protocol.renew(this.owner, atLeast, 'extend', timeout, resolve);
     });
-    this.#read(ownership, driftBefore);
+    this.read(ownership, driftBefore);
     this.watchdog.moved(this);
     if (this.loss !== undefined) throw this.lossError();
     if (ownership.state === 'unknown') {

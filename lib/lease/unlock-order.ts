@@ -45,6 +45,10 @@ export class UnlockOrder {
   #counted = 0;
   #lastCounted: HeldLease | undefined;
 
+  constructor(oldest?: HeldLease) {
+    this.#oldest = oldest;
+  }
+
   add(lease: HeldLease): void {
     this.forgetUnlocked();
     if (this.#oldest === undefined) {
@@ -98,4 +102,25 @@ export class UnlockOrder {
   get #leases(): readonly HeldLease[] {
     return this.#oldest === undefined ? [] : [this.#oldest, ...(this.#later ?? [])];
   }
+}
+
+/** The order of one lock. It is nearly always of one lease, which stands for itself: an object would cost memory. */
+export type LeasesToUnlock = UnlockOrder | HeldLease | undefined;
+
+export function withLease(leases: LeasesToUnlock, lease: HeldLease): LeasesToUnlock {
+  const before = withoutUnlocked(leases);
+  if (before === undefined) return lease;
+  const order = orderOf(before);
+  order?.add(lease);
+  return order;
+}
+
+export function withoutUnlocked(leases: LeasesToUnlock): LeasesToUnlock {
+  if (!(leases instanceof UnlockOrder)) return leases?.isUnlocked ? undefined : leases;
+  leases.forgetUnlocked();
+  return leases.isEmpty ? undefined : leases;
+}
+
+export function orderOf(leases: LeasesToUnlock): UnlockOrder | undefined {
+  return leases === undefined || leases instanceof UnlockOrder ? leases : new UnlockOrder(leases);
 }

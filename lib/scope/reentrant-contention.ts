@@ -31,23 +31,25 @@ export abstract class ReentrantContention extends LocalContention {
     return lockMessage(this.services.settings, this.key);
   }
 
-  /** @internal Re-entry or acquisition; `null`: another holder had the lock until the wait was over. */
-  protected enter(request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
+  /**
+   * @internal Re-entry or acquisition. `use` makes the result of the call from the lease; it gets `null` where another
+   * holder had the lock until the wait was over.
+   */
+  protected enter<T>(request: LockRequest, wait: Wait, isRun: boolean, use: Use<T>): Promise<T> {
     wait.scope = Scope.current();
     const scope = wait.scope === undefined ? undefined : Scope.holding(this.scopeLock);
     if (scope === undefined && wait.scope !== undefined) this.assertMayEnter();
-    if (!isTraced(acquireChannel)) return this.#enter(scope, request, wait, isRun);
-    return this.#tracedEnter(scope, request, wait, isRun);
+    if (isTraced(acquireChannel)) return this.#tracedEnter(scope, request, wait, isRun).then(use);
+    return scope === undefined
+      ? this.acquire(request, wait, use)
+      : this.#reenter(scope, request, wait, isRun).then(use);
   }
 
   /** A method of its own: what a closure refers to would be allocated for callers without a subscriber too. */
   #tracedEnter(scope: Scope | undefined, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
-    const enter = (): Promise<HeldLease | null> => this.#enter(scope, request, wait, isRun);
+    const enter = (): Promise<HeldLease | null> =>
+      scope === undefined ? this.acquire(request, wait, itself) : this.#reenter(scope, request, wait, isRun);
     return traceAcquire(this.labels, wait, request.waitTime, scope !== undefined, enter);
-  }
-
-  #enter(scope: Scope | undefined, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
-    return scope === undefined ? this.acquire(request, wait) : this.#reenter(scope, request, wait, isRun);
   }
 
   async #reenter(around: Scope, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
@@ -60,10 +62,17 @@ export abstract class ReentrantContention extends LocalContention {
         if (entry.outcome === 'timed out') return null;
       }
       longWaits.endReentry(wait);
-      return await this.acquire(request, wait);
+      return await this.acquire(request, wait, itself);
     } finally {
       longWaits.endReentry(wait);
       wait.end();
     }
   }
+}
+
+/** Makes the result of a call from its lease; `null`: another holder had the lock until the wait was over. */
+export type Use<T> = (lease: HeldLease | null) => T;
+
+function itself(lease: HeldLease | null): HeldLease | null {
+  return lease;
 }

@@ -31,16 +31,17 @@ export class SharedLock extends RedisLock {
     super.leaseOver(lease);
   }
 
-  protected override recordLease(lease: RedisLease, turn: Turn): void {
+  /** @internal As ContendedLock. */
+  override recordLease(lease: RedisLease, turn: Turn): void {
     this.#leases.add(lease);
     turn.release();
   }
 
   /**
-   * Grants to earlier callers do not show that this caller would be refused. Makes one attempt, unless the last answer
+   * @internal As ContendedLock. Grants to earlier callers do not show that this caller would be refused. Makes one attempt, unless the last answer
    * was a refusal and Redis still answers.
    */
-  protected override async withoutTurn({ availability }: LockProtocol): Promise<Turn | undefined> {
+  override async withoutTurn({ availability }: LockProtocol): Promise<Turn | undefined> {
     const now = clock.now();
     return availability.isRefused(now) && availability.isContended(now) ? undefined : new NoTurn(false);
   }

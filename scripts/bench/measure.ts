@@ -4,9 +4,9 @@ import { CandidateFault } from './child-processes';
 import type { Options } from './options';
 import { FOREIGN_LOADS, type Language } from './programs';
 import { type Round, type ScenarioResult, summarise } from './results';
-import { RunningCandidate } from './running-candidate';
+import { type Measurement, RunningCandidate } from './running-candidate';
 import { scenarios } from './scenarios';
-import { isNamed, type Scenario } from './scenarios/scenario';
+import { type Figures, isNamed, type Scenario } from './scenarios/scenario';
 import type { BenchServer } from './server';
 
 /** Notified of the progress of a run. */
@@ -80,7 +80,7 @@ async function measureOneByOne(
     const outcome = await orFault(async () => {
       await opened.begin();
       await opening;
-      return scenario.figures(await opened.measure());
+      return figuresOf(scenario, await opened.measure());
     });
     await opened.end();
     record(candidate, outcome);
@@ -110,12 +110,16 @@ async function measureInAlternation(
     }
     for (let slice = 0; slice < (plan.slices ?? 1); slice++) {
       for (const [candidate, one] of rotated([...running], slice)) {
-        record(candidate, await orFault(async () => scenario.figures(await one.measure())));
+        record(candidate, await orFault(async () => figuresOf(scenario, await one.measure())));
       }
     }
   } finally {
     await Promise.all([...running.values()].map((one) => one.end()));
   }
+}
+
+function figuresOf(scenario: Scenario, measurement: Measurement): Figures {
+  return { ...scenario.figures(measurement), cold: Number(measurement.isCold) };
 }
 
 function isSelected(scenario: Scenario, { scenarios: names, quick }: Options): boolean {

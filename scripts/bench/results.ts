@@ -21,6 +21,8 @@ export interface Row {
   /** Ratios to the floor of the same round, for metrics that have one. */
   readonly ratios: Readonly<Record<string, Spread>>;
   readonly violations: number;
+  /** In some rounds it acquired too seldom during the warm-up for V8 to compile all of its code. */
+  readonly isCold: boolean;
   /** Why figures are missing, or missing in some rounds. */
   readonly fault: string | undefined;
 }
@@ -85,7 +87,8 @@ export function summarise(scenario: Scenario, rounds: ReadonlyMap<Candidate, rea
     }
     const faults = ofCandidate.flatMap((round) => ('fault' in round ? [String(round.fault)] : []));
     const violations = ofCandidate.reduce((sum, round) => sum + (figure(round, 'violations') || 0), 0);
-    return { id, title, kind, language, values, ratios, violations, fault: faults[0] };
+    const isCold = ofCandidate.some((round) => figure(round, 'cold') === 1);
+    return { id, title, kind, language, values, ratios, violations, isCold, fault: faults[0] };
   });
   return { scenario, rows };
 }

@@ -54,6 +54,8 @@ export interface Measurement {
   readonly keysLost: number;
   /** What went through the server's sockets. */
   readonly traffic: ServerStats['traffic'];
+  /** Its processes acquired less often during the warm-up than is enough. */
+  readonly isCold: boolean;
   /** ms that a PING takes on the same connection path. */
   readonly ping: number;
 }
@@ -66,6 +68,7 @@ export class RunningCandidate {
   readonly #processes: readonly CandidateProcess[];
   readonly #proxy: DelayProxy | undefined;
   readonly #ping: number;
+  #isCold = false;
 
   /** Starts and connects its processes, without a load. `library`: the build of ours. */
   static async open(
@@ -117,12 +120,14 @@ export class RunningCandidate {
   }
 
   /** For `longest` ms at most, until each process has acquired `enough` times. */
-  async #warmUp(longest: number, enough = Number.POSITIVE_INFINITY): Promise<void> {
+  async #warmUp(longest: number, enough?: number): Promise<void> {
     const counts = this.#processes.map(() => 0);
-    for (let left = longest; left > 0 && Math.min(...counts) < enough; left -= STEP) {
+    const isEnough = () => enough !== undefined && Math.min(...counts) >= enough;
+    for (let left = longest; left > 0 && !isEnough(); left -= STEP) {
       const observations = await this.#observe(Math.min(left, STEP), true);
       for (const [i, observation] of observations.entries()) counts[i] = (counts[i] ?? 0) + acquired(observation);
     }
+    this.#isCold = enough !== undefined && !isEnough();
   }
 
   async #observe(ms: number, isWarmUp = false): Promise<Observation[]> {
@@ -148,6 +153,7 @@ export class RunningCandidate {
         sent: after.traffic.sent - before.traffic.sent,
       },
       keysLost: [...contentsBefore].filter(([key, content]) => contentsAfter.get(key) !== content).length,
+      isCold: this.#isCold,
       ping: this.#ping,
     };
   }
@@ -164,9 +170,9 @@ export class RunningCandidate {
 
 function warmedUp(plan: RunPlan, { language }: Candidate): RunPlan {
   if (language !== 'java') return plan;
-  const { longest, enough = Number.POSITIVE_INFINITY, ...rest } = plan.warmUp;
-  const [longer, more] = [longest, enough].map((it) => WARM_UP_OF_JAVA * it) as [number, number];
-  return { ...plan, warmUp: { ...rest, longest: longer, enough: more } };
+  const { longest, enough, ...rest } = plan.warmUp;
+  const more = enough && WARM_UP_OF_JAVA * enough;
+  return { ...plan, warmUp: { ...rest, longest: WARM_UP_OF_JAVA * longest, enough: more } };
 }
 
 async function timeOfPing(address: Address): Promise<number> {

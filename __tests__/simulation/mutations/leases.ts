@@ -44,9 +44,9 @@ export const LEASE_MUTATIONS: readonly Mutation[] = [
     types: ['fair'],
     replacements: [
       [
-        `if (this.unread > 0) this.reading ??= this.#readThenLose();
-    else this.#loseByDeadline();`,
-        'this.#loseByDeadline();',
+        `if (this.unread > 0) this.reading ??= this.readThenLose();
+    else this.loseByDeadline();`,
+        'this.loseByDeadline();',
       ],
     ],
   },

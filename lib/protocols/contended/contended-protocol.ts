@@ -47,7 +47,10 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
   holder: Holder | undefined;
   readonly #names: LockNames;
   readonly #parts: ContendedParts;
-  readonly #sharing: Sharing;
+  /** Made for the first hand-over, or the first release that others listen for: most locks need none. */
+  #lazySharing: Sharing | undefined;
+  /** When this process last acquired the lock from Redis: its slice begins. Whole ms, as `#releasedAt`. */
+  #acquiredAt = 0;
   /** Made for the first caller that waits. */
   #waiting: Waiting | undefined;
 
@@ -55,7 +58,6 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     super();
     this.#names = names;
     this.#parts = parts;
-    this.#sharing = parts.sharing();
   }
 
   get queue(): 'local' {
@@ -66,14 +68,23 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     return this.#parts.pollers();
   }
 
+  get #sharing(): Sharing {
+    if (this.#lazySharing === undefined) {
+      this.#lazySharing = this.#parts.sharing();
+      this.#lazySharing.acquired(this.#acquiredAt);
+    }
+    return this.#lazySharing;
+  }
+
   get isActive(): boolean {
-    return this.#waiting?.isActive || this.#sharing.isActive;
+    return this.#waiting?.isActive || (this.#lazySharing?.isActive ?? false);
   }
 
   standBack(wait: Wait): Promise<void> | undefined {
     // A pause for pollers may begin while this process gives precedence to others.
     return (
-      this.#leaveToPollers(wait) ?? this.#sharing.standBack(wait, this.#waiting)?.then(() => this.#leaveToPollers(wait))
+      this.#leaveToPollers(wait) ??
+      this.#lazySharing?.standBack(wait, this.#waiting)?.then(() => this.#leaveToPollers(wait))
     );
   }
 
@@ -87,7 +98,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     return this.#parts.format.acquire(this.#names, acquisition, timeout, (found): Grant | Refusal => {
       this.lazyPollers?.takeBack.done();
       if (!found.granted) {
-        this.#sharing.refused?.();
+        this.#lazySharing?.refused?.();
         const now = clock.now();
         // A kept key ends without a message: a new holder after it is no sign of pollers.
         if (isKept(found.owner)) this.pollers.refusedByListener(now);
@@ -96,7 +107,8 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
         return { granted: false, remaining, owner, roundTrip: now - sentAt, hintsBefore };
       }
       this.noteGrant(sentAt);
-      this.#sharing.acquired(sentAt);
+      this.#acquiredAt = Math.floor(sentAt);
+      this.#lazySharing?.acquired(sentAt);
       const { fencingToken } = found;
       return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
     });
@@ -199,6 +211,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     this.noteRelease(answeredAt, others === 0);
     // `spin` leaves it free at the end of a slice anyway: that counts as a pause.
     if (atSliceEnd && !this.#sharing.yieldsToListeners) this.lazyPollers?.pauses.replacedByBreak(answeredAt);
-    this.#sharing.released({ sentAt, answeredAt, others, hintsBefore, atSliceEnd });
+    const sharing = atSliceEnd || others > 0 ? this.#sharing : this.#lazySharing;
+    sharing?.released({ sentAt, answeredAt, others, hintsBefore, atSliceEnd });
   }
 }

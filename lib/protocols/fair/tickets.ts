@@ -2,9 +2,9 @@ import type { Ticket } from './ticket';
 
 /**
  * The tickets of one lock by their ids, in the order in which they came. There is seldom more than one: one costs no
- * Map.
+ * Map. A base class: an object for it would cost memory in each lock.
  */
-export class Tickets {
+export abstract class Tickets {
   #only: Ticket | undefined;
   #all: Map<string, Ticket> | undefined;
 
@@ -12,15 +12,15 @@ export class Tickets {
     return this.#all?.size ?? Number(this.#only !== undefined);
   }
 
-  get first(): Ticket | undefined {
+  protected get first(): Ticket | undefined {
     return this.#only ?? this.#all?.values().next().value;
   }
 
-  find(id: string): Ticket | undefined {
+  protected ticketWith(id: string): Ticket | undefined {
     return this.#only?.id === id ? this.#only : this.#all?.get(id);
   }
 
-  add(ticket: Ticket): void {
+  protected add(ticket: Ticket): void {
     if (this.size === 0) {
       this.#only = ticket;
       return;
@@ -31,12 +31,12 @@ export class Tickets {
     this.#all.set(ticket.id, ticket);
   }
 
-  remove(id: string): void {
+  protected remove(id: string): void {
     if (this.#only?.id === id) this.#only = undefined;
     if (this.#all?.delete(id) && this.#all.size === 0) this.#all = undefined;
   }
 
-  *[Symbol.iterator](): IterableIterator<Ticket> {
+  protected *all(): IterableIterator<Ticket> {
     if (this.#only !== undefined) yield this.#only;
     if (this.#all !== undefined) yield* this.#all.values();
   }

@@ -25,38 +25,34 @@ export interface ArrivedGrant {
  * The tickets of this process, and the grants to them: one ticket, and for a moment also that of a caller that
  * gave up.
  */
-export class Waiters {
+export class Waiters extends Tickets {
   readonly #names: LockNames;
   readonly #format: QueueFormat;
-  readonly #tickets = new Tickets();
   /** The last grant that a caller of this process entered with. Whatever repeats it later is ignored. */
   #entered: string | undefined;
 
   constructor(names: LockNames, format: QueueFormat) {
+    super();
     this.#names = names;
     this.#format = format;
   }
 
-  get size(): number {
-    return this.#tickets.size;
-  }
-
   /** Those that are in the queue in Redis, as far as this process knows. */
   get waiting(): Ticket[] {
-    return [...this.#tickets].filter(({ offered, isAsked }) => offered === undefined && !isAsked);
+    return [...this.all()].filter(({ offered, isAsked }) => offered === undefined && !isAsked);
   }
 
   /** The ticket of any of them. */
   get anyId(): string | undefined {
-    return this.#tickets.first?.id;
+    return this.first?.id;
   }
 
   /** The ticket is registered before the command is sent: the message of a grant may arrive before the reply. */
   ticketFor(acquisition: Acquisition): Ticket {
-    let ticket = this.#tickets.find(acquisition.ticket);
+    let ticket = this.ticketWith(acquisition.ticket);
     if (ticket === undefined) {
       ticket = new Ticket(acquisition);
-      if (acquisition.waits) this.#tickets.add(ticket);
+      if (acquisition.waits) this.add(ticket);
     }
     return ticket;
   }
@@ -64,12 +60,12 @@ export class Waiters {
   /** The ticket's caller has the lock. */
   enter(ticket: Ticket, owner: string): void {
     this.#entered = owner;
-    this.#tickets.remove(ticket.id);
+    this.remove(ticket.id);
   }
 
   /** The lock, or the position in the queue, is about to be given back. */
   forget(ownerOrTicket: string): void {
-    this.#tickets.remove(ticketOf(ownerOrTicket));
+    this.remove(ticketOf(ownerOrTicket));
   }
 
   /** The lock was given back. A message may still report the grant; to release it once more changes nothing. */
@@ -82,7 +78,7 @@ export class Waiters {
     if (grant.owner === this.#entered) return 'taken';
     const ticket = this.find(grant.owner);
     if (ticket === undefined) return 'unclaimed';
-    void this.#offer(ticket, grant);
+    void this.offer(ticket, grant);
     return 'taken';
   }
 
@@ -97,7 +93,7 @@ export class Waiters {
 
   /** The ticket that an owner value was granted for, if its caller still waits. */
   find(owner: string): Ticket | undefined {
-    return this.#tickets.find(ticketOf(owner));
+    return this.ticketWith(ticketOf(owner));
   }
 
   /**
@@ -105,7 +101,7 @@ export class Waiters {
    * of the window is certain, else when the renewal is confirmed. With `minReplicas` every grant by hand-over is
    * renewed first, and the caller enters when replicas have the renewal, and with it the grant.
    */
-  async #offer(ticket: Ticket, grant: ArrivedGrant): Promise<void> {
+  private async offer(ticket: Ticket, grant: ArrivedGrant): Promise<void> {
     const { owner, token, until, life } = grant;
     if (ticket.offered === owner) return;
     if (this.#format.lacksToken(token)) {

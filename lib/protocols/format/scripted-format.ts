@@ -120,17 +120,20 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     timeout: number,
     use: (reply: ReleaseReply) => T,
   ): Promise<T> {
-    return this.#release(this.#scripts.RELEASE, names, [owner, this.deleteCommand], timeout, use, sentAt);
+    const args = [owner, this.deleteCommand, ...this.notification(names)];
+    return this.#release(this.#scripts.RELEASE, names, args, timeout, use, sentAt);
   }
 
   /** Releases the lock to pollers: waiters that listen are not notified. */
   leaveToPollers<T>(names: LockNames, owner: string, timeout: number, use: (reply: ReleaseReply) => T): Promise<T> {
-    return this.#release(this.#scripts.LEAVE, names, [owner, this.deleteCommand], timeout, use);
+    const args = [owner, this.deleteCommand, ...this.notification(names)];
+    return this.#release(this.#scripts.LEAVE, names, args, timeout, use);
   }
 
   /** Gives the lock back, and keeps its key until the `minHold` ends. */
   keep<T>(names: LockNames, owner: string, keep: Keep, timeout: number, use: (reply: ReleaseReply) => T): Promise<T> {
-    return this.#release(this.#scripts.KEEP, names, [owner, ...keepArguments(keep)], timeout, use);
+    const args = [owner, ...keepArguments(keep), ...this.notification(names)];
+    return this.#release(this.#scripts.KEEP, names, args, timeout, use);
   }
 
   /** Wakes waiters if the lock is free. */
@@ -143,12 +146,11 @@ export abstract class ScriptedFormat implements ReleaseChannels {
   #release<T>(
     script: Script,
     names: LockNames,
-    first: readonly string[],
+    args: string[],
     timeout: number,
     use: (reply: ReleaseReply) => T,
     sentAt?: number,
   ): Promise<T> {
-    const args = [...first, ...this.notification(names)];
     const read = (reply: unknown): T => use(this.#released(script, reply));
     return this.redis.run(script, [names.lock], args, timeout, read, sentAt);
   }

@@ -2,6 +2,9 @@ import type { Wait } from '../../acquire/wait';
 import { clock } from '../../internal/clock';
 import type { OwnRelease, Sharing } from './sharing';
 
+/** ms; a timer may end this much early: Node counts it in whole ms, from the start of a turn of the event loop. */
+const TIMER_EARLY = 2;
+
 /** In ms. */
 interface SliceSettings {
   readonly first: number;
@@ -44,7 +47,7 @@ export class TimeSlice implements Sharing {
     const { first, longest } = this.#settings;
     const sincePause = sentAt - this.#standBackUntil;
     // Without a whole pause before it, or long after one, nothing is known of others.
-    const isLonger = this.#isUncontested && sincePause >= 0 && sincePause < first;
+    const isLonger = this.#isUncontested && sincePause >= -TIMER_EARLY && sincePause < first;
     this.#slice = isLonger ? Math.min(2 * this.#slice, longest) : first;
     this.#isUncontested = false;
     this.renewSlice(sentAt);

@@ -45,6 +45,7 @@ export function introduction(environment: Environment, { quick, rounds }: Option
 
 function section({ scenario, rows }: ScenarioResult): string {
   const faults = rows.filter(({ fault }) => fault !== undefined);
+  const cold = rows.filter(({ isCold }) => isCold).map(({ title }) => title);
   const violators = rows.filter(({ violations }) => violations > 0);
   return [
     `## ${scenario.id}. ${scenario.title}`,
@@ -55,6 +56,9 @@ function section({ scenario, rows }: ScenarioResult): string {
       ['', ...scenario.metrics.map(({ title, unit }) => `${title}${unit && `, ${unit}`}`)],
       rows.map((row) => [row.title, ...scenario.metrics.map(({ id }) => cell(row, id))]),
     ),
+    ...(cold.length === 0
+      ? []
+      : [`Acquired too seldom during the [warm-up](#method) for V8 to compile all of their code: ${cold.join('; ')}.`]),
     ...faults.map(({ title, fault }) => `${title} was not measured: ${fault}.`),
     ...violators.map(
       ({ title, violations }) => `**Mutual exclusion violated**: ${title}, ${violations} overlapping entries.`,

@@ -57,7 +57,9 @@ export class Terminal implements ProgressListener {
     this.print(
       `\nScenario ${scenario.id}: ${scenario.title}${scenario.floor ? ` (× ${scenario.floor} of the same round)` : ''}`,
     );
-    this.print(`${table}\n`);
+    const cold = rows.filter(({ isCold }) => isCold).map(({ title }) => title);
+    if (cold.length > 0) this.print(`${table}\nNot compiled fully: ${cold.join('; ')}\n`);
+    else this.print(`${table}\n`);
   }
 
   #printViolations(rows: readonly Row[]): void {

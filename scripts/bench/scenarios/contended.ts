@@ -63,8 +63,8 @@ function figures(
   };
 }
 
-/** ms; twice the longest slice of `spin` and the pause after it, so that each window has the same share of pauses. */
-const TWO_SLICES = 3_420;
+/** ms; the longest slice of `spin` and the pause after it, so that each window has one pause. */
+const ONE_SLICE = 1_710;
 
 const hundredCallers: CallerGroup = { processes: 1, callers: 100, work: 0 };
 
@@ -75,7 +75,7 @@ export const oneProcess: Scenario = {
   metrics,
   suits: librariesAnd('floor-fifo', 'floor-hand-over', 'floor-fair'),
   plan: (isQuick) =>
-    isQuick ? plan(hundredCallers, quickWarmUp(500), 500) : plan(hundredCallers, ONE_PROCESS, TWO_SLICES),
+    isQuick ? plan(hundredCallers, quickWarmUp(500), 500) : plan(hundredCallers, ONE_PROCESS, ONE_SLICE),
   figures: (measurement) => figures(hundredCallers, measurement),
 };
 
@@ -92,7 +92,7 @@ function fourProcesses(
     floor,
     metrics,
     suits: librariesAnd('floor-fifo', 'floor-token', 'floor-fair'),
-    plan: (isQuick) => (isQuick ? plan(group, quickWarmUp(200), window / 8) : plan(group, FOUR_PROCESSES, window)),
+    plan: (isQuick) => (isQuick ? plan(group, quickWarmUp(200), window / 5) : plan(group, FOUR_PROCESSES, window)),
     figures: (measurement) => figures(group, measurement),
   };
 }
@@ -102,11 +102,11 @@ export const fourProcessesEmpty = fourProcesses(
   { work: 0 },
 );
 export const fourProcessesWorking = fourProcesses(
-  { id: '4b', title: '5 ms of work', floor: 'floor-fifo', window: 6_400 },
+  { id: '4b', title: '5 ms of work', floor: 'floor-fifo', window: 5_000 },
   { work: 5 },
 );
 /** The usual service: a releaser goes away and comes back later. */
 export const fourProcessesThinking = fourProcesses(
-  { id: '4t', title: '1 ms of work, 10 to 30 ms until the next request', floor: 'floor-token', window: 4_000 },
+  { id: '4t', title: '1 ms of work, 10 to 30 ms until the next request', floor: 'floor-token', window: 3_000 },
   { work: 1, pause: 10, pauseJitter: 20 },
 );

@@ -3,7 +3,7 @@ import { keyHistories, overlaps, quantile, waits } from '../acquisitions';
 import type { Candidate } from '../candidates/candidate';
 import { metric, type Scenario } from './scenario';
 import { cycleFigures, cycleMetrics } from './uncontended';
-import { FOUR_PROCESSES, ONE_CALLER, quickWarmUp } from './warm-up';
+import { ONE_CALLER, quickWarmUp, SLOW_LOCKS } from './warm-up';
 
 const PROCESSES = 4;
 const CALLERS = 10;
@@ -56,9 +56,7 @@ function contended(id: string, together: number, isVariant: boolean): Scenario {
     plan(isQuick) {
       const settings = { callers: CALLERS, keys: KEYS, together, work: WORK, workJitter: 0, pause: 0 };
       const loads = new Array(PROCESSES).fill({ load: 'callers', settings });
-      return isQuick
-        ? { loads, warmUp: quickWarmUp(200), window: 800 }
-        : { loads, warmUp: FOUR_PROCESSES, window: 4_000 };
+      return isQuick ? { loads, warmUp: quickWarmUp(200), window: 800 } : { loads, warmUp: SLOW_LOCKS, window: 3_500 };
     },
     figures({ observations, requests, serverCpu, seconds }) {
       const all = observations.flatMap(({ acquisitions }) => acquisitions);

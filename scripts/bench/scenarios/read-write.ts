@@ -1,7 +1,7 @@
 import { min, sum } from 'simple-statistics';
 import { type KeyHistory, keyHistories, overfull, quantile, waits } from '../acquisitions';
 import { metric, type Scenario } from './scenario';
-import { FOUR_PROCESSES, quickWarmUp } from './warm-up';
+import { quickWarmUp, SLOW_LOCKS } from './warm-up';
 
 const PROCESSES = 4;
 const READERS = 8;
@@ -41,9 +41,7 @@ export const readWrite: Scenario = {
   suits: ({ kind }) => kind === 'readWrite',
   plan(isQuick) {
     const loads = new Array(PROCESSES).fill({ load: 'callers', settings: SETTINGS });
-    return isQuick
-      ? { loads, warmUp: quickWarmUp(200), window: 800 }
-      : { loads, warmUp: FOUR_PROCESSES, window: 6_000 };
+    return isQuick ? { loads, warmUp: quickWarmUp(200), window: 800 } : { loads, warmUp: SLOW_LOCKS, window: 5_000 };
   },
   figures({ observations, requests, serverCpu, seconds }) {
     const [history = []] = keyHistories(observations, CALLERS, 1);

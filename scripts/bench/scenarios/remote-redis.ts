@@ -13,7 +13,7 @@ const MINIMUM_WAIT = 100;
 const CALLERS = { callers: 20, keys: 20, work: 500, workJitter: 250, pause: 350 };
 
 /** The network takes nearly all of the time, whether code is compiled or not. */
-const WARM_UP: WarmUp = { longest: 2_000, settling: 1_000 };
+const WARM_UP: WarmUp = { longest: 1_000, settling: 1_000 };
 
 export const remoteRedis: Scenario = {
   id: '8',

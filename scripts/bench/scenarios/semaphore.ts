@@ -2,7 +2,7 @@ import { max, min, sum } from 'simple-statistics';
 import { acquisitionsPerCaller, keyHistories, overfull, overtaken, quantile, waits } from '../acquisitions';
 import { PERMITS } from '../candidates/candidate';
 import { metric, type Scenario } from './scenario';
-import { FOUR_PROCESSES, quickWarmUp } from './warm-up';
+import { quickWarmUp, SLOW_LOCKS } from './warm-up';
 
 const PROCESSES = 4;
 const CALLERS = 10;
@@ -28,9 +28,7 @@ export const semaphore: Scenario = {
   plan(isQuick) {
     const settings = { callers: CALLERS, keys: 1, work: WORK, workJitter: 0, pause: 0, permits: PERMITS };
     const loads = new Array(PROCESSES).fill({ load: 'callers', settings });
-    return isQuick
-      ? { loads, warmUp: quickWarmUp(200), window: 800 }
-      : { loads, warmUp: FOUR_PROCESSES, window: 6_000 };
+    return isQuick ? { loads, warmUp: quickWarmUp(200), window: 800 } : { loads, warmUp: SLOW_LOCKS, window: 5_000 };
   },
   figures({ observations, requests, serverCpu, seconds }) {
     const [history = []] = keyHistories(observations, CALLERS, 1);
