@@ -26,6 +26,7 @@ export const floorFair: NodeCandidate = {
   id: 'floor-fair',
   title: 'floor: the rules of fair',
   kind: 'floor',
+  isVariant: true,
   packages: ['redis'],
   async open({ address, ttl }) {
     const client = await rawNodeRedis(address);
