@@ -57,7 +57,7 @@ export abstract class LocalContention implements ContendedLock {
 
   /** @internal Who holds the lock, as far as this process knows. */
   protected get holder(): { readonly owner: string; readonly remaining: number } | undefined {
-    return this.lease ?? this.#protocol?.availability.holder(clock.now());
+    return this.lease ?? this.#protocol?.availability.holderSaid(clock.now());
   }
 
   /** @internal Held, or waited for. */
