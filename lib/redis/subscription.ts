@@ -13,6 +13,9 @@ export class Subscription {
   /** It has ended: no message comes any more. */
   isOver = false;
   #listeners = 0;
+  /** When the last listener left. */
+  #leftAt = 0;
+  /** Set when that happens. It stays while listeners come and go: a timer for each would cost more than the rest. */
   #lingering: NodeJS.Timeout | undefined;
   readonly #end: (subscription: Subscription) => void;
   readonly #wakers = new Set<() => void>();
@@ -31,13 +34,25 @@ export class Subscription {
   /** Somebody listens, until `leave`. */
   join(): void {
     this.#listeners++;
-    clock.clearTimeout(this.#lingering);
   }
 
   leave(): void {
     if (--this.#listeners > 0 || this.isOver) return;
-    this.#lingering = clock.setTimeout(() => this.#end(this), LINGER);
+    this.#leftAt = clock.now();
+    if (this.#lingering === undefined) this.#linger(LINGER);
+  }
+
+  #linger(ms: number): void {
+    this.#lingering = clock.setTimeout(() => this.#lingered(), ms);
     this.#lingering.unref?.();
+  }
+
+  #lingered(): void {
+    this.#lingering = undefined;
+    if (this.#listeners > 0) return;
+    const left = this.#leftAt + LINGER - clock.now();
+    if (left > 0) this.#linger(left);
+    else this.#end(this);
   }
 
   /** Calls `waker` at every `wake`. Returns the function that stops it. */

@@ -50,6 +50,12 @@ class FakeableTimer {
     this.#cancel?.();
   }
 
+  ref(): this {
+    this.#isUnreferenced = false;
+    this.#handle?.ref?.();
+    return this;
+  }
+
   unref(): this {
     this.#isUnreferenced = true;
     this.#handle?.unref?.();

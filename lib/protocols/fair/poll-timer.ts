@@ -23,10 +23,9 @@ export class PollTimer {
     this.#timer.by(at);
   }
 
-  /** Without waiters there is no timer: it would keep the process alive for up to a poll interval. */
+  /** Without waiters, the timer does not keep the process alive. The next one may come soon. */
   cancel(polled: Polled): void {
-    if (!this.#due.delete(polled) || this.#due.size > 0) return;
-    this.#timer.cancel();
+    if (this.#due.delete(polled) && this.#due.size === 0) this.#timer.rest();
   }
 
   /** Leaves no timer behind. */

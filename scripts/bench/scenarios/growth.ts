@@ -66,7 +66,7 @@ const processes: Curve = {
   unit: 'processes',
   sizes: [1, 2, 4, 8, 16],
   explanation:
-    'The processes share the CPUs that the server leaves. With more processes than CPUs, a process that is granted the lock waits for a CPU first, which shows in the p99 of all. Each caller of the peers polls for itself, so their CPU for each acquisition grows with the number of processes.',
+    'The processes share the CPUs that the server leaves. They warm up for the same time, so the more there are, the less of the code of each is compiled. With more processes than CPUs, a process that is granted the lock waits for a CPU first, which shows in the p99 of all. Each caller of the peers polls for itself, so their CPU for each acquisition grows with the number of processes.',
 };
 
 const cyclesOf =
