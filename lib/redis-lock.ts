@@ -57,44 +57,44 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
   }
 
   get isAcquiredInThisProcess(): boolean {
-    return this.#cached().leases.some((lease) => lease.remaining > 0);
+    return this.cached().leases.some((lease) => lease.remaining > 0);
   }
 
   lock(options?: LockOptions): Promise<Lease> {
-    return this.#acquire(options, Number.POSITIVE_INFINITY, false, (lease) => {
+    return this.acquireHere(options, Number.POSITIVE_INFINITY, false, (lease) => {
       if (lease === null) throw this.timeoutError(options);
-      return this.#noted(lease);
+      return this.noted(lease);
     });
   }
 
   tryLock(options?: LockOptions): Promise<Lease | null> {
-    return this.#acquire(options, 0, false, (lease) => (lease === null ? null : this.#noted(lease)));
+    return this.acquireHere(options, 0, false, (lease) => (lease === null ? null : this.noted(lease)));
   }
 
   async run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
     callback('task', task);
-    return this.#acquire(options, Number.POSITIVE_INFINITY, true, (lease) => {
+    return this.acquireHere(options, Number.POSITIVE_INFINITY, true, (lease) => {
       if (lease === null) throw this.timeoutError(options);
-      return this.#run(lease, task);
+      return this.runHere(lease, task);
     });
   }
 
   async tryRun<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<TryRunResult<T>> {
     callback('task', task);
-    return this.#acquire(options, 0, true, async (lease): Promise<TryRunResult<T>> => {
-      return lease === null ? { ran: false } : { ran: true, value: await this.#run(lease, task) };
+    return this.acquireHere(options, 0, true, async (lease): Promise<TryRunResult<T>> => {
+      return lease === null ? { ran: false } : { ran: true, value: await this.runHere(lease, task) };
     });
   }
 
-  #run<T>(lease: HeldLease, task: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
-    return runUnder(lease, [{ lock: this.#cached(), lease }], task, isTraced(holdChannel) ? this.labels : undefined);
+  private runHere<T>(lease: HeldLease, task: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
+    return runUnder(lease, [{ lock: this.cached(), lease }], task, isTraced(holdChannel) ? this.labels : undefined);
   }
 
   async unlock(): Promise<void> {
-    const lock = this.#cached();
+    const lock = this.cached();
     // An evicted lock may still have unreported losses.
-    const own = this.evicted && !this.#unlockOrder?.isEmpty ? this.#unlockOrder : undefined;
-    const order = own ?? Scope.unlockOrderFor(lock) ?? lock.#unlockOrder;
+    const own = this.evicted && !this.unlockOrder?.isEmpty ? this.unlockOrder : undefined;
+    const order = own ?? Scope.unlockOrderFor(lock) ?? lock.unlockOrder;
     if (lock.leases.length > 1 && order?.isAmbiguous) {
       throw new NotLockOwnerError(`Lock "${this.key}" has several leases here: unlock each by itself`, this.key);
     }
@@ -109,7 +109,7 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
 
   async forceUnlock(): Promise<LockState> {
     const state = await this.services.inspection.forceUnlock(this.key, this.names);
-    for (const lease of this.#cached().leases) lease.confirmNow();
+    for (const lease of this.cached().leases) lease.confirmNow();
     return state;
   }
 
@@ -120,20 +120,20 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
 
   /** @internal As MultiPart. */
   async acquirePart(options: LockOptions | undefined, waitTime: number): Promise<HeldLease | null> {
-    return this.#acquire({ ...options, waitTime, renew: true }, waitTime, false, (lease) => {
-      if (lease !== null) this.#traceHold(lease);
+    return this.acquireHere({ ...options, waitTime, renew: true }, waitTime, false, (lease) => {
+      if (lease !== null) this.traceHold(lease);
       return lease;
     });
   }
 
   /** @internal As MultiPart. */
   timeoutError(options: LockOptions | undefined): LockTimeoutError {
-    return new LockTimeoutError(this.key, options?.waitTime ?? Number.POSITIVE_INFINITY, this.#cached().holder);
+    return new LockTimeoutError(this.key, options?.waitTime ?? Number.POSITIVE_INFINITY, this.cached().holder);
   }
 
   /** @internal As MultiPart. */
   scopedLock(): ScopedLock {
-    return this.#cached();
+    return this.cached();
   }
 
   /** @internal Makes the lease that is held last at least `ttl` ms from now. */
@@ -153,36 +153,36 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
     this.#toUnlock = withoutUnlocked(this.#toUnlock);
   }
 
-  #traceHold(lease: HeldLease): void {
+  private traceHold(lease: HeldLease): void {
     if (isTraced(holdChannel) && !lease.isReentry) lease.endHold = traceHold(this.labels, lease);
   }
 
   /** The lock that is cached for the key now; another one than this when this one was evicted. */
-  #cached(): RedisLock {
+  private cached(): RedisLock {
     return this.evicted ? (this.services.cache.get(this.key) ?? this) : this;
   }
 
-  get #unlockOrder(): UnlockOrder | undefined {
+  private get unlockOrder(): UnlockOrder | undefined {
     const order = orderOf(this.#toUnlock);
     this.#toUnlock = order;
     return order;
   }
 
   /** `lock` and `tryLock` note their lease for `unlock`: in the caller's scope, or here outside all scopes. */
-  #noteForUnlock(lease: HeldLease): void {
+  private noteForUnlock(lease: HeldLease): void {
     const scope = Scope.current();
     if (scope === undefined) this.#toUnlock = withLease(this.#toUnlock, lease);
     else scope.unlockOrderOf(this).add(lease);
   }
 
   /** For `lock` and `tryLock`: `unlock` will find the lease. */
-  #noted(lease: HeldLease): HeldLease {
-    this.#traceHold(lease);
-    this.#cached().#noteForUnlock(lease);
+  private noted(lease: HeldLease): HeldLease {
+    this.traceHold(lease);
+    this.cached().noteForUnlock(lease);
     return lease;
   }
 
-  #acquire<T>(
+  private acquireHere<T>(
     options: LockOptions | undefined,
     defaultWaitTime: number,
     isRun: boolean,

@@ -58,7 +58,7 @@ export class AttemptSender {
     if (left <= 0) throw this.outcome.error(protocol, wait);
     if (wait.trace !== undefined) wait.trace.attempts++;
     const attempt = protocol.attempt(acquisition, Math.min(timeout, left));
-    availability.attempt = attempt;
+    availability.attemptInFlight = attempt;
     return attempt;
   }
 
@@ -67,7 +67,7 @@ export class AttemptSender {
     const now = clock.now();
     if (!answer.granted || acquisition.isLate(now) || answer.until <= now) return undefined;
     availability.answered();
-    availability.attempt = undefined;
+    availability.attemptInFlight = undefined;
     return answer;
   }
 

@@ -66,7 +66,7 @@ export class AttemptSeries {
       } catch (error) {
         await this.#failed(error, attempt);
       } finally {
-        protocol.availability.attempt = undefined;
+        protocol.availability.attemptInFlight = undefined;
       }
       if (!answer?.granted) {
         const result = await this.#waitAfter(answer);

@@ -18,7 +18,7 @@ class Trouble {
  */
 export class Availability {
   /** The attempt in flight, of the local caller that has the turn. */
-  attempt: Promise<unknown> | undefined;
+  attemptInFlight: Promise<unknown> | undefined;
   #unansweredSince: number | undefined;
   /** Made for a refusal, or a failure: a free lock has neither. */
   #trouble: Trouble | undefined;
@@ -35,7 +35,7 @@ export class Availability {
   }
 
   /** Who holds the lock, by the last answer that said so, and for how many ms. */
-  holder(now: number): { readonly owner: string; readonly remaining: number } | undefined {
+  holderSaid(now: number): { readonly owner: string; readonly remaining: number } | undefined {
     const holder = this.#trouble?.holder;
     return holder && { owner: holder.owner, remaining: Math.max(0, holder.until - now) };
   }

@@ -57,7 +57,7 @@ export abstract class LocalContention implements ContendedLock {
 
   /** @internal Who holds the lock, as far as this process knows. */
   protected get holder(): { readonly owner: string; readonly remaining: number } | undefined {
-    return this.lease ?? this.#protocol?.availability.holder(clock.now());
+    return this.lease ?? this.#protocol?.availability.holderSaid(clock.now());
   }
 
   /** @internal Held, or waited for. */
@@ -88,7 +88,7 @@ export abstract class LocalContention implements ContendedLock {
     const turn = this.lease === lease ? this.#turn : undefined;
     const { next } = this.#queue;
     if (mustKeep || next === undefined || turn === undefined) return undefined;
-    return this.#handOver(lease, newAcquisition(this.services, next.ttl, true, next.since), turn, timeout);
+    return this.handOverTo(lease, newAcquisition(this.services, next.ttl, true, next.since), turn, timeout);
   }
 
   /** @internal As LeaseKeeper. */
@@ -103,7 +103,7 @@ export abstract class LocalContention implements ContendedLock {
     this.#end = undefined;
   }
 
-  get #openProtocol(): LockProtocol {
+  private get openProtocol(): LockProtocol {
     this.#protocol ??= this.services.protocols.openProtocol(this.names);
     return this.#protocol;
   }
@@ -115,7 +115,7 @@ export abstract class LocalContention implements ContendedLock {
   protected acquire<T>(request: LockRequest, wait: Wait, use: (lease: RedisLease | null) => T): Promise<T> {
     this.services.waits.begin(wait);
     this.#callers++;
-    return new Contender(this, this.#openProtocol, request, wait, use).run();
+    return new Contender(this, this.openProtocol, request, wait, use).run();
   }
 
   /** @internal As ContendedLock. */
@@ -158,8 +158,8 @@ export abstract class LocalContention implements ContendedLock {
     protocol.holder = lease;
   }
 
-  #handOver(from: RedisLease, to: Acquisition, turn: Turn, timeout: number): Promise<HandOverResult> {
-    const protocol = this.#openProtocol;
+  private handOverTo(from: RedisLease, to: Acquisition, turn: Turn, timeout: number): Promise<HandOverResult> {
+    const protocol = this.openProtocol;
     const { orphans } = this.services;
     to.stamp();
     const handingOver = protocol.handOver(from.owner, to, timeout);

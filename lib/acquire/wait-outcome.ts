@@ -34,7 +34,7 @@ export class WaitOutcome {
    * answered as a first attempt, even if it was sent at the end of the wait.
    */
   async wasAnswered({ availability }: LockProtocol, wait: Wait): Promise<boolean> {
-    const { attempt } = availability;
+    const { attemptInFlight: attempt } = availability;
     const silence = availability.silence(wait.startedAt, clock.now());
     const left = wait.isSingleAttempt ? Number.POSITIVE_INFINITY : this.#firstAtLeast - silence;
     if (attempt !== undefined && left > 0) {

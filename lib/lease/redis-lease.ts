@@ -16,9 +16,7 @@ import { RenewableLease } from './renewable-lease';
 import type { EndOfHold, HeldLease } from './unlock-order';
 import type { Watchdog } from './watchdog';
 
-/**
- * ms; a release has at least this long, however little is left of the ttl: its answer decides whether it was a loss.
- */
+/** ms; a release has at least this long, however little is left of the ttl: its answer decides if it was a loss. */
 const RELEASE_AT_LEAST = 250;
 
 /** The lock that a lease belongs to. */
@@ -96,7 +94,7 @@ export class RedisLease extends RenewableLease implements HeldLease {
   protected onLoss(): void {
     this.#keeper.leaseOver(this);
     this.protocol.leaseLost?.();
-    this.#publishLoss();
+    this.publishLoss();
   }
 
   unlock(): Promise<void> {
@@ -104,23 +102,22 @@ export class RedisLease extends RenewableLease implements HeldLease {
     if (this.#unlocking !== undefined) return this.#unlocking.catch(() => undefined);
     const now = clock.now();
     this.loseIfDue(now);
-    if (this.reading === undefined) return this.#unlockNow(now);
-    return this.reading.then(() => this.#unlocking?.catch(() => undefined) ?? this.#unlockNow(clock.now()));
+    if (this.reading === undefined) return this.unlockNow(now);
+    return this.reading.then(() => this.#unlocking?.catch(() => undefined) ?? this.unlockNow(clock.now()));
   }
 
-  #unlockNow(now: number): Promise<void> {
+  private unlockNow(now: number): Promise<void> {
     this.loseIfDue(now);
     if (this.loss !== undefined) {
       this.#unlocking = Promise.reject(this.lossError());
       // The key may still be there.
       this.#keeper.services.orphans.follow(this.acquisition, this.protocol);
     } else {
-      // First of all: a lease that is being released must not be renewed. The answer of a renewal in flight no longer
-      // counts.
+      // First of all: from now on it is not renewed, and the answer of a renewal in flight does not count.
       this.watchdog.remove(this);
       this.endHold?.();
       this.endHold = undefined;
-      this.#unlocking = isTraced(releaseChannel) ? this.#tracedRelease(now) : this.#release(now);
+      this.#unlocking = isTraced(releaseChannel) ? this.tracedRelease(now) : this.release(now);
     }
     return this.#unlocking;
   }
@@ -128,30 +125,30 @@ export class RedisLease extends RenewableLease implements HeldLease {
   protected override onRenewed(): void {
     if (!renewedChannel.hasSubscribers) return;
     const { owner, fencingToken, remaining } = this;
-    publish<RenewedMessage>(renewedChannel, { ...this.#labels, owner, fencingToken, remaining });
+    publish<RenewedMessage>(renewedChannel, { ...this.labels, owner, fencingToken, remaining });
   }
 
-  #publishLoss(): void {
+  private publishLoss(): void {
     if (lostChannel.hasSubscribers) {
       const { owner, fencingToken, heldFor, loss: reason = 'unconfirmed' } = this;
-      publish<LostMessage>(lostChannel, { ...this.#labels, owner, fencingToken, reason, heldFor });
+      publish<LostMessage>(lostChannel, { ...this.labels, owner, fencingToken, reason, heldFor });
     }
     // After the message of the loss, which belongs to the section.
     this.endHold?.(this.lossError());
     this.endHold = undefined;
   }
 
-  get #labels(): LockMessage {
+  private get labels(): LockMessage {
     return lockMessage(this.#keeper.services.settings, this.key);
   }
 
-  #tracedRelease(now: number): Promise<void> {
+  private tracedRelease(now: number): Promise<void> {
     const { owner, fencingToken } = this;
-    const message: ReleaseMessage = { ...this.#labels, owner, fencingToken, isHandedOver: false, outcome: undefined };
+    const message: ReleaseMessage = { ...this.labels, owner, fencingToken, isHandedOver: false, outcome: undefined };
     this.releaseTrace = message;
     return releaseChannel.tracePromise(async () => {
       try {
-        await this.#release(now);
+        await this.release(now);
         message.outcome = 'released';
       } catch (error) {
         message.outcome = this.loss === undefined ? 'failed' : 'lost';
@@ -161,7 +158,7 @@ export class RedisLease extends RenewableLease implements HeldLease {
   }
 
   /** Nearly always the first try is enough: then there is no async function between `unlock` and the answer. */
-  #release(now: number): Promise<void> {
+  private release(now: number): Promise<void> {
     const { connection, settings } = this.#keeper.services;
     const { disruptions } = connection;
     const limit = Math.min(settings.commandTimeout, Math.max(this.until - now, RELEASE_AT_LEAST));
@@ -170,16 +167,16 @@ export class RedisLease extends RenewableLease implements HeldLease {
     const first = handingOver ?? release(this.protocol, this.owner, this, limit, now);
     return first.then(
       (found) => {
-        if (found !== 'released' || !this.isCertain) return this.#releaseAgain(now, limit, disruptions, first);
+        if (found !== 'released' || !this.isCertain) return this.releaseAgain(now, limit, disruptions, first);
         this.#keeper.leaseOver(this);
         return undefined;
       },
-      () => this.#releaseAgain(now, limit, disruptions, first),
+      () => this.releaseAgain(now, limit, disruptions, first),
     );
   }
 
   /** The first try did not simply succeed. `sentAt`, `disruptions`: when it was sent, and those of the connection then. */
-  async #releaseAgain(
+  private async releaseAgain(
     sentAt: number,
     limit: number,
     disruptions: number,
@@ -194,11 +191,11 @@ export class RedisLease extends RenewableLease implements HeldLease {
     if (result.outcome === 'failed') throw notReleased(this.key, result.reason, result.cause);
     if (result.isRepeated) {
       // An earlier try may have released it: that does not prove a loss.
-      this.#warn('RELEASE_UNCERTAIN', `Lock "${this.key}" was not ours any more when its release was repeated`);
+      this.warn('RELEASE_UNCERTAIN', `Lock "${this.key}" was not ours any more when its release was repeated`);
       return;
     }
     this.loseAtRelease(result.outcome);
-    this.#publishLoss();
+    this.publishLoss();
     throw this.lossError();
   }
 
@@ -207,11 +204,11 @@ export class RedisLease extends RenewableLease implements HeldLease {
       await this.unlock();
     } catch (error) {
       // A loss shows on the signal. Nothing else would report a release that failed.
-      if (!(error instanceof LockLostError)) this.#warn('RELEASE_FAILED', String(error), error);
+      if (!(error instanceof LockLostError)) this.warn('RELEASE_FAILED', String(error), error);
     }
   }
 
-  #warn(code: LockWarningCode, message: string, cause?: unknown): void {
+  private warn(code: LockWarningCode, message: string, cause?: unknown): void {
     warn(this.#keeper.services.settings.onWarning, { code, message, key: this.key, cause });
   }
 

@@ -39,20 +39,23 @@ export abstract class ReentrantContention extends LocalContention {
     wait.scope = Scope.current();
     const scope = wait.scope === undefined ? undefined : Scope.holding(this.scopeLock);
     if (scope === undefined && wait.scope !== undefined) this.assertMayEnter();
-    if (isTraced(acquireChannel)) return this.#tracedEnter(scope, request, wait, isRun).then(use);
-    return scope === undefined
-      ? this.acquire(request, wait, use)
-      : this.#reenter(scope, request, wait, isRun).then(use);
+    if (isTraced(acquireChannel)) return this.tracedEnter(scope, request, wait, isRun).then(use);
+    return scope === undefined ? this.acquire(request, wait, use) : this.reenter(scope, request, wait, isRun).then(use);
   }
 
   /** A method of its own: what a closure refers to would be allocated for callers without a subscriber too. */
-  #tracedEnter(scope: Scope | undefined, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
+  private tracedEnter(
+    scope: Scope | undefined,
+    request: LockRequest,
+    wait: Wait,
+    isRun: boolean,
+  ): Promise<HeldLease | null> {
     const enter = (): Promise<HeldLease | null> =>
-      scope === undefined ? this.acquire(request, wait, itself) : this.#reenter(scope, request, wait, isRun);
+      scope === undefined ? this.acquire(request, wait, itself) : this.reenter(scope, request, wait, isRun);
     return traceAcquire(this.labels, wait, request.waitTime, scope !== undefined, enter);
   }
 
-  async #reenter(around: Scope, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
+  private async reenter(around: Scope, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
     const { longWaits } = this.services.waits;
     longWaits.beginReentry(wait);
     try {

@@ -68,7 +68,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     return this.#parts.pollers();
   }
 
-  get #sharing(): Sharing {
+  private get sharing(): Sharing {
     if (this.#lazySharing === undefined) {
       this.#lazySharing = this.#parts.sharing();
       this.#lazySharing.acquired(this.#acquiredAt);
@@ -83,12 +83,12 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
   standBack(wait: Wait): Promise<void> | undefined {
     // A pause for pollers may begin while this process gives precedence to others.
     return (
-      this.#leaveToPollers(wait) ??
-      this.#lazySharing?.standBack(wait, this.#waiting)?.then(() => this.#leaveToPollers(wait))
+      this.leaveToPollers(wait) ??
+      this.#lazySharing?.standBack(wait, this.#waiting)?.then(() => this.leaveToPollers(wait))
     );
   }
 
-  #leaveToPollers(wait: Wait): Promise<void> | undefined {
+  private leaveToPollers(wait: Wait): Promise<void> | undefined {
     return wait.standBack(this.lazyPollers?.pauses.beforeAttempt() ?? 0);
   }
 
@@ -125,14 +125,14 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
   }
 
   release(owner: string, timeout: number, now = clock.now()): Promise<Released> {
-    return this.#release(owner, timeout, now, false);
+    return this.releaseAt(owner, timeout, now, false);
   }
 
-  #release(owner: string, timeout: number, sentAt: number, atSliceEnd: boolean): Promise<Released> {
+  private releaseAt(owner: string, timeout: number, sentAt: number, atSliceEnd: boolean): Promise<Released> {
     const hintsBefore = this.#waiting?.hints ?? 0;
     this.#waiting?.expectEcho(sentAt);
     return this.#parts.format.release(this.#names, owner, sentAt, timeout, (reply) => {
-      this.#released(reply, sentAt, hintsBefore, atSliceEnd);
+      this.noteReleased(reply, sentAt, hintsBefore, atSliceEnd);
       return reply.found;
     });
   }
@@ -151,40 +151,40 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     const decision = decideHandOver(
       this.#parts.handsOver,
       this.pollers.pauses.isDue(sentAt),
-      this.#sharing.isSliceOver(sentAt),
-      this.#sharing.yieldsToListeners && this.#parts.format.countsListeners,
+      this.sharing.isSliceOver(sentAt),
+      this.sharing.yieldsToListeners && this.#parts.format.countsListeners,
     );
-    if (decision === 'leave to pollers') return this.#leave(owner, timeout);
+    if (decision === 'leave to pollers') return this.leave(owner, timeout);
     if (decision === 'release' || decision === 'release at the end of the slice') {
-      const released = this.#release(owner, timeout, sentAt, decision !== 'release');
+      const released = this.releaseAt(owner, timeout, sentAt, decision !== 'release');
       return released.then((found) => ({ answer: undefined, found }));
     }
     const atSliceEnd = decision === 'hand over unless others listen';
     const hintsBefore = this.#waiting?.hints ?? 0;
-    const ownListeners = atSliceEnd ? this.#ownListeners : undefined;
+    const ownListeners = atSliceEnd ? this.ownListeners : undefined;
     if (atSliceEnd) this.#waiting?.expectEcho(sentAt);
     return this.#parts.format.handOver(this.#names, owner, to, ownListeners, timeout, (reply): HandOver => {
       if (!reply.handedOver) {
-        this.#released(reply, sentAt, hintsBefore, true);
+        this.noteReleased(reply, sentAt, hintsBefore, true);
         return { answer: undefined, found: reply.found };
       }
-      if (atSliceEnd) this.#sharing.renewSlice(sentAt);
+      if (atSliceEnd) this.sharing.renewSlice(sentAt);
       const { fencingToken } = reply;
       return { answer: { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift } };
     });
   }
 
   /** Releases the lock to pollers, for a moment. */
-  #leave(owner: string, timeout: number): Promise<HandOver> {
+  private leave(owner: string, timeout: number): Promise<HandOver> {
     return this.#parts.format.leaveToPollers(this.#names, owner, timeout, ({ found, listeners }): HandOver => {
       if (listeners < 0) this.#parts.onNotificationRefused();
-      if (found === 'released') this.pollers.leftByHandOver(clock.now(), () => void this.#notifyWaiters());
+      if (found === 'released') this.pollers.leftByHandOver(clock.now(), () => void this.notifyWaiters());
       return { answer: undefined, found };
     });
   }
 
   /** No local caller has taken the lock back in time. If it is still free, waiters have to be notified. */
-  async #notifyWaiters(): Promise<void> {
+  private async notifyWaiters(): Promise<void> {
     try {
       await this.#parts.format.notifyIfFree(this.#names, NOTIFY_TIMEOUT);
     } catch {
@@ -196,22 +196,27 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     return ttl;
   }
 
-  get #ownListeners(): number {
+  private get ownListeners(): number {
     return this.#waiting?.ownListeners ?? 0;
   }
 
-  #released({ found, listeners }: ReleaseReply, sentAt: number, hintsBefore: number, atSliceEnd: boolean): void {
+  private noteReleased(
+    { found, listeners }: ReleaseReply,
+    sentAt: number,
+    hintsBefore: number,
+    atSliceEnd: boolean,
+  ): void {
     if (found !== 'released') return;
     if (listeners < 0) this.#parts.onNotificationRefused();
     // Where listeners cannot be counted: if this process listens, one other process may do so.
     const { countsListeners } = this.#parts.format;
-    const counted = countsListeners ? listeners - this.#ownListeners : Number(this.#waiting?.isSubscribed ?? false);
+    const counted = countsListeners ? listeners - this.ownListeners : Number(this.#waiting?.isSubscribed ?? false);
     const others = Math.max(atSliceEnd ? 1 : 0, counted);
     const answeredAt = clock.now();
     this.noteRelease(answeredAt, others === 0);
     // `spin` leaves it free at the end of a slice anyway: that counts as a pause.
-    if (atSliceEnd && !this.#sharing.yieldsToListeners) this.lazyPollers?.pauses.replacedByBreak(answeredAt);
-    const sharing = atSliceEnd || others > 0 ? this.#sharing : this.#lazySharing;
+    if (atSliceEnd && !this.sharing.yieldsToListeners) this.lazyPollers?.pauses.replacedByBreak(answeredAt);
+    const sharing = atSliceEnd || others > 0 ? this.sharing : this.#lazySharing;
     sharing?.released({ sentAt, answeredAt, others, hintsBefore, atSliceEnd });
   }
 }

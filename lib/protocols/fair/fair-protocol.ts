@@ -56,7 +56,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
       ticket.score = reply.score;
       if (reply.owner !== undefined && ticketOf(reply.owner) === ticket.id) {
         this.noteGrant(sentAt);
-        return this.#enter(ticket, reply);
+        return this.enter(ticket, reply);
       }
       this.onReply(reply);
       return { granted: false, remaining: reply.life, owner: reply.holder, roundTrip: clock.now() - sentAt };
@@ -70,7 +70,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
   }
 
   /** The reply to a script that was sent for the ticket says that the ticket has the lock. */
-  #enter(ticket: Ticket, reply: QueueReply): Grant {
+  private enter(ticket: Ticket, reply: QueueReply): Grant {
     const { owner = ticket.id, token, drift } = reply;
     this.waiters.enter(ticket, owner);
     this.lazyPresence?.leave();
@@ -109,8 +109,8 @@ export class FairProtocol extends FairQueue implements LockProtocol {
    * it.
    */
   release(ownerOrTicket: string, timeout: number, now = clock.now()): Promise<Released> {
-    return this.#end(ownerOrTicket, undefined, timeout, now, ({ found, queue }) =>
-      queue === undefined ? found : this.#takeOver(queue, timeout).then(() => found),
+    return this.end(ownerOrTicket, undefined, timeout, now, ({ found, queue }) =>
+      queue === undefined ? found : this.takeOver(queue, timeout).then(() => found),
     );
   }
 
@@ -127,7 +127,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     let reply: ReleaseReply;
     ticket.asking();
     try {
-      reply = await this.#end(owner, next, timeout, sentAt, (ended) => ended);
+      reply = await this.end(owner, next, timeout, sentAt, (ended) => ended);
     } catch (error) {
       if (isServerAnswer(error)) this.forgetTicket(ticket.id);
       throw error;
@@ -136,9 +136,9 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     }
     const { found, queue, score } = reply;
     if (queue !== undefined && queue.owner !== undefined && ticketOf(queue.owner) === ticket.id) {
-      return { answer: this.#enter(ticket, queue) };
+      return { answer: this.enter(ticket, queue) };
     }
-    if (queue !== undefined) await this.#takeOver(queue, timeout);
+    if (queue !== undefined) await this.takeOver(queue, timeout);
     if (queue === undefined || score === '') {
       this.forgetTicket(ticket.id);
       return { answer: undefined, found };
@@ -149,7 +149,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
   }
 
   /** Ends a lease, or takes a ticket out of the queue. Resolves to what `use` makes of the reply. */
-  #end<T>(
+  private end<T>(
     ownerOrTicket: string,
     next: NextTicket | undefined,
     timeout: number,
@@ -177,7 +177,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
   }
 
   /** The reply of a release may say that a ticket of this process has the lock now. */
-  async #takeOver(reply: QueueReply, timeout: number): Promise<void> {
+  private async takeOver(reply: QueueReply, timeout: number): Promise<void> {
     const unclaimed = this.takeGrant(reply);
     // Its caller has left: release it, or the lock stays taken.
     if (unclaimed !== undefined) await this.release(unclaimed, timeout).catch(() => undefined);

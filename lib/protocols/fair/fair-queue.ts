@@ -68,7 +68,7 @@ export abstract class FairQueue extends PollableProtocol implements PresenceList
   /** As PresenceListener: the reply of a poll or of an attempt. */
   onReply(reply: QueueReply): void {
     const { holder, life } = reply;
-    if (this.waiters.size > 0) this.presence.schedulePoll(this.#pollIn(reply));
+    if (this.waiters.size > 0) this.presence.schedulePoll(this.pollIn(reply));
     if (life > 0) this.availability.refused(clock.now(), life, holder);
     this.takeGrant(reply);
   }
@@ -82,7 +82,7 @@ export abstract class FairQueue extends PollableProtocol implements PresenceList
   }
 
   /** ms until the next poll at the latest: sooner where the holder may notify nobody of its release. */
-  #pollIn({ owner, isOutsiders, life }: QueueReply): number {
+  private pollIn({ owner, isOutsiders, life }: QueueReply): number {
     const now = clock.now();
     if (isOutsiders) {
       this.pollers.refused(now, life, this.#hints);

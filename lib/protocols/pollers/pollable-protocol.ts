@@ -3,14 +3,18 @@ import { type Pollers, SOON } from './pollers';
 
 /**
  * The protocol of a lock that others may poll for. A base class: most locks are idle, and an object for it would cost
- * memory in each of them.
+ * memory in each of them. So would one for the availability.
  */
-export abstract class PollableProtocol {
-  readonly availability = new Availability();
+export abstract class PollableProtocol extends Availability {
   /** Made when the lock is contended, or acquired again soon after its release: most locks are neither. */
   protected lazyPollers: Pollers | undefined;
   /** Whole ms: a fraction would cost 16 bytes more for each idle lock. */
   #releasedAt = 0;
+
+  /** As LockProtocol. */
+  get availability(): Availability {
+    return this;
+  }
 
   protected abstract createPollers(): Pollers;
 
