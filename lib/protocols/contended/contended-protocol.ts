@@ -178,18 +178,15 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
   private leave(owner: string, timeout: number): Promise<HandOver> {
     return this.#parts.format.leaveToPollers(this.#names, owner, timeout, ({ found, listeners }): HandOver => {
       if (listeners < 0) this.#parts.onNotificationRefused();
-      if (found === 'released') this.pollers.leftByHandOver(clock.now(), () => void this.notifyWaiters());
+      if (found === 'released') this.pollers.leftByHandOver(clock.now(), () => this.notifyWaiters());
       return { answer: undefined, found };
     });
   }
 
   /** No local caller has taken the lock back in time. If it is still free, waiters have to be notified. */
-  private async notifyWaiters(): Promise<void> {
-    try {
-      await this.#parts.format.notifyIfFree(this.#names, NOTIFY_TIMEOUT);
-    } catch {
-      // Waiters poll.
-    }
+  private notifyWaiters(): void {
+    // If that fails, they poll.
+    this.#parts.format.notifyIfFree(this.#names, NOTIFY_TIMEOUT).catch(() => undefined);
   }
 
   orphanLife({ ttl }: Acquisition): number {
