@@ -161,7 +161,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     }
     const atSliceEnd = decision === 'hand over unless others listen';
     const hintsBefore = this.#waiting?.hints ?? 0;
-    const ownListeners = atSliceEnd ? this.ownListeners : undefined;
+    const ownListeners = atSliceEnd ? (this.#waiting?.ownListeners ?? 0) : undefined;
     if (atSliceEnd) this.#waiting?.expectEcho(sentAt);
     return this.#parts.format.handOver(this.#names, owner, to, ownListeners, timeout, (reply): HandOver => {
       if (!reply.handedOver) {
@@ -193,10 +193,6 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     return ttl;
   }
 
-  private get ownListeners(): number {
-    return this.#waiting?.ownListeners ?? 0;
-  }
-
   private noteReleased(
     { found, listeners }: ReleaseReply,
     sentAt: number,
@@ -207,7 +203,9 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     if (listeners < 0) this.#parts.onNotificationRefused();
     // Where listeners cannot be counted: if this process listens, one other process may do so.
     const { countsListeners } = this.#parts.format;
-    const counted = countsListeners ? listeners - this.ownListeners : Number(this.#waiting?.isSubscribed ?? false);
+    const counted = countsListeners
+      ? listeners - (this.#waiting?.ownListeners ?? 0)
+      : Number(this.#waiting?.isSubscribed ?? false);
     const others = Math.max(atSliceEnd ? 1 : 0, counted);
     const answeredAt = clock.now();
     this.noteRelease(answeredAt, others === 0);
