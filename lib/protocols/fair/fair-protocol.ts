@@ -15,7 +15,7 @@ import {
   type RenewalMode,
 } from '../protocol';
 import { FairQueue } from './fair-queue';
-import { type QueueReply, type ReleaseReply, replyUntil } from './queue-replies';
+import { type AcquireReply, type QueueReply, type ReleaseReply, replyUntil } from './queue-replies';
 import { type NextTicket, type Ticket, ticketOf } from './ticket';
 
 /**
@@ -51,7 +51,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     acquisition.isEnqueued = waits;
     const notifiedBy = waits ? this.notifiedBy : 'none';
     const { format } = this.services;
-    const answer = format.enter(this.names, ticket, notifiedBy, acquisition, timeout, (reply): Grant | Refusal => {
+    const answered = (reply: AcquireReply): Grant | Refusal => {
       ticket.isAsked = false;
       ticket.score = reply.score;
       if (reply.owner !== undefined && ticketOf(reply.owner) === ticket.id) {
@@ -60,13 +60,12 @@ export class FairProtocol extends FairQueue implements LockProtocol {
       }
       this.onReply(reply);
       return { granted: false, remaining: reply.life, owner: reply.holder, roundTrip: clock.now() - sentAt };
-    });
-    // Apart from the promise that the caller awaits: an async function would cost each acquisition another promise.
-    void answer.then(undefined, (error) => {
+    };
+    const failed = (error: unknown): void => {
       ticket.isAsked = false;
       this.missedReply(error);
-    });
-    return answer;
+    };
+    return format.enter(this.names, ticket, notifiedBy, acquisition, timeout, answered, failed);
   }
 
   /** The reply to a script that was sent for the ticket says that the ticket has the lock. */
@@ -161,19 +160,19 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     const pauses = this.lazyPollers?.pauses;
     const pause = pauses?.isDue(now) ? { length: pauses.length, interval: pauses.interval(now) } : undefined;
     const { format, onNotificationRefused } = this.services;
-    const answer = format.leave(this.names, ownerOrTicket, next, pause, now, timeout, (reply) => {
+    const answered = (reply: ReleaseReply): T | Promise<T> => {
       this.waiters.forgetEntered(ownerOrTicket);
       const { found, pauseIn, isNotificationRefused } = reply;
       if (found === 'released') this.noteRelease(clock.now(), false);
       if (pauseIn !== undefined) pauses?.leftOrDueIn(clock.now(), pauseIn);
       if (isNotificationRefused) onNotificationRefused();
       return use(reply);
-    });
-    void answer.then(undefined, (error) => {
+    };
+    const failed = (error: unknown): void => {
       this.waiters.forgetEntered(ownerOrTicket);
       this.missedReply(error);
-    });
-    return answer as Promise<T>;
+    };
+    return format.leave(this.names, ownerOrTicket, next, pause, now, timeout, answered, failed);
   }
 
   /** The reply of a release may say that a ticket of this process has the lock now. */

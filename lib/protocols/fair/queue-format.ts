@@ -13,6 +13,7 @@ import { ACQUIRE, type NotifiedBy, OUTSIDER, POLL } from './fair-scripts';
 import { FirstRenewal } from './first-renewal';
 import { KEEP } from './keep-script';
 import type { AcquireReply, PollReply, QueueReply, ReleaseReply } from './queue-replies';
+import { runScript } from './run-script';
 import { ServerClock } from './server-clock';
 import { grantedAt, type NextTicket, type Ticket } from './ticket';
 
@@ -27,6 +28,8 @@ export class QueueFormat extends SpringFormat {
   readonly processLife: number;
   readonly firstRenewal: FirstRenewal;
   readonly #serverClock = new ServerClock();
+  /** What this process says of itself to a script: how it hears of a grant, and when it is to be taken for dead. */
+  readonly #presence: Readonly<Record<NotifiedBy, string>>;
 
   /** `longestPollInterval` in ms. */
   constructor(redis: Redis, settings: ProtocolSettings, subscriber: Subscriber, longestPollInterval: number) {
@@ -36,6 +39,8 @@ export class QueueFormat extends SpringFormat {
     this.firstRenewal = new FirstRenewal(redis, settings.replicaTimeout);
     this.#publish = redis.isCluster ? 'SPUBLISH' : 'PUBLISH';
     this.processLife = Math.ceil(3 * longestPollInterval + 10_000);
+    const says = (how: NotifiedBy) => `${this.#publish} ${how} ${this.processLife}`;
+    this.#presence = { message: says('message'), poll: says('poll'), none: says('none') };
   }
 
   override assertNames(names: LockNames): void {
@@ -55,11 +60,12 @@ export class QueueFormat extends SpringFormat {
     { sentAt, drift: driftBefore }: { readonly sentAt: number; readonly drift: number },
     timeout: number,
     use: (reply: AcquireReply) => T,
+    failed: (error: unknown) => void,
   ): Promise<T> {
     const { id, ttl, score } = ticket;
-    const args = [id, String(ttl), `${this.#presence(notifiedBy)} ${ticket.age(sentAt)} ${score}`];
+    const args = [id, String(ttl), `${this.#presence[notifiedBy]} ${ticket.age(sentAt)} ${score}`];
     const read = (reply: unknown): T => use(this.#acquired(reply, ticket, sentAt, driftBefore));
-    return this.redis.run(ACQUIRE, this.#keys(names), args, timeout, read, sentAt);
+    return runScript(this.redis, ACQUIRE, this.#keys(names), args, timeout, read, failed, sentAt);
   }
 
   #acquired(reply: unknown, { id, ttl, score }: Ticket, sentAt: number, driftBefore: number): AcquireReply {
@@ -84,7 +90,7 @@ export class QueueFormat extends SpringFormat {
   ): Promise<PollReply> {
     const sentAt = clock.now();
     const driftBefore = drift();
-    const args = [process, this.#presence(notifiedBy), ...tickets.map(({ id }) => id)];
+    const args = [process, this.#presence[notifiedBy], ...tickets.map(({ id }) => id)];
     return this.redis.run(POLL, this.#keys(names), args, timeout, (reply): PollReply => {
       const [owner, token, life, time, unreachable, holder, ...missing] = arrayIn(POLL, reply, 6, 6 + tickets.length);
       return {
@@ -108,13 +114,14 @@ export class QueueFormat extends SpringFormat {
     pause: { readonly length: number; readonly interval: number } | undefined,
     sentAt: number,
     timeout: number,
-    use: (reply: ReleaseReply) => T,
+    use: (reply: ReleaseReply) => T | Promise<T>,
+    failed: (error: unknown) => void,
   ): Promise<T> {
     const script = pause !== undefined ? LEAVE : next !== undefined ? HAND_OVER : RELEASE;
     const args = [ownerOrTicket, this.deleteCommand];
     if (next !== undefined) {
       const { ticket, notifiedBy } = next;
-      args.push(`${this.#presence(notifiedBy)} ${ticket.age(sentAt)}`, ticket.id, String(ticket.ttl));
+      args.push(`${this.#presence[notifiedBy]} ${ticket.age(sentAt)}`, ticket.id, String(ticket.ttl));
     } else {
       args.push(this.#publish);
       if (pause !== undefined) args.push('', '');
@@ -122,8 +129,8 @@ export class QueueFormat extends SpringFormat {
     if (pause !== undefined) args.push(String(pause.length), String(pause.interval));
     args.push(...this.notification(names));
     const driftBefore = drift();
-    const read = (reply: unknown): T => use(this.#released(script, reply, next?.ticket, sentAt, driftBefore));
-    return this.redis.run(script, this.#keys(names), args, timeout, read, sentAt);
+    const read = (reply: unknown) => use(this.#released(script, reply, next?.ticket, sentAt, driftBefore));
+    return runScript(this.redis, script, this.#keys(names), args, timeout, read, failed, sentAt);
   }
 
   #released(
@@ -200,11 +207,6 @@ export class QueueFormat extends SpringFormat {
   get #connection(): string | undefined {
     const { connectionEpoch } = this.redis;
     return connectionEpoch === undefined ? undefined : `${connectionEpoch}/${this.#subscriber.reconnects}`;
-  }
-
-  /** What a process says of itself to a script: how it hears of a grant, and when it is to be taken for dead. */
-  #presence(notifiedBy: NotifiedBy): string {
-    return `${this.#publish} ${notifiedBy} ${this.processLife}`;
   }
 
   #keys(names: LockNames): string[] {
