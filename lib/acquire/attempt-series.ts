@@ -9,9 +9,6 @@ import type { AttemptSender } from './attempt-sender';
 import { Unreplicated } from './unreplicated';
 import type { Wait } from './wait';
 
-/** ms in which a server that has woken up learns that it was replaced. It answers as before until then. */
-const LEARNS_REPLACEMENT = 100;
-
 /**
  * The attempts of one caller to acquire a lock, one after the other, and what comes between two of them: a wait for the
  * release after a refusal, a backoff after a failure that may pass. Contention is not a failure: `lock` reports it with
@@ -109,8 +106,11 @@ export class AttemptSeries {
     this.#isRepeated = true;
     // The caller has the lock as far as the server knows, and may leave now.
     this.#acquisition.doubt(attempt);
-    const pause = Math.min(LEARNS_REPLACEMENT, this.#sender.timeLeft(this.#wait));
-    await this.#wait.suspend(pause, () => undefined);
+    const { beforeRepetition } = this.#sender;
+    const left = this.#sender.timeLeft(this.#wait);
+    // With a timer of its own only where the time is short.
+    const ms = left > beforeRepetition.longest ? Number.POSITIVE_INFINITY : Math.min(left, beforeRepetition.least);
+    await this.#wait.suspend<void>(ms, (resume) => beforeRepetition.join(resume));
     this.#timeout = this.#sender.firstTimeout(this.#wait);
   }
 
