@@ -6,7 +6,7 @@ import type { LockProtocol } from '../protocols/protocol';
 import { LockNames } from '../redis/names';
 import type { LockRequest } from '../settings';
 import { type Acquisition, newAcquisition } from './acquisition';
-import { type ContendedLock, Contender } from './contender';
+import { Contender } from './contender';
 import type { ContentionServices } from './contention-services';
 import { afterFailure, giveBack } from './failed-hand-over';
 import { LocalQueue } from './local-queue';
@@ -16,8 +16,11 @@ import type { Wait } from './wait';
 /**
  * The callers of this process that contend for one lock. A caller first takes the local turn, so that only one of them
  * contends in Redis. The holder hands the lock over to the next local caller, where there is one.
+ *
+ * It is the ContendedLock of its callers. It does not say so with `implements`: the published types leave out what is
+ * internal.
  */
-export abstract class LocalContention implements ContendedLock {
+export abstract class LocalContention {
   readonly key: string;
   /** @internal */
   readonly names: LockNames;
