@@ -41,6 +41,16 @@ it('leaves no listener on a signal after the lock was acquired or refused', asyn
   expect(getEventListeners(signal, 'abort')).toHaveLength(0);
 });
 
+it('leaves no listener on the signal of a caller that a closed registry refuses', async () => {
+  const registry = registryOn(mockRedis());
+  const lock = registry.obtain('42');
+  await registry.close();
+  const { signal } = new AbortController();
+  await expect(lock.lock({ signal })).rejects.toMatchObject({ name: 'RegistryClosedError' });
+  await expect(lock.run(() => undefined, { signal })).rejects.toMatchObject({ name: 'RegistryClosedError' });
+  expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+});
+
 it('does not end a lease when the signal of its acquisition aborts', async () => {
   const controller = new AbortController();
   const lease = await registryOn(mockRedis()).obtain('42').lock({ signal: controller.signal });

@@ -116,8 +116,13 @@ export abstract class LocalContention {
    * until the wait was over. Throws when the registry is closed.
    */
   protected acquire<T>(request: LockRequest, wait: Wait, use: (lease: RedisLease | null) => T): Promise<T> {
-    this.services.waits.begin(wait);
     this.#callers++;
+    try {
+      this.services.waits.begin(wait);
+    } catch (error) {
+      this.left(wait);
+      throw error;
+    }
     return new Contender(this, this.openProtocol, request, wait, use).run();
   }
 
