@@ -86,7 +86,7 @@ if isOwners then
   local firstScore = tonumber(first[2])
   if score > firstScore then
     ahead = first[1]
-  elseif score < firstScore and redis.call('HEXISTS', tickets, string.match(owner, '^(.*):')) == 1 then
+  elseif score < firstScore and redis.call('HGET', tickets, string.match(owner, '^(.*):')) then
     ${HAND_OVER_AT_ONCE}
   end
 end`;
