@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { expect, it } from '@jest/globals';
 import { CannotAcquireLockError } from '../../lib';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
@@ -39,4 +40,30 @@ describePrivate.each(LOCK_TYPES)('A %s lock of several keys, and a Redis that is
       await Promise.all([registry.close(), other.registry.close()]);
     },
   );
+
+  it('rejects at once when its caller aborts, and releases what it holds when Redis answers again (P8)', async () => {
+    const registryKey = uniqueKey('multi');
+    const options = { lockType, registryKey, idleBetweenTries: 20, commandTimeout: 60_000 };
+    const { registry, commands } = await createProxiedRegistry(redis, options);
+    const other = await createProxiedRegistry(redis, options);
+    const taken = await other.registry.obtain('b').lock();
+    const caller = new AbortController();
+    const reason = new Error('enough');
+    let outcome: unknown;
+    const waiting = registry.multi(['a', 'b', 'c']).lock({ signal: caller.signal });
+    void waiting.catch((error) => {
+      outcome = error;
+    });
+    await until(async () => (await redis.admin.exists(`${registryKey}:a`)) === 1, { within: 5_000 });
+    commands.blackHole = true;
+    caller.abort(reason);
+    // Far sooner than its release would fail.
+    await until(() => outcome === reason, { within: 15_000 });
+    expect(getEventListeners(caller.signal, 'abort')).toHaveLength(0);
+    commands.blackHole = false;
+    commands.reset();
+    await until(async () => (await redis.admin.exists(`${registryKey}:a`)) === 0, { within: 20_000 });
+    await taken.unlock();
+    await Promise.all([registry.close(), other.registry.close()]);
+  });
 });

@@ -123,13 +123,29 @@ export class MultiAcquisition {
     const releasing = this.#release(from).then(() => {
       isConfirmed = true;
     });
-    await within(Math.max(this.#remaining, LEAST_TIME_TO_ANSWER), releasing);
+    await within(Math.max(this.#remaining, LEAST_TIME_TO_ANSWER), this.#unlessAborted(releasing));
+    this.#request.signal?.throwIfAborted();
     if (!isConfirmed) throw cannotAcquire(this.#key, NO_ANSWER, undefined);
   }
 
-  /** Releases what is held. A release that Redis does not confirm in time goes on in the background. */
+  /** Resolves with the promise, or earlier when the caller's signal aborts. */
+  async #unlessAborted(promise: Promise<void>): Promise<void> {
+    const { signal } = this.#request;
+    if (signal === undefined) return promise;
+    await new Promise<void>((resolve) => {
+      const end = (): void => {
+        signal.removeEventListener('abort', end);
+        resolve();
+      };
+      signal.addEventListener('abort', end);
+      void promise.then(end);
+      if (signal.aborted) end();
+    });
+  }
+
+  /** Releases what is held. A release that Redis does not confirm at once goes on in the background. */
   async #giveUp(): Promise<void> {
-    await within(Math.max(this.#remaining, LEAST_TIME_TO_ANSWER), this.#release(0));
+    await within(LEAST_TIME_TO_ANSWER, this.#release(0));
   }
 }
 
