@@ -53,6 +53,30 @@ describe('many calls at the same time', () => {
     expect(answered()).toBe(100);
   });
 
+  it('go in two writes of a client that writes what was called in one tick', async () => {
+    const placement = new KeyPlacement();
+    placement.foundTogether(names(30));
+    const writes: number[] = [];
+    let unwritten = 0;
+    // As node-redis: the first command asks for a tick, in which all that came until then is written.
+    const run = (_: Script, { keys = [] }: EvalOptions) => {
+      if (unwritten === 0) {
+        setImmediate(() => {
+          writes.push(unwritten);
+          unwritten = 0;
+        });
+      }
+      unwritten += keys.length;
+    };
+    const batches = new Batches({ run }, placement, true);
+    for (const key of names(100)) {
+      const receiver = { isOver: false, answer: () => undefined, fail: () => undefined };
+      batches.add({ script: SCRIPT, keys: [key], args: ['owner'], ...receiver });
+    }
+    await until(() => writes.reduce((sum, n) => sum + n, 0) === 100);
+    expect(writes).toEqual([50, 50]);
+  });
+
   it('go as one command while another one is on its way', async () => {
     const { add, answer, sizes } = recorded();
     add(names(40));

@@ -65,11 +65,10 @@ export class Batches {
     }
     const halves = this.#mayHalve && this.#isIdle && calls.length >= WORTH_HALVING;
     const groups = this.#groups(calls, halves ? Math.min(Math.ceil(calls.length / 2), LARGEST) : LARGEST);
-    if (halves) {
-      this.#secondHalf = groups.splice(Math.ceil(groups.length / 2));
-      if (this.#secondHalf.length > 0) void clock.immediate().then(() => this.#sendSecondHalf());
-    }
+    if (halves) this.#secondHalf = groups.splice(Math.ceil(groups.length / 2));
     this.#send(groups);
+    // After the client has asked for a tick in which it writes the first half: it would write both together.
+    if (this.#secondHalf.length > 0) void clock.immediate().then(() => this.#sendSecondHalf());
   };
 
   /**
