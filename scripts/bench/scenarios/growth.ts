@@ -56,7 +56,7 @@ const waiting: Curve = {
   unit: 'waiters',
   sizes: POWERS_OF_TEN,
   explanation:
-    'The floor, `spin` and `pub-sub` have one queue in the process, and one caller of it asks Redis, so their cost does not depend on the number of waiters. Each waiter of the peers polls for itself, so the cost of an acquisition grows with their number. Each waiter of `fair` takes a position in Redis, with one script: that of 10,000 waiters takes so long that it reaches into the window that is measured.',
+    'The floor, `spin` and `pub-sub` have one queue in the process, and one caller of it asks Redis, so their cost does not depend on the number of waiters. Each waiter of the peers polls for itself, so the cost of an acquisition grows with their number. So has `fair`: only the first caller of a process has a position in Redis.',
 };
 
 const processes: Curve = {
