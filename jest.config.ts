@@ -13,6 +13,7 @@ const config: Config = {
   ],
   testSequencer: '<rootDir>/scripts/jest-sequencer.cjs',
   testEnvironment: '<rootDir>/scripts/jest-environment.ts',
+  setupFilesAfterEnv: ['<rootDir>/scripts/jest-second-run.ts'],
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',

@@ -2,22 +2,47 @@ import { appendFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 import type { Circus } from '@jest/types';
 import { TestEnvironment as NodeEnvironment } from 'jest-environment-node';
+import { Lateness } from '../__tests__/support/lateness';
+
+/** ms for which the machine may stand still, by the timers of this process. All tests allow for shorter pauses. */
+const STALL = 250;
 
 /**
  * Jest fails a test for an unhandled rejection, except when the rejection is handled a little later. Node ends the process
  * in that case too, so the test fails here.
+ *
+ * A test that fails gets a second run (`jest-second-run.ts`), which counts only if the machine stood still during the
+ * first one: leases end meanwhile, as they should. Otherwise the test keeps its errors, whatever the second run says.
  */
 export default class TestEnvironment extends NodeEnvironment {
   readonly #rejections = new WeakMap<Promise<unknown>, unknown>();
+  #lateness = new Lateness();
+  #failure: Circus.TestEntry['errors'] = [];
 
   async handleTestEvent(event: Circus.Event, state: Circus.State): Promise<void> {
     if (event.name === 'error' && event.promise) this.#rejections.set(event.promise, event.error);
     if (event.name === 'error_handled') {
       const error = this.#rejections.get(event.promise);
       state.unhandledErrors.push(
-        new Error('A rejection was handled too late: Node would have exited', { cause: error }),
+        new Error('A rejection was handled too late: Node would have exited', {
+          cause: error,
+        }),
       );
     }
+    if (event.name === 'test_start') this.#restart();
+    if (event.name === 'test_done') this.#failure = this.#lateness.worst < STALL ? event.test.errors : [];
+    // Jest has emptied the list of errors for the second run.
+    if (event.name === 'test_retry') event.test.errors = this.#failure;
+  }
+
+  override async teardown(): Promise<void> {
+    this.#lateness.stop();
+    await super.teardown();
+  }
+
+  #restart(): void {
+    this.#lateness.stop();
+    this.#lateness = new Lateness();
   }
 }
 

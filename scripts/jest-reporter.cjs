@@ -1,6 +1,14 @@
 // Plain JavaScript, since Jest does not transform reporters.
 const { setTimeout: sleep } = require('node:timers/promises');
 
+/** The names of the tests that failed, had a second run (`jest-environment.ts`), and passed by it. */
+function secondRuns({ testResults: files }) {
+  const tests = files.flatMap(({ testResults }) => testResults);
+  return tests
+    .filter(({ status, invocations }) => status === 'passed' && invocations > 1)
+    .map((test) => `  ${test.fullName}`);
+}
+
 /** Prints the servers and the counts of the run at the end, and fails the run for errors after the last test. */
 module.exports = class Reporter {
   #lateErrors = [];
@@ -34,6 +42,9 @@ module.exports = class Reporter {
     const { TEST_AGAINST, TEST_LEFT_OUT } = process.env;
     const lines = [`against: ${TEST_AGAINST}`, `tests: ${counts.join(', ')}`];
     if (TEST_LEFT_OUT) lines.unshift(`left out: ${TEST_LEFT_OUT}`);
+    const again = secondRuns(results);
+    if (again.length > 0)
+      lines.unshift('passed by a second run, because the machine stood still in the first one:', ...again);
     process.stdout.write(`${lines.join('\n')}\n`);
   }
 };

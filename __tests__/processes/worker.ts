@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, type RedisClientOptions } from 'redis';
-import { RedisLockRegistry } from '../../lib';
+import { LockError, RedisLockRegistry } from '../../lib';
 import type { LockType } from '../../lib/protocols/lock-types';
 import { connected } from '../support/connected';
 
@@ -93,14 +93,18 @@ async function count(registry: RedisLockRegistry, client: Client, task: Counting
 async function loop(registry: RedisLockRegistry, { keys }: LoopTask): Promise<never> {
   for (let i = 0; ; i++) {
     const key = keys[i % keys.length] as string;
-    await Promise.all([
-      registry.run(key, () => sleep(Math.random() * 3)),
-      registry
-        .obtain(key)
-        .tryLock({ waitTime: 50 })
-        .then((lease) => lease?.unlock()),
-    ]);
+    const working = registry.run(key, () => sleep(Math.random() * 3));
+    const trying = registry
+      .obtain(key)
+      .tryLock({ waitTime: 50 })
+      .then((lease) => lease?.unlock());
+    // A lease of this task may end, or Redis be silent for too long, while the machine stands still.
+    await Promise.all([working.catch(unlessLockError), trying.catch(unlessLockError)]);
   }
+}
+
+function unlessLockError(error: unknown): void {
+  if (!(error instanceof LockError)) throw error;
 }
 
 async function transfer(registry: RedisLockRegistry, client: Client, task: TransferTask): Promise<void> {
@@ -141,7 +145,10 @@ async function work({ redis, registryKey, lockType, expireAfter, task }: Job): P
   report({ state: 'working' });
   switch (task.name) {
     case 'count':
-      return report({ state: 'done', violations: await count(registry, await connect(redis), task) });
+      return report({
+        state: 'done',
+        violations: await count(registry, await connect(redis), task),
+      });
     case 'transfer':
       await transfer(registry, await connect(redis), task);
       return report({ state: 'done', violations: [] });
