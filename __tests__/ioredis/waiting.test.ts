@@ -129,13 +129,16 @@ describePrivate('Waiting through a cluster', () => {
     await untilQuiet(admin);
     const listening = async () =>
       /id=(\d+)/.exec(String(await admin.sendCommand(['CLIENT', 'LIST', 'TYPE', 'pubsub'])))?.[1];
+    const killed = async () => Number(await admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']));
     const before = await listening();
-    expect(Number(await admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']))).toBe(1);
+    expect(await killed()).toBe(1);
     await until(async () => {
       const now = await listening();
       return now !== undefined && now !== before && (await shardChannels()).length === 1;
     });
-    await admin.del(name); // no message says so
+    await untilQuiet(admin);
+    // No message says that the lock is free. The waiter looks when it has subscribed once more.
+    expect(await Promise.all([killed(), admin.del(name)])).toEqual([1, 1]);
     expect(await waiting).toBe('entered');
     await registry.close();
     await until(async () => (await shardChannels()).length === 0);

@@ -136,7 +136,7 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
 
     it('a fixed lease has its full ttl after a wait that was longer, and then ends', async () => {
       const [taken] = await takenElsewhere('b');
-      const ttl = 1_000;
+      const ttl = 1_500;
       const waiting = fixture.registry().multi(KEYS).lock({ ttl });
       await until(async () => String(await heldKeys()) === 'a,b', { within: 5_000 });
       await new Promise((resolve) => setTimeout(resolve, 1.5 * ttl));
