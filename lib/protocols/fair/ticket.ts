@@ -1,6 +1,5 @@
 import type { Acquisition } from '../../acquire/acquisition';
 import type { Grant } from '../protocol';
-import type { NotifiedBy } from './fair-script-parts';
 
 /** The process that a ticket or owner value belongs to: "<process>:<number>", "<process>:<number>@<server time>". */
 export function processOf(owner: string): string {
@@ -98,10 +97,4 @@ export class Ticket {
     if (this.#resume === undefined) this.#missed = 'retry';
     else this.#resume(undefined);
   }
-}
-
-/** The ticket of the next caller of this process, and how the process is notified. */
-export interface NextTicket {
-  readonly ticket: Ticket;
-  readonly notifiedBy: NotifiedBy;
 }
