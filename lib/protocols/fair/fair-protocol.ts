@@ -16,7 +16,7 @@ import {
 } from '../protocol';
 import { FairQueue } from './fair-queue';
 import { type AcquireReply, type QueueReply, type ReleaseReply, replyUntil } from './queue-replies';
-import { type Ticket, ticketOf } from './ticket';
+import type { Ticket } from './ticket';
 
 /**
  * FIFO over all callers of all processes, by direct hand-over: the releasing script itself makes the next caller the
@@ -54,7 +54,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     const answered = (reply: AcquireReply): Grant | Refusal => {
       ticket.isAsked = false;
       ticket.score = reply.score;
-      if (reply.owner !== undefined && ticketOf(reply.owner) === ticket.id) {
+      if (ticket.hasOwner(reply.owner)) {
         this.noteGrant(sentAt);
         return this.enter(ticket, reply);
       }
@@ -134,7 +134,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
   ): HandOver | Promise<HandOver> {
     const { queue } = reply;
     ticket.isAsked = false;
-    if (queue?.owner !== undefined && ticketOf(queue.owner) === ticket.id) return { answer: this.enter(ticket, queue) };
+    if (queue !== undefined && ticket.hasOwner(queue.owner)) return { answer: this.enter(ticket, queue) };
     if (queue === undefined) return this.notQueued(ticket, reply);
     return this.takeOver(queue, timeout).then((): HandOver => {
       if (reply.score === '') return this.notQueued(ticket, reply);

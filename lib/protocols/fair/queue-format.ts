@@ -132,7 +132,8 @@ export class QueueFormat extends SpringFormat {
       args.push(String(pause.length), String(pause.interval));
     }
     args.push(...this.notification(names));
-    const driftBefore = drift();
+    // The ticket of the next caller is sent for the first time.
+    const driftBefore = next?.drift ?? drift(sentAt);
     const read = (reply: unknown) => use(this.#released(script, reply, next, sentAt, driftBefore));
     return runScript(this.redis, script, this.#keys.of(names), args, timeout, read, failed, sentAt);
   }

@@ -65,6 +65,11 @@ export class Ticket {
     return String(Math.max(0, Math.round(1_000 * (sentAt - this.since))));
   }
 
+  /** Whether the owner value was granted for it. Mostly it is its id itself. */
+  hasOwner(owner: string | undefined): boolean {
+    return owner === this.id || (owner !== undefined && ticketOf(owner) === this.id);
+  }
+
   /** A command for it is about to be sent. It is also the attempt that an earlier `retry` asked for. */
   asking(): void {
     this.isAsked = true;
