@@ -1,6 +1,6 @@
 import { Acquisition } from '../../lib/acquire/acquisition';
 import { Availability } from '../../lib/acquire/availability';
-import { PollTimer } from '../../lib/protocols/fair/poll-timer';
+import { SharedTimer } from '../../lib/internal/shared-timer';
 import { Presence } from '../../lib/protocols/fair/presence';
 import type { QueueFormat } from '../../lib/protocols/fair/queue-format';
 import type { PollReply } from '../../lib/protocols/fair/queue-replies';
@@ -36,7 +36,7 @@ export class PresenceFixture {
   renewed = 0;
   readonly waiters: Waiters;
   readonly presence: Presence;
-  readonly #pollTimer = new PollTimer();
+  readonly #pollTimer = new SharedTimer();
 
   constructor() {
     const names = new LockNames('registry', 'key');

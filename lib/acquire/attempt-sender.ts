@@ -1,16 +1,16 @@
 import type { NotReplicatedError } from '../errors';
 import { clock } from '../internal/clock';
+import { SharedTimer } from '../internal/shared-timer';
 import type { Grant, LockProtocol, Refusal } from '../protocols/protocol';
 import type { Connection } from '../redis/connection';
 import { LockNames } from '../redis/names';
 import { type WarningListener, warn } from '../warnings';
 import type { Acquisition } from './acquisition';
-import { SharedPause } from './shared-pause';
 import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
 import { WaitOutcome } from './wait-outcome';
 
 /** ms in which a server that has woken up learns that it was replaced. It answers as before until then. */
-const LEARNS_REPLACEMENT = 100;
+export const LEARNS_REPLACEMENT = 100;
 
 interface AttemptSettings {
   readonly registryKey: string;
@@ -30,8 +30,8 @@ export class AttemptSender {
   readonly #explainWrongType: ExplainWrongType;
   /** A first attempt has at least this long to be answered. */
   readonly firstAtLeast: number;
-  /** Before a late grant is requested once more. */
-  readonly beforeRepetition = new SharedPause(LEARNS_REPLACEMENT);
+  /** For the pauses before late grants are requested once more. */
+  readonly repetitions = new SharedTimer();
   #hasWarned = false;
   readonly outcome: WaitOutcome;
 

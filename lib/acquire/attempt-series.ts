@@ -2,12 +2,16 @@ import { noteContention } from '../diagnostics/channels';
 import { cannotAcquire, NotReplicatedError } from '../errors';
 import { Backoff } from '../internal/backoff';
 import { clock } from '../internal/clock';
+import { TOGETHER } from '../internal/shared-timer';
 import type { Grant, LockProtocol, NotGranted, Refusal } from '../protocols/protocol';
 import { isFinal, isServerAnswer, messageOf, serverErrorCode } from '../redis/failure';
 import type { Acquisition } from './acquisition';
-import type { AttemptSender } from './attempt-sender';
+import { type AttemptSender, LEARNS_REPLACEMENT } from './attempt-sender';
 import { Unreplicated } from './unreplicated';
 import type { Wait } from './wait';
+
+/** ms; the longest pause before a late grant is requested once more. */
+const LONGEST_PAUSE = LEARNS_REPLACEMENT + TOGETHER;
 
 /**
  * The attempts of one caller to acquire a lock, one after the other, and what comes between two of them: a wait for the
@@ -106,11 +110,14 @@ export class AttemptSeries {
     this.#isRepeated = true;
     // The caller has the lock as far as the server knows, and may leave now.
     this.#acquisition.doubt(attempt);
-    const { beforeRepetition } = this.#sender;
+    const { repetitions } = this.#sender;
     const left = this.#sender.timeLeft(this.#wait);
     // With a timer of its own only where the time is short.
-    const ms = left > beforeRepetition.longest ? Number.POSITIVE_INFINITY : Math.min(left, beforeRepetition.least);
-    await this.#wait.suspend<void>(ms, (resume) => beforeRepetition.join(resume));
+    const ms = left > LONGEST_PAUSE ? Number.POSITIVE_INFINITY : Math.min(left, LEARNS_REPLACEMENT);
+    await this.#wait.suspend<void>(ms, (resume) => {
+      repetitions.schedule(resume, clock.now() + LONGEST_PAUSE);
+      return () => repetitions.cancel(resume);
+    });
     this.#timeout = this.#sender.firstTimeout(this.#wait);
   }
 

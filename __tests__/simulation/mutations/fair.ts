@@ -67,7 +67,7 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     name: 'no-polls',
     finding: 'a waiter that is not notified waits for ever',
     types: ['fair'],
-    replacements: [['pollTimer.schedule(this, clock.now() +', 'void (clock.now() +']],
+    replacements: [['pollTimer.schedule(this.#pollNow, clock.now() +', 'void (clock.now() +']],
   },
   {
     name: 'token-of-nobody',

@@ -16,7 +16,7 @@ import {
 } from '../protocol';
 import { FairQueue } from './fair-queue';
 import { type AcquireReply, type QueueReply, type ReleaseReply, replyUntil } from './queue-replies';
-import { type NextTicket, type Ticket, ticketOf } from './ticket';
+import type { Ticket } from './ticket';
 
 /**
  * FIFO over all callers of all processes, by direct hand-over: the releasing script itself makes the next caller the
@@ -54,7 +54,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     const answered = (reply: AcquireReply): Grant | Refusal => {
       ticket.isAsked = false;
       ticket.score = reply.score;
-      if (reply.owner !== undefined && ticketOf(reply.owner) === ticket.id) {
+      if (ticket.hasOwner(reply.owner)) {
         this.noteGrant(sentAt);
         return this.enter(ticket, reply);
       }
@@ -117,40 +117,42 @@ export class FairProtocol extends FairQueue implements LockProtocol {
    * The lock goes to the earliest caller whose process can be reached: the next one of this process, or one that waits
    * in another process. In the second case, the next one of this process has a position in the queue afterwards.
    */
-  async handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver> {
+  handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver> {
     const { sentAt } = to;
     const ticket = this.waiters.ticketFor(to);
     to.isEnqueued = true;
     this.noteDemand(sentAt);
-    const next = { ticket, notifiedBy: this.notifiedBy };
-    let reply: ReleaseReply;
     ticket.asking();
-    try {
-      reply = await this.end(owner, next, timeout, sentAt, (ended) => ended);
-    } catch (error) {
-      if (isServerAnswer(error)) this.forgetTicket(ticket.id);
-      throw error;
-    } finally {
-      ticket.isAsked = false;
-    }
-    const { found, queue, score } = reply;
-    if (queue !== undefined && queue.owner !== undefined && ticketOf(queue.owner) === ticket.id) {
-      return { answer: this.enter(ticket, queue) };
-    }
-    if (queue !== undefined) await this.takeOver(queue, timeout);
-    if (queue === undefined || score === '') {
-      this.forgetTicket(ticket.id);
-      return { answer: undefined, found };
-    }
-    ticket.score = score;
-    this.presence.schedulePoll(queue.life);
-    return { answer: { granted: false, remaining: queue.life, roundTrip: clock.now() - sentAt } };
+    return this.end(owner, ticket, timeout, sentAt, (reply) => this.handedOver(ticket, reply, timeout, sentAt));
+  }
+
+  private handedOver(
+    ticket: Ticket,
+    reply: ReleaseReply,
+    timeout: number,
+    sentAt: number,
+  ): HandOver | Promise<HandOver> {
+    const { queue } = reply;
+    ticket.isAsked = false;
+    if (queue !== undefined && ticket.hasOwner(queue.owner)) return { answer: this.enter(ticket, queue) };
+    if (queue === undefined) return this.notQueued(ticket, reply);
+    return this.takeOver(queue, timeout).then((): HandOver => {
+      if (reply.score === '') return this.notQueued(ticket, reply);
+      ticket.score = reply.score;
+      this.presence.schedulePoll(queue.life);
+      return { answer: { granted: false, remaining: queue.life, roundTrip: clock.now() - sentAt } };
+    });
+  }
+
+  private notQueued(ticket: Ticket, { found }: ReleaseReply): HandOver {
+    this.forgetTicket(ticket.id);
+    return { answer: undefined, found };
   }
 
   /** Ends a lease, or takes a ticket out of the queue. Resolves to what `use` makes of the reply. */
   private end<T>(
     ownerOrTicket: string,
-    next: NextTicket | undefined,
+    next: Ticket | undefined,
     timeout: number,
     now: number,
     use: (reply: ReleaseReply) => T | Promise<T>,
@@ -171,8 +173,12 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     const failed = (error: unknown): void => {
       this.waiters.forgetEntered(ownerOrTicket);
       this.missedReply(error);
+      if (next === undefined) return;
+      next.isAsked = false;
+      if (isServerAnswer(error)) this.forgetTicket(next.id);
     };
-    return format.leave(this.names, ownerOrTicket, next, pause, now, timeout, answered, failed);
+    const notifiedBy = next === undefined ? 'none' : this.notifiedBy;
+    return format.leave(this.names, ownerOrTicket, next, notifiedBy, pause, now, timeout, answered, failed);
   }
 
   /** The reply of a release may say that a ticket of this process has the lock now. */

@@ -1,9 +1,9 @@
+import { SharedTimer } from '../../internal/shared-timer';
 import { STRING_HELD } from '../held-scripts';
 import { fairInspector } from '../inspection/fair-inspector';
 import type { LockTypeDefinition } from '../lock-type';
 import { LONGEST_SLEEP } from '../waiting/notification';
 import { FairProtocol } from './fair-protocol';
-import { PollTimer } from './poll-timer';
 import { QueueFormat } from './queue-format';
 
 /** A queue in Redis on Spring's format. */
@@ -14,7 +14,7 @@ export const FAIR: LockTypeDefinition = {
     const { redis, settings } = parts;
     const { idleBetweenTries, commandTimeout, unavailableAfter } = settings;
     const subscriber = parts.subscriber(redis.isCluster, false);
-    const pollTimer = new PollTimer();
+    const pollTimer = new SharedTimer();
     const longestPollInterval = LONGEST_SLEEP * idleBetweenTries;
     const format = new QueueFormat(redis, settings, subscriber, longestPollInterval);
     const onNotificationRefused = parts.warnNotificationRefused;

@@ -1,11 +1,11 @@
 import type { Availability } from '../../acquire/availability';
 import { clock } from '../../internal/clock';
+import type { SharedTimer } from '../../internal/shared-timer';
 import { isFinal } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Subscriber } from '../../redis/subscriber';
 import type { Subscription } from '../../redis/subscription';
 import { CLAIM_WINDOW, type NotifiedBy } from './fair-scripts';
-import type { Polled, PollTimer } from './poll-timer';
 import type { QueueFormat } from './queue-format';
 import type { QueueReply } from './queue-replies';
 import { processOf, type Ticket } from './ticket';
@@ -24,7 +24,7 @@ const POLL_TIMEOUT_AT_LEAST = 500;
 export interface FairServices {
   readonly format: QueueFormat;
   readonly subscriber: Subscriber;
-  readonly pollTimer: PollTimer;
+  readonly pollTimer: SharedTimer;
   /** The longest time between two polls while messages reach this process. */
   readonly longestPollInterval: number;
   /** The same while they do not, but at most a third of the claim window. */
@@ -47,7 +47,7 @@ export interface PresenceListener {
  * prolongs the life of their tickets. It finds a grant whose message was lost, a lock whose holder died or whose key
  * was deleted, and an unreachable Redis.
  */
-export class Presence implements Polled {
+export class Presence {
   readonly #names: LockNames;
   readonly #services: FairServices;
   readonly #waiters: Waiters;
@@ -63,6 +63,7 @@ export class Presence implements Polled {
   /** A message came after the reply of the last poll. */
   #hasHeard = false;
   #pollsUntil = Number.NEGATIVE_INFINITY;
+  readonly #pollNow = (): void => this.poll();
 
   constructor(
     names: LockNames,
@@ -117,7 +118,7 @@ export class Presence implements Polled {
   leave(): void {
     if (this.#waiters.size > 0) return;
     this.#isToPollAgain = false;
-    this.#services.pollTimer.cancel(this);
+    this.#services.pollTimer.cancel(this.#pollNow);
     if (this.#hasJoined) this.#subscription?.leave();
     this.#hasJoined = false;
   }
@@ -128,7 +129,7 @@ export class Presence implements Polled {
     if (this.#isToPollAgain) this.poll();
     const { idleBetweenTries, pollTimer, longestPollInterval } = this.#services;
     const longest = this.notifiedBy === 'message' ? longestPollInterval : Math.min(idleBetweenTries, CLAIM_WINDOW / 3);
-    pollTimer.schedule(this, clock.now() + Math.max(LEAST_INTERVAL, Math.min(life + 1, longest)));
+    pollTimer.schedule(this.#pollNow, clock.now() + Math.max(LEAST_INTERVAL, Math.min(life + 1, longest)));
   }
 
   /** Polls now, or after the poll or the attempt that is in flight: that one may have been sent too early. */

@@ -12,10 +12,11 @@ import { HAND_OVER, LEAVE, RELEASE } from './fair-release-scripts';
 import { ACQUIRE, type NotifiedBy, OUTSIDER, POLL } from './fair-scripts';
 import { FirstRenewal } from './first-renewal';
 import { KEEP } from './keep-script';
+import { QueueKeys } from './queue-keys';
 import type { AcquireReply, PollReply, QueueReply, ReleaseReply } from './queue-replies';
 import { runScript } from './run-script';
 import { ServerClock } from './server-clock';
-import { grantedAt, type NextTicket, type Ticket } from './ticket';
+import { grantedAt, type Ticket } from './ticket';
 
 /** Runs the scripts of the fair lock, reads their replies, and learns the server's clock from them. */
 export class QueueFormat extends SpringFormat {
@@ -30,11 +31,13 @@ export class QueueFormat extends SpringFormat {
   readonly #serverClock = new ServerClock();
   /** What this process says of itself to a script: how it hears of a grant, and when it is to be taken for dead. */
   readonly #presence: Readonly<Record<NotifiedBy, string>>;
+  readonly #keys: QueueKeys;
 
   /** `longestPollInterval` in ms. */
   constructor(redis: Redis, settings: ProtocolSettings, subscriber: Subscriber, longestPollInterval: number) {
     super(redis, settings);
     this.#subscriber = subscriber;
+    this.#keys = new QueueKeys(settings.fencing);
     this.isReplicated = redis.isReplicated;
     this.firstRenewal = new FirstRenewal(redis, settings.replicaTimeout);
     this.#publish = redis.isCluster ? 'SPUBLISH' : 'PUBLISH';
@@ -63,9 +66,9 @@ export class QueueFormat extends SpringFormat {
     failed: (error: unknown) => void,
   ): Promise<T> {
     const { id, ttl, score } = ticket;
-    const args = [id, String(ttl), `${this.#presence[notifiedBy]} ${ticket.age(sentAt)} ${score}`];
+    const args = [id, String(ttl), `${this.#presenceOf(ticket, notifiedBy, sentAt)} ${score}`];
     const read = (reply: unknown): T => use(this.#acquired(reply, ticket, sentAt, driftBefore));
-    return runScript(this.redis, ACQUIRE, this.#keys(names), args, timeout, read, failed, sentAt);
+    return runScript(this.redis, ACQUIRE, this.#keys.of(names), args, timeout, read, failed, sentAt);
   }
 
   #acquired(reply: unknown, { id, ttl, score }: Ticket, sentAt: number, driftBefore: number): AcquireReply {
@@ -91,7 +94,7 @@ export class QueueFormat extends SpringFormat {
     const sentAt = clock.now();
     const driftBefore = drift();
     const args = [process, this.#presence[notifiedBy], ...tickets.map(({ id }) => id)];
-    return this.redis.run(POLL, this.#keys(names), args, timeout, (reply): PollReply => {
+    return this.redis.run(POLL, this.#keys.of(names), args, timeout, (reply): PollReply => {
       const [owner, token, life, time, unreachable, holder, ...missing] = arrayIn(POLL, reply, 6, 6 + tickets.length);
       return {
         ...this.#read(POLL, reply, [owner, token, life, time], sentAt, driftBefore),
@@ -104,13 +107,14 @@ export class QueueFormat extends SpringFormat {
 
   /**
    * Releases an owner value, or takes a ticket out of the queue with any grant of it. `next`: the ticket of the next
-   * caller of this process, which gets the lock or a position in the queue. `pause`: one for pollers is due; its ms,
-   * and the ms from one to the next. Resolves to what `use` makes of the reply.
+   * caller of this process, which gets the lock or a position in the queue; `notifiedBy`: how it learns of a grant.
+   * `pause`: one for pollers is due; its ms, and the ms from one to the next. Resolves to what `use` makes of the reply.
    */
   leave<T>(
     names: LockNames,
     ownerOrTicket: string,
-    next: NextTicket | undefined,
+    next: Ticket | undefined,
+    notifiedBy: NotifiedBy,
     pause: { readonly length: number; readonly interval: number } | undefined,
     sentAt: number,
     timeout: number,
@@ -118,19 +122,20 @@ export class QueueFormat extends SpringFormat {
     failed: (error: unknown) => void,
   ): Promise<T> {
     const script = pause !== undefined ? LEAVE : next !== undefined ? HAND_OVER : RELEASE;
-    const args = [ownerOrTicket, this.deleteCommand];
-    if (next !== undefined) {
-      const { ticket, notifiedBy } = next;
-      args.push(`${this.#presence[notifiedBy]} ${ticket.age(sentAt)}`, ticket.id, String(ticket.ttl));
-    } else {
-      args.push(this.#publish);
-      if (pause !== undefined) args.push('', '');
+    const { deleteCommand } = this;
+    const args =
+      next === undefined
+        ? [ownerOrTicket, deleteCommand, this.#publish]
+        : [ownerOrTicket, deleteCommand, this.#presenceOf(next, notifiedBy, sentAt), next.id, String(next.ttl)];
+    if (pause !== undefined) {
+      if (next === undefined) args.push('', '');
+      args.push(String(pause.length), String(pause.interval));
     }
-    if (pause !== undefined) args.push(String(pause.length), String(pause.interval));
     args.push(...this.notification(names));
-    const driftBefore = drift();
-    const read = (reply: unknown) => use(this.#released(script, reply, next?.ticket, sentAt, driftBefore));
-    return runScript(this.redis, script, this.#keys(names), args, timeout, read, failed, sentAt);
+    // The ticket of the next caller is sent for the first time.
+    const driftBefore = next?.drift ?? drift(sentAt);
+    const read = (reply: unknown) => use(this.#released(script, reply, next, sentAt, driftBefore));
+    return runScript(this.redis, script, this.#keys.of(names), args, timeout, read, failed, sentAt);
   }
 
   #released(
@@ -166,7 +171,7 @@ export class QueueFormat extends SpringFormat {
   /** Gives a lock back that is kept until its `minHold` ends. */
   keepUntil(names: LockNames, ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
     const args = [ownerOrTicket, ...keepArguments(keep), this.#publish, ...this.notification(names)];
-    return this.redis.run(KEEP, this.#keys(names), args, timeout, (reply) => foundIn(KEEP, reply, reply));
+    return this.redis.run(KEEP, this.#keys.of(names), args, timeout, (reply) => foundIn(KEEP, reply, reply));
   }
 
   /** The token of a grant: `undefined` without fencing. */
@@ -209,9 +214,7 @@ export class QueueFormat extends SpringFormat {
     return connectionEpoch === undefined ? undefined : `${connectionEpoch}/${this.#subscriber.reconnects}`;
   }
 
-  #keys(names: LockNames): string[] {
-    const keys = [names.lock, names.companion('queue'), names.companion('tickets')];
-    if (this.isFencing) keys.push(this.fence(names));
-    return keys;
+  #presenceOf(ticket: Ticket, notifiedBy: NotifiedBy, sentAt: number): string {
+    return `${this.#presence[notifiedBy]} ${ticket.age(sentAt)}`;
   }
 }

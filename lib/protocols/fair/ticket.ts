@@ -1,6 +1,5 @@
 import type { Acquisition } from '../../acquire/acquisition';
 import type { Grant } from '../protocol';
-import type { NotifiedBy } from './fair-script-parts';
 
 /** The process that a ticket or owner value belongs to: "<process>:<number>", "<process>:<number>@<server time>". */
 export function processOf(owner: string): string {
@@ -66,6 +65,11 @@ export class Ticket {
     return String(Math.max(0, Math.round(1_000 * (sentAt - this.since))));
   }
 
+  /** Whether the owner value was granted for it. Mostly it is its id itself. */
+  hasOwner(owner: string | undefined): boolean {
+    return owner === this.id || (owner !== undefined && ticketOf(owner) === this.id);
+  }
+
   /** A command for it is about to be sent. It is also the attempt that an earlier `retry` asked for. */
   asking(): void {
     this.isAsked = true;
@@ -98,10 +102,4 @@ export class Ticket {
     if (this.#resume === undefined) this.#missed = 'retry';
     else this.#resume(undefined);
   }
-}
-
-/** The ticket of the next caller of this process, and how the process is notified. */
-export interface NextTicket {
-  readonly ticket: Ticket;
-  readonly notifiedBy: NotifiedBy;
 }
