@@ -133,7 +133,8 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   }
 
   /**
-   * Removes from the cache the locks that are not in use and were not used for more than `age` ms.
+   * Removes from the cache the locks that are not in use and were not called for more than `age` ms. To obtain a lock
+   * that is cached is no call of it.
    * @param age ms; a negative age removes all that are not in use
    * @throws TypeError or RangeError when the age is not a number.
    */

@@ -42,7 +42,7 @@ export class LockCache implements CachedLocks, ProtocolSource {
     return this.#detached.find(names.lock) ?? this.#backend.open(names);
   }
 
-  /** Removes the locks that are not in use and were not used for more than `age` ms. */
+  /** Removes the locks that are not in use and were not called for more than `age` ms. */
   expireUnusedOlderThan(age: number): void {
     const now = clock.now();
     for (const lock of this.#locks.values()) {
@@ -50,7 +50,10 @@ export class LockCache implements CachedLocks, ProtocolSource {
     }
   }
 
-  /** Makes it the most recently used one, and makes room for it where it is new. */
+  /**
+   * Makes it the most recently used one, and makes room for it where it is new. Only then is the clock read, which costs
+   * as much as the rest: a lock that is obtained is mostly called next, and notes the time itself.
+   */
   add(lock: RedisLock): RedisLock {
     if (this.#locks.has(lock.key)) {
       this.#byUse.remove(lock);
@@ -58,9 +61,9 @@ export class LockCache implements CachedLocks, ProtocolSource {
       this.#makeRoom(lock.key);
       this.#locks.set(lock.key, lock);
       lock.evicted = false;
+      lock.usedAt = Math.floor(clock.now());
     }
     this.#byUse.append(lock);
-    lock.usedAt = Math.floor(clock.now());
     return lock;
   }
 

@@ -42,7 +42,7 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
   previous: RedisLock | undefined;
   /** @internal */
   next: RedisLock | undefined;
-  /** @internal When it was last obtained or used, on the monotonic clock: whole ms, which cost no memory. */
+  /** @internal When it was cached or last called, on the monotonic clock: whole ms, which cost no memory. */
   usedAt = 0;
   /** @internal The registry has removed this lock from its cache. Its callers use the one that is cached. */
   evicted = false;
