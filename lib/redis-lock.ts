@@ -1,3 +1,4 @@
+import type { Use } from './acquire/contender';
 import type { ContentionServices } from './acquire/contention-services';
 import { Wait } from './acquire/wait';
 import { holdChannel, isTraced, traceHold } from './diagnostics/channels';
@@ -14,7 +15,7 @@ import {
   withoutUnlocked,
 } from './lease/unlock-order';
 import type { LockState } from './lock-state';
-import { ReentrantContention, type Use } from './scope/reentrant-contention';
+import { ReentrantContention } from './scope/reentrant-contention';
 import { runUnder, type ScopedLock } from './scope/run-under';
 import { Scope } from './scope/scope';
 import { type LockRequest, lockRequest } from './settings';

@@ -1,6 +1,7 @@
 import { noteContention } from '../diagnostics/channels';
 import { clock } from '../internal/clock';
 import { type LeaseKeeper, RedisLease } from '../lease/redis-lease';
+import type { HeldLease } from '../lease/unlock-order';
 import type { Grant, LockProtocol, NotGranted, Refusal } from '../protocols/protocol';
 import type { LockRequest } from '../settings';
 import { type Acquisition, newAcquisition } from './acquisition';
@@ -8,6 +9,9 @@ import { AttemptSeries } from './attempt-series';
 import type { ContentionServices } from './contention-services';
 import type { Turn } from './turn';
 import type { Wait } from './wait';
+
+/** Makes the result of a call from its lease; `null`: another holder had the lock until the wait was over. */
+export type Use<T> = (lease: HeldLease | null) => T;
 
 /** The lock that a caller contends for, with its queue of local callers. */
 export interface ContendedLock extends LeaseKeeper {
@@ -38,15 +42,9 @@ export class Contender<T> {
   readonly #protocol: LockProtocol;
   readonly #request: LockRequest;
   readonly #wait: Wait;
-  readonly #use: (lease: RedisLease | null) => T;
+  readonly #use: Use<T>;
 
-  constructor(
-    lock: ContendedLock,
-    protocol: LockProtocol,
-    request: LockRequest,
-    wait: Wait,
-    use: (lease: RedisLease | null) => T,
-  ) {
+  constructor(lock: ContendedLock, protocol: LockProtocol, request: LockRequest, wait: Wait, use: Use<T>) {
     this.#lock = lock;
     this.#protocol = protocol;
     this.#request = request;
