@@ -84,8 +84,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
    */
   obtain(key: string): RedisLock {
     // A key that is cached was checked when its lock was made.
-    const lock = this.#cache.get(key) ?? new RedisLock(nonEmptyString('key', key), this.#services);
-    return this.#cache.add(lock);
+    return this.#cache.obtain(key) ?? this.#cache.add(new RedisLock(nonEmptyString('key', key), this.#services));
   }
 
   override multi(keys: readonly string[]): MultiLock {

@@ -50,10 +50,7 @@ export class LockCache implements CachedLocks, ProtocolSource {
     }
   }
 
-  /**
-   * Makes it the most recently used one, and makes room for it where it is new. Only then is the clock read, which costs
-   * as much as the rest: a lock that is obtained is mostly called next, and notes the time itself.
-   */
+  /** Makes it the most recently used one, and makes room for it where it is new. */
   add(lock: RedisLock): RedisLock {
     if (this.#locks.has(lock.key)) {
       this.#byUse.remove(lock);
@@ -64,6 +61,19 @@ export class LockCache implements CachedLocks, ProtocolSource {
       lock.usedAt = Math.floor(clock.now());
     }
     this.#byUse.append(lock);
+    return lock;
+  }
+
+  /**
+   * The lock of the key, which is then the most recently used one, if it is cached. The clock is not read, which would
+   * cost as much as the rest: a lock that is obtained is mostly called next, and notes the time itself.
+   */
+  obtain(key: string): RedisLock | undefined {
+    const lock = this.#locks.get(key);
+    if (lock !== undefined) {
+      this.#byUse.remove(lock);
+      this.#byUse.append(lock);
+    }
     return lock;
   }
 
