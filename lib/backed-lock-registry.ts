@@ -84,8 +84,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
    */
   obtain(key: string): RedisLock {
     // A key that is cached was checked when its lock was made.
-    const lock = this.#cache.get(key) ?? new RedisLock(nonEmptyString('key', key), this.#services);
-    return this.#cache.add(lock);
+    return this.#cache.obtain(key) ?? this.#cache.add(new RedisLock(nonEmptyString('key', key), this.#services));
   }
 
   override multi(keys: readonly string[]): MultiLock {
@@ -133,7 +132,8 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   }
 
   /**
-   * Removes from the cache the locks that are not in use and were not used for more than `age` ms.
+   * Removes from the cache the locks that are not in use and were not called for more than `age` ms. To obtain a lock
+   * that is cached is no call of it.
    * @param age ms; a negative age removes all that are not in use
    * @throws TypeError or RangeError when the age is not a number.
    */

@@ -1,3 +1,4 @@
+import type { Use } from './acquire/contender';
 import type { ContentionServices } from './acquire/contention-services';
 import { Wait } from './acquire/wait';
 import { holdChannel, isTraced, traceHold } from './diagnostics/channels';
@@ -14,7 +15,7 @@ import {
   withoutUnlocked,
 } from './lease/unlock-order';
 import type { LockState } from './lock-state';
-import { ReentrantContention, type Use } from './scope/reentrant-contention';
+import { ReentrantContention } from './scope/reentrant-contention';
 import { runUnder, type ScopedLock } from './scope/run-under';
 import { Scope } from './scope/scope';
 import { type LockRequest, lockRequest } from './settings';
@@ -42,7 +43,7 @@ export class RedisLock extends ReentrantContention implements DistributedLock {
   previous: RedisLock | undefined;
   /** @internal */
   next: RedisLock | undefined;
-  /** @internal When it was last obtained or used, on the monotonic clock: whole ms, which cost no memory. */
+  /** @internal When it was cached or last called, on the monotonic clock: whole ms, which cost no memory. */
   usedAt = 0;
   /** @internal The registry has removed this lock from its cache. Its callers use the one that is cached. */
   evicted = false;

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { afterEach, expect, it, jest } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { CannotAcquireLockError, LockTimeoutError, type RedisClient, RedisLockRegistry } from '../../lib';
 import { mockRedis, noScript, refused, silence } from '../support/mock-redis';
 
@@ -176,4 +176,36 @@ it.each([
 it('does not change the client', async () => {
   const redis = Object.freeze({ eval: async () => 1, evalSha: async () => 1 });
   await registryOn(redis).run('42', () => undefined);
+});
+
+describe("node-redis' plain client", () => {
+  /** With what the library recognises it by, and its method for any command. */
+  const plainClient = (options: { keyPrefix?: string } = {}) => {
+    const sendCommand = jest.fn<(args: string[], options: unknown) => Promise<unknown>>().mockResolvedValue(1);
+    const client = { ...mockRedis(), socketEpoch: 1, _commandOptions: undefined, options, sendCommand };
+    return { ...client, withCommandOptions: () => client, client };
+  };
+
+  it('gets the commands as they go to the server, with options of our own', async () => {
+    const { client, ...redis } = plainClient();
+    client.sendCommand.mockRejectedValueOnce(noScript());
+    await registryOn(redis).run('42', () => undefined);
+    expect(client.evalSha).not.toHaveBeenCalled();
+    expect(client.eval).not.toHaveBeenCalled();
+    expect(client.sendCommand.mock.calls).toEqual([
+      [['EVALSHA', expect.any(String), '1', 'orders:42', expect.any(String), '60000'], { timeout: 0 }],
+      [['EVAL', expect.any(String), '1', 'orders:42', expect.any(String), '60000'], { timeout: 0 }],
+      [
+        ['EVALSHA', expect.any(String), '1', 'orders:42', expect.any(String), 'UNLINK', 'orders-channel'],
+        { timeout: 0 },
+      ],
+    ]);
+  });
+
+  it('gets them through its own methods when it puts a prefix before keys', async () => {
+    const { client, ...redis } = plainClient({ keyPrefix: 'app:' });
+    await registryOn(redis).run('42', () => undefined);
+    expect(client.evalSha).toHaveBeenCalledTimes(2);
+    expect(client.sendCommand).not.toHaveBeenCalled();
+  });
 });

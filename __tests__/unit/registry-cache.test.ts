@@ -134,6 +134,17 @@ describe('expireUnusedOlderThan', () => {
     await registry.close();
   });
 
+  it('does not count that a lock is obtained again, only that it is called', async () => {
+    const { registry, idle, lease } = await used();
+    const before = performance.now();
+    await until(() => performance.now() - before > 25);
+    expect(registry.obtain('idle')).toBe(idle);
+    registry.expireUnusedOlderThan(20);
+    expect(registry.obtain('idle')).not.toBe(idle);
+    await lease.unlock();
+    await registry.close();
+  });
+
   it.each([
     [Number.NaN, RangeError, 'NaN'],
     ['100', TypeError, "'100'"],

@@ -47,10 +47,10 @@ export class Acquisition {
     this.since = since;
   }
 
-  /** An attempt is about to be sent. */
-  stamp(): void {
-    this.sentAt = clock.now();
-    this.drift = drift(this.sentAt);
+  /** An attempt is about to be sent. `now`: for a caller that has read the clock just now. */
+  stamp(now = clock.now()): void {
+    this.sentAt = now;
+    this.drift = drift(now);
   }
 
   /** The answer to the last attempt took so long that the server may have been replaced. */

@@ -49,14 +49,18 @@ export class AttemptSender {
     return wait.isSingleAttempt ? undefined : protocol.standBack(wait);
   }
 
-  /** Sends one attempt. Throws, and sends nothing, when Redis has been silent for `unavailableAfter`. */
+  /**
+   * Sends one attempt. Throws, and sends nothing, when Redis has been silent for `unavailableAfter`. `now`: for a caller
+   * that has read the clock just now.
+   */
   send(
     protocol: LockProtocol,
     acquisition: Acquisition,
     wait: Wait,
     timeout = this.firstTimeout(wait),
+    now = clock.now(),
   ): Promise<Grant | Refusal> {
-    acquisition.stamp();
+    acquisition.stamp(now);
     const { sentAt } = acquisition;
     const { availability } = protocol;
     availability.asked(sentAt);
@@ -69,8 +73,12 @@ export class AttemptSender {
   }
 
   /** The grant in the answer to an attempt, that came in time: then the call is complete. */
-  grantIn(answer: Grant | Refusal, { availability }: LockProtocol, acquisition: Acquisition): Grant | undefined {
-    const now = clock.now();
+  grantIn(
+    answer: Grant | Refusal,
+    { availability }: LockProtocol,
+    acquisition: Acquisition,
+    now: number,
+  ): Grant | undefined {
     if (!answer.granted || acquisition.isLate(now) || answer.until <= now) return undefined;
     availability.answered();
     availability.attemptInFlight = undefined;

@@ -1,6 +1,7 @@
 import { noteContention } from '../diagnostics/channels';
 import { clock } from '../internal/clock';
 import { type LeaseKeeper, RedisLease } from '../lease/redis-lease';
+import type { HeldLease } from '../lease/unlock-order';
 import type { Grant, LockProtocol, NotGranted, Refusal } from '../protocols/protocol';
 import type { LockRequest } from '../settings';
 import { type Acquisition, newAcquisition } from './acquisition';
@@ -8,6 +9,9 @@ import { AttemptSeries } from './attempt-series';
 import type { ContentionServices } from './contention-services';
 import type { Turn } from './turn';
 import type { Wait } from './wait';
+
+/** Makes the result of a call from its lease; `null`: another holder had the lock until the wait was over. */
+export type Use<T> = (lease: HeldLease | null) => T;
 
 /** The lock that a caller contends for, with its queue of local callers. */
 export interface ContendedLock extends LeaseKeeper {
@@ -38,15 +42,9 @@ export class Contender<T> {
   readonly #protocol: LockProtocol;
   readonly #request: LockRequest;
   readonly #wait: Wait;
-  readonly #use: (lease: RedisLease | null) => T;
+  readonly #use: Use<T>;
 
-  constructor(
-    lock: ContendedLock,
-    protocol: LockProtocol,
-    request: LockRequest,
-    wait: Wait,
-    use: (lease: RedisLease | null) => T,
-  ) {
+  constructor(lock: ContendedLock, protocol: LockProtocol, request: LockRequest, wait: Wait, use: Use<T>) {
     this.#lock = lock;
     this.#protocol = protocol;
     this.#request = request;
@@ -59,7 +57,7 @@ export class Contender<T> {
     // Redis already granted it to this process: no command is needed.
     if (wait.isSingleAttempt && this.#lock.isHeldHere) return Promise.resolve(null).then((none) => this.#end(none));
     const turn = this.#lock.tryEnter(this.#protocol);
-    if (turn !== undefined) return this.#acquire(turn);
+    if (turn !== undefined) return this.#acquire(turn, wait.startedAt);
     noteContention(wait, 'local');
     return this.#lock.waitForTurn(wait, this.#request.ttl).then(
       (entered) => (entered === undefined ? this.#withoutTurn() : this.#inTurn(entered)),
@@ -80,7 +78,7 @@ export class Contender<T> {
   /** The turn may bring an acquisition that the previous local holder made, with its answer. */
   #inTurn(turn: Turn): T | Promise<T> {
     const { inherited } = turn;
-    if (inherited === undefined) return this.#acquire(turn);
+    if (inherited === undefined) return this.#acquire(turn, clock.now());
     turn.inherited = undefined;
     const { acquisition, answer } = inherited;
     const wait = this.#wait;
@@ -88,11 +86,13 @@ export class Contender<T> {
     acquisition.leastLife = this.#request.minHold;
     this.#throwIfInterrupted(turn, acquisition, answer.granted);
     if (!answer.granted) return this.#contend(turn, acquisition, false, undefined, Promise.resolve(answer));
-    if (answer.until > clock.now()) return this.#succeed(turn, acquisition, answer);
+    const now = clock.now();
+    if (answer.until > now) return this.#succeed(turn, acquisition, answer, now);
     return this.#contend(turn, acquisition, true, this.#standBack());
   }
 
-  #acquire(turn: Turn): Promise<T> {
+  /** `now`: when the clock was read last. A time before the sending is safe: a lease is counted from then. */
+  #acquire(turn: Turn, now: number): Promise<T> {
     const wait = this.#wait;
     const acquisition = this.#newAcquisition(turn);
     acquisition.leastLife = this.#request.minHold;
@@ -100,7 +100,7 @@ export class Contender<T> {
     const pause = this.#standBack();
     // With a signal the caller may leave before the answer to its attempt.
     const isPlain = pause === undefined && wait.signal === undefined;
-    return isPlain ? this.#attempt(turn, acquisition) : this.#contend(turn, acquisition, false, pause);
+    return isPlain ? this.#attempt(turn, acquisition, now) : this.#contend(turn, acquisition, false, pause);
   }
 
   #newAcquisition(turn: Turn): Acquisition {
@@ -114,11 +114,11 @@ export class Contender<T> {
   }
 
   /** The first attempt, which is enough where the lock is free. */
-  #attempt(turn: Turn, acquisition: Acquisition): Promise<T> {
+  #attempt(turn: Turn, acquisition: Acquisition, now: number): Promise<T> {
     const { sender } = this.#lock.services;
     let attempt: Promise<Grant | Refusal>;
     try {
-      attempt = sender.send(this.#protocol, acquisition, this.#wait);
+      attempt = sender.send(this.#protocol, acquisition, this.#wait, sender.firstTimeout(this.#wait), now);
     } catch (error) {
       this.#abandon(turn, acquisition, false);
       this.#lock.left(this.#wait);
@@ -126,10 +126,11 @@ export class Contender<T> {
     }
     return attempt.then(
       (answer) => {
-        const grant = sender.grantIn(answer, this.#protocol, acquisition);
+        const answeredAt = clock.now();
+        const grant = sender.grantIn(answer, this.#protocol, acquisition, answeredAt);
         if (grant === undefined) return this.#contend(turn, acquisition, false, undefined, attempt);
         this.#throwIfInterrupted(turn, acquisition, true);
-        return this.#succeed(turn, acquisition, grant);
+        return this.#succeed(turn, acquisition, grant, answeredAt);
       },
       () => this.#contend(turn, acquisition, false, undefined, attempt),
     );
@@ -153,7 +154,7 @@ export class Contender<T> {
     }
     const isGranted = wasGranted || result.granted;
     this.#throwIfInterrupted(turn, acquisition, isGranted);
-    if (result.granted) return this.#succeed(turn, acquisition, result);
+    if (result.granted) return this.#succeed(turn, acquisition, result, clock.now());
     this.#abandon(turn, acquisition, isGranted);
     return this.#end(null);
   }
@@ -165,10 +166,10 @@ export class Contender<T> {
     this.#wait.throwIfInterrupted();
   }
 
-  #succeed(turn: Turn, acquisition: Acquisition, grant: Grant): T {
+  #succeed(turn: Turn, acquisition: Acquisition, grant: Grant, now: number): T {
     const { minHold, renew } = this.#request;
     if (minHold > 0) acquisition.holdAtLeast(minHold, 0);
-    const lease = new RedisLease(acquisition, grant, renew, this.#protocol, this.#lock);
+    const lease = new RedisLease(acquisition, grant, renew, now, this.#protocol, this.#lock);
     // The turn goes to the lease.
     this.#lock.recordLease(lease, turn, this.#protocol);
     return this.#end(lease);

@@ -6,7 +6,7 @@ import type { LockProtocol } from '../protocols/protocol';
 import { LockNames } from '../redis/names';
 import type { LockRequest } from '../settings';
 import { type Acquisition, newAcquisition } from './acquisition';
-import { Contender } from './contender';
+import { Contender, type Use } from './contender';
 import type { ContentionServices } from './contention-services';
 import { afterFailure, giveBack } from './failed-hand-over';
 import { LocalQueue } from './local-queue';
@@ -115,7 +115,7 @@ export abstract class LocalContention {
    * @internal Takes the local turn, and then the lock. `use` gets the lease, or `null`: another holder had the lock
    * until the wait was over. Throws when the registry is closed.
    */
-  protected acquire<T>(request: LockRequest, wait: Wait, use: (lease: RedisLease | null) => T): Promise<T> {
+  protected acquire<T>(request: LockRequest, wait: Wait, use: Use<T>): Promise<T> {
     this.#callers++;
     try {
       this.services.waits.begin(wait);

@@ -37,8 +37,14 @@ export class RedisLease extends RenewableLease implements HeldLease {
   /** What is published about its release, where somebody has subscribed. */
   releaseTrace: ReleaseMessage | undefined;
 
-  constructor(acquisition: Acquisition, grant: Grant, renews: boolean, protocol: LockProtocol, keeper: LeaseKeeper) {
-    const now = clock.now();
+  constructor(
+    acquisition: Acquisition,
+    grant: Grant,
+    renews: boolean,
+    now: number,
+    protocol: LockProtocol,
+    keeper: LeaseKeeper,
+  ) {
     super(acquisition, grant, renews ? keeper.services.settings.maxHold : 0, now, protocol);
     this.#keeper = keeper;
     this.watch(grant, now);

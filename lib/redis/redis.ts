@@ -3,6 +3,7 @@ import type { ReplicationSettings } from '../settings';
 import { Batches } from './batches';
 import { Call, evaluate, type ScriptRunner } from './call';
 import type { RedisClient, RedisCommands } from './client';
+import { commandsOf } from './client-commands';
 import type { Connection } from './connection';
 import { ConnectionMonitor } from './connection-monitor';
 import { Deadlines } from './deadlines';
@@ -10,30 +11,6 @@ import { hashSlot } from './hash-slot';
 import { KeyPlacement } from './key-placement';
 import { ReplicatedScripts } from './replicated-scripts';
 import { LockScript, type Script } from './script';
-
-/**
- * Replies must come in their own types, though the application made its client answer with Buffers. node-redis copies
- * the options for every command, so a plain client that has no type mapping is not asked to have none.
- */
-function optionsFor(client: RedisClient): { timeout: number; typeMapping?: Record<never, never> } {
-  const { _commandOptions: own, options } = client as NodeRedisClient;
-  const isPlain = client.socketEpoch !== undefined && '_commandOptions' in client;
-  const hasMapping = own?.typeMapping !== undefined || options?.commandOptions?.typeMapping !== undefined;
-  return isPlain && !hasMapping ? { timeout: 0 } : { timeout: 0, typeMapping: {} };
-}
-
-/**
- * Where node-redis' plain client has its options: those of the application, and those of `withTypeMapping` and its
- * like.
- */
-interface NodeRedisClient {
-  readonly options?: { readonly commandOptions?: CommandOptions };
-  readonly _commandOptions?: CommandOptions;
-}
-
-interface CommandOptions {
-  readonly typeMapping?: unknown;
-}
 
 /**
  * The caller's client, with a deadline of our own for each command. node-redis does not time out a command that was
@@ -55,7 +32,7 @@ export class Redis implements Connection {
   constructor(client: RedisClient, commandTimeout: number, replication?: ReplicationSettings) {
     this.client = client;
     this.monitor = ConnectionMonitor.of(client);
-    const commands = client.withCommandOptions?.(optionsFor(client)) ?? client;
+    const commands = commandsOf(client);
     this.#commands = commands;
     this.#commandTimeout = commandTimeout;
     // A plain client of node-redis has one connection to one server, as far as it knows.

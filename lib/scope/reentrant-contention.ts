@@ -1,3 +1,4 @@
+import type { Use } from '../acquire/contender';
 import { LocalContention } from '../acquire/local-contention';
 import type { Wait } from '../acquire/wait';
 import { acquireChannel, isTraced, lockMessage, traceAcquire } from '../diagnostics/channels';
@@ -72,9 +73,6 @@ export abstract class ReentrantContention extends LocalContention {
     }
   }
 }
-
-/** Makes the result of a call from its lease; `null`: another holder had the lock until the wait was over. */
-export type Use<T> = (lease: HeldLease | null) => T;
 
 function itself(lease: HeldLease | null): HeldLease | null {
   return lease;
