@@ -92,7 +92,31 @@ export class Contender<T> {
     return this.#contend(turn, acquisition, true, this.#standBack());
   }
 
+  /** At once, or when fewer attempts of others are in flight. */
   #acquire(turn: Turn): Promise<T> {
+    const { sender } = this.#lock.services;
+    const heldBack = sender.holdBack(this.#wait);
+    if (heldBack === undefined) return this.#start(turn);
+    const { availability } = this.#protocol;
+    availability.attemptInFlight = heldBack;
+    const goOn = (): void => {
+      sender.window.goesOn();
+      availability.attemptInFlight = undefined;
+    };
+    return heldBack.then(
+      () => {
+        goOn();
+        return this.#start(turn);
+      },
+      (error: unknown) => {
+        goOn();
+        turn.release();
+        return this.#fail(error);
+      },
+    );
+  }
+
+  #start(turn: Turn): Promise<T> {
     const wait = this.#wait;
     const acquisition = this.#newAcquisition(turn);
     acquisition.leastLife = this.#request.minHold;
@@ -124,14 +148,19 @@ export class Contender<T> {
       this.#lock.left(this.#wait);
       return Promise.reject(error);
     }
+    sender.window.sent();
     return attempt.then(
       (answer) => {
+        sender.window.answered();
         const grant = sender.grantIn(answer, this.#protocol, acquisition);
         if (grant === undefined) return this.#contend(turn, acquisition, false, undefined, attempt);
         this.#throwIfInterrupted(turn, acquisition, true);
         return this.#succeed(turn, acquisition, grant);
       },
-      () => this.#contend(turn, acquisition, false, undefined, attempt),
+      () => {
+        sender.window.answered();
+        return this.#contend(turn, acquisition, false, undefined, attempt);
+      },
     );
   }
 
