@@ -48,6 +48,26 @@ describe('many calls at once', () => {
     await Promise.all(locking.slice(100));
   });
 
+  it('have a grant in time that took long only because they waited for others', async () => {
+    const { registry, commands, sent } = answeredByHand();
+    for (const key of names(LARGEST + 20))
+      registry
+        .obtain(key)
+        .lock()
+        .catch(() => undefined);
+    const locking = registry.obtain('last').lock();
+    await settled();
+    for (const { resolve } of commands.slice(0, 21)) {
+      await jest.advanceTimersByTimeAsync(50);
+      resolve(granted);
+    }
+    await settled();
+    expect(sent()).toContain('last');
+    commands[sent().indexOf('last')]?.resolve(granted);
+    await locking;
+    expect(sent().filter((key) => key === 'last')).toHaveLength(1);
+  });
+
   it('are all sent where Redis says nothing', async () => {
     const { registry, sent } = answeredByHand();
     const keys = names(3 * LARGEST);
