@@ -97,11 +97,10 @@ export class Contender<T> {
     const { sender } = this.#lock.services;
     const heldBack = sender.holdBack(this.#wait);
     if (heldBack === undefined) return this.#start(turn);
-    const { availability } = this.#protocol;
-    availability.attemptInFlight = heldBack;
+    this.#protocol.availability.attemptInFlight = heldBack;
     const goOn = (): void => {
       sender.window.goesOn();
-      availability.attemptInFlight = undefined;
+      this.#protocol.availability.attemptInFlight = undefined;
     };
     return heldBack.then(
       () => {
@@ -117,13 +116,12 @@ export class Contender<T> {
   }
 
   #start(turn: Turn): Promise<T> {
-    const wait = this.#wait;
     const acquisition = this.#newAcquisition(turn);
     acquisition.leastLife = this.#request.minHold;
     this.#throwIfInterrupted(turn, acquisition, false);
     const pause = this.#standBack();
     // With a signal the caller may leave before the answer to its attempt.
-    const isPlain = pause === undefined && wait.signal === undefined;
+    const isPlain = pause === undefined && this.#wait.signal === undefined;
     return isPlain ? this.#attempt(turn, acquisition) : this.#contend(turn, acquisition, false, pause);
   }
 
