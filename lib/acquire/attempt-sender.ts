@@ -6,11 +6,15 @@ import type { Connection } from '../redis/connection';
 import { LockNames } from '../redis/names';
 import { type WarningListener, warn } from '../warnings';
 import type { Acquisition } from './acquisition';
+import { AttemptWindow } from './attempt-window';
 import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
 import { WaitOutcome } from './wait-outcome';
 
 /** ms in which a server that has woken up learns that it was replaced. It answers as before until then. */
 export const LEARNS_REPLACEMENT = 100;
+
+/** As many grants are enough to prove that all keys are on one server, even if some of them share a hash tag. */
+const PROVING = 64;
 
 interface AttemptSettings {
   readonly registryKey: string;
@@ -32,11 +36,16 @@ export class AttemptSender {
   readonly firstAtLeast: number;
   /** For the pauses before late grants are requested once more. */
   readonly repetitions = new SharedTimer();
+  readonly window = new AttemptWindow();
+  readonly #connection: Connection;
+  /** Grants that were asked about, to prove that all keys are on one server. */
+  #asked = 0;
   #hasWarned = false;
   readonly outcome: WaitOutcome;
 
   constructor(settings: AttemptSettings, connection: Connection, explainWrongType: ExplainWrongType) {
     this.settings = settings;
+    this.#connection = connection;
     this.#explainWrongType = explainWrongType;
     // Its own WAIT may have to wait for the WAIT of an earlier attempt on the same connection.
     const waitsForReplicas = settings.minReplicas > 0 ? 2 * settings.replicaTimeout : 0;
@@ -47,6 +56,11 @@ export class AttemptSender {
   /** The pause before an attempt in which the lock is left to other processes; `undefined`: none. */
   standBack(protocol: LockProtocol, wait: Wait): Promise<void> | undefined {
     return wait.isSingleAttempt ? undefined : protocol.standBack(wait);
+  }
+
+  /** Until a first attempt may be sent, while many are in flight; `undefined`: now. For half of the wait at most. */
+  holdBack(wait: Wait): Promise<void> | undefined {
+    return this.window.isFull ? this.window.holdBack(wait, this.timeLeft(wait) / 2) : undefined;
   }
 
   /**
@@ -73,16 +87,23 @@ export class AttemptSender {
   }
 
   /** The grant in the answer to an attempt, that came in time: then the call is complete. */
-  grantIn(
-    answer: Grant | Refusal,
-    { availability }: LockProtocol,
-    acquisition: Acquisition,
-    now: number,
-  ): Grant | undefined {
+  grantIn(answer: Grant | Refusal, protocol: LockProtocol, acquisition: Acquisition, now: number): Grant | undefined {
+    const { availability } = protocol;
     if (!answer.granted || acquisition.isLate(now) || answer.until <= now) return undefined;
     availability.answered();
     availability.attemptInFlight = undefined;
+    if (this.window.isFull) this.#prove(protocol, answer, acquisition);
     return answer;
+  }
+
+  /**
+   * Many callers wait: those that are held back go together as soon as it is proven that all keys are on one server.
+   * What is asked about several leases at once proves it.
+   */
+  #prove(protocol: LockProtocol, { owner }: Grant, { ttl }: Acquisition): void {
+    if (this.#asked === PROVING || !this.#connection.needsProof) return;
+    this.#asked++;
+    protocol.renew(owner, ttl, 'ask', this.settings.commandTimeout, () => undefined);
   }
 
   /** For an error about a key of the wrong type: an error that says more. */

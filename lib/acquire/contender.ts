@@ -91,15 +91,37 @@ export class Contender<T> {
     return this.#contend(turn, acquisition, true, this.#standBack());
   }
 
-  /** `now`: when the clock was read last. A time before the sending is safe: a lease is counted from then. */
+  /** At once, or when fewer attempts of others are in flight. */
   #acquire(turn: Turn, now: number): Promise<T> {
-    const wait = this.#wait;
+    const { sender } = this.#lock.services;
+    const heldBack = sender.holdBack(this.#wait);
+    if (heldBack === undefined) return this.#start(turn, now);
+    this.#protocol.availability.attemptInFlight = heldBack;
+    const goOn = (): void => {
+      sender.window.goesOn();
+      this.#protocol.availability.attemptInFlight = undefined;
+    };
+    return heldBack.then(
+      () => {
+        goOn();
+        return this.#start(turn, clock.now());
+      },
+      (error: unknown) => {
+        goOn();
+        turn.release();
+        return this.#fail(error);
+      },
+    );
+  }
+
+  /** `now`: when the clock was read last. A time before the sending is safe: a lease is counted from then. */
+  #start(turn: Turn, now: number): Promise<T> {
     const acquisition = this.#newAcquisition(turn);
     acquisition.leastLife = this.#request.minHold;
     this.#throwIfInterrupted(turn, acquisition, false);
     const pause = this.#standBack();
     // With a signal the caller may leave before the answer to its attempt.
-    const isPlain = pause === undefined && wait.signal === undefined;
+    const isPlain = pause === undefined && this.#wait.signal === undefined;
     return isPlain ? this.#attempt(turn, acquisition, now) : this.#contend(turn, acquisition, false, pause);
   }
 
@@ -124,15 +146,20 @@ export class Contender<T> {
       this.#lock.left(this.#wait);
       return Promise.reject(error);
     }
+    sender.window.sent();
     return attempt.then(
       (answer) => {
+        sender.window.answered();
         const answeredAt = clock.now();
         const grant = sender.grantIn(answer, this.#protocol, acquisition, answeredAt);
         if (grant === undefined) return this.#contend(turn, acquisition, false, undefined, attempt);
         this.#throwIfInterrupted(turn, acquisition, true);
         return this.#succeed(turn, acquisition, grant, answeredAt);
       },
-      () => this.#contend(turn, acquisition, false, undefined, attempt),
+      () => {
+        sender.window.answered();
+        return this.#contend(turn, acquisition, false, undefined, attempt);
+      },
     );
   }
 

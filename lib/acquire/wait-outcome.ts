@@ -38,7 +38,9 @@ export class WaitOutcome {
     const silence = availability.silence(wait.startedAt, clock.now());
     const left = wait.isSingleAttempt ? Number.POSITIVE_INFINITY : this.#firstAtLeast - silence;
     if (attempt !== undefined && left > 0) {
-      const outcome = attempt.then(
+      // One that was held back has been sent by then.
+      const answer = attempt.then((answered) => answered ?? availability.attemptInFlight);
+      const outcome = answer.then(
         () => true,
         () => false,
       );

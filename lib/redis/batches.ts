@@ -49,6 +49,11 @@ export class Batches {
     this.#mayHalve = mayHalve;
   }
 
+  /** Scripts that acquire would go together if it were proven that all keys are on one server. */
+  get needsProof(): boolean {
+    return this.#mayAcquireTogether && this.#placement.isOpen;
+  }
+
   add(call: ScriptRun): void {
     if (this.#waiting.push(call) === 1) void SOON.then(this.#flush);
   }

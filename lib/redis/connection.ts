@@ -7,6 +7,8 @@ export interface Connection {
   readonly connectionEpoch: number | undefined;
   /** Grows with every connection that was lost, as far as that is known. */
   readonly disruptions: number;
+  /** It is not proven that all keys are on one server, and could be: then acquisitions would go together. */
+  readonly needsProof: boolean;
   /** The last error of the connection since it was made. */
   readonly lastError: unknown;
   /** On a cluster, the slot of a key, for error messages. */

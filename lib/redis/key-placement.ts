@@ -24,6 +24,11 @@ export class KeyPlacement {
     return this.#state === 'proven together';
   }
 
+  /** What is found together may prove it. */
+  get isOpen(): boolean {
+    return this.#state === 'assumed together';
+  }
+
   /** Keys with the same group may go into one command, as far as is known; `undefined`: this key goes alone. */
   groupOf(key: string): string | undefined {
     if (this.#state === 'apart') return undefined;

@@ -72,6 +72,11 @@ export class Redis implements Connection {
     return this.client.socketEpoch ?? this.monitor.lostConnections;
   }
 
+  /** As Connection. */
+  get needsProof(): boolean {
+    return this.#batches.needsProof;
+  }
+
   /** As Connection: the last error that the client emitted. */
   get lastError(): unknown {
     return this.monitor.lastError;

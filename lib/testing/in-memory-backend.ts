@@ -11,6 +11,7 @@ import type { StoredKind } from './stored-lease';
 const connection: Connection = {
   connectionEpoch: 0,
   disruptions: 0,
+  needsProof: false,
   lastError: undefined,
   slotOf: () => undefined,
 };

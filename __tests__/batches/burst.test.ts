@@ -1,0 +1,39 @@
+import { expect, it } from '@jest/globals';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { createProxiedRegistry } from '../support/proxied-registry';
+import { until } from '../support/until';
+
+/** More than the first attempts that may be in flight. */
+const keys = Array.from({ length: 1_500 }, (_, i) => `key-${i}`);
+
+describePrivate.each(['spin', 'fair'] as const)('thousands of %s locks at once', (lockType) => {
+  it('are all acquired, though the connection is lost meanwhile, and leave nothing behind', async () => {
+    const redis = await PrivateRedis.start();
+    const admin = await redis.connect();
+    const { registry, nameOf, commands } = await createProxiedRegistry(redis, { lockType });
+    const locking = Promise.all(keys.map((key) => registry.obtain(key).lock()));
+    await until(async () => (await admin.dbSize()) > 100);
+    commands.reset();
+    const leases = await locking;
+    expect(new Set(leases).size).toBe(keys.length);
+    expect(await admin.exists(keys.map(nameOf))).toBe(keys.length);
+    await Promise.all(leases.map((lease) => lease.unlock()));
+    expect(await admin.exists(keys.map(nameOf))).toBe(0);
+  }, 120_000);
+
+  it('fail in time where Redis is silent, and not by contention', async () => {
+    const redis = await PrivateRedis.start();
+    const admin = await redis.connect();
+    const { registry, commands } = await createProxiedRegistry(redis, { lockType });
+    await registry.run('first', () => undefined);
+    commands.blackHole = true;
+    const locking = Promise.allSettled(keys.map((key) => registry.obtain(key).lock({ waitTime: 1_000 })));
+    for (const outcome of await locking) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'CannotAcquireLockError' } });
+    }
+    commands.blackHole = false;
+    commands.reset();
+    await registry.run('last', () => undefined);
+    await until(async () => (await admin.keys('*key-*')).length === 0, { within: 60_000 });
+  }, 120_000);
+});
