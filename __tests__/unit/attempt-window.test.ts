@@ -20,7 +20,15 @@ function answeredByHand() {
   const evalSha: RedisClient['evalSha'] = (_, { keys: [name = ''] = [] } = {}) =>
     new Promise((resolve, reject) => commands.push({ key: name.replace('window:', ''), resolve, reject }));
   const registry = new RedisLockRegistry({ evalSha, eval: evalSha }, { registryKey: 'window', handOver: 0 });
-  return { registry, commands, sent: () => commands.map(({ key }) => key) };
+  /** Calls whose outcome does not matter. */
+  const begin = (keys: readonly string[]) => {
+    for (const key of keys)
+      registry
+        .obtain(key)
+        .lock()
+        .catch(() => undefined);
+  };
+  return { registry, commands, begin, sent: () => commands.map(({ key }) => key) };
 }
 
 // The silence of a slow machine is not that of the client.
@@ -69,13 +77,9 @@ describe('many calls at once', () => {
   });
 
   it('are all sent where Redis says nothing', async () => {
-    const { registry, sent } = answeredByHand();
+    const { begin, sent } = answeredByHand();
     const keys = names(3 * LARGEST);
-    for (const key of keys)
-      registry
-        .obtain(key)
-        .lock()
-        .catch(() => undefined);
+    begin(keys);
     await settled();
     expect(sent()).toHaveLength(LARGEST);
     await jest.advanceTimersByTimeAsync(1_000);
@@ -107,12 +111,8 @@ describe('many calls at once', () => {
   });
 
   it('are interrupted while they wait, and then send nothing', async () => {
-    const { registry, commands, sent } = answeredByHand();
-    for (const key of names(LARGEST))
-      registry
-        .obtain(key)
-        .lock()
-        .catch(() => undefined);
+    const { registry, commands, begin, sent } = answeredByHand();
+    begin(names(LARGEST));
     const controller = new AbortController();
     const aborted = registry.obtain('aborted').lock({ signal: controller.signal });
     const tried = registry.obtain('closed').tryLock();
@@ -137,12 +137,8 @@ describe('many calls at once', () => {
   });
 
   it('are not taken for contention by a tryLock of the same key', async () => {
-    const { registry, commands, sent } = answeredByHand();
-    for (const key of names(LARGEST))
-      registry
-        .obtain(key)
-        .lock()
-        .catch(() => undefined);
+    const { registry, commands, begin, sent } = answeredByHand();
+    begin(names(LARGEST));
     const lock = registry.obtain('same');
     void lock.lock();
     let outcome: unknown = 'none yet';
