@@ -7,12 +7,17 @@ import type { Wait } from './wait';
 const LARGEST = 1_000;
 
 /**
- * ms; after so long without an answer, as many callers more go on. Each finds out for itself whether Redis is silent, or
- * only slow.
+ * ms; attempts that are sent within this time are counted together. Two generations count. So an attempt that was not
+ * answered for longer holds nobody back: one server of several may be silent, or all. Each caller finds out for itself.
  */
-const SILENT = 100;
+const GENERATION = 100;
 
 const SOON = Promise.resolve();
+
+/** The attempts that were sent within a time. */
+export interface Generation {
+  inFlight: number;
+}
 
 /** The step in which a caller is held back. */
 class HeldBack extends Step<void> implements Linked<HeldBack> {
@@ -54,16 +59,16 @@ class HeldBack extends Step<void> implements Linked<HeldBack> {
  * Callers go on in the order in which they came. Attempts of callers with a signal, and later attempts, do not count.
  */
 export class AttemptWindow {
-  #inFlight = 0;
+  #previous: Generation = { inFlight: 0 };
+  #current: Generation = { inFlight: 0 };
   readonly #heldBack = new LinkedList<HeldBack>();
   /** Callers that were held back, and have not gone on. */
   #held = 0;
   #isResuming = false;
   #isWatching = false;
-  #answers = 0;
 
   get isFull(): boolean {
-    return this.#inFlight >= LARGEST || this.#held > 0;
+    return this.#left <= 0 || this.#held > 0;
   }
 
   /**
@@ -75,10 +80,7 @@ export class AttemptWindow {
       this.#held++;
       wait.throwIfInterrupted();
       new HeldBack(this.#heldBack, ms, wait, resolve, reject);
-      if (this.#isWatching) return;
-      this.#isWatching = true;
-      // While calls are being made, the attempts of the first ones have not been written.
-      this.#watch(undefined);
+      if (!this.#isWatching) this.#watch();
     });
   }
 
@@ -87,15 +89,20 @@ export class AttemptWindow {
     this.#resumeSoon();
   }
 
-  sent(): void {
-    this.#inFlight++;
+  /** An attempt is sent. Returns what `answered` has to be called with when it was answered, or failed. */
+  sent(): Generation {
+    this.#current.inFlight++;
+    return this.#current;
   }
 
-  /** An attempt was answered, or failed. */
-  answered(): void {
-    this.#inFlight--;
-    this.#answers++;
+  answered(generation: Generation): void {
+    generation.inFlight--;
     this.#resumeSoon();
+  }
+
+  /** As many more may be sent. */
+  get #left(): number {
+    return LARGEST - this.#previous.inFlight - this.#current.inFlight;
   }
 
   /** Once for all answers that came together: the attempts of the callers that go on then go together too. */
@@ -107,22 +114,21 @@ export class AttemptWindow {
 
   readonly #resumeSome = (): void => {
     this.#isResuming = false;
-    this.#resume(LARGEST - this.#inFlight);
+    for (let left = this.#left; left > 0 && this.#heldBack.first !== undefined; left--) this.#heldBack.first.resume();
   };
 
-  #resume(callers: number): void {
-    for (let left = callers; left > 0 && this.#heldBack.first !== undefined; left--) this.#heldBack.first.resume();
-  }
-
-  /** `answers`: how many there had been when the time began. */
-  #watch(answers: number | undefined): void {
+  /** While callers are held back, a generation begins now and then. */
+  #watch(): void {
+    this.#isWatching = true;
     const timer = clock.setTimeout(async () => {
       // After a pause of the event loop answers may lie in the socket's buffer: they are read first.
       await clock.immediate();
-      if (this.#answers === answers) this.#resume(LARGEST);
-      this.#isWatching = this.#heldBack.first !== undefined;
-      if (this.#isWatching) this.#watch(this.#answers);
-    }, SILENT);
+      this.#previous = this.#current;
+      this.#current = { inFlight: 0 };
+      this.#resumeSome();
+      if (this.#heldBack.first !== undefined) this.#watch();
+      else this.#isWatching = false;
+    }, GENERATION);
     timer.unref?.();
   }
 }

@@ -146,10 +146,10 @@ export class Contender<T> {
       this.#lock.left(this.#wait);
       return Promise.reject(error);
     }
-    sender.window.sent();
+    const generation = sender.window.sent();
     return attempt.then(
       (answer) => {
-        sender.window.answered();
+        sender.window.answered(generation);
         const answeredAt = clock.now();
         const grant = sender.grantIn(answer, this.#protocol, acquisition, answeredAt);
         if (grant === undefined) return this.#contend(turn, acquisition, false, undefined, attempt);
@@ -157,7 +157,7 @@ export class Contender<T> {
         return this.#succeed(turn, acquisition, grant, answeredAt);
       },
       () => {
-        sender.window.answered();
+        sender.window.answered(generation);
         return this.#contend(turn, acquisition, false, undefined, attempt);
       },
     );
