@@ -75,7 +75,7 @@ export const oneProcess: Scenario = {
   metrics,
   suits: librariesAnd('floor-fifo', 'floor-hand-over', 'floor-fair'),
   plan: (isQuick) =>
-    isQuick ? plan(hundredCallers, quickWarmUp(500), 500) : plan(hundredCallers, ONE_PROCESS, ONE_SLICE),
+    isQuick ? plan(hundredCallers, quickWarmUp(300), 300) : plan(hundredCallers, ONE_PROCESS, ONE_SLICE),
   figures: (measurement) => figures(hundredCallers, measurement),
 };
 

@@ -20,7 +20,7 @@ export const heldLeases: Scenario = {
     // Every lock is renewed once, so that MONITOR sees the commands of a renewal.
     warmUp: { longest: TTL },
     monitoring: TTL,
-    window: isQuick ? 1_000 : 3 * TTL,
+    window: isQuick ? TTL / 2 : 3 * TTL,
     ttl: TTL,
   }),
   figures: ({ observations: [holder], requests, serverCpu, seconds, keysLost }) => ({

@@ -30,7 +30,7 @@ export const remoteRedis: Scenario = {
     return {
       loads: [load, load],
       warmUp: isQuick ? quickWarmUp(200) : WARM_UP,
-      window: isQuick ? 800 : 3_500,
+      window: isQuick ? 500 : 3_500,
       delay: DELAY,
     };
   },

@@ -17,7 +17,7 @@ export const waiters: Scenario = {
       { load: 'waiters', settings: { callers: 1_000 } },
     ],
     warmUp: { longest: isQuick ? 200 : 1_000 },
-    window: isQuick ? 600 : 3_000,
+    window: isQuick ? 400 : 3_000,
   }),
   figures: ({ observations: [, waiting], requests, serverCpu, seconds }) => ({
     requests: requests / seconds,
