@@ -63,6 +63,7 @@ describe('A link', () => {
       'CONTRIBUTING.md',
       'docs/architecture.md',
       'docs/benchmarks.md',
+      'docs/growth.md',
     ]);
   });
 

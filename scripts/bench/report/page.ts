@@ -21,9 +21,7 @@ export function page(
     'Cells show the median, with the minimum and maximum in parentheses. "floor" is no library but the least that a lock on node-redis costs; the second line of a cell is the ratio to it. Details are under [Method](#method).',
     ...leftOut.map((reason) => `Left out: ${reason}.`),
     ...results.filter(({ scenario }) => scenario.point === undefined).map(section),
-    ...(results.some(({ scenario }) => scenario.point !== undefined)
-      ? ['Scenario 9, how cost grows, has [a page of its own](growth.md).']
-      : []),
+    'Scenario 9, how cost grows, has [a page of its own](growth.md).',
     ...(profiles === '' ? [] : [profiles]),
     method(options, isServerAlone),
     '## Versions',
