@@ -37,7 +37,7 @@ export class QueueFormat extends SpringFormat {
   constructor(redis: Redis, settings: ProtocolSettings, subscriber: Subscriber, longestPollInterval: number) {
     super(redis, settings);
     this.#subscriber = subscriber;
-    this.#keys = new QueueKeys(settings.fencing);
+    this.#keys = new QueueKeys(this.isFencing ? (names) => this.fence(names) : undefined);
     this.isReplicated = redis.isReplicated;
     this.firstRenewal = new FirstRenewal(redis, settings.replicaTimeout);
     this.#publish = redis.isCluster ? 'SPUBLISH' : 'PUBLISH';
