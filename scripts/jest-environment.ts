@@ -4,7 +4,7 @@ import type { Circus } from '@jest/types';
 import { TestEnvironment as NodeEnvironment } from 'jest-environment-node';
 import { Lateness } from '../__tests__/support/lateness';
 
-/** ms for which the machine may stand still, by the timers of this process. All tests allow for shorter pauses. */
+/** ms for which the machine may keep this process from working. All tests allow for shorter pauses. */
 const STALL = 250;
 
 /**
@@ -16,7 +16,7 @@ const STALL = 250;
  */
 export default class TestEnvironment extends NodeEnvironment {
   readonly #rejections = new WeakMap<Promise<unknown>, unknown>();
-  #lateness = new Lateness();
+  #lateness = new Lateness({ ownWork: false });
   #failure: Circus.TestEntry['errors'] = [];
 
   async handleTestEvent(event: Circus.Event, state: Circus.State): Promise<void> {
@@ -24,9 +24,7 @@ export default class TestEnvironment extends NodeEnvironment {
     if (event.name === 'error_handled') {
       const error = this.#rejections.get(event.promise);
       state.unhandledErrors.push(
-        new Error('A rejection was handled too late: Node would have exited', {
-          cause: error,
-        }),
+        new Error('A rejection was handled too late: Node would have exited', { cause: error }),
       );
     }
     if (event.name === 'test_start') this.#restart();
@@ -42,7 +40,7 @@ export default class TestEnvironment extends NodeEnvironment {
 
   #restart(): void {
     this.#lateness.stop();
-    this.#lateness = new Lateness();
+    this.#lateness = new Lateness({ ownWork: false });
   }
 }
 

@@ -145,10 +145,7 @@ async function work({ redis, registryKey, lockType, expireAfter, task }: Job): P
   report({ state: 'working' });
   switch (task.name) {
     case 'count':
-      return report({
-        state: 'done',
-        violations: await count(registry, await connect(redis), task),
-      });
+      return report({ state: 'done', violations: await count(registry, await connect(redis), task) });
     case 'transfer':
       await transfer(registry, await connect(redis), task);
       return report({ state: 'done', violations: [] });
