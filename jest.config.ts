@@ -1,17 +1,18 @@
 /** @jest-config-loader esbuild-register */
 import type { Config } from 'jest';
+import { LONG_TESTS } from './scripts/long-tests';
 
 const config: Config = {
   roots: ['<rootDir>/__tests__'],
   testMatch: ['**/*.test.ts'],
-  // `npm run test:interop`, which needs Java; `npm run test:failover` and `npm run test:servers`, which take long.
+  // `npm run test:interop`, which needs Java; `npm run test:long`, `test:failover` and `test:servers`, which take long.
   testPathIgnorePatterns: [
     '/node_modules/',
     '<rootDir>/__tests__/interop/',
     '<rootDir>/__tests__/failover/',
     '<rootDir>/__tests__/servers/',
+    ...LONG_TESTS,
   ],
-  testSequencer: '<rootDir>/scripts/jest-sequencer.cjs',
   testEnvironment: '<rootDir>/scripts/jest-environment.ts',
   setupFilesAfterEnv: ['<rootDir>/scripts/jest-second-run.ts'],
   transform: {
@@ -33,7 +34,6 @@ const config: Config = {
   workerGracefulExitTimeout: 5_000,
   globalSetup: '<rootDir>/scripts/jest-global-setup.ts',
   globalTeardown: '<rootDir>/scripts/jest-global-teardown.ts',
-  reporters: ['default', '<rootDir>/scripts/jest-reporter.cjs'],
   collectCoverageFrom: ['lib/**/*.ts'],
   coverageProvider: 'v8',
 };

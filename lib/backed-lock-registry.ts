@@ -1,27 +1,25 @@
 import { randomUUID } from 'node:crypto';
-import { AttemptSender } from './acquire/attempt-sender';
-import { OpenWaits } from './acquire/open-waits';
-import { TicketSequence } from './acquire/ticket-sequence';
+import { type LockServices, RedisLock } from './core/lock';
+import { OpenWaits } from './core/open-waits';
+import { Orphans } from './core/orphans';
+import { Watchdog } from './core/watchdog';
 import type { DistributedLock } from './distributed-lock';
-import { notHeld } from './errors';
+import { type NotReplicatedError, notHeld } from './errors';
 import { Inspection } from './inspection';
 import { clock, within } from './internal/clock';
 import { ttl as checkedTtl, expected, nonEmptyString, notNegative, number } from './internal/validation';
-import { Orphans } from './lease/orphans';
-import { Watchdog } from './lease/watchdog';
 import type { LockBackend } from './lock-backend';
 import { LockCache } from './lock-cache';
-import type { LockKinds } from './lock-kinds';
 import { LockRegistry } from './lock-registry';
 import type { ListedLock } from './lock-state';
-import type { MultiLock } from './multi/multi-lock';
+import { MultiLock, multiKeys } from './multi/multi-lock';
 import type { CloseOptions, ListOptions, SemaphoreOptions } from './options';
 import { registryId } from './owner-name';
 import { traitsOf } from './protocols/lock-type-traits';
-import { type LockServices, RedisLock } from './redis-lock';
-import type { ReadWriteLock } from './semaphore-read-write/read-write-lock';
-import type { SharedLocks } from './semaphore-read-write/shared-locks';
+import type { ReadWriteLock } from './semaphore-read-write/shared-lock';
+import { SharedLocks } from './semaphore-read-write/shared-locks';
 import { type KindSettings, listSettings, type RegistrySettings, type ReplicationSettings } from './settings';
+import { type WarningListener, warn } from './warnings';
 
 /** ms; how long `close` waits for the holders by default. */
 const CLOSE_TIMEOUT = 10_000;
@@ -36,8 +34,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   readonly #services: LockServices;
   readonly #backend: LockBackend;
   readonly #cache: LockCache;
-  readonly #kinds: LockKinds | undefined;
-  readonly #shared: SharedLocks | undefined;
+  readonly #shared: SharedLocks;
   /**
    * The part of this registry's owner values before their number: its name and a random part. It tells which process
    * holds a key in Redis.
@@ -47,8 +44,8 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   readonly #stopMonitoring: () => void;
   #closing: Promise<void> | undefined;
 
-  /** @internal `onWarning` publishes the warnings too. Without `kinds` it has locks of one key only. */
-  protected constructor(settings: RegistrySettings & ReplicationSettings, backend: LockBackend, kinds?: LockKinds) {
+  /** @internal `onWarning` publishes the warnings too. */
+  protected constructor(settings: RegistrySettings & ReplicationSettings, backend: LockBackend) {
     super();
     this.id = registryId(settings.name, traitsOf(settings.lockType).nameSeparator, randomUUID());
     const { connection } = backend;
@@ -59,19 +56,18 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       settings,
       connection,
       inspection: new Inspection(backend, this.id, settings.commandTimeout),
-      sender: new AttemptSender(settings, connection, (error, names, timeout) =>
+      nextOwner: ownersOf(this.id),
+      explainWrongType: (error, names, timeout) =>
         backend.explainWrongType(error, names, `a lock of type ${settings.lockType}`, timeout),
-      ),
+      warnNotReplicated: once(settings.onWarning),
       watchdog,
       heldScripts: backend.heldScripts,
       orphans: new Orphans(connection, settings.commandTimeout),
-      tickets: new TicketSequence(this.id),
       waits: new OpenWaits(settings.warnAfter, settings.onWarning),
       protocols: this.#cache,
       cache: this.#cache,
     };
-    this.#kinds = kinds;
-    this.#shared = kinds?.shared(this.#services, backend);
+    this.#shared = new SharedLocks(this.#services, backend);
     // A server that was restarted, or failed over, may have lost locks: their holders learn it at once.
     this.#stopMonitoring = backend.onReconnect(() => watchdog.askAboutAll());
   }
@@ -88,20 +84,20 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   }
 
   override multi(keys: readonly string[]): MultiLock {
-    return this.#kinds?.multi(keys, (key) => this.obtain(key)) ?? super.multi(keys);
+    return new MultiLock(multiKeys(keys).map((key) => this.obtain(key)));
   }
 
   override semaphore(key: string, options: SemaphoreOptions): DistributedLock {
-    return this.#shared?.semaphore(key, options) ?? super.semaphore(key, options);
+    return this.#shared.semaphore(key, options);
   }
 
   override readWrite(key: string): ReadWriteLock {
-    return this.#shared?.readWrite(key) ?? super.readWrite(key);
+    return this.#shared.readWrite(key);
   }
 
   /** The number of cached locks: a semaphore is one, a read/write lock is two. */
   get size(): number {
-    return this.#cache.size + (this.#shared?.size ?? 0);
+    return this.#cache.size + this.#shared.size;
   }
 
   /**
@@ -140,7 +136,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   expireUnusedOlderThan(age: number): void {
     if (Number.isNaN(number('age', age))) throw new RangeError(expected('age', 'a number of milliseconds', age));
     this.#cache.expireUnusedOlderThan(age);
-    this.#shared?.expireUnusedOlderThan(age);
+    this.#shared.expireUnusedOlderThan(age);
   }
 
   /**
@@ -168,7 +164,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     const { orphans, settings, waits, watchdog } = this.#services;
     const endsAt = clock.now() + timeout;
     waits.close();
-    const locks = [...this.#cache.inUse, ...(this.#shared?.inUse ?? [])];
+    const locks = [...this.#cache.inUse, ...this.#shared.inUse];
     // Without a timer for 0: one that a test has faked may never fire.
     const free = Promise.all(locks.map((lock) => lock.free()));
     if (timeout > 0) await within(timeout, free);
@@ -188,4 +184,21 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   protected get settings(): KindSettings {
     return this.#services.settings;
   }
+}
+
+/** Makes owner values, each for one hold only. */
+function ownersOf(id: string): () => string {
+  let count = 0;
+  return () => `${id}:${++count}`;
+}
+
+/** Warns once: a caller that continues to wait would learn of it much later. */
+function once(onWarning: WarningListener): (cause: NotReplicatedError, key: string) => void {
+  let hasWarned = false;
+  return (cause, key) => {
+    if (hasWarned) return;
+    hasWarned = true;
+    const message = `Lock "${key}" was given back: ${cause.message}`;
+    warn(onWarning, { code: 'NOT_REPLICATED', message, key, cause });
+  };
 }

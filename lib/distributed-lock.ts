@@ -95,11 +95,12 @@ export interface Lease extends AsyncDisposable {
    * errors that it raises or returns reject as they come. On a cluster its keys must share the lock's hash slot.
    * @param script as for EVAL. What it writes before it raises an error stays.
    * @throws LockLostError when the lease is over; then the script did not run.
-   * @throws LeaseEvalError when Redis did not answer: it may have run, or may still run while the lease is held. It is
-   *   never sent again; but a sentinel client of node-redis repeats by itself a command whose reply was lost.
+   * @throws LeaseEvalError when Redis did not answer: it may have run, or may still run while the lease is held, though
+   *   not after a later script of this lease. It runs once at most, also with a client that repeats commands.
    * @throws NotLockOwnerError after `unlock()`.
    * @throws TypeError when the script, a key or an argument is not a string.
-   * @throws RangeError when a key is in another hash slot of the cluster; nothing is sent then.
+   * @throws RangeError when a key is in another hash slot of the cluster, or the lock's name has braces that are no hash
+   *   tag; nothing is sent then.
    * @example
    * await lease.eval("return redis.call('INCRBY', KEYS[1], ARGV[1])", { keys: ['stock:42'], arguments: ['-1'] });
    */
@@ -202,9 +203,10 @@ export interface DistributedLock {
    */
   inspect(): Promise<LockState>;
   /**
-   * Deletes the lock by force, and notifies the waiters. For people on call: the holder learns of it at once
-   * where its process listens for releases, and by its next renewal otherwise, and until then two tasks may run.
-   * Resolves to what `inspect` would have said before.
+   * Takes the lock by force from the owner that has it, and notifies the waiters: two scripts. For people on call: the
+   * holder learns of it at once where its process listens for releases, and by its next renewal otherwise, and until
+   * then two tasks may run. Resolves to what `inspect` would have said before. If that owner had lost the lock or given
+   * it back meanwhile, nothing is done: the next one keeps it.
    * @throws LockInspectionError when Redis failed or was silent: the lock may be unlocked, or not.
    */
   forceUnlock(): Promise<LockState>;

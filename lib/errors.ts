@@ -176,8 +176,8 @@ export class LockInspectionError extends LockError {
 }
 
 /**
- * Redis did not answer `lease.eval` (`cause`): the script may have run, or not. It is not sent again. It can still run
- * late, but only while the lease is held.
+ * Redis did not answer `lease.eval` (`cause`): the script may have run once, or not. It can still run late, but only
+ * while the lease is held, and not after a later script of the same lease.
  */
 export class LeaseEvalError extends LockError {
   static {

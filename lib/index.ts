@@ -1,3 +1,4 @@
+export type { RedisLock } from './core/lock';
 export type {
   AcquireMessage,
   HoldMessage,
@@ -16,6 +17,19 @@ export type {
   MultiLease,
   TryRunResult,
 } from './distributed-lock';
+export {
+  CannotAcquireLockError,
+  LeaseEvalError,
+  LockError,
+  type LockErrorCode,
+  LockInspectionError,
+  LockLostError,
+  LockReleaseError,
+  LockTimeoutError,
+  NotLockOwnerError,
+  NotReplicatedError,
+  RegistryClosedError,
+} from './errors';
 export { LockRegistry } from './lock-registry';
 export type { ListedLock, LockState } from './lock-state';
 export type { MultiLock } from './multi/multi-lock';
@@ -28,13 +42,11 @@ export type {
 } from './options';
 export type { LockType } from './protocols/lock-type-traits';
 export type { ShardedSubscriptionMode } from './protocols/redisson/sharded-subscription-mode';
-export * from './public-errors';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
 export type { RedisSubscriber } from './redis/subscriber-connection';
-export type { RedisLock } from './redis-lock';
 export { RedisLockRegistry } from './redis-lock-registry';
 export type { AcrossResult, AcrossTask, Exhausted, Part, Segment, SegmentedResult, Share } from './segmented/segment';
 export { SegmentedLock } from './segmented/segmented-lock';
 export { split } from './segmented/split';
-export type { ReadWriteLock } from './semaphore-read-write/read-write-lock';
+export type { ReadWriteLock } from './semaphore-read-write/shared-lock';
 export type { LockHolder, LockWarning, LockWarningCode, WarningListener } from './warnings';

@@ -1,4 +1,4 @@
-import type { LockProtocol } from './protocols/protocol';
+import type { LockProtocol } from './core/protocol';
 import type { SharedKind } from './protocols/semaphore-read-write/shared-kinds';
 import type { Connection } from './redis/connection';
 import type { LockNames } from './redis/names';
@@ -18,7 +18,10 @@ export interface Inspected {
 /** Inspects locks, and unlocks them by force. Timeouts are in ms. */
 export interface LockInspector {
   inspect(names: LockNames, timeout: number): Promise<Inspected>;
-  /** Resolves to what was found before. */
+  /**
+   * Ends the hold of the owner that it finds, and of nobody who comes after it, though the client repeats a command.
+   * Resolves to what was found before.
+   */
   forceUnlock(names: LockNames, timeout: number): Promise<Inspected>;
 }
 
@@ -58,8 +61,7 @@ export interface LockBackend {
   readonly connection: Connection;
   readonly inspector: LockInspector;
   readonly heldScripts: ScriptRunner;
-  /** `undefined`: it has no shared locks. */
-  readonly shared?: SharedBackend;
+  readonly shared: SharedBackend;
   /**
    * The protocol of one lock. Throws `RangeError` if the keys that belong to the lock could not share its hash slot.
    */

@@ -1,15 +1,14 @@
-import type { ProtocolSource } from './acquire/contention-services';
+import type { CachedLocks, RedisLock } from './core/lock';
+import type { LockProtocol } from './core/protocol';
 import { CannotAcquireLockError } from './errors';
 import { clock } from './internal/clock';
 import { LinkedList } from './internal/linked-list';
 import type { LockBackend } from './lock-backend';
 import { DetachedProtocols } from './protocols/detached-protocols';
-import type { LockProtocol } from './protocols/protocol';
 import type { LockNames } from './redis/names';
-import type { CachedLocks, RedisLock } from './redis-lock';
 
 /** The locks of a registry by key, of which the least recently used ones are evicted. */
-export class LockCache implements CachedLocks, ProtocolSource {
+export class LockCache implements CachedLocks {
   readonly #capacity: number;
   readonly #registryKey: string;
   readonly #backend: Pick<LockBackend, 'open'>;

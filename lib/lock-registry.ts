@@ -2,7 +2,7 @@ import type { DistributedLock, Lease, LockOptions, LockSource, TryRunResult } fr
 import type { MultiLock } from './multi/multi-lock';
 import type { CloseOptions, SegmentedLockOptions, SemaphoreOptions } from './options';
 import { SegmentedLock } from './segmented/segmented-lock';
-import type { ReadWriteLock } from './semaphore-read-write/read-write-lock';
+import type { ReadWriteLock } from './semaphore-read-write/shared-lock';
 
 /**
  * Hands out locks by key: what a service gets injected. An abstract class and not an interface, so that it can be a
@@ -76,7 +76,7 @@ export abstract class LockRegistry implements LockSource {
   }
 
   /**
-   * The locks of several keys, taken all or nothing. Keys that are given twice count once.
+   * A multi-key lock: the locks of several keys, taken all or nothing. Keys that are given twice count once.
    * @throws TypeError or RangeError when there is no key, there are over 1,000, or one is not valid.
    * @example
    * await registry.multi(['account:1', 'account:2']).run(() => transfer());

@@ -42,12 +42,20 @@ export interface RedisLockRegistryOptions {
    */
   lockType?: LockType | undefined;
   /**
-   * ms for which one process may hand a lock over among its own callers before it gives other processes a chance; 0:
-   * never hand it over directly. The fair types have a queue in place of it.
+   * ms for which one process may pass a lock on among its own callers before it gives other processes a chance; 0: it
+   * releases the lock after every lease. The fair types have a queue in place of it.
    * @default 400 for `spin`, rising to 1,600 while no other process is seen to take the lock; 50 for `pub-sub` and
    * `redisson`
    */
   handOver?: number | undefined;
+  /**
+   * Whether others take these locks by polling, and publish no releases: Spring's SPIN_LOCK (Spring's default), Redisson's
+   * spin lock, a loop of SET NX, or, during a rolling change, processes with `lockType: 'spin'`. With `fair` also whether
+   * anybody takes them without a ticket in its queue: Spring's PUB_SUB_LOCK, or processes with `lockType: 'pub-sub'`. A
+   * busy lock is left free for them now and then, so everybody waits longer.
+   * @default false
+   */
+  sharedWithPollers?: boolean | undefined;
   /**
    * Whether leases have a fencing token.
    * @default false

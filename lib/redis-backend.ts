@@ -1,8 +1,10 @@
+import type { LockProtocol } from './core/protocol';
 import type { LockBackend, LockInspector, ScriptRunner, SharedBackend } from './lock-backend';
 import { HeldScripts } from './protocols/held-scripts';
-import type { LockTypeDefinition, Protocols } from './protocols/lock-type';
-import type { LockProtocol } from './protocols/protocol';
+import type { Protocols } from './protocols/lock-type';
+import { LOCK_TYPE_DEFINITIONS } from './protocols/lock-types';
 import { RegistryParts } from './protocols/registry-parts';
+import { RedisSharedBackend } from './protocols/semaphore-read-write/redis-shared-backend';
 import type { RedisClient } from './redis/client';
 import type { Connection } from './redis/connection';
 import { explainWrongType } from './redis/key-type';
@@ -17,23 +19,16 @@ export class RedisBackend implements LockBackend {
   readonly #parts: RegistryParts;
   readonly #protocols: Protocols;
   readonly heldScripts: ScriptRunner;
-  readonly shared?: SharedBackend;
+  readonly shared: SharedBackend;
 
-  /**
-   * `shared` makes its shared locks; without it there are none. Throws `TypeError` with `minReplicas` for a client that
-   * cannot have a connection of our own.
-   */
-  constructor(
-    client: RedisClient,
-    settings: RedisSettings,
-    lockType: LockTypeDefinition,
-    shared?: (parts: RegistryParts) => SharedBackend,
-  ) {
-    this.#redis = new Redis(client, settings.commandTimeout, settings);
+  /** Throws `TypeError` with `minReplicas` for a client that cannot have a connection of our own. */
+  constructor(client: RedisClient, settings: RedisSettings) {
+    this.#redis = new Redis(client, settings.registryKey, settings.commandTimeout, settings);
     this.#parts = new RegistryParts(this.#redis, settings);
+    const lockType = LOCK_TYPE_DEFINITIONS[settings.lockType];
     this.#protocols = lockType.protocols(this.#parts);
     this.heldScripts = new HeldScripts(this.#redis, lockType.held);
-    if (shared !== undefined) this.shared = shared(this.#parts);
+    this.shared = new RedisSharedBackend(this.#parts);
   }
 
   get connection(): Connection {

@@ -1,10 +1,6 @@
 import { BackedLockRegistry } from './backed-lock-registry';
 import { publishingWarnings } from './diagnostics/publishing-warnings';
-import { ALL_KINDS } from './lock-kinds';
 import type { RedisLockRegistryOptions, SegmentedLockOptions } from './options';
-import { definitionOf } from './protocols/lock-types';
-import type { RegistryParts } from './protocols/registry-parts';
-import { RedisSharedBackend } from './protocols/semaphore-read-write/redis-shared-backend';
 import { describeWrongClient, isRedisClient, type RedisClient } from './redis/client';
 import { hashTag } from './redis/names';
 import { RedisBackend } from './redis-backend';
@@ -30,7 +26,7 @@ export class RedisLockRegistry extends BackedLockRegistry {
   constructor(client: RedisClient, options: RedisLockRegistryOptions) {
     if (!isRedisClient(client)) throw new TypeError(describeWrongClient(client));
     const settings = publishingWarnings(redisSettings(options));
-    super(settings, new RedisBackend(client, settings, definitionOf(settings.lockType), sharedIn), ALL_KINDS);
+    super(settings, new RedisBackend(client, settings));
   }
 
   override segmented(key: string, options: SegmentedLockOptions): SegmentedLock {
@@ -41,8 +37,4 @@ export class RedisLockRegistry extends BackedLockRegistry {
     }
     return super.segmented(key, options);
   }
-}
-
-function sharedIn(parts: RegistryParts): RedisSharedBackend {
-  return new RedisSharedBackend(parts);
 }

@@ -1,7 +1,6 @@
+import type { ProtocolSettings } from './core/protocol';
 import { boolean, type Check, checkOptions, duration, notNegative, oneOf, wholeNumber } from './internal/validation';
 import type { RedisLockRegistryOptions } from './options';
-import type { LockType } from './protocols/lock-type-traits';
-import type { ProtocolSettings } from './protocols/protocol';
 import { SHARDED_SUBSCRIPTION_MODES } from './protocols/redisson/sharded-subscription-mode';
 import { describeValue } from './redis/client';
 import { isSubscriber, type RedisSubscriber } from './redis/subscriber-connection';
@@ -14,6 +13,7 @@ const redisChecks: { [Name in keyof RedisSettings]: Check<RedisSettings[Name]> }
   ...registryChecks,
   idleBetweenTries: duration,
   handOver: notNegative,
+  sharedWithPollers: boolean,
   legacyChannel: boolean,
   shardedSubscriptionMode: oneOf(SHARDED_SUBSCRIPTION_MODES),
   fairLockWaitTimeout: duration,
@@ -22,27 +22,13 @@ const redisChecks: { [Name in keyof RedisSettings]: Check<RedisSettings[Name]> }
   subscriber,
 };
 
-const { lockType: _, ...checksOfOneType } = redisChecks;
-
 export function redisSettings(options: RedisLockRegistryOptions): RedisSettings {
   checkOptions(redisChecks, options);
-  return withDefaults(options, 'spin');
-}
-
-/** For a registry of one lock type, which is no option. */
-export function redisSettingsOf(
-  options: Omit<RedisLockRegistryOptions, 'lockType'>,
-  lockType: LockType,
-): RedisSettings {
-  checkOptions(checksOfOneType, options);
-  return withDefaults(options, lockType);
-}
-
-function withDefaults(options: RedisLockRegistryOptions, defaultLockType: LockType): RedisSettings {
   return {
-    ...registrySettings(options, defaultLockType),
+    ...registrySettings(options, 'spin'),
     idleBetweenTries: options.idleBetweenTries ?? 100,
     handOver: options.handOver,
+    sharedWithPollers: options.sharedWithPollers ?? false,
     legacyChannel: options.legacyChannel ?? false,
     shardedSubscriptionMode: options.shardedSubscriptionMode ?? 'auto',
     fairLockWaitTimeout: options.fairLockWaitTimeout ?? 300_000,

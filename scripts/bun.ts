@@ -29,7 +29,7 @@ async function main(): Promise<void> {
   if (bun === undefined) throw new Error(HOW);
   const server = await startRedis({ port: true });
   const { host, port } = server.address as { host: string; port: number };
-  const files = ['contract.bun.ts', 'messages.bun.ts'].map((file) => join(TESTS, file));
+  const files = ['contract.bun.ts', 'messages.bun.ts', 'fake-timers.bun.ts'].map((file) => join(TESTS, file));
   const args = ['test', '--preload', join(TESTS, 'preload.cjs'), '--timeout', String(LIMIT), ...files];
   const env = { ...process.env, TEST_REDIS_URL: `redis://${host}:${port}` };
   const tests = spawn(bun, args, { stdio: 'inherit', env });

@@ -1,4 +1,5 @@
 import { appendFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { inspect } from 'node:util';
 import type { Circus } from '@jest/types';
 import { TestEnvironment as NodeEnvironment } from 'jest-environment-node';
@@ -45,7 +46,7 @@ export default class TestEnvironment extends NodeEnvironment {
 }
 
 /** Jest ignores what a worker process does after its last file. Rejections are written to a file that the teardown reads. */
-const { TEST_REJECTIONS } = process.env;
-if (process.send !== undefined && TEST_REJECTIONS !== undefined) {
-  process.on('unhandledRejection', (error) => appendFileSync(TEST_REJECTIONS, `${inspect(error)}\n`));
+const { TEST_RUN } = process.env;
+if (process.send !== undefined && TEST_RUN !== undefined) {
+  process.on('unhandledRejection', (error) => appendFileSync(join(TEST_RUN, 'rejections'), `${inspect(error)}\n`));
 }

@@ -1,10 +1,13 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { join } from 'node:path';
 
 export default async function teardown(): Promise<void> {
   await globalThis.testServers?.stop();
-  const rejections = process.env.TEST_REJECTIONS ?? '';
+  const { TEST_AGAINST, TEST_LEFT_OUT, TEST_RUN = '' } = process.env;
+  console.log(`against: ${TEST_AGAINST}`);
+  if (TEST_LEFT_OUT) console.log(`left out: ${TEST_LEFT_OUT}`);
+  const rejections = join(TEST_RUN, 'rejections');
   const found = existsSync(rejections) ? readFileSync(rejections, 'utf8') : '';
-  rmSync(dirname(rejections), { recursive: true, force: true });
+  rmSync(TEST_RUN, { recursive: true, force: true });
   if (found !== '') throw new Error(`Unhandled rejections after the tests of a file:\n${found}`);
 }

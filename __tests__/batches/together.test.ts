@@ -8,8 +8,8 @@ import { until } from '../support/until';
 
 const MANY = 60;
 
-/** Many calls go in two halves. Each of them is sent twice if the server does not know its script yet. */
-const MOST_COMMANDS = 4;
+/** It is sent twice if the server does not know its script yet. */
+const MOST_COMMANDS = 2;
 
 const keys = Array.from({ length: MANY }, (_, i) => `key-${i}`);
 

@@ -17,11 +17,10 @@ const CLIENT = '/app/node_modules/@redis/client/dist/lib';
 
 describe('A profile of the benchmarks', () => {
   it.each([
-    ['acquire', '/app/lib/acquire/wait.ts'],
-    ['lease', '/app/lib/lease/watchdog.ts'],
+    ['core', '/app/lib/core/wait.ts'],
     ['protocols', '/app/lib/protocols/fair/ticket.ts'],
     ['redis', '/app/lib/redis/batches.ts'],
-    ['registry', '/app/lib/redis-lock.ts'],
+    ['registry', '/app/lib/lock-cache.ts'],
     ['registry', '/app/lib/internal/clock.ts'],
     ['asyncMutex', '/app/node_modules/async-mutex/lib/Semaphore.js'],
     ['floor', '/app/scripts/bench/candidates/floor-fifo.ts'],
@@ -64,15 +63,15 @@ describe('A profile of the benchmarks', () => {
   it('names functions by the path in their package', () => {
     const shares = sharesOf(
       frame('write', `${CLIENT}/client/socket.js`, 1),
-      frame('f', '/lib/app/lib/lease/release.ts', 1),
+      frame('f', '/lib/app/lib/core/hold.ts', 1),
     );
-    const names = ['@redis/client/dist/lib/client/socket.js write', 'lib/lease/release.ts f'];
+    const names = ['@redis/client/dist/lib/client/socket.js write', 'lib/core/hold.ts f'];
     expect([...shares.byFunction.keys()]).toEqual(names);
   });
 
   it('adds profiles up', () => {
-    const shares = sharesOf(frame('send', '/app/lib/acquire/attempts.ts', 2));
-    shares.add(frame('send', '/app/lib/acquire/attempts.ts', 3), ({ url }) => url);
-    expect(shares.byOwner.get('acquire')).toBe(5);
+    const shares = sharesOf(frame('send', '/app/lib/core/acquire.ts', 2));
+    shares.add(frame('send', '/app/lib/core/acquire.ts', 3), ({ url }) => url);
+    expect(shares.byOwner.get('core')).toBe(5);
   });
 });

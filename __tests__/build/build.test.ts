@@ -1,128 +1,81 @@
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { parse } from 'luaparse';
-import type { LockType } from '../../lib';
-import { startRedis } from '../../scripts/redis';
-import { atTheEnd, describePrivate } from '../support/private-redis';
-import { BuiltLibrary, printedBy, TYPESCRIPT } from './built-library';
+import { execFile } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { beforeAll, expect, it } from '@jest/globals';
+import manifest from '../../package.json';
+import { builtPackage } from '../support/built-package';
+import { LOCK_TYPES } from '../support/lock-types';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
 
-const LIB = join(__dirname, '../../lib');
+const run = promisify(execFile);
 
-/** The entry points of one lock type, and their registries. */
-const ONE_TYPE = Object.entries({
-  spin: 'SpinLockRegistry',
-  'pub-sub': 'PubSubLockRegistry',
-  fair: 'FairLockRegistry',
-  redisson: 'RedissonLockRegistry',
-  'redisson-fair': 'RedissonFairLockRegistry',
-} satisfies Record<LockType, string>);
-
-/** The text of every script that is there when every lock type has been loaded: each gets its digest then. */
-async function scriptsOf(file: string): Promise<string[]> {
-  return (await printedBy(
-    `
-    const crypto = require('node:crypto');
-    const { createHash } = crypto;
-    const scripts = [];
-    crypto.createHash = (algorithm) => {
-      const hash = createHash(algorithm);
-      return { update: (text) => (scripts.push(text), hash.update(text)) };
-    };
-    const { RedisLockRegistry } = require('${file}');
-    const client = { eval: async () => 1, evalSha: async () => 1 };
-    for (const lockType of ${JSON.stringify(ONE_TYPE.map(([name]) => name))}) {
-      new RedisLockRegistry(client, { registryKey: 'orders', lockType });
-    }
-    console.log(JSON.stringify(scripts));`,
-    file.endsWith('.js') ? [] : TYPESCRIPT,
-  )) as string[];
-}
-
-/** What a script means to a server: all but its comments and its white space. */
-function meaning(script: string): string {
-  return JSON.stringify(parse(script, { comments: false, luaVersion: '5.1' }));
-}
-
-let built: BuiltLibrary;
+let dist: string;
 
 beforeAll(async () => {
-  built = await BuiltLibrary.create('build-test');
+  dist = join(await builtPackage(), 'dist');
 }, 120_000);
 
-afterAll(() => built.remove());
-
-it('Every script of the built library is the one that the other tests run, without comments and indentation', async () => {
-  const [sources, scripts] = await Promise.all([scriptsOf(LIB), scriptsOf(join(built.path, 'index.js'))]);
-  expect(scripts.length).toBeGreaterThan(40);
-  expect(scripts.map(meaning).sort()).toEqual(sources.map(meaning).sort());
-  expect(scripts.filter((script) => /^\s*--|^ /m.test(script))).toEqual([]);
-});
-
-it('Every entry point has the same classes', async () => {
-  const files = ['index', 'ioredis/index', 'testing/index', ...ONE_TYPE.map(([name]) => `one-type/${name}`)];
-  const classes = await printedBy(`
-    const all = ${JSON.stringify(files)}.map((file) => require('${built.path}/' + file));
-    const names = [...new Set(all.flatMap(Object.keys))];
-    const differing = names.filter((name) => new Set(all.flatMap((entry) => entry[name] ?? [])).size !== 1);
-    const { LockRegistry } = all[0];
-    const registries = all.flatMap(Object.values).filter((value) => LockRegistry.isPrototypeOf(value));
-    console.log(JSON.stringify([differing, [...new Set(registries)].map(({ name }) => name).sort()]));`);
-  const registries = ['InMemoryLockRegistry', 'RedisLockRegistry', ...ONE_TYPE.map(([, name]) => name)];
-  expect(classes).toEqual([[], registries.sort()]);
-});
-
-/** The lock types that are loaded by then, and whether locks made of others are. */
-async function loadedBy(program: string): Promise<{ types: string[]; kinds: boolean }> {
-  const loaded = (await printedBy(`
-    const client = { eval: async () => 1, evalSha: async () => 1 };
-    ${program}
-    console.log(JSON.stringify(Object.keys(require.cache).filter((file) => file.startsWith('${built.path}'))));`)) as string[];
-  const types = loaded.flatMap((file) => /chunks\/([\w-]+)-type\.js$/.exec(file)?.[1] ?? []);
-  return { types, kinds: loaded.some((file) => file.includes('lock-kinds')) };
+/** What a program prints as JSON, in a process of its own. */
+async function printedBy(program: string, ...options: readonly string[]): Promise<unknown> {
+  const { stdout } = await run(process.execPath, [...options, '-e', program]);
+  return JSON.parse(stdout);
 }
 
-it('The main entry point loads a lock type when the first registry of it is made', async () => {
-  const main = `const { RedisLockRegistry } = require('${built.path}');`;
-  expect((await loadedBy(main)).types).toEqual([]);
-  const use = `${main} new RedisLockRegistry(client, { registryKey: 'orders', lockType: 'fair' });`;
-  expect((await loadedBy(use)).types).toEqual(['fair']);
+it('Every entry point has the same classes', async () => {
+  const entries = Object.values(manifest.exports).flatMap((entry) => (typeof entry === 'string' ? [] : entry.default));
+  const differing = await printedBy(`
+    const all = ${JSON.stringify(entries)}.map((file) => require('${dirname(dist)}/' + file));
+    const names = [...new Set(all.flatMap(Object.keys))];
+    console.log(JSON.stringify(names.filter((name) => new Set(all.flatMap((entry) => entry[name] ?? [])).size !== 1)));`);
+  expect(differing).toEqual([]);
 });
 
-it.each(ONE_TYPE.map(([name]) => name))('The entry point of %s loads nothing of other types', async (name) => {
-  expect(await loadedBy(`require('${built.path}/one-type/${name}');`)).toEqual({ types: [name], kinds: false });
+it('The built library can be read: its comments, and lines of a width that people write', async () => {
+  const files = (await readdir(dist, { recursive: true })).filter((file) => file.endsWith('.js'));
+  const texts = await Promise.all(files.map((file) => readFile(join(dist, file), 'utf8')));
+  const lines = texts.flatMap((text) => text.split('\n'));
+  expect(Math.max(...lines.map(({ length }) => length))).toBeLessThan(250);
+  expect(lines).toContain(' * A registry of distributed locks on Redis: hands out one `RedisLock` for each key.');
+});
+
+it('A stack trace names a line of the sources with --enable-source-maps, and a function without', async () => {
+  const program = `
+    const { RedisLockRegistry } = require('${dist}');
+    try { new RedisLockRegistry({}, { registryKey: 'orders' }) } catch ({ stack }) { console.log(JSON.stringify(stack)) }`;
+  expect(await printedBy(program)).toMatch(/at new RedisLockRegistry .*\.js:\d+:\d+/);
+  const mapped = String(await printedBy(program, '--enable-source-maps'));
+  const [, line = 0] = /lib\/redis-lock-registry\.ts:(\d+)/.exec(mapped) ?? [];
+  const source = await readFile(join(__dirname, '../../lib/redis-lock-registry.ts'), 'utf8');
+  expect(source.split('\n')[Number(line) - 1]).toContain('throw new TypeError(describeWrongClient(client))');
 });
 
 describePrivate('The built library', () => {
-  it('has registries of one type that share their locks with the main one', async () => {
-    const server = await startRedis({ port: true });
-    atTheEnd(() => server.stop());
-    const { host, port } = server.address as { host: string; port: number };
+  const redis = PrivateRedis.install();
+
+  it('takes, hands over and inspects locks of every type', async () => {
     const outcomes = await printedBy(`
       const { createClient } = require('redis');
-      const { RedisLockRegistry } = require('${built.path}');
+      const { RedisLockRegistry } = require('${dist}');
       const script = "return redis.call('PTTL', KEYS[1]) > 0 and 1";
-      async function outcome(client, lockType, className) {
-        const Registry = require('${built.path}/one-type/' + lockType)[className];
-        const options = { registryKey: lockType };
-        const own = new Registry(client, options);
-        const main = new RedisLockRegistry(client, { ...options, lockType });
+      async function outcome(client, lockType) {
+        const own = new RedisLockRegistry(client, { registryKey: lockType, lockType });
+        const other = new RedisLockRegistry(client, { registryKey: lockType, lockType });
         const lease = await own.obtain('42').lock();
-        const others = await main.obtain('42').tryLock();
-        const waiting = main.run('42', (lease) => lease.eval(script, { keys: [lockType + ':42'] }));
+        const others = await other.obtain('42').tryLock();
+        const waiting = other.run('42', (lease) => lease.eval(script, { keys: [lockType + ':42'] }));
         await lease.unlock();
         const ran = await waiting;
         const { held } = await own.obtain('42').inspect();
-        await Promise.all([own.close(), main.close()]);
-        return [lockType, { others, ran, held }];
+        await Promise.all([own.close(), other.close()]);
+        return { others, ran, held };
       }
       async function main() {
-        const client = await createClient({ url: 'redis://${host}:${port}' }).connect();
-        const types = ${JSON.stringify(ONE_TYPE)};
-        const outcomes = await Promise.all(types.map(([name, registry]) => outcome(client, name, registry)));
+        const client = await createClient({ socket: ${JSON.stringify(redis.address)} }).connect();
+        console.log(JSON.stringify(await Promise.all(${JSON.stringify(LOCK_TYPES)}.map((type) => outcome(client, type)))));
         client.destroy();
-        console.log(JSON.stringify(outcomes));
       }
       main();`);
-    expect(outcomes).toEqual(ONE_TYPE.map(([name]) => [name, { others: null, ran: 1, held: false }]));
+    expect(outcomes).toEqual(LOCK_TYPES.map(() => ({ others: null, ran: 1, held: false })));
   });
 });

@@ -15,9 +15,10 @@ export class CliProcess {
   stdout = '';
   stderr = '';
 
-  constructor(command: readonly string[], env: NodeJS.ProcessEnv) {
+  /** `stdout`: a file. */
+  constructor(command: readonly string[], env: NodeJS.ProcessEnv, stdout: number | 'pipe' = 'pipe') {
     const [program = '', ...args] = command;
-    this.child = spawn(program, args, { stdio: 'pipe', env: { ...process.env, ...env } });
+    this.child = spawn(program, args, { stdio: ['pipe', stdout, 'pipe'], env: { ...process.env, ...env } });
     this.child.stdout?.on('data', (data) => {
       this.stdout += data;
     });

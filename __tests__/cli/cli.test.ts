@@ -1,4 +1,8 @@
 import { execFileSync } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeAll, expect, it } from '@jest/globals';
 import { Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
@@ -34,6 +38,17 @@ describePrivate('redis-locks', () => {
 
   const start = (...args: string[]): CliProcess => {
     const started = new CliProcess([...COMMAND, ...args], { REDIS_URL: url });
+    processes.push(started);
+    return started;
+  };
+
+  /** As `start`, in a pseudo-terminal. `redirect`: what a shell adds to the words. */
+  const inTerminal = (args: string[], redirect = ''): CliProcess => {
+    const words = [...COMMAND, ...args].map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
+    // With `exec`, no shell is left that Ctrl-C would end too: dash then exits with 130.
+    const started = new CliProcess(['script', '-qec', `stty rows 24 cols 80; exec ${words} ${redirect}`, '/dev/null'], {
+      REDIS_URL: url,
+    });
     processes.push(started);
     return started;
   };
@@ -81,9 +96,8 @@ describePrivate('redis-locks', () => {
     expect(ls.stdout).toContain(`:${holder.child.pid}`);
     expect(ls.stdout).not.toContain('\u001b');
     expect(JSON.parse(inspect.stdout)).toMatchObject({
-      key: 'nightly',
-      held: true,
-      name: expect.stringContaining(`:${holder.child.pid}`),
+      lock: 'locks:nightly',
+      holder: expect.stringContaining(`:${holder.child.pid}`),
     });
     holder.child.stdin?.end('\n');
     expect([await holder.ended, await waiting.ended]).toEqual([0, 0]);
@@ -97,6 +111,49 @@ describePrivate('redis-locks', () => {
     expect(await holder.ended).toBe(5);
     expect(holder.stdout).toContain('got it');
     expect(await isHeld()).toBe(false);
+  });
+
+  it.each(['start', 'end'])(
+    'a signal at the %s of the command leaves no lock and no command behind',
+    async (moment) => {
+      const [node = '', main = ''] = COMMAND;
+      const script = `echo begun; ${moment === 'start' ? 'exec sleep 30' : 'exit 3'}`;
+      const preload = join(__dirname, 'signal-after-spawn.cjs');
+      const ran = new CliProcess([node, '-r', preload, main, 'run', 'nightly', '--', 'sh', '-c', script], {
+        REDIS_URL: url,
+        SIGNAL_AT: moment,
+      });
+      processes.push(ran);
+      // It ends with its streams: the command has them too.
+      expect(await ran.ended).toBe(moment === 'start' ? 143 : 3);
+      expect(await isHeld()).toBe(false);
+    },
+  );
+
+  (hasScript() ? it : it.skip).each([
+    ['a terminal', ''],
+    ['redirected', '</dev/null'],
+  ])('Ctrl-C and kill reach the command once each, when stdin is %s', async (_stdin, redirect) => {
+    // A shell runs its trap once for two signals at a time.
+    const script = `
+      process.on('SIGINT', () => console.log('interrupted'));
+      process.on('SIGHUP', () => console.log('hung up'));
+      process.on('SIGUSR2', () => process.exit(4));
+      setInterval(() => undefined, 1_000);
+      console.log(process.ppid + ' begun');`;
+    const holder = inTerminal(['run', 'nightly', '--', process.execPath, '-e', script], redirect);
+    await until(() => holder.stdout.includes('begun'), LIMIT);
+    const interruptions = () => holder.stdout.split('interrupted').length - 1;
+    holder.child.stdin?.write('\u0003');
+    await until(() => interruptions() > 0, LIMIT);
+    const pid = Number(/(\d+) begun/.exec(holder.stdout)?.[1]);
+    process.kill(pid, 'SIGHUP'); // the system makes one of two SIGINTs that come before the process runs
+    await until(() => holder.stdout.includes('hung up'), LIMIT);
+    process.kill(pid, 'SIGINT');
+    await until(() => interruptions() > 1, LIMIT);
+    process.kill(pid, 'SIGUSR2'); // signals are passed on in their order
+    expect(await holder.ended).toBe(4);
+    expect(interruptions()).toBe(2);
   });
 
   it('a signal ends the wait, and leaves nothing behind', async () => {
@@ -119,17 +176,64 @@ describePrivate('redis-locks', () => {
       ['--ttl', '6s', '--grace', '200ms'],
       "trap 'echo told' TERM; while :; do sleep 0.05; done",
     );
-    const release = start('release', 'nightly', '--force');
+    const release = start('release', 'nightly', '--yes');
     expect(await release.ended).toBe(0);
-    expect(release.stdout).toMatch(/^Released "nightly", held by .+\.\n$/);
+    expect(release.stdout).toMatch(/^Released "locks:nightly", held by .+\.\n$/);
     expect(await holder.ended).toBe(137);
     expect(holder.stdout).toContain('told');
     expect(holder.stderr).toMatch(/"nightly" was lost.*SIGTERM/);
   });
 
+  it('exits with 70 when a command ended well, and its lock turns out to be lost', async () => {
+    const holder = await hold([], 'read end');
+    await server.send('DEL', 'locks:nightly');
+    holder.child.stdin?.end('\n');
+    expect(await holder.ended).toBe(70);
+    expect(holder.stderr).toMatch(/"nightly" was lost/);
+  });
+
+  it('a grace longer than any timer gives the command all the time it needs', async () => {
+    const holder = await hold(
+      ['--ttl', '600ms', '--grace', '600h'],
+      "trap 'sleep 0.3; exit 5' TERM; while :; do sleep 0.05; done",
+    );
+    expect(await holder.ended).toBe(5);
+  });
+
+  it('a reader that goes away ends no command, and output that cannot be written is an error', async () => {
+    const holder = await hold([], 'read end');
+    const [list, missing] = [start('ls'), start('inspect', 'weekly')];
+    list.child.stdout?.destroy();
+    missing.child.stderr?.destroy();
+    const full = openSync('/dev/full', 'w');
+    const unwritten = new CliProcess([...COMMAND, 'ls'], { REDIS_URL: url }, full);
+    processes.push(unwritten);
+    expect([await list.ended, await missing.ended, await unwritten.ended]).toEqual([0, 69, 74]);
+    closeSync(full);
+    expect([list.stderr, unwritten.stderr]).toEqual(['', expect.stringMatching(/^redis-locks: .*ENOSPC.*\n$/)]);
+    holder.child.stdin?.end('\n');
+    expect(await holder.ended).toBe(0);
+  });
+
+  it.each([
+    ['Ctrl-D', '\u0004', 75],
+    ['Ctrl-C', '\u0003', 130],
+    ['n', 'n\r', 75],
+    ['y', 'y\r', 0],
+  ])('release takes %s for an answer', async (_key, typed, exitCode) => {
+    await server.send('SET', 'locks:nightly', 'web-7:AAAAAAAAAAAAAAAAAAAAAA:1', 'PX', '600000');
+    const release = inTerminal(['release', 'nightly']);
+    await until(() => release.stdout.includes('[y/N]'), LIMIT);
+    release.child.stdin?.write(typed);
+    expect(await release.ended).toBe(exitCode);
+    expect(await isHeld()).toBe(exitCode !== 0);
+  });
+
   it('kill -9 frees the lock when its ttl ends, and watch shows that', async () => {
+    await server.send('CONFIG', 'RESETSTAT');
     const watch = start('watch', '--json', '--interval', '100ms');
-    await new Promise((resolve) => setTimeout(resolve, 1_000)); // it takes its first list
+    // Its first list takes three scans.
+    await until(async () => /cmdstat_scan:calls=[4-9]/.test(String(await server.send('INFO', 'commandstats'))), LIMIT);
     const holder = await hold(['--ttl', '2s'], 'sleep 4');
     await until(() => watch.stdout.includes('"taken"'), LIMIT);
     holder.child.kill('SIGKILL');
@@ -138,9 +242,9 @@ describePrivate('redis-locks', () => {
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line));
-    expect(changes.map(({ key, what }) => [key, what])).toEqual([
-      ['nightly', 'taken'],
-      ['nightly', 'free'],
+    expect(changes.map(({ lock, what }) => [lock, what])).toEqual([
+      ['locks:nightly', 'taken'],
+      ['locks:nightly', 'free'],
     ]);
     watch.child.kill('SIGINT');
     expect(await watch.ended).toBe(0);
@@ -148,14 +252,20 @@ describePrivate('redis-locks', () => {
 
   (hasScript() ? it : it.skip)('watch is a live table in a pseudo-terminal, and ends with Ctrl-C', async () => {
     const holder = await hold([], 'read end');
-    const words = [...COMMAND, 'watch', '--interval', '100ms'].map((word) => `'${word}'`).join(' ');
-    // With `exec`, no shell is left that Ctrl-C would end too: dash then exits with 130.
-    const watch = new CliProcess(['script', '-qec', `exec ${words}`, '/dev/null'], { REDIS_URL: url });
-    processes.push(watch);
-    await until(() => /held for.*\r\n.*nightly.*over \d/s.test(watch.stdout), LIMIT);
+    const watch = inTerminal(['watch', '--interval', '100ms']);
+    await until(() => /HELD FOR.*\r\n.*nightly.*over \d/s.test(watch.stdout), LIMIT);
     expect(watch.stdout).toContain(`:${holder.child.pid}`);
+    for (let i = 0; i < 40; i++)
+      await server.send('SET', `locks:a${i}`, `${'long'.repeat(15)}:${'A'.repeat(22)}:1`, 'EX', '60');
+    // The last part may be incomplete.
+    const screens = () => watch.stdout.split('\u001b[H\u001b[2J').slice(0, -1);
+    const full = await until(() => screens().find((text) => /and \d+ more/.test(text)), LIMIT);
+    const screen = String(full).split('\r\n');
+    expect(screen.length).toBeLessThanOrEqual(24);
+    expect(screen[0]).toMatch(/LOCK .*HELD FOR/);
+    expect(screen.slice(1).filter((line) => line.length > 80)).toEqual([]);
     holder.child.stdin?.end('\n');
-    await until(() => /nightly: free \(was held by/.test(watch.stdout), LIMIT);
+    await until(() => /nightly: free/.test(watch.stdout), LIMIT);
     watch.child.stdin?.write('\u0003');
     expect(await watch.ended).toBe(0);
   });
@@ -163,23 +273,34 @@ describePrivate('redis-locks', () => {
   it.each([
     [64, 'unknown lock type', ['ls', '--type', 'foo'], /spin, pub-sub.*"foo"/],
     [64, 'URL that is none', ['ls', '--url', 'nonsense'], /--url is not a URL/],
-    [64, 'unknown command', ['frobnicate'], /no command "frobnicate"/],
-    [64, 'unknown option', ['ls', '--bogus'], /--bogus/],
+    [64, 'unknown command', ['frobnicate'], /no command "frobnicate"; there are run, ls/],
+    [64, 'misspelt command', ['relaese'], /no command "relaese"; did you mean release\?/],
+    [64, 'unknown option', ['ls', '--bogus'], /'--bogus'\n$/],
+    [64, 'misspelt option', ['ls', '--registrykey', 'a'], /; did you mean --registry-key\?/],
+    [64, 'shell that is none', ['completion', 'csh'], /bash, zsh or fish, not "csh"/],
+    [64, 'exit code that is none', ['run', 'a', '-E', '256', '--', 'true'], /--conflict-exit-code.*255, not "256"/],
+    [
+      64,
+      'lock of two kinds',
+      ['run', 'a', '--shared', '--permits', '2', '--', 'true'],
+      /--shared and --permits exclude/,
+    ],
     [64, 'option of another command', ['ls', '--grace', '1s'], /no option --grace/],
     [64, 'missing key', ['inspect'], /takes one KEY/],
     [64, 'missing command', ['run', 'nightly'], /command is missing/],
-    [64, 'duration that is none', ['run', 'nightly', '--wait', '30', '--', 'true'], /--wait.*"30"/],
-    [64, 'bad name', ['ls', '--name', 'a b'], /`name`/],
-    [64, 'release without --force', ['release', 'nightly'], /--force/],
+    [64, 'duration that is none', ['run', 'nightly', '--wait', '30x', '--', 'true'], /--wait.*"30x"/],
+    [64, 'bad name', ['run', 'a', '--name', 'a b', '--', 'true'], /`name`/],
+    [64, 'release that can ask nobody', ['release', 'nightly'], /--yes/],
     [69, 'Redis that is not there', ['ls', '--url', 'redis://127.0.0.1:1'], /cannot be reached/],
-    [69, 'key that does not exist', ['inspect', 'nightly'], /Nobody holds "nightly"/],
-    [69, 'key that does not exist', ['release', 'nightly', '--force'], /Nobody holds "nightly"/],
+    [69, 'key that does not exist', ['inspect', 'nightly'], /Nobody holds a lock "nightly"/],
+    [69, 'key that does not exist', ['release', 'nightly', '--yes'], /Nobody holds a lock "nightly"/],
     [
       127,
       'command that does not exist',
       ['run', 'nightly', '--', 'no-such-command'],
       /no-such-command cannot be started/,
     ],
+    [126, 'command in a file', ['run', 'nightly', '--', '/etc/passwd/x'], /\/etc\/passwd\/x cannot be started/],
   ])('exits with %d and one line for a(n) %s', async (exitCode, _what, args, line) => {
     const failed = start(...args);
     expect(await failed.ended).toBe(exitCode);
@@ -189,9 +310,59 @@ describePrivate('redis-locks', () => {
     expect(await isHeld()).toBe(false);
   });
 
-  it('helps without a Redis', async () => {
-    const help = start('--help', '--url', 'redis://127.0.0.1:1');
-    expect(await help.ended).toBe(0);
-    expect(help.stdout).toContain('redis-locks run KEY');
+  it('helps without a Redis, with all commands or with one', async () => {
+    const [all, one, other] = [
+      start('--help', '--url', 'redis://127.0.0.1:1'),
+      start('help', 'run'),
+      start('ls', '-h'),
+    ];
+    expect(await Promise.all([all.ended, one.ended, other.ended])).toEqual([0, 0, 0]);
+    expect(all.stdout).toMatch(/redis-locks run KEY.*redis-locks ls.*--url URL/s);
+    expect(one.stdout).toMatch(/--min-hold 30s.*--url URL/s);
+    expect(one.stdout).not.toContain('redis-locks ls');
+    expect(other.stdout).not.toContain('--min-hold');
+    expect(all.stdout.split('\n').filter((line) => line.length > 120)).toEqual([]);
+  });
+
+  it('completes commands and options in bash', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'redis-locks-'));
+    atTheEnd(() => rm(folder, { recursive: true }));
+    await writeFile(join(folder, 'redis-locks'), `#!/bin/sh\nexec ${COMMAND.join(' ')} "$@"\n`, { mode: 0o755 });
+    const script =
+      'eval "$(redis-locks completion bash)"; complete -p redis-locks; COMP_LINE="redis-locks run --wa" redis-locks completion; COMP_LINE="redis-locks in" redis-locks completion';
+    const bash = new CliProcess(['bash', '-c', script], { PATH: `${folder}:${process.env.PATH}` });
+    processes.push(bash);
+    expect(await bash.ended).toBe(0);
+    expect(bash.stdout.trim().split('\n')).toEqual([
+      expect.stringMatching(/^complete .*redis-locks$/),
+      '--wait',
+      'inspect',
+    ]);
+  });
+
+  it("run says for whom it waits, and has an exit code of the caller's for a lock that is not free", async () => {
+    const holder = await hold(['--name', 'web-7', '--shared'], 'read end');
+    const [reader, writer, quiet] = [
+      start('run', 'nightly', '--shared', '--', 'echo', 'read'),
+      start('run', 'nightly', '-x', '-w', '1.5', '-E', '9', '--', 'true'),
+      start('run', 'nightly', '-x', '-q', '-w', '1200ms', '--', 'true'),
+    ];
+    expect(await reader.ended).toBe(0);
+    expect(reader.stdout).toBe('read\n');
+    expect([await writer.ended, await quiet.ended]).toEqual([9, 75]);
+    expect(writer.stderr).toMatch(
+      /^redis-locks: waits for the lock "nightly", web-7:\S+ holds it\n.*"nightly" is not free/,
+    );
+    expect(quiet.stderr.trim().split('\n')).toHaveLength(1);
+    holder.child.stdin?.end('\n');
+    expect(await holder.ended).toBe(0);
+  });
+
+  it('run takes one of several permits', async () => {
+    const holder = await hold(['--permits', '2'], 'read end');
+    const second = await hold(['--permits', '2'], 'read end');
+    expect(await start('run', 'nightly', '--permits', '2', '-n', '--', 'true').ended).toBe(75);
+    for (const { child } of [holder, second]) child.stdin?.end('\n');
+    expect([await holder.ended, await second.ended]).toEqual([0, 0]);
   });
 });

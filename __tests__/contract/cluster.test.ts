@@ -1,4 +1,4 @@
 import { redis6Cluster } from '../support/client-kinds';
 import { contractFor } from './lock-contract';
 
-contractFor(redis6Cluster);
+contractFor(redis6Cluster, ['fair'], ['redisson']);

@@ -1,4 +1,4 @@
 import { embeddedClient } from '../support/client-kinds';
 import { contractFor } from './lock-contract';
 
-contractFor(embeddedClient);
+contractFor(embeddedClient, ['fair']);

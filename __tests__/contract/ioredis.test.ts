@@ -2,9 +2,11 @@ import { ioredisClient } from '../support/ioredis-kinds';
 import { packages } from '../support/ioredis-packages';
 import { contractFor } from './lock-contract';
 
-// Three types of lock, to save time. `npm run test:servers` runs all of them with each.
 const TYPES = [['fair'], ['pub-sub'], ['redisson']] as const;
 
+// One type through each package: the first of them does all of the contract.
 packages.forEach((one, i) => {
-  contractFor(ioredisClient(one), TYPES[i]);
+  const types = TYPES[i];
+  if (i === 0) contractFor(ioredisClient(one), types);
+  else contractFor(ioredisClient(one), [], types);
 });

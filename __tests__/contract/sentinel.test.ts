@@ -1,4 +1,4 @@
 import { redis6Sentinel } from '../support/client-kinds';
 import { contractFor } from './lock-contract';
 
-contractFor(redis6Sentinel);
+contractFor(redis6Sentinel, ['pub-sub']);

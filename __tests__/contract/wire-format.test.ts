@@ -154,19 +154,6 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
     });
   });
 
-  it('has the prefix of a client that puts one before keys', async () => {
-    const prefixed = client.duplicate({ keyPrefix: 'app:' });
-    await prefixed.connect();
-    const made = new RedisLockRegistry(prefixed, { registryKey, lockType });
-    registries.push(made);
-    const lease = await made.obtain('order:42').lock();
-    expect(await spring.keys(`*${registryKey}*`)).toEqual([`app:${name}`]);
-    await lease.unlock();
-    expect(await spring.keys(`*${registryKey}*`)).toEqual([]);
-    await made.close();
-    prefixed.destroy();
-  });
-
   it('fails with a clear error where a key of another type exists', async () => {
     await spring.hSet(name, 'field', 'value');
     await expect(registry().obtain('order:42').lock()).rejects.toThrow(/"order:42".*WRONGTYPE/);

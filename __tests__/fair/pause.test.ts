@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { LEAVE } from '../../lib/protocols/fair/fair-release-scripts';
 import { until } from '../support/until';
-import { FairFixture, lock } from './fair-fixture';
+import { FairFixture, lock, settlesWithin } from './fair-fixture';
 
 /** ms that the pause lasts, and from one to the next. */
 const PAUSE = 300;
@@ -30,5 +30,31 @@ describe('A pause of a fair lock for pollers', () => {
     await until(() => messages.length > 0);
     expect(messages).toEqual([names.lock]);
     await lease.unlock();
+  });
+
+  it('is over when the server clock was set back: a free lock goes to the first waiter', async () => {
+    const { admin, names, tickets } = fair;
+    await admin.set(names.lock, 'dead:1', { PX: 500 });
+    const waiting = lock(await fair.process())();
+    await fair.queued(1);
+    await admin.hSet(tickets, 'pause', String((Date.now() + 30_000) * 1_000));
+    expect(await settlesWithin(waiting, 5_000)).toBe(true);
+    await (await waiting).unlock();
+  });
+});
+
+describe('The fields of a fair lock', () => {
+  const fair = FairFixture.install();
+
+  it('are gone with their processes, also while the queue is never empty', async () => {
+    const { admin, tickets } = fair;
+    const lease = await lock(await fair.process())();
+    const waiting = lock(await fair.process())();
+    await fair.queued(1);
+    const dead = Array.from({ length: 100 }, (_, i) => [`dead ${i}`, '1:message']);
+    await admin.hSet(tickets, Object.fromEntries(dead));
+    await until(async () => (await admin.hLen(tickets)) < 5);
+    await lease.unlock();
+    await (await waiting).unlock();
   });
 });

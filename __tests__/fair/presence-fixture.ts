@@ -1,5 +1,5 @@
-import { Acquisition } from '../../lib/acquire/acquisition';
-import { Availability } from '../../lib/acquire/availability';
+import { Availability } from '../../lib/core/availability';
+import { Hold } from '../../lib/core/hold';
 import { SharedTimer } from '../../lib/internal/shared-timer';
 import { Presence } from '../../lib/protocols/fair/presence';
 import type { QueueFormat } from '../../lib/protocols/fair/queue-format';
@@ -7,9 +7,9 @@ import type { PollReply } from '../../lib/protocols/fair/queue-replies';
 import type { Ticket } from '../../lib/protocols/fair/ticket';
 import { Waiters } from '../../lib/protocols/fair/waiters';
 import { LockNames } from '../../lib/redis/names';
-import type { Subscriber } from '../../lib/redis/subscriber';
-import { Subscription } from '../../lib/redis/subscription';
+import { type Subscriber, Subscription } from '../../lib/redis/subscriber';
 import { FakeClock } from '../support/fake-clock';
+import { FakeProtocol } from '../support/fake-protocol';
 
 export const IDLE = 100;
 export const POLL_INTERVAL = 1_000;
@@ -49,12 +49,14 @@ export class PresenceFixture {
       pollTimer: this.#pollTimer,
       longestPollInterval: POLL_INTERVAL,
       idleBetweenTries: IDLE,
+      sharedWithPollers: false,
       commandTimeout: 5_000,
       unavailableAfter: UNAVAILABLE_AFTER,
       onNotificationRefused: () => undefined,
     };
     this.presence = new Presence(names, services, this.waiters, new Availability(), {
       onMessage: () => undefined,
+      onResubscribed: () => undefined,
       onReply: ({ life }) => this.presence.schedulePoll(life),
     });
   }
@@ -74,7 +76,7 @@ export class PresenceFixture {
 
   /** A caller gets a ticket and waits. */
   admit(number: number): Ticket {
-    const acquisition = new Acquisition(`process:${number}`, 60_000, true, undefined, 0);
+    const acquisition = new Hold(`process:${number}`, 60_000, true, undefined, 0, new FakeProtocol());
     acquisition.stamp();
     return this.waiters.ticketFor(acquisition);
   }

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { Acquisition } from '../../lib/acquire/acquisition';
+import { Hold } from '../../lib/core/hold';
+import type { Grant } from '../../lib/core/protocol';
 import { grantedAt, processOf, Ticket, ticketOf } from '../../lib/protocols/fair/ticket';
-import type { Grant } from '../../lib/protocols/protocol';
+import { FakeProtocol } from '../support/fake-protocol';
 
 const grant: Grant = {
   granted: true,
@@ -16,7 +17,7 @@ describe('Ticket', () => {
   let resumed: unknown[];
 
   beforeEach(() => {
-    ticket = new Ticket(new Acquisition('process:1', 60_000, true, undefined, 0));
+    ticket = new Ticket(new Hold('process:1', 60_000, true, undefined, 0, new FakeProtocol()));
     resumed = [];
   });
 

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
-import { LOCK_TYPES } from '../support/lock-types';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
 import { createRegistry, elapsed } from '../support/test-registry';
 import { until } from '../support/until';
 
-describePrivate.each(LOCK_TYPES)('A registry of %s locks that is closed during an attempt', (lockType) => {
+describePrivate.each(DISTINCT_TYPES)('A registry of %s locks that is closed during an attempt', (lockType) => {
   const redis = PrivateRedis.install();
 
   const start = async () => {

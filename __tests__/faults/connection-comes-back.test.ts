@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { Lateness } from '../support/lateness';
-import { LOCK_TYPES } from '../support/lock-types';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
@@ -8,7 +8,7 @@ import { until } from '../support/until';
 /** ms from the reconnect to the loss. */
 const SOON = 1_000;
 
-describePrivate.each(LOCK_TYPES)('The connection of a process with %s locks comes back', (lockType) => {
+describePrivate.each(DISTINCT_TYPES)('The connection of a process with %s locks comes back', (lockType) => {
   it('P6: to a server without its data: each lease is lost at once, however long its ttl is', async () => {
     const redis = await PrivateRedis.start();
     const client = await redis.connect();

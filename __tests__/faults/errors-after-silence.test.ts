@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
-import { LOCK_TYPES } from '../support/lock-types';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry, elapsed } from '../support/test-registry';
 import { until } from '../support/until';
@@ -10,7 +10,7 @@ const TIMEOUTS = { commandTimeout: 500, unavailableAfter: 1_000 };
 /** ms; an error that is known at once does not wait for a deadline. */
 const AT_ONCE = 400;
 
-describePrivate.each(LOCK_TYPES)('An acquisition of a %s lock says why it failed', (lockType) => {
+describePrivate.each(DISTINCT_TYPES)('An acquisition of a %s lock says why it failed', (lockType) => {
   const redis = PrivateRedis.install();
 
   const failureOf = (why: RegExp) => ({

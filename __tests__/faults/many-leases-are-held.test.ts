@@ -34,7 +34,8 @@ async function take(many: number, ttl: number) {
     for (let first = 0; first < many; first += AT_ONCE) {
       await Promise.all(leases.slice(first, first + AT_ONCE).map((lease) => lease.unlock()));
     }
-    expect(await admin.dbSize()).toBe(0);
+    // By name: keys of the probe may have ended, and still be counted.
+    expect(await admin.keys('*')).toEqual([]);
     expect(warnings).toEqual([]);
     return { lost, requestsPerSecond };
   };

@@ -11,6 +11,9 @@ import { until } from '../support/until';
 /** ms; long enough that no key ends by itself during a test. */
 const TTL = 60_000;
 
+/** ms after which a hold has to be confirmed before it is passed on. */
+const NOT_FRESH = 60;
+
 describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after its connection was cut', (lockType) => {
   const redis = PrivateRedis.install();
 
@@ -24,6 +27,7 @@ describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after i
     const first = await lock.lock();
     const second = lock.lock();
     await first.renew();
+    await sleep(NOT_FRESH);
     await first.unlock();
     await (await second).unlock();
     return { client, lock, other: other.registry.obtain('key'), name: slow.nameOf('key') };
@@ -69,11 +73,11 @@ describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after i
     await next.unlock();
   });
 
-  it('a hand-over: the next holder keeps the lock, and nothing is left when it releases it', async () => {
+  it('a confirmation for the next caller: that one keeps the lock, and nothing is left when it releases it', async () => {
     const { client, lock, other, name } = await start();
     const lease = await lock.lock();
     const waiting = lock.lock();
-    await sleep(50); // it waits
+    await sleep(NOT_FRESH); // it waits
     const caught = client.catchNext('cut');
     const unlocking = lease.unlock().catch((error) => expect(error).toMatchObject({ name: 'LockReleaseError' }));
     const late = await caught;

@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import { LOCK_TYPES } from '../support/lock-types';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
@@ -8,7 +8,7 @@ import { until } from '../support/until';
 /** ms; nothing that is left expires by itself during a test. */
 const TTL = 120_000;
 
-describePrivate.each(LOCK_TYPES)('A user with %s locks loses its rights for a while', (lockType) => {
+describePrivate.each(DISTINCT_TYPES)('A user with %s locks loses its rights for a while', (lockType) => {
   let redis: PrivateRedis;
   let admin: TestClient;
   let registryKey: string;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { EvalOptions, Lease, RedisClient } from '../../lib';
-import { LOCK_TYPES } from '../support/lock-types';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
@@ -18,6 +18,8 @@ function block(ms: number): void {
 /** A client that calls back when the next command has been written to the socket, and before its answer can be read. */
 class WatchedClient implements RedisClient {
   onceWritten: (() => void) | undefined;
+  /** Commands that were issued. */
+  issued = 0;
   readonly #client: RedisClient;
 
   constructor(client: RedisClient) {
@@ -33,6 +35,7 @@ class WatchedClient implements RedisClient {
   }
 
   #watched(answer: Promise<unknown>): Promise<unknown> {
+    this.issued++;
     const { onceWritten } = this;
     this.onceWritten = undefined;
     // node-redis writes in an immediate of its own, which is the earlier one.
@@ -55,7 +58,7 @@ function observe(lease: Lease) {
 
 const unconfirmed = { remaining: 0, reason: 'unconfirmed', aborted: false };
 
-describePrivate.each(LOCK_TYPES)('A %s lock whose holder computes past a deadline', (lockType) => {
+describePrivate.each(DISTINCT_TYPES)('A %s lock whose holder computes past a deadline', (lockType) => {
   const redis = PrivateRedis.install();
 
   const start = async (connecting = redis.connect()) => {
@@ -100,6 +103,22 @@ describePrivate.each(LOCK_TYPES)('A %s lock whose holder computes past a deadlin
     const found = await blockedAfterRenewal(client, lease, () => undefined);
     expect(found).toEqual(unconfirmed);
     await until(() => lease.remaining > 0 || lease.signal.aborted);
+    lease.assertHeld();
+    await lease.unlock();
+  });
+
+  it('is renewed again after a block that outlasted the timeout of a renewal', async () => {
+    const { client, registry } = await start();
+    const lease = await registry.obtain('key').lock({ ttl: 600, renew: true });
+    await new Promise<void>((resolve) => {
+      client.onceWritten = () => {
+        // It is sent at a third of the ttl, and has half of the rest to be answered.
+        block(300);
+        resolve();
+      };
+    });
+    const issued = client.issued;
+    await until(() => client.issued >= issued + 2 || lease.signal.aborted);
     lease.assertHeld();
     await lease.unlock();
   });

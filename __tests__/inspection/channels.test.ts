@@ -13,7 +13,7 @@ import type {
   WarningMessage,
 } from '../../lib';
 import { acquireChannel, holdChannel, releaseChannel } from '../../lib/diagnostics/channels';
-import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
@@ -51,7 +51,7 @@ describePrivate('The channels', () => {
     redis = await PrivateRedis.start();
   });
 
-  describe.each(LOCK_TYPES)('of a %s lock', (lockType) => {
+  describe.each(DISTINCT_TYPES)('of a %s lock', (lockType) => {
     const two = async () => {
       const first = createRegistry(await redis.connect(), { lockType, fencing: true });
       const registryKey = first.nameOf('').slice(0, -1);
@@ -125,6 +125,30 @@ describePrivate('The channels', () => {
       expect(messages.hold[1]).toMatchObject({ isReentry: false, outcome: 'ended', error });
       expect(messages.acquire.map(({ isReentry }) => isReentry)).toEqual([false, true]);
       expect(messages.acquire[1]?.attempts).toBe(0);
+    });
+
+    it('report several keys as one acquisition and one section', async () => {
+      const { first, second } = await two();
+      const storage = new AsyncLocalStorage<string>();
+      const { start } = tracingChannel('redis-lock-registry:hold');
+      start.bindStore(storage, (message) => (message as HoldMessage).key);
+      undo.push(() => start.unbindStore(storage));
+      const messages = record();
+      const held = await second.obtain('b').lock();
+      messages.acquire.length = 0;
+      const running = first.multi(['a', 'b']).run(() => storage.getStore(), { waitTime: 5_000 });
+      await until(async () => ((await first.obtain('b').inspect()).waiting ?? 1) > 0);
+      await held.unlock();
+      expect(await running).toBe('a + b');
+      expect(messages.acquire).toEqual([
+        expect.objectContaining({ key: 'a + b', waitTime: 5_000, contention: 'remote', outcome: 'acquired' }),
+      ]);
+      expect(messages.hold.slice(1)).toEqual([expect.objectContaining({ key: 'a + b', outcome: 'ended' })]);
+      const lease = await first.multi(['a', 'b']).lock();
+      await second.obtain('b').forceUnlock();
+      await expect(lease.renew()).rejects.toThrow();
+      expect(messages.hold.slice(2)).toEqual([expect.objectContaining({ key: 'a + b', outcome: 'lost' })]);
+      await expect(lease.unlock()).rejects.toThrow();
     });
 
     it('report renewals and of a loss', async () => {

@@ -16,7 +16,7 @@ const config: Config = {
   testMatch: testMatch as string[],
   testTimeout: 20_000,
   globalSetup: '<rootDir>/__tests__/interop/build-peer.ts',
-  reporters: ['default', '<rootDir>/scripts/jest-table-reporter.cjs'],
+  verbose: true,
 };
 
 export default config;

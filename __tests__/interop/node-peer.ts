@@ -45,6 +45,8 @@ class Caller {
         expireAfter,
         idleBetweenTries,
         fencing: true,
+        // Those of Spring have no ticket in the queue of `fair`.
+        sharedWithPollers: kindName.endsWith('spin') || lockType === 'fair',
         legacyChannel: kind.lockType === 'pub-sub' && versions.legacyChannel,
       });
       this.#registries.set(expireAfter, registry);

@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { type EventEmitter, once } from 'node:events';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { type RedisClient, RedisLockRegistry } from '../../lib';
 import { fromIoredis, type Ioredis } from '../../lib/ioredis';
+import type { ClusterIoredis } from '../../lib/ioredis/ioredis';
 import { startCluster } from '../support/cluster';
 import { type IoredisPackage, ioredisOptions, packages } from '../support/ioredis-packages';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
@@ -123,13 +124,20 @@ describePrivate.each(each)('An instance of %s', (_name, { single }) => {
 describePrivate('A cluster of ioredis', () => {
   it('lists the locks of all its nodes', async () => {
     const servers = await startCluster();
-    const instance = (packages[0] as IoredisPackage).cluster(servers.masters.map(({ address }) => ({ ...address })));
+    const redisOptions = { autoResendUnfulfilledCommands: false };
+    const roots = servers.masters.map(({ address }) => ({ ...address }));
+    const instance = (packages[0] as IoredisPackage).cluster(roots, { redisOptions }) as ClusterIoredis;
     const registry = new RedisLockRegistry(fromIoredis(instance), { registryKey: uniqueKey(), lockType: 'fair' });
     const names = Array.from({ length: 12 }, (_, i) => `key-${i}`);
     const leases = await Promise.all(names.map((key) => registry.obtain(key).lock()));
     const keys: string[] = [];
     for await (const { key } of registry.list()) keys.push(key);
     expect(keys.sort()).toEqual(names.sort());
+    const listeners = () =>
+      instance.nodes('master').map((node) => (node as unknown as EventEmitter).listenerCount('close'));
+    const before = listeners();
+    for await (const _ of registry.list());
+    expect(listeners()).toEqual(before);
     for (const lease of leases) await lease.unlock();
     await registry.close();
     instance.disconnect();

@@ -70,6 +70,42 @@ describePrivate.each(each)('%s loses its connection after a command was executed
     await close();
   });
 
+  it('a forced unlock that is repeated does not delete the key of the next holder', async () => {
+    const { proxy, registry, name, close } = await open({ maxRetriesPerRequest: null });
+    await redis.admin.mSet([name, 'stuck', `${name}-before`, 'stuck']);
+    await registry.obtain('key-before').forceUnlock();
+    proxy.refuse();
+    const lost = proxy.loseReply('UNLINK');
+    const forcing = registry.obtain('key').forceUnlock();
+    await lost;
+    expect(await redis.admin.set(name, 'next', { NX: true })).toBe('OK');
+    await proxy.accept();
+    expect(await forcing).toMatchObject({ held: true, owner: 'stuck' });
+    expect(await redis.admin.get(name)).toBe('next');
+    await close();
+  });
+
+  it('a script under the lock runs once, and its repetition is an error; a renewal and an inspection are as if once', async () => {
+    const { proxy, registry, name, warnings, executed, close } = await open({});
+    const lease = await registry.obtain('key').lock();
+    const increment = () => lease.eval("return redis.call('INCR', KEYS[1])", { keys: [`${name}:count`] });
+    await increment();
+    for (const call of [increment, () => lease.renew(90_000), () => registry.obtain('key').inspect()]) {
+      const before = await executed();
+      const lost = proxy.loseReply(name);
+      const settled = await call().catch((error: unknown) => error);
+      await lost;
+      expect((await executed()) - before).toBeGreaterThanOrEqual(2);
+      if (call === increment) expect(settled).toMatchObject({ name: 'LeaseEvalError' });
+      else expect(settled).not.toBeInstanceOf(Error);
+    }
+    expect(await redis.admin.get(`${name}:count`)).toBe('2');
+    expect(lease.remaining).toBeGreaterThan(80_000);
+    await lease.unlock();
+    expect(warnings).toEqual([]);
+    await close();
+  });
+
   it('without repetition a command that is lost fails at once, and not at its deadline', async () => {
     const { proxy, registry, name, close } = await open({ autoResendUnfulfilledCommands: false });
     const lost = proxy.loseRequest(name);

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { LeaseEvalError } from '../../lib';
+import { HoldableClient } from '../support/held-commands';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createProxiedRegistry } from '../support/proxied-registry';
@@ -90,6 +91,48 @@ describePrivate('lease.eval', () => {
     await client.ping();
     expect(await redis.admin.exists(counter)).toBe(0);
     await lease[Symbol.asyncDispose]();
+  });
+
+  it('runs scripts that overtake each other, each once; one that nobody waits for never after a later one', async () => {
+    const client = new HoldableClient(redis.admin);
+    const { registry, nameOf } = createRegistry(client, { commandTimeout: 200 });
+    const counters = ['early', 'late', 'third'].map((name) => `${nameOf('key')}:${name}`) as [string, string, string];
+    const lease = await registry.obtain('key').lock({ ttl: 60_000 });
+    const increment = (counter: string) => lease.eval(INCREMENT, { keys: [counter] });
+    expect(await increment(counters[0])).toBe(1);
+    const catching = client.catchNext('held');
+    const overtaken = increment(counters[0]);
+    const held = await catching;
+    expect(await Promise.all([increment(counters[1]), increment(counters[1])])).toEqual([1, 2]);
+    await held.deliver();
+    expect(await overtaken).toBe(2);
+
+    const catchingLate = client.catchNext('held');
+    const late = increment(counters[2]);
+    const heldLate = await catchingLate;
+    await expect(late).rejects.toBeInstanceOf(LeaseEvalError);
+    expect(await increment(counters[1])).toBe(3);
+    await heldLate.deliver();
+    expect(await redis.admin.mGet(counters)).toEqual(['2', '3', null]);
+
+    const [mark = ''] = await redis.admin.keys(`{${nameOf('key')}}:evals:*`);
+    expect(await redis.admin.get(mark)).toMatch(/^\d+ (\d+ )$/);
+    expect(await redis.admin.pTTL(mark)).toBeLessThanOrEqual(4 * 60_000);
+    await lease.unlock();
+  });
+
+  it('runs a script once whose own error begins as that of a server that does not know it', async () => {
+    const { registry, nameOf } = createRegistry(redis.admin);
+    const counter = `${nameOf('key')}:counter`;
+    await registry.run('key', async (lease) => {
+      for (const error of ['NOSCRIPT there is no such template', 'NOSCRIPT No matching script. Please use EVAL.']) {
+        const script = `redis.call('INCR', KEYS[1]) return redis.error_reply('${error}')`;
+        await redis.admin.del(counter);
+        await expect(lease.eval(script, { keys: [counter] })).rejects.toThrow('NOSCRIPT');
+        await expect(lease.eval(script, { keys: [counter] })).rejects.toThrow(/NOSCRIPT|has run/);
+        expect(await redis.admin.get(counter)).toBe('2');
+      }
+    });
   });
 
   it('passes on the errors of the script, with its own line numbers', async () => {

@@ -1,11 +1,11 @@
 import { expect, it } from '@jest/globals';
-import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { redis6Client } from '../support/client-kinds';
+import { DISTINCT_TYPES, LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry } from '../support/test-registry';
 import { multiContract } from './multi-contract';
 
-for (const lockType of LOCK_TYPES) multiContract(lockType, redis6Client);
+for (const lockType of DISTINCT_TYPES) multiContract(lockType, redis6Client);
 
 describePrivate('A free lock of several keys', () => {
   const redis = PrivateRedis.install();

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { CannotAcquireLockError, type Lease, LockLostError, LockTimeoutError, RegistryClosedError } from '../../lib';
 import type { LockType } from '../../lib/protocols/lock-types';
@@ -73,7 +74,7 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       const waiting = fixture.registry().multi(KEYS).lock({ waitTime: 300 });
       await expect(waiting).rejects.toThrow(LockTimeoutError);
       await expect(waiting).rejects.toMatchObject({ key: 'c', waitTime: 300 });
-      expect(await fixture.registry().multi(KEYS).tryLock({ waitTime: 100 })).toBeNull();
+      expect(await fixture.registry().multi(KEYS).tryLock({ waitTime: 300 })).toBeNull();
       await until(async () => String(await heldKeys()) === 'c', { within: 5_000 });
       await taken?.unlock();
     });
@@ -91,6 +92,46 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       await expect(waiting).rejects.toThrow(error);
       await until(async () => String(await heldKeys()) === 'b', { within: 5_000 });
       await taken?.unlock();
+    });
+
+    it('callers that share a signal add one listener to it, and leave none (P8)', async () => {
+      const registry = fixture.registry();
+      const { signal } = new AbortController();
+      const callers = Array.from({ length: 12 }, async (_, i) => {
+        const lease = await registry.multi([`a${i}`, 'b', `c${i}`]).lock({ signal, waitTime: 60_000 });
+        expect(getEventListeners(signal, 'abort').length).toBeLessThanOrEqual(1);
+        await lease.unlock();
+      });
+      expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+      await Promise.all(callers);
+      expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+    });
+
+    it('minHold holds for all of them from the grant on, though the process ends then', async () => {
+      const [taken] = await takenElsewhere('b');
+      const minHold = 1_500;
+      const waiting = fixture.registry({ expireAfter: minHold }).multi(KEYS).lock({ minHold });
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      const freed = performance.now();
+      await taken?.unlock();
+      const lease = await waiting;
+      const lives = await Promise.all(KEYS.map((key) => fixture.ttlOf(key)));
+      for (const life of lives) expect(life + performance.now() - freed).toBeGreaterThanOrEqual(minHold);
+      for (const key of KEYS) await fixture.registry().obtain(key).forceUnlock();
+      await expect(lease.unlock()).rejects.toThrow();
+    });
+
+    it('minHold also holds for a key that is entered again under a short ttl', async () => {
+      const registry = fixture.registry();
+      await registry.run(
+        'b',
+        async () => {
+          await registry.multi(KEYS).run(() => undefined, { minHold: 5_000 });
+          for (const key of KEYS) expect(await fixture.ttlOf(key)).toBeGreaterThan(3_000);
+        },
+        { ttl: 1_500 },
+      );
+      for (const key of KEYS) await registry.obtain(key).forceUnlock();
     });
 
     it('callers that name the keys in different orders do not wait for each other in a circle', async () => {

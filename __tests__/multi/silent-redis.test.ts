@@ -1,14 +1,14 @@
 import { getEventListeners } from 'node:events';
 import { expect, it } from '@jest/globals';
 import { CannotAcquireLockError } from '../../lib';
-import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createProxiedRegistry } from '../support/proxied-registry';
 import { uniqueKey } from '../support/redis';
 import { until } from '../support/until';
 
-describePrivate.each(LOCK_TYPES)('A %s lock of several keys, and a Redis that is silent', (lockType) => {
+describePrivate.each(DISTINCT_TYPES)('A %s lock of several keys, and a Redis that is silent', (lockType) => {
   const redis = PrivateRedis.install();
 
   it.each(['before the call', 'during the wait'])(
@@ -64,6 +64,73 @@ describePrivate.each(LOCK_TYPES)('A %s lock of several keys, and a Redis that is
     commands.reset();
     await until(async () => (await redis.admin.exists(`${registryKey}:a`)) === 0, { within: 20_000 });
     await taken.unlock();
+    await Promise.all([registry.close(), other.registry.close()]);
+  });
+
+  it.each(['its waitTime', 'its signal'])(
+    'settles by %s when it falls silent as the key that it waited for is granted (P1)',
+    async (what) => {
+      const registryKey = uniqueKey('multi');
+      const options = { lockType, registryKey, idleBetweenTries: 20, commandTimeout: 60_000 };
+      const { registry, commands } = await createProxiedRegistry(redis, options);
+      const other = await createProxiedRegistry(redis, options);
+      const taken = await other.registry.obtain('b').lock();
+      const ownerOf = async (key: string) => (await other.registry.obtain(key).inspect()).owner;
+      const holder = await ownerOf('b');
+      const caller = new AbortController();
+      const begun = performance.now();
+      const waitTime = what === 'its waitTime' ? 1_000 : Number.POSITIVE_INFINITY;
+      const waiting = registry.multi(['a', 'b']).lock({ waitTime, signal: caller.signal, ttl: 60_000 });
+      const outcome = waiting.then(
+        () => 'granted',
+        (error: unknown) => error,
+      );
+      await until(async () => ((await other.registry.obtain('b').inspect()).waiting ?? 1) > 0);
+      // The attempt that Redis grants is the last one that it answers.
+      commands.requests.hold = true;
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      await taken.unlock();
+      commands.replies.hold = true;
+      commands.requests.hold = false;
+      await until(async () => ![holder, undefined].includes(await ownerOf('b')));
+      commands.requests.swallow = true;
+      commands.replies.hold = false;
+      const reason = new Error('enough');
+      if (what === 'its signal') setTimeout(() => caller.abort(reason), 100);
+      const ended = await outcome;
+      // A message may have granted it to `fair` with all that it needs, before the silence.
+      const isGranted = lockType === 'fair' && ended === 'granted';
+      if (!isGranted) expect(ended).toEqual(what === 'its signal' ? reason : expect.any(CannotAcquireLockError));
+      expect(performance.now() - begun).toBeLessThan(1_000 + 1_500 + machineDelay());
+      commands.requests.swallow = false;
+      commands.reset();
+      if (isGranted) await (await waiting).unlock();
+      for (const key of ['a', 'b']) await until(async () => (await ownerOf(key)) === undefined, { within: 20_000 });
+      await Promise.all([registry, other.registry].map((each) => each.close({ timeout: 0 })));
+    },
+  );
+
+  it('a key that it lost during its wait is not in its way (P2)', async () => {
+    const registryKey = uniqueKey('multi');
+    const expireAfter = 400;
+    const options = { lockType, registryKey, idleBetweenTries: 20 };
+    const { registry, commands } = await createProxiedRegistry(redis, { ...options, expireAfter });
+    const other = await createProxiedRegistry(redis, options);
+    const taken = await other.registry.obtain('b').lock();
+    let isGranted = false;
+    const waiting = registry.multi(['a', 'b']).lock();
+    void waiting.then(() => (isGranted = true));
+    await until(async () => ((await other.registry.obtain('b').inspect()).waiting ?? 1) > 0);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    // Redis grants more time, and its answers are lost.
+    commands.replies.swallow = true;
+    await redis.admin.pExpire(`${registryKey}:a`, 60_000);
+    await new Promise((resolve) => setTimeout(resolve, 1.5 * expireAfter));
+    commands.replies.swallow = false;
+    commands.reset();
+    await taken.unlock();
+    await until(() => isGranted, { within: 10_000 });
+    await (await waiting).unlock();
     await Promise.all([registry.close(), other.registry.close()]);
   });
 });

@@ -6,7 +6,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/gl
 import { SpanStatusCode } from '@opentelemetry/api';
 import { type AcquireMessage, LockLostError } from '../../lib';
 import { type InstrumentLocksOptions, instrumentLocks, type LockInstrumentation } from '../../lib/opentelemetry';
-import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
@@ -35,7 +35,7 @@ describePrivate('Instrumented locks', () => {
     await exported.stop();
   });
 
-  describe.each(LOCK_TYPES)('of type %s', (lockType) => {
+  describe.each(DISTINCT_TYPES)('of type %s', (lockType) => {
     const two = async () => {
       const first = createRegistry(await redis.connect(), { lockType, fencing: true });
       const registryKey = first.nameOf('').slice(0, -1);

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
-import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { startRedis } from '../../scripts/redis';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { machineDelay } from '../support/machine-delay';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { until, WAIT_LIMIT } from '../support/until';
@@ -12,7 +12,7 @@ const TTL = 500;
 /** ms of allowed delay: starting processes keeps a small machine busy. */
 const SLACK = 600;
 
-describeReal.each(LOCK_TYPES)('A process with a %s lock', (lockType) => {
+describeReal.each(DISTINCT_TYPES)('A process with a %s lock', (lockType) => {
   let client: TestClient;
   let registryKey: string;
   let registry: RedisLockRegistry;

@@ -55,6 +55,8 @@ export class Contention {
     await holder.renew(90_000);
     if ((await second.obtain(KEY).tryLock()) !== null) throw new Error('The lock has two holders');
 
+    if (this.#options.lockType === 'fair') await this.#leaveOfDeadProcesses();
+
     const waits = [second.run(KEY, () => undefined)];
     await this.#untilWaiting(1);
     waits.push(second.run(KEY, () => undefined));
@@ -83,6 +85,12 @@ export class Contention {
     const registry = new RedisLockRegistry(client, this.#options);
     this.#open.push({ registry, client });
     return registry;
+  }
+
+  /** As processes that died while they waited leave it. A poll of each waiter follows its subscription, and removes it. */
+  async #leaveOfDeadProcesses(): Promise<void> {
+    const dead = Array.from({ length: 40 }, (_, process) => [`dead-${process}`, '1:poll']).flat();
+    await this.#redis.admin.hSet(`{${REGISTRY_KEY}:${KEY}}:tickets`, dead);
   }
 
   /** Until this many registries wait: those that do not poll have subscribed by then. */

@@ -39,7 +39,8 @@ describePrivate('The keys and channels in docs/operations.md', () => {
     const keys = await Promise.all(
       (await redis.admin.keys('*')).map(async (name) => {
         const type = await redis.admin.type(name);
-        return { name, kind: `${kinds[type] ?? type}${(await redis.admin.pTTL(name)) < 0 ? ', no' : ' with'} expiry` };
+        const expiry = (await redis.admin.pTTL(name)) < 0 ? ', no' : ' with';
+        return { name: asInTheTable(name), kind: `${kinds[type] ?? type}${expiry} expiry` };
       }),
     );
     const channels = new Set((await redis.admin.pubSubChannels('*')).map(asInTheTable));

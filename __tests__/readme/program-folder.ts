@@ -1,15 +1,15 @@
 import { execFile } from 'node:child_process';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
-import { transform } from 'esbuild';
+import { transformSync } from 'esbuild';
 import manifest from '../../package.json';
 import type { RedisServer } from '../../scripts/redis';
+import { builtPackage } from '../support/built-package';
 import { ROOT } from './pages';
 import { type Program, REDIS_URL_OF_PAGES } from './programs';
 
 const run = promisify(execFile);
-const REGISTER = require.resolve('esbuild-register');
 
 /** What an application imports, and the source of each. */
 const SOURCES = Object.entries(manifest.exports).flatMap(([name, target]) => {
@@ -38,13 +38,10 @@ export class ProgramFolder {
   static async create(name: string, server?: RedisServer): Promise<ProgramFolder> {
     const folder = new ProgramFolder(name, server);
     await folder.remove();
-    const library = join(folder.path, 'node_modules/redis-lock-registry');
-    await mkdir(library, { recursive: true });
+    await mkdir(join(folder.path, 'node_modules'), { recursive: true });
     // A package of its own: inside the project's the name would mean its `dist`, which may be old or missing.
     await writeFile(join(folder.path, 'package.json'), JSON.stringify({ type: 'module' }));
-    const { exports, imports, type } = manifest;
-    await writeFile(join(library, 'package.json'), JSON.stringify({ exports, imports, type }));
-    await run(process.execPath, ['-r', REGISTER, join(ROOT, 'scripts/build/main.ts'), join(library, 'dist')]);
+    await symlink(await builtPackage(), join(folder.path, 'node_modules/redis-lock-registry'));
     return folder;
   }
 
@@ -56,7 +53,7 @@ export class ProgramFolder {
   async script({ page, line, code }: Program): Promise<string> {
     const tsconfigRaw = { compilerOptions: { experimentalDecorators: true } };
     const source = code.replaceAll(REDIS_URL_OF_PAGES, this.#redisUrl);
-    const output = await transform(source, { loader: 'ts', format: 'esm', target: 'node20', tsconfigRaw });
+    const output = transformSync(source, { loader: 'ts', format: 'esm', target: 'node20', tsconfigRaw });
     const path = join(this.path, `${fileName(page, line)}.js`);
     await writeFile(path, output.code);
     return path;

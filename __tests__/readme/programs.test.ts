@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { transformSync } from 'esbuild';
 import { type RedisServer, startRedis } from '../../scripts/redis';
 import { connectTo, describePrivate } from '../support/private-redis';
 import { ProgramFolder } from './program-folder';
@@ -29,6 +30,15 @@ describePrivate('The TypeScript of the README and of every page of docs', () => 
   afterAll(async () => {
     await server.stop();
     await folder.remove();
+  });
+
+  it('begins with an example that is plain JavaScript for Node 20', () => {
+    const [first] = PROGRAMS.filter(({ page }) => page === 'README.md');
+    const code = first?.code ?? '';
+    // Without types, and without `using`: esbuild leaves it as it is, but for its layout.
+    expect(transformSync(code, { loader: 'js', target: 'node20', format: 'esm' }).warnings).toEqual([]);
+    expect(code).toContain('finally');
+    expect(code).not.toMatch(/\busing\b/);
   });
 
   it('compiles under strict settings', async () => {

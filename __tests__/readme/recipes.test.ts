@@ -100,7 +100,7 @@ describePrivate('A recipe of docs/recipes.md, in several processes:', () => {
     expect(await admin.pTTL('jobs:cleanup')).toBeGreaterThan(0);
   });
 
-  it('a rate of one is kept by all processes together', async () => {
+  it('a rate limit is kept by all processes together', async () => {
     for (const sender of await start('sent', 2)) await sender.ends();
     const times = (await admin.lRange('sent', 0, -1)).map((line) => Number(line.split(' ')[0]));
     expect(times).toHaveLength(4);

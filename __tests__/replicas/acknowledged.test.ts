@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { CannotAcquireLockError, type Lease, NotReplicatedError } from '../../lib';
-import { LOCK_TYPES } from '../support/lock-types';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { describePrivate } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { until } from '../support/until';
@@ -23,7 +23,7 @@ describePrivate('a lock with minReplicas', () => {
     return (error as Error).cause as NotReplicatedError;
   };
 
-  describe.each(LOCK_TYPES)('of type %s', (lockType) => {
+  describe.each(DISTINCT_TYPES)('of type %s', (lockType) => {
     const options = { lockType, minReplicas: 1, replicaTimeout: LONG };
 
     it('is on the replica when the caller has it, each time that it goes to another caller', async () => {
@@ -75,8 +75,10 @@ describePrivate('a lock with minReplicas', () => {
     });
 
     it('is released by its holder though the replica lags, and the next caller waits for the replica', async () => {
-      const { registry } = await fixture.registry({ ...options, replicaTimeout: 50 });
-      const held = await registry.obtain('key').lock();
+      const registryKey = uniqueKey();
+      const holder = await fixture.registry({ ...options, registryKey, replicaTimeout: 50 });
+      const { registry } = await fixture.registry({ ...options, registryKey, replicaTimeout: 50 });
+      const held = await holder.registry.obtain('key').lock();
       const next = registry.obtain('key').lock();
       let isIn = false;
       void next.then(() => (isIn = true));

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, it } from '@jest/globals';
 import { type Lease, RedisLockRegistry } from '../../lib';
-import { LOCK_TYPES } from '../support/lock-types';
+import { DISTINCT_TYPES, LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
@@ -88,7 +88,7 @@ function expectOutside(called: Called | undefined): void {
   expect(called?.context).not.toBe('foreign');
 }
 
-describePrivate.each(LOCK_TYPES)('In the scope of one %s lock', (lockType) => {
+describePrivate.each(DISTINCT_TYPES)('In the scope of one %s lock', (lockType) => {
   const redis = PrivateRedis.install();
 
   it.each(Object.keys(losses))('the loss of another lease, found by %s, is not handled inside', async (how) => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { startCluster, type TestCluster } from '../support/cluster';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { describePrivate } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
@@ -22,7 +22,7 @@ describePrivate('On a cluster of three masters', () => {
     await cluster.stop();
   });
 
-  it.each(LOCK_TYPES)('the segments of a %s lock are distributed, and sell all pieces', async (lockType) => {
+  it.each(DISTINCT_TYPES)('the segments of a %s lock are distributed, and sell all pieces', async (lockType) => {
     const { registry, nameOf } = createRegistry(client, { lockType, fencing: true, registryKey: uniqueKey('cluster') });
     // With a hash tag, so that the stock and ledger of a segment share its slot, as a transaction requires.
     const stock = registry.segmented('{product:7}', { segments: SEGMENTS });

@@ -1,13 +1,13 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { LockLostError, LockTimeoutError, type RedisLockRegistry, type Segment, type SegmentedLock } from '../../lib';
-import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
 const SEGMENTS = 5;
 
-describeReal.each(LOCK_TYPES)('A segmented lock of type %s', (lockType) => {
+describeReal.each(DISTINCT_TYPES)('A segmented lock of type %s', (lockType) => {
   let client: TestClient;
   let clients: readonly [TestClient, TestClient];
   /** As in two processes. */

@@ -1,26 +1,9 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll } from '@jest/globals';
-import { build } from 'esbuild';
+import { afterEach } from '@jest/globals';
+import { compiled } from '../support/compiled';
 import type { Message, Order, SellerMessage, Shop } from './seller';
-
-let folder: string;
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'seller-'));
-  // One file of plain JavaScript starts several times as fast as TypeScript.
-  await build({
-    entryPoints: [join(__dirname, 'seller.ts')],
-    outfile: join(folder, 'seller.js'),
-    bundle: true,
-    platform: 'node',
-  });
-});
-
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const children = new Set<ChildProcess>();
 
@@ -35,7 +18,10 @@ export class Seller {
   readonly #ready: Promise<unknown>;
 
   constructor() {
-    this.#child = fork(join(folder, 'seller.js'), { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    this.#child = fork(compiled(join(__dirname, 'seller.ts')), {
+      execArgv: [],
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
     children.add(this.#child);
     // A failed test does not wait for the processes that it has left.
     this.#child.unref();

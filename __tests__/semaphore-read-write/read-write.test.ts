@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import { CannotAcquireLockError, type DistributedLock } from '../../lib';
@@ -35,6 +36,27 @@ describeReal('A read/write lock', () => {
     expect(await here.write.tryLock()).toBeNull();
     await writer.unlock();
     expect(await fixture.keys()).toEqual([]);
+  });
+
+  it('leaves no listener on the signal of a writer that would wait for itself (P8)', async () => {
+    const [registry] = await fixture.pair();
+    const lock = registry.readWrite('key');
+    const { signal } = new AbortController();
+    await lock.read.run(() => expect(lock.write.lock({ signal })).rejects.toThrow(/read/));
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+  });
+
+  it.each(['renewal', 'release'])('removes leases that have ended by the next %s of another one', async (next) => {
+    const [one, other] = await fixture.pair({ expireAfter: 60_000 });
+    const holders = () => fixture.client.zRange(`${fixture.registryKey}:key`, 0, -1);
+    const staying = await one.readWrite('key').read.lock();
+    const leaving = await other.readWrite('key').read.lock();
+    // An attempt that was executed after its caller had left: nobody tracks it.
+    await fixture.client.zAdd(`${fixture.registryKey}:key`, { score: Date.now() - 1, value: 'read:nobody:1' });
+    if (next === 'release') await leaving.unlock();
+    else await staying.renew(120_000);
+    expect(await holders()).not.toContain('read:nobody:1');
+    await Promise.all([staying.unlock(), leaving.unlock()]);
   });
 
   it('keeps new readers out while a writer waits, and lets all readers behind it in together', async () => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, beforeEach } from '@jest/globals';
 import { type Lease, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
-import type { HeldLease } from '../../lib/lease/unlock-order';
+import type { HeldLease } from '../../lib/core/unlock-order';
 import { createRealClient, type TestClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
 

@@ -3,12 +3,24 @@ import type { DistributedLock, Lease, LockOptions } from '../../lib';
 import { applyFault } from './apply-fault';
 import type { CallChecks, PendingCall } from './checks/calls';
 import type { LeaseChecks, OpenLease, OwnedLease } from './checks/leases';
+import type { OrderChecks } from './checks/order';
 import type { CallerPlan, Moment, Round } from './plan';
 import type { LibraryInstance } from './process/library';
-import type { Host, World } from './world';
+import { type Host, lockName, type World } from './world';
 
 /** Whose code runs: what the library calls back must not run in the context of another caller. */
 const context = new AsyncLocalStorage<string>();
+
+/** What all callers share. */
+interface CallerServices {
+  readonly world: World;
+  readonly leases: LeaseChecks;
+  readonly calls: CallChecks;
+  readonly order: OrderChecks;
+}
+
+/** A script of the application's. It says whose it is. */
+export const EVALUATED = 'return ARGV[1]';
 
 /** One task of an application: it takes a lock, holds it for a while, and gives it back, a few times. */
 export class Caller {
@@ -20,13 +32,14 @@ export class Caller {
   readonly #library: LibraryInstance['library'];
   readonly #leases: LeaseChecks;
   readonly #calls: CallChecks;
+  readonly #order: OrderChecks;
 
   constructor(
     name: string,
     plan: CallerPlan,
     host: Host,
     library: LibraryInstance['library'],
-    { world, leases, calls }: { world: World; leases: LeaseChecks; calls: CallChecks },
+    { world, leases, calls, order }: CallerServices,
   ) {
     this.name = name;
     this.#plan = plan;
@@ -35,6 +48,7 @@ export class Caller {
     this.#world = world;
     this.#leases = leases;
     this.#calls = calls;
+    this.#order = order;
   }
 
   /** Its process runs. */
@@ -78,7 +92,7 @@ export class Caller {
       this.#note(() => `"${this.#plan.key}" is held by another`);
       return;
     }
-    const open = this.#opened(lease, round);
+    const open = this.#opened(lease, round, call);
     this.#reached('lease', round);
     try {
       await this.#hold(round, open);
@@ -95,7 +109,7 @@ export class Caller {
       await lock.run(
         async (lease) => {
           this.#calls.end(call, false);
-          open = this.#opened(lease, round);
+          open = this.#opened(lease, round, call);
           await this.#hold(round, open);
           // The lease is given back as soon as the task is over.
           this.#note(() => `ends its task under "${this.#plan.key}"`);
@@ -115,12 +129,13 @@ export class Caller {
     return registry.readWrite(key)[kind];
   }
 
-  #opened(lease: Lease, { minHold, kind }: Round): OpenLease {
+  #opened(lease: Lease, { minHold, kind }: Round, { startedAt }: PendingCall): OpenLease {
     const { key } = this.#plan;
     const token = lease.fencingToken === undefined ? '' : `, token ${lease.fencingToken}`;
     const { remaining } = lease;
     this.#note(() => `has "${key}" for ${remaining.toFixed(1)} ms${token}`);
     const open = this.#leases.opened(lease as OwnedLease, this.#host, key, this.name, kind);
+    if (open.isPassedOn) this.#order.passedOn(this.#host, lockName(key), startedAt, this.name);
     if (minHold !== undefined) this.#leases.minHolds.opened(open.lease, this.#host, key, this.name, minHold);
     lease.signal.addEventListener('abort', () => {
       const found = context.getStore();
@@ -141,6 +156,8 @@ export class Caller {
       this.#note(() => `computes no more, remaining ${remaining.toFixed(1)} ms, ${state}`);
     }
     if (round.hold > 0) await this.#sleep(round.hold);
+    if (round.evals)
+      lease.eval(EVALUATED, { arguments: [this.name] }).catch((error) => this.#note(() => String(error)));
   }
 
   async #unlock(open: OpenLease): Promise<void> {

@@ -2,11 +2,13 @@ import { CONTENTION_MUTATIONS } from './mutations/contention';
 import { FAIR_MUTATIONS } from './mutations/fair';
 import { LEASE_MUTATIONS } from './mutations/leases';
 import type { Mutation } from './mutations/mutation';
+import { PASSING_ON_MUTATIONS } from './mutations/passing-on';
 import { SHARED_MUTATIONS } from './mutations/shared';
 
 export const MUTATIONS: readonly Mutation[] = [
   ...LEASE_MUTATIONS,
   ...CONTENTION_MUTATIONS,
+  ...PASSING_ON_MUTATIONS,
   ...FAIR_MUTATIONS,
   ...SHARED_MUTATIONS,
 ];

@@ -36,6 +36,8 @@ export interface Round {
   readonly hold: number;
   /** For how long the task blocks its event loop as soon as it has the lock. */
   readonly block: number;
+  /** A script of the application's is on its way when the lock is unlocked. */
+  readonly evals: boolean;
   /** What happens to the process of the caller at a moment of this acquisition: many faults matter only just then. */
   readonly aimed: AimedFault | undefined;
 }
@@ -121,6 +123,8 @@ export function planOf(seed: number, lockType: LockType): Plan {
       }),
     ),
   );
+  const busy = new Random(seed, 'busy');
+  const evals = new Random(seed, 'evals');
   return {
     seed,
     lockType,
@@ -131,7 +135,7 @@ export function planOf(seed: number, lockType: LockType): Plan {
       doubled: hasMessageFaults ? random.between(0, 0.3) : 0,
     },
     processes,
-    callers,
+    callers: busy.chance(0.25) ? callers.flatMap((caller) => crowdOf(caller, busy, evals)) : callers,
     faults: planFaults(random, scale),
   };
 }
@@ -228,10 +232,25 @@ function planCaller(random: Random, scale: CallerScale): CallerPlan {
         random.between(0, 3_000),
       ]),
       block: !isCalm && random.chance(0.07) ? random.between(50, 1_500) : 0,
+      evals: false,
       aimed: random.chance(0.15) ? planAimed(random, scale, abortAfter) : undefined,
     };
   });
   return { process, key, rounds };
+}
+
+/** Several callers in its place, which follow each other closely: so locks are passed on within a process. */
+function crowdOf({ rounds, ...caller }: CallerPlan, random: Random, evals: Random): CallerPlan[] {
+  return Array.from({ length: random.whole(2, 4) }, (_, index) => ({
+    ...caller,
+    rounds: Array.from({ length: random.whole(3, 10) }, (_round, position) => ({
+      ...random.pick(rounds),
+      think: random.between(0, 5),
+      hold: random.pick([0, random.between(0, 3), random.between(0, 30)]),
+      evals: evals.chance(0.15),
+      aimed: index === 0 ? rounds[position]?.aimed : undefined,
+    })),
+  }));
 }
 
 function planAimed(random: Random, scale: CallerScale, abortAfter: number | undefined): AimedFault {

@@ -1,5 +1,5 @@
 import { applyFault, close } from './apply-fault';
-import { Caller } from './caller';
+import { Caller, EVALUATED } from './caller';
 import { CallChecks } from './checks/calls';
 import { Grants } from './checks/grants';
 import { LeaseChecks } from './checks/leases';
@@ -67,6 +67,10 @@ export class Simulation {
       // Several scripts may run in one event, after a freeze of the server.
       this.#calls.note();
       order.ran(run);
+      const [caller = ''] = run.args;
+      if (run.source.endsWith(EVALUATED) && run.reply === caller) {
+        this.#leases.evaluated(run.args.at(-1) ?? '', caller, run.keys.at(-1) ?? '');
+      }
       sharedOrder.ran();
       history.note('server', () => describeRun(run, hosts, instances));
     });
@@ -89,7 +93,7 @@ export class Simulation {
     this.#calls = new CallChecks(this.#world, this.#leases);
     const order = new OrderChecks(this.#world, this.#calls, this.#leases, instances[0]?.scripts ?? new Map());
     const sharedOrder = new SharedOrderChecks(this.#world);
-    const services = { world: this.#world, leases: this.#leases, calls: this.#calls };
+    const services = { world: this.#world, leases: this.#leases, calls: this.#calls, order };
     plan.processes.forEach((one, index) => {
       hosts.push(createHost(this.#world, one, index, instances[index] as LibraryInstance));
     });

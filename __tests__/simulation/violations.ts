@@ -7,6 +7,7 @@ export const VIOLATION_KINDS = [
   'too many permits',
   'lease without key',
   'loss not noticed',
+  'eval in another lease',
   'token',
   'free lock left alone',
   'refused though free',

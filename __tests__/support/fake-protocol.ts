@@ -1,6 +1,6 @@
-import { Availability } from '../../lib/acquire/availability';
+import { Availability } from '../../lib/core/availability';
+import type { LockProtocol, Ownership, RenewalMode } from '../../lib/core/protocol';
 import { clock, reliableUntil } from '../../lib/internal/clock';
-import type { LockProtocol, Ownership, RenewalMode } from '../../lib/protocols/protocol';
 
 /** Renewals that were asked for in one turn of the event loop: they go to Redis as one command. */
 export interface RecordedRequest {
@@ -69,7 +69,7 @@ export class FakeProtocol implements LockProtocol {
   readonly attempt = unsupported;
   readonly wait = unsupported;
   readonly release = unsupported;
-  readonly handOver = unsupported;
+  readonly mayPassOn = unsupported;
 }
 
 function unsupported(): never {

@@ -1,8 +1,9 @@
-import { Acquisition } from '../../lib/acquire/acquisition';
+import { Hold } from '../../lib/core/hold';
+import { RedisLease } from '../../lib/core/lease';
+import type { RedisLock } from '../../lib/core/lock';
+import type { Grant, Ownership } from '../../lib/core/protocol';
+import { Watchdog } from '../../lib/core/watchdog';
 import { clock, reliableUntil } from '../../lib/internal/clock';
-import { RenewableLease } from '../../lib/lease/renewable-lease';
-import { Watchdog } from '../../lib/lease/watchdog';
-import type { Grant, Ownership } from '../../lib/protocols/protocol';
 import { FakeProtocol } from './fake-protocol';
 
 /** ms */
@@ -23,46 +24,58 @@ export class WatchdogFixture {
   readonly protocol = new FakeProtocol();
   #sequence = 0;
 
-  /** A lease of `ttl` ms that is granted now. */
+  /** The hold of a lease of `ttl` ms that is granted now. */
   lease(
     ttl: number,
     { renewFor = Number.POSITIVE_INFINITY, replyTook = 0, firstRenewal }: LeaseOptions = {},
-    Lease = NotedLease,
+    Noted = NotedLease,
   ): NotedLease {
-    const acquisition = new Acquisition(`owner:${++this.#sequence}`, ttl, true, 1, 0);
-    acquisition.stamp();
+    const hold = new Noted(`owner:${++this.#sequence}`, ttl, true, 1, 0, this.protocol);
+    hold.stamp();
     const grant: Grant = {
       granted: true,
-      owner: acquisition.ticket,
+      owner: hold.ticket,
       until: reliableUntil(clock.now() - replyTook, firstRenewal?.window ?? ttl),
       fencingToken: undefined,
-      drift: acquisition.drift,
+      drift: hold.drift,
       ...(firstRenewal && { renewal: firstRenewal.answer }),
     };
-    return new Lease(acquisition, grant, renewFor, this.protocol, this.watchdog);
+    hold.begin(grant, renewFor, this.watchdog);
+    return hold;
   }
 }
 
-/** A lease of the library, which notes when it was lost. */
-export class NotedLease extends RenewableLease {
-  readonly key = 'key';
-  readonly isUnlocked = false;
-  readonly commandTimeout = COMMAND_TIMEOUT;
-  readonly watchdog: Watchdog;
+/** A hold with a lease of the library. Notes when it was lost. */
+export class NotedLease extends Hold {
   lostAt: number | undefined;
+  #lease: RedisLease | undefined;
 
-  constructor(acquisition: Acquisition, grant: Grant, renewFor: number, protocol: FakeProtocol, watchdog: Watchdog) {
+  begin(grant: Grant, renewFor: number, watchdog: Watchdog): void {
+    const lock = {
+      key: 'key',
+      services: { settings: { maxHold: renewFor, commandTimeout: COMMAND_TIMEOUT } },
+      leaseOver: () => {
+        this.lostAt = clock.now();
+      },
+    } as unknown as RedisLock;
     const now = clock.now();
-    super(acquisition, grant, renewFor, now, protocol);
-    this.watchdog = watchdog;
-    this.watch(grant, now);
+    const request = {
+      ttl: this.ttl,
+      renew: renewFor > 0,
+      explicitTtl: true,
+      waitTime: 0,
+      minHold: 0,
+      signal: undefined,
+    };
+    this.#lease = new RedisLease(lock, this, request, now, false);
+    this.granted(grant, this.#lease, watchdog, now);
   }
 
-  get lossReason(): string {
-    return this.lossError().reason;
+  get remaining(): number {
+    return this.#lease?.remaining ?? 0;
   }
 
-  protected onLoss(): void {
-    this.lostAt = clock.now();
+  get lossReason(): string | undefined {
+    return this.#lease?.lossError().reason;
   }
 }

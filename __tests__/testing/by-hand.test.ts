@@ -101,6 +101,34 @@ describe('InMemoryLocks', () => {
     (await waiting).assertHeld();
   });
 
+  it('come back, also when a request of the silence is for a lock that is used as something else', async () => {
+    const { locks, ours, theirs } = openTwo();
+    const lease = await ours.obtain('key').lock();
+    locks.goSilent();
+    const refused = expect(theirs.semaphore('key', { permits: 2 }).lock()).rejects.toThrow('It is a lock in memory');
+    const renewed = lease.renew();
+    locks.comeBack();
+    await refused;
+    await renewed;
+    expect(await ours.obtain('other').tryLock()).not.toBeNull();
+  });
+
+  it('close at once in a silence: what is not answered fails, and is executed all the same', async () => {
+    const { locks, ours, theirs } = openTwo();
+    const lease = await ours.obtain('key').lock();
+    await theirs.obtain('taken').lock();
+    locks.goSilent();
+    const unlocked = expect(lease.unlock()).rejects.toThrow('The registry was closed before Redis answered');
+    const refused = expect(ours.semaphore('taken', { permits: 2 }).lock()).rejects.toMatchObject({
+      name: 'RegistryClosedError',
+    });
+    const asked = expect(theirs.obtain('key').inspect()).resolves.toMatchObject({ held: false });
+    await ours.close({ timeout: 0 });
+    await Promise.all([unlocked, refused]);
+    locks.comeBack();
+    await asked;
+  });
+
   it('of several registryKeys are distinguished', async () => {
     const locks = new InMemoryLocks();
     expect(() => locks.holder('key')).toThrow('No registry was made with these locks yet');

@@ -1,7 +1,8 @@
-import { afterEach, describe, it, jest } from '@jest/globals';
-import { fakeTimers } from './fake-timers';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
+import { type Framework, fakeTimers } from './fake-timers';
 
-fakeTimers({
+const framework: Framework = {
   describe,
   it,
   afterEach,
@@ -10,4 +11,49 @@ fakeTimers({
   setSystemTime: (date) => jest.setSystemTime(date),
   advance: (ms) => jest.advanceTimersByTimeAsync(ms),
   advanceAtOnce: (ms) => jest.advanceTimersByTime(ms),
+};
+
+fakeTimers(framework);
+
+describe('Marked as those of Bun,', () => {
+  const useFakeTimers = () => {
+    jest.useFakeTimers();
+    // Bun has no marks on the other functions.
+    for (const [fake, clock] of [
+      [setTimeout, true],
+      [clearTimeout, undefined],
+    ] as const) {
+      Object.assign(fake, { clock });
+    }
+  };
+  fakeTimers({ ...framework, useFakeTimers }, [[]]);
+});
+
+describe('Fake timers that a test spies on', () => {
+  it('are followed all the same', async () => {
+    jest.useFakeTimers();
+    const spy = jest.spyOn(globalThis, 'setTimeout');
+    try {
+      const registry = new InMemoryLockRegistry();
+      const lease = await registry.obtain('key').lock({ ttl: 60_000 });
+      await jest.advanceTimersByTimeAsync(50_000);
+      expect(Math.round(lease.remaining / 1_000)).toBe(10);
+      await registry.close({ timeout: 0 });
+    } finally {
+      spy.mockRestore();
+      jest.useRealTimers();
+    }
+  });
+});
+
+describe('The legacy fake timers of jest', () => {
+  it('are refused', () => {
+    jest.useFakeTimers({ legacyFakeTimers: true });
+    try {
+      expect(() => new InMemoryLocks()).toThrow('Locks in memory cannot follow the legacy fake timers of jest');
+    } finally {
+      jest.useRealTimers();
+    }
+    new InMemoryLocks();
+  });
 });

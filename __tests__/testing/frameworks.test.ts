@@ -7,6 +7,7 @@ import config from '../../jest.config';
 import { ROOT } from '../readme/pages';
 import { ProgramFolder } from '../readme/program-folder';
 import { PROGRAMS } from '../readme/programs';
+import { compiled } from '../support/compiled';
 
 const run = promisify(execFile);
 
@@ -30,6 +31,16 @@ describe('Locks in memory in another framework', () => {
     async () => {
       const output = await runFramework(VITEST, ['run', '--config', join(ROOT, 'scripts/vitest.config.ts')]);
       expect(output).toMatch(/Tests +\d+ passed \(\d+\)/);
+    },
+    LIMIT,
+  );
+
+  it(
+    'follow the mock timers of node:test, and the fake timers of sinon in its tests',
+    async () => {
+      const output = await runFramework('--test-reporter=tap', [compiled(join(__dirname, 'fake-timers.node.ts'))]);
+      expect(output).toMatch(/^# pass [1-9]\d*$/m);
+      expect(output).toMatch(/^# fail 0$/m);
     },
     LIMIT,
   );

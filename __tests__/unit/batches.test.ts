@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { EvalOptions } from '../../lib/redis/client';
 import { CommandTimeoutError, UnexpectedReplyError } from '../../lib/redis/failure';
+import { hashTag, LockNames } from '../../lib/redis/names';
 import { Redis } from '../../lib/redis/redis';
 import { LockScript } from '../../lib/redis/script';
 import { FakeClock } from '../support/fake-clock';
@@ -19,45 +20,123 @@ beforeEach(() => {
 
 afterEach(() => time.restore());
 
-/** A plain client of a server that has every key. */
-function plainClient() {
-  const answer = async (_: string, { keys = [], arguments: args = [] }: EvalOptions = {}): Promise<unknown> =>
-    args[0] === String(keys.length) ? keys.map(() => 2) : 2;
-  return { socketEpoch: 1, eval: jest.fn(answer), evalSha: jest.fn(answer) };
+/** A plain client of a server that has every key. `finds`: what a probe hears of each of its keys. */
+function plainClient(finds: unknown = 1) {
+  const answer = async (keys: readonly string[], [first]: readonly string[], alone: unknown): Promise<unknown> => {
+    if (first === String(keys.length)) return keys.map(() => 2);
+    return keys.length > 1 ? keys.length : alone;
+  };
+  return {
+    socketEpoch: 1,
+    // Only probes come as text.
+    eval: jest.fn((_: string, { keys = [], arguments: args = [] }: EvalOptions = {}) => answer(keys, args, finds)),
+    evalSha: jest.fn((_: string, { keys = [], arguments: args = [] }: EvalOptions = {}) => answer(keys, args, 2)),
+  };
 }
+
+type Client = ReturnType<typeof plainClient>;
 
 const together = (redis: Redis, script: LockScript, many: number, name = 'key') =>
   Array.from({ length: many }, (_, i) => redis.run(script, [`${name}-${i}`], ['an argument'], 1_000 + i, asItIs));
 
-async function acquaint(redis: Redis): Promise<void> {
-  await Promise.all(together(redis, release, 21));
+/** As many calls make a probe. */
+const BURST = 32;
+
+async function acquaint(redis: Redis, client: Client): Promise<void> {
+  await Promise.all(together(redis, acquire, BURST));
+  client.evalSha.mockClear();
+  client.eval.mockClear();
 }
 
-it('sends calls together only when releases have shown that one server has all keys', async () => {
-  const client = plainClient();
-  const redis = new Redis(client, 5_000);
-  await Promise.all(together(redis, acquire, 30));
-  expect(client.evalSha).toHaveBeenCalledTimes(30);
-  await Promise.all(together(redis, release, 20));
-  await Promise.all(together(redis, acquire, 30));
-  expect(client.evalSha).toHaveBeenCalledTimes(30 + 1 + 30);
-  await Promise.all(together(redis, release, 2, 'another'));
-  await Promise.all(together(redis, acquire, 30));
-  expect(client.evalSha).toHaveBeenCalledTimes(30 + 1 + 30 + 1 + 1);
-});
+/** The number of keys in each command. */
+const sizes = ({ mock }: Client['evalSha']) => mock.calls.map(([, { keys = [] } = {}]) => keys.length);
 
-it('learns nothing from keys of the same hash slot', async () => {
-  const client = plainClient();
-  const redis = new Redis(client, 5_000);
-  for (let i = 0; i < 30; i++) await Promise.all(together(redis, release, 2, `{tag-${i}}`));
-  client.evalSha.mockClear();
-  await Promise.all(together(redis, acquire, 30));
-  expect(client.evalSha).toHaveBeenCalledTimes(30);
+describe('where the keys are', () => {
+  it('is asked once, and a burst of acquisitions waits for the answer', async () => {
+    const client = plainClient();
+    const redis = new Redis(client, 'orders', 5_000);
+    await Promise.all(together(redis, acquire, BURST - 1));
+    expect(sizes(client.evalSha)).toEqual(Array(BURST - 1).fill(1));
+    expect(client.eval).not.toHaveBeenCalled();
+    client.evalSha.mockClear();
+    const both = [...together(redis, acquire, 30), ...together(redis, release, 3)];
+    await Promise.resolve();
+    // What is about locks that are held waits for nothing.
+    expect(sizes(client.evalSha)).toEqual([1, 1, 1]);
+    await Promise.all(both);
+    expect(sizes(client.evalSha)).toEqual([1, 1, 1, 30]);
+    await Promise.all([...together(redis, acquire, 200), ...together(redis, release, 50)]);
+    expect(sizes(client.evalSha)).toEqual([1, 1, 1, 30, 100, 100, 50]);
+    expect(sizes(client.eval)).toEqual([20, ...Array(20).fill(1)]);
+    const [, { keys = [] } = {}] = client.eval.mock.calls[0] as Parameters<Client['eval']>;
+    expect(new Set(keys.map(hashTag)).size).toBe(20);
+    // Names that no lock can have.
+    for (const key of keys) expect(() => new LockNames('', key)).toThrow(RangeError);
+  });
+
+  it('is not one server, if a key that was written is not there: no calls go together from then on', async () => {
+    const client = plainClient();
+    client.eval.mockResolvedValueOnce(20).mockResolvedValueOnce(1).mockResolvedValueOnce(0);
+    const redis = new Redis(client, 'orders', 5_000);
+    for (let i = 0; i < 3; i++) {
+      await Promise.all([...together(redis, acquire, BURST), ...together(redis, release, BURST)]);
+      await time.advance(60_000);
+    }
+    expect(client.eval).toHaveBeenCalledTimes(21);
+    expect(new Set(sizes(client.evalSha))).toEqual(new Set([1]));
+  });
+
+  it.each([
+    ['it is refused', new Error('NOPERM No permissions')],
+    ['its connection is lost', new Error('Socket closed unexpectedly')],
+    ['the reply belongs to another command', 'OK'],
+  ])('is not known when %s: calls go alone, and it is asked again after a pause', async (_, outcome) => {
+    const client = plainClient(outcome);
+    client.eval.mockImplementation(async (_, { keys = [] } = {}) => {
+      if (outcome instanceof Error) throw outcome;
+      return keys.length > 1 ? keys.length : outcome;
+    });
+    const redis = new Redis(client, 'orders', 5_000);
+    for (let i = 0; i < 3; i++) await Promise.all(together(redis, acquire, BURST));
+    expect(sizes(client.evalSha)).toEqual(Array(3 * BURST).fill(1));
+    expect(client.eval.mock.calls.filter(([, { keys = [] } = {}]) => keys.length === 20)).toHaveLength(1);
+    await time.advance(10_000);
+    client.eval.mockImplementation(plainClient().eval);
+    client.evalSha.mockClear();
+    await Promise.all(together(redis, acquire, BURST));
+    expect(sizes(client.evalSha)).toEqual([BURST]);
+  });
+
+  it('sends no acquisition that nobody waits for any more', async () => {
+    const client = plainClient();
+    client.eval.mockImplementation(silence);
+    const redis = new Redis(client, 'orders', 5_000);
+    const calls = Promise.allSettled(together(redis, acquire, BURST));
+    await time.advance(1_000 + BURST / 2);
+    await time.advance(4_000);
+    const outcomes = await calls;
+    expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
+    const { late } = (outcomes[0] as PromiseRejectedResult).reason as CommandTimeoutError;
+    await expect(late).rejects.toThrow('It was not sent');
+    expect(client.evalSha).not.toHaveBeenCalled();
+  });
+
+  it('on a cluster is decided by hash tags, and nothing is asked', async () => {
+    const client = { ...plainClient(), slots: [] };
+    const redis = new Redis(client, 'orders', 5_000);
+    for (const script of [release, acquire]) {
+      await Promise.all([...together(redis, script, BURST), ...together(redis, script, BURST, '{tag}')]);
+      expect(sizes(client.evalSha)).toEqual([...Array(BURST).fill(1), BURST]);
+      client.evalSha.mockClear();
+    }
+    expect(client.eval).not.toHaveBeenCalled();
+  });
 });
 
 it('sends an argument that all calls have once', async () => {
   const client = plainClient();
-  const redis = new Redis(client, 5_000);
+  const redis = new Redis(client, 'orders', 5_000);
+  await acquaint(redis, client);
   const run = (key: string, ...args: string[]) => redis.run(release, [key], args, 1_000, asItIs);
   await Promise.all([run('one', 'a', '60', '='), run('two', 'b', '60', '='), run('three', 'c', '60', '=')]);
   const [, options] = client.evalSha.mock.calls[0] as [string, EvalOptions];
@@ -69,9 +148,8 @@ it('sends an argument that all calls have once', async () => {
 
 it('puts no more than a hundred into one script, and only calls that are alike', async () => {
   const client = plainClient();
-  const redis = new Redis(client, 5_000);
-  await acquaint(redis);
-  client.evalSha.mockClear();
+  const redis = new Redis(client, 'orders', 5_000);
+  await acquaint(redis, client);
   await Promise.all([
     ...together(redis, acquire, 250),
     ...together(redis, release, 3),
@@ -82,8 +160,8 @@ it('puts no more than a hundred into one script, and only calls that are alike',
 
 it('rejects each at its own deadline, and passes the late answer on to each', async () => {
   const client = plainClient();
-  const redis = new Redis(client, 5_000);
-  await acquaint(redis);
+  const redis = new Redis(client, 'orders', 5_000);
+  await acquaint(redis, client);
   let answer: (replies: unknown) => void = () => undefined;
   client.evalSha.mockReturnValue(
     new Promise((resolve) => {
@@ -105,8 +183,8 @@ it('rejects each at its own deadline, and passes the late answer on to each', as
 
 it('sends the script once for all when the server does not know it, and not when all are over', async () => {
   const client = plainClient();
-  const redis = new Redis(client, 5_000);
-  await acquaint(redis);
+  const redis = new Redis(client, 'orders', 5_000);
+  await acquaint(redis, client);
   client.evalSha.mockRejectedValueOnce(noScript());
   expect(await Promise.all(together(redis, acquire, 5))).toEqual([2, 2, 2, 2, 2]);
   expect(client.eval).toHaveBeenCalledTimes(1);
@@ -125,8 +203,8 @@ it('sends the script once for all when the server does not know it, and not when
 
 it('does not take the reply of another command for its own', async () => {
   const client = plainClient();
-  const redis = new Redis(client, 5_000);
-  await acquaint(redis);
+  const redis = new Redis(client, 'orders', 5_000);
+  await acquaint(redis, client);
   for (const reply of [1, 'text', null, [2, 2]]) {
     client.evalSha.mockResolvedValueOnce(reply);
     const outcomes = await Promise.allSettled(together(redis, acquire, 3));
@@ -139,9 +217,8 @@ it.each(['TRYAGAIN Multiple keys', 'MOVED 1 host:1', 'ASK 1 host:1', 'CROSSSLOT 
   'sends each alone that the server refuses together, and tries together again: %s',
   async (refusal) => {
     const client = plainClient();
-    const redis = new Redis(client, 5_000);
-    await acquaint(redis);
-    client.evalSha.mockClear();
+    const redis = new Redis(client, 'orders', 5_000);
+    await acquaint(redis, client);
     client.evalSha.mockRejectedValueOnce(new Error(refusal));
     expect(await Promise.all(together(redis, acquire, 3))).toEqual([2, 2, 2]);
     expect(client.evalSha).toHaveBeenCalledTimes(1 + 3);
@@ -156,9 +233,8 @@ it.each(['TRYAGAIN Multiple keys', 'MOVED 1 host:1', 'ASK 1 host:1', 'CROSSSLOT 
 
 it('rejects all when nothing comes back, and does not ask again', async () => {
   const client = plainClient();
-  const redis = new Redis(client, 5_000);
-  await acquaint(redis);
-  client.evalSha.mockClear();
+  const redis = new Redis(client, 'orders', 5_000);
+  await acquaint(redis, client);
   client.evalSha.mockRejectedValueOnce(new Error('Socket closed unexpectedly')).mockImplementation(silence);
   const outcomes = await Promise.allSettled(together(redis, acquire, 3));
   expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);

@@ -1,6 +1,7 @@
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { type RedisClient, RedisLockRegistry } from '../../lib';
 import { type BunRedis, fromBun } from '../../lib/bun';
+import { until } from '../support/until';
 
 /** Bun's client under Bun: `npm run test:bun`. Here: what is refused. */
 class RedisClientOfBun implements BunRedis {
@@ -60,4 +61,64 @@ it('A cluster is refused by its first redirection, at once', async () => {
 it('Sharded channels are refused', async () => {
   const client = fromBun(new RedisClientOfBun(answer('ERR')));
   await expect(client.sSubscribe?.('channel', () => undefined)).rejects.toThrow(/has no sharded pub\/sub/);
+});
+
+/** The part of Bun's client that listens. Each has the connections that were made of it. */
+class ListeningClient extends RedisClientOfBun {
+  readonly made: ListeningClient[] = [];
+  readonly listeners = new Map<string, (message: string, channel: string) => unknown>();
+  isClosed = false;
+  /** What the next SUBSCRIBE of this channel fails with, on any connection. */
+  readonly failures: Map<string, Error>;
+
+  constructor(failures = new Map<string, Error>()) {
+    super(answer('ERR'));
+    this.failures = failures;
+  }
+
+  override async duplicate(): Promise<unknown> {
+    const made = new ListeningClient(this.failures);
+    this.made.push(made);
+    return made;
+  }
+
+  override async subscribe(channel?: string, listener?: (message: string, channel: string) => unknown): Promise<void> {
+    const failure = this.failures.get(channel as string);
+    this.failures.delete(channel as string);
+    if (failure !== undefined) throw failure;
+    this.listeners.set(channel as string, listener as () => unknown);
+  }
+
+  override close(): void {
+    this.isClosed = true;
+  }
+}
+
+describe('A SUBSCRIBE that fails takes no other channel with it', () => {
+  const open = async (failure: Error) => {
+    const redis = new ListeningClient();
+    const client = fromBun(redis);
+    const received: string[] = [];
+    await client.subscribe('one', (message) => received.push(message));
+    redis.failures.set('two', failure);
+    await expect(client.subscribe('two', () => undefined)).rejects.toBe(failure);
+    return { redis, client, received };
+  };
+
+  it('when the server refuses it: the connection stays', async () => {
+    const { redis, received } = await open(answer('NOPERM this user has no permissions to access the channel'));
+    expect(redis.made.map(({ isClosed }) => isClosed)).toEqual([false]);
+    redis.made[0]?.listeners.get('one')?.('released', 'one');
+    expect(received).toEqual(['released']);
+  });
+
+  it('when the connection fails: the others are subscribed on a new one', async () => {
+    const { redis, client, received } = await open(new Error('Connection closed'));
+    await until(() => redis.made.length === 2 && redis.made[1]?.listeners.has('one'));
+    expect(redis.made.map(({ isClosed }) => isClosed)).toEqual([true, false]);
+    redis.made[1]?.listeners.get('one')?.('released', 'one');
+    expect(received).toEqual(['released']);
+    await client.unsubscribe('one');
+    await until(() => redis.made[1]?.isClosed);
+  });
 });

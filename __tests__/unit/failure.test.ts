@@ -61,6 +61,7 @@ describe.each(table)('%s', (message, { code, final, answered }) => {
 it('recognises NOSCRIPT', () => {
   expect(isNoScript(new Error('NOSCRIPT No matching script. Please use EVAL.'))).toBe(true);
   expect(isNoScript(new Error('ERR NOSCRIPT'))).toBe(false);
+  expect(isNoScript(new Error('NOSCRIPT there is no such template'))).toBe(false);
 });
 
 it('treats a closed client as final', () => {

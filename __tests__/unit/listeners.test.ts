@@ -1,8 +1,9 @@
-import type { EventEmitter } from 'node:events';
+import { EventEmitter } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis';
 import { type RedisClient, RedisLockRegistry } from '../../lib';
 import { LOCK_TYPES } from '../support/lock-types';
+import { mockRedis } from '../support/mock-redis';
 
 /** From the eleventh listener on, Node warns of a leak. */
 const REGISTRIES = 12;
@@ -28,4 +29,22 @@ describe.each(LOCK_TYPES)(`${REGISTRIES} registries of %s locks`, (lockType) => 
     expect(client.getMaxListeners()).toBe(most);
     await Promise.all(registries.map((registry) => registry.close({ timeout: 0 })));
   });
+});
+
+it('registries with minReplicas leave no listener on the client when they are closed', async () => {
+  const connect = () => Promise.reject(new Error('refused'));
+  const own = () =>
+    Object.assign(new EventEmitter(), mockRedis(), { connect, destroy: () => undefined, isOpen: false });
+  const client = Object.assign(new EventEmitter(), mockRedis(), { socketEpoch: 1, duplicate: own });
+  for (let i = 0; i < 3; i++) {
+    const registry = new RedisLockRegistry(client, { registryKey: `registry-${i}`, minReplicas: 1 });
+    for (let attempt = 0; attempt < 2; attempt++)
+      await registry
+        .obtain('key')
+        .tryLock()
+        .catch(() => undefined);
+    expect(client.listenerCount('end')).toBe(1);
+    await registry.close({ timeout: 0 });
+  }
+  for (const event of client.eventNames()) expect([event, client.listenerCount(event)]).toEqual([event, 0]);
 });

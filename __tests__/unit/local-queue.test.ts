@@ -1,9 +1,8 @@
 import { expect, it } from '@jest/globals';
-import { LocalQueue } from '../../lib/acquire/local-queue';
-import type { Turn } from '../../lib/acquire/turn';
-import { Wait } from '../../lib/acquire/wait';
+import { LocalQueue, type Turn } from '../../lib/core/local-queue';
+import { Wait } from '../../lib/core/wait';
 
-const TTL = 1_000;
+const itself = (turn: Turn): Turn => turn;
 
 const patiently = (signal?: AbortSignal): Wait => new Wait('key', Number.POSITIVE_INFINITY, signal);
 
@@ -24,7 +23,7 @@ it('serves strictly in the order they came', async () => {
   const order: number[] = [];
   const everybody = Promise.all(
     Array.from({ length: 50 }, async (_, i) => {
-      const turn = taken(await queue.enter(patiently(), TTL));
+      const turn = taken(await queue.enter(undefined, patiently(), itself));
       order.push(i);
       if (i % 2) await null; // some hold on for longer
       turn.release();
@@ -38,7 +37,7 @@ it('serves strictly in the order they came', async () => {
 it('never lets two in, nor anybody in between when the turn goes to the next', async () => {
   const queue = new LocalQueue();
   const first = taken(queue.tryEnter());
-  const next = queue.enter(patiently(), TTL);
+  const next = queue.enter(undefined, patiently(), itself);
   first.release();
   // Whether the turn is on its way or has arrived: it is not free.
   for (let tick = 0; tick < 10; tick++) {
@@ -52,7 +51,7 @@ it('does nothing at a second release', async () => {
   const queue = new LocalQueue();
   const first = taken(queue.tryEnter());
   first.release();
-  const second = taken(await queue.enter(patiently(), TTL));
+  const second = taken(await queue.enter(undefined, patiently(), itself));
   first.release();
   await null;
   expect(queue.tryEnter()).toBeUndefined();
@@ -62,8 +61,8 @@ it('does nothing at a second release', async () => {
 it('lets one leave at its time-out, and nobody after it loses by that', async () => {
   const queue = new LocalQueue();
   const first = taken(queue.tryEnter());
-  const impatient = queue.enter(new Wait('key', 20, undefined), TTL);
-  const patient = queue.enter(patiently(), TTL);
+  const impatient = queue.enter(undefined, new Wait('key', 20, undefined), itself);
+  const patient = queue.enter(undefined, patiently(), itself);
   expect(await impatient).toBeUndefined();
   first.release();
   taken(await patient).release();
@@ -78,7 +77,7 @@ it('lets one leave at once when it is aborted, wherever it stands', async () => 
   const order: number[] = [];
   const outcomes = Promise.allSettled(
     controllers.map(async ({ signal }, i) => {
-      const turn = taken(await queue.enter(patiently(signal), TTL));
+      const turn = taken(await queue.enter(undefined, patiently(signal), itself));
       order.push(i);
       turn.release();
     }),
@@ -94,7 +93,7 @@ it('is free when everybody left while the turn was on its way to them', async ()
   const queue = new LocalQueue();
   const first = taken(queue.tryEnter());
   const controller = new AbortController();
-  const rejected = expect(queue.enter(patiently(controller.signal), TTL)).rejects.toBe('gone');
+  const rejected = expect(queue.enter(undefined, patiently(controller.signal), itself)).rejects.toBe('gone');
   first.release();
   controller.abort('gone');
   await rejected;
@@ -107,13 +106,13 @@ it('remembers nothing of a thousand who left: the next one is served at once', a
   const first = taken(queue.tryEnter());
   const controller = new AbortController();
   const outcomes = Promise.allSettled(
-    Array.from({ length: 1_000 }, () => queue.enter(patiently(controller.signal), TTL)),
+    Array.from({ length: 1_000 }, () => queue.enter(undefined, patiently(controller.signal), itself)),
   );
   controller.abort('gone');
   expect((await outcomes).every(({ status }) => status === 'rejected')).toBe(true);
   let ticks = 0;
   let served = false;
-  const next = queue.enter(patiently(), TTL).then((turn) => {
+  const next = queue.enter(undefined, patiently(), itself).then((turn) => {
     served = true;
     return turn;
   });
@@ -132,7 +131,7 @@ it('serves ten thousand one after the other, in linear time', async () => {
   let served = 0;
   const everybody = Promise.all(
     Array.from({ length: 10_000 }, async () => {
-      const turn = taken(await queue.enter(patiently(), TTL));
+      const turn = taken(await queue.enter(undefined, patiently(), itself));
       served += 1;
       turn.release();
     }),

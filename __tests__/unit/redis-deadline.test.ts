@@ -8,6 +8,19 @@ import { mockRedis, noScript, silence } from '../support/mock-redis';
 
 const script = new Script('one', 'return 1');
 
+interface Pending {
+  readonly promise: Promise<unknown>;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+function pending(): Pending {
+  let resolve: Pending['resolve'] = () => {};
+  let reject: Pending['reject'] = () => {};
+  const promise = new Promise<unknown>((...settle) => ([resolve, reject] = settle));
+  return { promise, resolve, reject };
+}
+
 const asItIs = (reply: unknown): unknown => reply;
 
 let time: FakeClock;
@@ -28,9 +41,9 @@ it.each([
 ])('settles every command by the deadline %s', async (_, timeout, commandTimeout, deadline) => {
   const redis = mockRedis();
   redis.evalSha.mockImplementation(silence);
-  const rejected = expect(new Redis(redis, commandTimeout).run(script, ['key'], [], timeout, asItIs)).rejects.toThrow(
-    new CommandTimeoutError(deadline, Promise.resolve()),
-  );
+  const rejected = expect(
+    new Redis(redis, 'orders', commandTimeout).run(script, ['key'], [], timeout, asItIs),
+  ).rejects.toThrow(new CommandTimeoutError(deadline, Promise.resolve()));
   await time.advance(deadline - 1);
   expect(time.pending).toBe(1);
   await time.advance(1);
@@ -41,7 +54,7 @@ it.each([
 it('has one timer for all commands in flight, and rejects each at its own deadline', async () => {
   const redis = mockRedis();
   redis.evalSha.mockImplementation(silence).mockResolvedValueOnce('answer');
-  const commands = new Redis(redis, 5_000);
+  const commands = new Redis(redis, 'orders', 5_000);
   const rejected: number[] = [];
   expect(await commands.run(script, ['key'], [], 150, asItIs)).toBe('answer');
   const running = [200, 100, 7_000, 300].map((timeout) =>
@@ -59,7 +72,7 @@ it('has one timer for all commands in flight, and rejects each at its own deadli
 it('meets a deadline also when the timer of an earlier command disappeared, as at the end of fake timers', async () => {
   const redis = mockRedis();
   redis.evalSha.mockImplementation(silence).mockResolvedValueOnce('answer');
-  const commands = new Redis(redis, 5_000);
+  const commands = new Redis(redis, 'orders', 5_000);
   expect(await commands.run(script, ['key'], [], 1_000, asItIs)).toBe('answer');
   time.restore();
   time = new FakeClock();
@@ -72,7 +85,7 @@ it('meets a deadline also when the timer of an earlier command disappeared, as a
 it('does not keep the process alive after a reply or an error', async () => {
   const redis = mockRedis();
   redis.evalSha.mockResolvedValueOnce('answer').mockRejectedValueOnce(new Error('ERR no'));
-  const commands = new Redis(redis, 5_000);
+  const commands = new Redis(redis, 'orders', 5_000);
   expect(await commands.run(script, ['key'], ['a'], 1_000, asItIs)).toBe('answer');
   expect(redis.evalSha).toHaveBeenCalledWith(script.sha1, { keys: ['key'], arguments: ['a'] });
   await expect(commands.run(script, ['key'], [], 1_000, asItIs)).rejects.toThrow('ERR no');
@@ -89,7 +102,7 @@ it('does not read a reply that came too late: its caller has gone on', async () 
       }),
   );
   const read: unknown[] = [];
-  const running = new Redis(redis, 5_000).run(script, ['key'], [], 100, (reply) => read.push(reply));
+  const running = new Redis(redis, 'orders', 5_000).run(script, ['key'], [], 100, (reply) => read.push(reply));
   const rejected = expect(running).rejects.toThrow(CommandTimeoutError);
   await time.advance(100);
   await rejected;
@@ -107,7 +120,7 @@ it('does not send the script when its NOSCRIPT came too late', async () => {
         answer = reject;
       }),
   );
-  const rejected = expect(new Redis(redis, 5_000).run(script, ['key'], [], 100, asItIs)).rejects.toThrow(
+  const rejected = expect(new Redis(redis, 'orders', 5_000).run(script, ['key'], [], 100, asItIs)).rejects.toThrow(
     CommandTimeoutError,
   );
   await time.advance(100);
@@ -121,7 +134,7 @@ it('counts EVALSHA and EVAL against one deadline', async () => {
   const redis = mockRedis();
   redis.evalSha.mockRejectedValueOnce(noScript());
   redis.eval.mockImplementation(silence);
-  const rejected = expect(new Redis(redis, 5_000).run(script, ['key'], [], 100, asItIs)).rejects.toThrow(
+  const rejected = expect(new Redis(redis, 'orders', 5_000).run(script, ['key'], [], 100, asItIs)).rejects.toThrow(
     CommandTimeoutError,
   );
   await time.advance(100);
@@ -134,7 +147,9 @@ it('rejects, and does not throw, when the client throws', async () => {
   redis.evalSha.mockImplementation(() => {
     throw new Error('of the client');
   });
-  await expect(new Redis(redis, 5_000).run(script, ['key'], [], 100, asItIs)).rejects.toThrow('of the client');
+  await expect(new Redis(redis, 'orders', 5_000).run(script, ['key'], [], 100, asItIs)).rejects.toThrow(
+    'of the client',
+  );
   expect(time.keepingAlive).toBe(0);
 });
 
@@ -144,7 +159,9 @@ it('rejects also when the client throws at the second try', async () => {
   redis.eval.mockImplementation(() => {
     throw new Error('of the client');
   });
-  await expect(new Redis(redis, 5_000).run(script, ['key'], [], 100, asItIs)).rejects.toThrow('of the client');
+  await expect(new Redis(redis, 'orders', 5_000).run(script, ['key'], [], 100, asItIs)).rejects.toThrow(
+    'of the client',
+  );
 });
 
 it('treats a NOSCRIPT at the deadline as silence, not as a refusal (P1)', async () => {
@@ -160,11 +177,31 @@ it('treats a NOSCRIPT at the deadline as silence, not as a refusal (P1)', async 
     fail(noScript());
     await new Promise((resolve) => setImmediate(resolve));
   });
-  const reply = new Redis(redis, 5_000).run(script, ['key'], [], 100, asItIs);
+  const reply = new Redis(redis, 'orders', 5_000).run(script, ['key'], [], 100, asItIs);
   const rejected = expect(reply).rejects.toBeInstanceOf(CommandTimeoutError);
   await time.advance(100);
   await rejected;
   expect(reading).toHaveBeenCalledTimes(1);
   expect(redis.eval).not.toHaveBeenCalled();
+  reading.mockRestore();
+});
+
+it.each([
+  ['answer', (pass: Pending) => pass.resolve('answer'), ['answer']],
+  ['error', (pass: Pending) => pass.reject(new Error('ERR no')), ['Error: ERR no']],
+])('settles once when the %s is read between the deadline and the rejection', async (_, arrive, outcome) => {
+  const redis = mockRedis();
+  const reply = pending();
+  redis.evalSha.mockReturnValueOnce(reply.promise);
+  // The event loop was blocked until after the deadline: the socket's buffer is read next.
+  const reading = jest.spyOn(clock, 'immediate').mockImplementation(async () => {
+    arrive(reply);
+    await new Promise((resolve) => setImmediate(resolve));
+  });
+  const outcomes: unknown[] = [];
+  const note = (settled: unknown) => void outcomes.push(String(settled));
+  new Redis(redis, 'orders', 5_000).send(script, ['key'], [], 100, asItIs, note, note);
+  await time.advance(200);
+  expect(outcomes).toEqual(outcome);
   reading.mockRestore();
 });

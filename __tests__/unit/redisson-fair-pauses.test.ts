@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Acquisition } from '../../lib/acquire/acquisition';
-import { Wait } from '../../lib/acquire/wait';
-import type { Released } from '../../lib/protocols/protocol';
+import { Hold } from '../../lib/core/hold';
+import type { Released } from '../../lib/core/protocol';
+import { Wait } from '../../lib/core/wait';
 import { RedissonFairProtocol, type RedissonFairServices } from '../../lib/protocols/redisson/redisson-fair-protocol';
 import { LockNames } from '../../lib/redis/names';
 import { FakeClock } from '../support/fake-clock';
+import { FakeProtocol } from '../support/fake-protocol';
 
 const TTL = 60_000;
 const TIMEOUT = 1_000;
@@ -37,10 +38,15 @@ describe('A pause of redisson-fair', () => {
   afterEach(() => time.restore());
 
   it.each<Released>(['expired', 'stolen'])('goes on when an earlier owner is released late: %s', async (state) => {
-    const settings = { idleBetweenTries: 100, commandTimeout: TIMEOUT, fairLockWaitTimeout: 300_000 };
+    const settings = {
+      idleBetweenTries: 100,
+      commandTimeout: TIMEOUT,
+      fairLockWaitTimeout: 300_000,
+      sharedWithPollers: true,
+    };
     const services = { settings, format } as unknown as RedissonFairServices;
     const protocol = new RedissonFairProtocol(new LockNames('registry', 'key'), services);
-    const acquisition = new Acquisition('process:1', TTL, true, undefined, time.now);
+    const acquisition = new Hold('process:1', TTL, true, undefined, time.now, new FakeProtocol());
     for (let turn = 0; !isLeft && turn < 100; turn++) {
       acquisition.stamp();
       await protocol.attempt(acquisition, TIMEOUT);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { CannotAcquireLockError, RedisLockRegistry } from '../../lib';
-import { RedisLock } from '../../lib/redis-lock';
+import { RedisLock } from '../../lib/core/lock';
 import { mockRedis, refused } from '../support/mock-redis';
 import { until } from '../support/until';
 

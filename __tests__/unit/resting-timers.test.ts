@@ -1,7 +1,7 @@
 import { afterEach, expect, it, jest } from '@jest/globals';
 import { clock } from '../../lib/internal/clock';
 import { WakeTimer } from '../../lib/internal/wake-timer';
-import { Subscription } from '../../lib/redis/subscription';
+import { Subscription } from '../../lib/redis/subscriber';
 
 afterEach(() => {
   jest.restoreAllMocks();

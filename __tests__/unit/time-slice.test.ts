@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Wait } from '../../lib/acquire/wait';
+import { Wait } from '../../lib/core/wait';
 import { TimeSlice } from '../../lib/protocols/sharing/time-slice';
 import { FakeClock } from '../support/fake-clock';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
-import { Wait } from '../../lib/acquire/wait';
+import { Wait } from '../../lib/core/wait';
 import { MAX_DELAY, reliableUntil, Timer } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, refused } from '../support/mock-redis';

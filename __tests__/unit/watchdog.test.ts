@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Watchdog } from '../../lib/core/watchdog';
 import { clock } from '../../lib/internal/clock';
-import type { Watchdog } from '../../lib/lease/watchdog';
 import { FakeClock } from '../support/fake-clock';
 import type { FakeProtocol } from '../support/fake-protocol';
 import { NotedLease, WatchdogFixture } from '../support/watchdog-fixture';

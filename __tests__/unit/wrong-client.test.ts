@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import Redis from 'ioredis';
+import { createClient, createClientPool, createCluster, createSentinel } from 'redis';
 import { type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import { mockRedis } from '../support/mock-redis';
 
@@ -46,6 +47,19 @@ describe('A wrong client', () => {
     expect(error).toBeInstanceOf(TypeError);
     expect(error.message).toContain('ioredis');
     expect(error.message).toMatch(/adapter/i);
+  });
+
+  const sentinels = { name: 'locks', sentinelRootNodes: [{ host: '127.0.0.1', port: 26_379 }] };
+  it.each<[string, (keyPrefix: string) => unknown]>([
+    ['client', (keyPrefix) => createClient({ keyPrefix })],
+    ['pool', (keyPrefix) => createClientPool({ keyPrefix })],
+    ['cluster', (keyPrefix) => createCluster({ rootNodes: [{ url: 'redis://127.0.0.1' }], keyPrefix })],
+    ['sentinel', (keyPrefix) => createSentinel({ ...sentinels, keyPrefix })],
+  ])('that is a %s of node-redis with a keyPrefix is refused, with what to use instead', (_name, make) => {
+    const error = refusal(make('app:'));
+    expect(error).toBeInstanceOf(TypeError);
+    expect(error.message).toMatch(/`client`.*keyPrefix.*channels.*registryKey/);
+    expect(() => new RedisLockRegistry(make('') as RedisClient, { registryKey: 'orders' })).not.toThrow();
   });
 
   it.each<[string, () => [client: unknown, options?: Record<string, unknown>]]>([

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
-import { LOCK_TYPES } from '../support/lock-types';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { Oracle } from '../support/oracle';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
@@ -12,7 +12,7 @@ const CALLERS = 4;
 const TURNS = 40;
 const KEYS = ['a', 'b'];
 
-describePrivate.each(LOCK_TYPES)('A registry that forgets its %s locks again and again', (lockType) => {
+describePrivate.each(DISTINCT_TYPES)('A registry that forgets its %s locks again and again', (lockType) => {
   const redis = PrivateRedis.install();
 
   /** Some callers give up while they wait, and their lock may be forgotten at once. */

@@ -61,7 +61,7 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending ca
     expect(oracle.violations).toEqual([]);
   });
 
-  it('gives each holder its own owner value, signal, deadline and token', async () => {
+  it('gives each holder its own signal, deadline and token', async () => {
     const registry = await openRegistry({ fencing: true });
     const { lock } = fixture.namesOf('key');
     const ttls = [60_000, 5_000, 90_000.5, 1_000, 30_000, 30_000];
@@ -73,10 +73,9 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending ca
           async (lease) => {
             owners.push(await fixture.admin.get(lock));
             const life = await fixture.admin.pTTL(lock);
-            // The ttl of this call, not that of the holder before.
-            expect(life).toBeLessThanOrEqual(Math.ceil(ttl));
+            // The ttl of this call, not that of the holder before: the key lives for that time at least.
             expect(life).toBeGreaterThan(ttl - 900);
-            expect(lease.remaining).toBeLessThanOrEqual(life);
+            expect(lease.remaining).toBeLessThanOrEqual(Math.min(life, Math.ceil(ttl)));
             expect(lease.remaining).toBeGreaterThan(ttl - 900);
             for (const former of leases) {
               expect(former.remaining).toBe(0);
@@ -91,7 +90,8 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending ca
         ),
       ),
     );
-    expect(new Set(owners).size).toBe(ttls.length);
+    // One hold, as long as its slice lasts.
+    expect(new Set(owners).size).toBe(1);
     expect(new Set(leases.map(({ signal }) => signal)).size).toBe(ttls.length);
     expect(leases.filter(({ signal }) => signal.aborted)).toEqual([]);
     const tokens = leases.map(({ fencingToken }) => fencingToken as number);

@@ -20,8 +20,8 @@ describePrivate.each(LOCK_TYPES)('tryLock of a %s lock that nobody holds', (lock
       const abort = new AbortController();
       const waiting = lock.lock({ signal: abort.signal });
       const rejected = expect(waiting).rejects.toBe('left');
-      await sleep(20); // it waits
-      // Both are in flight: the release, which may be a hand-over to the waiter, and what follows from its leaving.
+      await sleep(60); // it waits, and the hold has to be confirmed before it is passed on
+      // Both are in flight: the release, which may be for the waiter, and what follows from its leaving.
       proxy.replies.hold = true;
       const sent = proxy.requests.bytes;
       const unlocking = lease.unlock();

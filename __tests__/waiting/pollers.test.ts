@@ -83,7 +83,16 @@ describePrivate('A lock that a busy process takes over and over', () => {
       const busy = await TurnTaker.start();
       const handOver = 'handOver' in options ? options.handOver : undefined;
       const [turns, ms] = [Number.MAX_SAFE_INTEGER, 60_000];
-      const job = { redis: { socket: redis.address }, registryKey, lockType, handOver, callers, turns, ms };
+      const job = {
+        redis: { socket: redis.address },
+        registryKey,
+        lockType,
+        handOver,
+        sharedWithPollers: true,
+        callers,
+        turns,
+        ms,
+      };
       void busy.take({ ...job, work: WORK, measureEvery: 0 }).catch(() => undefined);
       const waited: number[] = [];
       for (let turn = 0; turn < 3; turn++) {
@@ -102,7 +111,11 @@ describePrivate('A lock that a busy process takes over and over', () => {
 
   it('is left free by a single caller too, for as long as a pause lasts', async () => {
     const single = async (lockType: LockType) => {
-      const registry = new RedisLockRegistry(await redis.connect(), { registryKey: uniqueKey('single'), lockType });
+      const registry = new RedisLockRegistry(await redis.connect(), {
+        registryKey: uniqueKey('single'),
+        lockType,
+        sharedWithPollers: true,
+      });
       const start = performance.now();
       for (let asked = start; performance.now() - start < FIRST + SLACK; asked = performance.now()) {
         const lease = await registry.obtain('key').lock();
@@ -132,7 +145,7 @@ describePrivate('A lock that a busy process takes over and over', () => {
   ] as const)('$lockType: another process of ours leaves it to pollers too', async ({ lockType, channel }) => {
     const registryKey = uniqueKey('alone');
     const name = `${registryKey}:key`;
-    const options = { registryKey, lockType, idleBetweenTries: FREQUENT / LONGEST_SLEEP };
+    const options = { registryKey, lockType, idleBetweenTries: FREQUENT / LONGEST_SLEEP, sharedWithPollers: true };
     const registry = new RedisLockRegistry(await redis.connect(), options);
     const isHash = REDISSON.includes(lockType);
     await take(name, isHash);
@@ -167,7 +180,11 @@ describePrivate('A lock that a busy process takes over and over', () => {
         messages.push(message);
         if (LEFT.includes(message)) leaving.abort();
       });
-      const registry = new RedisLockRegistry(await redis.connect(), { registryKey, lockType: type.lockType });
+      const registry = new RedisLockRegistry(await redis.connect(), {
+        registryKey,
+        lockType: type.lockType,
+        sharedWithPollers: true,
+      });
       const take = async (): Promise<void> => {
         const { signal } = leaving;
         while (!signal.aborted) {

@@ -14,6 +14,7 @@ export interface TurnsJob {
   readonly registryKey: string;
   readonly lockType: LockType;
   readonly handOver: number | undefined;
+  readonly sharedWithPollers?: boolean;
   readonly callers: number;
   /** ms that a caller holds the lock; 0: it gives it back at once. */
   readonly work: number;
@@ -77,6 +78,7 @@ async function work(job: TurnsJob): Promise<void> {
     registryKey: job.registryKey,
     lockType: job.lockType,
     handOver: job.handOver,
+    sharedWithPollers: job.sharedWithPollers,
     onWarning: ({ message }) => failures.push(message),
   });
   report({ state: 'working' });

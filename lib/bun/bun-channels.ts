@@ -1,6 +1,7 @@
 import { inBackground } from '../internal/background';
 import { backgroundPause } from '../internal/clock';
 import { ChannelListeners } from '../redis/channel-listeners';
+import { isServerAnswer } from '../redis/failure';
 import type { BunInternals, MessageListener } from './bun';
 
 /** ms that Redis has to confirm a channel. */
@@ -18,7 +19,8 @@ export class BunChannels {
   readonly #onReconnected: () => void;
   readonly #listeners = new ChannelListeners();
   readonly #subscribed = new Set<string>();
-  #connection: BunInternals | undefined;
+  #connection: Promise<BunInternals> | undefined;
+  #isRestoring = false;
   /** Everything goes over the connection one after the other. */
   #traffic: Promise<unknown> = Promise.resolve();
 
@@ -57,44 +59,54 @@ export class BunChannels {
       if (isWanted) await confirmed(this.#subscribe(channel));
       else await confirmed(this.#unsubscribe(channel));
     } catch (error) {
-      this.#drop();
+      // A refusal is about this channel only. Otherwise the connection has failed, and what was subscribed with it.
+      if (!isServerAnswer(error)) {
+        if (this.#subscribed.size > 0) void this.#restore();
+        else this.#drop();
+      }
       throw error;
     }
   }
 
   async #subscribe(channel: string): Promise<void> {
-    this.#connection ??= await inBackground(() => this.#connect());
-    await this.#connection.subscribe(channel, this.#listeners.deliver);
-    this.#subscribed.add(channel);
+    this.#connection ??= inBackground(() => this.#connect());
+    const connecting = this.#connection;
+    await (await connecting).subscribe(channel, this.#listeners.deliver);
+    // It may be late: another connection has taken its place.
+    if (connecting === this.#connection) this.#subscribed.add(channel);
   }
 
   async #unsubscribe(channel: string): Promise<void> {
     this.#subscribed.delete(channel);
     if (this.#subscribed.size === 0) this.#drop();
-    else await this.#connection?.unsubscribe(channel);
+    else await (await this.#connection)?.unsubscribe(channel);
   }
 
-  async #connect(): Promise<BunInternals> {
-    const connection = await this.#original.duplicate();
-    if (!connection.connected) await connection.connect();
-    // Bun connects again, but does not subscribe again.
-    const lost = (): void => {
-      if (connection === this.#connection) void this.#again();
-    };
-    connection.onconnect = lost;
-    connection.onclose = lost;
-    return connection;
+  #connect(): Promise<BunInternals> {
+    const connecting = this.#original.duplicate().then(async (connection) => {
+      if (!connection.connected) await connection.connect();
+      // Bun connects again, but does not subscribe again.
+      const lost = (): void => {
+        if (connecting === this.#connection) void this.#restore();
+      };
+      connection.onconnect = lost;
+      connection.onclose = lost;
+      return connection;
+    });
+    return connecting;
   }
 
-  /** Its channels, on a new connection. */
-  async #again(): Promise<void> {
+  /** All channels, on a new connection. Never rejects. */
+  async #restore(): Promise<void> {
     this.#drop();
-    let isComplete = false;
-    while (!isComplete && !this.#listeners.isEmpty) {
-      const adjusted = this.#listeners.channels.map((channel) => this.#adjust(channel));
-      isComplete = (await Promise.allSettled(adjusted)).every(({ status }) => status === 'fulfilled');
-      if (!isComplete) await backgroundPause(RETRY_AFTER);
+    if (this.#isRestoring) return;
+    this.#isRestoring = true;
+    const isComplete = () => this.#listeners.channels.every((channel) => this.#subscribed.has(channel));
+    while (!isComplete()) {
+      await Promise.allSettled(this.#listeners.channels.map((channel) => this.#adjust(channel)));
+      if (!isComplete()) await backgroundPause(RETRY_AFTER);
     }
+    this.#isRestoring = false;
     this.#onReconnected();
   }
 
@@ -102,7 +114,7 @@ export class BunChannels {
     const connection = this.#connection;
     this.#connection = undefined;
     this.#subscribed.clear();
-    connection?.close();
+    connection?.then((one) => one.close()).catch(() => undefined);
   }
 }
 

@@ -1,41 +1,55 @@
 import { parseArgs } from 'node:util';
+import { MAX_DELAY } from '../internal/clock';
 import { LOCK_TYPES, type LockType } from '../protocols/lock-type-traits';
-import { EXIT, ExitError } from './exit-codes';
+import { usageError } from './exit';
 
+/** Name: [what it takes, as an example; '': it takes nothing], what it says, a letter for it. */
 const OPTIONS = {
-  url: { type: 'string' },
-  'registry-key': { type: 'string' },
-  type: { type: 'string' },
-  name: { type: 'string' },
-  json: { type: 'boolean' },
-  help: { type: 'boolean', short: 'h' },
-  version: { type: 'boolean' },
-  wait: { type: 'string' },
-  'no-wait': { type: 'boolean' },
-  ttl: { type: 'string' },
-  'min-hold': { type: 'string' },
-  grace: { type: 'string' },
-  fencing: { type: 'boolean' },
-  match: { type: 'string' },
-  interval: { type: 'string' },
-  force: { type: 'boolean' },
-  yes: { type: 'boolean' },
+  wait: ['30s', 'how long to wait for the lock; a number alone is seconds; default: for ever', 'w'],
+  'no-wait': ['', 'do not wait', 'n'],
+  'conflict-exit-code': ['N', 'the exit code when the lock was not free; default: 75', 'E'],
+  quiet: ['', 'do not say that it waits', 'q'],
+  shared: ['', 'read: take a read/write lock beside other readers', 's'],
+  exclusive: ['', 'write: take a read/write lock alone', 'x'],
+  permits: ['N', 'take one of the N permits of a semaphore'],
+  ttl: ['30s', 'a fixed lease: the lock is not renewed, and ends after this time'],
+  'min-hold': ['30s', 'for this long nobody else gets the lock, even if the command ends earlier: for cron'],
+  grace: ['10s', 'when the lock is lost, the command gets SIGTERM, and after this time SIGKILL'],
+  fencing: ['', 'fencing tokens, for the Redisson types too'],
+  name: ['NAME', 'what others read as the holder; default: host and pid'],
+  match: ["'order:*'", 'only the locks whose names end like this; with --registry-key, whose keys are like this'],
+  interval: ['1s', 'how often to look'],
+  yes: ['', 'do not ask', 'y'],
+  url: ['URL', 'redis[s]://[user:password@]host:port/database; default: REDIS_URL, else localhost'],
+  cluster: ['', 'the URL is of a node of a cluster; detected where the server says so'],
+  sentinel: ['NAME', 'the URL is of a sentinel, which has this name for the master'],
+  'registry-key': ['KEY', 'the registryKey of the application; default: REDIS_LOCKS_REGISTRY_KEY; run: else locks'],
+  type: ['TYPE', `${LOCK_TYPES.join(', ')}: as the application; run: else spin`],
+  json: ['', 'JSON in place of text'],
+  help: ['', 'this text', 'h'],
+  version: ['', 'the version'],
 } as const;
 
+type Name = keyof typeof OPTIONS;
+export type Values = { -readonly [N in Name]?: (typeof OPTIONS)[N][0] extends '' ? boolean : string };
+
 /** Options that every command takes. */
-const EVERYWHERE = ['url', 'registry-key', 'type', 'name', 'json', 'help', 'version'];
+const EVERYWHERE = ['url', 'cluster', 'sentinel', 'registry-key', 'type', 'json', 'help', 'version'] as const;
 
-/** The options of each command beside those. */
-const OF_COMMAND: Readonly<Record<string, readonly string[]>> = {
-  run: ['wait', 'no-wait', 'ttl', 'min-hold', 'grace', 'fencing'],
-  ls: ['match', 'fencing'],
-  inspect: ['fencing'],
-  watch: ['match', 'interval'],
-  release: ['force', 'yes'],
-};
-
-export type Values = {
-  -readonly [Name in keyof typeof OPTIONS]?: (typeof OPTIONS)[Name]['type'] extends 'string' ? string : boolean;
+/** The commands: what follows their names, what they do, and their options beside those. */
+const COMMANDS: Readonly<Record<string, readonly [use: string, about: string, ...options: Name[]]>> = {
+  run: [
+    'KEY [options] -- COMMAND [ARGUMENTS]',
+    'waits for the lock KEY, runs the command while it holds it, and gives it back',
+    ...(['wait', 'no-wait', 'conflict-exit-code', 'quiet', 'shared', 'exclusive', 'permits'] as const),
+    ...(['ttl', 'min-hold', 'grace', 'fencing', 'name'] as const),
+  ],
+  ls: ['', 'the locks that are held, of every registry unless --registry-key is given', 'match'],
+  inspect: ['KEY', 'who holds a lock. KEY: its name in Redis, or the end of it after a colon'],
+  watch: ['', 'a live table, and what changes; ends with Ctrl-C', 'match', 'interval'],
+  release: ['KEY', 'frees a lock by force, though its holder may be at work; asks first', 'yes'],
+  completion: ['bash|zsh|fish', 'completes commands and options, when the shell reads it at its start'],
+  help: ['[COMMAND]', 'this text'],
 };
 
 /** What the command line says. */
@@ -51,54 +65,135 @@ export interface Arguments {
 
 export function readArguments(argv: readonly string[]): Arguments {
   const end = argv.indexOf('--');
-  const own = end < 0 ? argv : argv.slice(0, end);
-  let parsed: ReturnType<typeof parse>;
-  try {
-    parsed = parse(own);
-  } catch (error) {
-    throw new ExitError(EXIT.usage, firstSentence((error as Error).message));
-  }
-  const [command, ...operands] = parsed.positionals;
-  const values = parsed.values as Values;
+  const { positionals, values } = parse(end < 0 ? argv : argv.slice(0, end));
+  const [command, ...operands] = positionals;
   if (command !== undefined) assertKnown(command, values);
   return { command, operands, rest: end < 0 ? undefined : argv.slice(end + 1), values };
 }
 
-/** The lock type, `spin` by default. */
-export function lockTypeOf({ type = 'spin' }: Values): LockType {
+function parse(args: readonly string[]): { positionals: string[]; values: Values } {
+  const options = Object.entries(OPTIONS).map(([name, [value, , short]]) => {
+    const type: 'boolean' | 'string' = value === '' ? 'boolean' : 'string';
+    return [name, short === undefined ? { type } : { type, short }] as const;
+  });
+  try {
+    return parseArgs({ args: [...args], options: Object.fromEntries(options), allowPositionals: true });
+  } catch (error) {
+    const [sentence = ''] = (error as Error).message.split('. ');
+    const [, unknown] = /^Unknown option '--([^']*)'/.exec(sentence) ?? [];
+    throw usageError(unknown === undefined ? sentence : `${sentence}${meant(unknown, Object.keys(OPTIONS), '--')}`);
+  }
+}
+
+function assertKnown(command: string, values: Values): void {
+  const all = Object.keys(COMMANDS);
+  if (!all.includes(command)) {
+    throw usageError(`There is no command "${command}"${meant(command, all) || `; there are ${all.join(', ')}`}`);
+  }
+  const known: readonly string[] = optionsOf(command);
+  const foreign = Object.keys(values).find((name) => !known.includes(name));
+  if (foreign !== undefined) throw usageError(`redis-locks ${command} has no option --${foreign}`);
+}
+
+function optionsOf(command: string): Name[] {
+  const [, , ...own] = COMMANDS[command] ?? ['', ''];
+  return [...own, ...EVERYWHERE];
+}
+
+/** `; did you mean …?` where a known word has most of its pairs of letters in common with the word. */
+function meant(word: string, known: readonly string[], prefix = ''): string {
+  const pairsOf = (text: string) => Array.from(` ${text}`, (_, i) => ` ${text} `.slice(i, i + 2));
+  const likeness = (one: string) => {
+    const common = pairsOf(one).filter((pair) => pairsOf(word).includes(pair)).length;
+    return (2 * common) / (pairsOf(one).length + pairsOf(word).length);
+  };
+  const [near = ''] = [...known].sort((a, b) => likeness(b) - likeness(a));
+  return likeness(near) > 0.5 ? `; did you mean ${prefix}${near}?` : '';
+}
+
+/** `undefined`: none was given. */
+export function lockTypeOf({ type }: Values): LockType | undefined {
   const known = LOCK_TYPES.find((one) => one === type);
-  if (known === undefined) throw new ExitError(EXIT.usage, `--type is one of ${LOCK_TYPES.join(', ')}, not "${type}"`);
+  if (known === undefined && type !== undefined) {
+    throw usageError(`--type is one of ${LOCK_TYPES.join(', ')}, not "${type}"${meant(type, LOCK_TYPES)}`);
+  }
   return known;
+}
+
+/** `undefined`: none was given. */
+export function registryKeyOf(values: Values): string | undefined {
+  return values['registry-key'] ?? process.env.REDIS_LOCKS_REGISTRY_KEY;
 }
 
 /** The one key that a command is about. */
 export function keyOf({ command, operands }: Arguments): string {
   const [key] = operands;
   if (key === undefined || key === '' || operands.length > 1) {
-    throw new ExitError(
-      EXIT.usage,
-      `redis-locks ${command} takes one KEY, not ${operands.length} (${operands.join(' ')})`,
-    );
+    throw usageError(`redis-locks ${command} takes one KEY, not ${operands.length} (${operands.join(' ')})`);
   }
   return key;
 }
 
-function parse(args: readonly string[]) {
-  return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true, strict: true });
+export function assertNoKey({ command, operands }: Arguments): void {
+  if (operands.length > 0) throw usageError(`redis-locks ${command} takes no KEY; --match takes a pattern`);
 }
 
-function assertKnown(command: string, values: Values): void {
-  const own = Object.hasOwn(OF_COMMAND, command) ? OF_COMMAND[command] : undefined;
-  if (own === undefined) {
-    throw new ExitError(
-      EXIT.usage,
-      `There is no command "${command}"; there are ${Object.keys(OF_COMMAND).join(', ')}`,
-    );
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, '': 1_000 };
+
+/** ms of `500ms`, `30s`, `5m`, `1.5h`, and of `30`, which is seconds. `none`: the option was not given. */
+export function durationOf<T>(values: Values, option: Name, none: T): number | T {
+  const text = values[option];
+  if (text === undefined) return none;
+  const [, number = '', unit = ''] = /^(\d+(?:\.\d+)?)(ms|s|m|h|)$/.exec(String(text)) ?? [];
+  const ms = Number(number) * (UNITS[unit] ?? Number.NaN);
+  if (number !== '' && Number.isFinite(ms)) return ms;
+  throw usageError(`--${option} takes a duration such as 500ms, 30s or 5m, not "${text}"`);
+}
+
+/** As `durationOf`, for a timer: it would take a longer time for none at all. */
+export function delayOf(values: Values, option: Name, none: number): number {
+  return Math.min(durationOf(values, option, none), MAX_DELAY);
+}
+
+export function numberOf<T>(values: Values, option: Name, none: T, least: number, most: number): number | T {
+  const text = values[option];
+  if (text === undefined) return none;
+  const number = Number(text);
+  if (/^\d+$/.test(String(text)) && number >= least && number <= most) return number;
+  throw usageError(`--${option} takes a whole number from ${least} to ${most}, not "${text}"`);
+}
+
+/** The text of `help`, for one command or for all. */
+export function helpOf(command: string | undefined): string {
+  if (command !== undefined) assertKnown(command, {});
+  const commands = command === undefined ? Object.keys(COMMANDS) : [command];
+  const uses = commands.map((name) => `  redis-locks ${name} ${COMMANDS[name]?.[0]}\n      ${COMMANDS[name]?.[1]}`);
+  const options = command === undefined ? EVERYWHERE : optionsOf(command);
+  const lines = options.map((name) => {
+    const [value, about, short] = OPTIONS[name] as readonly string[];
+    const written = `${short === undefined ? '' : `-${short}, `}--${name} ${value}`;
+    return `      ${written.padEnd(28)}${about}`;
+  });
+  const title = 'redis-locks: runs a command under a lock in Redis, and shows who holds which lock\n\n';
+  const more = '\n\n  redis-locks help run, and so on: the options of a command';
+  const example = '\n  Example: redis-locks run nightly --wait 5m -- ./backup.sh\n';
+  const isAll = command === undefined;
+  return `${isAll ? title : ''}${uses.join('\n')}\n\n${lines.join('\n')}${isAll ? more : ''}${isAll || command === 'run' ? example : '\n'}`;
+}
+
+/** `redis-locks completion SHELL`; called by the shell, which puts what was typed into COMP_LINE: the next words. */
+export function completionOf({ operands: [shell = ''] }: Arguments, typed = process.env.COMP_LINE): string {
+  if (typed !== undefined) {
+    const [command = '', ...words] = typed.trimStart().split(/ +/).slice(1);
+    const next = words.length === 0 ? Object.keys(COMMANDS) : optionsOf(command).map((name) => `--${name}`);
+    return next
+      .filter((word) => word.startsWith(words.at(-1) ?? command))
+      .join('\n')
+      .concat('\n');
   }
-  const foreign = Object.keys(values).find((name) => !EVERYWHERE.includes(name) && !own.includes(name));
-  if (foreign !== undefined) throw new ExitError(EXIT.usage, `redis-locks ${command} has no option --${foreign}`);
-}
-
-function firstSentence(message: string): string {
-  return message.split('. ')[0] ?? message;
+  const complete = "complete -o default -C 'redis-locks completion' redis-locks\n";
+  if (shell === 'bash') return complete;
+  if (shell === 'zsh') return `autoload -U +X bashcompinit && bashcompinit\n${complete}`;
+  if (shell === 'fish') return "complete -c redis-locks -a '(COMP_LINE=(commandline -cp) redis-locks completion)'\n";
+  throw usageError(`redis-locks completion takes bash, zsh or fish, not "${shell}"`);
 }

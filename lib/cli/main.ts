@@ -1,11 +1,9 @@
 #!/usr/bin/env node
-import { type Arguments, readArguments } from './arguments';
-import { EXIT, ExitError } from './exit-codes';
-import { HELP } from './help';
-import { inspect, list, release } from './inspect-commands';
+import { type Arguments, completionOf, helpOf, readArguments } from './arguments';
+import { EXIT, ExitError, usageError } from './exit';
 import { complain } from './output';
-import { run } from './run-command';
-import { watch } from './watch-command';
+import { run } from './run';
+import { inspect, list, release, watch } from './show';
 
 const COMMANDS: Readonly<Record<string, (args: Arguments) => Promise<number>>> = {
   run,
@@ -13,27 +11,39 @@ const COMMANDS: Readonly<Record<string, (args: Arguments) => Promise<number>>> =
   inspect,
   watch,
   release,
+  completion: async (args) => write(completionOf(args)),
+  help: async ({ operands: [command] }) => write(helpOf(command)),
 };
+
+function write(text: string): number {
+  process.stdout.write(text);
+  return EXIT.ok;
+}
 
 async function main(argv: readonly string[]): Promise<number> {
   const args = readArguments(argv);
-  if (args.values.version) {
-    const { version } = require('../../package.json') as { version: string };
-    process.stdout.write(`${version}\n`);
-    return EXIT.ok;
-  }
-  if (args.values.help) {
-    process.stdout.write(HELP);
-    return EXIT.ok;
-  }
+  if (args.values.version) return write(`${(require('../../package.json') as { version: string }).version}\n`);
+  if (args.values.help) return write(helpOf(args.command));
   const command = COMMANDS[args.command ?? ''];
-  if (command === undefined) throw new ExitError(EXIT.usage, 'A command is missing; redis-locks --help lists them');
+  if (command === undefined) throw usageError('A command is missing; redis-locks --help lists them');
   return command(args);
 }
 
+/** `undefined`: everything could be written. */
+let writeError: NodeJS.ErrnoException | undefined;
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  // A reader that has gone away, as with `| head`, wants no more.
+  if (error.code === 'EPIPE' || writeError !== undefined) return;
+  writeError = error;
+  complain(`The output cannot be written: ${error.message}`);
+  process.exitCode = EXIT.notWritten;
+});
+// A message that nobody reads must not end `run` while it holds the lock.
+process.stderr.on('error', () => undefined);
+
 main(process.argv.slice(2)).then(
   (exitCode) => {
-    process.exitCode = exitCode;
+    process.exitCode = exitCode || (writeError === undefined ? EXIT.ok : EXIT.notWritten);
   },
   (error: unknown) => {
     const message = error instanceof Error ? error.message : String(error);

@@ -1,39 +1,70 @@
-import Table from 'cli-table3';
-import type { ListedLock, LockState } from '../lock-state';
-import { shown } from './durations';
-
-/** Text in bold, on a terminal that did not refuse colours. */
-function bold(text: string): string {
-  const isPlain = !process.stdout.isTTY || process.env.NO_COLOR !== undefined;
-  return isPlain ? text : `\u001b[1m${text}\u001b[22m`;
-}
-
-const NO_LINES = { mid: '', 'left-mid': '', 'mid-mid': '', 'right-mid': '' };
-
-export function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const table = new Table({ head: head.map(bold), style: { head: [], border: [] }, chars: NO_LINES });
-  table.push(...rows.map((row) => row.map(printable)));
-  return table.toString();
-}
-
 /** Keys and owners come from Redis: a control character in them must not reach the terminal. */
 export function printable(text: string): string {
   return text.replace(/\p{C}/gu, '\ufffd');
 }
 
-/** The holder as a person reads it: the name, else the whole owner value. */
-export function holderOf({ name, owner }: LockState): string {
-  return name ?? owner ?? '';
+/** For people: `850 ms`, `12 s`, `3 min 20 s`. */
+export function shown(ms: number): string {
+  if (ms === Number.POSITIVE_INFINITY) return 'no expiry';
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-export function waitingIn({ waiting }: LockState): string {
-  return waiting === undefined ? '?' : String(waiting);
+/** How many columns of a terminal a text takes. */
+function widthOf(text: string): number {
+  return text
+    .replace(/\p{Mn}/gu, '')
+    .replace(/[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60]|[^\0-\uffff]/gu, 'ww').length;
 }
 
-export function listOf(locks: readonly ListedLock[]): string {
-  if (locks.length === 0) return 'No lock is held.';
-  const rows = locks.map((lock) => [lock.key, holderOf(lock), shown(lock.remaining), waitingIn(lock)]);
-  return tableOf(['key', 'holder', 'left', 'waiting'], rows);
+/** The start of a text that is too wide. */
+function cut(text: string, width: number): string {
+  if (widthOf(text) <= width) return text;
+  const letters = [...text];
+  while (letters.length > 0 && widthOf(letters.join('')) >= width) letters.pop();
+  return `${letters.join('')}\u2026`;
+}
+
+/** A column that is too wide for the terminal gets as narrow as this at most. */
+const NARROWEST = 8;
+
+/**
+ * Columns with two spaces between them, and a head in bold. On a terminal no line is wider than it is: the widest
+ * columns are cut. A column that is empty in every row is left out.
+ */
+export function columns(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const isUsed = head.map((_, i) => rows.some((row) => row[i] !== ''));
+  const all = [head, ...rows.map((row) => row.map(printable))].map((row) => row.filter((_, i) => isUsed[i]));
+  const widths = (all[0] ?? []).map((_, i) => Math.max(...all.map((row) => widthOf(row[i] ?? ''))));
+  const room = process.stdout.isTTY ? process.stdout.columns || 80 : Number.POSITIVE_INFINITY;
+  for (
+    let excess = 2 * (widths.length - 1) - room + widths.reduce((sum, width) => sum + width, 0);
+    excess > 0;
+    excess--
+  ) {
+    const widest = Math.max(...widths);
+    if (widest > NARROWEST) widths[widths.indexOf(widest)] = widest - 1;
+  }
+  const lines = all.map((row) => {
+    const cells = row.map((cell, i) => cut(cell, widths[i] ?? 0));
+    return cut(
+      cells
+        .map((cell, i) => cell + ' '.repeat((widths[i] ?? 0) - widthOf(cell)))
+        .join('  ')
+        .trimEnd(),
+      room,
+    );
+  });
+  return [bold(lines[0] ?? ''), ...lines.slice(1)];
+}
+
+/** Text in bold, on a terminal that did not refuse colours. */
+function bold(text: string): string {
+  const isPlain = !process.stdout.isTTY || process.env.NO_COLOR || process.env.TERM === 'dumb';
+  return isPlain ? text : `\u001b[1m${text}\u001b[22m`;
 }
 
 /** JSON has no Infinity: a lock without expiry has the remaining time null. */
@@ -43,7 +74,7 @@ export function jsonOf(value: unknown): string {
 
 /** On stderr. */
 export function complain(message: string): void {
-  process.stderr.write(`redis-locks: ${message}\n`);
+  process.stderr.write(`redis-locks: ${printable(message)}\n`);
 }
 
 export function print(text: string): void {

@@ -1,5 +1,6 @@
 import { type Channel, channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import type { Lease, LockLostReason } from '../distributed-lock';
+import { RegistryClosedError } from '../errors';
 import { inBackground } from '../internal/background';
 import { clock } from '../internal/clock';
 import type { AcquireMessage, HoldMessage, LockMessage, ReleaseMessage } from './messages';
@@ -74,7 +75,7 @@ export function traceAcquire<T extends Lease>(
       message.fencingToken = lease?.fencingToken;
       return lease;
     } catch (error) {
-      message.outcome = wait.isInterrupted ? 'aborted' : 'failed';
+      message.outcome = wait.isInterrupted || error instanceof RegistryClosedError ? 'aborted' : 'failed';
       throw error;
     } finally {
       message.waited = clock.now() - wait.startedAt;

@@ -1,7 +1,7 @@
 /** A promise that its owner resolves. */
-export class Deferred {
-  readonly promise: Promise<void>;
-  resolve!: () => void;
+export class Deferred<T = void> {
+  readonly promise: Promise<T>;
+  resolve!: (value: T | PromiseLike<T>) => void;
 
   constructor() {
     this.promise = new Promise((resolve) => (this.resolve = resolve));

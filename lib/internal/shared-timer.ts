@@ -10,7 +10,11 @@ export const TOGETHER = 20;
  */
 export class SharedTimer {
   readonly #due = new Map<() => void, number>();
-  readonly #timer = new WakeTimer(() => this.#tick(), true);
+  readonly #timer: WakeTimer;
+
+  constructor(keepsProcessAlive = true) {
+    this.#timer = new WakeTimer(() => this.#tick(), keepsProcessAlive);
+  }
 
   /**
    * Calls back once, at this time on the monotonic clock at the latest, and up to `TOGETHER` ms before. A later time

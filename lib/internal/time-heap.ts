@@ -28,7 +28,7 @@ export class TimeHeap<T extends Timed> {
   }
 
   add(member: T, time: number): void {
-    this.#rise(this.#members.length, member, time);
+    this.#place(this.#members.length, member, time);
   }
 
   has(member: T): boolean {
@@ -48,35 +48,27 @@ export class TimeHeap<T extends Timed> {
     member.position = -1;
     const last = this.#members.pop() as T;
     const time = this.#times.pop() as number;
-    if (position === this.#members.length) return;
-    const above = this.#times[(position - 1) >> 1];
-    if (position > 0 && time < (above as number)) this.#rise(position, last, time);
-    else this.#sink(position, last, time);
+    if (last !== member) this.#place(position, last, time);
   }
 
-  /** Puts a member at the position, or above it. */
-  #rise(position: number, member: T, time: number): void {
+  /** Puts a member at this free position, or where those above or below it leave it a place. */
+  #place(position: number, member: T, time: number): void {
+    const times = this.#times;
     let at = position;
-    while (at > 0) {
-      const above = (at - 1) >> 1;
-      if ((this.#times[above] as number) <= time) break;
-      this.#put(at, this.#members[above] as T, this.#times[above] as number);
-      at = above;
+    for (let above = (at - 1) >> 1; at > 0 && (times[above] as number) > time; above = (at - 1) >> 1) {
+      at = this.#move(above, at);
+    }
+    for (let below = 2 * at + 1; below < times.length; below = 2 * at + 1) {
+      if ((times[below + 1] ?? Number.POSITIVE_INFINITY) < (times[below] as number)) below++;
+      if (time <= (times[below] as number)) break;
+      at = this.#move(below, at);
     }
     this.#put(at, member, time);
   }
 
-  /** Puts a member at the position, or below it. */
-  #sink(position: number, member: T, time: number): void {
-    const { length } = this.#members;
-    let at = position;
-    for (let below = 2 * at + 1; below < length; below = 2 * at + 1) {
-      if (below + 1 < length && (this.#times[below + 1] as number) < (this.#times[below] as number)) below++;
-      if (time <= (this.#times[below] as number)) break;
-      this.#put(at, this.#members[below] as T, this.#times[below] as number);
-      at = below;
-    }
-    this.#put(at, member, time);
+  #move(from: number, to: number): number {
+    this.#put(to, this.#members[from] as T, this.#times[from] as number);
+    return from;
   }
 
   #put(at: number, member: T, time: number): void {

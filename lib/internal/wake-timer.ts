@@ -7,7 +7,6 @@ export class WakeTimer {
   #timer: NodeJS.Timeout | undefined;
   /** On the monotonic clock. */
   #at = Number.POSITIVE_INFINITY;
-  #isResting = false;
 
   constructor(onWake: () => void, keepsProcessAlive: boolean) {
     this.#onWake = onWake;
@@ -15,12 +14,14 @@ export class WakeTimer {
   }
 
   /** Fires at this time at the latest, or earlier: after `MAX_DELAY`, or by an earlier call. `Infinity`: not for this. */
-  by(time: number): void {
-    if (this.#isResting) this.#resume();
-    if (time >= this.#at) return;
+  by(time: number, now = clock.now()): void {
+    if (this.#keepsProcessAlive) this.#timer?.ref?.();
+    // A timer that is overdue may never fire: it was set on a clock that an application's tests have replaced since.
+    const isOverdue = this.#at < now;
+    if (time >= this.#at && !isOverdue) return;
     clock.clearTimeout(this.#timer);
-    this.#at = time;
-    this.#timer = clock.setTimeout(() => this.#fire(), Math.max(1, Math.min(time - clock.now(), MAX_DELAY)));
+    this.#at = isOverdue ? Math.min(time, now + 1) : time;
+    this.#timer = clock.setTimeout(() => this.#fire(), Math.max(1, Math.min(Math.ceil(this.#at - now), MAX_DELAY)));
     if (!this.#keepsProcessAlive) this.#timer.unref?.();
   }
 
@@ -29,24 +30,17 @@ export class WakeTimer {
    * may fire for nothing, but does not keep the process alive.
    */
   rest(): void {
-    this.#isResting = true;
-    if (this.#keepsProcessAlive) this.#timer?.unref?.();
+    this.#timer?.unref?.();
   }
 
   cancel(): void {
     clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
     this.#at = Number.POSITIVE_INFINITY;
-  }
-
-  #resume(): void {
-    this.#isResting = false;
-    // A timer that is overdue may never fire: it was set on a clock that an application's tests have replaced since.
-    if (this.#at < clock.now()) this.cancel();
-    else if (this.#keepsProcessAlive) this.#timer?.ref?.();
   }
 
   #fire(): void {
-    this.#at = Number.POSITIVE_INFINITY;
+    this.cancel();
     this.#onWake();
   }
 }

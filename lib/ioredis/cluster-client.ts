@@ -5,7 +5,7 @@ import { ClientClosedError } from '../redis/failure';
 import { JoiningSubscriber } from '../redis/joining-subscriber';
 import type { MessageListener } from '../redis/subscriber-connection';
 import { ClusterChannels } from './cluster-channels';
-import { addressOf, type ClusterIoredis } from './ioredis';
+import { addressOf, type ClusterIoredis, type SingleIoredis } from './ioredis';
 import { SingleClient } from './single-client';
 
 /** What is listened to in ioredis, and what the registry calls it. */
@@ -23,6 +23,8 @@ export class ClusterClient extends JoiningSubscriber implements ClusterStructure
   readonly #cluster: ClusterIoredis;
   readonly #events = new EventEmitter().setMaxListeners(0);
   readonly #channels: ClusterChannels;
+  /** One for each node: it may listen to its events. */
+  readonly #nodes = new WeakMap<SingleIoredis, SingleClient>();
   #masters = '';
   #listeners = 0;
   readonly #forwards = EVENTS.map(([name, as]) => [name, () => this.#events.emit(as)] as const);
@@ -53,7 +55,9 @@ export class ClusterClient extends JoiningSubscriber implements ClusterStructure
   nodeClient({ host, port }: ClusterNode): SingleClient {
     const node = this.#cluster.nodes('master').find((one) => addressOf(one) === `${host}:${port}`);
     if (node === undefined) throw new Error(`${host}:${port} is no master of the cluster any more`);
-    return new SingleClient(node);
+    const known = this.#nodes.get(node) ?? new SingleClient(node);
+    this.#nodes.set(node, known);
+    return known;
   }
 
   eval(script: string, { keys = [], arguments: args = [] }: EvalOptions = {}): Promise<unknown> {

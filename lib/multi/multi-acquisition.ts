@@ -1,86 +1,80 @@
-import { LEAST_TIME_TO_ANSWER } from '../acquire/wait';
-import type { LockOptions } from '../distributed-lock';
+import type { RedisLock } from '../core/lock';
+import type { HeldLease } from '../core/unlock-order';
+import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
 import { CannotAcquireLockError, cannotAcquire } from '../errors';
-import { clock, Timer, within } from '../internal/clock';
-import type { HeldLease } from '../lease/unlock-order';
+import { within } from '../internal/clock';
 import type { LockRequest } from '../settings';
-import type { MultiPart } from './multi-part';
 
 const NO_ANSWER = 'Redis did not answer within the waitTime';
-
-/** How an acquisition ended. `timed out`: another holder had `part` until the wait was over. */
-type MultiResult =
-  | { readonly outcome: 'granted'; readonly leases: readonly HeldLease[] }
-  | { readonly outcome: 'timed out'; readonly part: MultiPart };
 
 /**
  * One acquisition of several locks, all or nothing.
  *
- * It makes one attempt for each lock, all in one tick of the event loop, so that they go to Redis together. While a
+ * It makes one attempt for each lock, one right after the other, so that they go to Redis together. While a
  * lock is refused, it keeps the locks before that one, gives back those behind it, and waits for that one alone. All
  * processes have the same order, so a caller that waits for a lock holds none that comes later in the order: no two
  * callers wait for each other in a circle (ordered acquisition, after Havender, 1968).
  */
 export class MultiAcquisition {
-  readonly #key: string;
-  readonly #parts: readonly MultiPart[];
-  readonly #options: LockOptions | undefined;
-  readonly #request: LockRequest;
-  readonly #endsAt: number;
+  /** The time and the signal of the caller, for all of it. */
+  readonly wait: Wait;
+  readonly #parts: readonly RedisLock[];
+  readonly request: LockRequest;
+  /** What an attempt for one part asks for. */
+  readonly #attempt: LockRequest;
   /** By the index of the part; `undefined`: not held. */
-  #leases: (HeldLease | undefined)[];
+  readonly #leases: (HeldLease | undefined)[];
+  /** The part that another holder had until the wait was over. */
+  refusing: RedisLock | undefined;
+  #isOver = false;
 
-  /** `parts` in the order that all processes share, at least one; `defaultWaitTime` in ms. */
-  constructor(key: string, parts: readonly MultiPart[], options: LockOptions | undefined, defaultWaitTime: number) {
-    this.#key = key;
+  /** `parts` in the order that all processes share, at least one. */
+  constructor(key: string, parts: readonly RedisLock[], request: LockRequest) {
+    this.wait = new Wait(key, request.waitTime, request.signal);
     this.#parts = parts;
-    // What is given back on the way is free at once: the hold begins when all of them are held.
-    this.#options = options === undefined ? undefined : { ...options, minHold: undefined };
-    this.#request = (parts[0] as MultiPart).requested(options, defaultWaitTime);
-    this.#endsAt = clock.now() + this.#request.waitTime;
+    this.request = request;
+    // It is renewed while others are waited for. What is given back on the way is free at once.
+    this.#attempt = { ...request, waitTime: 0, renew: true, minHold: 0, signal: undefined };
     this.#leases = parts.map(() => undefined);
   }
 
-  async acquire(): Promise<MultiResult> {
+  /** The leases of the parts; `null`: `refusing` was not free in time. */
+  async acquire(): Promise<readonly HeldLease[] | null> {
     try {
-      const refusing = await this.#acquireAll();
-      if (refusing === undefined) return { outcome: 'granted', leases: this.#leases as HeldLease[] };
+      this.refusing = await this.#acquireAll();
+      if (this.refusing === undefined) return this.#leases as HeldLease[];
       await this.#giveUp();
-      return { outcome: 'timed out', part: refusing };
+      return null;
     } catch (error) {
       await this.#giveUp();
       throw error;
+    } finally {
+      this.wait.end();
     }
   }
 
-  /** The part that another holder had until the wait was over; `undefined`: all are held. */
-  async #acquireAll(): Promise<MultiPart | undefined> {
+  /** Resolves to the part that was not free until the wait was over; `undefined`: all are held. */
+  async #acquireAll(): Promise<RedisLock | undefined> {
     for (let hasWaited = false; ; hasWaited = true) {
+      if (hasWaited) this.#dropLost();
       const failures = await this.#attemptMissing();
-      const index = this.#leases.indexOf(undefined);
-      if (index < 0) {
-        if (!this.#request.renew) await this.#endRenewals(hasWaited);
-        if (this.#request.minHold > 0) for (const lease of this.#leases) lease?.holdAtLeast(this.#request.minHold);
-        return undefined;
+      const missing = this.#leases.indexOf(undefined);
+      if (missing < 0) {
+        if (await this.#complete(hasWaited)) return undefined;
+        continue;
       }
-      const part = this.#parts[index] as MultiPart;
-      if (this.#remaining > 0) await this.#releaseInTime(index + 1);
-      if (this.#remaining === 0) {
-        const failure = failures.get(index);
-        if (failure !== undefined) throw failure;
+      const part = this.#parts[missing] as RedisLock;
+      if (this.wait.remaining === 0) {
+        if (failures.has(missing)) throw failures.get(missing);
         return part;
       }
-      const lease = await part.acquirePart(this.#options, this.#remaining);
+      const releasing = this.#release(missing + 1);
+      const { remaining: waitTime, trace, signal } = this.wait;
+      const lease = await part.acquirePart({ ...this.#attempt, waitTime, signal }, trace);
       if (lease === null) return part;
-      this.#leases[index] = lease;
-      // A lock may have been lost during the wait.
-      this.#leases = this.#leases.map((held) => (held?.checkLost() ? undefined : held));
+      this.#leases[missing] = lease;
+      await this.#inTime(releasing);
     }
-  }
-
-  /** ms of the wait that are left */
-  get #remaining(): number {
-    return Math.max(0, this.#endsAt - clock.now());
   }
 
   /**
@@ -88,90 +82,78 @@ export class MultiAcquisition {
    * retries them. Throws any other error, such as an abort.
    */
   async #attemptMissing(): Promise<ReadonlyMap<number, unknown>> {
-    const limit = new Limit(this.#key, this.#request.waitTime, this.#remaining, this.#options);
-    const attempts = this.#leases.map(
-      (held, index) => held ?? (this.#parts[index] as MultiPart).acquirePart(limit.options, 0),
-    );
-    const results = await Promise.allSettled(attempts);
-    limit.end();
-    this.#leases = results.map((result) => (result.status === 'fulfilled' ? (result.value ?? undefined) : undefined));
     const failures = new Map<number, unknown>();
-    for (const [index, result] of results.entries()) {
-      if (result.status === 'fulfilled') continue;
-      if (!(result.reason instanceof CannotAcquireLockError)) throw result.reason;
-      failures.set(index, result.reason);
-    }
+    const attempt = async (index: number): Promise<void> => {
+      try {
+        const lease = await (this.#parts[index] as RedisLock).acquirePart(this.#attempt, this.wait.trace);
+        // Its caller may have left before the answer.
+        if (this.#isOver) await lease?.[Symbol.asyncDispose]();
+        else this.#leases[index] = lease ?? undefined;
+      } catch (error) {
+        if (!(error instanceof CannotAcquireLockError)) throw error;
+        failures.set(index, error);
+      }
+    };
+    const attempts = this.#leases.map((held, index) => (held === undefined ? attempt(index) : undefined));
+    const results = await this.#inTime(Promise.allSettled(attempts));
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
     return failures;
   }
 
-  /** Fixed leases were renewed so far. Those that waited for others get their full ttl once more. */
-  async #endRenewals(hasWaited: boolean): Promise<void> {
-    if (hasWaited) await Promise.all(this.#leases.map((lease) => lease?.renew(this.#request.ttl)));
-    for (const lease of this.#leases) lease?.endRenewal?.();
+  /**
+   * All are held. Those that waited get as much time as a grant gives: the ttl of a fixed lease, or the `minHold`, which
+   * a process that dies leaves to the ttl. False: one of them was lost.
+   */
+  async #complete(hasWaited: boolean): Promise<boolean> {
+    const { minHold, renew, ttl } = this.request;
+    const leases = this.#leases as HeldLease[];
+    const needed = Math.max(minHold, renew ? 0 : ttl);
+    const short = leases.filter((lease) => (hasWaited || lease.isReentry) && lease.remaining < needed);
+    if (short.length > 0) {
+      const results = await this.#inTime(Promise.allSettled(short.map((lease) => lease.renew(needed))));
+      if (this.#dropLost()) return false;
+      for (const result of results) if (result.status === 'rejected') throw result.reason;
+    }
+    for (const lease of leases) {
+      if (!renew) lease.endRenewal?.();
+      if (minHold > 0) lease.holdAtLeast(minHold);
+    }
+    return true;
   }
 
-  async #release(from: number): Promise<void> {
-    const released = this.#leases.splice(from);
-    this.#leases.push(...released.map(() => undefined));
-    // In one tick of the event loop, so that the releases go to Redis together.
-    await Promise.all(released.map((lease) => lease?.[Symbol.asyncDispose]()));
+  /** What was lost during a wait is given back: its key may still be there, and would be in the way. */
+  #dropLost(): boolean {
+    let hasLost = false;
+    for (const [index, lease] of this.#leases.entries()) {
+      if (!lease?.checkLost()) continue;
+      hasLost = true;
+      this.#leases[index] = undefined;
+      void lease[Symbol.asyncDispose]();
+    }
+    return hasLost;
   }
 
-  /** Throws if Redis does not confirm it within the wait: it goes on in the background. */
-  async #releaseInTime(from: number): Promise<void> {
-    let isConfirmed = false;
-    const releasing = this.#release(from).then(() => {
-      isConfirmed = true;
-    });
-    await within(Math.max(this.#remaining, LEAST_TIME_TO_ANSWER), this.#unlessAborted(releasing));
-    this.#request.signal?.throwIfAborted();
-    if (!isConfirmed) throw cannotAcquire(this.#key, NO_ANSWER, undefined);
+  /** Settles as the promise does. Rejects when the caller aborts, and when the time is over. */
+  async #inTime<T extends object>(promise: Promise<T>): Promise<T> {
+    const { wait } = this;
+    const limit = wait.isSingleAttempt ? Number.POSITIVE_INFINITY : Math.max(wait.remaining, LEAST_TIME_TO_ANSWER);
+    // Then only `commandTimeout` limits it.
+    if (limit === Number.POSITIVE_INFINITY && wait.signal === undefined) return promise;
+    const result = await wait.suspend<T>(limit, (resume, fail) => void promise.then(resume, fail));
+    if (result === undefined) throw cannotAcquire(wait.key, NO_ANSWER, undefined);
+    return result;
   }
 
-  /** Resolves with the promise, or earlier when the caller's signal aborts. */
-  async #unlessAborted(promise: Promise<void>): Promise<void> {
-    const { signal } = this.#request;
-    if (signal === undefined) return promise;
-    await new Promise<void>((resolve) => {
-      const end = (): void => {
-        signal.removeEventListener('abort', end);
-        resolve();
-      };
-      signal.addEventListener('abort', end);
-      void promise.then(end);
-      if (signal.aborted) end();
-    });
+  /** Gives back those from this index on, one right after the other, so that the releases go to Redis together. */
+  #release(from: number): Promise<unknown[]> {
+    const released = this.#leases.slice(from);
+    this.#leases.fill(undefined, from);
+    return Promise.all(released.map((lease) => lease?.[Symbol.asyncDispose]()));
   }
 
   /** Releases what is held. A release that Redis does not confirm at once goes on in the background. */
   async #giveUp(): Promise<void> {
+    this.#isOver = true;
     await within(LEAST_TIME_TO_ANSWER, this.#release(0));
-  }
-}
-
-/** The options of a single attempt that may not take longer than the rest of the wait. */
-class Limit {
-  readonly options: LockOptions | undefined;
-  readonly #timer: Timer | undefined;
-  readonly #signal: AbortSignal | undefined;
-  readonly #forward: (() => void) | undefined;
-
-  /** `waitTime`, `remaining` in ms. Without a wait, and with one that has no end, only `commandTimeout` limits it. */
-  constructor(key: string, waitTime: number, remaining: number, options: LockOptions | undefined) {
-    this.options = options;
-    if (waitTime === 0 || waitTime === Number.POSITIVE_INFINITY) return;
-    const controller = new AbortController();
-    const late = cannotAcquire(key, NO_ANSWER, undefined);
-    this.#timer = new Timer(Math.max(remaining, LEAST_TIME_TO_ANSWER), () => controller.abort(late));
-    this.#signal = options?.signal;
-    this.#forward = () => controller.abort(this.#signal?.reason);
-    if (this.#signal?.aborted) this.#forward();
-    else this.#signal?.addEventListener('abort', this.#forward);
-    this.options = { ...options, signal: controller.signal };
-  }
-
-  end(): void {
-    this.#timer?.cancel();
-    if (this.#forward !== undefined) this.#signal?.removeEventListener('abort', this.#forward);
   }
 }

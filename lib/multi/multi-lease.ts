@@ -1,27 +1,33 @@
 import { inspect } from 'node:util';
+import { leaseText } from '../core/lease-text';
+import { LossSignal } from '../core/loss-signal';
+import type { EndOfHold, HeldLease } from '../core/unlock-order';
 import type { MultiLease } from '../distributed-lock';
-import { leaseUnlocked } from '../errors';
-import { leaseText } from '../lease/lease-text';
-import { LossSignal } from '../lease/loss-signal';
-import type { HeldLease } from '../lease/unlock-order';
+import { type LockLostError, leaseUnlocked } from '../errors';
 
 /** The lease of several locks: it is held as long as each of them is. */
 export class HeldMultiLease implements MultiLease, HeldLease {
   readonly key: string;
-  readonly isReentry = false;
-  readonly #leases: readonly HeldLease[];
+  /** Those of the parts. */
+  readonly leases: readonly HeldLease[];
+  endHold: EndOfHold | undefined;
   #unlocking: Promise<void> | undefined;
   #lossSignal: LossSignal | undefined;
   /** Ends the listening for losses. */
-  readonly #over = new AbortController();
+  #over: AbortController | undefined;
 
   constructor(key: string, leases: readonly HeldLease[]) {
     this.key = key;
-    this.#leases = leases;
+    this.leases = leases;
+  }
+
+  /** It enters all of them again. */
+  get isReentry(): boolean {
+    return this.leases.every((lease) => lease.isReentry);
   }
 
   get owner(): string {
-    return this.#leases[0]?.owner ?? '';
+    return this.leases[0]?.owner ?? '';
   }
 
   // Made when it is first read: most leases are unlocked before anybody reads it.
@@ -29,18 +35,22 @@ export class HeldMultiLease implements MultiLease, HeldLease {
     if (this.#lossSignal === undefined) {
       const lossSignal = new LossSignal();
       this.#lossSignal = lossSignal;
-      const onLoss = (): void => lossSignal.abort(this.lossError());
-      for (const { signal } of this.#leases) {
-        // A part that was entered again has the signal of the lease around it, which outlives this one.
+      const onLoss = (): void => {
+        lossSignal.abort(this.lossError());
+        this.#end(this.lossError());
+      };
+      // A part that was entered again has the signal of the lease around it, which outlives this one.
+      this.#over = new AbortController();
+      for (const { signal } of this.leases) {
         if (signal.aborted) onLoss();
-        else signal.addEventListener('abort', onLoss, { once: true, signal: this.#over.signal });
+        else if (!this.isUnlocked) signal.addEventListener('abort', onLoss, { once: true, signal: this.#over.signal });
       }
     }
     return this.#lossSignal.signal;
   }
 
   get remaining(): number {
-    return this.isUnlocked ? 0 : Math.min(...this.#leases.map((lease) => lease.remaining));
+    return this.isUnlocked ? 0 : Math.min(...this.leases.map((lease) => lease.remaining));
   }
 
   get fencingToken(): undefined {
@@ -49,13 +59,8 @@ export class HeldMultiLease implements MultiLease, HeldLease {
 
   get fencingTokens(): ReadonlyMap<string, number> {
     const tokens = new Map<string, number>();
-    for (const { key, fencingToken } of this.#leases) if (fencingToken !== undefined) tokens.set(key, fencingToken);
+    for (const { key, fencingToken } of this.leases) if (fencingToken !== undefined) tokens.set(key, fencingToken);
     return tokens;
-  }
-
-  /** The lease of the part with this index. */
-  leaseOf(index: number): HeldLease {
-    return this.#leases[index] as HeldLease;
   }
 
   get isUnlocked(): boolean {
@@ -63,46 +68,54 @@ export class HeldMultiLease implements MultiLease, HeldLease {
   }
 
   checkLost(): boolean {
-    return this.#leases.some((lease) => lease.checkLost());
+    return this.leases.some((lease) => lease.checkLost());
   }
 
-  lossError(result?: unknown): Error {
-    const lost = this.#leases.find((lease) => lease.checkLost()) ?? (this.#leases[0] as HeldLease);
+  lossError(result?: unknown): LockLostError {
+    const lost = this.leases.find((lease) => lease.checkLost()) ?? (this.leases[0] as HeldLease);
     return lost.lossError(result);
   }
 
   assertHeld(): void {
     if (this.isUnlocked) throw leaseUnlocked(this.key);
-    for (const lease of this.#leases) lease.assertHeld();
+    for (const lease of this.leases) lease.assertHeld();
   }
 
-  async renew(ttl?: number): Promise<void> {
+  async renew(ttl?: number, timeout?: number): Promise<void> {
     if (this.isUnlocked) throw leaseUnlocked(this.key);
-    // In one tick of the event loop, so that the renewals go to Redis together.
-    await settled(this.#leases.map((lease) => lease.renew(ttl)));
+    // Without an await between them, so that the renewals go to Redis together.
+    await settled(this.leases.map((lease) => lease.renew(ttl, timeout)));
   }
 
   holdAtLeast(ms: number): void {
-    for (const lease of this.#leases) lease.holdAtLeast(ms);
+    for (const lease of this.leases) lease.holdAtLeast(ms);
   }
 
   async eval(): Promise<never> {
     const why = 'a script is checked against one lock: take a lease with `obtain(key).lock()` for it';
-    throw new TypeError(`The lease of ${this.#leases.length} keys cannot run a script: ${why}`);
+    throw new TypeError(`The lease of ${this.leases.length} keys cannot run a script: ${why}`);
   }
 
   unlock(): Promise<void> {
     if (this.#unlocking !== undefined) return this.#unlocking.catch(() => undefined);
-    this.#over.abort();
-    this.#unlocking = settled(this.#leases.map((lease) => lease.unlock()));
-    return this.#unlocking;
+    return this.#unlockEach((lease) => lease.unlock());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#unlocking !== undefined) return;
-    this.#over.abort();
-    this.#unlocking = Promise.all(this.#leases.map((lease) => lease[Symbol.asyncDispose]())).then(() => undefined);
-    await this.#unlocking;
+    if (this.#unlocking === undefined) await this.#unlockEach((lease) => lease[Symbol.asyncDispose]());
+  }
+
+  #unlockEach(unlock: (lease: HeldLease) => PromiseLike<void>): Promise<void> {
+    this.#end();
+    this.#unlocking = settled(this.leases.map(unlock));
+    return this.#unlocking;
+  }
+
+  /** Its section is over. */
+  #end(loss?: LockLostError): void {
+    this.#over?.abort();
+    this.endHold?.(loss);
+    this.endHold = undefined;
   }
 
   /** What `console.log(lease)` prints: no internals. */
@@ -112,7 +125,7 @@ export class HeldMultiLease implements MultiLease, HeldLease {
 }
 
 /** Waits for all of them, and throws the first error. */
-async function settled(promises: readonly Promise<void>[]): Promise<void> {
+async function settled(promises: readonly PromiseLike<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(promises)).find((result) => result.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
 }

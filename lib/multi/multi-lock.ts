@@ -1,13 +1,16 @@
+import type { RedisLock } from '../core/lock';
+import { runUnder } from '../core/run-under';
+import { Scope } from '../core/scope';
+import { type HeldLease, UnlockOrder } from '../core/unlock-order';
+import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../diagnostics/channels';
+import type { LockMessage } from '../diagnostics/messages';
 import type { DistributedLock, LockOptions, MultiLease, TryRunResult } from '../distributed-lock';
 import { notHeld } from '../errors';
 import { callback, expected, nonEmptyString } from '../internal/validation';
-import { UnlockOrder } from '../lease/unlock-order';
 import type { LockState } from '../lock-state';
-import { runUnder } from '../scope/run-under';
-import { Scope } from '../scope/scope';
+import { lockRequest } from '../settings';
 import { MultiAcquisition } from './multi-acquisition';
 import { HeldMultiLease } from './multi-lease';
-import type { MultiPart } from './multi-part';
 
 /** More keys would hold up a Redis for too long in one script. */
 const MOST_KEYS = 1_000;
@@ -32,11 +35,11 @@ export class MultiLock implements DistributedLock {
   readonly keys: readonly string[];
   /** All of them, for messages. */
   readonly key: string;
-  readonly #parts: readonly MultiPart[];
+  readonly #parts: readonly RedisLock[];
   readonly #unlockOrder = new UnlockOrder();
 
   /** @internal `parts` in the order that all processes share. */
-  constructor(parts: readonly MultiPart[]) {
+  constructor(parts: readonly RedisLock[]) {
     this.#parts = parts;
     this.keys = parts.map(({ key }) => key);
     this.key = this.keys.join(' + ');
@@ -52,8 +55,8 @@ export class MultiLock implements DistributedLock {
   }
 
   async tryLock(options?: LockOptions): Promise<MultiLease | null> {
-    const result = await this.#acquisition(options, 0).acquire();
-    return result.outcome === 'granted' ? this.#noted(new HeldMultiLease(this.key, result.leases)) : null;
+    const lease = await this.#acquired(this.#acquisition(options, 0));
+    return lease && this.#noted(lease);
   }
 
   async run<T>(task: (lease: MultiLease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
@@ -63,14 +66,16 @@ export class MultiLock implements DistributedLock {
 
   async tryRun<T>(task: (lease: MultiLease) => T | PromiseLike<T>, options?: LockOptions): Promise<TryRunResult<T>> {
     callback('task', task);
-    const result = await this.#acquisition(options, 0).acquire();
-    if (result.outcome !== 'granted') return { ran: false };
-    return { ran: true, value: await this.#runUnder(new HeldMultiLease(this.key, result.leases), task) };
+    const lease = await this.#acquired(this.#acquisition(options, 0));
+    return lease === null ? { ran: false } : { ran: true, value: await this.#runUnder(lease, task) };
   }
 
   #runUnder<T>(lease: HeldMultiLease, task: (lease: MultiLease) => T | PromiseLike<T>): Promise<T> {
-    const sections = this.#parts.map((part, index) => ({ lock: part.scopedLock(), lease: lease.leaseOf(index) }));
-    return runUnder(lease, sections, task, undefined);
+    const sections = this.#parts.map((part, index) => ({
+      lock: part.scopedLock(),
+      lease: lease.leases[index] as HeldLease,
+    }));
+    return runUnder(lease, sections, task, isTraced(holdChannel) ? this.#labels : undefined);
   }
 
   async unlock(): Promise<void> {
@@ -91,18 +96,44 @@ export class MultiLock implements DistributedLock {
   }
 
   async #acquire(options: LockOptions | undefined): Promise<HeldMultiLease> {
-    const result = await this.#acquisition(options, Number.POSITIVE_INFINITY).acquire();
-    if (result.outcome === 'granted') return new HeldMultiLease(this.key, result.leases);
-    throw result.part.timeoutError(options);
+    const acquisition = this.#acquisition(options, Number.POSITIVE_INFINITY);
+    const lease = await this.#acquired(acquisition);
+    if (lease === null) throw (acquisition.refusing ?? this.#first).timeoutError(options);
+    return lease;
   }
 
   #acquisition(options: LockOptions | undefined, defaultWaitTime: number): MultiAcquisition {
-    return new MultiAcquisition(this.key, this.#parts, options, defaultWaitTime);
+    const request = lockRequest(options, this.#first.services.settings, defaultWaitTime);
+    if (request.signal?.aborted) throw request.signal.reason;
+    return new MultiAcquisition(this.key, this.#parts, request);
+  }
+
+  /** `null`: one of the locks was not free in time. */
+  #acquired(acquisition: MultiAcquisition): Promise<HeldMultiLease | null> {
+    const acquire = async (): Promise<HeldMultiLease | null> => {
+      const leases = await acquisition.acquire();
+      return leases && new HeldMultiLease(this.key, leases);
+    };
+    if (!isTraced(acquireChannel)) return acquire();
+    return traceAcquire(this.#labels, acquisition.wait, acquisition.request.waitTime, false, acquire);
   }
 
   #noted(lease: HeldMultiLease): HeldMultiLease {
+    if (isTraced(holdChannel) && !lease.isReentry) {
+      lease.endHold = traceHold(this.#labels, lease);
+      // Its section also ends by a loss, which it listens for from the first read on.
+      void lease.signal;
+    }
     (Scope.current()?.unlockOrderOf(this) ?? this.#unlockOrder).add(lease);
     return lease;
+  }
+
+  get #first(): RedisLock {
+    return this.#parts[0] as RedisLock;
+  }
+
+  get #labels(): LockMessage {
+    return lockMessage(this.#first.services.settings, this.key);
   }
 }
 

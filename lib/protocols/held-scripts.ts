@@ -33,27 +33,52 @@ if type(found) == 'table' then ${EXAMINE_ERROR}
 elseif not found then ${EXAMINE_GONE}
 elseif found ~= owner then state = 'stolen' end`;
 
+/*
+ * A client may send a command again whose reply was lost. So each call has a number, and a mark beside the lock has
+ * those that have run: "<least> <number> <number> ... ". Less than the least has run, or must not run any more: its
+ * caller does not wait now. The numbers are few: those of calls that were made at the same time.
+ *
+ * The mark outlives the lease, except one that is renewed over another connection for several times its ttl while the
+ * command is not answered. A script that cannot write needs no mark, and cannot leave one.
+ */
+
+/** Returns if the call has run. All in Lua. */
+const RETURN_IF_RUN = `
+local least, ran = string.match(redis.call('GET', mark) or '0 ', '^(%d+)(.*)$')
+if tonumber(number) < tonumber(least) or string.find(ran, ' ' .. number .. ' ', 1, true) then
+  return { owner, 'ran' }
+end`;
+
+/** Marks the call as run. All in Lua. */
+const LEAVE_MARK = `
+ran = string.gsub(ran, '%d+ ', function(one) return tonumber(one) < tonumber(waiting) and '' or one end)
+if ran == '' then ran = ' ' end
+redis.call('SET', mark, waiting .. ran .. number .. ' ', 'PX', 4 * math.max(redis.call('PTTL', lock), 1000))`;
+
 /**
- * Runs scripts of the application's, each only if the lock is still the owner's at that moment.
+ * Runs scripts of the application's, each once, and only if the lock is still the owner's at that moment.
  *
  * The check stands before the script, in its first line, so that line numbers in errors are those of the script. It
- * takes its key and its argument off the ends of KEYS and ARGV, and leaves no variable behind. Nothing follows the
+ * takes its keys and its arguments off the ends of KEYS and ARGV, and leaves no variable behind. Nothing follows the
  * script: it may end with `return`, or with a comment.
  */
 export class HeldScripts implements ScriptRunner {
   readonly #redis: Redis;
-  readonly #check: string;
+  readonly #held: string;
   readonly #scripts = new Map<string, Script>();
+  /** The numbers of the calls that are waited for, by owner. */
+  readonly #waiting = new Map<string, Set<number>>();
+  #last = 0;
 
   /** `held`: Lua that examines the lock. */
   constructor(redis: Redis, held: string) {
     this.#redis = redis;
-    const check = `do local lock, owner, state = table.remove(KEYS), table.remove(ARGV) ${held}
-if state then return { owner, state } end end `;
-    this.#check = check.replace(/\s*\n\s*/g, ' ');
+    this.#held = held;
   }
 
-  assertPlaced({ lock }: LockNames, { keys }: HeldCall): void {
+  assertPlaced(names: LockNames, { keys }: HeldCall): void {
+    const { lock } = names;
+    names.companion('evals');
     const slot = this.#redis.slotOf(lock);
     keys.forEach((key, i) => {
       const other = this.#redis.slotOf(key);
@@ -65,12 +90,24 @@ if state then return { owner, state } end end `;
     });
   }
 
-  run(names: LockNames, owner: string, { script, keys, args }: HeldCall, timeout: number): Promise<HeldResult> {
+  async run(names: LockNames, owner: string, { script, keys, args }: HeldCall, timeout: number): Promise<HeldResult> {
     const read = (reply: unknown): HeldResult => {
       const state = Array.isArray(reply) && reply.length === 2 && reply[0] === owner ? reply[1] : undefined;
+      if (state === 'ran') throw new Error('it has run, but its reply was lost, and the client sent it again');
       return state === 'expired' || state === 'stolen' ? { held: false, state } : { held: true, reply };
     };
-    return this.#redis.run(this.#wrapped(script), [...keys, names.lock], [...args, owner], timeout, read);
+    const number = ++this.#last;
+    const waiting = this.#waiting.get(owner) ?? new Set();
+    this.#waiting.set(owner, waiting.add(number));
+    const [least = number] = waiting;
+    const allKeys = [...keys, `${names.companion('evals')}:${owner}`, names.lock];
+    const allArgs = [...args, String(least), String(number), owner];
+    try {
+      return await this.#redis.run(this.#wrapped(script), allKeys, allArgs, timeout, read);
+    } finally {
+      waiting.delete(number);
+      if (waiting.size === 0) this.#waiting.delete(owner);
+    }
   }
 
   #wrapped(source: string): Script {
@@ -78,7 +115,13 @@ if state then return { owner, state } end end `;
     if (known !== undefined) return known;
     // A first line "#!lua flags=..." stays the first one.
     const [shebang = ''] = /^#![^\n]*(\n|$)/.exec(source) ?? [];
-    const script = new Script("the application's", `${shebang}${this.#check}${source.slice(shebang.length)}`);
+    const mayWrite = !shebang.includes('no-writes');
+    const check = `do local lock, mark = table.remove(KEYS), table.remove(KEYS)
+local owner, number, waiting = table.remove(ARGV), table.remove(ARGV), table.remove(ARGV)
+local state ${mayWrite ? RETURN_IF_RUN : ''} ${this.#held}
+if state then return { owner, state } end ${mayWrite ? LEAVE_MARK : ''} end `;
+    const oneLine = check.replace(/\s*\n\s*/g, ' ');
+    const script = new Script("the application's", `${shebang}${oneLine}${source.slice(shebang.length)}`);
     if (this.#scripts.size >= CAPACITY) this.#scripts.delete(this.#scripts.keys().next().value as string);
     this.#scripts.set(source, script);
     return script;

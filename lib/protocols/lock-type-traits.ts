@@ -1,7 +1,7 @@
 /** What separates the name from the random part of an owner value. */
 export type NameSeparator = ':' | '/';
 
-/** What is known of a lock type before it is loaded. */
+/** What the options and the names of a lock type depend on. */
 interface LockTypeTraits {
   /** ms; the default of the option `expireAfter`. */
   readonly expireAfter: number;
@@ -15,8 +15,8 @@ const SPRING: LockTypeTraits = { expireAfter: 60_000, needsRegistryKey: true, na
 const REDISSON: LockTypeTraits = { expireAfter: 30_000, needsRegistryKey: false, nameSeparator: '/' };
 
 /**
- * The names of the lock types, each with the traits that its format has. A file of its own: to check the options of a
- * registry loads no lock type. `lock-types.ts` says what each is made of.
+ * The names of the lock types, each with the traits that its format has. A file of its own, since locks in memory have
+ * these names too and need no scripts. `lock-types.ts` says what each is made of.
  */
 const traits = {
   spin: SPRING,

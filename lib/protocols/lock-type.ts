@@ -1,7 +1,6 @@
+import type { LockProtocol } from '../core/protocol';
 import type { LockInspector } from '../lock-backend';
 import type { LockNames } from '../redis/names';
-import type { LockType } from './lock-type-traits';
-import type { LockProtocol } from './protocol';
 import type { RegistryParts } from './registry-parts';
 
 /** The protocols of one registry. */
@@ -15,9 +14,8 @@ export interface Protocols {
   close(): void;
 }
 
-/** One lock type. Each is in a file of its own, so that using one type does not load the others. */
+/** One lock type. */
 export interface LockTypeDefinition {
-  readonly name: LockType;
   /** Lua that finds whether a lock is held: see `HeldScripts`. */
   readonly held: string;
   /** Called once for each registry. */

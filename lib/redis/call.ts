@@ -3,6 +3,7 @@ import type { EvalOptions, RedisCommands } from './client';
 import type { Deadline, Deadlines } from './deadlines';
 import { CommandTimeoutError, isNoScript } from './failure';
 import type { Script } from './script';
+import type { Silence } from './silence';
 
 /** Receives the answer of Redis. */
 export interface Receiver {
@@ -19,24 +20,41 @@ export interface ScriptRun extends Receiver {
   readonly args: string[];
 }
 
+/** Scripts that a command in flight brings to the server, by the client that it goes over. */
+const loading = new WeakMap<RedisCommands, Set<Script>>();
+
 /**
- * Runs a script: EVALSHA, and EVAL where the server does not know it (NOSCRIPT; also after a failover).
- * `asText`: EVAL at once, where a second round trip would come too late.
+ * Runs a script: EVALSHA, and EVAL where the server does not know it (NOSCRIPT; also after a failover). Of many calls at
+ * once only the first one sends the text; the others ask by the digest once more. `asText`: EVAL at once, where a second
+ * round trip would come too late.
  */
 export function evaluate(
   commands: RedisCommands,
   script: Script,
   options: EvalOptions,
   receiver: Receiver,
+  silence: Silence,
   asText = false,
+  isSecond = false,
 ): void {
+  const known = loading.get(commands) ?? new Set();
+  loading.set(commands, known);
+  const sentAt = clock.now();
   try {
     const sent = asText ? commands.eval(script.source, options) : commands.evalSha(script.sha1, options);
+    if (asText) known.add(script);
     sent.then(
-      (reply) => receiver.answer(reply),
+      (reply) => {
+        silence.answered(sentAt);
+        if (asText) known.delete(script);
+        receiver.answer(reply);
+      },
       (error: unknown) => {
-        if (isNoScript(error) && !receiver.isOver && !asText) evaluate(commands, script, options, receiver, true);
-        else receiver.fail(error);
+        silence.failed(error, sentAt);
+        if (asText) known.delete(script);
+        if (!isNoScript(error) || receiver.isOver || asText) receiver.fail(error);
+        else if (isSecond || !known.has(script)) evaluate(commands, script, options, receiver, silence, true);
+        else evaluate(commands, script, options, receiver, silence, false, true);
       },
     );
   } catch (error) {
@@ -66,7 +84,7 @@ export class Call<T> implements Deadline, ScriptRun {
   readonly #reject: (error: unknown) => void;
   /** After the deadline: passes on the answer that may still come. */
   #late: ((answer: Promise<unknown>) => void) | undefined;
-  #isRejected = false;
+  #isSettled = false;
 
   /** `timeout` in ms, from `now` on. `read` makes the result of a reply, or throws what the call fails with. */
   constructor(
@@ -101,26 +119,26 @@ export class Call<T> implements Deadline, ScriptRun {
     if (this.#late === undefined) this.#deadlines.remove(this);
     else this.#late(Promise.resolve(reply));
     // Its caller has gone on: what the reply says may be of the past.
-    if (this.#isRejected) return;
+    if (this.#isSettled) return;
     let value: T;
     try {
       value = this.#read(reply);
     } catch (error) {
-      this.#reject(error);
+      this.#settle(this.#reject, error);
       return;
     }
-    this.#resolve(value);
+    this.#settle(this.#resolve, value);
   }
 
   fail(error: unknown): void {
     if (this.#late === undefined) {
       this.#deadlines.remove(this);
-      this.#reject(error);
+      this.#settle(this.#reject, error);
       return;
     }
     this.#late(Promise.reject(error));
     // NOSCRIPT is no answer to a caller: the script would have been sent, in time.
-    if (!isNoScript(error)) this.#reject(error);
+    if (!isNoScript(error)) this.#settle(this.#reject, error);
   }
 
   /** As Deadline. */
@@ -128,9 +146,13 @@ export class Call<T> implements Deadline, ScriptRun {
     const elapsed = clock.now() - (this.at - this.#timeout);
     const error = new CommandTimeoutError(elapsed, new Promise((pass) => (this.#late = pass)));
     // After a pause of the event loop the answer may lie in the socket's buffer: it is read first.
-    void clock.immediate().then(() => {
-      this.#isRejected = true;
-      this.#reject(error);
-    });
+    void clock.immediate().then(() => this.#settle(this.#reject, error));
+  }
+
+  /** Once: an answer may be read between the deadline and the rejection. */
+  #settle<R>(settle: (result: R) => void, result: R): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    settle(result);
   }
 }

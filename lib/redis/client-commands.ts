@@ -15,7 +15,7 @@ interface CommandOptions {
  * like.
  */
 interface NodeRedisClient {
-  readonly options?: { readonly commandOptions?: CommandOptions; readonly keyPrefix?: string };
+  readonly options?: { readonly commandOptions?: CommandOptions };
   readonly _commandOptions?: CommandOptions;
 }
 
@@ -28,7 +28,7 @@ interface PlainClient extends RedisCommands {
 export function commandsOf(client: RedisClient): RedisCommands {
   const options = optionsFor(client);
   const commands = client.withCommandOptions?.(options) ?? client;
-  return isPlain(client) && mayBypassMethods(client, commands) ? sending(commands, options) : commands;
+  return isPlain(client) && canSend(commands) ? sending(commands, options) : commands;
 }
 
 /** node-redis' plain client: one connection to one server, as far as it knows. */
@@ -46,10 +46,8 @@ function optionsFor(client: RedisClient): OwnOptions {
   return isPlain(client) && !hasMapping ? { timeout: 0 } : { timeout: 0, typeMapping: {} };
 }
 
-/** `sendCommand` would leave out a prefix that the client puts before keys. */
-function mayBypassMethods(client: RedisClient, commands: RedisCommands): commands is PlainClient {
-  const { options } = client as NodeRedisClient;
-  return typeof (commands as Partial<PlainClient>).sendCommand === 'function' && !options?.keyPrefix;
+function canSend(commands: RedisCommands): commands is PlainClient {
+  return typeof (commands as Partial<PlainClient>).sendCommand === 'function';
 }
 
 /**

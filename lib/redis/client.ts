@@ -25,13 +25,24 @@ export interface RedisClient extends RedisCommands {
   off?(event: string, listener: () => void): unknown;
 }
 
+/** Whether the library can work with it. */
 export function isRedisClient(value: unknown): value is RedisClient {
   const client = value as Partial<RedisClient> | null | undefined;
-  return typeof client?.eval === 'function' && typeof client.evalSha === 'function';
+  return typeof client?.eval === 'function' && typeof client.evalSha === 'function' && !hasKeyPrefix(client);
+}
+
+/** All clients of node-redis have it; 6.1 and later. */
+function hasKeyPrefix(value: unknown): boolean {
+  const { _keyPrefix: prefix } = (value ?? {}) as { _keyPrefix?: { readonly length: number } };
+  return prefix !== undefined && prefix.length > 0;
 }
 
 /** Says what a wrong `client` argument is, and what to pass instead. */
 export function describeWrongClient(value: unknown): string {
+  if (hasKeyPrefix(value)) {
+    const why = 'node-redis puts it before the keys of a lock, but not before its channels. Use `registryKey`';
+    return `Expected \`client\` to be a client without the option keyPrefix: ${why}`;
+  }
   return `Expected \`client\` to be a Redis client with the methods eval and evalSha, got ${describeValue(value)}`;
 }
 

@@ -7,10 +7,12 @@ export interface Connection {
   readonly connectionEpoch: number | undefined;
   /** Grows with every connection that was lost, as far as that is known. */
   readonly disruptions: number;
-  /** It is not proven that all keys are on one server, and could be: then acquisitions would go together. */
-  readonly needsProof: boolean;
+  /** The registry is closed: nothing is to be sent in the background any more. */
+  readonly isClosed: boolean;
   /** The last error of the connection since it was made. */
   readonly lastError: unknown;
+  /** Whether the answer to what was sent then may come from a server that does not know that it was replaced. */
+  mayBeOutdated(sentAt: number): boolean;
   /** On a cluster, the slot of a key, for error messages. */
   slotOf(key: string): number | undefined;
 }

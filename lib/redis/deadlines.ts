@@ -1,5 +1,6 @@
-import { clock, MAX_DELAY } from '../internal/clock';
+import { clock } from '../internal/clock';
 import { type Linked, LinkedList } from '../internal/linked-list';
+import { WakeTimer } from '../internal/wake-timer';
 
 /** Something that has to be over by a certain time. */
 export interface Deadline extends Linked<Deadline> {
@@ -16,14 +17,11 @@ export interface Deadline extends Linked<Deadline> {
  */
 export class Deadlines {
   readonly #pending = new LinkedList<Deadline>();
-  #timer: NodeJS.Timeout | undefined;
-  #wakesAt = Number.POSITIVE_INFINITY;
+  readonly #timer = new WakeTimer(() => this.#tick(), false);
 
   add(deadline: Deadline, now: number): void {
     this.#pending.append(deadline);
-    const { at } = deadline;
-    // A timer that is overdue may never fire: it was set on a clock that an application's tests have replaced since.
-    if (at < this.#wakesAt || this.#wakesAt < now) this.#wakeBy(Math.min(at, Math.max(this.#wakesAt, now + 1)), now);
+    this.#timer.by(deadline.at, now);
   }
 
   /** It is over. Only once, and not for one that was missed. */
@@ -31,15 +29,7 @@ export class Deadlines {
     this.#pending.remove(deadline);
   }
 
-  #wakeBy(time: number, now: number): void {
-    clock.clearTimeout(this.#timer);
-    this.#wakesAt = time;
-    this.#timer = clock.setTimeout(() => this.#tick(), Math.min(Math.max(1, Math.ceil(time - now)), MAX_DELAY));
-    this.#timer.unref?.();
-  }
-
   #tick(): void {
-    this.#wakesAt = Number.POSITIVE_INFINITY;
     const now = clock.now();
     let earliest = Number.POSITIVE_INFINITY;
     for (const deadline of this.#pending) {
@@ -50,6 +40,6 @@ export class Deadlines {
         deadline.missed();
       }
     }
-    if (earliest < this.#wakesAt) this.#wakeBy(earliest, now);
+    this.#timer.by(earliest, now);
   }
 }

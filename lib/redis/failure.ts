@@ -47,8 +47,9 @@ export function serverErrorCode(error: unknown): string | undefined {
   return /user_script:\s*\d+:\s*-?([A-Z]{3,})\s/.exec(message)?.[1] ?? /^-?([A-Z]{3,})\s/.exec(message)?.[1];
 }
 
+/** The server does not know the script. An error of a script's own may begin with the same code. */
 export function isNoScript(error: unknown): boolean {
-  return serverErrorCode(error) === 'NOSCRIPT';
+  return isErrorLike(error) && /^-?NOSCRIPT No matching script/i.test(error.message);
 }
 
 /** The server does not have the command: it is too old for it, or the command was renamed. */

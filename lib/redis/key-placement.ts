@@ -1,38 +1,61 @@
-import { hashTag } from './names';
+import { randomUUID } from 'node:crypto';
+import { clock } from '../internal/clock';
+import { serverErrorCode, UnexpectedReplyError } from './failure';
+import { hashTag, LockNames } from './names';
+import { Script } from './script';
+
+/** Calls that went alone, though others were made with them: as many are worth a probe. */
+const WORTH_A_PROBE = 32;
+
+/** Keys of a probe. A proxy that spreads keys evenly over two servers has them on one of them once in 500,000 times. */
+const PROBED = 20;
+
+/** ms after a probe that failed. */
+const PAUSE = 10_000;
+
+const WRITE = new Script(
+  'probe: write',
+  `for i = 1, #KEYS do redis.call('SET', KEYS[i], '', 'PX', ARGV[1]) end
+return #KEYS`,
+);
+
+/** Says whether the key was there, and removes it. With SET, since every user of locks has the right to it. */
+const TAKE = new Script('probe: take', `return redis.call('SET', KEYS[1], '', 'XX', 'PX', 1) and 1 or 0`);
+
+/** Runs a script about these keys, alone. Resolves to its reply. Rejects after `commandTimeout`. */
+type RunAlone = (script: Script, keys: string[], args: string[]) => Promise<unknown>;
 
 /**
- * When this many hash tags, or keys without one, were found beside another one, it counts as proven that all keys are
- * on one server. This assumes a proxy that spreads keys evenly: over two servers, chance finds all of them once in a
- * million.
- */
-const PROOF = 20;
-
-/**
- * What is known about where the keys of a client are. A command about keys of several locks needs all of them on one
- * server. A cluster refuses other commands (CROSSSLOT). A proxy that shards keys may route by the first key without an
- * error.
- *
- * So releases and renewals of locks that were acquired alone go together first. If each finds its key, the keys were on
- * one server. A key that is not found together, but is found alone, shows that they are not.
+ * Where the keys of a client are. A command about keys of several locks needs all of them on one server. A cluster
+ * refuses other commands (CROSSSLOT). A proxy that shards keys may route by the first key without an error. So a probe
+ * asks once: one command writes several keys, and then a command for each looks for it.
  */
 export class KeyPlacement {
-  #state: 'assumed together' | 'proven together' | 'by slot' | 'apart' = 'assumed together';
-  readonly #seenTogether = new Set<string>();
+  #state: 'unknown' | 'together' | 'by slot' | 'apart';
+  #probe: Promise<void> | undefined;
+  #wentAlone = 0;
+  #notBefore = Number.NEGATIVE_INFINITY;
+  readonly #registryKey: string;
+  /** ms */
+  readonly #commandTimeout: number;
+  readonly #run: RunAlone;
 
-  /** It is proven that any keys may go into one command. */
-  get isProven(): boolean {
-    return this.#state === 'proven together';
+  constructor(registryKey: string, commandTimeout: number, isCluster: boolean, run: RunAlone) {
+    this.#state = isCluster ? 'by slot' : 'unknown';
+    this.#registryKey = registryKey;
+    this.#commandTimeout = commandTimeout;
+    this.#run = run;
   }
 
-  /** What is found together may prove it. */
-  get isOpen(): boolean {
-    return this.#state === 'assumed together';
+  /** Any keys may go into one command. */
+  get isTogether(): boolean {
+    return this.#state === 'together';
   }
 
-  /** Keys with the same group may go into one command, as far as is known; `undefined`: this key goes alone. */
+  /** Keys with the same group may go into one command; `undefined`: this key goes alone. */
   groupOf(key: string): string | undefined {
-    if (this.#state === 'apart') return undefined;
-    return this.#state === 'by slot' ? (hashTag(key) ?? key) : '';
+    if (this.#state === 'together') return '';
+    return this.#state === 'by slot' ? (hashTag(key) ?? key) : undefined;
   }
 
   /** The server refused keys of several slots in one command. */
@@ -40,23 +63,38 @@ export class KeyPlacement {
     this.#state = 'by slot';
   }
 
-  /** A key that a command about several keys did not find was found alone. */
-  foundApart(): void {
-    this.#state = 'apart';
+  /** As many calls were made at once. A promise: the answer to a probe is on its way, and may be worth the wait. */
+  made(calls: number): Promise<void> | undefined {
+    if (this.#state !== 'unknown') return undefined;
+    this.#wentAlone += calls;
+    if (this.#wentAlone >= WORTH_A_PROBE && clock.now() >= this.#notBefore) this.#probe ??= this.#ask();
+    return this.#probe;
   }
 
-  /** A command found all of these keys. The first one decided on the server: that it was found proves nothing. */
-  foundTogether(keys: readonly string[]): void {
-    if (this.#state !== 'assumed together') return;
-    const slots = keys.map((key) => hashTag(key) ?? key);
-    for (const slot of slots) if (slot !== slots[0]) this.#seenTogether.add(slot);
-    if (this.#seenTogether.size < PROOF) return;
-    this.#state = 'proven together';
-    this.#seenTogether.clear();
+  /** Never rejects: calls go alone until a later probe is answered. */
+  async #ask(): Promise<void> {
+    try {
+      const isTogether = await this.#findsAll();
+      if (this.#state === 'unknown') this.#state = isTogether ? 'together' : 'apart';
+    } catch (error) {
+      if (serverErrorCode(error) === 'CROSSSLOT') this.crossSlot();
+      this.#notBefore = clock.now() + PAUSE;
+      this.#wentAlone = 0;
+    }
+    this.#probe = undefined;
   }
 
-  /** Asking alone for a missing key failed, so it may be elsewhere: what was seen so far proves nothing. */
-  doubt(): void {
-    this.#seenTogether.clear();
+  async #findsAll(): Promise<boolean> {
+    // Names that belong to locks, and that no lock can have.
+    const keys = Array.from({ length: PROBED }, () =>
+      new LockNames(this.#registryKey, `probe-${randomUUID()}`).companion('forced'),
+    );
+    // They expire after the last command about them has been answered.
+    const written = await this.#run(WRITE, keys, [String(Math.ceil(3 * this.#commandTimeout))]);
+    if (written !== PROBED) throw new UnexpectedReplyError(WRITE.name, written);
+    const found = await Promise.all(keys.map((key) => this.#run(TAKE, [key], [])));
+    const nonsense = found.find((one) => one !== 0 && one !== 1);
+    if (nonsense !== undefined) throw new UnexpectedReplyError(TAKE.name, nonsense);
+    return !found.includes(0);
   }
 }

@@ -1,8 +1,8 @@
 import { clock } from '../internal/clock';
 import type { ReplicationSettings } from '../settings';
 import { Batches } from './batches';
-import { Call, evaluate, type ScriptRunner } from './call';
-import type { RedisClient, RedisCommands } from './client';
+import { Call, evaluate, type Receiver } from './call';
+import type { EvalOptions, RedisClient, RedisCommands } from './client';
 import { commandsOf } from './client-commands';
 import type { Connection } from './connection';
 import { ConnectionMonitor } from './connection-monitor';
@@ -10,7 +10,8 @@ import { Deadlines } from './deadlines';
 import { hashSlot } from './hash-slot';
 import { KeyPlacement } from './key-placement';
 import { ReplicatedScripts } from './replicated-scripts';
-import { LockScript, type Script } from './script';
+import type { Script } from './script';
+import { Silence } from './silence';
 
 /**
  * The caller's client, with a deadline of our own for each command. node-redis does not time out a command that was
@@ -20,29 +21,36 @@ import { LockScript, type Script } from './script';
 export class Redis implements Connection {
   readonly client: RedisClient;
   readonly monitor: ConnectionMonitor;
+  /** As Connection. */
+  isClosed = false;
   readonly #commands: RedisCommands;
   readonly #commandTimeout: number;
   readonly #deadlines = new Deadlines();
   readonly #batches: Batches;
-  /** Scripts that acquire, with `minReplicas`; and their batches. */
+  readonly #silence: Silence;
+  /** Runs scripts that acquire, with `minReplicas`. */
   readonly #replicated: ReplicatedScripts | undefined;
-  readonly #replicatedBatches: Batches | undefined;
 
-  /** Throws `TypeError` with a `replication` for which the client cannot have a connection of our own. */
-  constructor(client: RedisClient, commandTimeout: number, replication?: ReplicationSettings) {
+  /**
+   * `registryKey`: keys that begin with it may be written. Throws `TypeError` with a `replication` for which the client
+   * cannot have a connection of our own.
+   */
+  constructor(client: RedisClient, registryKey: string, commandTimeout: number, replication?: ReplicationSettings) {
     this.client = client;
     this.monitor = ConnectionMonitor.of(client);
-    const commands = commandsOf(client);
-    this.#commands = commands;
+    this.#commands = commandsOf(client);
     this.#commandTimeout = commandTimeout;
-    // A plain client of node-redis has one connection to one server, as far as it knows.
-    const isPlain = client.socketEpoch !== undefined;
-    const placement = new KeyPlacement();
-    const runner: ScriptRunner = { run: (script, options, receiver) => evaluate(commands, script, options, receiver) };
-    this.#batches = new Batches(runner, placement, isPlain);
-    if (replication === undefined || replication.minReplicas === 0) return;
-    this.#replicated = new ReplicatedScripts(client, replication);
-    this.#replicatedBatches = new Batches(this.#replicated, placement, isPlain, false);
+    // A plain client, of node-redis or adapted, has one connection to one server, as far as it knows.
+    const mayAcquireTogether = client.socketEpoch !== undefined || this.isCluster;
+    const isReplicated = replication !== undefined && replication.minReplicas > 0;
+    this.#silence = new Silence(client.socketEpoch !== undefined && !isReplicated);
+    const placement = new KeyPlacement(registryKey, commandTimeout, this.isCluster, (script, keys, args) =>
+      this.runNow(script, keys, args, commandTimeout, true, (reply) => reply),
+    );
+    this.#batches = new Batches({ run: this.#issue }, placement, mayAcquireTogether);
+    if (isReplicated) {
+      this.#replicated = new ReplicatedScripts(client, replication, this.#silence);
+    }
   }
 
   /** Grants count only when replicas have them. */
@@ -52,6 +60,7 @@ export class Redis implements Connection {
 
   /** Ends the connections of our own. */
   close(): void {
+    this.isClosed = true;
     this.#replicated?.close();
   }
 
@@ -73,8 +82,8 @@ export class Redis implements Connection {
   }
 
   /** As Connection. */
-  get needsProof(): boolean {
-    return this.#batches.needsProof;
+  mayBeOutdated(sentAt: number): boolean {
+    return this.#silence.mayBeOutdated(sentAt);
   }
 
   /** As Connection: the last error that the client emitted. */
@@ -121,9 +130,7 @@ export class Redis implements Connection {
     reject: (error: unknown) => void,
     now = clock.now(),
   ): void {
-    const call = this.#call(script, keys, args, timeout, read, resolve, reject, now);
-    if (this.#replicatedBatches !== undefined && isAcquiring(script)) this.#replicatedBatches.add(call);
-    else this.#batches.add(call);
+    this.#batches.add(this.#call(script, keys, args, timeout, read, resolve, reject, now));
   }
 
   /**
@@ -140,13 +147,14 @@ export class Redis implements Connection {
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       const call = this.#call(script, keys, args, timeout, read, resolve, reject);
-      if (this.#replicated !== undefined && isAcquiring(script)) {
-        this.#replicated.run(script, { keys, arguments: args }, call);
-      } else {
-        evaluate(this.#commands, script, { keys, arguments: args }, call, asText);
-      }
+      this.#issue(script, { keys, arguments: args }, call, asText);
     });
   }
+
+  readonly #issue = (script: Script, options: EvalOptions, receiver: Receiver, asText = false): void => {
+    if (this.#replicated !== undefined && script.grants !== undefined) this.#replicated.run(script, options, receiver);
+    else evaluate(this.#commands, script, options, receiver, this.#silence, asText);
+  };
 
   #call<T>(
     script: Script,
@@ -174,7 +182,3 @@ function capture(resolve: (value: never) => void, reject: (error: unknown) => vo
 }
 
 function ignore(): void {}
-
-function isAcquiring(script: Script): boolean {
-  return script instanceof LockScript && script.grants !== undefined;
-}

@@ -3,9 +3,9 @@ import type { ReplicationSettings } from '../settings';
 import { evaluate, type Receiver, type ScriptRunner } from './call';
 import type { EvalOptions, RedisClient } from './client';
 import { isErrorLike } from './failure';
-import type { ReplicatingConnection } from './replicating-connection';
-import { type ReplicatingConnections, replicatingConnections } from './replicating-connections';
-import { type LockScript, type Script, ScriptForMany } from './script';
+import { type ReplicatingConnection, ReplicatingConnections } from './replicating-connections';
+import { type Script, ScriptForMany } from './script';
+import type { Silence } from './silence';
 
 /**
  * Runs scripts that acquire locks, and answers for a grant only when enough replicas have it. WAIT holds up what else
@@ -14,9 +14,11 @@ import { type LockScript, type Script, ScriptForMany } from './script';
  */
 export class ReplicatedScripts implements ScriptRunner {
   readonly #connections: ReplicatingConnections;
+  readonly #silence: Silence;
 
-  constructor(client: RedisClient, replication: ReplicationSettings) {
-    this.#connections = replicatingConnections(client, replication);
+  constructor(client: RedisClient, replication: ReplicationSettings, silence: Silence) {
+    this.#silence = silence;
+    this.#connections = new ReplicatingConnections(client, replication);
   }
 
   run(script: Script, options: EvalOptions, receiver: Receiver): void {
@@ -42,7 +44,7 @@ export class ReplicatedScripts implements ScriptRunner {
       receiver.fail(new Error('The acquisition was not sent: its connection was not open in time'));
       return;
     }
-    evaluate(connection.commands, script, options, {
+    const inBetween: Receiver = {
       get isOver() {
         return receiver.isOver;
       },
@@ -52,7 +54,8 @@ export class ReplicatedScripts implements ScriptRunner {
         if (target === undefined) receiver.fail(error);
         else void this.#redirect(target, error, script, options, receiver);
       },
-    });
+    };
+    evaluate(connection.commands, script, options, inBetween, this.#silence);
   }
 
   async #redirect(
@@ -74,7 +77,7 @@ export class ReplicatedScripts implements ScriptRunner {
   }
 
   async #answer(connection: ReplicatingConnection, script: Script, reply: unknown, receiver: Receiver): Promise<void> {
-    const isGrant = (one: unknown): boolean => !isErrorLike(one) && grants(script)(one);
+    const isGrant = (one: unknown): boolean => !isErrorLike(one) && script.grants?.(one) !== false;
     const replies = script instanceof ScriptForMany && Array.isArray(reply) ? (reply as unknown[]) : undefined;
     try {
       if (replies?.some(isGrant) ?? isGrant(reply)) await connection.replicated();
@@ -86,11 +89,6 @@ export class ReplicatedScripts implements ScriptRunner {
     }
     receiver.answer(reply);
   }
-}
-
-function grants(script: Script): (reply: unknown) => boolean {
-  const one = script instanceof ScriptForMany ? script.one : (script as LockScript);
-  return one.grants ?? (() => true);
 }
 
 interface Redirection {

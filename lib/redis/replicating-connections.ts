@@ -1,19 +1,107 @@
+import { NotReplicatedError } from '../errors';
 import { inBackground } from '../internal/background';
 import type { ReplicationSettings } from '../settings';
-import { describeValue, type RedisClient } from './client';
+import { describeValue, type RedisClient, type RedisCommands } from './client';
 import { type ClusterClient, type ClusterNode, isClusterClient } from './cluster-client';
 import { hashSlot } from './hash-slot';
-import { type OwnClient, ReplicatingConnection } from './replicating-connection';
 
-/** Where acquisitions that replicas must have are sent. */
-export interface ReplicatingConnections {
-  /** The connection to the master of this key. Rejects when no master serves the key. */
-  to(key: string): Promise<ReplicatingConnection>;
+/**
+ * A connection of our own: a duplicate of a client or sentinel of node-redis, or of a client that `fromIoredis` made.
+ */
+interface OwnClient extends RedisCommands {
+  connect(): Promise<unknown>;
+  destroy(): unknown;
+  on(event: string, listener: () => void): unknown;
+  wait(replicas: number, timeout: number): Promise<unknown>;
+  withCommandOptions?(options: { timeout: number; typeMapping: Record<never, never> }): OwnCommands;
+  sendCommand(args: readonly string[]): Promise<unknown>;
+  unref?(): void;
+  readonly socketEpoch?: number;
+  /** `false` once it is closed for good. */
+  readonly isOpen?: boolean;
+}
+
+type OwnCommands = RedisCommands & Pick<OwnClient, 'sendCommand' | 'wait'>;
+
+/** After one of these a sentinel client may have another connection to the master than before. */
+const SENTINEL_LOST = ['error', 'client-error', 'topology-change'];
+
+/**
+ * A connection over which locks are acquired, and replicas waited for. WAIT is about what its own connection has seen:
+ * on a new one, or on a new master, it would count replicas that have not got the lock.
+ */
+export class ReplicatingConnection {
+  readonly commands: OwnCommands;
+  readonly #client: OwnClient;
+  readonly #replication: ReplicationSettings;
+  /** The WAIT that is about to be sent, for all acquisitions whose replies came at the same time. */
+  #next: Promise<number> | undefined;
+  #connecting: Promise<unknown> | undefined;
+  #lost = 0;
+
+  /** `isWanted`: asked when the connection is lost; it is not made again otherwise. */
+  constructor(client: OwnClient, replication: ReplicationSettings, isWanted: () => boolean) {
+    this.#client = client;
+    this.#replication = replication;
+    this.commands = client.withCommandOptions?.({ timeout: 0, typeMapping: {} }) ?? client;
+    for (const event of SENTINEL_LOST) client.on(event, () => this.#lost++);
+    // It would try to connect for ever, and keep the process alive.
+    client.on('reconnecting', () => {
+      if (!isWanted()) this.close();
+    });
+    client.unref?.();
+  }
+
+  get isClosed(): boolean {
+    return this.#connecting !== undefined && this.#client.isOpen === false;
+  }
+
+  /** Resolves when commands may be sent. */
+  async open(): Promise<void> {
+    this.#connecting ??= inBackground(() => this.#client.connect());
+    await this.#connecting;
+  }
+
+  close(): void {
+    try {
+      void Promise.resolve(this.#client.destroy()).catch(() => undefined);
+    } catch {} // redis 5: it is closed already
+  }
+
   /**
-   * The connection to the node that a cluster redirects to; `undefined`: the node is not known, or there is no cluster.
+   * Resolves when enough replicas have what this connection has written so far. To be called when the reply of what was
+   * written has just arrived. Rejects with `NotReplicatedError`, or an error that leaves the outcome unknown.
    */
-  redirected(key: string, address: string): Promise<ReplicatingConnection | undefined>;
-  close(): void;
+  async replicated(): Promise<void> {
+    const { minReplicas, replicaTimeout } = this.#replication;
+    const before = this.#epoch;
+    this.#next ??= Promise.resolve().then(() => {
+      this.#next = undefined;
+      return this.#wait();
+    });
+    const acknowledged = await this.#next;
+    if (this.#epoch !== before) throw new Error('The connection was lost before the replicas acknowledged the lock');
+    if (acknowledged < minReplicas) throw new NotReplicatedError(minReplicas, acknowledged, replicaTimeout);
+  }
+
+  get #epoch(): number {
+    return this.#client.socketEpoch ?? this.#lost;
+  }
+
+  async #wait(): Promise<number> {
+    const { minReplicas, replicaTimeout } = this.#replication;
+    try {
+      return Number(await this.commands.wait(minReplicas, Math.ceil(replicaTimeout)));
+    } catch (cause) {
+      if (isOfReplica(cause)) throw new NotReplicatedError(minReplicas, 0, replicaTimeout, { cause });
+      throw cause;
+    }
+  }
+}
+
+/** The master became a replica, before WAIT or during it. */
+function isOfReplica(error: unknown): boolean {
+  return /^(UNBLOCKED|ERR WAIT cannot)/.test((error as Partial<Error> | undefined)?.message ?? '');
 }
 
 /** A client that can make a connection of our own: a plain one or a sentinel of node-redis, or one of `fromIoredis`. */
@@ -21,18 +109,6 @@ interface Duplicable extends RedisClient {
   duplicate(overrides?: object): OwnClient;
   /** A sentinel. */
   getMasterNode?(): unknown;
-}
-
-type Cluster = ClusterClient<Duplicable>;
-
-/** Throws `TypeError` for a client without such a connection: a pool, a foreign client. */
-export function replicatingConnections(client: RedisClient, replication: ReplicationSettings): ReplicatingConnections {
-  if (isClusterClient<Duplicable>(client)) return new ClusterConnections(client, replication);
-  if (isDuplicable(client)) return new OneConnection(client, replication);
-  const needed =
-    '`client` to be a client, cluster or sentinel of node-redis, or one that fromIoredis made, and no pool';
-  const why = `minReplicas ${replication.minReplicas} needs a connection of its own`;
-  throw new TypeError(`Expected ${needed}, since ${why}, got ${describeValue(client)}`);
 }
 
 /** The sentinel of node-redis 5 has no duplicate(). A pool has one, and is neither. */
@@ -44,80 +120,64 @@ function isDuplicable(client: RedisClient): client is Duplicable {
 /** A sentinel with one connection to the master, for all commands, that reports each loss of it. */
 const SENTINEL = { masterPoolSize: 1, replicaPoolSize: 0, reserveClient: true, passthroughClientErrorEvents: true };
 
-class OneConnection implements ReplicatingConnections {
-  readonly #client: Duplicable;
+/** Where acquisitions that replicas must have are sent: one connection to each master, made when it is needed. */
+export class ReplicatingConnections {
+  readonly #client: RedisClient;
+  /** The client, where it is one of a cluster. */
+  readonly #cluster: ClusterClient<Duplicable> | undefined;
   readonly #replication: ReplicationSettings;
-  #connection: ReplicatingConnection | undefined;
-  #isClosed = false;
-
-  constructor(client: Duplicable, replication: ReplicationSettings) {
-    this.#client = client;
-    this.#replication = replication;
-  }
-
-  async to(): Promise<ReplicatingConnection> {
-    if (this.#connection === undefined || this.#connection.isClosed)
-      this.#connection = inBackground(() => this.#make());
-    await this.#connection.open();
-    return this.#connection;
-  }
-
-  async redirected(): Promise<undefined> {}
-
-  close(): void {
-    this.#isClosed = true;
-    this.#connection?.close();
-  }
-
-  #make(): ReplicatingConnection {
-    const client = this.#client;
-    const own = client.duplicate(client.getMasterNode === undefined ? undefined : SENTINEL);
-    const connection = new ReplicatingConnection(
-      own,
-      this.#replication,
-      () => !this.#isClosed && client.isOpen !== false,
-    );
-    // A sentinel would stay connected, and keep the process alive, though the application has closed its own.
-    client.on?.('end', () => connection.close());
-    return connection;
-  }
-}
-
-/** One connection for each master, made when it is needed. */
-class ClusterConnections implements ReplicatingConnections {
-  readonly #cluster: Cluster;
-  readonly #replication: ReplicationSettings;
+  /** By `host:port` of a master; by an empty text where there is no cluster. */
   readonly #connections = new Map<string, Promise<ReplicatingConnection>>();
   #isClosed = false;
 
-  constructor(cluster: Cluster, replication: ReplicationSettings) {
-    this.#cluster = cluster;
+  /** Throws `TypeError` for a client without such a connection: a pool, a foreign client. */
+  constructor(client: RedisClient, replication: ReplicationSettings) {
+    this.#client = client;
+    this.#cluster = isClusterClient<Duplicable>(client) ? client : undefined;
     this.#replication = replication;
+    if (this.#cluster === undefined && !isDuplicable(client)) {
+      const needed =
+        '`client` to be a client, cluster or sentinel of node-redis, or one that fromIoredis made, and no pool';
+      const why = `minReplicas ${replication.minReplicas} needs a connection of its own`;
+      throw new TypeError(`Expected ${needed}, since ${why}, got ${describeValue(client)}`);
+    }
   }
 
-  to(key: string): Promise<ReplicatingConnection> {
-    const slot = hashSlot(key);
+  /** The connection to the master of this key. Rejects when no master serves the key. */
+  async to(key: string): Promise<ReplicatingConnection> {
     const cluster = this.#cluster;
+    if (cluster === undefined) return this.#open();
+    const slot = hashSlot(key);
     const master = cluster.masterOf === undefined ? cluster.slots[slot]?.master : cluster.masterOf(slot);
-    if (master === undefined) return Promise.reject(new Error(`No node serves slot ${slot} of the cluster`));
-    return this.#to(master);
+    if (master === undefined) throw new Error(`No node serves slot ${slot} of the cluster`);
+    return this.#open(master);
   }
 
+  /**
+   * The connection to the node that a cluster redirects to; `undefined`: the node is not known, or there is no cluster.
+   */
   async redirected(key: string, address: string): Promise<ReplicatingConnection | undefined> {
     // The caller's client learns of the new node by being redirected itself.
-    void this.#cluster.eval('return 1', { keys: [key] }).catch(() => undefined);
-    const master = this.#cluster.masters.find((node) => addressOf(node) === address);
-    return master && this.#to(master);
+    void this.#cluster?.eval('return 1', { keys: [key] }).catch(() => undefined);
+    const master = this.#cluster?.masters.find((node) => addressOf(node) === address);
+    return master && this.#open(master);
   }
 
   close(): void {
     this.#isClosed = true;
-    for (const connecting of this.#connections.values())
-      void connecting.then((one) => one.close()).catch(() => undefined);
-    this.#connections.clear();
+    this.#closeAll();
   }
 
-  async #to(master: ClusterNode): Promise<ReplicatingConnection> {
+  readonly #closeAll = (): void => {
+    this.#client.off?.('end', this.#closeAll);
+    for (const connecting of this.#connections.values()) {
+      void connecting.then((connection) => connection.close()).catch(() => undefined);
+    }
+    this.#connections.clear();
+  };
+
+  /** Without a master: the connection to the only one. */
+  async #open(master?: ClusterNode): Promise<ReplicatingConnection> {
     const address = addressOf(master);
     let connecting = this.#connections.get(address);
     if (connecting === undefined) {
@@ -127,23 +187,29 @@ class ClusterConnections implements ReplicatingConnections {
     }
     const connection = await connecting;
     if (connection.isClosed) {
-      this.#connections.delete(address);
-      return this.#to(master);
+      // Another call may have made the next one.
+      if (this.#connections.get(address) === connecting) this.#connections.delete(address);
+      return this.#open(master);
     }
     await connection.open();
     return connection;
   }
 
-  async #make(master: ClusterNode): Promise<ReplicatingConnection> {
-    const client = await this.#cluster.nodeClient(master);
-    const isWanted = (): boolean =>
-      !this.#isClosed &&
-      this.#cluster.isOpen !== false &&
-      this.#cluster.masters.some((node) => addressOf(node) === addressOf(master));
-    return new ReplicatingConnection(client.duplicate(), this.#replication, isWanted);
+  async #make(master: ClusterNode | undefined): Promise<ReplicatingConnection> {
+    const client = (await (master && this.#cluster?.nodeClient(master))) ?? (this.#client as Duplicable);
+    if (this.#cluster === undefined) {
+      // A sentinel would stay connected, and keep the process alive, though the application has closed its own.
+      client.off?.('end', this.#closeAll);
+      client.on?.('end', this.#closeAll);
+    }
+    const own = client.duplicate(client.getMasterNode === undefined ? undefined : SENTINEL);
+    const isKnown = (): boolean =>
+      master === undefined || this.#cluster?.masters.some((node) => addressOf(node) === addressOf(master)) === true;
+    const isWanted = (): boolean => !this.#isClosed && this.#client.isOpen !== false && isKnown();
+    return new ReplicatingConnection(own, this.#replication, isWanted);
   }
 }
 
-function addressOf({ host, port }: ClusterNode): string {
-  return `${host}:${port}`;
+function addressOf(node: ClusterNode | undefined): string {
+  return node === undefined ? '' : `${node.host}:${node.port}`;
 }

@@ -6,26 +6,26 @@ export class Script {
   readonly name: string;
   readonly source: string;
   readonly sha1: string;
+  /** For a script that may acquire a lock: whether its reply about one says so. Only this counts for `minReplicas`. */
+  readonly grants: ((reply: unknown) => boolean) | undefined;
 
-  constructor(name: string, source: string) {
+  constructor(name: string, source: string, grants?: (reply: unknown) => boolean) {
     this.name = name;
     this.source = source;
+    this.grants = grants;
     this.sha1 = createHash('sha1').update(source).digest('hex');
   }
 }
 
 /** A script about one lock. One command can run it for many locks. It is idempotent, and never returns nil. */
 export class LockScript extends Script {
-  /** For a script about a lock that was taken before: whether its reply says that the lock's key was found. */
+  /** Only for a script about a lock that was taken before: whether its reply says that the lock's key was found. */
   readonly found: ((reply: unknown) => boolean) | undefined;
-  /** For a script that may acquire the lock: whether its reply says so. Only this counts for `minReplicas`. */
-  readonly grants: ((reply: unknown) => boolean) | undefined;
   #forMany: ScriptForMany | undefined;
 
   constructor(name: string, source: string, found?: (reply: unknown) => boolean, grants?: (reply: unknown) => boolean) {
-    super(name, source);
+    super(name, source, grants);
     this.found = found;
-    this.grants = grants;
   }
 
   /**
@@ -73,12 +73,8 @@ return replies`,
 
 /** A script for each of several locks. */
 export class ScriptForMany extends Script {
-  /** What it runs for each of them. */
-  readonly one: LockScript;
-
   constructor(one: LockScript, source: string) {
-    super(`${one.name}, for many`, source);
-    this.one = one;
+    super(`${one.name}, for many`, source, one.grants);
   }
 
   /** KEYS and ARGV for these runs, as `LockScript.forMany` says. An argument that all runs have is sent once. */

@@ -44,14 +44,6 @@ export function isSubscriber(value: unknown): value is RedisSubscriber {
   return typeof subscriber?.subscribe === 'function' && typeof subscriber.unsubscribe === 'function';
 }
 
-/** What a registry does when its pub/sub connection changes. */
-export interface ConnectionListener {
-  /** The connection was made again: messages may have been missed meanwhile. */
-  reconnected(): void;
-  /** The connection is closed for good. */
-  closed(): void;
-}
-
 /**
  * Where a registry's pub/sub connection comes from: the caller's, the client itself where it can listen and send
  * commands at once (cluster, sentinel), or a duplicate of a plain client.
@@ -59,15 +51,26 @@ export interface ConnectionListener {
 export class SubscriberConnection {
   readonly #client: RedisClient;
   readonly #given: RedisSubscriber | undefined;
-  readonly #listener: ConnectionListener;
+  readonly #onReconnected: () => void;
+  readonly #onClosed: () => void;
   #connection: Promise<RedisSubscriber> | undefined;
   #own: OwnConnection | undefined;
   #stopMonitoring: (() => void) | undefined;
 
-  constructor(client: RedisClient, given: RedisSubscriber | undefined, listener: ConnectionListener) {
+  /**
+   * `onReconnected`: it was made again, and messages may have been missed. `onClosed`: it is our own, and closed for
+   * good.
+   */
+  constructor(
+    client: RedisClient,
+    given: RedisSubscriber | undefined,
+    onReconnected: () => void,
+    onClosed: () => void,
+  ) {
     this.#client = client;
     this.#given = given;
-    this.#listener = listener;
+    this.#onReconnected = onReconnected;
+    this.#onClosed = onClosed;
   }
 
   /** It is our own, and ends with all its subscriptions when it is closed. */
@@ -105,7 +108,7 @@ export class SubscriberConnection {
     if (!isSubscriber(given)) {
       throw new Error('the client has no pub/sub connection (a pool has none): pass one as the option `subscriber`');
     }
-    this.#stopMonitoring = ConnectionMonitor.of(given).onReconnect(() => this.#listener.reconnected());
+    this.#stopMonitoring = ConnectionMonitor.of(given).onReconnect(this.#onReconnected);
     return given;
   }
 
@@ -116,10 +119,10 @@ export class SubscriberConnection {
     this.#own = own;
     // It reconnects by itself, unless its reconnectStrategy gives up. Without a listener the process would end.
     own.on('error', () => {
-      if (own.isOpen === false && own === this.#own) this.#listener.closed();
+      if (own.isOpen === false && own === this.#own) this.#onClosed();
     });
     own.on('ready', () => {
-      if (own === this.#own) this.#listener.reconnected();
+      if (own === this.#own) this.#onReconnected();
       else destroy(own);
     });
     // It would try to reconnect for ever, and keep the process alive, though the application has closed its client.

@@ -1,4 +1,4 @@
-import { LEAST_TIME_TO_ANSWER, Wait } from '../acquire/wait';
+import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
 import type { DistributedLock, Lease, LockOptions } from '../distributed-lock';
 import { CannotAcquireLockError, LockTimeoutError } from '../errors';
 import { Timer } from '../internal/clock';

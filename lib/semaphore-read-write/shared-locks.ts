@@ -1,16 +1,11 @@
-import { AttemptSender } from '../acquire/attempt-sender';
+import type { LockServices, RedisLock } from '../core/lock';
 import type { DistributedLock } from '../distributed-lock';
-import { nonEmptyString } from '../internal/validation';
+import { type Check, checkOptions, nonEmptyString, wholeNumber } from '../internal/validation';
 import type { LockBackend, SharedBackend } from '../lock-backend';
 import { LockCache } from '../lock-cache';
 import type { SemaphoreOptions } from '../options';
-import { describeKind, type Permits, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
-import type { LockNames } from '../redis/names';
-import type { LockServices, RedisLock } from '../redis-lock';
-import type { ReadWriteLock } from './read-write-lock';
-import { ReadLock, WriteLock } from './read-write-locks';
-import { semaphoreSettings } from './semaphore-settings';
-import { SharedLock } from './shared-lock';
+import { describeKind, Permits, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
+import { ReadLock, type ReadWriteLock, SharedLock, WriteLock } from './shared-lock';
 
 /** The locks of one kind, and what they share. */
 interface Kind {
@@ -29,27 +24,21 @@ export class SharedLocks {
   /** By the lock for reading. */
   readonly #pairs = new WeakMap<RedisLock, ReadWriteLock>();
 
-  constructor(services: LockServices, backend: LockBackend, shared: SharedBackend) {
+  constructor(services: LockServices, backend: LockBackend) {
     this.#services = services;
     this.#backend = backend;
-    this.#shared = shared;
+    this.#shared = backend.shared;
   }
 
   semaphore(key: string, options: SemaphoreOptions): DistributedLock {
     nonEmptyString('key', key);
-    const { count } = semaphoreSettings(options);
+    const permits: Check<unknown> = (name, value) => wholeNumber(name, value, 1);
+    checkOptions({ permits }, options);
+    // Also when it is missing: without a number nobody could enter.
+    const count = wholeNumber('permits', options.permits, 1);
     const { cache, services } = this.#kind('semaphore');
-    let lock = cache.get(key);
-    if (lock === undefined) {
-      const permits = { count };
-      lock = new SharedLock(key, {
-        ...services,
-        protocols: { openProtocol: (names) => Object.assign(cache.openProtocol(names), { permits }) },
-      });
-      this.#permits.set(lock, permits);
-    }
-    const permits = this.#permits.get(lock);
-    if (permits !== undefined) permits.count = count;
+    const lock = cache.get(key) ?? this.#newSemaphore(key, cache, services);
+    this.#permits.get(lock)?.give(count);
     return cache.add(lock);
   }
 
@@ -85,31 +74,36 @@ export class SharedLocks {
     return [...this.#kinds.values()].map(({ cache }) => cache);
   }
 
-  #kind(kind: SharedKind): Kind {
-    let known = this.#kinds.get(kind);
-    if (known === undefined) {
-      known = this.#createKind(kind);
-      this.#kinds.set(kind, known);
-    }
-    return known;
+  #newSemaphore(key: string, cache: LockCache, services: LockServices): RedisLock {
+    const permits = new Permits();
+    const lock = new SharedLock(key, {
+      ...services,
+      protocols: { openProtocol: (names) => Object.assign(cache.openProtocol(names), { permits }) },
+    });
+    this.#permits.set(lock, permits);
+    return lock;
   }
 
-  #createKind(kind: SharedKind): Kind {
-    const { connection, inspection, settings } = this.#services;
+  #kind(kind: SharedKind): Kind {
+    const known = this.#kinds.get(kind);
+    if (known !== undefined) return known;
+    const { inspection, settings } = this.#services;
     const shared = this.#shared;
-    const open = (names: LockNames) => shared.open(kind, names);
-    const cache = new LockCache(settings.cacheCapacity, settings.registryKey, { open });
+    const cache = new LockCache(settings.cacheCapacity, settings.registryKey, {
+      open: (names) => shared.open(kind, names),
+    });
     const services: LockServices = {
       ...this.#services,
       settings: { ...settings, lockType: kind },
       inspection: inspection.of(shared.inspector),
-      sender: new AttemptSender(settings, connection, (error, names, timeout) =>
+      explainWrongType: (error, names, timeout) =>
         this.#backend.explainWrongType(error, names, describeKind(kind), timeout),
-      ),
       heldScripts: shared.heldScripts(kind),
       protocols: cache,
       cache,
     };
-    return { cache, services };
+    const made = { cache, services };
+    this.#kinds.set(kind, made);
+    return made;
   }
 }

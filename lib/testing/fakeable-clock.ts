@@ -1,35 +1,62 @@
 import { inBackground } from '../internal/background';
 import { clock } from '../internal/clock';
 
-/** What the fake timers of jest and vitest leave on each function that they replace. */
-interface FakeTimers {
+/** The clock of the fake timers of jest, vitest and sinon. `now` is a date, which a test may set; `performance` only goes on. */
+interface FakeClock {
   readonly now: number;
   readonly performance?: { now(): number };
-  setTimeout(callback: () => void, ms: number): NodeJS.Timeout;
-  clearTimeout(handle: NodeJS.Timeout): void;
+}
+
+type ClearTimeout = typeof globalThis.clearTimeout;
+
+/** Tells fake timers from others. For those of node:test, which leave no mark, it is the `clearTimeout` that they replace. */
+type Fake = FakeClock | true | ClearTimeout;
+
+/** What fake timers leave on the functions that they replace: their clock, or `true` in Bun. */
+interface Marked {
+  readonly name: string;
+  readonly clock?: FakeClock | boolean;
+  getMockImplementation?(): { readonly name: string } | undefined;
 }
 
 /**
- * The clock that the timers of this moment run on; `undefined`: the real one. `setTimeout` says so, and not
- * `performance` or `Date`: a test may leave these real, and then they do not go with its timers.
+ * The fake timers of this moment; `undefined`: the real ones. The functions for timers say so, and not `performance` or
+ * `Date`: a test may leave these real, and then they do not go with its timers. A test may also spy on `setTimeout`.
  */
-function fakeTimers(): FakeTimers | undefined {
-  return (globalThis.setTimeout as { clock?: FakeTimers }).clock;
+function fakeTimers(): Fake | undefined {
+  const { setTimeout, clearTimeout }: Record<'setTimeout' | 'clearTimeout', Marked> = globalThis;
+  if (setTimeout.getMockImplementation?.()?.name === 'bound _fakeSetTimeout') {
+    throw new Error('Locks in memory cannot follow the legacy fake timers of jest, which tell nobody their time');
+  }
+  const mark = setTimeout.clock || clearTimeout.clock;
+  if (mark) return mark;
+  return clearTimeout.name === 'bound #clearTimer' ? globalThis.clearTimeout : undefined;
 }
 
-function readingOf(fake: FakeTimers | undefined): number {
-  if (fake === undefined) return performance.now();
-  // `now` is a date, which a test may set; its `performance` only goes on.
+function readingOf(fake: Fake | undefined): number {
+  if (typeof fake === 'function') return nodeReading(fake);
+  // Bun replaces `performance` with its timers.
+  if (fake === undefined || fake === true) return performance.now();
   return fake.performance?.now() ?? fake.now;
+}
+
+/** The mock timers of node:test say what time it is only in the timers that they make. */
+function nodeReading(clearTimeout: ClearTimeout): number {
+  const timer = globalThis.setTimeout(() => undefined, 0) as NodeJS.Timeout & { readonly runAt?: number };
+  clearTimeout(timer);
+  if (timer.runAt === undefined) {
+    throw new Error('Locks in memory cannot follow the mock timers of node:test in this version of Node');
+  }
+  return timer.runAt;
 }
 
 /** A timer that goes on when the timers of the platform are replaced under it. */
 class FakeableTimer {
   readonly due: number;
   readonly #callback: () => void;
-  #cancel: (() => void) | undefined;
   #isUnreferenced = false;
   #handle: NodeJS.Timeout | undefined;
+  #cancel: (() => void) | undefined;
 
   constructor(due: number, callback: () => void) {
     this.due = due;
@@ -37,11 +64,11 @@ class FakeableTimer {
   }
 
   /** `ms` from now, by the timers of this moment. */
-  start(fake: FakeTimers | undefined, ms: number): void {
-    this.#cancel?.();
-    const handle = inBackground(() => globalThis.setTimeout(this.#callback, Math.max(0, ms)));
-    // `clearTimeout` of this moment, but the timers may be others when it is cancelled.
-    this.#cancel = fake === undefined ? () => handle.close() : () => fake.clearTimeout(handle);
+  start(ms: number): void {
+    // The timers may be others when it is cancelled.
+    const { setTimeout, clearTimeout } = globalThis;
+    const handle = inBackground(() => setTimeout(this.#callback, Math.max(0, ms)));
+    this.#cancel = () => clearTimeout(handle);
     this.#handle = handle;
     if (this.#isUnreferenced) handle.unref?.();
   }
@@ -78,8 +105,10 @@ class FakeableClock {
 
   now(): number {
     const fake = fakeTimers();
-    if (fake !== this.#fake) this.#goOnWith(fake);
-    this.#lastRead = readingOf(fake) + this.#offset;
+    const reading = readingOf(fake);
+    // A reading that goes back is that of timers that were removed and installed again.
+    if (fake !== this.#fake || reading + this.#offset < this.#lastRead) this.#goOnWith(fake, reading);
+    this.#lastRead = reading + this.#offset;
     return this.#lastRead;
   }
 
@@ -90,28 +119,32 @@ class FakeableClock {
 
   setTimeout(callback: () => void, ms: number): FakeableTimer {
     const timer = new FakeableTimer(this.now() + ms, () => {
-      this.#timers.delete(timer);
-      callback();
+      if (this.#timers.delete(timer)) callback();
     });
     this.#timers.add(timer);
-    timer.start(this.#fake, ms);
+    timer.start(ms);
     return timer;
   }
 
   clearTimeout(timer: FakeableTimer | NodeJS.Timeout | undefined): void {
-    if (timer instanceof FakeableTimer) {
+    if (!(timer instanceof FakeableTimer)) {
+      this.#real.clearTimeout(timer);
+    } else if (this.#timers.has(timer)) {
+      // First others may have to take over: node:test removes a wrong timer when one from before a reset is cleared.
+      this.now();
       this.#timers.delete(timer);
       timer.cancel();
-    } else {
-      this.#real.clearTimeout(timer);
     }
   }
 
-  /** Fake timers were installed or removed, or installed again. */
-  #goOnWith(fake: FakeTimers | undefined): void {
+  #goOnWith(fake: Fake | undefined, reading: number): void {
+    const wasReal = this.#fake === undefined;
     this.#fake = fake;
-    this.#offset = this.#lastRead - readingOf(fake);
-    for (const timer of this.#timers) timer.start(fake, timer.due - this.#lastRead);
+    this.#offset = this.#lastRead - reading;
+    for (const timer of this.#timers) {
+      if (wasReal) timer.cancel();
+      timer.start(timer.due - this.#lastRead);
+    }
   }
 }
 
@@ -119,14 +152,17 @@ let isInstalled = false;
 
 /**
  * From now on this copy of the library goes by a `FakeableClock`. It is the same as before while no timers are faked.
+ * Throws while timers are faked that it cannot follow.
  */
 export function installFakeableClock(): void {
-  if (isInstalled) return;
-  isInstalled = true;
-  const fakeable = new FakeableClock();
-  clock.now = () => fakeable.now();
-  clock.wallNow = () => fakeable.now();
-  clock.immediate = () => fakeable.immediate();
-  clock.setTimeout = (callback, ms) => fakeable.setTimeout(callback, ms) as unknown as NodeJS.Timeout;
-  clock.clearTimeout = (handle) => fakeable.clearTimeout(handle);
+  if (!isInstalled) {
+    const fakeable = new FakeableClock();
+    isInstalled = true;
+    clock.now = () => fakeable.now();
+    clock.wallNow = () => fakeable.now();
+    clock.immediate = () => fakeable.immediate();
+    clock.setTimeout = (callback, ms) => fakeable.setTimeout(callback, ms) as unknown as NodeJS.Timeout;
+    clock.clearTimeout = (handle) => fakeable.clearTimeout(handle);
+  }
+  clock.now();
 }

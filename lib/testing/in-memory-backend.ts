@@ -1,20 +1,10 @@
+import type { LockProtocol } from '../core/protocol';
 import type { Inspected, LockBackend, LockInspector, ScriptRunner, SharedBackend } from '../lock-backend';
-import type { LockProtocol } from '../protocols/protocol';
-import type { Connection } from '../redis/connection';
 import type { LockNames } from '../redis/names';
 import { globPattern } from './glob-pattern';
-import type { InMemoryLocks } from './in-memory-locks';
+import type { InMemoryConnection } from './in-memory-connection';
 import { InMemoryProtocol } from './in-memory-protocol';
-import type { StoredKind } from './stored-lease';
-
-/** Nothing is lost or comes in another order on the way to memory. */
-const connection: Connection = {
-  connectionEpoch: 0,
-  disruptions: 0,
-  needsProof: false,
-  lastError: undefined,
-  slotOf: () => undefined,
-};
+import type { StoredKind } from './stored-lock';
 
 /** Memory has no Lua. */
 const heldScripts: ScriptRunner = {
@@ -26,53 +16,40 @@ const heldScripts: ScriptRunner = {
 
 /** The locks of one registry in memory. */
 export class InMemoryBackend implements LockBackend, LockInspector {
-  readonly #locks: InMemoryLocks;
+  readonly connection: InMemoryConnection;
+  readonly inspector = this;
+  readonly heldScripts = heldScripts;
+  readonly shared: SharedBackend = {
+    inspector: this,
+    open: (kind, names) => this.#open(kind, names),
+    heldScripts: () => heldScripts,
+  };
   readonly #isFencing: boolean;
 
-  constructor(locks: InMemoryLocks, isFencing: boolean) {
-    this.#locks = locks;
+  constructor(connection: InMemoryConnection, isFencing: boolean) {
+    this.connection = connection;
     this.#isFencing = isFencing;
   }
 
-  get connection(): Connection {
-    return connection;
-  }
-
-  get inspector(): LockInspector {
-    return this;
-  }
-
-  get heldScripts(): ScriptRunner {
-    return heldScripts;
-  }
-
-  get shared(): SharedBackend {
-    return {
-      inspector: this,
-      open: (kind, names) => this.#open(names, kind),
-      heldScripts: () => heldScripts,
-    };
-  }
-
   open(names: LockNames): LockProtocol {
-    return this.#open(names, 'lock');
+    return this.#open('lock', names);
   }
 
   inspect(names: LockNames, timeout: number): Promise<Inspected> {
-    return this.#locks.send(() => this.#state(names), timeout);
+    return this.connection.send(() => this.#state(names), timeout);
   }
 
   forceUnlock(names: LockNames, timeout: number): Promise<Inspected> {
-    return this.#locks.send(() => {
+    return this.connection.send(() => {
       const before = this.#state(names);
-      this.#locks.find(names.lock).forceUnlock();
+      this.connection.locks.find(names.lock).forceUnlock();
       return before;
     }, timeout);
   }
 
   async *keys(prefix: string, match: string, _count: number, timeout: number): AsyncGenerator<string[], void, void> {
     const pattern = globPattern(match);
-    const names = await this.#locks.send(() => this.#locks.names, timeout);
+    const names = await this.connection.send(() => this.connection.locks.names, timeout);
     yield names.filter((name) => name.startsWith(prefix) && pattern.test(name.slice(prefix.length)));
   }
 
@@ -82,17 +59,17 @@ export class InMemoryBackend implements LockBackend, LockInspector {
   }
 
   onReconnect(listener: () => void): () => void {
-    return this.#locks.onReconnect(listener);
+    return this.connection.locks.onReconnect(listener);
   }
 
   async close(): Promise<void> {}
 
-  #open(names: LockNames, kind: StoredKind): LockProtocol {
-    return new InMemoryProtocol(names.lock, kind, this.#locks, this.#isFencing);
+  #open(kind: StoredKind, names: LockNames): LockProtocol {
+    return new InMemoryProtocol(names.lock, kind, this.connection, this.#isFencing);
   }
 
   #state(names: LockNames): Inspected {
-    const { state } = this.#locks.find(names.lock);
+    const { state } = this.connection.locks.find(names.lock);
     return this.#isFencing ? state : { ...state, fencingToken: undefined };
   }
 }

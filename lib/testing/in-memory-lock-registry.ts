@@ -1,10 +1,10 @@
 import { BackedLockRegistry } from '../backed-lock-registry';
 import { publishingWarnings } from '../diagnostics/publishing-warnings';
 import { type Check, checkOptions, expected } from '../internal/validation';
-import { ALL_KINDS } from '../lock-kinds';
-import type { RegistryOptions } from '../options';
+import type { CloseOptions, RegistryOptions } from '../options';
 import { registryChecks, registrySettings } from '../settings';
 import { InMemoryBackend } from './in-memory-backend';
+import { InMemoryConnection } from './in-memory-connection';
 import { InMemoryLocks } from './in-memory-locks';
 
 /**
@@ -24,7 +24,7 @@ export interface InMemoryLockRegistryOptions extends RegistryOptions {
  * A registry of locks in memory, for tests without a Redis. Its locks, leases, waits and errors are those of a
  * `RedisLockRegistry`. It excludes callers of this process only.
  *
- * With the fake timers of jest or vitest, time is what these say.
+ * With the fake timers of jest, vitest, sinon, node:test or Bun, time is what these say.
  * @example
  * const registry = new InMemoryLockRegistry();
  * const shop = new Shop(registry);
@@ -32,6 +32,7 @@ export interface InMemoryLockRegistryOptions extends RegistryOptions {
  */
 export class InMemoryLockRegistry extends BackedLockRegistry {
   readonly locks: InMemoryLocks;
+  readonly #connection: InMemoryConnection;
 
   /**
    * @throws TypeError when an option is unknown or has a wrong type.
@@ -42,9 +43,21 @@ export class InMemoryLockRegistry extends BackedLockRegistry {
     const { locks = new InMemoryLocks(), registryKey = 'test', ...others } = options;
     const common = registrySettings({ ...others, registryKey }, 'fair');
     const settings = publishingWarnings({ ...common, minReplicas: 0, replicaTimeout: 0 });
-    super(settings, new InMemoryBackend(locks, settings.fencing), ALL_KINDS);
+    const connection = new InMemoryConnection(locks);
+    super(settings, new InMemoryBackend(connection, settings.fencing));
+    this.#connection = connection;
     this.locks = locks;
     locks.use(registryKey);
+  }
+
+  /**
+   * As `close` of a `RedisLockRegistry`. With a timeout of 0 it needs no timer, which a test may have faked: what is
+   * not answered in a silence fails at once.
+   */
+  override async close(options: CloseOptions = {}): Promise<void> {
+    const closed = super.close(options);
+    if (options.timeout === 0) this.#connection.cutOff();
+    await closed;
   }
 }
 

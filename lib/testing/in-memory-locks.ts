@@ -1,7 +1,8 @@
 import { clock } from '../internal/clock';
+import { Deferred } from '../internal/deferred';
 import { checkOptions, nonEmptyString, string, ttl } from '../internal/validation';
 import { nameIn } from '../owner-name';
-import { CommandTimeoutError } from '../redis/failure';
+import { ClientClosedError, CommandTimeoutError } from '../redis/failure';
 import { LockNames } from '../redis/names';
 import { installFakeableClock } from './fakeable-clock';
 import { StoredLock } from './stored-lock';
@@ -38,6 +39,19 @@ export interface InMemoryHolder {
   readonly fencingToken: number;
 }
 
+/** What sends requests. */
+interface Sender {
+  /** It does not wait for answers any longer. */
+  readonly isCutOff: boolean;
+}
+
+/** A request in a silence. */
+interface Unanswered {
+  readonly sender: Sender;
+  execute(): void;
+  fail(): void;
+}
+
 /**
  * Locks in memory, in place of a Redis. Registries that are made with one of these exclude each other, as processes do
  * that share a Redis. Its methods simulate expiry, theft and a silent Redis.
@@ -50,10 +64,11 @@ export class InMemoryLocks {
   readonly #registryKeys = new Set<string>();
   readonly #reconnected = new Set<() => void>();
   /** What was requested in the silence, in that order. */
-  #unanswered: (() => void)[] = [];
+  #unanswered: Unanswered[] = [];
   /** Beyond this number, locks that nobody holds or waits for are removed. */
   #sweepAt = 16;
-  #isSilent = false;
+  /** @internal */
+  isSilent = false;
   #lastToken = 0;
 
   constructor() {
@@ -88,7 +103,7 @@ export class InMemoryLocks {
 
   /** From now on no request is answered, as by a Redis that was frozen or cannot be reached. Locks go on expiring. */
   goSilent(): void {
-    this.#isSilent = true;
+    this.isSilent = true;
     for (const lock of this.#locks.values()) lock.wakeWaiters();
   }
 
@@ -96,15 +111,10 @@ export class InMemoryLocks {
    * Requests are answered again. What was requested in the silence is executed first, also if its caller has given up.
    */
   comeBack(): void {
-    this.#isSilent = false;
+    this.isSilent = false;
     for (const lock of this.#locks.values()) lock.expireAndGrant();
-    for (const answer of this.#unanswered.splice(0)) answer();
+    for (const request of this.#unanswered.splice(0)) request.execute();
     for (const listener of [...this.#reconnected]) listener();
-  }
-
-  /** @internal */
-  get isSilent(): boolean {
-    return this.#isSilent;
   }
 
   /** @internal As Store. */
@@ -142,22 +152,36 @@ export class InMemoryLocks {
 
   /**
    * @internal Executes a request, and resolves to its answer. In a silence it is executed when that is over, and
-   * rejects with `CommandTimeoutError` after `timeout` ms.
+   * rejects with `CommandTimeoutError` after `timeout` ms, or at once when its sender is cut off.
    */
-  send<T>(execute: () => T, timeout: number): Promise<T> {
-    if (!this.#isSilent) return new Promise((resolve) => resolve(execute()));
+  send<T>(execute: () => T, timeout: number, sender: Sender): Promise<T> {
+    if (!this.isSilent) return new Promise((resolve) => resolve(execute()));
     const sentAt = clock.now();
-    return new Promise((resolve, reject) => {
-      const late = new Promise<T>((answerLate) => {
-        this.#unanswered.push(() => {
-          clock.clearTimeout(timer);
-          const answer = execute();
-          resolve(answer);
-          answerLate(answer);
-        });
-      });
-      const timer = clock.setTimeout(() => reject(new CommandTimeoutError(clock.now() - sentAt, late)), timeout);
-    });
+    const late = new Deferred<T>();
+    const inTime = new Deferred<T>();
+    const timer = clock.setTimeout(() => {
+      inTime.resolve(Promise.reject(new CommandTimeoutError(clock.now() - sentAt, late.promise)));
+    }, timeout);
+    const settle = (answer: Promise<T>) => {
+      clock.clearTimeout(timer);
+      late.resolve(answer);
+      inTime.resolve(late.promise);
+      // Nobody may listen any more.
+      answer.catch(() => undefined);
+    };
+    const request = {
+      sender,
+      execute: () => settle(new Promise((resolve) => resolve(execute()))),
+      fail: () => settle(Promise.reject(new ClientClosedError('The registry was closed before Redis answered'))),
+    };
+    this.#unanswered.push(request);
+    if (sender.isCutOff) request.fail();
+    return inTime.promise;
+  }
+
+  /** @internal Nothing that the sender has requested in a silence is waited for any longer. It is executed all the same. */
+  cutOff(sender: Sender): void {
+    for (const request of this.#unanswered) if (request.sender === sender) request.fail();
   }
 
   #sweep(): void {

@@ -1,11 +1,7 @@
-import type { Acquisition } from '../acquire/acquisition';
-import { Availability } from '../acquire/availability';
-import type { Wait } from '../acquire/wait';
-import { clock, drift } from '../internal/clock';
-import type { Keep } from '../protocols/min-hold/kept';
+import { Availability } from '../core/availability';
+import type { Hold } from '../core/hold';
 import {
   type Grant,
-  type HandOver,
   type Holder,
   type LockProtocol,
   NOT_GRANTED,
@@ -14,99 +10,103 @@ import {
   type Refusal,
   type Released,
   type RenewalMode,
-} from '../protocols/protocol';
+} from '../core/protocol';
+import type { Wait } from '../core/wait';
+import type { Keep } from '../protocols/min-hold/kept';
 import type { Permits } from '../protocols/semaphore-read-write/shared-kinds';
-import type { InMemoryLocks } from './in-memory-locks';
-import type { Held, StoredKind } from './stored-lease';
-import type { StoredLock } from './stored-lock';
+import type { InMemoryConnection } from './in-memory-connection';
+import type { StoredKind, StoredLock } from './stored-lock';
 
 /** One lock in memory, as its callers see it. They queue there, each for itself: FIFO over all registries. */
 export class InMemoryProtocol implements LockProtocol {
+  readonly queue = 'redis';
   readonly availability = new Availability();
   holder: Holder | undefined;
   /** Of a semaphore. */
   permits: Permits | undefined;
+  /** All that is remembered is in `InMemoryLocks`. */
+  readonly isActive = false;
   readonly #name: string;
   readonly #kind: StoredKind;
-  readonly #locks: InMemoryLocks;
+  readonly #connection: InMemoryConnection;
   readonly #isFencing: boolean;
+  /** Those of this registry that wait, each with what makes it attempt again. */
+  readonly #waiting = new Set<(result: NotGranted) => void>();
 
-  constructor(name: string, kind: StoredKind, locks: InMemoryLocks, isFencing: boolean) {
+  constructor(name: string, kind: StoredKind, connection: InMemoryConnection, isFencing: boolean) {
     this.#name = name;
     this.#kind = kind;
-    this.#locks = locks;
+    this.#connection = connection;
     this.#isFencing = isFencing && (kind === 'lock' || kind === 'write');
-  }
-
-  get queue(): 'redis' {
-    return 'redis';
-  }
-
-  /** All that is remembered is in `InMemoryLocks`. */
-  get isActive(): boolean {
-    return false;
   }
 
   /** The queue gives every caller its turn. */
   standBack(): undefined {}
 
-  attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
-    const { ticket, ttl, waits, sentAt } = acquisition;
-    acquisition.isEnqueued = waits;
-    return this.#locks.send((): Grant | Refusal => {
-      const answer = this.#lock.acquire({ ticket, kind: this.#kind, ttl, permits: this.permits?.count }, waits);
-      if (answer.granted) return this.#grant(ticket, answer);
-      return { ...answer, roundTrip: clock.now() - sentAt };
+  async attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
+    const { ticket, ttl, waits } = hold;
+    hold.isEnqueued = waits;
+    const answer = await this.#connection.send(() => {
+      const permits = this.permits && { count: this.permits.count, at: this.permits.givenAt };
+      return this.#lock.acquire({ ticket, kind: this.#kind, ttl, permits }, waits);
     }, timeout);
+    return this.#answer(answer);
   }
 
-  async wait({ ticket }: Acquisition, _refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
+  async wait({ ticket }: Hold, _refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
+    if (this.permits !== undefined) this.permits.waiting = this;
+    let answer: Grant | NotGranted | undefined;
     try {
-      const held = await wait.suspend<Held | 'not granted'>(wait.remaining, (resume) =>
-        this.#lock.await(ticket, resume),
-      );
-      if (held !== undefined) return held === 'not granted' ? NOT_GRANTED : this.#grant(ticket, held);
-      this.#leave(ticket);
-      return NOT_GRANTED;
-    } catch (interruption) {
-      this.#leave(ticket);
-      throw interruption;
+      answer = await wait.suspend<Grant | NotGranted>(wait.remaining, (resume) => {
+        this.#waiting.add(resume);
+        const leave = this.#lock.await(ticket, resume);
+        return () => {
+          this.#waiting.delete(resume);
+          leave();
+        };
+      });
+    } finally {
+      // Its caller has given up. In a silence the orphan is followed up.
+      if (answer === undefined && !this.#connection.locks.isSilent) this.#lock.release(ticket);
     }
+    return this.#answer(answer ?? NOT_GRANTED);
+  }
+
+  /** A caller that waits tells its number of permits. It keeps its position. */
+  wake(): void {
+    const [first] = this.#waiting;
+    first?.(NOT_GRANTED);
   }
 
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
     const execute = (): Ownership => this.#lock.renew(owner, ttl, mode);
     // At once: timers that a test advances in one go fire without the promise jobs between them.
-    if (!this.#locks.isSilent) settle(execute());
-    else this.#locks.send(execute, timeout).then(settle, (cause: unknown) => settle({ state: 'unknown', cause }));
+    if (!this.#connection.locks.isSilent) settle(execute());
+    else this.#connection.send(execute, timeout).then(settle, (cause: unknown) => settle({ state: 'unknown', cause }));
   }
 
   release(ownerOrTicket: string, timeout: number): Promise<Released> {
-    return this.#locks.send(() => this.#lock.release(ownerOrTicket), timeout);
+    return this.#connection.send(() => this.#lock.release(ownerOrTicket), timeout);
   }
 
   keep(owner: string, keep: Keep, timeout: number): Promise<Released> {
-    return this.#locks.send(() => this.#lock.keep(owner, keep), timeout);
+    return this.#connection.send(() => this.#lock.keep(owner, keep), timeout);
   }
 
-  async handOver(owner: string, _to: Acquisition, timeout: number): Promise<HandOver> {
-    return { answer: undefined, found: await this.release(owner, timeout) };
+  /** The lock is for the first in the queue. */
+  mayPassOn(): boolean {
+    return false;
   }
 
-  orphanLife({ ttl }: Acquisition): number {
+  orphanLife({ ttl }: Hold): number {
     return ttl;
   }
 
-  /** Its caller has given up. In a silence the orphan is followed up. */
-  #leave(ticket: string): void {
-    if (!this.#locks.isSilent) this.#lock.release(ticket);
-  }
-
-  #grant(owner: string, { until, token }: Held): Grant {
-    return { granted: true, owner, until, fencingToken: this.#isFencing ? token : undefined, drift: drift() };
+  #answer<T extends Grant | NotGranted>(answer: T): T {
+    return answer.granted && !this.#isFencing ? { ...answer, fencingToken: undefined } : answer;
   }
 
   get #lock(): StoredLock {
-    return this.#locks.find(this.#name);
+    return this.#connection.locks.find(this.#name);
   }
 }

@@ -1,22 +1,53 @@
-import { clock } from '../internal/clock';
+import {
+  type Grant,
+  NOT_GRANTED,
+  type NotGranted,
+  type Ownership,
+  type Refusal,
+  type Released,
+  type RenewalMode,
+} from '../core/protocol';
+import { clock, drift, reliableUntil } from '../internal/clock';
 import type { Inspected } from '../lock-backend';
 import { KEPT, type Keep } from '../protocols/min-hold/kept';
-import type { Ownership, Released, RenewalMode } from '../protocols/protocol';
-import { ForcedUnlocks } from './forced-unlocks';
-import {
-  type Answer,
-  type Claim,
-  extend,
-  type Held,
-  held,
-  mayEnter,
-  type Position,
-  type Receiver,
-  type Store,
-  type StoredKind,
-  type StoredLease,
-  useOf,
-} from './stored-lease';
+import { describeKind, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
+
+/** What a caller asks for: a lock of its own, or a share of one. */
+export type StoredKind = 'lock' | SharedKind;
+
+/** What a caller asks for. */
+interface Claim {
+  readonly ticket: string;
+  readonly kind: StoredKind;
+  /** ms */
+  readonly ttl: number;
+  /** How many may hold a semaphore. The number that was given last counts. */
+  readonly permits: { readonly count: number; readonly at: number } | undefined;
+}
+
+/** Of a waiting caller: gets the lock, or is woken without it. */
+type Receiver = (granted: Grant | NotGranted) => void;
+
+/** A caller in the queue. */
+interface Position extends Claim {
+  receive: Receiver | undefined;
+}
+
+/** Times are on the monotonic clock, in ms. */
+interface StoredLease {
+  readonly kind: StoredKind;
+  readonly token: number;
+  /** What its life comes from. */
+  ttl: number;
+  expiresAt: number;
+}
+
+/** What the locks have in common. */
+interface Store {
+  /** While it is silent, a lock that becomes free is granted to nobody. */
+  readonly isSilent: boolean;
+  nextToken(): number;
+}
 
 /**
  * One lock in memory: its leases and its queue. A lock that is released, expires or is unlocked by force is granted to
@@ -27,10 +58,11 @@ export class StoredLock {
   readonly #queue = new Map<string, Position>();
   /** By owner. One at most, but for shared locks. */
   readonly #leases = new Map<string, StoredLease>();
-  readonly #forced = new ForcedUnlocks();
+  /** Owners whose lease was ended by force, which is no expiry, and when it would have expired. */
+  readonly #forced = new Map<string, number>();
   /** What those that hold it or wait for it use it as; `undefined`: nobody does. */
   #usedAs: string | undefined;
-  #permits = 1;
+  #permits = { count: 1, at: 0 };
   #expiry: NodeJS.Timeout | undefined;
 
   constructor(store: Store) {
@@ -39,13 +71,12 @@ export class StoredLock {
 
   /** Nothing has to be remembered of it. */
   get isIdle(): boolean {
-    return this.owner === undefined && this.#queue.size === 0 && !this.#forced.isAnyLive;
+    return this.owner === undefined && this.#queue.size === 0 && this.#forced.size === 0;
   }
 
   /** Whose lease lasts longest. */
   get owner(): string | undefined {
-    this.expireAndGrant();
-    return this.#byEnd.at(-1)?.[0];
+    return this.state.owner;
   }
 
   get state(): Inspected {
@@ -64,33 +95,34 @@ export class StoredLock {
    * Enters if that is possible now. `waits`: else the ticket gets a position, unless it has one. A repetition is
    * harmless. Throws while it is used as something else.
    */
-  acquire(claim: Claim, waits: boolean): Answer {
+  acquire(claim: Claim, waits: boolean): Grant | Refusal {
     const { ticket, ttl, permits } = claim;
     this.expireAndGrant();
-    this.#use(useOf(claim.kind));
-    if (permits !== undefined && permits !== this.#permits) {
+    this.#use(claim.kind);
+    if (permits !== undefined && (this.#queue.size === 0 || permits.at >= this.#permits.at)) {
       this.#permits = permits;
       this.expireAndGrant();
     }
     const lease = this.#leases.get(ticket);
     if (lease !== undefined) {
       extend(lease, ttl);
-      return held(lease);
+      return grant(ticket, lease);
     }
     const position = this.#queue.get(ticket);
     if (position === undefined && this.#mayEnter(claim, [...this.#queue.values()])) return this.#enter(claim);
     if (waits && position === undefined) this.#queue.set(ticket, { ...claim, receive: undefined });
     this.#watchExpiry();
-    const [owner = '', first] = this.#byEnd[0] ?? [];
-    return { granted: false, remaining: first === undefined ? 0 : first.expiresAt - clock.now(), owner };
+    const [owner, first] = this.#byEnd[0] ?? [];
+    const remaining = first === undefined ? 0 : first.expiresAt - clock.now();
+    return { granted: false, remaining, owner, roundTrip: 0 };
   }
 
   /** For a caller whose ticket has a position, or has got the lock since. Returns what ends that. */
   await(ticket: string, receive: Receiver): () => void {
     const position = this.#queue.get(ticket);
     const lease = this.#leases.get(ticket);
-    if (lease !== undefined) receive(held(lease));
-    else if (position === undefined || this.#store.isSilent) receive('not granted');
+    if (lease !== undefined) receive(grant(ticket, lease));
+    else if (position === undefined || this.#store.isSilent) receive(NOT_GRANTED);
     else position.receive = receive;
     return () => {
       if (position !== undefined) position.receive = undefined;
@@ -102,7 +134,7 @@ export class StoredLock {
     const found = this.#find(owner);
     if (typeof found === 'string') return { state: found };
     if (mode === 'extend') extend(found, ttl);
-    return { state: 'held', until: held(found).until };
+    return { state: 'held', until: grant(owner, found).until };
   }
 
   /** Also takes a ticket out of the queue. */
@@ -126,7 +158,7 @@ export class StoredLock {
 
   forceUnlock(): void {
     this.expireAndGrant();
-    for (const [owner, { expiresAt }] of this.#leases) this.#forced.note(owner, expiresAt);
+    for (const [owner, { expiresAt }] of this.#leases) this.#forced.set(owner, expiresAt);
     this.free();
   }
 
@@ -139,45 +171,47 @@ export class StoredLock {
   /** This owner has it alone from now on, in place of others. */
   give(owner: string, ttl: number): void {
     this.#leases.clear();
-    this.#grant(owner, 'lock', ttl);
-    this.#watchExpiry();
+    this.#enter({ ticket: owner, kind: 'lock', ttl, permits: undefined });
   }
 
-  /** Removes leases that have expired, and grants a free lock to those at the head of the queue that may have it. */
+  /** Forgets what has expired, and grants a free lock to those at the head of the queue that may have it. */
   expireAndGrant(): void {
     const now = clock.now();
     for (const [owner, { expiresAt }] of this.#leases) if (expiresAt <= now) this.#leases.delete(owner);
+    for (const [owner, expiresAt] of this.#forced) if (expiresAt <= now) this.#forced.delete(owner);
     if (this.#store.isSilent) return;
     for (const first of this.#queue.values()) {
       if (!this.#mayEnter(first, [])) return;
       this.#queue.delete(first.ticket);
-      const grant = this.#enter(first);
-      first.receive?.(grant);
+      const granted = this.#enter(first);
+      first.receive?.(granted);
     }
   }
 
   /** Wakes those that wait, without the lock. They keep their positions. */
   wakeWaiters(): void {
-    for (const { receive } of [...this.#queue.values()]) receive?.('not granted');
+    for (const { receive } of [...this.#queue.values()]) receive?.(NOT_GRANTED);
   }
 
-  #mayEnter(claim: Claim, front: readonly Claim[]): boolean {
-    return mayEnter(claim, [...this.#leases.values()], front, this.#permits);
+  /** Whether a caller may enter beside the leases. A claim in front counts as entered, so nobody overtakes. */
+  #mayEnter({ kind }: Claim, front: readonly Claim[]): boolean {
+    const leases = [...this.#leases.values()];
+    // What was given by hand is of kind `lock`, and excludes everybody, whatever the lock is used as.
+    if (leases.some((lease) => lease.kind === 'lock' || lease.kind === 'write')) return false;
+    if (kind === 'semaphore') return leases.length + front.length < this.#permits.count;
+    if (kind === 'read') return front.every((other) => other.kind === 'read');
+    return leases.length + front.length === 0;
   }
 
-  #enter({ ticket, kind, ttl }: Claim): Held {
-    const lease = this.#grant(ticket, kind, ttl);
-    this.#watchExpiry();
-    return held(lease);
-  }
-
-  #grant(owner: string, kind: StoredKind, ttl: number): StoredLease {
+  #enter({ ticket, kind, ttl }: Claim): Grant {
     const lease = { kind, ttl, expiresAt: clock.now() + ttl, token: this.#store.nextToken() };
-    this.#leases.set(owner, lease);
-    return lease;
+    this.#leases.set(ticket, lease);
+    this.#watchExpiry();
+    return grant(ticket, lease);
   }
 
-  #use(as: string): void {
+  #use(kind: StoredKind): void {
+    const as = kind === 'lock' ? 'a lock' : describeKind(kind);
     if (this.#leases.size === 0 && this.#queue.size === 0) this.#usedAs = undefined;
     this.#usedAs ??= as;
     if (this.#usedAs === as) return;
@@ -212,4 +246,16 @@ export class StoredLock {
     const ms = Math.max(1, Math.ceil(first.expiresAt - clock.now()));
     this.#expiry = clock.setTimeout(() => this.#changed(), ms);
   }
+}
+
+function extend(lease: StoredLease, ttl: number): void {
+  const expiresAt = clock.now() + ttl;
+  if (expiresAt <= lease.expiresAt) return;
+  lease.expiresAt = expiresAt;
+  lease.ttl = ttl;
+}
+
+/** Its holder may rely on it until a little before it expires. */
+function grant(owner: string, { expiresAt, ttl, token }: StoredLease): Grant {
+  return { granted: true, owner, until: reliableUntil(expiresAt - ttl, ttl), fencingToken: token, drift: drift() };
 }

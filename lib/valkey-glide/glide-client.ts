@@ -37,18 +37,17 @@ class GlideAdapter extends JoiningSubscriber implements RedisClient {
     return this.#channels.part(channel, listener, isSharded);
   }
 
-  async #run(name: string, script: string, { keys = [], arguments: args = [] }: EvalOptions): Promise<unknown> {
+  #run(name: string, script: string, { keys = [], arguments: args = [] }: EvalOptions): Promise<unknown> {
+    return this.command([name, script, String(keys.length), ...keys, ...args]);
+  }
+
+  protected async command(command: string[]): Promise<unknown> {
     if (!this.isOpen) throw new ClientClosedError('The client is closed');
     try {
-      return await this.#client.customCommand([name, script, String(keys.length), ...keys, ...args], AS_STRING);
+      return await this.#client.customCommand(command, AS_STRING);
     } catch (error) {
       throw asServerError(error);
     }
-  }
-
-  /** One command for one server. */
-  protected async command(command: string[]): Promise<unknown> {
-    return this.#client.customCommand(command, AS_STRING);
   }
 }
 

@@ -27,7 +27,7 @@ export function prepare(): void {
 }
 
 function buildLibrary(): void {
-  const build = join(root, 'scripts', 'build', 'main.ts');
+  const build = join(root, 'scripts', 'build.ts');
   // stdout is reserved for the results.
   const stdio = ['ignore', 2, 2] satisfies StdioOptions;
   const { status } = spawnSync(process.execPath, ['-r', 'esbuild-register', build, dirname(built.library)], {

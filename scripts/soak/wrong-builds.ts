@@ -14,8 +14,8 @@ export const wrongBuilds = {
   /** All acquisitions of a process have one owner value: what comes late for one lease meets the next. */
   'owner-reuse': [
     {
-      find: 'return `${this.#registryId}:${++this.#count}`;',
-      replace: 'return `${this.#registryId}:1`;',
+      find: 'return () => `${id}:${++count}`;',
+      replace: 'return () => `${id}:1`;',
     },
   ],
   /** A release deletes the lock of any owner. */
@@ -38,8 +38,8 @@ export const wrongBuilds = {
   /** A lock is free as soon as it is unlocked, whatever its `minHold`. */
   'min-hold-ignored': [
     {
-      find: 'return keep === undefined ? protocol.release(owner, timeout) : protocol.keep(owner, keep, timeout);',
-      replace: 'return protocol.release(owner, timeout);',
+      find: 'if (this.#minHoldUntil === 0) return undefined;',
+      replace: 'if (this.#minHoldUntil >= 0) return undefined;',
     },
   ],
   /** A semaphore has a permit too many, and readers enter beside a writer. */

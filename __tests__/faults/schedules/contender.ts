@@ -1,5 +1,5 @@
 import type { RedisLockRegistry } from '../../../lib';
-import type { RedisLease } from '../../../lib/lease/redis-lease';
+import type { RedisLease } from '../../../lib/core/lease';
 
 /** The beginning or the end of a lease. Times are in ms on the monotonic clock of the machine. */
 export type LeaseEvent =
@@ -71,7 +71,7 @@ export class Contender {
       if (over) return;
       over = true;
       // The signal may be late; the lease has ended at its deadline.
-      this.#report({ type: 'ended', id, at: sharedNow() + Math.min(0, lease.until - performance.now()) });
+      this.#report({ type: 'ended', id, at: sharedNow() + Math.min(0, lease.hold.until - performance.now()) });
     };
     this.#lease = { lease, end };
     this.#report({ type: 'began', id, token: lease.fencingToken as number, at: sharedNow() });

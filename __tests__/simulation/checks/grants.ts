@@ -4,7 +4,7 @@ import { ownersOf } from '../world';
 /** When each owner value last had each lock in Redis, and when Redis last lost the lock by a fault. */
 export class Grants {
   readonly #lastOwned = new Map<string, number>();
-  readonly #lastLoss = new Map<string, number>();
+  readonly #lastLoss = new Map<string, { readonly count: number; readonly time: number }>();
   #count = 0;
 
   /** After each script. */
@@ -14,13 +14,17 @@ export class Grants {
     }
   }
 
-  lost(lock: string): void {
-    this.#lastLoss.set(lock, ++this.#count);
+  lost(lock: string, time: number): void {
+    this.#lastLoss.set(lock, { count: ++this.#count, time });
   }
 
-  /** Redis lost the lock since it was the owner's. A reply that says it is the owner's may still be on its way. */
-  isOutdated(lock: string, owner: string): boolean {
-    const lostAt = this.#lastLoss.get(lock);
-    return lostAt !== undefined && (this.#lastOwned.get(`${lock}/${owner}`) ?? 0) <= lostAt;
+  /**
+   * When Redis lost the lock that had been the owner's. A reply that says it is the owner's may still be on its way.
+   * `undefined`: it has not.
+   */
+  lostAt(lock: string, owner: string): number | undefined {
+    const loss = this.#lastLoss.get(lock);
+    if (loss === undefined || (this.#lastOwned.get(`${lock}/${owner}`) ?? 0) > loss.count) return undefined;
+    return loss.time;
   }
 }

@@ -5,8 +5,8 @@ import { type Host, lifeOf, lockName, ownersOf, quietFor, type World } from '../
 import type { Grants } from './grants';
 import { MinHoldChecks } from './min-holds';
 
-/** A lease as this library makes it: with the owner value that Redis has for it. */
-export type OwnedLease = Lease & { readonly owner: string };
+/** A lease as this library makes it: with the owner value that Redis has for it, and its own ttl in ms. */
+export type OwnedLease = Lease & { readonly owner: string; readonly ttl: number };
 
 /** A lease that a caller has and has not unlocked. */
 export interface OpenLease {
@@ -16,6 +16,10 @@ export interface OpenLease {
   readonly caller: string;
   /** Of a shared lock. */
   readonly kind: SharedKind | undefined;
+  /** Virtual ms. */
+  readonly since: number;
+  /** An earlier lease of its process had the same owner value. */
+  readonly isPassedOn: boolean;
   /** It was granted before Redis lost the key by a fault: others may have the lock meanwhile. */
   isExcused: boolean;
   /** The server lost its data: a process with one connection asks about it as soon as that is made again. */
@@ -30,6 +34,9 @@ const MARGIN = 150;
 /** ms without a disturbance after which nothing excuses a lease that was lost. */
 const QUIET = 6_000;
 
+/** ms in which a hold may be passed on that the server lost: `FRESH`, and a round trip. */
+const PASSED_ON_WITHIN = 60;
+
 /** ms after a reconnect in which a lease that the server lost is ended. */
 const NOTICED_WITHIN = 1_000;
 
@@ -42,7 +49,8 @@ export class LeaseChecks {
   readonly #lastOpen = new Map<string, number>();
   readonly #lastOpened = new Map<string, number>();
   readonly #lastExcused = new Map<string, number>();
-  readonly #opened = new Set<string>();
+  /** By owner value: the caller that had the last lease of it. */
+  readonly #opened = new Map<string, string>();
   readonly #grants: Grants;
 
   constructor(world: World, grants: Grants) {
@@ -52,18 +60,22 @@ export class LeaseChecks {
   }
 
   opened(lease: OwnedLease, host: Host, key: string, caller: string, kind: SharedKind | undefined): OpenLease {
+    const lostAt = this.#grants.lostAt(lockName(key), lease.owner);
     const entry: OpenLease = {
       lease,
       host,
       key,
       caller,
       kind,
+      since: this.#world.timeline.now,
+      isPassedOn: this.#opened.has(lease.owner),
       isWiped: false,
-      isExcused: this.#grants.isOutdated(lockName(key), lease.owner),
+      isExcused: lostAt !== undefined,
       wasUndisturbed: host.disturbedUntil === 0 || this.#world.timeline.now - host.disturbedUntil > QUIET,
     };
     this.open.add(entry);
-    this.#opened.add(lease.owner);
+    if (entry.isPassedOn) this.#passedOn(entry, lostAt);
+    this.#opened.set(lease.owner, caller);
     this.#lastOpened.set(`${host.index}/${key}`, this.#world.timeline.now);
     this.#checkToken(entry);
     lease.signal.addEventListener('abort', () => this.#lost(entry));
@@ -77,6 +89,13 @@ export class LeaseChecks {
 
   wasOpened(owner: string): boolean {
     return this.#opened.has(owner);
+  }
+
+  /** `caller` has sent this script under its lease. */
+  evaluated(owner: string, caller: string, key: string): void {
+    const now = this.#opened.get(owner);
+    if (now === caller) return;
+    this.#world.violations.report('eval in another lease', key, `a script of ${caller} ran in the lease of ${now}`);
   }
 
   /** When this process last had the lock of the key; -Infinity: never. */
@@ -97,7 +116,7 @@ export class LeaseChecks {
 
   /** Redis lost the keys: their holders may be joined by others until their leases are over. */
   excuse(keys: readonly string[], losesCounters: boolean): void {
-    for (const key of keys) this.#grants.lost(lockName(key));
+    for (const key of keys) this.#grants.lost(lockName(key), this.#world.timeline.now);
     this.minHolds.excuse(keys);
     for (const entry of this.open) {
       if (!keys.includes(entry.key)) continue;
@@ -124,6 +143,14 @@ export class LeaseChecks {
       }
       if (entry.kind === 'semaphore') this.#checkPermits(entry.key);
     }
+  }
+
+  #passedOn({ key, lease, host, caller }: OpenLease, lostAt = Number.POSITIVE_INFINITY): void {
+    this.minHolds.passedOn(key, lease.owner);
+    const ms = this.#world.timeline.now - lostAt;
+    if (ms <= PASSED_ON_WITHIN || quietFor(this.#world, host) < NOTICED_WITHIN) return;
+    const text = `${caller} has "${key}" by a hold that Redis lost ${ms.toFixed(0)} ms ago`;
+    this.#world.violations.report('loss not noticed', key, text);
   }
 
   #checkPermits(key: string): void {
@@ -169,11 +196,20 @@ export class LeaseChecks {
   }
 
   /** What is lost though Redis has confirmed it, and says so on an undisturbed connection. */
-  #lost({ host, key, caller, lease, isExcused, wasUndisturbed }: OpenLease): void {
-    const { server, violations, history, timeline } = this.#world;
+  #lost(entry: OpenLease): void {
+    const { host, key, caller, lease, isExcused, wasUndisturbed } = entry;
+    const { plan, server, violations, history, timeline } = this.#world;
     const reason = (lease.signal.reason as { reason?: string }).reason ?? 'for no reason';
     history.note(host.process.name, () => `${caller} lost "${key}" (${reason})`);
     if (isExcused || reason === 'closed' || host.closing !== 'no' || !host.process.isAlive) return;
+    if (isOver(entry, timeline.now) && reason === 'expired') return;
+    if (plan.isCalm && entry.isPassedOn && reason === 'expired') {
+      violations.report(
+        'lost though confirmed',
+        key,
+        `${caller} lost "${key}", which was passed on with too little left`,
+      );
+    }
     const life = lifeOf(server, lockName(key), lease.owner);
     // The answer lies there: it is read before the lease is called lost.
     const isBlockedOnly = wasUndisturbed && host.process.hasUnread && timeline.now > host.disturbedUntil;
@@ -185,6 +221,11 @@ export class LeaseChecks {
       );
     }
   }
+}
+
+/** The key was given its ttl for an earlier lease, and may outlive this one. */
+function isOver({ isPassedOn, since, lease }: OpenLease, now: number): boolean {
+  return isPassedOn && now - since >= lease.ttl * 0.99 - 2;
 }
 
 /** Permits are counted apart. */

@@ -23,13 +23,13 @@ export function checkLeftovers(world: World, when: string): void {
   }
 }
 
-/** The texts in which a key may mention owners. */
-function texts({ keys }: RedisServer, key: string): string[] {
+/** The texts in which a key may mention owners. A lease of a shared lock that has ended is in its key until the next script. */
+function texts({ keys, time }: RedisServer, key: string): string[] {
   switch (keys.kind(key)) {
     case 'string':
       return [keys.get(key, 'string') ?? ''];
     case 'zset':
-      return [...(keys.get(key, 'zset')?.keys() ?? [])];
+      return [...(keys.get(key, 'zset') ?? [])].flatMap(([text, end]) => (KIND.test(text) && end <= time ? [] : text));
     case 'hash':
       return [...(keys.get(key, 'hash') ?? [])].flat();
     default:

@@ -24,12 +24,18 @@ export class MinHoldChecks {
   readonly #world: World;
   readonly #keys: readonly string[];
   /** By key: its owner values, and since when they have it. */
-  readonly #owners = new Map<string, ReadonlyMap<string, number>>();
+  readonly #owners = new Map<string, Map<string, number>>();
   readonly #holds = new Set<MinHold>();
 
   constructor(world: World, keys: readonly string[]) {
     this.#world = world;
     this.#keys = keys;
+  }
+
+  /** The next caller of its process has the lock by the same owner value: since now. */
+  passedOn(key: string, owner: string): void {
+    for (const hold of this.#holds) if (hold.key === key && hold.lease.owner === owner) this.#ended(hold, owner);
+    this.#owners.get(key)?.set(owner, this.#world.timeline.now);
   }
 
   opened(lease: OwnedLease, host: MinHold['host'], key: string, caller: string, minHold: number): void {

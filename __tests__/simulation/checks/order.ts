@@ -10,6 +10,9 @@ import type { LeaseChecks } from './leases';
 /** ms; a round trip, and what the loop of a process may be busy with. Calls that are closer to each other have no order. */
 const CLOSE = 50;
 
+/** The same where nothing is slow: a message. */
+const AT_ONCE = 5;
+
 /** ms without a disturbance after which a process may not be passed over any more. */
 const QUIET = 3_000;
 
@@ -27,6 +30,8 @@ export class OrderChecks {
   readonly #owner = new Map<string, string | undefined>();
   /** When the caller of each ticket called. */
   readonly #called = new Map<string, number>();
+  /** When a script first had it. */
+  readonly #entered = new Map<string, number>();
   readonly #calls: CallChecks;
   readonly #leases: LeaseChecks;
   /** Their names. */
@@ -40,11 +45,12 @@ export class OrderChecks {
   }
 
   ran({ source, keys: [lock = ''], args }: ScriptRun): void {
-    const { server, plan } = this.#world;
+    const { server, plan, timeline } = this.#world;
     if (plan.lockType !== 'fair') return;
     const ticket = args[TICKET_IN.get(this.#scripts.get(source) ?? '') ?? -1] ?? '';
     const from = hostOf(this.#world, ticket);
     if (from !== undefined && !this.#called.has(ticket)) {
+      this.#entered.set(ticket, timeline.now);
       // The first caller of a process contends for all. A script that was delayed may be that of one that has left.
       const isFirst = quietFor(this.#world, from) >= QUIET;
       this.#called.set(ticket, (isFirst ? this.#calls.firstCall(from, lock) : undefined) ?? Number.NEGATIVE_INFINITY);
@@ -74,15 +80,31 @@ export class OrderChecks {
     }
   }
 
+  /** Without a script: a message says that a process has a ticket. */
+  passedOn(to: Host, lock: string, called: number, caller: string): void {
+    const { plan, timeline, violations } = this.#world;
+    if (plan.lockType !== 'fair' || quietFor(this.#world, to) < QUIET) return;
+    const close = plan.isCalm ? AT_ONCE : CLOSE;
+    for (const ticket of this.#queue(lock)) {
+      const host = hostOf(this.#world, ticket);
+      if (host === undefined || host === to || !host.process.isAlive || quietFor(this.#world, host) < QUIET) continue;
+      const isKnown = (this.#entered.get(ticket) ?? timeline.now) + close < timeline.now;
+      if (!isKnown || (this.#called.get(ticket) ?? timeline.now) + close >= called) continue;
+      violations.report('overtaken', lock, `${lock} was passed on to ${caller} before ${ticket}, which called earlier`);
+    }
+  }
+
+  #queue(lock: string): string[] {
+    const { keys } = this.#world.server;
+    const queue = `{${lock}}:queue`;
+    return keys.kind(queue) === 'zset' ? [...(keys.get(queue, 'zset')?.keys() ?? [])] : [];
+  }
+
   /** The script that gave its ticket a position was disturbed on its way: the position may be later than the call. */
   #wasDelayed(host: Host, lock: string): boolean {
-    const { server } = this.#world;
-    const queue = `{${lock}}:queue`;
-    const tickets = server.keys.kind(queue) === 'zset' ? server.keys.get(queue, 'zset')?.keys() : undefined;
-    for (const ticket of tickets ?? []) {
-      if (hostOf(this.#world, ticket) === host && this.#called.get(ticket) === Number.NEGATIVE_INFINITY) return true;
-    }
-    return false;
+    return this.#queue(lock).some(
+      (ticket) => hostOf(this.#world, ticket) === host && this.#called.get(ticket) === Number.NEGATIVE_INFINITY,
+    );
   }
 
   /** Its holder does not know yet that its key was deleted: the callers behind it have no ticket meanwhile. */

@@ -6,7 +6,7 @@ export const CONTENTION_MUTATIONS: readonly Mutation[] = [
     name: 'late-grant-not-released',
     finding: 'an attempt whose reply was lost, or came too late, leaves its key for the whole ttl',
     types: ['spin', 'pub-sub'],
-    replacements: [['if (mayHaveWritten) acquisition.doubt(attempt);', '']],
+    replacements: [['if (!isServerAnswer(failure) || isFinal(failure)) this.hold.doubt(attempt);', '']],
   },
   {
     name: 'close-does-not-wait',
@@ -44,7 +44,7 @@ export const CONTENTION_MUTATIONS: readonly Mutation[] = [
     finding: 'null and LockTimeoutError where Redis has been silent',
     types: ['fair', 'pub-sub'],
     replacements: [
-      ['if (!isSilent && !isServerAnswer(availability.failure)) return NOT_GRANTED;', 'return NOT_GRANTED;'],
+      ['if (!this.#wasRefused || isSilent || isServerAnswer(availability.failure))', 'if (!this.#wasRefused)'],
     ],
   },
 ];

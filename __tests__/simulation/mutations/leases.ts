@@ -24,7 +24,7 @@ export const LEASE_MUTATIONS: readonly Mutation[] = [
     name: 'owner-of-the-process',
     finding: 'every acquisition of a process has the same owner value',
     types: ['spin'],
-    replacements: [[`\`\${this.#registryId}:\${++this.#count}\``, `\`\${this.#registryId}:1\``]],
+    replacements: [[`\`\${id}:\${++count2}\``, `\`\${id}:1\``]],
   },
   {
     name: 'deadline-from-the-reply',
@@ -44,9 +44,9 @@ export const LEASE_MUTATIONS: readonly Mutation[] = [
     types: ['fair'],
     replacements: [
       [
-        `if (this.unread > 0) this.reading ??= this.readThenLose();
-    else this.loseByDeadline();`,
-        'this.loseByDeadline();',
+        `if (this.unread > 0) this.reading ??= this.#readThenLose();
+    else this.#loseByDeadline();`,
+        'this.#loseByDeadline();',
       ],
     ],
   },

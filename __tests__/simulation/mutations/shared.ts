@@ -36,29 +36,28 @@ export const SHARED_MUTATIONS: readonly Mutation[] = [
     name: 'ended-leases-counted',
     finding: 'the permit of a process that died is never free again while others hold the rest',
     types: ['semaphore'],
-    replacements: [
-      [
-        "local isNotifying = redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now)) > 0",
-        'local isNotifying = false',
-      ],
-    ],
+    replacements: [["return redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now)) end", 'return 0 end']],
   },
   {
     name: 'kept-permit-free',
     finding: 'a permit is free before the minHold of its caller ends',
     types: ['semaphore'],
-    replacements: [["redis.call('ZADD', lock, digits(now + left), kept)", '']],
+    replacements: [
+      ["redis.call('ZADD', lock, digits(now + math.max(1, math.ceil(math.min(left, minHold - age)))), kept)", ''],
+    ],
   },
   {
     name: 'silence-behind-others',
     finding: 'a caller behind another one of its process gets null though Redis has been silent',
     types: ['semaphore', 'read-write'],
-    replacements: [['availability.isRefused(now) && availability.isContended(now)', 'availability.isRefused(now)']],
+    replacements: [
+      ['availability.isRefused(now) && availability.isContended(now) && ', 'availability.isRefused(now) && '],
+    ],
   },
   {
     name: 'tickets-for-ever',
     finding: 'the ticket of a process that died holds up all others',
     types: ['semaphore', 'read-write'],
-    replacements: [['if ticket == member or tonumber(seenUntil) > now then', 'if seenUntil then']],
+    replacements: [['elseif ticket == member or tonumber(second) > now then', 'elseif second then']],
   },
 ];

@@ -1,16 +1,7 @@
-import type { Acquisition } from '../../acquire/acquisition';
-import { decideHandOver } from '../../acquire/hand-over-decision';
-import type { Wait } from '../../acquire/wait';
-import { clock, reliableUntil } from '../../internal/clock';
-import type { LockNames } from '../../redis/names';
-import type { ReleaseReply } from '../format/replies';
-import type { ScriptedFormat } from '../format/scripted-format';
-import { isKept, type Keep } from '../min-hold/kept';
-import { PollableProtocol } from '../pollers/pollable-protocol';
-import type { Pollers } from '../pollers/pollers';
+import type { Hold } from '../../core/hold';
 import type {
+  Confirmed,
   Grant,
-  HandOver,
   Holder,
   LockProtocol,
   NotGranted,
@@ -18,7 +9,15 @@ import type {
   Refusal,
   Released,
   RenewalMode,
-} from '../protocol';
+} from '../../core/protocol';
+import type { Wait } from '../../core/wait';
+import { clock, reliableUntil } from '../../internal/clock';
+import type { LockNames } from '../../redis/names';
+import type { ReleaseReply } from '../format/replies';
+import type { ScriptedFormat } from '../format/scripted-format';
+import { isKept, type Keep } from '../min-hold/kept';
+import { PollableProtocol } from '../pollers/pollable-protocol';
+import type { Pollers } from '../pollers/pollers';
 import type { Sharing } from '../sharing/sharing';
 import type { Waiting } from '../waiting/waiting';
 
@@ -29,11 +28,12 @@ const NOTIFY_TIMEOUT = 1_000;
 export interface ContendedParts {
   readonly format: ScriptedFormat;
   /** `onOthersRelease` is called for each message about a release by somebody else. */
-  waiting(names: LockNames, pollers: Pollers, onOthersRelease: () => void): Waiting;
+  waiting(names: LockNames, pollers: Pollers | undefined, onOthersRelease: () => void): Waiting;
   sharing(): Sharing;
   /** Whether callers of one process may hand the lock over to each other at all. */
   readonly handsOver: boolean;
-  pollers(): Pollers;
+  /** `undefined`: nobody polls for these locks. */
+  readonly pollers: (() => Pollers) | undefined;
   /** The server refused to publish a release. */
   onNotificationRefused(): void;
 }
@@ -64,8 +64,8 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     return 'local';
   }
 
-  protected createPollers(): Pollers {
-    return this.#parts.pollers();
+  protected createPollers(): Pollers | undefined {
+    return this.#parts.pollers?.();
   }
 
   private get sharing(): Sharing {
@@ -92,17 +92,17 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     return wait.standBack(this.lazyPollers?.pauses.beforeAttempt() ?? 0);
   }
 
-  attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
-    const { ticket, ttl, sentAt, drift } = acquisition;
+  attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
+    const { ticket, ttl, sentAt, drift } = hold;
     const hintsBefore = this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
-    return this.#parts.format.acquire(this.#names, acquisition, timeout, (found): Grant | Refusal => {
+    return this.#parts.format.acquire(this.#names, hold, timeout, (found): Grant | Refusal => {
       this.lazyPollers?.takeBack.done();
       if (!found.granted) {
         this.#lazySharing?.refused?.();
         const now = clock.now();
         // A kept key ends without a message: a new holder after it is no sign of pollers.
-        if (isKept(found.owner)) this.pollers.refusedByListener(now);
-        else this.pollers.refused(now, found.remaining, this.#waiting?.hints ?? 0);
+        if (isKept(found.owner)) this.pollers?.refusedByListener(now);
+        else this.pollers?.refused(now, found.remaining, this.#waiting?.hints ?? 0);
         const { remaining, owner } = found;
         return { granted: false, remaining, owner, roundTrip: now - sentAt, hintsBefore };
       }
@@ -114,7 +114,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     });
   }
 
-  wait(_acquisition: Acquisition, refusal: Refusal, wait: Wait): Promise<NotGranted> {
+  wait(_hold: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     // Another process has published a release: the holder may have lost the lock, by a command or a forced unlock.
     this.#waiting ??= this.#parts.waiting(this.#names, this.pollers, () => this.holder?.confirmNow());
     return this.#waiting.wait(refusal, wait);
@@ -145,51 +145,55 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
     });
   }
 
-  handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver> {
-    const { ticket, ttl, sentAt, drift } = to;
-    this.noteDemand(sentAt);
-    const decision = decideHandOver(
-      this.#parts.handsOver,
-      this.pollers.pauses.isDue(sentAt),
-      this.sharing.isSliceOver(sentAt),
-      this.sharing.yieldsToListeners && this.#parts.format.countsListeners,
-    );
-    if (decision === 'leave to pollers') return this.leave(owner, timeout);
-    if (decision === 'release' || decision === 'release at the end of the slice') {
-      const released = this.releaseAt(owner, timeout, sentAt, decision !== 'release');
-      return released.then((found) => ({ answer: undefined, found }));
+  /**
+   * In a slice it goes from caller to caller. At its end, the others are to have it: those that listen, if there are any;
+   * where nobody can be seen, the next process that polls.
+   */
+  mayPassOn(now: number): boolean {
+    const { format, handsOver } = this.#parts;
+    if (handsOver) this.noteDemand(now);
+    // Each lease has a token of its own, which only Redis gives.
+    return handsOver && !format.isFencing && !this.isPauseDue(now) && !this.sharing.isSliceOver(now);
+  }
+
+  confirmOrRelease(owner: string, ttl: number, timeout: number, now: number): Promise<Confirmed | Released> {
+    if (!this.#parts.handsOver) return this.release(owner, timeout, now);
+    if (this.isPauseDue(now)) return this.leave(owner, timeout);
+    const isSliceOver = this.sharing.isSliceOver(now);
+    const { format } = this.#parts;
+    if (isSliceOver && !(this.sharing.yieldsToListeners && format.countsListeners)) {
+      return this.releaseAt(owner, timeout, now, true);
     }
-    const atSliceEnd = decision === 'hand over unless others listen';
     const hintsBefore = this.#waiting?.hints ?? 0;
-    const ownListeners = atSliceEnd ? (this.#waiting?.ownListeners ?? 0) : undefined;
-    if (atSliceEnd) this.#waiting?.expectEcho(sentAt);
-    return this.#parts.format.handOver(this.#names, owner, to, ownListeners, timeout, (reply): HandOver => {
-      if (!reply.handedOver) {
-        this.noteReleased(reply, sentAt, hintsBefore, true);
-        return { answer: undefined, found: reply.found };
+    const ownListeners = isSliceOver ? (this.#waiting?.ownListeners ?? 0) : undefined;
+    if (isSliceOver) this.#waiting?.expectEcho(now);
+    return format.confirmOrRelease(this.#names, owner, ttl, now, ownListeners, timeout, (reply) => {
+      if (!reply.isHeld) {
+        this.noteReleased(reply, now, hintsBefore, true);
+        return reply.found;
       }
-      if (atSliceEnd) this.sharing.renewSlice(sentAt);
-      const { fencingToken } = reply;
-      return { answer: { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift } };
+      if (isSliceOver) this.sharing.renewSlice(now);
+      return { until: reliableUntil(now, ttl), fencingToken: reply.fencingToken };
     });
   }
 
   /** Releases the lock to pollers, for a moment. */
-  private leave(owner: string, timeout: number): Promise<HandOver> {
-    return this.#parts.format.leaveToPollers(this.#names, owner, timeout, ({ found, listeners }): HandOver => {
+  private leave(owner: string, timeout: number): Promise<Released> {
+    return this.#parts.format.leaveToPollers(this.#names, owner, timeout, ({ found, listeners }) => {
       if (listeners < 0) this.#parts.onNotificationRefused();
-      if (found === 'released') this.pollers.leftByHandOver(clock.now(), () => this.notifyWaiters());
-      return { answer: undefined, found };
+      if (found === 'released') this.pollers?.leftByHandOver(clock.now(), () => this.notifyWaiters());
+      return found;
     });
   }
 
   /** No local caller has taken the lock back in time. If it is still free, waiters have to be notified. */
   private notifyWaiters(): void {
+    if (this.#parts.format.isClosed) return;
     // If that fails, they poll.
     this.#parts.format.notifyIfFree(this.#names, NOTIFY_TIMEOUT).catch(() => undefined);
   }
 
-  orphanLife({ ttl }: Acquisition): number {
+  orphanLife({ ttl }: Hold): number {
     return ttl;
   }
 

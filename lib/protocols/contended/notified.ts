@@ -22,7 +22,7 @@ export function notified(
       new Notification(names, format, subscriber, idleBetweenTries, pollers, onOthersRelease),
     sharing: () => new YieldToListeners(handOver),
     handsOver: handOver > 0,
-    pollers: () => new Pollers(idleBetweenTries, USUAL_PACE_FOR),
+    pollers: parts.settings.sharedWithPollers ? () => new Pollers(idleBetweenTries, USUAL_PACE_FOR) : undefined,
     onNotificationRefused: parts.warnNotificationRefused,
   });
 }

@@ -1,11 +1,7 @@
-import type { Acquisition } from '../../acquire/acquisition';
-import type { Wait } from '../../acquire/wait';
-import { clock } from '../../internal/clock';
-import { isServerAnswer } from '../../redis/failure';
-import type { Keep } from '../min-hold/kept';
+import type { Hold } from '../../core/hold';
 import {
+  type Exchange,
   type Grant,
-  type HandOver,
   type LockProtocol,
   NOT_GRANTED,
   type NotGranted,
@@ -13,8 +9,13 @@ import {
   type Refusal,
   type Released,
   type RenewalMode,
-} from '../protocol';
+} from '../../core/protocol';
+import type { Wait } from '../../core/wait';
+import { clock } from '../../internal/clock';
+import { isServerAnswer } from '../../redis/failure';
+import type { Keep } from '../min-hold/kept';
 import { FairQueue } from './fair-queue';
+import type { NotifiedBy } from './fair-scripts';
 import { type AcquireReply, type QueueReply, type ReleaseReply, replyUntil } from './queue-replies';
 import type { Ticket } from './ticket';
 
@@ -37,6 +38,9 @@ import type { Ticket } from './ticket';
  * answer of the renewal.
  */
 export class FairProtocol extends FairQueue implements LockProtocol {
+  /** The number of `wanted` when nobody else waited. `undefined`: it is not known whether others wait. */
+  #aloneAt: number | undefined;
+
   get queue(): 'local' {
     return 'local';
   }
@@ -44,19 +48,20 @@ export class FairProtocol extends FairQueue implements LockProtocol {
   /** The queue gives every process its turn. */
   standBack(): undefined {}
 
-  attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
-    const { sentAt, waits } = acquisition;
-    const ticket = this.waiters.ticketFor(acquisition);
+  attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
+    const { sentAt, waits } = hold;
+    const ticket = this.waiters.ticketFor(hold);
     ticket.asking();
-    acquisition.isEnqueued = waits;
+    hold.isEnqueued = waits;
     const notifiedBy = waits ? this.notifiedBy : 'none';
     const { format } = this.services;
+    const { wanted } = this;
     const answered = (reply: AcquireReply): Grant | Refusal => {
       ticket.isAsked = false;
       ticket.score = reply.score;
       if (ticket.hasOwner(reply.owner)) {
         this.noteGrant(sentAt);
-        return this.enter(ticket, reply);
+        return this.enter(ticket, reply, notifiedBy, wanted);
       }
       this.onReply(reply);
       return { granted: false, remaining: reply.life, owner: reply.holder, roundTrip: clock.now() - sentAt };
@@ -65,11 +70,12 @@ export class FairProtocol extends FairQueue implements LockProtocol {
       ticket.isAsked = false;
       this.missedReply(error);
     };
-    return format.enter(this.names, ticket, notifiedBy, acquisition, timeout, answered, failed);
+    return format.enter(this.names, ticket, notifiedBy, hold, timeout, answered, failed);
   }
 
-  /** The reply to a script that was sent for the ticket says that the ticket has the lock. */
-  private enter(ticket: Ticket, reply: QueueReply): Grant {
+  /** The reply to a script that was sent for the ticket says that the ticket has the lock. `wanted`: as it was before. */
+  private enter(ticket: Ticket, reply: QueueReply, notifiedBy: NotifiedBy, wanted: number): Grant {
+    this.#aloneAt = reply.isAlone && notifiedBy === 'message' ? wanted : undefined;
     const { owner = ticket.id, token, drift } = reply;
     this.waiters.enter(ticket, owner);
     this.lazyPresence?.leave();
@@ -77,19 +83,20 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     return { granted: true, owner, until: replyUntil(reply), fencingToken, drift };
   }
 
-  async wait(acquisition: Acquisition, _refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
-    const ticket = this.waiters.ticketFor(acquisition);
+  async wait(hold: Hold, _refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
+    const ticket = this.waiters.ticketFor(hold);
     this.presence.listen();
     try {
       const offered = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
       // The key of a grant by hand-over may end with the claim window, before the `minHold` ends.
-      const isShort = offered?.renewal !== undefined && offered.until - clock.now() < acquisition.leastLife;
+      const isShort = offered?.renewal !== undefined && offered.until - clock.now() < hold.leastLife;
       const grant = isShort ? await whenRenewed(offered, wait) : offered;
       if (grant === undefined || grant.until <= clock.now()) {
         if (offered !== undefined) ticket.offered = undefined;
         return NOT_GRANTED;
       }
       this.waiters.enter(ticket, grant.owner);
+      this.#aloneAt = undefined;
       this.noteGrant(clock.now());
       this.presence.leave();
       return grant;
@@ -108,45 +115,59 @@ export class FairProtocol extends FairQueue implements LockProtocol {
    * it.
    */
   release(ownerOrTicket: string, timeout: number, now = clock.now()): Promise<Released> {
+    this.lazyPresence?.leaveAsHolder();
     return this.end(ownerOrTicket, undefined, timeout, now, ({ found, queue }) =>
       queue === undefined ? found : this.takeOver(queue, timeout).then(() => found),
     );
   }
 
   /**
+   * Nobody waited in the queue at the last answer, and a message would have said so if anybody did since. The order stays
+   * that of the calls, but for a message's time.
+   */
+  mayPassOn(): boolean {
+    if (this.#aloneAt !== this.wanted || this.services.format.isFencing) return false;
+    return this.lazyPollers === undefined && this.lazyPresence?.notifiedBy === 'message';
+  }
+
+  /**
    * The lock goes to the earliest caller whose process can be reached: the next one of this process, or one that waits
    * in another process. In the second case, the next one of this process has a position in the queue afterwards.
    */
-  handOver(owner: string, to: Acquisition, timeout: number): Promise<HandOver> {
+  exchange(owner: string, to: Hold, timeout: number): Promise<Exchange> {
     const { sentAt } = to;
     const ticket = this.waiters.ticketFor(to);
     to.isEnqueued = true;
     this.noteDemand(sentAt);
     ticket.asking();
-    return this.end(owner, ticket, timeout, sentAt, (reply) => this.handedOver(ticket, reply, timeout, sentAt));
-  }
-
-  private handedOver(
-    ticket: Ticket,
-    reply: ReleaseReply,
-    timeout: number,
-    sentAt: number,
-  ): HandOver | Promise<HandOver> {
-    const { queue } = reply;
-    ticket.isAsked = false;
-    if (queue !== undefined && ticket.hasOwner(queue.owner)) return { answer: this.enter(ticket, queue) };
-    if (queue === undefined) return this.notQueued(ticket, reply);
-    return this.takeOver(queue, timeout).then((): HandOver => {
-      if (reply.score === '') return this.notQueued(ticket, reply);
-      ticket.score = reply.score;
-      this.presence.schedulePoll(queue.life);
-      return { answer: { granted: false, remaining: queue.life, roundTrip: clock.now() - sentAt } };
+    const { notifiedBy, wanted } = this;
+    // So that the next ones need no command, as long as nobody else waits.
+    this.presence.listenAsHolder(owner);
+    return this.end(owner, ticket, timeout, sentAt, (reply) => {
+      const { found, queue } = reply;
+      if (queue === undefined || !ticket.hasOwner(queue.owner)) return this.notGranted(ticket, reply, timeout, sentAt);
+      ticket.isAsked = false;
+      return { found, answer: this.enter(ticket, queue, notifiedBy, wanted) };
     });
   }
 
-  private notQueued(ticket: Ticket, { found }: ReleaseReply): HandOver {
+  /** The lock went to another process: the next caller has a position in the queue, if it was ours. */
+  private async notGranted(ticket: Ticket, reply: ReleaseReply, timeout: number, sentAt: number): Promise<Exchange> {
+    const { found, queue, score } = reply;
+    ticket.isAsked = false;
+    this.lazyPresence?.leaveAsHolder();
+    if (queue === undefined) return this.notQueued(ticket, found);
+    await this.takeOver(queue, timeout);
+    if (score === '') return this.notQueued(ticket, found);
+    ticket.score = score;
+    this.presence.schedulePoll(queue.life);
+    return { found, answer: { granted: false, remaining: queue.life, roundTrip: clock.now() - sentAt } };
+  }
+
+  /** The next caller has to make an attempt of its own. */
+  private notQueued(ticket: Ticket, found: Released): Exchange {
     this.forgetTicket(ticket.id);
-    return { answer: undefined, found };
+    return { found, answer: undefined };
   }
 
   /** Ends a lease, or takes a ticket out of the queue. Resolves to what `use` makes of the reply. */
@@ -203,7 +224,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     if (this.waiters.size > 0) this.presence.poll();
   }
 
-  orphanLife({ ttl }: Acquisition): number {
+  orphanLife({ ttl }: Hold): number {
     return Math.max(ttl, this.services.format.processLife);
   }
 }

@@ -1,10 +1,10 @@
+import type { Holder, Released } from '../../core/protocol';
 import { clock } from '../../internal/clock';
 import { isServerAnswer } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import { PollableProtocol } from '../pollers/pollable-protocol';
 import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
-import type { Holder, Released } from '../protocol';
-import type { NotifiedBy } from './fair-scripts';
+import { type NotifiedBy, WANTED } from './fair-scripts';
 import { type FairServices, Presence, type PresenceListener } from './presence';
 import { type QueueReply, replyUntil } from './queue-replies';
 import { grantIn, ticketOf } from './ticket';
@@ -19,6 +19,8 @@ export abstract class FairQueue extends PollableProtocol implements PresenceList
   protected readonly names: LockNames;
   protected readonly services: FairServices;
   protected readonly waiters: Waiters;
+  /** Messages that said that another process waits, or may have. */
+  protected wanted = 0;
   /** Messages that said that the lock may be free. */
   #hints = 0;
   protected lazyPresence: Presence | undefined;
@@ -33,8 +35,9 @@ export abstract class FairQueue extends PollableProtocol implements PresenceList
   /** As LockProtocol. */
   abstract release(ownerOrTicket: string, timeout: number): Promise<Released>;
 
-  protected createPollers(): Pollers {
-    return new Pollers(this.services.idleBetweenTries, USUAL_PACE_FOR);
+  protected createPollers(): Pollers | undefined {
+    const { idleBetweenTries, sharedWithPollers } = this.services;
+    return sharedWithPollers ? new Pollers(idleBetweenTries, USUAL_PACE_FOR) : undefined;
   }
 
   get isActive(): boolean {
@@ -53,8 +56,17 @@ export abstract class FairQueue extends PollableProtocol implements PresenceList
     return this.lazyPresence?.notifiedBy ?? 'poll';
   }
 
-  /** As PresenceListener. A grant; or the lock's name: the lock may be free, or its key ends at another time now. */
+  /** As PresenceListener: messages may have been missed. */
+  onResubscribed(): void {
+    this.wanted++;
+  }
+
+  /**
+   * As PresenceListener. A grant; `wanted`: another process waits; or the lock's name: the lock may be free, or its key
+   * ends at another time now.
+   */
   onMessage(message: string): void {
+    if (message === WANTED) this.wanted++;
     if (message === this.names.lock) {
       this.#hints++;
       this.holder?.confirmNow();
@@ -85,10 +97,11 @@ export abstract class FairQueue extends PollableProtocol implements PresenceList
   private pollIn({ owner, isOutsiders, life }: QueueReply): number {
     const now = clock.now();
     if (isOutsiders) {
-      this.pollers.refused(now, life, this.#hints);
-      return Math.min(life, this.pollers.pollingInterval(this.services.longestPollInterval));
+      this.pollers?.refused(now, life, this.#hints);
+      const { longestPollInterval } = this.services;
+      return Math.min(life, this.pollers?.pollingInterval(longestPollInterval) ?? longestPollInterval);
     }
-    if (owner === undefined) this.pollers.refusedByListener(now);
+    if (owner === undefined) this.pollers?.refusedByListener(now);
     return life;
   }
 

@@ -21,8 +21,8 @@ import {
  * '' }.
  */
 
-/** The next caller of the process has the lock. */
-const HAND_OVER_AT_ONCE = `
+/** The next caller of the process has the lock. `reply`: what a lock without a fence returns. */
+const handOverAtOnce = (reply: 1 | 2) => `
   local last = fence and redis.call('GET', fence)
   local time = fence and redis.call('TIME')
   if redis.pcall('SET', lock, next, 'PX', ttl).err then
@@ -30,7 +30,7 @@ const HAND_OVER_AT_ONCE = `
     redis.call('PEXPIRE', lock, ttl)
     redis.call('SET', lock, next, 'PX', ttl)
   end
-  if not fence then return 1 end
+  if not fence then return ${reply} end
   ${mint('fence')}`;
 
 /** An earlier run, whose reply was lost, has handed the lock over, or has given the next ticket its position. */
@@ -63,7 +63,7 @@ end`;
  */
 const pauseIfDue = (publishRelease: string) => `
 local pause = tonumber(ARGV[6])
-local left = redis.call('HGET', tickets, 'pause')
+local left = pauseEnd()
 local due = left and math.ceil(tonumber(ARGV[7]) - pause - (now - left) / 1000) or 0
 if isOwners and due <= 0 then
   ${deleteBy('ARGV[2]')}
@@ -87,7 +87,7 @@ if isOwners then
   if score > firstScore then
     ahead = first[1]
   elseif score < firstScore and redis.call('HGET', tickets, string.match(owner, '^(.*):')) then
-    ${HAND_OVER_AT_ONCE}
+    ${handOverAtOnce(2)}
   end
 end`;
 
@@ -101,7 +101,7 @@ if isOwners and redis.call('EXISTS', queue, tickets) == 0 then
 end`,
   'hand over': () => `
 local first = isOwners and redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
-if first and not first[1] then ${HAND_OVER_AT_ONCE}
+if first and not first[1] then ${handOverAtOnce(1)}
 end`,
   leave: () => '',
 } as const;
@@ -122,8 +122,8 @@ export const RELEASE = release('release (fair)', 'release');
  * ARGV: owner or ticket, command that deletes; as one text: PUBLISH or SPUBLISH, how the process is notified, ms until
  * it is taken for dead, microseconds since the next caller's call; ticket of that caller, its ttl in ms, what `publish`
  * of spring takes
- * Returns 1, or with a fence the token as text, when the lock is the next ticket's and there were no others; else a
- * table.
+ * Returns 1 when the lock is the next ticket's and there were no others, 2 when it is and others wait; with a fence the
+ * token as text in both cases; else a table.
  */
 export const HAND_OVER = release('hand over (fair)', 'hand over');
 
@@ -202,7 +202,7 @@ function isHandedOver(reply: unknown): boolean {
   return Array.isArray(reply) && reply[1] !== '';
 }
 
-/** The same for HAND_OVER, which returns no table where nobody waited. */
+/** The same for HAND_OVER, which returns no table where the next caller comes before all that wait. */
 function isGrantedToNext(reply: unknown): boolean {
   return isGrant(reply) || isHandedOver(reply);
 }

@@ -1,4 +1,5 @@
 import { isGrant } from '../format/replies';
+import { LONGEST_PAUSE } from '../pollers/pause-intervals';
 import { mint } from '../spring/spring-scripts';
 
 /* Parts of the scripts of the fair lock. See fair-scripts.ts for the keys. */
@@ -14,6 +15,9 @@ export function isGrantIn(reply: unknown): boolean {
   const owner: unknown = Array.isArray(reply) ? reply[0] : undefined;
   return isGrant(reply) || (typeof owner === 'string' && owner !== '' && owner !== OUTSIDER);
 }
+
+/** A message to the process that holds the lock: another process waits for it. */
+export const WANTED = 'wanted';
 
 /** How a process learns of a grant: by a message, or it polls. `none`: the caller does not wait. */
 export type NotifiedBy = 'message' | 'poll' | 'none';
@@ -63,9 +67,15 @@ local function forget(ticket)
   redis.call('HDEL', tickets, ticket)
 end
 
+-- When the last pause ends or ended. One that is too far ahead was written before the clock was set back.
+local function pauseEnd()
+  local at = tonumber(redis.call('HGET', tickets, 'pause'))
+  return at and at - now <= ${1000 * LONGEST_PAUSE} and at
+end
+
 -- ms for which a free lock is left to pollers.
 local function pauseLeft()
-  return math.max(0, math.ceil(((tonumber(redis.call('HGET', tickets, 'pause')) or 0) - now) / 1000))
+  return math.max(0, math.ceil(((pauseEnd() or 0) - now) / 1000))
 end
 
 -- ms until another attempt is worth it: until the lock's key ends, or until a free lock may be handed over.

@@ -11,10 +11,14 @@ import {
   OUTSIDER_FUNCTION,
   prolongQueue,
   SCORE,
+  WANTED,
   WRITE_NOTHING,
 } from './fair-script-parts';
 
-export { CLAIM_WINDOW, type NotifiedBy, OUTSIDER } from './fair-script-parts';
+/** A poll looks for processes that are gone only where `tickets` has this many fields more than its queue needs. */
+const SPARE_FIELDS = 16;
+
+export { CLAIM_WINDOW, type NotifiedBy, OUTSIDER, WANTED } from './fair-script-parts';
 
 /*
  * The fair lock in Redis, all keys in one hash slot:
@@ -95,7 +99,13 @@ else
     score = digits(score)
   end
   enqueue(ticket, ttl, score, how, life)
-  if not holder and pauseLeft() == 0 then owner, token, granted = handOver(process, ticket) end
+  local its = holder and processOf(holder)
+  if not holder then
+    if pauseLeft() == 0 then owner, token, granted = handOver(process, ticket) end
+  elseif its and its ~= process then
+    -- It passes the lock on among its own callers until it hears of others.
+    notify(its, '${WANTED}')
+  end
 end
 if type(owner) ~= 'string' then owner, token = outsider(holder, process), '' end
 return { owner, token, granted or lifeLeft(), digits(now), score, holder or '' }`,
@@ -137,6 +147,14 @@ if #missing < #waiting then
   ${WRITE_NOTHING}
   redis.call('HSET', tickets, process, digits(now / 1000 + tonumber(life)) .. ':' .. how)
   ${prolongQueue('false')}
+end
+-- Processes that are gone: each leaves a field. The others are known by theirs, so it stays while they live.
+if redis.call('HLEN', tickets) > 2 * redis.call('ZCARD', queue) + ${SPARE_FIELDS} then
+  local fields = redis.call('HGETALL', tickets)
+  for i = 1, #fields, 2 do
+    local lifeEnd = string.match(fields[i + 1], '^(%d+):%a+$')
+    if lifeEnd and tonumber(lifeEnd) * 1000 < now then redis.call('HDEL', tickets, fields[i]) end
+  end
 end
 local owner, token, granted = redis.call('GET', lock), ''
 local holder = owner or ''

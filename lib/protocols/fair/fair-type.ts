@@ -8,11 +8,10 @@ import { QueueFormat } from './queue-format';
 
 /** A queue in Redis on Spring's format. */
 export const FAIR: LockTypeDefinition = {
-  name: 'fair',
   held: STRING_HELD,
   protocols(parts) {
     const { redis, settings } = parts;
-    const { idleBetweenTries, commandTimeout, unavailableAfter } = settings;
+    const { idleBetweenTries, commandTimeout, unavailableAfter, sharedWithPollers } = settings;
     const subscriber = parts.subscriber(redis.isCluster, false);
     const pollTimer = new SharedTimer();
     const longestPollInterval = LONGEST_SLEEP * idleBetweenTries;
@@ -24,6 +23,7 @@ export const FAIR: LockTypeDefinition = {
       pollTimer,
       longestPollInterval,
       idleBetweenTries,
+      sharedWithPollers,
       commandTimeout,
       unavailableAfter,
       onNotificationRefused,

@@ -1,8 +1,8 @@
+import type { Ownership } from '../../core/protocol';
 import { clock } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
-import { ownershipIn } from '../format/replies';
-import type { Ownership } from '../protocol';
+import { ownershipIn, unknownOwnership } from '../format/replies';
 import { RENEW_GRANT } from './fair-scripts';
 
 /** The first renewal of a grant by hand-over, which gives its key the full ttl. */
@@ -27,13 +27,14 @@ export class FirstRenewal {
     const { connectionEpoch } = this.#redis;
     const asText = connectionEpoch === undefined || connectionEpoch !== this.#loadedOn;
     const limit = timeout + this.#replicaTimeout;
+    const read = (reply: unknown): Ownership => {
+      this.#loadedOn = connectionEpoch;
+      return ownershipIn(RENEW_GRANT, reply, sentAt, ttl);
+    };
     try {
-      return await this.#redis.runNow(RENEW_GRANT, [names.lock], [owner, String(ttl)], limit, asText, (reply) => {
-        this.#loadedOn = connectionEpoch;
-        return ownershipIn(RENEW_GRANT, reply, sentAt, ttl);
-      });
+      return await this.#redis.runNow(RENEW_GRANT, [names.lock], [owner, String(ttl)], limit, asText, read);
     } catch (cause) {
-      return { state: 'unknown', cause };
+      return unknownOwnership(cause, read);
     }
   }
 }

@@ -1,10 +1,9 @@
-import type { Availability } from '../../acquire/availability';
+import type { Availability } from '../../core/availability';
 import { clock } from '../../internal/clock';
 import type { SharedTimer } from '../../internal/shared-timer';
 import { isFinal } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
-import type { Subscriber } from '../../redis/subscriber';
-import type { Subscription } from '../../redis/subscription';
+import type { Subscriber, Subscription } from '../../redis/subscriber';
 import { CLAIM_WINDOW, type NotifiedBy } from './fair-scripts';
 import type { QueueFormat } from './queue-format';
 import type { QueueReply } from './queue-replies';
@@ -29,6 +28,7 @@ export interface FairServices {
   readonly longestPollInterval: number;
   /** The same while they do not, but at most a third of the claim window. */
   readonly idleBetweenTries: number;
+  readonly sharedWithPollers: boolean;
   readonly commandTimeout: number;
   readonly unavailableAfter: number;
   readonly onNotificationRefused: () => void;
@@ -36,6 +36,8 @@ export interface FairServices {
 
 /** What presence reports to the protocol of its lock. */
 export interface PresenceListener {
+  /** Messages may have been missed. */
+  onResubscribed(): void;
   /** A message on one of the channels. */
   onMessage(message: string): void;
   /** The reply of a poll, or of an attempt. */
@@ -55,6 +57,7 @@ export class Presence {
   readonly #listener: PresenceListener;
   #subscription: Subscription | undefined;
   #hasJoined = false;
+  #isHolder = false;
   #isPolling = false;
   /** A poll is to follow the poll in flight, or the attempt in flight of the only waiter. */
   #isToPollAgain = false;
@@ -96,9 +99,21 @@ export class Presence {
     return (this.#subscription?.isOpen ?? false) && clock.now() >= this.#pollsUntil;
   }
 
+  /** Listens while this process passes its hold on: another process that waits sends a message to it. */
+  listenAsHolder(owner: string): void {
+    this.#isHolder = true;
+    this.listen(owner);
+  }
+
+  /** This process passes nothing on any more. */
+  leaveAsHolder(): void {
+    if (!this.#isHolder) return;
+    this.#isHolder = false;
+    this.leave();
+  }
+
   /** Listens while there are waiters. Whenever a message may have been missed, it polls. */
-  listen(): void {
-    const id = this.#waiters.anyId;
+  listen(id = this.#waiters.anyId): void {
     if (id === undefined) return;
     if (!this.isSubscribed) {
       this.#hasJoined = false;
@@ -107,7 +122,10 @@ export class Presence {
         this.#listener.onMessage(message);
       };
       this.#subscription = this.#services.subscriber.subscribe(this.#channels(id), onMessage);
-      this.#subscription?.onWake(() => this.poll());
+      this.#subscription?.onWake(() => {
+        this.#listener.onResubscribed();
+        this.poll();
+      });
     }
     if (this.#hasJoined || this.#subscription === undefined) return;
     this.#subscription.join();
@@ -119,6 +137,7 @@ export class Presence {
     if (this.#waiters.size > 0) return;
     this.#isToPollAgain = false;
     this.#services.pollTimer.cancel(this.#pollNow);
+    if (this.#isHolder) return;
     if (this.#hasJoined) this.#subscription?.leave();
     this.#hasJoined = false;
   }

@@ -1,3 +1,4 @@
+import type { ProtocolSettings, Released } from '../../core/protocol';
 import { clock, drift, wasSuspended } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
@@ -6,7 +7,6 @@ import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
 import { foundIn, ownerIn, remainingIn } from '../format/replies';
 import { type Keep, keepArguments } from '../min-hold/kept';
-import type { ProtocolSettings, Released } from '../protocol';
 import { SpringFormat } from '../spring/spring-format';
 import { HAND_OVER, LEAVE, RELEASE } from './fair-release-scripts';
 import { ACQUIRE, type NotifiedBy, OUTSIDER, POLL } from './fair-scripts';
@@ -74,7 +74,16 @@ export class QueueFormat extends SpringFormat {
   #acquired(reply: unknown, { id, ttl, score }: Ticket, sentAt: number, driftBefore: number): AcquireReply {
     if (!Array.isArray(reply)) {
       numberIn(ACQUIRE, reply, reply);
-      return { owner: id, token: String(reply), isOutsiders: false, life: ttl, sentAt, drift: driftBefore, score };
+      return {
+        owner: id,
+        token: String(reply),
+        isOutsiders: false,
+        isAlone: true,
+        life: ttl,
+        sentAt,
+        drift: driftBefore,
+        score,
+      };
     }
     const [owner, token, life, time, newScore, holder] = arrayIn(ACQUIRE, reply, 5, 6);
     return {
@@ -155,7 +164,7 @@ export class QueueFormat extends SpringFormat {
         pauseIn: pauseIn === undefined ? undefined : numberIn(script, reply, pauseIn),
       };
     }
-    // Nobody waited in the queue: the lock was released, or `next` has it.
+    // Nobody waited in the queue, and the lock was released; or `next` has it, before all that wait.
     let found: Released = 'released';
     let queue: QueueReply | undefined;
     if (script !== HAND_OVER || next === undefined) {
@@ -163,7 +172,15 @@ export class QueueFormat extends SpringFormat {
     } else {
       numberIn(script, reply, reply);
       const { id, ttl } = next;
-      queue = { owner: id, token: String(reply), isOutsiders: false, life: ttl, sentAt, drift: driftBefore };
+      queue = {
+        owner: id,
+        token: String(reply),
+        isOutsiders: false,
+        isAlone: reply === 1,
+        life: ttl,
+        sentAt,
+        drift: driftBefore,
+      };
     }
     return { found, queue, score: '', isNotificationRefused: false, pauseIn: undefined };
   }

@@ -1,5 +1,5 @@
+import type { Released } from '../../core/protocol';
 import { reliableUntil } from '../../internal/clock';
-import type { Released } from '../protocol';
 
 /** What a script says of the lock. */
 export interface QueueReply {
@@ -8,6 +8,8 @@ export interface QueueReply {
   readonly token: string;
   /** The holder may be of another lock type, or of a library that publishes no releases. */
   readonly isOutsiders: boolean;
+  /** Nobody else waited, in any process. */
+  readonly isAlone?: boolean;
   /** Who held the lock when the script ran, if the reply says it. */
   readonly holder?: string | undefined;
   /** ms that the lock's key still has to live; `Infinity` without an expiry. */

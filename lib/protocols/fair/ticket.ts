@@ -1,5 +1,5 @@
-import type { Acquisition } from '../../acquire/acquisition';
-import type { Grant } from '../protocol';
+import type { Hold } from '../../core/hold';
+import type { Grant } from '../../core/protocol';
 
 /** The process that a ticket or owner value belongs to: "<process>:<number>", "<process>:<number>@<server time>". */
 export function processOf(owner: string): string {
@@ -52,7 +52,7 @@ export class Ticket {
   #missed: Grant | 'retry' | undefined;
   #resume: ((grant: Grant | undefined) => void) | undefined;
 
-  constructor({ ticket, ttl, since, sentAt, drift }: Acquisition) {
+  constructor({ ticket, ttl, since, sentAt, drift }: Hold) {
     this.id = ticket;
     this.ttl = ttl;
     this.since = since;

@@ -1,4 +1,4 @@
-import type { Acquisition } from '../../acquire/acquisition';
+import type { Hold } from '../../core/hold';
 import { clock, drift, wasSuspended } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
 import { CLAIM_WINDOW } from './fair-scripts';
@@ -48,11 +48,11 @@ export class Waiters extends Tickets {
   }
 
   /** The ticket is registered before the command is sent: the message of a grant may arrive before the reply. */
-  ticketFor(acquisition: Acquisition): Ticket {
-    let ticket = this.ticketWith(acquisition.ticket);
+  ticketFor(hold: Hold): Ticket {
+    let ticket = this.ticketWith(hold.ticket);
     if (ticket === undefined) {
-      ticket = new Ticket(acquisition);
-      if (acquisition.waits) this.add(ticket);
+      ticket = new Ticket(hold);
+      if (hold.waits) this.add(ticket);
     }
     return ticket;
   }

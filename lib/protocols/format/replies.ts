@@ -1,8 +1,8 @@
+import type { Ownership, Released } from '../../core/protocol';
 import { reliableUntil } from '../../internal/clock';
-import { UnexpectedReplyError } from '../../redis/failure';
+import { CommandTimeoutError, UnexpectedReplyError } from '../../redis/failure';
 import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
-import type { Ownership, Released } from '../protocol';
 
 /** What an attempt found. */
 export type Acquired =
@@ -16,10 +16,10 @@ export interface ReleaseReply {
   readonly listeners: number;
 }
 
-/** The outcome of a hand-over: handed over, released for other processes, or not ours. */
-export type HandOverReply =
-  | { readonly handedOver: true; readonly fencingToken: number | undefined }
-  | ({ readonly handedOver: false } & ReleaseReply);
+/** Whether a hold is confirmed for the next caller of the process; else it was released for others, or is not ours. */
+export type ConfirmReply =
+  | { readonly isHeld: true; readonly fencingToken: number | undefined }
+  | ({ readonly isHeld: false } & ReleaseReply);
 
 /** Reads the owner in a refusal, which may be missing. */
 export function ownerIn(value: unknown): string | undefined {
@@ -52,6 +52,13 @@ export function ownershipIn(script: Script, reply: unknown, sentAt: number, ttl:
   return found === 'released' ? { state: 'held', until: reliableUntil(sentAt, ttl) } : { state: found };
 }
 
+/** Of a renewal that failed. One that was not answered in time is read by `read` when its answer comes. */
+export function unknownOwnership(cause: unknown, read: (reply: unknown) => Ownership): Ownership {
+  if (!(cause instanceof CommandTimeoutError)) return { state: 'unknown', cause };
+  const late = cause.late.then(read).catch((error: unknown): Ownership => ({ state: 'unknown', cause: error }));
+  return { state: 'unknown', cause, late };
+}
+
 /** For a `LockScript`: whether the reply says that the lock is the owner's now: 1 or its token. Else it is a table. */
 export function isGrant(reply: unknown): boolean {
   return !Array.isArray(reply);
@@ -60,4 +67,9 @@ export function isGrant(reply: unknown): boolean {
 /** For a `LockScript`: whether the reply says that the owner's key was there. */
 export function isFound(reply: unknown): boolean {
   return Array.isArray(reply) ? reply.length === 1 || Number(reply[0]) > 0 : Number(reply) > 0;
+}
+
+/** For a `LockScript`: whether the reply says that the owner's key was there, and is confirmed or released. */
+export function isConfirmed(reply: unknown): boolean {
+  return isGrant(reply) || (Array.isArray(reply) && Number(reply[0]) > 0);
 }

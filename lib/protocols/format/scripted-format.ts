@@ -1,3 +1,4 @@
+import type { Ownership, Released, RenewalMode } from '../../core/protocol';
 import { clock } from '../../internal/clock';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
@@ -5,16 +6,16 @@ import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import { type Keep, keepArguments } from '../min-hold/kept';
-import type { Ownership, Released, RenewalMode } from '../protocol';
 import type { ReleaseChannels } from '../waiting/notification';
 import {
   type Acquired,
+  type ConfirmReply,
   foundIn,
-  type HandOverReply,
   ownerIn,
   ownershipIn,
   type ReleaseReply,
   remainingIn,
+  unknownOwnership,
 } from './replies';
 
 /**
@@ -28,7 +29,8 @@ interface FormatScripts {
   readonly KEEP: Script;
   /** Publishes that a lock is free, if it is. KEYS: lock. ARGV: what `notification` returns. */
   readonly NOTIFY: Script;
-  readonly HAND_OVER: Script;
+  /** For the end of a slice. */
+  readonly CONFIRM_OR_RELEASE: Script;
   readonly RENEW: Script;
   /** Asks about a lock without extending it. */
   readonly CONFIRM: Script;
@@ -49,7 +51,7 @@ interface Sent {
  */
 export abstract class ScriptedFormat implements ReleaseChannels {
   protected readonly redis: Redis;
-  protected readonly isFencing: boolean;
+  readonly isFencing: boolean;
   readonly #scripts: FormatScripts;
   #deleteCommand: 'UNLINK' | 'DEL' = 'UNLINK';
 
@@ -57,6 +59,11 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     this.redis = redis;
     this.isFencing = isFencing;
     this.#scripts = scripts;
+  }
+
+  /** The registry is closed. */
+  get isClosed(): boolean {
+    return this.redis.isClosed;
   }
 
   /** Whether the channels are sharded. */
@@ -109,7 +116,7 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     const script = mode === 'extend' ? this.#scripts.RENEW : this.#scripts.CONFIRM;
     const sentAt = clock.now();
     const read = (reply: unknown): Ownership => ownershipIn(script, reply, sentAt, ttl);
-    const fail = (cause: unknown): void => settle({ state: 'unknown', cause });
+    const fail = (cause: unknown): void => settle(unknownOwnership(cause, read));
     this.redis.send(script, [names.lock], [owner, String(ttl)], timeout, read, settle, fail);
   }
 
@@ -155,19 +162,23 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     return this.redis.run(script, [names.lock], args, timeout, read, sentAt);
   }
 
-  /** Hands the lock over. With `ownListeners` it is released instead when more connections than those listen for it. */
-  handOver<T>(
+  /**
+   * Confirms a hold for the next caller of this process: its key lives for at least `ttl` ms, and it has a new token.
+   * With `ownListeners` it is released instead when more connections than those listen for it.
+   */
+  confirmOrRelease<T>(
     names: LockNames,
-    from: string,
-    { ticket, ttl, sentAt }: Sent,
+    owner: string,
+    ttl: number,
+    sentAt: number,
     ownListeners: number | undefined,
     timeout: number,
-    use: (reply: HandOverReply) => T,
+    use: (reply: ConfirmReply) => T,
   ): Promise<T> {
-    const args = [from, ticket, String(ttl)];
+    const args = [owner, String(ttl)];
     if (ownListeners !== undefined) args.push(String(ownListeners), this.deleteCommand, ...this.notification(names));
-    const read = (reply: unknown): T => use(this.#handedOver(reply));
-    return this.redis.run(this.#scripts.HAND_OVER, this.keys(names), args, timeout, read, sentAt);
+    const read = (reply: unknown): T => use(this.#confirmed(reply));
+    return this.redis.run(this.#scripts.CONFIRM_OR_RELEASE, this.keys(names), args, timeout, read, sentAt);
   }
 
   #acquired(reply: unknown): Acquired {
@@ -177,10 +188,10 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     return { granted: false, remaining: remainingIn(acquire, reply, pttl), owner: ownerIn(owner) };
   }
 
-  #handedOver(reply: unknown): HandOverReply {
-    const { HAND_OVER: handOver } = this.#scripts;
-    if (!Array.isArray(reply)) return { handedOver: true, fencingToken: this.#token(handOver, reply) };
-    return { handedOver: false, ...this.#released(handOver, reply) };
+  #confirmed(reply: unknown): ConfirmReply {
+    const { CONFIRM_OR_RELEASE: confirm } = this.#scripts;
+    if (!Array.isArray(reply)) return { isHeld: true, fencingToken: this.#token(confirm, reply) };
+    return { isHeld: false, ...this.#released(confirm, reply) };
   }
 
   /** The lock, and its fencing counter where there is one. */

@@ -1,17 +1,20 @@
 import { LockScript } from '../../redis/script';
+import { KEPT } from '../min-hold/kept';
 import { deleteBy } from '../spring/spring-scripts';
 import { LEAVE_MARK } from './forced-unlock';
 
 /*
- * What a lock looks like, for people. Each lock type has two scripts: one that inspects, and one that inspects and then
- * deletes the lock, no matter which process holds it, and notifies the waiters.
+ * What a lock looks like, for people. Each lock type has two scripts.
  *
  * KEYS: lock [, queue, for the types that have one] [, fence or token]
- * ARGV: NUMSUB, SHARDNUMSUB or '', the channel whose listeners wait. To unlock by force also: the command that deletes,
- * and how the waiters are notified, see below
- * Returns { owner or '', remaining ms of its key, last token or '', how many wait or -1 }. An unlock by force is not
- * idempotent in its reply: a repetition finds the lock free, or held by the next owner, which it would delete. So it is
- * sent once only.
+ *
+ * To inspect. ARGV: NUMSUB, SHARDNUMSUB or '', the channel whose listeners wait
+ * Returns { owner or '', remaining ms of its key, last token or '', how many wait or -1 }.
+ *
+ * To unlock by force: deletes the lock if it still is the owner's that was inspected, and notifies the waiters. A client
+ * may repeat the command whose reply was lost: the lock may be the next owner's by then.
+ * ARGV: owner, '', the command that deletes, and how the waiters are notified, see below
+ * Returns 1, or 0 for a lock that was not this owner's any more.
  */
 
 export interface InspectionScripts {
@@ -21,6 +24,9 @@ export interface InspectionScripts {
 
 /** For `scripts`: Lua that reads the owner. */
 export const OWNER_OF_STRING = `redis.call('GET', KEYS[1])`;
+
+/** The acquisition that an owner value names, be it granted with a claim window, or kept. In Lua. */
+const acquisitionOf = (owner: string) => `string.gsub(string.gsub(${owner}, '^${KEPT}', ''), '@%d+$', '')`;
 
 /** pcall: a user without rights on it, or an old server, does not learn how many wait. */
 const LISTENERS = `
@@ -47,14 +53,16 @@ local fence = KEYS[${queue === undefined ? 2 : 3}]
 local token = holder and fence and redis.call('GET', fence) or ''
 local state = { holder or '', remaining, token, waiting }`;
   const unlock = `
-if holder then
-  ${deleteBy('ARGV[3]')}
-  ${LEAVE_MARK}
-  ${notify}
-end`;
+local holder = ${owner}
+if not holder or ${acquisitionOf('holder')} ~= ${acquisitionOf('ARGV[1]')} then return 0 end
+local remaining = redis.call('PTTL', KEYS[1])
+${deleteBy('ARGV[3]')}
+${LEAVE_MARK}
+${notify}
+return 1`;
   const found = (reply: unknown): boolean => Array.isArray(reply) && reply[0] !== '';
   return {
     inspect: new LockScript(`inspect (${type})`, `${read}\nreturn state`, found),
-    forceUnlock: new LockScript(`unlock by force (${type})`, `${read}${unlock}\nreturn state`),
+    forceUnlock: new LockScript(`unlock by force (${type})`, unlock),
   };
 }

@@ -1,3 +1,4 @@
+import { clock } from '../../internal/clock';
 import type { Inspected, LockInspector } from '../../lock-backend';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
@@ -32,25 +33,38 @@ export class Inspector implements LockInspector {
 
   /** `timeout` in ms. */
   inspect(names: LockNames, timeout: number): Promise<Inspected> {
-    return this.#run(this.#type.scripts.inspect, names, [], timeout);
+    return this.#look(names, timeout);
   }
 
-  /** Resolves to what was found before. */
-  forceUnlock(names: LockNames, timeout: number): Promise<Inspected> {
+  /** As LockInspector. */
+  async forceUnlock(names: LockNames, timeout: number): Promise<Inspected> {
     const { format, scripts } = this.#type;
-    return this.#run(scripts.forceUnlock, names, [format.deleteCommand, ...this.#type.notification(names)], timeout);
+    const until = clock.now() + timeout;
+    const found = await this.#look(names, timeout);
+    const owners = found.owners ?? found.owner;
+    if (owners === undefined) return found;
+    const args = [owners, '', format.deleteCommand, ...this.#type.notification(names)];
+    const { forceUnlock } = scripts;
+    await this.#redis.run(forceUnlock, this.#type.keys(names), args, until - clock.now(), (reply) =>
+      numberIn(forceUnlock, reply, reply),
+    );
+    return found;
   }
 
-  #run(script: Script, names: LockNames, args: readonly string[], timeout: number): Promise<Inspected> {
-    const listeners = this.#type.listeners?.(names) ?? ['', ''];
-    return this.#redis.run(script, this.#type.keys(names), [...listeners, ...args], timeout, (reply) =>
-      read(script, reply),
-    );
+  #look(names: LockNames, timeout: number): Promise<Found> {
+    const { keys, listeners, scripts } = this.#type;
+    const args = [...(listeners?.(names) ?? ['', ''])];
+    return this.#redis.run(scripts.inspect, keys(names), args, timeout, (reply) => read(scripts.inspect, reply));
   }
 }
 
-function read(script: Script, reply: unknown): Inspected {
-  const [holder, pttl, token, waiting, holders] = arrayIn(script, reply, 4, 5);
+interface Found extends Inspected {
+  /** Of a shared lock: all that hold it, with spaces between them. */
+  readonly owners?: string;
+}
+
+function read(script: Script, reply: unknown): Found {
+  const [holder, pttl, token, waiting, holders, owners] = arrayIn(script, reply, 4, 6);
   const owner = textIn(script, reply, holder);
   const count = numberIn(script, reply, waiting);
   if (!Number.isInteger(count) || count < -1) throw new UnexpectedReplyError(script.name, reply);
@@ -60,5 +74,6 @@ function read(script: Script, reply: unknown): Inspected {
     fencingToken: token === '' ? undefined : numberIn(script, reply, token),
     waiting: count < 0 ? undefined : count,
     ...(holders === undefined ? {} : { holders: numberIn(script, reply, holders) }),
+    ...(owners === undefined || owners === '' ? {} : { owners: textIn(script, reply, owners) }),
   };
 }

@@ -6,7 +6,7 @@ import type { Signs } from './signs';
  * the delay of a busy machine are added to both.
  */
 export const SHORTEST_PAUSE = 145;
-const LONGEST_PAUSE = 500;
+export const LONGEST_PAUSE = 500;
 
 /** ms from the start of one pause to that of the next, while no poller is known. So pauses take 2.9 % of the time. */
 const WHILE_UNKNOWN = 5_000;

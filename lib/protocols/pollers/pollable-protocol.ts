@@ -1,4 +1,4 @@
-import { Availability } from '../../acquire/availability';
+import { Availability } from '../../core/availability';
 import { type Pollers, SOON } from './pollers';
 
 /**
@@ -16,22 +16,28 @@ export abstract class PollableProtocol extends Availability {
     return this;
   }
 
-  protected abstract createPollers(): Pollers;
+  /** `undefined`: nobody polls for this lock. */
+  protected abstract createPollers(): Pollers | undefined;
 
-  protected get pollers(): Pollers {
+  protected get pollers(): Pollers | undefined {
     this.lazyPollers ??= this.createPollers();
     return this.lazyPollers;
   }
 
+  /** The lock must be left free for pollers. */
+  protected isPauseDue(now: number): boolean {
+    return this.lazyPollers?.pauses.isDue(now) ?? false;
+  }
+
   /** An attempt that was sent then was granted. */
   protected noteGrant(sentAt: number): void {
-    if (sentAt - this.#releasedAt < SOON) this.pollers.acquired(sentAt);
+    if (sentAt - this.#releasedAt < SOON) this.pollers?.acquired(sentAt);
     else this.lazyPollers?.acquired(sentAt);
   }
 
   /** The lock is handed over, at this time: it is in demand, if not before then from now on. */
   protected noteDemand(at: number): void {
-    if (this.lazyPollers === undefined) this.pollers.acquired(at);
+    if (this.lazyPollers === undefined) this.pollers?.acquired(at);
   }
 
   /** This process released the lock. `wasUnnoticed`: nobody was notified. */

@@ -21,16 +21,27 @@ export class PastPositions {
   /** For each lock: how to remove the last one, and when it was given up. In the order of time. */
   readonly #removals = new Map<object, { readonly remove: Remove; readonly at: number }>();
   #round = 0;
+  #timer: NodeJS.Timeout | undefined;
 
   /** The last position in the queue of `lock` is being given up. */
   add(lock: object, remove: Remove): void {
     const now = clock.now();
     this.#removals.delete(lock);
     this.#removals.set(lock, { remove, at: now });
-    for (const [oldest, { at }] of this.#removals) {
-      if (now - at <= REMEMBERED) return;
-      this.#removals.delete(oldest);
-    }
+    if (this.#timer === undefined) this.#forgetIn(REMEMBERED);
+  }
+
+  /** An entry refers to all that is known of its lock, which may have been evicted. */
+  #forgetIn(ms: number): void {
+    this.#timer = clock.setTimeout(() => {
+      this.#timer = undefined;
+      const now = clock.now();
+      for (const [oldest, { at }] of this.#removals) {
+        if (now - at < REMEMBERED) return this.#forgetIn(at + REMEMBERED - now);
+        this.#removals.delete(oldest);
+      }
+    }, ms);
+    this.#timer.unref?.();
   }
 
   /** A connection was made again, perhaps to another server. */
@@ -38,7 +49,7 @@ export class PastPositions {
     const round = ++this.#round;
     const now = clock.now();
     const recent = [...this.#removals.values()].filter(({ at }) => now - at <= REMEMBERED);
-    // In one tick, so that they go to Redis together.
+    // Without an await between them, so that they go to Redis together.
     inBackground(() => {
       for (const { remove } of recent) void this.#repeat(remove, round, now + TRIED_FOR);
     });
@@ -47,6 +58,7 @@ export class PastPositions {
   close(): void {
     this.#round++;
     this.#removals.clear();
+    clock.clearTimeout(this.#timer);
   }
 
   /** Until Redis has answered, or a later reconnect has begun another round. */

@@ -1,15 +1,6 @@
-import type { Acquisition } from '../../acquire/acquisition';
-import type { Wait } from '../../acquire/wait';
-import { clock, reliableUntil } from '../../internal/clock';
-import type { LockNames } from '../../redis/names';
-import type { Subscriber } from '../../redis/subscriber';
-import { isKept, type Keep } from '../min-hold/kept';
-import type { Pauses } from '../pollers/pauses';
-import { PollableProtocol } from '../pollers/pollable-protocol';
-import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
+import type { Hold } from '../../core/hold';
 import type {
   Grant,
-  HandOver,
   LockProtocol,
   NotGranted,
   Ownership,
@@ -17,7 +8,15 @@ import type {
   Refusal,
   Released,
   RenewalMode,
-} from '../protocol';
+} from '../../core/protocol';
+import type { Wait } from '../../core/wait';
+import { clock, reliableUntil } from '../../internal/clock';
+import type { LockNames } from '../../redis/names';
+import type { Subscriber } from '../../redis/subscriber';
+import { isKept, type Keep } from '../min-hold/kept';
+import type { Pauses } from '../pollers/pauses';
+import { PollableProtocol } from '../pollers/pollable-protocol';
+import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
 import { Notification } from '../waiting/notification';
 import type { PastPositions } from './past-positions';
 import type { RedissonQueueFormat } from './redisson-queue-format';
@@ -63,8 +62,9 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
     return 'local';
   }
 
-  protected createPollers(): Pollers {
-    return new Pollers(this.#services.settings.idleBetweenTries, USUAL_PACE_FOR);
+  protected createPollers(): Pollers | undefined {
+    const { idleBetweenTries, sharedWithPollers } = this.#services.settings;
+    return sharedWithPollers ? new Pollers(idleBetweenTries, USUAL_PACE_FOR) : undefined;
   }
 
   get isActive(): boolean {
@@ -76,19 +76,19 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
     return wait.standBack(this.lazyPollers?.pauses.left() ?? 0);
   }
 
-  attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
-    const { ticket, ttl, waits, sentAt, drift } = acquisition;
+  attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
+    const { ticket, ttl, waits, sentAt, drift } = hold;
     const notification = ticket === this.#ticket ? this.#notification : undefined;
     const hintsBefore = notification?.isSubscribed ? notification.hints : undefined;
-    acquisition.isEnqueued = waits;
+    hold.isEnqueued = waits;
     return this.#services.format.enter(this.#names, ticket, ttl, waits, timeout, (found): Grant | Refusal => {
       if (!found.granted) {
         const { remaining, isFirst, owner } = found;
         const now = clock.now();
         if (waits) this.#enqueued = ticket;
         // Only the first in the queue is notified. The end of a kept key is no sign of pollers.
-        if (isFirst && !isKept(owner)) this.pollers.refused(now, remaining, notification?.hints ?? 0);
-        else this.pollers.refusedByListener(now);
+        if (isFirst && !isKept(owner)) this.pollers?.refused(now, remaining, notification?.hints ?? 0);
+        else this.pollers?.refusedByListener(now);
         return { granted: false, remaining, owner, roundTrip: now - sentAt, hintsBefore };
       }
       this.noteGrant(sentAt);
@@ -97,7 +97,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
     });
   }
 
-  wait({ ticket }: Acquisition, refusal: Refusal, wait: Wait): Promise<NotGranted> {
+  wait({ ticket }: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     if (ticket !== this.#ticket || this.#notification === undefined) {
       const { format, subscriber, settings } = this.#services;
       const channels = {
@@ -155,9 +155,10 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
 
   /** A release that finds no key notifies the first in the queue. */
   async #endPause(owner: string): Promise<void> {
+    if (this.#services.format.isClosed) return;
     try {
       const found = await this.#releaseAgain(owner);
-      this.pollers.pauses.over(found === 'stolen', clock.now());
+      this.pollers?.pauses.over(found === 'stolen', clock.now());
     } catch {
       // Waiters of this library poll.
     }
@@ -168,15 +169,15 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
   }
 
   /** The lock is for the first in the queue. */
-  async handOver(owner: string, _to: Acquisition, timeout: number): Promise<HandOver> {
-    return { answer: undefined, found: await this.release(owner, timeout) };
+  mayPassOn(): boolean {
+    return false;
   }
 
   /**
    * A position has no expiry. It ends one `fairLockWaitTimeout` after the position before it. This covers the first
    * position, and late commands.
    */
-  orphanLife({ ttl, isEnqueued }: Acquisition): number {
+  orphanLife({ ttl, isEnqueued }: Hold): number {
     return isEnqueued ? ttl + this.#services.settings.fairLockWaitTimeout + LATE_COMMAND : ttl;
   }
 }

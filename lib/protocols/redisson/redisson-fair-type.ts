@@ -9,7 +9,6 @@ import { QUEUE, RedissonQueueFormat } from './redisson-queue-format';
 
 /** Redisson's queue on Redisson's format. */
 export const REDISSON_FAIR: LockTypeDefinition = {
-  name: 'redisson-fair',
   held: HASH_HELD,
   protocols(parts) {
     const { redis, settings } = parts;

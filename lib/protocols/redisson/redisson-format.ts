@@ -1,13 +1,13 @@
+import type { ProtocolSettings } from '../../core/protocol';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { ScriptedFormat } from '../format/scripted-format';
-import type { ProtocolSettings } from '../protocol';
 import { KEEP } from './keep-script';
 import { redissonKey, redissonName } from './redisson-names';
 import {
   ACQUIRE,
   CONFIRM,
-  HAND_OVER,
+  CONFIRM_OR_RELEASE,
   LEAVE,
   LEFT_TO_POLLERS,
   NOTIFY,
@@ -38,7 +38,7 @@ export class RedissonFormat extends ScriptedFormat {
   readonly #publish: 'PUBLISH' | 'SPUBLISH';
 
   constructor(redis: Redis, { fencing, shardedSubscriptionMode: mode }: ProtocolSettings) {
-    super(redis, fencing, { ACQUIRE, RELEASE, LEAVE, KEEP, NOTIFY, HAND_OVER, RENEW, CONFIRM });
+    super(redis, fencing, { ACQUIRE, RELEASE, LEAVE, KEEP, NOTIFY, CONFIRM_OR_RELEASE, RENEW, CONFIRM });
     this.#isCluster = redis.isCluster;
     // Redisson's own rule: on a cluster, if the server has sharded channels.
     this.isSharded = mode === 'auto' ? redis.isCluster : mode === 'on';

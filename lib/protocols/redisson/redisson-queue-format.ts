@@ -1,3 +1,4 @@
+import type { ProtocolSettings, Released } from '../../core/protocol';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
@@ -5,7 +6,6 @@ import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import { type Acquired, foundIn, ownerIn, remainingIn } from '../format/replies';
 import { type Keep, keepArguments } from '../min-hold/kept';
-import type { ProtocolSettings, Released } from '../protocol';
 import { KEEP } from './redisson-fair-keep-script';
 import { ACQUIRE, LEAVE, RELEASE } from './redisson-fair-scripts';
 import { type RedissonFormat, TOKEN } from './redisson-format';
@@ -34,6 +34,11 @@ export class RedissonQueueFormat {
     this.hash = hash;
     this.#redis = redis;
     this.#settings = settings;
+  }
+
+  /** The registry is closed. */
+  get isClosed(): boolean {
+    return this.#redis.isClosed;
   }
 
   /** The channel of one waiter. */

@@ -1,5 +1,5 @@
 import { LockScript, Script } from '../../redis/script';
-import { isFound, isGrant } from '../format/replies';
+import { isConfirmed, isFound, isGrant } from '../format/replies';
 import { ifForced } from '../inspection/forced-unlock';
 import { ASK, ASSERT_WRITABLE, deleteBy, EXTEND, returnWithListeners } from '../spring/spring-scripts';
 
@@ -128,41 +128,30 @@ ${publishRelease('ARGV[3]', 'ARGV[4]', message)}${returnWithListeners('deleted')
 }
 
 /**
- * Hands a lock over to another owner of the same process. Where it is said how many listeners are its own, it is
- * released when others listen too.
+ * Confirms a hold for the next caller of its process. Where it is said how many listeners are its own, it is released
+ * when others listen too.
  *
  * KEYS: lock [, token]
- * ARGV: owner, next owner, ttl in ms [, listeners of our own, command that deletes, PUBLISH or SPUBLISH, channel]
- * Returns as the script of spring: 1 or the token when the lock is the next owner's; { 1 or 2 deleted, listeners } when
- * it was released; { 0 } no key; { -1 } the key of another owner.
+ * ARGV: owner, ttl in ms [, listeners of our own, command that deletes, PUBLISH or SPUBLISH, channel]
+ * Returns as the script of spring: 1 or the next token when the key is the owner's; { 1 or 2 deleted, listeners } when it
+ * was released; { 0 } no key; { -1 } the key of another owner.
  */
-export const HAND_OVER = new LockScript(
-  'hand over (redisson)',
-  `${OWNED}
-if owned ~= 1 then
-  -- It was handed over already: the reply was lost.
-  if redis.pcall('HEXISTS', KEYS[1], ARGV[2]) == 1 then
-    return ${LAST_TOKEN}
-  end
-  ${EXAMINE_GONE}
-  return { owned }
-end
-if ARGV[4] then
-  ${publishRelease('ARGV[6]', 'ARGV[7]')}
+export const CONFIRM_OR_RELEASE = new LockScript(
+  'confirm or release (redisson)',
+  `${OWNED}${EXAMINE_GONE}
+if owned ~= 1 then return { owned } end
+if ARGV[3] then
+  ${publishRelease('ARGV[5]', 'ARGV[6]')}
   -- Where the number of listeners is not known, others may listen.
-  if heard == -1 or heard > tonumber(ARGV[4]) then
-    ${deleteBy('ARGV[5]')}
+  if heard == -1 or heard > tonumber(ARGV[3]) then
+    ${deleteBy('ARGV[4]')}
     return { deleted, heard }
   end
 end
--- PEXPIRE first: out of memory, Redis refuses HSET to a script that has not written yet. The new field comes before the
--- old one goes, since a hash without fields is deleted.
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
-redis.call('HSET', KEYS[1], ARGV[2], 1)
-redis.call('HDEL', KEYS[1], ARGV[1])
+-- In any case: out of memory, Redis refuses INCR to a script that has not written yet.
+redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), ARGV[2]))
 return KEYS[2] and redis.call('INCR', KEYS[2]) or 1`,
-  undefined,
-  isGrant,
+  isConfirmed,
 );
 
 /** The start of a script that renews: goes on if KEYS[1] is the key of ARGV[1], and returns otherwise. */

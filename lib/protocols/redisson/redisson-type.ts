@@ -9,7 +9,6 @@ const SLICE = 50;
 
 /** Contended on Redisson's format, with waiting by notification. */
 export const REDISSON: LockTypeDefinition = {
-  name: 'redisson',
   held: HASH_HELD,
   protocols(parts) {
     const { redis, settings } = parts;

@@ -1,12 +1,12 @@
+import type { LockProtocol } from '../../core/protocol';
 import type { LockInspector, ScriptRunner, SharedBackend } from '../../lock-backend';
 import type { LockNames } from '../../redis/names';
 import { HeldScripts } from '../held-scripts';
-import type { LockProtocol } from '../protocol';
 import type { RegistryParts } from '../registry-parts';
-import { memberHeld } from './shared-held';
 import { sharedInspector } from './shared-inspection';
 import type { SharedKind } from './shared-kinds';
 import { SharedProtocol } from './shared-protocol';
+import { memberHeld } from './shared-scripts';
 
 /** The shared locks of one registry in Redis. */
 export class RedisSharedBackend implements SharedBackend {

@@ -1,22 +1,25 @@
+import type { ProtocolSettings } from '../../core/protocol';
 import type { Redis } from '../../redis/redis';
 import { LockScript } from '../../redis/script';
 import { LEAVE_MARK } from '../inspection/forced-unlock';
 import type { InspectionScripts } from '../inspection/inspection-scripts';
 import { Inspector } from '../inspection/inspector';
-import type { ProtocolSettings } from '../protocol';
-import { ENTRY_RULE } from './entry-rule';
-import { notifyNext, PRELUDE, READ_QUEUE } from './shared-script-parts';
+import { LOCK, QUEUE } from './shared-scripts';
 
 /*
- * What a shared lock looks like, for people. A forced unlock ends all leases.
+ * What a shared lock looks like, for people. A forced unlock ends all leases that were inspected.
  *
  * KEYS: lock, waiters [, fence]
- * ARGV: '', ''; to unlock by force also: the command that deletes, channel
- * Returns { the owner whose lease lasts longest or '', ms until it ends, the token of a writer or '', tickets, leases
- * }.
+ *
+ * To inspect. ARGV: '', ''
+ * Returns { the owner whose lease lasts longest or '', ms until it ends, the token of a writer or '', tickets, leases,
+ * the members of them with spaces between them }.
+ *
+ * To unlock by force. ARGV: the members, '', the command that deletes, channel
+ * Returns 1, or 0 when there were none of them any more.
  */
 
-const READ = `${PRELUDE}
+const INSPECT = `${LOCK}
 local leases = redis.call('ZRANGEBYSCORE', lock, '(' .. digits(now), '+inf', 'WITHSCORES')
 local count = #leases / 2
 local holder = count > 0 and string.match(leases[#leases - 1], ':(.*)$')
@@ -24,28 +27,26 @@ local remaining = count > 0 and leases[#leases] - now or 0
 local isWritten = holder and string.sub(leases[#leases - 1], 1, 6) == 'write:'
 local token = isWritten and KEYS[3] and redis.call('GET', KEYS[3]) or ''
 local waiting = redis.call('HLEN', waiters) - redis.call('HEXISTS', waiters, 'permits')
-local state = { holder or '', remaining, token, waiting, count }`;
+local members = {}
+for i = 1, #leases, 2 do members[#members + 1] = leases[i] end
+return { holder or '', remaining, token, waiting, count, table.concat(members, ' ') }`;
 
 const SHARED: InspectionScripts = {
-  inspect: new LockScript(
-    'inspect (shared)',
-    `${READ}\nreturn state`,
-    (reply) => Array.isArray(reply) && reply[0] !== '',
-  ),
+  inspect: new LockScript('inspect (shared)', INSPECT, (reply) => Array.isArray(reply) && reply[0] !== ''),
   forceUnlock: new LockScript(
     'unlock by force (shared)',
-    `${READ}
-if holder then
-  local owners = {}
-  for i = 1, #leases, 2 do owners[#owners + 1] = string.match(leases[i], ':(.*)$') end
-  redis.call('DEL', lock)
-  holder = table.concat(owners, ' ')
-  ${LEAVE_MARK}
-  ${READ_QUEUE}
-  ${ENTRY_RULE}
-  ${notifyNext('ARGV[4]')}
+    `${LOCK}${QUEUE}
+local remaining, owners = redis.call('PTTL', lock), {}
+for seen in string.gmatch(ARGV[1], '%S+') do
+  if redis.call('ZREM', lock, seen) == 1 then owners[#owners + 1] = string.match(seen, ':(.*)$') end
 end
-return state`,
+if #owners == 0 then return 0 end
+redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now))
+local holder = table.concat(owners, ' ')
+${LEAVE_MARK}
+readQueue()
+notifyNext(ARGV[4])
+return 1`,
   ),
 };
 

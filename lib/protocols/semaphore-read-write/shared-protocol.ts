@@ -1,19 +1,17 @@
-import type { Acquisition } from '../../acquire/acquisition';
-import { Availability } from '../../acquire/availability';
-import type { Wait } from '../../acquire/wait';
+import { Availability } from '../../core/availability';
+import type { Hold } from '../../core/hold';
+import type { Grant, LockProtocol, NotGranted, Ownership, Refusal, Released, RenewalMode } from '../../core/protocol';
+import type { Wait } from '../../core/wait';
 import { clock, reliableUntil } from '../../internal/clock';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { LockScript } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
-import { foundIn, ownerIn, ownershipIn, remainingIn } from '../format/replies';
+import { foundIn, ownerIn, ownershipIn, remainingIn, unknownOwnership } from '../format/replies';
 import { type Keep, keepArguments } from '../min-hold/kept';
-import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
-import type { Grant, HandOver, LockProtocol, NotGranted, Ownership, Refusal, Released, RenewalMode } from '../protocol';
 import type { RegistryParts } from '../registry-parts';
 import { LONGEST_SLEEP, Notification } from '../waiting/notification';
-import { KEEP } from './shared-keep-script';
 import type { Permits, SharedKind } from './shared-kinds';
 import { ACQUIRE, RELEASE, RENEW } from './shared-scripts';
 
@@ -61,33 +59,38 @@ export class SharedProtocol implements LockProtocol {
     return undefined;
   }
 
-  attempt(acquisition: Acquisition, timeout: number): Promise<Grant | Refusal> {
-    const { ticket, ttl, waits, sentAt, drift } = acquisition;
+  attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
+    const { ticket, ttl, waits, sentAt, drift } = hold;
+    const { permits } = this;
     if (waits && ticket !== this.#ticket) {
       this.#ticket = ticket;
       this.#arrival = '';
     }
-    acquisition.isEnqueued = waits;
+    hold.isEnqueued = waits;
     const hintsBefore = waits && this.#notification?.isSubscribed ? this.#notification.hints : undefined;
-    const permits = String(this.permits?.count ?? 0);
+    const { count, givenAt, toldAt } = permits ?? { count: 0, givenAt: sentAt, toldAt: sentAt };
+    const number = [String(count), String(Math.max(0, Math.floor(sentAt - givenAt))), givenAt > toldAt ? '1' : '0'];
     const queueing = [waits ? '1' : '0', waits ? this.#arrival : '', String(this.#ticketKeptFor)];
-    const args = [this.#names.channel, String(ttl), permits, ...queueing];
+    const args = [this.#names.channel, String(ttl), ...number, ...queueing];
     return this.#run(ACQUIRE, this.#allKeys, ticket, args, timeout, (reply): Grant | Refusal => {
       if (Array.isArray(reply)) {
-        const [pttl, owner, arrival] = arrayIn(ACQUIRE, reply, 3);
+        const [pttl, owner, arrival, known] = arrayIn(ACQUIRE, reply, 4);
+        permits?.told(givenAt, numberIn(ACQUIRE, reply, known));
         if (waits && ticket === this.#ticket) this.#arrival = textIn(ACQUIRE, reply, arrival);
         const remaining = remainingIn(ACQUIRE, reply, pttl);
         return { granted: false, remaining, owner: ownerIn(owner), roundTrip: clock.now() - sentAt, hintsBefore };
       }
       const token = numberIn(ACQUIRE, reply, reply);
       if (token < 1) throw new UnexpectedReplyError(ACQUIRE.name, reply);
+      permits?.told(givenAt, count);
       const fencingToken = this.#isFencing ? token : undefined;
       return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
     });
   }
 
-  wait(_acquisition: Acquisition, refusal: Refusal, wait: Wait): Promise<NotGranted> {
+  wait(_hold: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     this.#notification ??= this.#notifications();
+    if (this.permits !== undefined) this.permits.waiting = this.#notification;
     return this.#notification.wait(refusal, wait);
   }
 
@@ -95,24 +98,24 @@ export class SharedProtocol implements LockProtocol {
     const sentAt = clock.now();
     const { kind, parts } = this.#services;
     const read = (reply: unknown): Ownership => ownershipIn(RENEW, reply, sentAt, ttl);
-    const fail = (cause: unknown): void => settle({ state: 'unknown', cause });
+    const fail = (cause: unknown): void => settle(unknownOwnership(cause, read));
     parts.redis.send(RENEW, [this.#names.lock], [kind, owner, String(ttl), mode], timeout, read, settle, fail);
   }
 
   release(owner: string, timeout: number): Promise<Released> {
-    return this.#giveBack(RELEASE, owner, [], timeout);
+    return this.#giveBack(owner, [], timeout);
   }
 
   keep(owner: string, keep: Keep, timeout: number): Promise<Released> {
-    return this.#giveBack(KEEP, owner, keepArguments(keep), timeout);
+    return this.#giveBack(owner, keepArguments(keep), timeout);
   }
 
-  /** The lock is for those at the head of the queue. */
-  async handOver(owner: string, _to: Acquisition, timeout: number): Promise<HandOver> {
-    return { answer: undefined, found: await this.release(owner, timeout) };
+  /** The lock is for the first in the queue. */
+  mayPassOn(): boolean {
+    return false;
   }
 
-  orphanLife({ ttl, isEnqueued }: Acquisition): number {
+  orphanLife({ ttl, isEnqueued }: Hold): number {
     return isEnqueued ? Math.max(ttl, this.#ticketKeptFor) : ttl;
   }
 
@@ -144,15 +147,14 @@ export class SharedProtocol implements LockProtocol {
       isRelease: (message: string) => message.split(' ').includes(`${kind}:${this.#ticket}`),
       isLeftToPollers: () => false,
     };
-    const pollers = new Pollers(idleBetweenTries, USUAL_PACE_FOR);
-    return new Notification(this.#names, channels, subscriber, idleBetweenTries, pollers);
+    return new Notification(this.#names, channels, subscriber, idleBetweenTries);
   }
 
-  #giveBack(script: LockScript, owner: string, args: readonly string[], timeout: number): Promise<Released> {
-    return this.#run(script, this.#keys, owner, [this.#names.channel, ...args], timeout, (reply) => {
-      const [found, notified] = arrayIn(script, reply, 2);
-      if (numberIn(script, reply, notified) < 0) this.#services.parts.warnNotificationRefused();
-      return foundIn(script, reply, found);
+  #giveBack(owner: string, keep: readonly string[], timeout: number): Promise<Released> {
+    return this.#run(RELEASE, this.#keys, owner, [this.#names.channel, ...keep], timeout, (reply) => {
+      const [found, notified] = arrayIn(RELEASE, reply, 2);
+      if (numberIn(RELEASE, reply, notified) < 0) this.#services.parts.warnNotificationRefused();
+      return foundIn(RELEASE, reply, found);
     });
   }
 

@@ -1,4 +1,4 @@
-import type { Wait } from '../../acquire/wait';
+import type { Wait } from '../../core/wait';
 import type { Waiting } from '../waiting/waiting';
 
 /** How the processes that contend for one lock share it. One object for each lock. */

@@ -1,4 +1,4 @@
-import type { Wait } from '../../acquire/wait';
+import type { Wait } from '../../core/wait';
 import { clock } from '../../internal/clock';
 import type { OwnRelease, Sharing } from './sharing';
 

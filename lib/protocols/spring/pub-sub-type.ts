@@ -9,7 +9,6 @@ const SLICE = 50;
 
 /** Contended on Spring's format, with waiting by notification. */
 export const PUB_SUB: LockTypeDefinition = {
-  name: 'pub-sub',
   held: STRING_HELD,
   protocols(parts) {
     const { redis, settings } = parts;

@@ -13,7 +13,6 @@ const LONGEST_SLICE = 1_600;
 
 /** Contended on Spring's format, with waiting by polling and sharing by time slices. */
 export const SPIN: LockTypeDefinition = {
-  name: 'spin',
   held: STRING_HELD,
   protocols(parts) {
     const { redis, settings } = parts;
@@ -25,7 +24,7 @@ export const SPIN: LockTypeDefinition = {
       waiting: (_names, pollers) => new Polling(idleBetweenTries, pollers),
       sharing: () => new TimeSlice(slices),
       handsOver: handOver !== 0,
-      pollers: () => new Pollers(idleBetweenTries, USUAL_PACE_OF_POLLING),
+      pollers: settings.sharedWithPollers ? () => new Pollers(idleBetweenTries, USUAL_PACE_OF_POLLING) : undefined,
       onNotificationRefused: parts.warnNotificationRefused,
     });
   },

@@ -1,9 +1,9 @@
+import type { ProtocolSettings } from '../../core/protocol';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { ScriptedFormat } from '../format/scripted-format';
-import type { ProtocolSettings } from '../protocol';
 import { KEEP } from './keep-script';
-import { ACQUIRE, CONFIRM, HAND_OVER, LEAVE, LEFT_TO_POLLERS, NOTIFY, RELEASE, RENEW } from './spring-scripts';
+import { ACQUIRE, CONFIRM, CONFIRM_OR_RELEASE, LEAVE, LEFT_TO_POLLERS, NOTIFY, RELEASE, RENEW } from './spring-scripts';
 
 /** Spring's string key: see spring-scripts.ts. */
 export class SpringFormat extends ScriptedFormat {
@@ -14,7 +14,7 @@ export class SpringFormat extends ScriptedFormat {
   #notification: readonly string[] | undefined;
 
   constructor(redis: Redis, { fencing, legacyChannel }: ProtocolSettings) {
-    super(redis, fencing, { ACQUIRE, RELEASE, LEAVE, KEEP, NOTIFY, HAND_OVER, RENEW, CONFIRM });
+    super(redis, fencing, { ACQUIRE, RELEASE, LEAVE, KEEP, NOTIFY, CONFIRM_OR_RELEASE, RENEW, CONFIRM });
     this.countsListeners = !redis.isCluster;
     this.#legacyChannel = legacyChannel;
   }

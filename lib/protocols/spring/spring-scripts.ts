@@ -1,5 +1,5 @@
 import { LockScript, Script } from '../../redis/script';
-import { isFound, isGrant } from '../format/replies';
+import { isConfirmed, isFound, isGrant } from '../format/replies';
 import { ifForced } from '../inspection/forced-unlock';
 
 /*
@@ -138,15 +138,15 @@ ${publish(3, message)}${returnWithListeners('deleted')}`,
 }
 
 /**
- * Hands a lock over to another owner of the same process. With `listeners of our own`, releases it if there are others.
+ * Confirms a hold for the next caller of its process. With `listeners of our own`, releases it if there are others.
  *
  * KEYS: lock [, fence]
- * ARGV: owner, next owner, ttl in ms [, listeners of our own, command that deletes, what `publish` takes]
- * Returns 1, or with a fence the token as text, when the lock is the next owner's; { 1 or 2 deleted, listeners } when
- * it was released; { 0 } no key; { -1 } the key of another owner.
+ * ARGV: owner, ttl in ms [, listeners of our own, command that deletes, what `publish` takes]
+ * Returns 1, or with a fence the next token as text, when the key is the owner's and lives for the ttl at least; { 1 or 2
+ * deleted, listeners } when it was released; { 0 } no key; { -1 } the key of another owner.
  */
-export const HAND_OVER = new LockScript(
-  'hand over (spring)',
+export const CONFIRM_OR_RELEASE = new LockScript(
+  'confirm or release (spring)',
   `
 local holder = redis.call('GET', KEYS[1])
 if not holder then
@@ -154,27 +154,21 @@ if not holder then
   ${ifForced('ARGV[1]', 'return { -1 }')}
   return { 0 }
 end
-local last = KEYS[2] and redis.call('GET', KEYS[2])
--- It was handed over already: the reply was lost.
-if holder == ARGV[2] then return last or 1 end
 if holder ~= ARGV[1] then return { -1 } end
+local last = KEYS[2] and redis.call('GET', KEYS[2])
 local time = KEYS[2] and redis.call('TIME')
-if ARGV[4] then
-  ${publish(6)}
-  if heard > tonumber(ARGV[4]) then
-    ${deleteBy('ARGV[5]')}
+if ARGV[3] then
+  ${publish(5)}
+  if heard > tonumber(ARGV[3]) then
+    ${deleteBy('ARGV[4]')}
     return { deleted, heard }
   end
 end
-if redis.pcall('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]).err then
-  -- Out of memory, Redis refuses SET to a script that has not written yet.
-  redis.call('PEXPIRE', KEYS[1], ARGV[3])
-  redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-end
+-- In any case: out of memory, Redis refuses SET to a script that has not written yet.
+redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), ARGV[2]))
 if not KEYS[2] then return 1 end
 ${mint('KEYS[2]')}`,
-  undefined,
-  isGrant,
+  isConfirmed,
 );
 
 /** The end of a script that renews or asks: a key whose life is below `least` gets ARGV[2] ms. `least` in Lua. */

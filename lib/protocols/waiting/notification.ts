@@ -1,10 +1,9 @@
-import type { Wait } from '../../acquire/wait';
+import { NOT_GRANTED, type NotGranted, type Refusal } from '../../core/protocol';
+import type { Wait } from '../../core/wait';
 import { clock } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
-import type { Subscriber } from '../../redis/subscriber';
-import type { Subscription } from '../../redis/subscription';
+import type { Subscriber, Subscription } from '../../redis/subscriber';
 import type { Pollers } from '../pollers/pollers';
-import { NOT_GRANTED, type NotGranted, type Refusal } from '../protocol';
 import { pauseBeforeNextAttempt } from './pause';
 import type { Waiting } from './waiting';
 
@@ -33,7 +32,8 @@ export class Notification implements Waiting {
   readonly #channels: ReleaseChannels;
   readonly #subscriber: Subscriber;
   readonly #idleBetweenTries: number;
-  readonly #pollers: Pollers;
+  /** `undefined`: nobody takes these locks by polling. */
+  readonly #pollers: Pollers | undefined;
   readonly #onOthersRelease: () => void;
   #subscription: Subscription | undefined;
   /** Messages of this process that it will receive itself, if they are not lost. */
@@ -47,7 +47,7 @@ export class Notification implements Waiting {
     channels: ReleaseChannels,
     subscriber: Subscriber,
     idleBetweenTries: number,
-    pollers: Pollers,
+    pollers?: Pollers,
     onOthersRelease: () => void = () => undefined,
   ) {
     this.#names = names;
@@ -75,6 +75,11 @@ export class Notification implements Waiting {
     return this.#subscription !== undefined && !this.#subscription.isOver;
   }
 
+  /** The waiting caller makes an attempt now, as after a message. */
+  wake(): void {
+    this.#subscription?.wake();
+  }
+
   onRelease(listener: () => void): () => void {
     return this.#subscription?.onWake(listener) ?? (() => undefined);
   }
@@ -91,7 +96,8 @@ export class Notification implements Waiting {
       // Messages sent before the subscription opened are lost, so attempt again once it is open.
       const wasSubscribed = refusal.hintsBefore !== undefined;
       if (wasSubscribed ? this.hints === refusal.hintsBefore : !subscription.isOpen) {
-        const longest = this.#pollers.pollingInterval(wasSubscribed ? idle * LONGEST_SLEEP : idle);
+        const usual = wasSubscribed ? idle * LONGEST_SLEEP : idle;
+        const longest = this.#pollers?.pollingInterval(usual) ?? usual;
         const pause = pauseBeforeNextAttempt(longest, refusal, wait.remaining);
         await wait.suspend<void>(pause, (resume) => subscription.onWake(resume));
       }
@@ -112,10 +118,10 @@ export class Notification implements Waiting {
       this.#subscription = this.#subscriber.subscribe(this.#channels.channels(names), (message) => {
         if (this.#channels.isRelease(message, names)) {
           this.#noteRelease();
-          this.#pollers.pauses.announcedRelease();
+          this.#pollers?.pauses.announcedRelease();
           this.#subscription?.wake();
         } else if (this.#channels.isLeftToPollers(message)) {
-          this.#pollers.announced(clock.now());
+          this.#pollers?.announced(clock.now());
         }
       });
       this.#subscription?.onWake(() => {

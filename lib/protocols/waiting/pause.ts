@@ -1,4 +1,4 @@
-import type { Refusal } from '../protocol';
+import type { Refusal } from '../../core/protocol';
 
 /**
  * ms until the next attempt: `interval`, or less when the holder's key ends before, but at least 1. The last attempt of

@@ -1,6 +1,6 @@
-import type { Wait } from '../../acquire/wait';
+import { NOT_GRANTED, type NotGranted, type Refusal } from '../../core/protocol';
+import type { Wait } from '../../core/wait';
 import type { Pollers } from '../pollers/pollers';
-import { NOT_GRANTED, type NotGranted, type Refusal } from '../protocol';
 import { pauseBeforeNextAttempt } from './pause';
 import type { Waiting } from './waiting';
 
@@ -15,16 +15,16 @@ export class Polling implements Waiting {
   readonly ownListeners = 0;
   readonly isActive = false;
   readonly #idleBetweenTries: number;
-  readonly #pollers: Pollers;
+  readonly #pollers: Pollers | undefined;
 
   /** In ms. */
-  constructor(idleBetweenTries: number, pollers: Pollers) {
+  constructor(idleBetweenTries: number, pollers: Pollers | undefined) {
     this.#idleBetweenTries = idleBetweenTries;
     this.#pollers = pollers;
   }
 
   async wait(refusal: Refusal, wait: Wait): Promise<NotGranted> {
-    const interval = this.#pollers.pollingInterval(this.#idleBetweenTries);
+    const interval = this.#pollers?.pollingInterval(this.#idleBetweenTries) ?? this.#idleBetweenTries;
     await wait.sleep(pauseBeforeNextAttempt(interval, refusal, wait.remaining));
     return NOT_GRANTED;
   }

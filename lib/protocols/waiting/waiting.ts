@@ -1,5 +1,5 @@
-import type { Wait } from '../../acquire/wait';
-import type { NotGranted, Refusal } from '../protocol';
+import type { NotGranted, Refusal } from '../../core/protocol';
+import type { Wait } from '../../core/wait';
 
 /** How a waiter learns that a lock may be free. One object for each lock. */
 export interface Waiting {

@@ -11,7 +11,7 @@ export interface FrameNode {
 /** Sums of `self`: by owner, and by function for the owners that are asked for. */
 export class Shares {
   readonly byOwner = new Map<Owner, number>();
-  /** `lib/acquire/wait.ts Wait`: of the library and the floors. */
+  /** `lib/core/wait.ts Wait`: of the library and the floors. */
   readonly byFunction = new Map<string, number>();
 
   /** Adds a tree. `sourceOf` returns the path of the source of a frame. */

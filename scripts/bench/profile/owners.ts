@@ -1,7 +1,6 @@
 /** Whose code a call frame is. */
 export type Owner =
-  | 'acquire'
-  | 'lease'
+  | 'core'
   | 'protocols'
   | 'redis'
   | 'registry'
@@ -22,8 +21,7 @@ export type OwnerGroup = 'own' | 'nodeRedis' | 'node' | 'system' | 'bench';
 
 /** In the order of the tables. */
 export const OWNERS: Readonly<Record<Owner, { readonly title: string; readonly group: OwnerGroup }>> = {
-  acquire: { title: 'this library: acquire', group: 'own' },
-  lease: { title: 'this library: lease', group: 'own' },
+  core: { title: 'this library: core', group: 'own' },
   protocols: { title: 'this library: protocols', group: 'own' },
   redis: { title: 'this library: redis', group: 'own' },
   registry: { title: 'this library: the rest', group: 'own' },
@@ -67,8 +65,7 @@ const SOURCES: readonly (readonly [RegExp, Owner])[] = [
   [/\/node_modules\//, 'node'],
   [/\/scripts\/bench\/candidates\/(floor|raw-scripts|local-queues)/, 'floor'],
   [/\/scripts\/bench\//, 'bench'],
-  [/\/lib\/acquire\//, 'acquire'],
-  [/\/lib\/lease\//, 'lease'],
+  [/\/lib\/core\//, 'core'],
   [/\/lib\/protocols\//, 'protocols'],
   [/\/lib\/redis\//, 'redis'],
   [/\/lib\//, 'registry'],

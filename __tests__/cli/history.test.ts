@@ -1,0 +1,60 @@
+import { describe, expect, it } from '@jest/globals';
+import { delayOf } from '../../lib/cli/arguments';
+import { History } from '../../lib/cli/history';
+import type { FoundLock } from '../../lib/survey';
+
+const RANDOM = 'AAAAAAAAAAAAAAAAAAAAAA';
+
+/** As `watch` finds it; the last of `owners` is the one whose lease ends first. */
+function held(lock: string, ...owners: string[]): FoundLock {
+  const holders = owners.map((owner) => ({
+    owner,
+    holder: owner.replace('kept@', '').slice(0, 1),
+    remaining: 1_000,
+  }));
+  const [{ owner, holder } = { owner: '', holder: '' }] = holders;
+  const isShared = lock === 'sem';
+  return {
+    ...{ lock, registryKey: null, key: null, kind: 'lock', format: isShared ? 'shared' : 'spring', type: null },
+    ...{ isSure: true, isKept: owner.startsWith('kept@'), owner, holder, holders, remaining: 1_000, heldFor: null },
+    ...{ renewed: null, permits: null, waiting: null, fencingToken: null },
+  };
+}
+
+describe('What `watch` saw', () => {
+  const whats = (...lists: FoundLock[][]): string[][] => {
+    const history = new History();
+    return lists.map((locks, i) => history.update(locks, i).map(({ what, holder }) => `${what} ${holder}`));
+  };
+  const [a, b] = [`a:${RANDOM}:1`, `b:${RANDOM}:1`];
+
+  it('is nothing while the holders of a shared lock only renew', () => {
+    expect(whats([held('sem', a, b)], [held('sem', b, a)], [held('sem', a, b)])).toEqual([[], [], []]);
+  });
+
+  it('is that somebody entered a shared lock, or left it', () => {
+    const lists = [[a], [a, b], [b]].map((owners) => [held('sem', ...owners)]);
+    expect(whats(...lists, [])).toEqual([[], ['entered b'], ['left a'], ['free b']]);
+  });
+
+  it('is another owner of a lock, and not what is kept after an unlock', () => {
+    const lists = [a, b, `kept@${b}`].map((owner) => [held('key', owner)]);
+    expect(whats([], ...lists)).toEqual([[], ['taken a'], ['passed on b'], ['kept b']]);
+  });
+
+  it('is that a lease was renewed, when more of it is left than before', () => {
+    const history = new History();
+    const renewed = (remaining: number, now: number) => {
+      history.update([{ ...held('key', a), remaining }], now);
+      return history.seen(now).map(({ lock }) => lock.renewed);
+    };
+    expect([renewed(1_000, 0), renewed(900, 100), renewed(1_000, 500), renewed(900, 600)]).toEqual([
+      ...[[null], [null], [true], [true]],
+    ]);
+  });
+});
+
+it('A delay is at most what a timer takes', () => {
+  const delays = [{}, { grace: '10s' }, { grace: '600h' }].map((values) => delayOf(values, 'grace', 1));
+  expect(delays).toEqual([1, 10_000, 2 ** 31 - 1]);
+});

@@ -1,0 +1,220 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { type LockType, RedisLockRegistry } from '../../lib';
+import { columns } from '../../lib/cli/output';
+import { startCluster } from '../support/cluster';
+import { Node } from '../support/node';
+import { atTheEnd, describePrivate } from '../support/private-redis';
+import { startSentinel } from '../support/sentinel';
+import { until } from '../support/until';
+import { CliProcess, COMMAND } from './cli-process';
+
+const JAVA = '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11';
+
+/** The output of a command that ends, and its exit code. */
+async function ask(url: string, args: string[], env: NodeJS.ProcessEnv = {}) {
+  const asked = new CliProcess([...COMMAND, ...args], { REDIS_URL: url, ...env });
+  const exitCode = await asked.ended;
+  return { exitCode, stdout: asked.stdout, stderr: asked.stderr };
+}
+
+function linesOf(stdout: string) {
+  return stdout
+    .trim()
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));
+}
+
+const urlOf = ({ address }: Node) => `redis://${address.host}:${address.port}`;
+
+describePrivate('What redis-locks shows', () => {
+  let server: Node;
+  let url: string;
+  const registries: RedisLockRegistry[] = [];
+
+  const registryOf = async (lockType: LockType, registryKey: string, name: string): Promise<RedisLockRegistry> => {
+    const registry = new RedisLockRegistry(await server.admin(), { registryKey, lockType, name, fencing: true });
+    registries.push(registry);
+    return registry;
+  };
+
+  beforeAll(async () => {
+    server = await Node.start();
+    atTheEnd(() => server.stop());
+    url = urlOf(server);
+    const orders = await registryOf('spin', 'orders', 'web-1');
+    await orders.obtain('order:1').lock();
+    await (await orders.obtain('kept').lock({ ttl: 60_000, minHold: 50_000 })).unlock();
+    await orders.semaphore('render', { permits: 2 }).lock();
+    await (await registryOf('spin', 'orders', 'web-2')).semaphore('render', { permits: 2 }).lock();
+    await orders.readWrite('prices').write.lock();
+    const waited = { fair: 'jobs', 'pub-sub': 'mail', redisson: 'stock', 'redisson-fair': 'queue' } as const;
+    for (const [type, registryKey] of Object.entries(waited)) {
+      await (await registryOf(type as LockType, registryKey, 'web-3')).obtain('key:1').lock();
+      const other = await registryOf(type as LockType, registryKey, 'web-4');
+      other
+        .obtain('key:1')
+        .lock()
+        .catch(() => undefined);
+      await until(async () => ((await other.obtain('key:1').inspect()).waiting ?? 0) > 0);
+    }
+    orders
+      .semaphore('render', { permits: 2 })
+      .lock()
+      .catch(() => undefined);
+    await until(async () => Number(await server.send('HLEN', '{orders:render}:waiters')) > 1);
+    await server.send('SET', 'java:order:1', JAVA, 'PX', '60000');
+    // What an application has.
+    await server.send('SET', 'config', 'text');
+    await server.send('SET', 'user:1:account', JAVA);
+    await server.send('HSET', 'user:1', 'name', 'Ada');
+    await server.send('ZADD', 'leaders', '7', 'ada');
+    await server.send('RPUSH', 'orders:list', 'a');
+  });
+
+  afterAll(() => Promise.all(registries.map((registry) => registry.close({ timeout: 0 }))));
+
+  it('is the locks of every registry, type and kind, as JSON, and no data of an application', async () => {
+    const { exitCode, stdout, stderr } = await ask(url, ['ls', '--json']);
+    expect([exitCode, stderr]).toEqual([0, '']);
+    const found = Object.fromEntries(linesOf(stdout).map(({ lock, ...rest }) => [lock, rest]));
+    const plain = { kind: 'lock', isSure: true, isKept: false };
+    expect(found).toEqual({
+      'java:order:1': expect.objectContaining({ ...plain, isSure: false, format: 'spring', holder: JAVA }),
+      'orders:order:1': expect.objectContaining({ ...plain, format: 'spring', holder: 'web-1', waiting: null }),
+      'orders:kept': expect.objectContaining({ ...plain, isKept: true, holder: 'web-1' }),
+      'orders:render': expect.objectContaining({
+        ...{ kind: 'semaphore', format: 'shared', permits: 2, waiting: 1, registryKey: 'orders', key: 'render' },
+        holders: [expect.objectContaining({ holder: 'web-2' }), expect.objectContaining({ holder: 'web-1' })],
+      }),
+      'orders:prices': expect.objectContaining({ kind: 'write', holder: 'web-1', fencingToken: expect.any(Number) }),
+      'jobs:key:1': expect.objectContaining({ ...plain, type: 'fair', holder: 'web-3', waiting: 1 }),
+      'mail:key:1': expect.objectContaining({
+        ...plain,
+        type: 'pub-sub',
+        waiting: 1,
+        registryKey: 'mail',
+        key: 'key:1',
+      }),
+      'stock:key:1': expect.objectContaining({ ...plain, format: 'redisson', waiting: 1, fencingToken: 1 }),
+      'queue:key:1': expect.objectContaining({ ...plain, type: 'redisson-fair', waiting: 1 }),
+    });
+    expect(found['orders:order:1'].remaining).toBeLessThanOrEqual(60_000);
+  });
+
+  it('is only what a registryKey, a type or a pattern leaves, and never that there is nothing else', async () => {
+    const [ofOrders, ofType, matching, none] = await Promise.all([
+      ask(url, ['ls', '--json'], { REDIS_LOCKS_REGISTRY_KEY: 'jobs' }),
+      ask(url, ['ls', '--json', '--type', 'redisson']),
+      ask(url, ['ls', '--json', '--match', 'order:*']),
+      ask(url, ['ls', '--registry-key', 'typo']),
+    ]);
+    const locks = ({ stdout }: { stdout: string }) => linesOf(stdout).map(({ lock }) => lock);
+    expect(locks(ofOrders)).toEqual(['jobs:key:1']);
+    expect(locks(ofType)).toEqual(expect.arrayContaining(['stock:key:1']));
+    expect(locks(ofType)).not.toContain('queue:key:1');
+    expect(locks(matching)).toEqual(['java:order:1', 'orders:order:1']);
+    expect([none.exitCode, none.stdout]).toEqual([0, expect.stringMatching(/No lock under "typo:".*every registry/)]);
+  });
+
+  it('is the lock of that name, or the candidates where a key is that of several', async () => {
+    const [one, several, missing] = await Promise.all([
+      ask(url, ['inspect', 'render']),
+      ask(url, ['inspect', 'order:1']),
+      ask(url, ['inspect', 'user:1']),
+    ]);
+    expect([one.exitCode, several.exitCode, missing.exitCode]).toEqual([0, 0, 69]);
+    expect(one.stdout).toMatch(/^lock +orders:render\nregistryKey +orders\nkind +semaphore 2\/2\n(.*\n)*waiting +1\n$/);
+    expect(several.stdout).toMatch(/java:order:1.*spring\?.*\norders:order:1.*web-1/);
+    expect(missing.stderr).toBe('redis-locks: Nobody holds a lock "user:1" in any registry\n');
+  });
+
+  it('is released by its whole name, and by no name that several have', async () => {
+    const both = await ask(url, ['release', 'order:1', '--yes']);
+    expect([both.exitCode, both.stderr]).toEqual([64, expect.stringContaining('orders:order:1')]);
+    const lease = await (await registryOf('pub-sub', 'shop:eu', 'web-5')).obtain('cart').lock();
+    const waiting = (await registryOf('pub-sub', 'shop:eu', 'web-6')).obtain('cart').lock();
+    await until(async () => String(await server.send('PUBSUB', 'CHANNELS', 'shop:eu-channel:*')) !== '');
+    const released = await ask(url, ['release', 'shop:eu:cart', '--yes']);
+    expect([released.exitCode, released.stdout]).toEqual([0, 'Released "shop:eu:cart", held by web-5.\n']);
+    await (await waiting).unlock();
+    await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
+  });
+
+  it('needs only the rights that docs/cli.md names, and says which part it has no rights on', async () => {
+    const reads = '+hello +scan +type +time +info +getrange +pttl +hlen +hkeys +hget +zrange +get +zcard +llen'.split(
+      ' ',
+    );
+    await server.send('ACL', 'SETUSER', 'oncall', 'on', '>secret', 'resetkeys', '~*', '-@all', ...reads, '+pubsub');
+    await server.send('ACL', 'SETUSER', 'part', 'on', '>secret', 'resetkeys', '~orders:*', '-@all', ...reads);
+    const as = (user: string) => url.replace('//', `//${user}:secret@`);
+    const [all, part] = await Promise.all([ask(as('oncall'), ['ls', '--json']), ask(as('part'), ['ls', '--json'])]);
+    expect([all.exitCode, all.stderr, linesOf(all.stdout).length]).toEqual([0, '', 9]);
+    expect([part.exitCode, part.stderr]).toEqual([76, expect.stringContaining('NOPERM')]);
+    expect(part.stdout).toContain('orders:order:1');
+  });
+});
+
+describePrivate('What redis-locks shows of several servers', () => {
+  it('is the locks of every master of a cluster, and a part when one cannot be asked', async () => {
+    const cluster = await startCluster({ args: ['--cluster-require-full-coverage', 'no'] });
+    try {
+      const client = await cluster.connect();
+      const registry = new RedisLockRegistry(client, { registryKey: 'orders' });
+      for (let i = 0; i < 12; i++) await registry.obtain(`order:${i}`).lock({ ttl: 120_000 });
+      const [first, second] = cluster.masters as [Node, Node];
+      const [listed, ran] = await Promise.all([
+        ask(urlOf(first), ['ls', '--json']),
+        ask(urlOf(first), ['run', 'nightly', '--', 'echo', 'ran']),
+      ]);
+      expect([listed.exitCode, linesOf(listed.stdout).length, ran.stdout]).toEqual([0, 12, 'ran\n']);
+      await second.kill();
+      const part = await ask(urlOf(first), ['ls', '--json']);
+      expect([part.exitCode, part.stderr]).toEqual([76, expect.stringContaining(`${second.address.port} cannot be`)]);
+      expect(linesOf(part.stdout).length).toBeGreaterThan(0);
+      await registry.close({ timeout: 0 });
+    } finally {
+      await cluster.stop();
+    }
+  });
+
+  it('is the locks of the master that a sentinel names', async () => {
+    const watched = await startSentinel();
+    try {
+      const url = `redis://${watched.sentinel.host}:${watched.sentinel.port}`;
+      const [master] = watched.nodes as [Node];
+      await master.send('SET', 'locks:nightly', 'web-7:AAAAAAAAAAAAAAAAAAAAAA:1', 'PX', '60000');
+      const [detected, unknown, ran] = await Promise.all([
+        ask(url, ['ls', '--json']),
+        ask(url, ['ls', '--sentinel', 'other']),
+        ask(url, ['run', 'weekly', '--sentinel', watched.name, '--', 'echo', 'ran']),
+      ]);
+      expect(linesOf(detected.stdout)).toEqual([expect.objectContaining({ lock: 'locks:nightly', holder: 'web-7' })]);
+      expect([unknown.exitCode, unknown.stderr]).toEqual([64, expect.stringContaining(`knows ${watched.name}`)]);
+      expect([ran.exitCode, ran.stdout]).toEqual([0, 'ran\n']);
+    } finally {
+      await watched.stop();
+    }
+  });
+});
+
+describe('The columns', () => {
+  const { columns: width, isTTY } = process.stdout;
+  afterAll(() => void Object.assign(process.stdout, { columns: width, isTTY }));
+
+  it('fit the terminal, leave out what is empty, and keep a pipe plain', () => {
+    const rows = [
+      ['orders:order:42', 'lock', '', `a-host-with-a-long-name-${'x'.repeat(80)}:4711`],
+      ['注文:\u001b[31m', 'kept', '', 'web-1'],
+    ];
+    Object.assign(process.stdout, { columns: 40, isTTY: true });
+    const shown = columns(['LOCK', 'KIND', 'HELD FOR', 'HOLDER'], rows);
+    expect(shown.slice(1)).toEqual([
+      'orders:order:42  lock  a-host-with-a-lo\u2026',
+      '注文:\ufffd[31m       kept  web-1',
+    ]);
+    expect(shown[0]).toBe('\u001b[1mLOCK             KIND  HOLDER\u001b[22m');
+    Object.assign(process.stdout, { isTTY: false });
+    expect(columns(['LOCK', 'KIND', 'HELD FOR', 'HOLDER'], rows)[1]?.endsWith(':4711')).toBe(true);
+  });
+});

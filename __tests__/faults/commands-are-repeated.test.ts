@@ -1,0 +1,130 @@
+import { expect, it } from '@jest/globals';
+import {
+  type DistributedLock,
+  type EvalOptions,
+  type Lease,
+  LeaseEvalError,
+  type RedisClient,
+  type RedisLockRegistry,
+} from '../../lib';
+import { ownerOf } from '../semaphore-read-write/shared-fixture';
+import { LOCK_TYPES } from '../support/lock-types';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
+
+/** Has every command executed twice, as a client does whose reply was lost. Passes on the second reply. */
+class RepeatingClient implements RedisClient {
+  /** Runs between the two executions. */
+  between: () => Promise<void> = async () => {};
+  readonly #client: RedisClient;
+
+  constructor(client: RedisClient) {
+    this.#client = client;
+  }
+
+  eval(script: string, options?: EvalOptions): Promise<unknown> {
+    return this.#twice(() => this.#client.eval(script, options));
+  }
+
+  evalSha(sha1: string, options?: EvalOptions): Promise<unknown> {
+    return this.#twice(() => this.#client.evalSha(sha1, options));
+  }
+
+  async #twice(send: () => Promise<unknown>): Promise<unknown> {
+    await send();
+    await this.between();
+    return send();
+  }
+}
+
+const INCREMENT = "return redis.call('INCR', KEYS[1])";
+
+type LockOf = (registry: RedisLockRegistry) => DistributedLock;
+
+const LOCKS: [name: string, options: object, lockOf: LockOf][] = [
+  ...LOCK_TYPES.map((lockType): [string, object, LockOf] => [lockType, { lockType }, (locks) => locks.obtain('key')]),
+  ['semaphore', {}, (registry) => registry.semaphore('key', { permits: 2 })],
+  ['read lock', {}, (registry) => registry.readWrite('key').read],
+  ['write lock', {}, (registry) => registry.readWrite('key').write],
+];
+
+// The rows of the table "Commands that a client repeats" in docs/compatibility.md.
+describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, options, lockOf) => {
+  const redis = PrivateRedis.install();
+
+  /** The lock in a process whose client repeats, and in two others. */
+  const open = () => {
+    const client = new RepeatingClient(redis.admin);
+    const { registry, nameOf } = createRegistry(client, { ...options, fencing: true });
+    const shared = { ...options, fencing: true, registryKey: nameOf('').slice(0, -1) };
+    const [second, third] = [1, 2].map(() => lockOf(createRegistry(redis.admin, shared).registry));
+    return { client, lock: lockOf(registry), second: second as DistributedLock, third: third as DistributedLock };
+  };
+
+  it('acquire, inspect and renew give what one execution gives', async () => {
+    const { lock, second } = open();
+    const lease = await lock.lock();
+    const { held, owner, fencingToken, remaining } = await second.inspect();
+    expect({ held, owner, fencingToken }).toEqual({
+      held: true,
+      owner: ownerOf(lease),
+      fencingToken: lease.fencingToken,
+    });
+    expect(await lock.inspect()).toMatchObject({ held: true, owner });
+    await lease.renew(2 * remaining);
+    expect((await second.inspect()).remaining).toBeGreaterThan(remaining);
+    await lease[Symbol.asyncDispose]();
+    expect((await second.inspect()).held).toBe(false);
+  });
+
+  it('release leaves the next holder its lease', async () => {
+    const { client, lock, second } = open();
+    const lease = await lock.lock();
+    let next: Lease | undefined;
+    client.between = async () => {
+      next ??= await second.lock({ waitTime: 5_000 });
+    };
+    await lease[Symbol.asyncDispose]();
+    await next?.renew();
+    await next?.unlock();
+    expect(next).toBeDefined();
+  });
+
+  it('a hand-over, and a lock that is kept, go to the next caller once', async () => {
+    const { lock, second } = open();
+    const lease = await lock.lock({ minHold: 50 });
+    const waiting = [lock.lock({ waitTime: 5_000 }), lock.lock({ waitTime: 5_000 })];
+    await lease.unlock().catch(() => undefined); // found it kept: a loss, over a connection that was not broken
+    for (const next of waiting) {
+      await (await next).renew();
+      await (await next)[Symbol.asyncDispose]();
+    }
+    await until(async () => !(await second.inspect()).held); // a kept permit of a semaphore ends by itself
+  });
+
+  it('force leaves the next holder its lease', async () => {
+    const { client, lock, second, third } = open();
+    const lease = await second.lock();
+    let next: Lease | undefined;
+    client.between = async () => {
+      if (!(await third.inspect()).held) next ??= await third.lock({ waitTime: 5_000 });
+    };
+    expect(await lock.forceUnlock()).toMatchObject({ held: true, owner: ownerOf(lease) });
+    await next?.renew();
+    await next?.unlock();
+    expect(next).toBeDefined();
+    await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError' });
+  });
+
+  it('eval runs once, and says that the reply was lost', async () => {
+    const { lock } = open();
+    const lease = await lock.lock();
+    const counter = `${lease.key}:${ownerOf(lease)}`;
+    const once = lease.eval(INCREMENT, { keys: [counter] });
+    await expect(once).rejects.toBeInstanceOf(LeaseEvalError);
+    await expect(once).rejects.toThrow(/has run/);
+    expect(await redis.admin.get(counter)).toBe('1');
+    await lease[Symbol.asyncDispose]();
+  });
+});

@@ -1,0 +1,90 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { type EvalOptions, RedisLockRegistry } from '../../lib';
+import { FakeClock } from '../support/fake-clock';
+import { mockRedis } from '../support/mock-redis';
+
+const CALLS = 50;
+
+let time: FakeClock;
+let redis: ReturnType<typeof mockRedis>;
+let registry: RedisLockRegistry;
+
+beforeEach(() => {
+  time = new FakeClock();
+  redis = mockRedis();
+  registry = new RedisLockRegistry(redis, { registryKey: 'abandoned' });
+});
+
+afterEach(() => time.restore());
+
+/** As a server that finds every key. */
+function found(keys: readonly string[] = []): unknown {
+  return keys.length === 1 ? 1 : keys.map(() => 1);
+}
+
+/** Calls that end without a lock. */
+async function abandoned(): Promise<void> {
+  const calls = Array.from({ length: CALLS }, (_, i) => registry.obtain(`key ${i}`).tryLock());
+  const ended = Promise.allSettled(calls);
+  await time.advance(5_000);
+  for (const outcome of await ended) {
+    expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'CannotAcquireLockError' } });
+  }
+}
+
+/** How often each key was named in a command, and in how many commands. */
+function sentAbout(calls: readonly (EvalOptions | undefined)[]) {
+  const times = new Map<string, number>();
+  for (const key of calls.flatMap((options) => options?.keys ?? [])) times.set(key, (times.get(key) ?? 0) + 1);
+  return { most: Math.max(0, ...times.values()), commands: calls.length };
+}
+
+describe('What abandoned calls may have left in Redis', () => {
+  it('is removed by at most three commands for each call, and these go together', async () => {
+    // The probe of the first burst: all keys are on one server.
+    redis.eval.mockImplementation(async (_, { keys = [] } = {}) => keys.length);
+    redis.evalSha.mockImplementation(async (_, options) => found(options?.keys));
+    await Promise.all(Array.from({ length: CALLS }, (_, i) => registry.run(`before ${i}`, () => undefined)));
+    redis.evalSha.mockImplementation(async () => {
+      throw new Error('Socket closed unexpectedly');
+    });
+    await abandoned();
+    const attempts = redis.calls.length;
+    redis.evalSha.mockImplementation(async (_, options) => found(options?.keys));
+    await time.advance(120_000);
+    const { most, commands } = sentAbout(redis.calls.slice(attempts));
+    expect(most).toBeGreaterThan(0);
+    expect(most).toBeLessThanOrEqual(3);
+    expect(commands).toBeLessThan(CALLS / 2);
+  });
+
+  it('is not removed any more by a registry that is closed', async () => {
+    redis.evalSha.mockImplementation(async () => {
+      throw new Error('Socket closed unexpectedly');
+    });
+    await abandoned();
+    const closing = registry.close();
+    await time.advance(10_000);
+    await closing;
+    const before = redis.sent;
+    await time.advance(120_000);
+    expect(redis.sent).toBe(before);
+  });
+
+  it('is not removed again while a removal is unanswered, however long that takes', async () => {
+    const answers: (() => void)[] = [];
+    redis.evalSha.mockImplementation(
+      (_, options) => new Promise((resolve) => answers.push(() => resolve(found(options?.keys)))),
+    );
+    await abandoned();
+    await time.advance(600_000);
+    // The attempt, and one removal.
+    expect(sentAbout(redis.calls).most).toBe(2);
+    const before = redis.sent;
+    while (answers.length > 0) {
+      for (const answer of answers.splice(0)) answer();
+      await time.advance(60_000);
+    }
+    expect(sentAbout(redis.calls.slice(before)).most).toBeLessThanOrEqual(3);
+  });
+});

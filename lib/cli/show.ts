@@ -1,0 +1,251 @@
+import { constants } from 'node:os';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RedisLockRegistry } from '../redis-lock-registry';
+import { type FoundLock, type Survey, survey } from '../survey';
+import { type Arguments, assertNoKey, delayOf, keyOf, lockTypeOf, registryKeyOf, type Values } from './arguments';
+import { EXIT, ExitError, usageError } from './exit';
+import { type Change, History } from './history';
+import { columns, complain, jsonOf, print, printable, shown } from './output';
+import { openServers, type Servers } from './servers';
+
+/** `redis-locks ls` */
+export async function list(args: Arguments): Promise<number> {
+  assertNoKey(args);
+  return using(args.values, async (servers) => {
+    const found = await look(servers, args.values);
+    const { locks } = found;
+    if (args.values.json) for (const lock of locks) print(jsonOf(lock));
+    else {
+      if (locks.length > 0) print(tableOf(locks).join('\n'));
+      else if (found.missing.length === 0) print(printable(`No lock${searched(args.values)} is held.`));
+      const addresses = servers.masters.map(({ address }) => address).join(', ');
+      if (process.stdout.isTTY || locks.length === 0) print(`Searched on ${addresses}, in the database of the URL.`);
+    }
+    return endOf(found, EXIT.ok);
+  });
+}
+
+/** `redis-locks inspect KEY` */
+export async function inspect(args: Arguments): Promise<number> {
+  const key = keyOf(args);
+  return using(args.values, async (servers) => {
+    const found = await look(servers, args.values, key);
+    const { locks } = found;
+    if (args.values.json) for (const lock of locks) print(jsonOf(lock));
+    else if (locks.length > 1)
+      print([...tableOf(locks), '', `Several locks are named "${printable(key)}".`].join('\n'));
+    else if (locks[0] !== undefined) print(detailsOf(locks[0]));
+    if (locks.length === 0) complain(noneNamed(key, args.values));
+    return endOf(found, locks.length > 0 ? EXIT.ok : EXIT.unavailable);
+  });
+}
+
+/** `redis-locks release KEY` */
+export async function release(args: Arguments): Promise<number> {
+  const { values } = args;
+  const key = keyOf(args);
+  if (!process.stdin.isTTY && !values.yes) {
+    throw usageError('Its holder may still be at work: release asks on a terminal, and takes --yes without one');
+  }
+  return using(values, async (servers) => {
+    const found = await look(servers, values, key);
+    const [lock, ...others] = found.locks;
+    if (lock === undefined) {
+      complain(noneNamed(key, values));
+      return endOf(found, EXIT.unavailable);
+    }
+    if (others.length > 0 || found.missing.length > 0) {
+      for (const line of tableOf(found.locks)) complain(line);
+      complain(`Which one of the locks named "${key}"? Nothing was released: give its whole name`);
+      return endOf(found, EXIT.usage);
+    }
+    const question = `Release "${printable(lock.lock)}", held by ${holdersOf(lock)}? [y/N] `;
+    if (!values.yes) {
+      if (!(await confirm(question))) return EXIT.notFree;
+      const [now] = (await look(servers, values, key)).locks.filter((other) => other.lock === lock.lock);
+      const isOther = now !== undefined && now.owner !== lock.owner && lock.format !== 'shared';
+      if (isOther) throw new ExitError(EXIT.notFree, `Nothing was released: by now ${holdersOf(now)} holds it`);
+    }
+    const { client, close } = await servers.makeClient();
+    try {
+      const [registryKey, own] = splitOf(lock);
+      const lockType = lock.type ?? (lock.format === 'redisson' || registryKey === '' ? 'redisson' : 'pub-sub');
+      const onWarning = ({ message }: { readonly message: string }) => complain(message);
+      const registry = new RedisLockRegistry(client, { registryKey, lockType, onWarning });
+      const state = await registry.obtain(own).forceUnlock();
+      await registry.close({ timeout: 0 });
+      if (!state.held) throw new ExitError(EXIT.unavailable, noneNamed(key, values));
+    } finally {
+      close();
+    }
+    print(values.json ? jsonOf(lock) : `Released "${printable(lock.lock)}", held by ${holdersOf(lock)}.`);
+    return EXIT.ok;
+  });
+}
+
+/** Lines of history below the table, and what `watch` clears the terminal with. */
+const LINES = 8;
+const CLEAR = '\u001b[H\u001b[2J';
+
+/** `redis-locks watch`: until SIGINT or SIGTERM. */
+export async function watch(args: Arguments): Promise<number> {
+  assertNoKey(args);
+  const { values } = args;
+  const interval = Math.max(10, delayOf(values, 'interval', 1_000));
+  const stop = new AbortController();
+  const end = (): void => stop.abort();
+  process.on('SIGINT', end);
+  process.on('SIGTERM', end);
+  // The reader has gone away: see main.ts.
+  process.stdout.on('error', end);
+  const isLive = process.stdout.isTTY && !values.json;
+  const history = new History();
+  const lines: string[] = [];
+  return using(values, async (servers) => {
+    while (!stop.signal.aborted) {
+      const { locks, missing } = await look(servers, values);
+      // In a part of the locks, the others would look free.
+      const changes = missing.length > 0 ? [] : history.update(locks, performance.now());
+      lines.unshift(...changes.map(lineOf).reverse());
+      lines.splice(LINES);
+      if (isLive) process.stdout.write(CLEAR + screenOf(history, lines, missing).join('\n'));
+      else for (const reason of missing) complain(reason);
+      if (!isLive) for (const change of changes) print(values.json ? jsonOf(change) : lineOf(change));
+      // It rejects when the watch is ended.
+      await sleep(interval, undefined, { signal: stop.signal }).catch(() => undefined);
+    }
+    return EXIT.ok;
+  });
+}
+
+/** As many lines as the terminal has: the head of the table stays. */
+function screenOf(history: History, lines: readonly string[], missing: readonly string[]): string[] {
+  const seen = history.seen(performance.now());
+  const [head = '', ...rows] = tableOf(
+    seen.map(({ lock }) => lock),
+    seen.map(({ isOlder }) => isOlder),
+  );
+  // A terminal without a size says 0.
+  const { columns: width, rows: height } = { columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 };
+  const rest = ['', ...missing, ...lines].map((line) => printable(line).slice(0, width));
+  const room = Math.max(1, height - 2 - rest.length);
+  const isCut = rows.length > room;
+  if (seen.length === 0) rows.push('No lock is held.');
+  return [head, ...(isCut ? [...rows.slice(0, room), `and ${rows.length - room} more`] : rows), ...rest];
+}
+
+function lineOf({ at, lock, what, holder }: Change): string {
+  const described = {
+    taken: `taken by ${holder}`,
+    'passed on': `passed on to ${holder}`,
+    kept: `unlocked by ${holder}, and kept until its minimum hold ends`,
+    entered: `${holder} has entered`,
+    left: `${holder} has left`,
+    free: `free (was held by ${holder})`,
+  };
+  return printable(`${at.toTimeString().slice(0, 8)} ${lock}: ${described[what]}`);
+}
+
+/** `isOlder`: it has been held for longer than was seen. */
+function tableOf(locks: readonly FoundLock[], isOlder: readonly boolean[] = []): string[] {
+  const head = ['LOCK', 'KIND', 'TYPE', 'HOLDER', 'HELD FOR', 'LEFT', 'RENEWED', 'WAITING'];
+  const rows = locks.map((lock, i) => {
+    const heldFor = lock.heldFor === null ? '' : `${isOlder[i] ? 'over ' : ''}${shown(lock.heldFor)}`;
+    const renewed = lock.renewed === null ? '' : lock.renewed ? 'yes' : 'not yet';
+    return [
+      lock.lock,
+      kindOf(lock),
+      typeOf(lock),
+      holdersOf(lock),
+      heldFor,
+      shown(lock.remaining),
+      renewed,
+      String(lock.waiting ?? '?'),
+    ];
+  });
+  return columns(head, rows);
+}
+
+function detailsOf(lock: FoundLock): string {
+  const rows = [
+    ['lock', lock.lock],
+    ['registryKey', lock.registryKey ?? 'not known'],
+    ['kind', kindOf(lock)],
+    ['type', `${typeOf(lock)}${lock.isSure ? '' : ' (by its form only: it may be data of an application)'}`],
+    ...lock.holders.flatMap(({ holder, owner, remaining }) => [
+      [lock.isKept ? 'unlocked by' : 'holder', holder],
+      ['owner', owner],
+      ['left', lock.isKept ? `${shown(remaining)}: its minimum hold` : `${shown(remaining)}, unless it is renewed`],
+    ]),
+    ['held for', lock.heldFor === null ? '' : shown(lock.heldFor)],
+    ['waiting', String(lock.waiting ?? 'not known')],
+    ['fencing token', String(lock.fencingToken ?? '')],
+  ].filter(([, value]) => value !== '');
+  return rows.map(([name = '', value = '']) => `${name.padEnd(15)}${printable(value)}`).join('\n');
+}
+
+function kindOf({ kind, holders, permits, isKept }: FoundLock): string {
+  if (kind === 'semaphore') return `semaphore ${holders.length}/${permits ?? '?'}`;
+  return isKept ? 'kept' : kind === 'read' ? `read ${holders.length}` : kind;
+}
+
+function typeOf({ type, format, isSure }: FoundLock): string {
+  return `${type ?? (format === 'shared' ? '' : format)}${isSure ? '' : '?'}`;
+}
+
+function holdersOf({ holder, holders }: FoundLock): string {
+  return printable(holders.length > 1 ? `${holder} and ${holders.length - 1} more` : holder);
+}
+
+/** The registryKey and the key of a lock. Where nobody listens for its release, every split is as good. */
+function splitOf({ lock, registryKey, key, format }: FoundLock): [registryKey: string, key: string] {
+  if (registryKey !== null && key !== null) return [registryKey, key];
+  const colon = format === 'redisson' ? -1 : lock.indexOf(':');
+  return [lock.slice(0, Math.max(0, colon)), lock.slice(colon + 1)];
+}
+
+async function using(values: Values, use: (servers: Servers) => Promise<number>): Promise<number> {
+  lockTypeOf(values);
+  const servers = await openServers(values);
+  try {
+    return await use(servers);
+  } finally {
+    servers.close();
+  }
+}
+
+async function look({ masters, isCluster, missing }: Servers, values: Values, key?: string): Promise<Survey> {
+  const wanted = { registryKey: registryKeyOf(values), type: lockTypeOf(values), match: values.match };
+  const found = await survey(masters, isCluster, key === undefined ? wanted : { ...wanted, key });
+  return { ...found, missing: [...missing, ...found.missing] };
+}
+
+/** Says what could not be asked. Nothing at all is another code than a part. */
+function endOf({ missing }: Survey, exitCode: number): number {
+  for (const reason of missing) complain(reason);
+  return missing.length === 0 ? exitCode : EXIT.partial;
+}
+
+function searched(values: Values): string {
+  const registryKey = registryKeyOf(values);
+  const where =
+    registryKey === undefined
+      ? 'in any registry'
+      : `under "${registryKey}:" (without --registry-key, every registry is searched)`;
+  return `${values.type === undefined ? '' : ` of type ${values.type}`}${values.match === undefined ? '' : ` that matches ${values.match}`} ${where}`;
+}
+
+function noneNamed(key: string, values: Values): string {
+  return `Nobody holds a lock "${key}"${searched(values)}`;
+}
+
+/** The end of the input is no. */
+function confirm(question: string): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  return new Promise<boolean>((resolve, reject) => {
+    terminal.on('SIGINT', () => reject(new ExitError(EXIT.signal + constants.signals.SIGINT, 'Nothing was released')));
+    terminal.on('close', () => resolve(false));
+    terminal.question(question, (answer) => resolve(/^y(es)?$/i.test(answer.trim())));
+  }).finally(() => terminal.close());
+}

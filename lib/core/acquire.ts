@@ -1,0 +1,387 @@
+import { noteContention } from '../diagnostics/channels';
+import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '../errors';
+import { Backoff } from '../internal/backoff';
+import { clock } from '../internal/clock';
+import { isFinal, isServerAnswer, messageOf, serverErrorCode } from '../redis/failure';
+import { LEARNS_REPLACEMENT } from '../redis/silence';
+import type { LockRequest } from '../settings';
+import { SILENT } from './availability';
+import { Hold } from './hold';
+import { RedisLease } from './lease';
+import { Turn } from './local-queue';
+import type { RedisLock } from './lock';
+import type { Grant, LockProtocol, Refusal, Released } from './protocol';
+import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
+
+/** What comes with the turn: the right to contend, or what the holder before made of it. */
+export type Entry = Turn | RedisLease;
+
+/**
+ * One call on its way to its lease. It waits for its turn among the callers of this process, and then makes attempts in
+ * Redis, until one is granted, its wait is over, or it fails. Between two attempts it waits for a release, or pauses
+ * after a failure that may pass. Contention is not a failure: `lock` reports it with `LockTimeoutError`, `tryLock` with
+ * `null`. Silence never counts as contention.
+ *
+ * Durations are in ms.
+ */
+export class Call {
+  readonly request: LockRequest;
+  readonly wait: Wait;
+  readonly #lock: RedisLock;
+  readonly #protocol: LockProtocol;
+  #turn: Turn | undefined;
+  /** What its attempts may leave in Redis; `undefined`: none was sent. */
+  #hold: Hold | undefined;
+  /** The attempt in flight. */
+  #attempt: Promise<Grant | Refusal> | undefined;
+  /** The next attempt has this long to be answered; `undefined`: as a first one. */
+  #timeout: number | undefined;
+  /** Redis granted it the lock, and it does not have its lease yet. */
+  #isGranted = false;
+  #wasRefused = false;
+  /** It ended without the lock. */
+  #hasLeft = false;
+  /** False for the single attempt of a caller that has no turn. */
+  #mayQueue = true;
+  /** A grant came after a silence, and was requested once more. */
+  #isRepeated = false;
+  #backoff: Backoff | undefined;
+  /** Too few replicas acknowledged the last grant; and since when. */
+  #notReplicated: { error: NotReplicatedError; readonly since: number } | undefined;
+
+  constructor(lock: RedisLock, protocol: LockProtocol, request: LockRequest, wait: Wait) {
+    this.#lock = lock;
+    this.#protocol = protocol;
+    this.request = request;
+    this.wait = wait;
+  }
+
+  /** Resolves to the lease, or to `null`: another holder had the lock until the wait was over. */
+  async run(): Promise<RedisLease | null> {
+    const lock = this.#lock;
+    const wait = this.wait;
+    try {
+      // Redis already granted it to this process: no command is needed.
+      if (wait.isSingleAttempt && lock.isHeldHere) return null;
+      this.#turn = lock.tryEnter(this.#protocol);
+      if (this.#turn === undefined) {
+        noteContention(wait, 'local');
+        const entry = (await lock.waitForTurn(this)) ?? (await this.#withoutTurn());
+        if (entry === undefined || entry instanceof RedisLease) return entry ?? null;
+        this.#turn = entry;
+      }
+      const grant = await this.#attempts();
+      wait.throwIfInterrupted();
+      if (grant !== undefined) return lock.acquired(this.hold, grant, this.request, this.#turn);
+      this.#abandon();
+      return null;
+    } catch (error) {
+      this.#abandon();
+      throw error;
+    } finally {
+      lock.left(wait);
+    }
+  }
+
+  /**
+   * The turn came with a hold whose lease ended. The script that makes this caller's first attempt ends it: the queue in
+   * Redis decides who is next. Resolves to what became of that hold.
+   */
+  exchange(ended: Hold, limit: number): Promise<Released> {
+    // No longer than this caller may wait. The release of that hold is repeated then.
+    const timeout = Math.min(limit, this.#firstTimeout);
+    const protocol = this.#protocol;
+    const hold = this.#newHold();
+    hold.stamp();
+    protocol.availability.asked(hold.sentAt);
+    const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout);
+    this.#attempt = exchange.then(({ answer }) => answer ?? protocol.attempt(hold, this.#firstTimeout));
+    protocol.availability.attemptInFlight = this.#attempt;
+    return exchange.then(async ({ found }) => {
+      // Its caller has left. The lock is free when `unlock` resolves.
+      if (this.#hasLeft) await hold.release(timeout).catch(() => undefined);
+      return found;
+    });
+  }
+
+  /** Attempts until the lock is granted, or the wait is over while another owner holds it (`undefined`). */
+  async #attempts(): Promise<Grant | undefined> {
+    const wait = this.wait;
+    const protocol = this.#protocol;
+    const { availability } = protocol;
+    for (;;) {
+      wait.throwIfInterrupted();
+      if (this.#attempt === undefined && !wait.isSingleAttempt) {
+        const pause = protocol.standBack(wait);
+        if (pause !== undefined) {
+          await pause;
+          if (this.#timeout !== undefined) this.#timeout = Math.min(this.#timeout, this.#atLeast(wait.remaining));
+        }
+      }
+      const attempt = this.#attempt ?? this.#send();
+      let answer: Grant | Refusal | undefined;
+      try {
+        answer = await wait.unlessAborted(attempt);
+        this.#assertInTime(answer);
+        availability.answered();
+        this.#isGranted = answer.granted;
+      } catch (error) {
+        answer = undefined;
+        await this.#failed(error, attempt);
+      } finally {
+        this.#attempt = undefined;
+        availability.attemptInFlight = undefined;
+      }
+      if (answer?.granted) {
+        if (this.#isRepeated || !this.#lock.services.connection.mayBeOutdated(this.hold.sentAt)) return answer;
+        await this.#pauseBeforeRepetition(attempt);
+        continue;
+      }
+      wait.throwIfInterrupted();
+      const grant = answer === undefined ? await this.#backOff() : await this.#waitForRelease(answer);
+      if (grant !== undefined) return grant;
+      if (wait.remaining === 0) {
+        this.#assertContended();
+        return undefined;
+      }
+      this.#timeout = wait.remaining;
+    }
+  }
+
+  /** A grant that arrives after its time is handled as an attempt without an answer: it has to be released. */
+  #assertInTime(answer: Grant | Refusal): void {
+    if (!answer.granted || answer.until > clock.now()) return;
+    throw new Error(`Redis answered so late that nothing was left of the ttl of ${this.hold.ttl} ms`);
+  }
+
+  /** Sends one attempt. Throws, and sends nothing, when Redis has been silent for `unavailableAfter`. */
+  #send(): Promise<Grant | Refusal> {
+    const wait = this.wait;
+    const { availability } = this.#protocol;
+    const hold = this.#hold ?? this.#newHold();
+    hold.stamp();
+    availability.asked(hold.sentAt);
+    const { unavailableAfter } = this.#lock.services.settings;
+    const left = unavailableAfter - availability.silence(wait.startedAt, hold.sentAt);
+    if (left <= 0) throw this.#unavailable();
+    if (wait.trace !== undefined) wait.trace.attempts++;
+    const attempt = this.#protocol.attempt(hold, Math.min(this.#timeout ?? this.#firstTimeout, left));
+    availability.attemptInFlight = attempt;
+    return attempt;
+  }
+
+  #newHold(): Hold {
+    const { request, wait } = this;
+    const { connection, nextOwner } = this.#lock.services;
+    const waits = !wait.isSingleAttempt && this.#mayQueue;
+    const hold = new Hold(nextOwner(), request.ttl, waits, connection.connectionEpoch, wait.startedAt, this.#protocol);
+    hold.leastLife = request.minHold;
+    this.#hold = hold;
+    return hold;
+  }
+
+  /** What its attempts ask for. Made with the first one. */
+  get hold(): Hold {
+    return this.#hold as Hold;
+  }
+
+  /** An attempt failed. Throws the caller's error, unless it failed in a way that may pass. */
+  async #failed(error: unknown, attempt: Promise<unknown>): Promise<void> {
+    const wait = this.wait;
+    const { availability } = this.#protocol;
+    if (error instanceof NotReplicatedError) {
+      availability.answered();
+      await this.#giveBack(error);
+      return;
+    }
+    const isWrongType = serverErrorCode(error) === 'WRONGTYPE';
+    const explain = this.#lock.services.explainWrongType;
+    const failure = isWrongType
+      ? await wait.unlessAborted(explain(error, this.#lock.names, this.#firstTimeout))
+      : error;
+    // A script that the server stopped half-way may have written something.
+    if (!isServerAnswer(failure) || isFinal(failure)) this.hold.doubt(attempt);
+    if (wait.isInterrupted || isFinal(failure)) availability.withdrawn(this.hold.sentAt);
+    wait.throwIfInterrupted();
+    if (isFinal(failure)) throw cannotAcquire(wait.key, messageOf(failure), failure);
+    availability.failed(failure);
+  }
+
+  /**
+   * A grant came after a silence: it is requested once more, by a second attempt with the same ticket. Only a server that is still
+   * the master grants it again.
+   */
+  async #pauseBeforeRepetition(attempt: Promise<unknown>): Promise<void> {
+    this.#isRepeated = true;
+    // The caller has the lock as far as the server knows, and may leave now.
+    this.hold.doubt(attempt);
+    await this.wait.suspend<void>(Math.min(this.#timeLeft, LEARNS_REPLACEMENT), () => undefined);
+    this.#timeout = this.#firstTimeout;
+  }
+
+  /** Resolves to the lock itself where it was handed over. */
+  async #waitForRelease(refusal: Refusal): Promise<Grant | undefined> {
+    const wait = this.wait;
+    this.#backoff?.reset();
+    this.#wasRefused = true;
+    noteContention(wait, 'remote');
+    this.#protocol.availability.refused(clock.now(), refusal.remaining, refusal.owner);
+    if (wait.remaining === 0) return undefined;
+    const result = await this.#protocol.wait(this.hold, refusal, wait);
+    if (!result.granted || result.until <= clock.now()) return undefined;
+    this.#isGranted = true;
+    // A message granted it: the answer to a poll that was asked before may never come.
+    this.#protocol.availability.answered();
+    if (wait.trace !== undefined) wait.trace.isHandedOver = true;
+    return result;
+  }
+
+  async #backOff(): Promise<undefined> {
+    this.#backoff ??= new Backoff();
+    if (this.wait.remaining > 0) await this.wait.sleep(this.#backoff.next());
+  }
+
+  /**
+   * Too few replicas acknowledged the grant: it is given back, and the wait goes on. The same ticket is used again only
+   * when the release was answered: a late one would end the next grant. Throws when it was not, or when replicas have
+   * been missing for `unavailableAfter`.
+   */
+  async #giveBack(error: NotReplicatedError): Promise<void> {
+    const wait = this.wait;
+    const { settings, warnNotReplicated } = this.#lock.services;
+    if (wait.remaining > 0) warnNotReplicated(error, wait.key);
+    this.#notReplicated ??= { error, since: clock.now() };
+    this.#notReplicated.error = error;
+    const releasing = this.#protocol.release(this.hold.ticket, Math.max(this.#timeLeft, LEAST_TIME_TO_ANSWER));
+    try {
+      await wait.unlessAborted(releasing);
+    } catch (failure) {
+      this.hold.doubt(releasing);
+      wait.throwIfInterrupted();
+      if (!isServerAnswer(failure)) throw cannotAcquire(wait.key, error.message, error);
+    }
+    wait.throwIfInterrupted();
+    if (clock.now() - this.#notReplicated.since >= settings.unavailableAfter) {
+      throw cannotAcquire(wait.key, error.message, error);
+    }
+  }
+
+  /**
+   * The wait is over. Throws unless it ended with contention. After a refusal, a last attempt without an answer is not
+   * silence: it had little time.
+   */
+  #assertContended(): void {
+    const { availability } = this.#protocol;
+    const notReplicated = this.#notReplicated?.error;
+    if (notReplicated !== undefined) throw cannotAcquire(this.wait.key, notReplicated.message, notReplicated);
+    const isSilent = availability.silence(this.wait.startedAt, clock.now()) >= SILENT;
+    if (!this.#wasRefused || isSilent || isServerAnswer(availability.failure)) throw this.#unavailable();
+  }
+
+  /** The caller leaves without the lock: what it may have in Redis is removed, and the turn goes to the next caller. */
+  #abandon(): void {
+    this.#hasLeft = true;
+    const hold = this.#hold;
+    if (hold !== undefined) {
+      // An exchange was sent before this call could notice that it was interrupted.
+      if (this.#attempt !== undefined) hold.doubt(this.#attempt);
+      if (this.#isGranted || hold.mayBeInRedis) this.#lock.services.orphans.follow(hold);
+    }
+    this.#turn?.release();
+  }
+
+  // Without the turn
+
+  /**
+   * The turn did not come in time; `undefined`: another holder has the lock. The attempt in flight of the caller that
+   * has the turn counts for this one too.
+   */
+  async #withoutTurn(): Promise<Turn | undefined> {
+    if (this.#lock.isShared) {
+      // Grants to earlier callers do not show that this caller would be refused.
+      const { availability, permits } = this.#protocol;
+      const now = clock.now();
+      if (availability.isRefused(now) && availability.isContended(now) && !permits?.isNews) return undefined;
+      this.#mayQueue = false;
+      return new Turn();
+    }
+    if (await this.#wasAnswered()) return undefined;
+    // The attempt of the caller in front failed: a single attempt may still be made, if the turn is free now.
+    await clock.immediate();
+    const freed = this.wait.isSingleAttempt ? this.#lock.tryEnter(this.#protocol) : undefined;
+    // Another caller has the turn: the attempt may have failed only because it had little time.
+    if (freed === undefined && !this.#isContended) throw this.#unavailable();
+    return freed;
+  }
+
+  /**
+   * Whether Redis answered the caller that has the turn. Then the wait ended with contention. Its attempt has as long to
+   * be answered as a first attempt, even if it was sent at the end of the wait.
+   */
+  async #wasAnswered(): Promise<boolean> {
+    const wait = this.wait;
+    const { availability } = this.#protocol;
+    const { attemptInFlight: attempt } = availability;
+    const silence = availability.silence(wait.startedAt, clock.now());
+    const left = wait.isSingleAttempt ? Number.POSITIVE_INFINITY : this.#atLeast(0) - silence;
+    if (attempt !== undefined && left > 0) {
+      const outcome = attempt.then(
+        () => true,
+        () => false,
+      );
+      const isAnswered = await wait.suspend<boolean>(left, (resume) => void outcome.then(resume));
+      // The last attempt of a wait may fail only because it had little time. For a caller that waited, that proves
+      // nothing.
+      if (isAnswered || (wait.isSingleAttempt && isAnswered === false)) return isAnswered;
+    }
+    wait.throwIfInterrupted();
+    return this.#isContended;
+  }
+
+  /** Redis answers, and somebody else has the lock. An unlock of this process that is not answered is silence. */
+  get #isContended(): boolean {
+    return this.#lock.releasingFor < SILENT && this.#protocol.availability.isContended(clock.now());
+  }
+
+  // Time
+
+  /** How long a first attempt has to be answered. */
+  get #firstTimeout(): number {
+    return this.#atLeast(this.#timeLeft);
+  }
+
+  /** A first attempt has some time in any case. Its own WAIT may have to wait for that of an earlier attempt. */
+  #atLeast(ms: number): number {
+    const { minReplicas, replicaTimeout } = this.#lock.services.settings;
+    return Math.max(ms, LEAST_TIME_TO_ANSWER + (minReplicas > 0 ? 2 * replicaTimeout : 0));
+  }
+
+  /** What is left of the wait. With a waitTime of 0, the one attempt has `commandTimeout`, counted from the call. */
+  get #timeLeft(): number {
+    const { wait } = this;
+    if (!wait.isSingleAttempt) return wait.remaining;
+    return this.#lock.services.settings.commandTimeout - (clock.now() - wait.startedAt);
+  }
+
+  /**
+   * The error of a caller whose attempts all failed: by silence, or by answers that report an error that may pass. The
+   * cause is the last such answer, or the last error of the socket: it says more than the silence.
+   */
+  #unavailable(): CannotAcquireLockError {
+    const { key, startedAt } = this.wait;
+    const { availability } = this.#protocol;
+    const { failure } = availability;
+    const { connection } = this.#lock.services;
+    const slot = connection.slotOf(this.#lock.names.lock);
+    const where = slot === undefined ? '' : ` (slot ${slot} of the cluster)`;
+    const silence = availability.silence(startedAt, clock.now());
+    const ms = Math.round(Math.max(silence, this.#lock.releasingFor));
+    if (isServerAnswer(failure)) {
+      const duration = ms > 0 ? ` for ${ms} ms` : '';
+      return cannotAcquire(key, `Redis answered${duration}: ${messageOf(failure)}${where}`, failure);
+    }
+    const { lastError } = connection;
+    const reason = lastError === undefined ? '' : `; the last error of the client was: ${messageOf(lastError)}`;
+    return cannotAcquire(key, `Redis has not answered for ${ms} ms${where}${reason}`, failure ?? lastError);
+  }
+}

@@ -1,0 +1,412 @@
+import type { LockLostReason } from '../distributed-lock';
+import { Backoff } from '../internal/backoff';
+import { clock, drift, pause, reliableUntil, wasSuspended } from '../internal/clock';
+import type { Keep } from '../protocols/min-hold/kept';
+import type { Connection } from '../redis/connection';
+import { CommandTimeoutError, isFinal, isServerAnswer, messageOf } from '../redis/failure';
+import type { RedisLease } from './lease';
+import type { Grant, LockProtocol, Ownership, Released, RenewalMode } from './protocol';
+import type { Watchdog, WatchedLease } from './watchdog';
+
+/**
+ * ms; a hold is passed on without a command for this long after a request that Redis confirmed. So a lock that was lost
+ * without a word is found within this time, and a busy one costs some 20 commands a second.
+ */
+export const FRESH = 50;
+
+/**
+ * How the first try to give a lock back ended. `not tried`: the server refused it, so there is still a key to release.
+ * `passed on`: the next caller of this process has it.
+ */
+export type FirstRelease = Released | 'passed on' | 'unknown' | 'not tried';
+
+/** What a hold needs of the lease that relies on it. */
+export type LeaseOfHold = Pick<RedisLease, 'ttl' | 'endsAt' | 'mayRenewAt' | 'renewed' | 'lost'>;
+
+/** How a release ended. */
+export type ReleaseResult =
+  | {
+      readonly outcome: Released;
+      /** An earlier try may have done it: the outcome is that of a repetition. */
+      readonly isRepeated: boolean;
+    }
+  | { readonly outcome: 'failed'; readonly cause: unknown; readonly reason: string };
+
+/**
+ * What this process has in Redis for one lock, or may have: an owner value that is never used again, and a deadline. It
+ * begins with the first attempt of a caller. When it is granted, callers of this process have leases of it, one after
+ * the other. It ends when it is released, or lost. So whatever is sent late for it finds nothing of a later one.
+ *
+ * Times are ms on the monotonic clock. There may be many holds: deadlines are whole ms, rounded down, since V8 stores a
+ * fraction beside the object, and a deadline must never be later than it was computed.
+ */
+export class Hold implements WatchedLease {
+  /** The owner value that its attempts write. */
+  readonly ticket: string;
+  /** The value in Redis: the ticket, or one derived from it where the lock was handed over. */
+  owner: string;
+  /** ms, whole: that of the lease. */
+  ttl: number;
+  /** Its caller waits, and may get a position in a queue in Redis. */
+  readonly waits: boolean;
+  /** The connection that its attempts go over, if the client reports it. */
+  readonly epoch: number | undefined;
+  /** When its caller called: the order of `fair` is that of the calls. */
+  readonly since: number;
+  readonly protocol: LockProtocol;
+  /** When the last attempt was sent, and the drift between the clocks then; from the grant on, of the last confirmation. */
+  sentAt = 0;
+  drift = 0;
+  /** It has, or may get, a position in a queue in Redis. */
+  isEnqueued = false;
+  /** Attempts whose outcome is not known yet. */
+  inDoubt = 0;
+  /** When the outcome of all of them is known. */
+  settled: Promise<unknown> | undefined;
+  /** The outcome of an attempt will never be known: its connection was lost before Redis answered. */
+  lostTrack = false;
+  /** ms for which its key has to live from the grant on, even if its process dies: the `minHold` of the call. */
+  leastLife = 0;
+
+  /** The lease that relies on it. `undefined`: it is not granted yet, or it is over. */
+  lease: LeaseOfHold | undefined;
+  /** That of the next lease: set by the lock before it makes one. */
+  fencingToken: number | undefined;
+  /** As WatchedLease. */
+  renewAt: number | undefined;
+  position = -1;
+  unread = 0;
+  /** Scripts of the application's that run under it and are not answered. */
+  evals = 0;
+  /** Its deadline has come while a renewal was in flight: the event loop reads what has arrived. */
+  reading: Promise<void> | undefined;
+  #watchdog: Watchdog | undefined;
+  /** Its key ends then, unless it is renewed. */
+  #keyUntil = 0;
+  /** When it was acquired. */
+  #acquiredAt = 0;
+  /** The key has its full ttl. A grant with a claim window has it only after its first renewal. */
+  #hasFullTtl = true;
+  /** The lock stays taken until this time, though it is unlocked; and the same in ms from the acquisition on. */
+  #minHoldUntil = 0;
+  #minHold = 0;
+  #wasPassedOn = false;
+
+  /** `ttl` in ms. */
+  constructor(
+    ticket: string,
+    ttl: number,
+    waits: boolean,
+    epoch: number | undefined,
+    since: number,
+    protocol: LockProtocol,
+  ) {
+    this.ticket = ticket;
+    this.owner = ticket;
+    this.ttl = Math.ceil(ttl);
+    this.waits = waits;
+    this.epoch = epoch;
+    this.since = since;
+    this.protocol = protocol;
+  }
+
+  // Attempts
+
+  /** An attempt is about to be sent. `now`: for a caller that has read the clock just now. */
+  stamp(now = clock.now()): void {
+    this.sentAt = now;
+    this.drift = drift(now);
+  }
+
+  /** The outcome of `attempt` is not known: it failed without an answer, or its caller left before the answer. */
+  doubt(attempt: Promise<unknown>): void {
+    this.inDoubt++;
+    const settled = wasAnswered(attempt).then((answered) => {
+      this.inDoubt--;
+      if (!answered) this.lostTrack = true;
+    });
+    this.settled = Promise.all([this.settled, settled]);
+  }
+
+  /** Every attempt was answered: what Redis says of it from now on is final. */
+  get isCertain(): boolean {
+    return this.inDoubt === 0 && !this.lostTrack;
+  }
+
+  /** Something of it may be in Redis, or may still be written there. */
+  get mayBeInRedis(): boolean {
+    return this.settled !== undefined || this.isEnqueued;
+  }
+
+  // Leases
+
+  /** Redis granted the lock, and a caller relies on it from `now` on. */
+  granted(grant: Grant, lease: LeaseOfHold, watchdog: Watchdog, now: number): void {
+    const { owner, until, drift: driftBefore, renewal } = grant;
+    this.owner = owner;
+    this.#keyUntil = Math.floor(until);
+    this.#acquiredAt = this.sentAt = Math.floor(this.sentAt);
+    this.drift = driftBefore;
+    this.lease = lease;
+    this.#watchdog = watchdog;
+    if (renewal !== undefined) {
+      this.#hasFullTtl = false;
+      this.unread++;
+      void renewal.then((ownership) => this.#renewed(ownership, now, driftBefore));
+    }
+    watchdog.add(this, now);
+  }
+
+  /** The next caller of this process relies on it. `isWatched`: the watchdog was not told that the lease before ended. */
+  passedOn(lease: LeaseOfHold, isWatched: boolean, now: number): void {
+    const isScheduled = isWatched && this.ttl === lease.ttl && (this.renewAt !== undefined || !lease.mayRenewAt(now));
+    this.ttl = lease.ttl;
+    this.lease = lease;
+    this.#wasPassedOn = true;
+    if (!isScheduled) this.#watchdog?.add(this, now);
+  }
+
+  /** Its lease ended by `unlock`: from now on it is not renewed, and the answer of a renewal in flight does not count. */
+  unlocked(): void {
+    this.#watchdog?.remove(this);
+    this.lease = undefined;
+  }
+
+  /**
+   * Whether it may go to another lease without a command: Redis confirmed it just now, and what is left of it is enough
+   * for a lease that needs `needed` ms.
+   */
+  isFresh(needed: number, now: number): boolean {
+    return now - this.sentAt <= FRESH && this.#keyUntil - now >= needed && !this.isSuspectAt(drift(now));
+  }
+
+  /** ms since its acquisition was sent, or a little more. */
+  get age(): number {
+    return clock.now() - this.#acquiredAt;
+  }
+
+  get isHeld(): boolean {
+    return this.lease !== undefined;
+  }
+
+  /** As WatchedLease: until when the lease may be relied on. */
+  get until(): number {
+    return Math.min(this.#keyUntil, this.lease?.endsAt ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** The key may outlive the lease, which ended by its own ttl. */
+  get keyUntil(): number {
+    return this.#keyUntil;
+  }
+
+  /**
+   * The wall clock went on while the monotonic clock stood still: the machine was suspended, or the wall clock was set.
+   * Until Redis confirms it, it must not be relied on. A slow change is harmless: renewals are frequent.
+   */
+  isSuspectAt(driftNow: number): boolean {
+    return wasSuspended(this.drift, driftNow);
+  }
+
+  /** Asks Redis now whether it is still held: it must not be relied on, or somebody else may have released it. */
+  confirmNow(): void {
+    if (this.isHeld) this.#watchdog?.askAbout(this);
+  }
+
+  /** As `confirmNow`, but not more often than the watchdog allows. */
+  hurry(): void {
+    this.#watchdog?.hurry();
+  }
+
+  // Renewals
+
+  /** As WatchedLease. A first renewal is needed in any case: without it the hold ends with the claim window. */
+  mayRenewAt(time: number): boolean {
+    return !this.#hasFullTtl || (this.lease?.mayRenewAt(time) ?? false);
+  }
+
+  /** The lease is not to be renewed any more. */
+  endRenewal(): void {
+    if (this.#hasFullTtl) this.renewAt = undefined;
+  }
+
+  /** As WatchedLease. */
+  renewInBackground(timeout: number, now: number, driftNow: number): void {
+    const mode: RenewalMode = this.mayRenewAt(now) ? 'extend' : 'ask';
+    this.unread++;
+    const settle = (ownership: Ownership): void => this.#renewed(ownership, now, driftNow);
+    this.protocol.renew(this.owner, this.ttl, mode, timeout, settle);
+  }
+
+  /** Renews it now, for at least `ttl` ms. */
+  async renew(ttl: number, timeout: number): Promise<Ownership> {
+    const driftBefore = drift();
+    const sentAt = clock.now();
+    this.unread++;
+    const ownership = await new Promise<Ownership>((resolve) => {
+      this.protocol.renew(this.owner, ttl, 'extend', timeout, resolve);
+    });
+    this.#read(ownership, sentAt, driftBefore);
+    this.#watchdog?.moved(this);
+    return ownership;
+  }
+
+  /** The watchdog's renewal has ended. `driftBefore`: as it was before the renewal was sent. */
+  #renewed(ownership: Ownership, sentAt: number, driftBefore: number): void {
+    this.#read(ownership, sentAt, driftBefore);
+    this.#watchdog?.renewed(this, sentAt, ownership.state === 'held');
+  }
+
+  #read(ownership: Ownership, sentAt: number, driftBefore: number): void {
+    this.unread--;
+    // A process that was busy, or a slow server: a confirmation counts from when it was sent, whenever it is read.
+    if (ownership.state === 'unknown') void ownership.late?.then((late) => this.#readLate(late, sentAt, driftBefore));
+    else this.#apply(ownership, sentAt, driftBefore);
+  }
+
+  #readLate(late: Ownership, sentAt: number, driftBefore: number): void {
+    // Before a suspension the deadline was measured on a clock that has stood still since.
+    if (wasSuspended(driftBefore, this.drift)) return;
+    this.#apply(late, sentAt, driftBefore);
+    if (this.isHeld) this.#watchdog?.moved(this);
+  }
+
+  #apply(ownership: Ownership, sentAt: number, driftBefore: number): void {
+    if (!this.isHeld) return;
+    if (ownership.state === 'held') {
+      this.confirmed(ownership.until, sentAt, driftBefore);
+      this.lease?.renewed();
+    } else if (ownership.state !== 'unknown') {
+      this.lose(ownership.state);
+    }
+  }
+
+  /** Redis said, in answer to a request that was sent then, that its key lives until `until`. */
+  confirmed(until: number, sentAt: number, driftBefore: number): void {
+    const keyUntil = Math.floor(until);
+    // After a suspension the old deadline is worth nothing. Else it stands, since no script shortens a key's ttl.
+    this.#keyUntil = this.isSuspectAt(driftBefore) ? keyUntil : Math.max(this.#keyUntil, keyUntil);
+    this.sentAt = Math.max(this.sentAt, Math.floor(sentAt));
+    this.drift = driftBefore;
+    this.#hasFullTtl = true;
+  }
+
+  // Loss
+
+  /**
+   * Ends the lease if its deadline has come. After a pause of the process, the answer of a renewal may have arrived
+   * without having been read. So while a renewal is in flight the lease is only unconfirmed (`remaining` is 0) until
+   * the event loop has read what is there.
+   */
+  loseIfDue(now = clock.now()): void {
+    if (!this.isHeld || now < this.until) return;
+    if (this.unread > 0) this.reading ??= this.#readThenLose();
+    else this.#loseByDeadline();
+  }
+
+  async #readThenLose(): Promise<void> {
+    // Sockets are read between two ticks of the event loop. The current tick may have passed that point already.
+    await clock.immediate();
+    await clock.immediate();
+    this.reading = undefined;
+    if (this.isHeld && clock.now() >= this.until) this.#loseByDeadline();
+  }
+
+  #loseByDeadline(): void {
+    this.lose(this.mayRenewAt(this.until) ? 'unconfirmed' : 'expired');
+  }
+
+  lose(reason: LockLostReason): void {
+    const { lease } = this;
+    if (lease === undefined) return;
+    this.unlocked();
+    lease.lost(reason);
+  }
+
+  // Release
+
+  /** Nobody else gets the lock for `ms` from now on, also when it is unlocked before. `age`: ms since it was acquired. */
+  holdAtLeast(ms: number, age: number): void {
+    this.#minHoldUntil = Math.max(this.#minHoldUntil, clock.now() + ms);
+    this.#minHold = Math.max(this.#minHold, Math.ceil(age + ms));
+  }
+
+  /** How long it is to be kept when it is released now; `undefined`: not at all. */
+  get keep(): Keep | undefined {
+    if (this.#minHoldUntil === 0) return undefined;
+    const left = Math.ceil(this.#minHoldUntil - clock.now());
+    if (left <= 0) return undefined;
+    // The age of its key says nothing of the age of a lease that began later.
+    return { left, minHold: this.#wasPassedOn ? left + this.ttl : this.#minHold, ttl: this.ttl };
+  }
+
+  /** One try to release it, or to keep it until its `minHold` ends. `now`: as in `LockProtocol.release`. */
+  release(timeout: number, now?: number, owner = this.owner): Promise<Released> {
+    const { keep } = this;
+    return keep === undefined ? this.protocol.release(owner, timeout, now) : this.protocol.keep(owner, keep, timeout);
+  }
+
+  /**
+   * Repeats a release after failures that pass, until `endsAt`. `first` is the first try, sent at `startedAt`.
+   * `disruptions`: those of the connection before that. Never rejects.
+   */
+  async releaseWithin(
+    startedAt: number,
+    endsAt: number,
+    connection: Connection,
+    disruptions: number,
+    first: Promise<FirstRelease>,
+  ): Promise<ReleaseResult> {
+    let isRepeated = false;
+    let attempt: Promise<FirstRelease> | undefined = first;
+    for (const backoff = new Backoff(); ; ) {
+      try {
+        attempt ??= this.release(Math.max(1, endsAt - clock.now()));
+        const outcome = await attempt;
+        attempt = undefined;
+        if (outcome === 'not tried') continue;
+        if (outcome === 'unknown') isRepeated = true;
+        else if (outcome !== 'passed on') {
+          return { outcome, isRepeated: isRepeated || disruptions !== connection.disruptions };
+        }
+      } catch (cause) {
+        attempt = undefined;
+        if (!isServerAnswer(cause)) isRepeated = true;
+        const interval = backoff.next();
+        if (isFinal(cause) || clock.now() + interval >= endsAt) {
+          return { outcome: 'failed', cause, reason: describe(cause, clock.now() - startedAt) };
+        }
+        await pause(interval);
+      }
+    }
+  }
+}
+
+/** ms that must be left of a hold for a lease: its whole ttl where it is not renewed. */
+export function neededFor({ ttl, renew, minHold }: { ttl: number; renew: boolean; minHold: number }): number {
+  return Math.max(renew ? ttl / 3 : reliableUntil(0, ttl), minHold);
+}
+
+/** The ttl to ask for when a hold goes to a lease: fixed leases that follow each other then need no command for a while. */
+export function ttlFor({ ttl, renew, minHold }: { ttl: number; renew: boolean; minHold: number }): number {
+  return Math.ceil(Math.max(ttl, minHold) + (renew ? 0 : FRESH));
+}
+
+/** Until when a fixed lease lasts that begins now. */
+export function endOfLease(now: number, ttl: number): number {
+  return Math.floor(reliableUntil(now, ttl));
+}
+
+function describe(cause: unknown, elapsed: number): string {
+  if (isFinal(cause)) return `Redis refused it: ${messageOf(cause)}`;
+  return `tried for ${Math.round(elapsed)} ms: ${messageOf(cause)}`;
+}
+
+/** Resolves when it is known whether Redis answered. An answer that comes late counts, a lost connection does not. */
+async function wasAnswered(attempt: Promise<unknown>): Promise<boolean> {
+  try {
+    await attempt;
+    return true;
+  } catch (error) {
+    return error instanceof CommandTimeoutError ? wasAnswered(error.late) : isServerAnswer(error);
+  }
+}

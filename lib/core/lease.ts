@@ -1,0 +1,331 @@
+import { inspect } from 'node:util';
+import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
+import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../diagnostics/messages';
+import type { LeaseEvalOptions, LockLostReason } from '../distributed-lock';
+import { CannotAcquireLockError, LockLostError, leaseUnlocked, notReleased } from '../errors';
+import { clock, drift } from '../internal/clock';
+import { ttl as checkedTtl } from '../internal/validation';
+import { isErrorReply } from '../redis/failure';
+import type { LockRequest } from '../settings';
+import { type LockWarningCode, warn } from '../warnings';
+import { evalCall, evalError } from './eval-call';
+import { endOfLease, type FirstRelease, type Hold } from './hold';
+import { leaseText } from './lease-text';
+import type { RedisLock } from './lock';
+import { LossSignal } from './loss-signal';
+import type { EndOfHold, HeldLease } from './unlock-order';
+
+/** ms; a release has at least this long, however little is left of the ttl: its answer decides if it was a loss. */
+const RELEASE_AT_LEAST = 250;
+
+const DONE = Promise.resolve();
+
+/** One caller's right within a hold: from its acquisition to `unlock`, or to its loss. */
+export class RedisLease implements HeldLease {
+  /** ms; what its call asked for. */
+  readonly ttl: number;
+  readonly fencingToken: number | undefined;
+  /** It ends then, though the hold may last longer: its own ttl is over. */
+  endsAt: number;
+  readonly isReentry = false;
+  endHold: EndOfHold | undefined;
+  /** What is published about its release, where somebody has subscribed. */
+  #releaseTrace: ReleaseMessage | undefined;
+  readonly #lock: RedisLock;
+  readonly #hold: Hold;
+  /** Whole ms, on the monotonic clock. */
+  readonly #since: number;
+  /** Renewed until this time, in whole ms; `undefined`: as long as it is held. */
+  #renewUntil: number | undefined;
+  #loss: LockLostReason | undefined;
+  #lossSignal: LossSignal | undefined;
+  #unlocking: Promise<void> | undefined;
+  /** When `unlock` was called: whole ms. */
+  #unlockedAt = 0;
+
+  /** `now`: when the clock was read last. `isPassedOn`: the hold was acquired for another lease, and may outlast this one. */
+  constructor(lock: RedisLock, hold: Hold, { ttl, renew }: LockRequest, now: number, isPassedOn: boolean) {
+    const { maxHold } = lock.services.settings;
+    this.#lock = lock;
+    this.#hold = hold;
+    this.ttl = Math.ceil(ttl);
+    this.fencingToken = hold.fencingToken;
+    this.endsAt = isPassedOn && !renew ? endOfLease(now, this.ttl) : Number.POSITIVE_INFINITY;
+    this.#since = Math.floor(isPassedOn ? now : hold.sentAt);
+    if (!renew) this.#renewUntil = Math.floor(now);
+    else if (maxHold !== Number.POSITIVE_INFINITY) this.#renewUntil = Math.floor(now + maxHold);
+  }
+
+  get key(): string {
+    return this.#lock.key;
+  }
+
+  get owner(): string {
+    return this.#hold.owner;
+  }
+
+  /** @internal */
+  get hold(): Hold {
+    return this.#hold;
+  }
+
+  get isUnlocked(): boolean {
+    return this.#unlocking !== undefined;
+  }
+
+  /** ms for which its release has not been answered. */
+  get releasingFor(): number {
+    return this.isUnlocked ? clock.now() - this.#unlockedAt : 0;
+  }
+
+  /** ms since its acquisition was sent, or a little more. */
+  get heldFor(): number {
+    return clock.now() - this.#since;
+  }
+
+  // Made when it is first read: most leases are unlocked before anybody reads it.
+  get signal(): AbortSignal {
+    if (this.#lossSignal === undefined) {
+      this.#lossSignal = new LossSignal();
+      if (this.#loss !== undefined) this.#lossSignal.abort(this.lossError());
+    }
+    return this.#lossSignal.signal;
+  }
+
+  get remaining(): number {
+    // Computed from the clock at every read: after a pause of the process this runs before any timer does.
+    if (!this.#isHeld) return 0;
+    if (this.#hold.isSuspectAt(drift())) {
+      this.#hold.hurry();
+      return 0;
+    }
+    return Math.max(0, this.#hold.until - clock.now());
+  }
+
+  assertHeld(): void {
+    if (this.remaining > 0) return;
+    this.#loseIfDue();
+    this.#assertNotOver();
+    throw new LockLostError(this.key, 'unconfirmed');
+  }
+
+  /** Whether it was lost. Ends it first if its deadline has come: then its listeners run now. */
+  checkLost(): boolean {
+    this.#loseIfDue();
+    return this.#loss !== undefined;
+  }
+
+  /** A fresh error that says how the lease was lost. */
+  lossError(result?: unknown): LockLostError {
+    return new LockLostError(this.key, this.#loss ?? 'unconfirmed', result);
+  }
+
+  /** See `Lease.renew`; `limit` in ms. */
+  async renew(ttl?: number, limit = Number.POSITIVE_INFINITY): Promise<void> {
+    const atLeast = ttl === undefined ? this.ttl : Math.ceil(checkedTtl('ttl', ttl));
+    this.#loseIfDue();
+    await this.#hold.reading;
+    this.#assertNotOver();
+    const now = clock.now();
+    const timeout = Math.min(this.#lock.services.settings.commandTimeout, this.#hold.until - now, limit);
+    const ownership = await this.#hold.renew(atLeast, timeout);
+    if (ownership.state === 'held') this.endsAt = Math.max(this.endsAt, endOfLease(now, atLeast));
+    if (this.#loss !== undefined) throw this.lossError();
+    if (ownership.state === 'unknown') {
+      throw new CannotAcquireLockError(`Lock "${this.key}" could not be renewed: Redis did not confirm it`, this.key, {
+        cause: ownership.cause,
+      });
+    }
+  }
+
+  async eval(script: string, options: LeaseEvalOptions = {}): Promise<unknown> {
+    const call = evalCall(script, options);
+    this.#loseIfDue();
+    await this.#hold.reading;
+    this.#assertNotOver();
+    const { heldScripts, settings } = this.#lock.services;
+    const { names } = this.#lock;
+    heldScripts.assertPlaced(names, call);
+    // Until it is answered the hold goes to nobody else: it would run in the next caller's lease.
+    this.#hold.evals++;
+    const running = heldScripts.run(names, this.owner, call, settings.commandTimeout);
+    try {
+      const result = await running;
+      this.#hold.evals--;
+      if (result.held) return result.reply;
+      this.#hold.lose(result.state);
+    } catch (error) {
+      if (isErrorReply(error)) this.#hold.evals--;
+      throw evalError(this.key, error);
+    }
+    throw this.#loss === undefined ? leaseUnlocked(this.key) : this.lossError();
+  }
+
+  holdAtLeast(ms: number): void {
+    this.#hold.holdAtLeast(ms, this.#hold.age);
+  }
+
+  /** Whether a renewal at this time may extend it. */
+  mayRenewAt(time: number): boolean {
+    return this.#renewUntil === undefined || time < this.#renewUntil;
+  }
+
+  endRenewal(): void {
+    this.#renewUntil = 0;
+    this.#hold.endRenewal();
+  }
+
+  /** Redis confirmed its hold. */
+  renewed(): void {
+    if (!renewedChannel.hasSubscribers) return;
+    const { owner, fencingToken, remaining } = this;
+    publish<RenewedMessage>(renewedChannel, { ...this.#labels, owner, fencingToken, remaining });
+  }
+
+  /** Called by its hold, once: it is lost. */
+  lost(reason: LockLostReason): void {
+    this.#loss = reason;
+    const { orphans } = this.#lock.services;
+    // Its own ttl is over, and the key would outlive it.
+    if (reason === 'expired' && this.endsAt < this.#hold.keyUntil) orphans.follow(this.#hold);
+    this.#lock.leaseOver(this);
+    this.#hold.protocol.leaseLost?.();
+    this.#publishLoss();
+    this.#lossSignal?.abort(this.lossError());
+  }
+
+  unlock(): Promise<void> {
+    // The first call reports how it ended. A second call only waits for it.
+    if (this.#unlocking !== undefined) return this.#unlocking.catch(() => undefined);
+    const now = clock.now();
+    this.#hold.loseIfDue(now);
+    const { reading } = this.#hold;
+    if (reading === undefined || this.#loss !== undefined) return this.#unlockNow(now);
+    return reading.then(() => this.#unlocking?.catch(() => undefined) ?? this.#unlockNow(clock.now()));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.unlock();
+    } catch (error) {
+      // A loss shows on the signal. Nothing else would report a release that failed.
+      if (!(error instanceof LockLostError)) this.#warn('RELEASE_FAILED', String(error), error);
+    }
+  }
+
+  /** What `console.log(lease)` prints: no internals. */
+  [inspect.custom](): string {
+    const token = this.fencingToken === undefined ? '' : `, fencingToken: ${this.fencingToken}`;
+    return leaseText('Lease', this, token);
+  }
+
+  get #isHeld(): boolean {
+    return this.#loss === undefined && this.#unlocking === undefined;
+  }
+
+  #loseIfDue(): void {
+    if (this.#isHeld) this.#hold.loseIfDue();
+  }
+
+  #assertNotOver(): void {
+    if (this.#loss !== undefined) throw this.lossError();
+    if (this.isUnlocked) throw leaseUnlocked(this.key);
+  }
+
+  #unlockNow(now: number): Promise<void> {
+    if (this.#isHeld) this.#hold.loseIfDue(now);
+    if (this.#loss !== undefined) {
+      this.#unlocking = Promise.reject(this.lossError());
+      // The key may still be there.
+      this.#lock.services.orphans.follow(this.#hold);
+      return this.#unlocking;
+    }
+    this.endHold?.();
+    this.endHold = undefined;
+    // It is over for its holder, whatever comes of the release.
+    this.#unlocking = DONE;
+    this.#unlockedAt = Math.floor(now);
+    this.#unlocking = isTraced(releaseChannel) ? this.#tracedRelease(now) : this.#release(now);
+    return this.#unlocking;
+  }
+
+  #tracedRelease(now: number): Promise<void> {
+    const { owner, fencingToken } = this;
+    const message: ReleaseMessage = { ...this.#labels, owner, fencingToken, isHandedOver: false, outcome: undefined };
+    this.#releaseTrace = message;
+    return releaseChannel.tracePromise(async () => {
+      try {
+        await this.#release(now);
+        message.outcome = 'released';
+      } catch (error) {
+        message.outcome = this.#loss === undefined ? 'failed' : 'lost';
+        throw error;
+      }
+    }, message);
+  }
+
+  /** The hold goes to the next local caller, or is released. */
+  #release(now: number): Promise<void> {
+    const hold = this.#hold;
+    const { connection, settings } = this.#lock.services;
+    const { disruptions } = connection;
+    const limit = Math.min(settings.commandTimeout, Math.max(hold.until - now, RELEASE_AT_LEAST));
+    const passing = this.#lock.passOn(this, now, limit, this.#releaseTrace);
+    if (passing === 'passed on') return DONE;
+    hold.unlocked();
+    const first = passing ?? hold.release(limit, now);
+    return first.then(
+      (found) => {
+        const isOver = found === 'passed on' || (found === 'released' && hold.isCertain);
+        if (!isOver) return this.#releaseAgain(now, limit, disruptions, first);
+        this.#lock.leaseOver(this);
+        return undefined;
+      },
+      () => this.#releaseAgain(now, limit, disruptions, first),
+    );
+  }
+
+  /** The first try did not simply succeed. `sentAt`, `disruptions`: when it was sent, and those of the connection then. */
+  async #releaseAgain(sentAt: number, limit: number, disruptions: number, first: Promise<FirstRelease>): Promise<void> {
+    const { connection, orphans } = this.#lock.services;
+    const result = await this.#hold.releaseWithin(sentAt, sentAt + limit, connection, disruptions, first);
+    if (result.outcome === 'failed' || !this.#hold.isCertain) orphans.follow(this.#hold);
+    this.#lock.leaseOver(this);
+    if (result.outcome === 'released') return;
+    if (result.outcome === 'failed') throw notReleased(this.key, result.reason, result.cause);
+    if (result.isRepeated) {
+      // An earlier try may have released it: that does not prove a loss.
+      this.#warn('RELEASE_UNCERTAIN', `Lock "${this.key}" was not ours any more when its release was repeated`);
+      return;
+    }
+    // The release found that the lock was lost before.
+    this.#loss = result.outcome;
+    this.#lossSignal?.abort(this.lossError());
+    this.#publishLoss();
+    throw this.lossError();
+  }
+
+  #publishLoss(): void {
+    if (lostChannel.hasSubscribers) {
+      const { owner, fencingToken, heldFor } = this;
+      publish<LostMessage>(lostChannel, {
+        ...this.#labels,
+        owner,
+        fencingToken,
+        reason: this.#loss ?? 'unconfirmed',
+        heldFor,
+      });
+    }
+    // After the message of the loss, which belongs to the section.
+    this.endHold?.(this.lossError());
+    this.endHold = undefined;
+  }
+
+  get #labels(): LockMessage {
+    return lockMessage(this.#lock.services.settings, this.key);
+  }
+
+  #warn(code: LockWarningCode, message: string, cause?: unknown): void {
+    warn(this.#lock.services.settings.onWarning, { code, message, key: this.key, cause });
+  }
+}

@@ -1,0 +1,147 @@
+import { Semaphore } from 'async-mutex';
+import { type Linked, LinkedList } from '../internal/linked-list';
+import { Step, type Wait } from './wait';
+
+/** The right to contend for a lock, or to enter a scope. One caller has it at a time. */
+export class Turn {
+  #queue: { released(): void } | undefined;
+
+  /** Without a queue: a turn that nobody has to give back. */
+  constructor(queue?: { released(): void }) {
+    this.#queue = queue;
+  }
+
+  /** Gives the turn to the next caller. A second call does nothing. */
+  release(): void {
+    const queue = this.#queue;
+    this.#queue = undefined;
+    queue?.released();
+  }
+}
+
+/** The step in which a caller waits for the turn. */
+class Waiter<Caller, T = unknown> extends Step<T> implements Linked<Waiter<Caller>> {
+  previous: Waiter<Caller> | undefined;
+  next: Waiter<Caller> | undefined;
+  readonly caller: Caller;
+  /** Makes of the turn what the caller gets. Called at once when the turn comes. */
+  readonly take: (turn: Turn) => T;
+
+  constructor(
+    caller: Caller,
+    take: (turn: Turn) => T,
+    wait: Wait,
+    resolve: (value: T | undefined) => void,
+    reject: (error: unknown) => void,
+  ) {
+    super(wait, wait.remaining, resolve, reject);
+    this.caller = caller;
+    this.take = take;
+  }
+}
+
+/** The waiters of a queue, and their request to the semaphore. */
+class Waiting<Caller> {
+  readonly waiters = new LinkedList<Waiter<Caller>>();
+  readonly semaphore: Semaphore;
+  isAsking = false;
+
+  constructor(isTaken: boolean) {
+    this.semaphore = new Semaphore(isTaken ? 0 : 1);
+  }
+}
+
+/**
+ * The local callers of one lock, served strictly in the order in which they came.
+ *
+ * async-mutex's Semaphore lets them wait for each other (its Mutex costs ten times as much). It cannot cancel a single
+ * waiter. So a list here keeps the waiters and their order, and one request to the semaphore stands for all of them: it
+ * is granted to the first waiter of the list. A turn that nobody waits for needs the flag alone.
+ */
+export class LocalQueue<Caller = void> {
+  /** Made for the first waiter, and dropped with the turn of the last one: each lock has a queue, and few have waiters. */
+  #waiting: Waiting<Caller> | undefined;
+  /** A caller has the turn. */
+  #isTaken = false;
+
+  get hasWaiters(): boolean {
+    return this.#waiting?.waiters.first !== undefined;
+  }
+
+  /** The caller that gets the turn next. */
+  get next(): Caller | undefined {
+    return this.#waiting?.waiters.first?.caller;
+  }
+
+  /** Takes the turn if it is free, synchronously: no other caller can come between the question and the answer. */
+  tryEnter(): Turn | undefined {
+    if (this.#isTaken || this.hasWaiters) return undefined;
+    this.#isTaken = true;
+    return new Turn(this);
+  }
+
+  /**
+   * Waits for the turn, and resolves to what `take` made of it; `undefined` when the caller's waitTime is over first,
+   * and for one that does not wait.
+   */
+  enter<T>(caller: Caller, wait: Wait, take: (turn: Turn) => T): Promise<T | undefined> {
+    if (wait.isSingleAttempt) return Promise.resolve(undefined);
+    return new Promise((resolve, reject) => {
+      wait.throwIfInterrupted();
+      this.#waiting ??= new Waiting(this.#isTaken);
+      const waiter = new Waiter(caller, take, wait, resolve, reject);
+      waiter.undo = () => this.#leave(waiter as Waiter<Caller>);
+      this.#waiting.waiters.append(waiter as Waiter<Caller>);
+      this.#ask(this.#waiting);
+    });
+  }
+
+  /** Passes the turn to the next caller without a release. */
+  pass(turn: Turn): void {
+    const first = this.#waiting?.waiters.first;
+    first?.resume(first.take(turn));
+  }
+
+  /** Gives every waiter a turn that is none. */
+  dismiss(): void {
+    while (this.hasWaiters) this.pass(new Turn());
+  }
+
+  /** Called when a turn is released. */
+  released(): void {
+    if (this.hasWaiters) {
+      this.#waiting?.semaphore.release();
+      return;
+    }
+    this.#waiting = undefined;
+    this.#isTaken = false;
+  }
+
+  /** Called when a waiter has the turn, or has given up. */
+  #leave(waiter: Waiter<Caller>): void {
+    const waiting = this.#waiting;
+    waiting?.waiters.remove(waiter);
+    if (this.hasWaiters || !waiting?.isAsking) return;
+    // Without waiters the request is cancelled: the next release would grant a turn that nobody takes.
+    waiting.isAsking = false;
+    waiting.semaphore.cancel();
+  }
+
+  /** Keeps one request in the semaphore's queue while there are waiters. */
+  #ask(waiting: Waiting<Caller>): void {
+    if (waiting.isAsking) return;
+    waiting.isAsking = true;
+    this.#isTaken = true;
+    waiting.semaphore.acquire().then(
+      () => {
+        waiting.isAsking = false;
+        const turn = new Turn(this);
+        // All waiters may have left since: then the turn goes back.
+        if (this.hasWaiters) this.pass(turn);
+        else turn.release();
+        if (this.hasWaiters) this.#ask(waiting);
+      },
+      () => undefined, // cancelled by the last waiter that left
+    );
+  }
+}

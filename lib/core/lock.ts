@@ -1,0 +1,537 @@
+import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../diagnostics/channels';
+import type { AcquireMessage, LockMessage, ReleaseMessage } from '../diagnostics/messages';
+import type { DistributedLock, Lease, LockOptions, TryRunResult } from '../distributed-lock';
+import { LockTimeoutError, NotLockOwnerError, type NotReplicatedError, notHeld } from '../errors';
+import type { Inspection } from '../inspection';
+import { clock, drift } from '../internal/clock';
+import { Deferred } from '../internal/deferred';
+import { callback } from '../internal/validation';
+import type { ScriptRunner } from '../lock-backend';
+import type { LockState } from '../lock-state';
+import type { Connection } from '../redis/connection';
+import { isServerAnswer } from '../redis/failure';
+import { LockNames } from '../redis/names';
+import { type KindSettings, type LockRequest, lockRequest, type ReplicationSettings } from '../settings';
+import { Call } from './acquire';
+import { type FirstRelease, type Hold, neededFor, ttlFor } from './hold';
+import { RedisLease } from './lease';
+import { LocalQueue, Turn } from './local-queue';
+import type { OpenWaits } from './open-waits';
+import type { Orphans } from './orphans';
+import type { Confirmed, Grant, LockProtocol, Released } from './protocol';
+import { runUnder, type ScopedLock } from './run-under';
+import { Scope } from './scope';
+import {
+  type HeldLease,
+  type LeasesToUnlock,
+  orderOf,
+  type UnlockOrder,
+  withLease,
+  withoutUnlocked,
+} from './unlock-order';
+import { Wait } from './wait';
+import type { Watchdog } from './watchdog';
+
+/** @internal What the locks of a registry share. */
+export interface LockServices {
+  readonly settings: KindSettings & ReplicationSettings;
+  readonly connection: Connection;
+  readonly watchdog: Watchdog;
+  readonly orphans: Orphans;
+  readonly waits: OpenWaits;
+  readonly heldScripts: ScriptRunner;
+  readonly inspection: Inspection;
+  readonly cache: CachedLocks;
+  /** Where locks get their protocols from: the one that is still active for a lock's name, or a new one. */
+  readonly protocols: { openProtocol(names: LockNames): LockProtocol };
+  /** An owner value that was never used before. */
+  nextOwner(): string;
+  /** For an error about a key of the wrong type: an error that says more. `timeout` in ms. */
+  explainWrongType(error: unknown, names: LockNames, timeout: number): Promise<unknown>;
+  warnNotReplicated(cause: NotReplicatedError, key: string): void;
+}
+
+/** @internal The locks that are cached: see `LockCache`. */
+export interface CachedLocks {
+  /** The lock that is cached for the key, if there is one. */
+  get(key: string): RedisLock | undefined;
+  /** Caches a lock again that was evicted, unless another one is cached for its key. Returns the cached one. */
+  readmit(lock: RedisLock): RedisLock;
+}
+
+/** ms; while the callers of a process pass a hold on, the event loop gets a turn after this time. */
+const LOOP_TURN = 5;
+
+/** When callers of this process began to pass holds on in this turn of the event loop; and whether it gets another one. */
+let passingSince: number | undefined;
+let isLoopTurnAsked = false;
+
+/**
+ * The lock of one key. A caller first takes the local turn, so that only one caller of this process contends, and then
+ * the lock in Redis. Made by `RedisLockRegistry.obtain`, one for each key.
+ */
+export class RedisLock implements DistributedLock {
+  readonly key: string;
+  /** @internal */
+  readonly names: LockNames;
+  /** @internal */
+  readonly services: LockServices;
+  /** @internal As Linked, among the cached locks, in the order in which they were used. */
+  previous: RedisLock | undefined;
+  /** @internal */
+  next: RedisLock | undefined;
+  /** @internal When it was cached or last called, on the monotonic clock: whole ms, which cost no memory. */
+  usedAt = 0;
+  /** @internal The registry has removed this lock from its cache. Its callers use the one that is cached. */
+  evicted = false;
+  /** @internal Runs under it, also those that lost their lease. */
+  runs = 0;
+  /** @internal The lease that is held, with the local turn. */
+  protected lease: RedisLease | undefined;
+  /** Calls that are still acquiring. */
+  #callers = 0;
+  readonly #queue = new LocalQueue<Call>();
+  #protocol: LockProtocol | undefined;
+  /** The turn of `lease`. */
+  #turn: Turn | undefined;
+  /** Resolved when a lease ends. */
+  #end: Deferred | undefined;
+  /** What was taken with `lock` and `tryLock` outside all scopes. */
+  #toUnlock: LeasesToUnlock;
+
+  /** @internal Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
+  constructor(key: string, services: LockServices) {
+    this.key = key;
+    this.names = new LockNames(services.settings.registryKey, key);
+    this.services = services;
+    this.#protocol = services.protocols.openProtocol(this.names);
+  }
+
+  get isAcquiredInThisProcess(): boolean {
+    return this.cached().leases.some((lease) => lease.remaining > 0);
+  }
+
+  async lock(options?: LockOptions): Promise<Lease> {
+    const lease = await this.acquireHere(options, Number.POSITIVE_INFINITY, false);
+    if (lease === null) throw this.timeoutError(options);
+    return this.noted(lease);
+  }
+
+  async tryLock(options?: LockOptions): Promise<Lease | null> {
+    const lease = await this.acquireHere(options, 0, false);
+    return lease && this.noted(lease);
+  }
+
+  async run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
+    callback('task', task);
+    const lease = await this.acquireHere(options, Number.POSITIVE_INFINITY, true);
+    if (lease === null) throw this.timeoutError(options);
+    return this.runHere(lease, task);
+  }
+
+  async tryRun<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<TryRunResult<T>> {
+    callback('task', task);
+    const lease = await this.acquireHere(options, 0, true);
+    return lease === null ? { ran: false } : { ran: true, value: await this.runHere(lease, task) };
+  }
+
+  async unlock(): Promise<void> {
+    const lock = this.cached();
+    // An evicted lock may still have unreported losses.
+    const own = this.evicted && !this.unlockOrder?.isEmpty ? this.unlockOrder : undefined;
+    const order = own ?? Scope.unlockOrderFor(lock) ?? lock.unlockOrder;
+    if (lock.leases.length > 1 && order?.isAmbiguous) {
+      throw new NotLockOwnerError(`Lock "${this.key}" has several leases here: unlock each by itself`, this.key);
+    }
+    if (!(await order?.unlockNext())) {
+      throw notHeld(this.key, 'here through lock() or tryLock()');
+    }
+  }
+
+  inspect(): Promise<LockState> {
+    return this.services.inspection.inspect(this.key, this.names);
+  }
+
+  async forceUnlock(): Promise<LockState> {
+    const state = await this.services.inspection.forceUnlock(this.key, this.names);
+    for (const { hold } of this.cached().leases) hold.confirmNow();
+    return state;
+  }
+
+  // For the registry
+
+  /** @internal Held, waited for, or the lock of a `run` that has not ended. */
+  get isInUse(): boolean {
+    return this.runs > 0 || this.#callers > 0 || this.lease !== undefined;
+  }
+
+  /** @internal Takes the protocol from an evicted lock; it is kept while active. */
+  detachProtocol(): LockProtocol | undefined {
+    const protocol = this.#protocol;
+    this.#protocol = undefined;
+    return protocol;
+  }
+
+  /** @internal Resolves when the lock is not held. */
+  async free(): Promise<void> {
+    while (this.lease !== undefined) await this.nextLeaseOver();
+  }
+
+  /** @internal Ends the leases that are held, and leaves them to expire. */
+  loseByClose(): void {
+    for (const { hold } of this.leases) hold.lose('closed');
+  }
+
+  /** @internal Makes the lease that is held last at least `ttl` ms from now. */
+  async renew(ttl?: number): Promise<void> {
+    const { lease } = this;
+    if (lease === undefined) throw notHeld(this.key, 'in this process');
+    await lease.renew(ttl);
+  }
+
+  /** @internal As WaitedLock. */
+  get heldFor(): number | undefined {
+    return this.lease?.heldFor;
+  }
+
+  // For a lock of several keys
+
+  /**
+   * @internal `unlock()` of this lock does not end the lease. `null`: another holder had it until the wait was over.
+   * `trace`: what is published about the call, where somebody has subscribed.
+   */
+  async acquirePart(request: LockRequest, trace: AcquireMessage | undefined): Promise<HeldLease | null> {
+    return this.enterHere(request, false, trace);
+  }
+
+  /** @internal The error of a wait that is over. */
+  timeoutError(options: LockOptions | undefined): LockTimeoutError {
+    const lock = this.cached();
+    const holder = lock.lease ?? lock.#protocol?.availability.holderSaid(clock.now());
+    return new LockTimeoutError(this.key, options?.waitTime ?? Number.POSITIVE_INFINITY, holder);
+  }
+
+  /** @internal What a task under a lease of this lock runs under. */
+  scopedLock(): ScopedLock {
+    return this.cached();
+  }
+
+  /** @internal As ScopedLock: this one, but for a reader inside its own write scope. */
+  get scopeLock(): object {
+    return this;
+  }
+
+  // For a call on its way to its lease
+
+  /** @internal Several callers of this process may have leases of it. */
+  get isShared(): boolean {
+    return false;
+  }
+
+  /** @internal Whether a lease of this process is known to be held now. */
+  get isHeldHere(): boolean {
+    return this.lease !== undefined && this.lease.remaining > 0;
+  }
+
+  /** @internal ms for which Redis has not answered a release of this process. */
+  get releasingFor(): number {
+    return this.lease?.releasingFor ?? 0;
+  }
+
+  /** @internal The turn, if it is free or not needed. */
+  tryEnter(protocol: LockProtocol): Turn | undefined {
+    return protocol.queue === 'redis' ? new Turn() : this.#queue.tryEnter();
+  }
+
+  /**
+   * @internal Waits for the turn, which may come with a lease already; `undefined` when the caller's waitTime is over
+   * first, and for one that does not wait.
+   */
+  waitForTurn(call: Call): Promise<Turn | RedisLease | undefined> {
+    return this.#queue.enter(call, call.wait, (turn) => this.#passing?.(call) ?? turn);
+  }
+
+  /** What the next caller makes of the hold that comes with its turn. Set while the turn is passed. */
+  #passing: ((call: Call) => RedisLease | undefined) | undefined;
+
+  /** @internal Redis granted the lock to the caller that has the turn. */
+  acquired(hold: Hold, grant: Grant, request: LockRequest, turn: Turn): RedisLease {
+    const now = clock.now();
+    if (request.minHold > 0) hold.holdAtLeast(request.minHold, 0);
+    hold.fencingToken = grant.fencingToken;
+    const lease = new RedisLease(this, hold, request, now, false);
+    hold.granted(grant, lease, this.services.watchdog, now);
+    this.recordLease(lease, turn);
+    return lease;
+  }
+
+  /** @internal A caller has its lease: the turn is that of the lease from now on. */
+  protected recordLease(lease: RedisLease, turn: Turn): void {
+    this.lease = lease;
+    this.#turn = turn;
+    this.#openProtocol.holder = lease.hold;
+  }
+
+  /** @internal A caller has its result. */
+  left(wait: Wait): void {
+    this.#callers--;
+    this.services.waits.end(wait);
+    wait.end();
+  }
+
+  // For a lease that ends
+
+  /**
+   * @internal The lease ends by `unlock`, within `timeout` ms. If a caller of this process waits, the hold goes to it:
+   * at once, or by one script, which says what became of the hold. `undefined`: nobody waits here, or the hold must not
+   * go to anybody; it is to be released.
+   */
+  passOn(
+    { hold }: RedisLease,
+    now: number,
+    timeout: number,
+    trace: ReleaseMessage | undefined,
+  ): 'passed on' | Promise<FirstRelease> | undefined {
+    const { next } = this.#queue;
+    const turn = this.#turn;
+    // Before its `minHold` ends, the lock is nobody else's.
+    const isFree = next !== undefined && this.lease?.hold === hold && hold.keep === undefined;
+    if (!isFree || turn === undefined) return undefined;
+    const { protocol } = hold;
+    // A script of the application's that is not answered would run in the lease of the next caller.
+    const isUnused = hold.evals === 0;
+    if (isUnused && protocol.mayPassOn(now) && hold.isFresh(neededFor(next.request), now)) {
+      if (trace !== undefined) trace.isHandedOver = true;
+      this.#pass(hold, turn, true, now);
+      return 'passed on';
+    }
+    // Half of the time, so that there is some left for a release if this fails.
+    if (protocol.exchange !== undefined) return this.#exchange(hold, turn, timeout / 2, trace);
+    if (!isUnused) return undefined;
+    const driftBefore = drift(now);
+    const asked = protocol.confirmOrRelease?.(hold.owner, ttlFor(next.request), timeout / 2, now);
+    return (
+      asked &&
+      afterFailure(
+        asked.then((answer: Confirmed | Released) => {
+          if (typeof answer === 'string') return answer;
+          hold.confirmed(answer.until, now, driftBefore);
+          hold.fencingToken = answer.fencingToken;
+          // Its caller may have left since, and the next one may need more.
+          const first = this.#queue.next;
+          const at = clock.now();
+          if (first === undefined || hold.keyUntil - at < neededFor(first.request)) return 'not tried';
+          if (trace !== undefined) trace.isHandedOver = true;
+          this.#pass(hold, turn, false, at);
+          return 'passed on';
+        }),
+      )
+    );
+  }
+
+  /** The next caller gets a lease of the hold: at once, or after a turn of the event loop where that is due. */
+  #pass(hold: Hold, turn: Turn, isWatched: boolean, now: number): void {
+    passingSince ??= now;
+    if (!isLoopTurnAsked) {
+      isLoopTurnAsked = true;
+      void clock.immediate().then(() => {
+        isLoopTurnAsked = false;
+        passingSince = undefined;
+      });
+    }
+    if (now - passingSince >= LOOP_TURN) void this.#passLater(hold, turn);
+    else this.#passNow(hold, turn, isWatched);
+  }
+
+  async #passLater(hold: Hold, turn: Turn): Promise<void> {
+    // Until then the lease that ended stands for the hold: `close` waits for it.
+    const { lease } = this;
+    hold.unlocked();
+    await clock.immediate();
+    const { next } = this.#queue;
+    if (next !== undefined && hold.isFresh(neededFor(next.request), clock.now())) {
+      this.#passNow(hold, turn, false);
+      return;
+    }
+    const { orphans, settings } = this.services;
+    await hold.release(settings.commandTimeout).catch(() => orphans.follow(hold));
+    if (lease !== undefined) this.leaseOver(lease);
+  }
+
+  #passNow(hold: Hold, turn: Turn, isWatched: boolean): void {
+    this.#passing = (call) => this.#leaseOf(hold, turn, call, isWatched);
+    this.#queue.pass(turn);
+    this.#passing = undefined;
+  }
+
+  #leaseOf(hold: Hold, turn: Turn, { request, wait }: Call, isWatched: boolean): RedisLease {
+    const now = clock.now();
+    if (wait.trace !== undefined) wait.trace.isHandedOver = true;
+    if (request.minHold > 0) hold.holdAtLeast(request.minHold, hold.age);
+    const lease = new RedisLease(this, hold, request, now, true);
+    hold.passedOn(lease, isWatched, now);
+    this.lease = lease;
+    this.#turn = turn;
+    this.onLeaseOver();
+    return lease;
+  }
+
+  /** The next caller's first attempt ends the hold. */
+  #exchange(hold: Hold, turn: Turn, timeout: number, trace: ReleaseMessage | undefined): Promise<FirstRelease> {
+    let exchange: Promise<Released> | undefined;
+    this.#passing = (call) => {
+      exchange = call.exchange(hold, timeout);
+      return undefined;
+    };
+    this.lease = this.#turn = undefined;
+    this.#queue.pass(turn);
+    this.#passing = undefined;
+    if (trace !== undefined) trace.isHandedOver = true;
+    return afterFailure(exchange as unknown as Promise<Released>);
+  }
+
+  /** @internal Called when a lease has ended. */
+  leaseOver(lease: RedisLease): void {
+    if (this.lease === lease) {
+      if (this.#protocol?.holder === lease.hold) this.#protocol.holder = undefined;
+      this.#turn?.release();
+      this.lease = this.#turn = undefined;
+    }
+    this.onLeaseOver();
+  }
+
+  private onLeaseOver(): void {
+    this.#toUnlock = withoutUnlocked(this.#toUnlock);
+    this.#end?.resolve();
+    this.#end = undefined;
+  }
+
+  /** @internal Resolves when the next lease has ended. */
+  protected nextLeaseOver(): Promise<void> {
+    this.#end ??= new Deferred();
+    return this.#end.promise;
+  }
+
+  /** @internal The leases that are held: at most one, but for a `SharedLock`. */
+  protected get leases(): readonly RedisLease[] {
+    return this.lease === undefined ? [] : [this.lease];
+  }
+
+  // One call
+
+  /** Re-entry where the caller stands in a scope of this lock, else an acquisition. */
+  protected acquireHere(
+    options: LockOptions | undefined,
+    defaultWaitTime: number,
+    isRun: boolean,
+  ): Promise<HeldLease | null> {
+    return this.enterHere(lockRequest(options, this.services.settings, defaultWaitTime), isRun);
+  }
+
+  private enterHere(request: LockRequest, isRun: boolean, trace?: AcquireMessage): Promise<HeldLease | null> {
+    if (request.signal?.aborted) throw request.signal.reason;
+    const lock = this.evicted ? this.services.cache.readmit(this) : this;
+    const wait = new Wait(lock.key, request.waitTime, request.signal);
+    lock.usedAt = Math.floor(wait.startedAt);
+    wait.lock = lock;
+    wait.trace = trace;
+    try {
+      return lock.enter(request, wait, isRun);
+    } catch (error) {
+      wait.end();
+      throw error;
+    }
+  }
+
+  private enter(request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
+    wait.scope = Scope.current();
+    const scope = wait.scope === undefined ? undefined : Scope.holding(this.scopeLock);
+    if (scope === undefined && wait.scope !== undefined) this.assertMayEnter();
+    const enter = (): Promise<HeldLease | null> =>
+      scope === undefined ? this.acquire(request, wait) : this.reenter(scope, request, wait, isRun);
+    if (wait.trace !== undefined || !isTraced(acquireChannel)) return enter();
+    return traceAcquire(this.labels, wait, request.waitTime, scope !== undefined, enter);
+  }
+
+  /** @internal Throws for a caller that would wait for itself. */
+  protected assertMayEnter(): void {}
+
+  private async reenter(around: Scope, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
+    const { longWaits } = this.services.waits;
+    longWaits.beginReentry(wait);
+    try {
+      for (let scope: Scope | undefined = around; scope !== undefined; scope = Scope.holding(this.scopeLock)) {
+        const entry = await scope.reenter(request, wait, isRun);
+        if (entry.outcome === 'entered') return entry.lease;
+        if (entry.outcome === 'timed out') return null;
+      }
+      longWaits.endReentry(wait);
+      return await this.acquire(request, wait);
+    } finally {
+      longWaits.endReentry(wait);
+      wait.end();
+    }
+  }
+
+  /** Throws when the registry is closed. */
+  private acquire(request: LockRequest, wait: Wait): Promise<RedisLease | null> {
+    this.#callers++;
+    try {
+      this.services.waits.begin(wait);
+    } catch (error) {
+      this.left(wait);
+      throw error;
+    }
+    return new Call(this, this.#openProtocol, request, wait).run();
+  }
+
+  get #openProtocol(): LockProtocol {
+    this.#protocol ??= this.services.protocols.openProtocol(this.names);
+    return this.#protocol;
+  }
+
+  // Its leases
+
+  private runHere<T>(lease: HeldLease, task: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
+    return runUnder(lease, [{ lock: this.cached(), lease }], task, isTraced(holdChannel) ? this.labels : undefined);
+  }
+
+  private traceHold(lease: HeldLease): void {
+    if (isTraced(holdChannel) && !lease.isReentry) lease.endHold = traceHold(this.labels, lease);
+  }
+
+  /** For `lock` and `tryLock`: `unlock` will find the lease, in the caller's scope, or here outside all scopes. */
+  private noted(lease: HeldLease): HeldLease {
+    this.traceHold(lease);
+    const lock = this.cached();
+    const scope = Scope.current();
+    if (scope === undefined) lock.#toUnlock = withLease(lock.#toUnlock, lease);
+    else scope.unlockOrderOf(lock).add(lease);
+    return lease;
+  }
+
+  private get unlockOrder(): UnlockOrder | undefined {
+    const order = orderOf(this.#toUnlock);
+    this.#toUnlock = order;
+    return order;
+  }
+
+  /** The lock that is cached for the key now; another one than this when this one was evicted. */
+  private cached(): RedisLock {
+    return this.evicted ? (this.services.cache.get(this.key) ?? this) : this;
+  }
+
+  /** What messages say of this lock. */
+  private get labels(): LockMessage {
+    return lockMessage(this.services.settings, this.key);
+  }
+}
+
+/** A script that ends a hold failed. An error of the server: it was not executed, and there is still a key to release. */
+async function afterFailure(first: Promise<FirstRelease>): Promise<FirstRelease> {
+  try {
+    return await first;
+  } catch (error) {
+    return isServerAnswer(error) ? 'not tried' : 'unknown';
+  }
+}

@@ -1,0 +1,148 @@
+import type { Keep } from '../protocols/min-hold/kept';
+import type { ShardedSubscriptionMode } from '../protocols/redisson/sharded-subscription-mode';
+import type { Permits } from '../protocols/semaphore-read-write/shared-kinds';
+import type { RedisSubscriber } from '../redis/subscriber-connection';
+import type { WarningListener } from '../warnings';
+import type { Availability } from './availability';
+import type { Hold } from './hold';
+import type { Wait } from './wait';
+
+/** The lock is the hold's. */
+export interface Grant {
+  readonly granted: true;
+  /** The value in Redis that says so. No other grant ever has it. */
+  readonly owner: string;
+  /** Until when it may be relied on, on the monotonic clock. */
+  readonly until: number;
+  readonly fencingToken: number | undefined;
+  /** The drift between the clocks when `until` was measured. */
+  readonly drift: number;
+  /** For a grant that lasts only for the claim window: its first renewal, which is in flight. Never rejects. */
+  readonly renewal?: Promise<Ownership>;
+}
+
+/** Another owner holds the lock. */
+export interface Refusal {
+  readonly granted: false;
+  /** ms that are left of the holder's key; `Infinity` when it has no expiry. */
+  readonly remaining: number;
+  /** The holder's owner value, where the answer said it. */
+  readonly owner?: string | undefined;
+  /** ms that the answer took. */
+  readonly roundTrip: number;
+  /** How many releases had been noticed before the attempt was sent, where a protocol listens for them. */
+  readonly hintsBefore?: number | undefined;
+}
+
+/** A wait ended without a grant: it is time for another attempt, or the caller's time is over. */
+export interface NotGranted {
+  readonly granted: false;
+}
+
+export const NOT_GRANTED: NotGranted = { granted: false };
+
+/** What Redis says of an owner: it holds the lock until then; nobody or another owner does; or there was no answer. */
+export type Ownership =
+  | { readonly state: 'held'; readonly until: number }
+  | { readonly state: 'expired' | 'stolen' }
+  /** `late`: the answer, where it may still come. It never rejects. */
+  | { readonly state: 'unknown'; readonly cause: unknown; readonly late?: Promise<Ownership> };
+
+/** What a release found: our key, no key, or the key of another owner. */
+export type Released = 'released' | 'expired' | 'stolen';
+
+/** A hold that the process keeps, for its next caller: until when, and the token of that caller. */
+export interface Confirmed {
+  readonly until: number;
+  readonly fencingToken: number | undefined;
+}
+
+/** What became of a hold, and of the first attempt of the next local caller; `undefined`: it has to make another one. */
+export interface Exchange {
+  readonly found: Released;
+  readonly answer: Grant | Refusal | undefined;
+}
+
+/** `extend`: the key lasts for at least the ttl from now. `ask`: only a key that lost its expiry gets the ttl again. */
+export type RenewalMode = 'extend' | 'ask';
+
+/** The hold of this process. */
+export interface Holder {
+  /** A client that is not the holder may have released the lock: asks Redis about the hold now. */
+  confirmNow(): void;
+}
+
+/**
+ * One lock in Redis, or in memory: how it is written, how its waiters learn that it is free, and how processes share
+ * it. There is one object for each lock, found by the lock's name. It owns what is remembered about the lock there, and
+ * lives as long as there is any of that. Timeouts are in ms.
+ */
+export interface LockProtocol {
+  /** Where callers of one process queue: for a local turn, or each for itself where the lock is (Redis, or memory). */
+  readonly queue: 'local' | 'redis';
+  readonly availability: Availability;
+  /**
+   * The hold of this process; its `RedisLock` sets it. Used when a message is about a release that is not
+   * this process'.
+   */
+  holder?: Holder | undefined;
+  /** Of a semaphore: set by its lock. */
+  permits?: Permits | undefined;
+  /** Something is remembered that a new object for the same lock would not know. */
+  readonly isActive: boolean;
+  /** The pause in which this process leaves a free lock to other processes; `undefined`: none. */
+  standBack(wait: Wait): Promise<void> | undefined;
+  /** One attempt, one script. It is idempotent: a key that holds the hold's ticket is the hold's. */
+  attempt(hold: Hold, timeout: number): Promise<Grant | Refusal>;
+  /** After a refusal: resolves when it is time for another attempt, with the lock itself, or when the wait is over. */
+  wait(hold: Hold, refusal: Refusal, wait: Wait): Promise<Grant | NotGranted>;
+  /** Calls `settle` once, and never throws. A renewal never shortens the ttl of the key. */
+  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void;
+  /**
+   * Deletes the key if it is the owner's, or removes the owner from those of a shared lock, and notifies waiters.
+   * `fair` hands the lock over to the next ticket instead. Also takes the owner out of a queue. `now`: for a caller
+   * that has read the clock just now.
+   */
+  release(owner: string, timeout: number, now?: number): Promise<Released>;
+  /**
+   * In place of a release: nobody else gets the lock before its `minHold` ends. Then its key ends by itself, and
+   * waiters know when. Repeated calls, and a release after it, change nothing.
+   */
+  keep(owner: string, keep: Keep, timeout: number): Promise<Released>;
+  /**
+   * A lease ended, and a local caller waits: whether the hold may be passed on to it without a command, since nobody else
+   * is to have the lock now, as far as this process knows.
+   */
+  mayPassOn(now: number): boolean;
+  /**
+   * The same where Redis has to be asked: confirms the hold for the next caller, so that its key lives for at least `ttl`
+   * ms, or releases it where others are to have it. Absent: it is released. `now`: as for `release`.
+   */
+  confirmOrRelease?(owner: string, ttl: number, timeout: number, now: number): Promise<Confirmed | Released>;
+  /** In its place: ends the hold by the first attempt of the next local caller. The queue in Redis decides. */
+  exchange?(owner: string, to: Hold, timeout: number): Promise<Exchange>;
+  /** A lease of this process was lost: the lock may be free. */
+  leaseLost?(): void;
+  /**
+   * Of a hold whose caller gave up: ms after which its key, and its position at the head, have ended anyway.
+   */
+  orphanLife(hold: Hold): number;
+}
+
+/** What all protocols of a registry share. */
+export interface ProtocolSettings {
+  readonly idleBetweenTries: number;
+  readonly commandTimeout: number;
+  readonly unavailableAfter: number;
+  readonly minReplicas: number;
+  readonly replicaTimeout: number;
+  /** `undefined`: the default of the lock type. */
+  readonly handOver: number | undefined;
+  readonly fencing: boolean;
+  readonly sharedWithPollers: boolean;
+  readonly legacyChannel: boolean;
+  readonly shardedSubscriptionMode: ShardedSubscriptionMode;
+  readonly fairLockWaitTimeout: number;
+  readonly subscriber: RedisSubscriber | undefined;
+  readonly onWarning: WarningListener;
+}

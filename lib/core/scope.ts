@@ -1,0 +1,174 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { LockRequest } from '../settings';
+import type { Turn } from './local-queue';
+import { LocalQueue } from './local-queue';
+import { ReentrantLease } from './reentrant-lease';
+import { type HeldLease, UnlockOrder } from './unlock-order';
+import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
+
+/** Made by the first scope: on Node 20 and 22 every await of the process costs more from then on. */
+let storage: AsyncLocalStorage<Scope> | undefined;
+
+/** How an attempt to enter again ended. `timed out`: a sibling was inside until the wait was over. */
+type Reentry =
+  | { readonly outcome: 'entered'; readonly lease: ReentrantLease }
+  | { readonly outcome: 'timed out' | 'scope ended' };
+
+/**
+ * One logical task under a lock: what a thread is in Java. Node has no thread id, and a guess from the async context
+ * would let `Promise.all` siblings into the section together. So only `run` opens a scope. Inside it there is a single
+ * turn for the lock, which nested `run`, `lock` and `tryLock` all take.
+ */
+export class Scope {
+  readonly #lock: object;
+  /** `undefined`: the scope is over. On Node 20 and 22 the promise of its unlock refers to the scope around it. */
+  #lease: HeldLease | undefined;
+  #parent = storage?.getStore();
+  readonly #turns = new LocalQueue();
+  readonly #unlockOrders = new WeakMap<object, UnlockOrder>();
+  /** The same. A lock that is gone has nothing to be unlocked. */
+  readonly #orders: WeakRef<UnlockOrder>[] = [];
+  #isOver = false;
+  #nestedRun: Promise<void> | undefined;
+
+  constructor(lock: object, lease: HeldLease) {
+    this.#lock = lock;
+    this.#lease = lease;
+    // A worker may start each round inside the one before: scopes that are over are let go, not only skipped.
+    for (let scope: Scope | undefined = this; scope !== undefined; scope = scope.#parent) scope.#letGo();
+  }
+
+  #letGo(): void {
+    let parent = this.#parent;
+    for (; parent !== undefined; parent = parent.#parent) if (!parent.#isForgotten) break;
+    this.#parent = parent;
+  }
+
+  /** It is over, and no lease that was taken in it is left to be unlocked. */
+  get #isForgotten(): boolean {
+    return !this.#isOpen && this.#orders.every((order) => order.deref()?.isEmpty ?? true);
+  }
+
+  /** The innermost scope around the caller that is still open: work may outlive the scope that it was started in. */
+  static current(): Scope | undefined {
+    let scope = storage?.getStore();
+    while (scope !== undefined && !scope.#isOpen) scope = scope.#parent;
+    return scope;
+  }
+
+  /** The innermost scope around the caller that holds `lock`. */
+  static holding(lock: object): Scope | undefined {
+    let scope = Scope.current();
+    while (scope !== undefined && !(scope.#lock === lock && scope.#isOpen)) scope = scope.#parent;
+    return scope;
+  }
+
+  /** Whether this scope, or one around it, holds the lock of this name in Redis; also one of another registry. */
+  isInside(lockName: string): boolean {
+    for (let scope: Scope | undefined = this; scope !== undefined; scope = scope.#parent) {
+      const { names } = scope.#lock as { readonly names?: { readonly lock: string } };
+      if (scope.#isOpen && names?.lock === lockName) return true;
+    }
+    return false;
+  }
+
+  get #isOpen(): boolean {
+    return !this.#isOver && this.#lease?.isUnlocked === false;
+  }
+
+  /** Runs a task in this scope, which ends with it. It waits for a nested `run` that the task did not wait for. */
+  async run<T>(task: () => T | PromiseLike<T>): Promise<T> {
+    storage ??= new AsyncLocalStorage();
+    try {
+      return await storage.run(this, task);
+    } finally {
+      this.#isOver = true;
+      this.#turns.dismiss();
+      await this.#nestedRun;
+      this.#lease = undefined;
+    }
+  }
+
+  /**
+   * Enters again as soon as no sibling is inside. There is no command to Redis, unless the caller asks for a ttl that
+   * is longer than what remains. Rejects with `LockLostError` when the lease is lost: it is never acquired again
+   * silently.
+   */
+  async reenter(request: LockRequest, wait: Wait, isRun: boolean): Promise<Reentry> {
+    const held = this.#lease;
+    if (held === undefined) return { outcome: 'scope ended' };
+    held.assertHeld();
+    const turn = this.#turns.tryEnter() ?? (await this.#turns.enter(undefined, wait, itself));
+    if (turn === undefined) return { outcome: 'timed out' };
+    let lease: ReentrantLease;
+    try {
+      wait.throwIfInterrupted();
+      if (!this.#isOpen) {
+        turn.release();
+        return { outcome: 'scope ended' };
+      }
+      held.assertHeld();
+      // Before the extension: the scope of a nested `run` waits for that too.
+      lease = this.#enter(held, turn, isRun);
+    } catch (error) {
+      turn.release();
+      throw error;
+    }
+    try {
+      // Also for a `minHold`, which a process that crashes leaves to the ttl.
+      const needed = Math.max(request.explicitTtl ? request.ttl : 0, request.minHold);
+      if (needed > lease.remaining) await this.#extend(lease, needed, wait);
+      if (request.minHold > 0) lease.holdAtLeast(request.minHold);
+    } catch (error) {
+      await lease[Symbol.asyncDispose]();
+      throw error;
+    }
+    if (isRun ? !held.isUnlocked : this.#isOpen) return { outcome: 'entered', lease };
+    await lease.unlock();
+    return { outcome: 'scope ended' };
+  }
+
+  async #extend(lease: ReentrantLease, ttl: number, wait: Wait): Promise<void> {
+    const limit = wait.isSingleAttempt ? undefined : Math.max(wait.remaining, LEAST_TIME_TO_ANSWER);
+    await wait.unlessAborted(lease.renew(ttl, limit));
+  }
+
+  #enter(held: HeldLease, turn: Turn, isRun: boolean): ReentrantLease {
+    if (!isRun) return new ReentrantLease(held, () => turn.release());
+    let over = (): void => undefined;
+    this.#nestedRun = new Promise((resolve) => {
+      over = resolve;
+    });
+    return new ReentrantLease(held, () => {
+      turn.release();
+      over();
+    });
+  }
+
+  /**
+   * The leases that an `unlock` of the caller may end: those left in a scope that it outlived, else those of its open
+   * scope.
+   */
+  static unlockOrderFor(lock: object): UnlockOrder | undefined {
+    let scope = storage?.getStore();
+    for (; scope !== undefined && !scope.#isOpen; scope = scope.#parent) {
+      const order = scope.#unlockOrders.get(lock);
+      if (order !== undefined && !order.isEmpty) return order;
+    }
+    return scope?.unlockOrderOf(lock);
+  }
+
+  /** The leases that were taken in this scope with `lock` and `tryLock` of `lock`. */
+  unlockOrderOf(lock: object): UnlockOrder {
+    const known = this.#unlockOrders.get(lock);
+    if (known !== undefined) return known;
+    const order = new UnlockOrder();
+    this.#unlockOrders.set(lock, order);
+    this.#orders.push(new WeakRef(order));
+    return order;
+  }
+}
+
+function itself(turn: Turn): Turn {
+  return turn;
+}

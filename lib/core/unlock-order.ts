@@ -1,0 +1,126 @@
+import type { Lease } from '../distributed-lock';
+import type { LockLostError } from '../errors';
+
+/** Publishes the end of a section whose start was published. Called once. */
+export type EndOfHold = (loss?: LockLostError) => void;
+
+/** Internal view of a lease. */
+export interface HeldLease extends Lease {
+  /** `unlock` was called. */
+  readonly isUnlocked: boolean;
+  /** Whether it was lost. Ends it first if its deadline has come. */
+  checkLost(): boolean;
+  /** The owner value in Redis. */
+  readonly owner: string;
+  /** Set for a lease whose section is published, and that was not taken by `run`. */
+  endHold?: EndOfHold | undefined;
+  /** It enters again where it is held already. */
+  readonly isReentry: boolean;
+  /** Makes it a fixed lease: it is not renewed any more. Absent where it has no renewal of its own. */
+  endRenewal?(): void;
+  /** Nobody else gets the lock for `ms` from now on, also when it is unlocked before. */
+  holdAtLeast(ms: number): void;
+  /** `timeout` in ms. */
+  renew(ttl?: number, timeout?: number): Promise<void>;
+  /** A fresh `LockLostError` that says how it was lost; `result` is what the task under it returned. */
+  lossError(result?: unknown): LockLostError;
+}
+
+/**
+ * Maximum number of lost leases kept for `unlock()` to report. Leases that are never unlocked are not kept for ever.
+ */
+const MOST_LOST = 16;
+
+/**
+ * The leases of one lock that were taken with `lock` or `tryLock` in one place (a scope, or outside all scopes), in the
+ * order in which `lock.unlock()` ends them. `lock.unlock()` does not know which caller calls it. At most one of the
+ * leases is held. Those before it were lost, and each of their holders has an `unlock()` to come, which reports the
+ * loss: so the `finally` of an earlier holder never releases the lease of a later one.
+ */
+export class UnlockOrder {
+  #oldest: HeldLease | undefined;
+  /** Those after the oldest one; `undefined`: none, as nearly always. */
+  #later: HeldLease[] | undefined;
+  /** Lost leases that are only counted, and the last of them. */
+  #counted = 0;
+  #lastCounted: HeldLease | undefined;
+
+  constructor(oldest?: HeldLease) {
+    this.#oldest = oldest;
+  }
+
+  add(lease: HeldLease): void {
+    this.forgetUnlocked();
+    if (this.#oldest === undefined) {
+      this.#oldest = lease;
+      return;
+    }
+    this.#later ??= [];
+    if (this.#later.length === MOST_LOST) {
+      this.#lastCounted = this.#oldest;
+      this.#oldest = this.#later.shift();
+      this.#counted++;
+    }
+    this.#later.push(lease);
+  }
+
+  forgetUnlocked(): void {
+    if (this.#later === undefined) {
+      if (this.#oldest?.isUnlocked) this.#oldest = undefined;
+      return;
+    }
+    const [oldest, ...later] = this.#leases.filter((lease) => !lease.isUnlocked);
+    this.#oldest = oldest;
+    this.#later = later.length === 0 ? undefined : later;
+  }
+
+  get isEmpty(): boolean {
+    if (this.#counted > 0) return false;
+    return this.#oldest === undefined || this.#next === undefined;
+  }
+
+  /** Several leases are held, as a shared lock may be: `lock.unlock()` cannot know which one to end. */
+  get isAmbiguous(): boolean {
+    return this.#leases.filter((lease) => !lease.isUnlocked && !lease.checkLost()).length > 1;
+  }
+
+  /** Unlocks the oldest lease that was not unlocked; false when there is none. */
+  async unlockNext(): Promise<boolean> {
+    if (this.#counted > 0 && this.#lastCounted !== undefined) {
+      this.#counted--;
+      throw this.#lastCounted.lossError();
+    }
+    const next = this.#next;
+    await next?.unlock();
+    return next !== undefined;
+  }
+
+  get #next(): HeldLease | undefined {
+    return this.#leases.find((lease) => !lease.isUnlocked);
+  }
+
+  get #leases(): readonly HeldLease[] {
+    return this.#oldest === undefined ? [] : [this.#oldest, ...(this.#later ?? [])];
+  }
+}
+
+/** The order of one lock. It is nearly always of one lease, which stands for itself: an object would cost memory. */
+export type LeasesToUnlock = UnlockOrder | HeldLease | undefined;
+
+export function withLease(leases: LeasesToUnlock, lease: HeldLease): LeasesToUnlock {
+  const before = withoutUnlocked(leases);
+  if (before === undefined) return lease;
+  const order = orderOf(before);
+  order?.add(lease);
+  return order;
+}
+
+export function withoutUnlocked(leases: LeasesToUnlock): LeasesToUnlock {
+  if (!(leases instanceof UnlockOrder)) return leases?.isUnlocked ? undefined : leases;
+  leases.forgetUnlocked();
+  return leases.isEmpty ? undefined : leases;
+}
+
+export function orderOf(leases: LeasesToUnlock): UnlockOrder | undefined {
+  return leases === undefined || leases instanceof UnlockOrder ? leases : new UnlockOrder(leases);
+}

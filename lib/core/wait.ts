@@ -1,0 +1,185 @@
+import type { AcquireMessage } from '../diagnostics/messages';
+import { clock, Timer } from '../internal/clock';
+import type { Linked } from '../internal/linked-list';
+import type { LockState } from '../lock-state';
+
+/** ms; what a caller sends has at least this long to be answered, however little is left of its wait. */
+export const LEAST_TIME_TO_ANSWER = 50;
+
+/** The lock that callers wait for. */
+export interface WaitedLock {
+  inspect(): Promise<LockState>;
+  /** ms for which this registry has held it; `undefined`: it does not, or it has several leases. */
+  readonly heldFor: number | undefined;
+  readonly names: { readonly lock: string };
+}
+
+/**
+ * One suspension of a caller, with a promise. It ends once: by its result, by a failure, or with `undefined` after
+ * `ms`.
+ */
+export class Step<T> {
+  /** Undoes what the step began. Called once, at its end. */
+  undo: (() => void) | undefined;
+  isOver = false;
+  readonly #wait: Wait;
+  readonly #resolve: (value: T | undefined) => void;
+  readonly #reject: (error: unknown) => void;
+  readonly #timer: Timer | undefined;
+
+  constructor(wait: Wait, ms: number, resolve: (value: T | undefined) => void, reject: (error: unknown) => void) {
+    this.#wait = wait;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#timer = ms === Number.POSITIVE_INFINITY ? undefined : new Timer(ms, () => this.resume(undefined));
+    wait.step = this as Step<never>;
+  }
+
+  resume(value: T | undefined): void {
+    if (this.#end()) this.#resolve(value);
+  }
+
+  fail(error: unknown): void {
+    if (this.#end()) this.#reject(error);
+  }
+
+  #end(): boolean {
+    if (this.isOver) return false;
+    this.isOver = true;
+    this.#timer?.cancel();
+    this.#wait.step = undefined;
+    this.undo?.();
+    return true;
+  }
+}
+
+/**
+ * One caller's wait, from its call to its lease: how much of its waitTime is left, and what may interrupt it (its own
+ * signal, or `close` of the registry). A caller of one lock waits through this object, in this process and in Redis. A
+ * multi-key lock has one of its own, and one for each of its locks.
+ */
+export class Wait implements Linked<Wait> {
+  /** Its neighbours in the list of the waits that `close` interrupts. */
+  previous: Wait | undefined;
+  next: Wait | undefined;
+  /** The key of its lock. */
+  readonly key: string;
+  readonly startedAt = clock.now();
+  readonly signal: AbortSignal | undefined;
+  /** The caller does not wait: it makes one attempt. */
+  readonly isSingleAttempt: boolean;
+  /** A warning said that it is long. */
+  isReported = false;
+  /** The caller has its result. */
+  isOver = false;
+  /** What it waits for. */
+  lock: WaitedLock | undefined;
+  /** The scope that the caller stands in. */
+  scope: { isInside(lockName: string): boolean } | undefined;
+  /** What is published about it, or about the call that it is a part of, where somebody has subscribed. */
+  trace: AcquireMessage | undefined;
+  /** What suspends the caller now. */
+  step: Step<never> | undefined;
+  readonly #endsAt: number;
+  #interruption: { readonly reason: unknown } | undefined;
+
+  /** `waitTime` in ms. */
+  constructor(key: string, waitTime: number, signal: AbortSignal | undefined) {
+    this.key = key;
+    this.isSingleAttempt = waitTime === 0;
+    this.#endsAt = this.startedAt + waitTime;
+    this.signal = signal;
+    if (signal !== undefined) listen(signal, this);
+  }
+
+  /** ms; 0 when the time is over. */
+  get remaining(): number {
+    if (this.#endsAt === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
+    return Math.max(0, this.#endsAt - clock.now());
+  }
+
+  /** Rejects the step in which the caller is suspended, and every later step. See `unlessAborted`. */
+  interrupt(reason: unknown): void {
+    this.#interruption ??= { reason };
+    this.step?.fail(reason);
+  }
+
+  get isInterrupted(): boolean {
+    return this.#interruption !== undefined;
+  }
+
+  /** Throws the reason of the interruption, if there was one. */
+  throwIfInterrupted(): void {
+    if (this.#interruption !== undefined) throw this.#interruption.reason;
+  }
+
+  /** The caller has its result: nothing may interrupt it any more. */
+  end(): void {
+    this.isOver = true;
+    if (this.signal !== undefined) unlisten(this.signal, this);
+  }
+
+  /**
+   * Suspends the caller until `resume` or `fail` is called, until `ms` are over (`undefined`), or until it is
+   * interrupted (rejects). `start` may return what has to be undone at the end of the step, in any case.
+   */
+  suspend<T>(
+    ms: number,
+    start: (resume: (value: T) => void, fail: (error: unknown) => void) => (() => void) | undefined,
+  ): Promise<T | undefined> {
+    return new Promise<T | undefined>((resolve, reject) => {
+      this.throwIfInterrupted();
+      const step = new Step<T>(this, ms, resolve, reject);
+      step.undo = start(
+        (value) => step.resume(value),
+        (error) => step.fail(error),
+      );
+      // It may have called back at once, before there was anything to undo.
+      if (step.isOver) step.undo?.();
+    });
+  }
+
+  async sleep(ms: number): Promise<void> {
+    await this.suspend(Math.min(ms, this.remaining), () => undefined);
+  }
+
+  /**
+   * Leaves a free lock to others for `ms`, but for no more than half of the time that is left: then there is time for
+   * an attempt. `undefined`: not at all.
+   */
+  standBack(ms: number): Promise<void> | undefined {
+    return ms > 0 ? this.sleep(Math.min(ms, this.remaining / 2)) : undefined;
+  }
+
+  /**
+   * Settles as `promise` does. With a signal it rejects as soon as the wait is interrupted. Without one an attempt in
+   * flight is not interrupted. The promise itself is not cancelled.
+   */
+  unlessAborted<T>(promise: Promise<T>): Promise<T> {
+    // Without a signal only `close` could interrupt, and the promise of a command settles soon by itself.
+    if (this.signal === undefined) return promise;
+    return this.suspend<T>(Number.POSITIVE_INFINITY, (resume, fail) => {
+      promise.then(resume, fail);
+      return undefined;
+    }) as Promise<T>;
+  }
+}
+
+/** The waits of each signal. A signal that a thousand callers share has one listener of ours and not a thousand. */
+const waitsOf = new WeakMap<AbortSignal, Set<Wait>>();
+
+function interruptAll(this: AbortSignal): void {
+  for (const wait of [...(waitsOf.get(this) ?? [])]) wait.interrupt(this.reason);
+}
+
+function listen(signal: AbortSignal, wait: Wait): void {
+  const waits = waitsOf.get(signal) ?? new Set();
+  waitsOf.set(signal, waits);
+  if (waits.size === 0) signal.addEventListener('abort', interruptAll);
+  waits.add(wait);
+}
+
+function unlisten(signal: AbortSignal, wait: Wait): void {
+  const waits = waitsOf.get(signal);
+  if (waits?.delete(wait) && waits.size === 0) signal.removeEventListener('abort', interruptAll);
+}

@@ -1,0 +1,97 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { type Plugin, rollup } from 'rollup';
+import manifest from '../package.json';
+
+/**
+ * `npm run build`: tsc compiles `lib`, and rollup puts the modules into a few files of CommonJS that the entry points
+ * share, in `dist` or in the folder of the argument. Nothing is minified: names and comments stay, and the source maps
+ * have the sources. Few files load several times as fast as one for each module, and there is one class of each name in a
+ * process, whatever it loads.
+ */
+
+const ROOT = join(__dirname, '..');
+const TSC = join(ROOT, 'node_modules/.bin/tsc');
+const run = promisify(execFile);
+
+/** `ioredis/index`, of all files that package.json names for Node. */
+const ENTRIES = [
+  ...Object.values(manifest.exports).flatMap((target) => (typeof target === 'string' ? [] : [target.default])),
+  ...Object.values(manifest.bin),
+].map((file) => file.replace(/^\.\/dist\/|\.js$/g, ''));
+
+/** Modules of `lib` with all they need, by the file that they are in: what every registry has, and one on Redis. */
+const SHARED = { core: 'backed-lock-registry', redis: 'redis-lock-registry' };
+
+/** Reads what tsc has written, with its source maps. */
+const COMPILED = {
+  name: 'compiled',
+  resolveId(source, importer) {
+    if (importer === undefined || !source.startsWith('.')) return null;
+    const path = resolve(dirname(importer), source);
+    return [`${path}.js`, `${path}/index.js`].find((file) => existsSync(file)) ?? null;
+  },
+  async load(file) {
+    return { code: await readFile(file, 'utf8'), map: await readFile(`${file}.map`, 'utf8') };
+  },
+} satisfies Plugin;
+
+async function writeScripts(compiled: string, folder: string): Promise<void> {
+  const bundled = await rollup({
+    input: Object.fromEntries(ENTRIES.map((name) => [name, join(compiled, `${name}.js`)])),
+    plugins: [COMPILED],
+    external: (id) => !/^[./]/.test(id),
+    onwarn(warning) {
+      throw new Error(`rollup: ${warning.message}`);
+    },
+  });
+  await bundled.write({
+    dir: folder,
+    format: 'cjs',
+    exports: 'named',
+    interop: 'default',
+    generatedCode: { preset: 'es2015', symbols: false },
+    externalLiveBindings: false,
+    hoistTransitiveImports: false,
+    minifyInternalExports: false,
+    sourcemap: true,
+    chunkFileNames: 'chunks/[name].js',
+    manualChunks: Object.fromEntries(
+      Object.entries(SHARED).map(([name, module]) => [name, [join(compiled, `${module}.js`)]]),
+    ),
+  });
+  await bundled.close();
+}
+
+/** Leaves the types that an entry point refers to, so that an editor offers nothing else. */
+async function removeInternalTypes(folder: string): Promise<void> {
+  const entries = ENTRIES.map((name) => join(folder, `${name}.d.ts`));
+  const { stdout } = await run(TSC, ['--listFilesOnly', '--ignoreConfig', '--module', 'nodenext', ...entries]);
+  const published = new Set(stdout.split('\n'));
+  const files = (await readdir(folder, { recursive: true })).map((path) => join(folder, path));
+  await Promise.all(files.filter((file) => file.endsWith('.d.ts') && !published.has(file)).map((file) => rm(file)));
+}
+
+async function main(folder = join(ROOT, 'dist')): Promise<void> {
+  const cache = join(ROOT, 'node_modules/.cache');
+  await mkdir(cache, { recursive: true });
+  const compiled = await mkdtemp(join(cache, 'compiled-'));
+  try {
+    await rm(folder, { recursive: true, force: true });
+    const modules = ['--module', 'esnext', '--moduleResolution', 'bundler', '--sourceMap', '--inlineSources'];
+    await run(TSC, ['-p', ROOT, ...modules, '--outDir', compiled, '--declarationDir', folder]);
+    await writeScripts(compiled, folder);
+    await removeInternalTypes(folder);
+  } finally {
+    await rm(compiled, { recursive: true });
+  }
+}
+
+main(process.argv[2]).catch((error: unknown) => {
+  const printed = error instanceof Error && 'stdout' in error ? error.stdout : error;
+  console.error(printed);
+  process.exitCode = 1;
+});

@@ -1,0 +1,29 @@
+/**
+ * The test files that `npm run test:long` runs, and `npm test` leaves out: many processes, many kills, or many seconds of
+ * a clock that cannot be replaced. For one of them: `npm run test:long -- killing`.
+ */
+export const LONG_TESTS = [
+  'fair/killed-and-frozen',
+  'fair/turns',
+  'faults/acquisitions-time-out',
+  'faults/demoted-server-wakes-up',
+  'faults/many-leases-are-held',
+  'faults/random-schedules',
+  'faults/server-is-gone-for-a-while',
+  'jobs/ticks',
+  'multi/other-clients',
+  'multi/processes',
+  'processes/counting',
+  'readme/recipes',
+  'replicas/master-is-killed',
+  'replicas/topologies',
+  'segmented/killing',
+  'semaphore-read-write/processes',
+  'soak/soak',
+  'waiting/long-chain',
+  'waiting/many-cycles',
+  'waiting/many-waiters',
+  'waiting/pollers',
+  'waiting/shares',
+  'waiting/stand-back',
+].map((name) => `<rootDir>/__tests__/${name}.test.ts`);
