@@ -49,19 +49,18 @@ export class ProgramFolder {
     return rm(this.path, { recursive: true, force: true });
   }
 
-  /** Writes the program as JavaScript that Node 20 runs, and returns its path. */
-  async script({ page, line, code }: Program): Promise<string> {
-    const tsconfigRaw = { compilerOptions: { experimentalDecorators: true } };
+  /** Writes the program as JavaScript that Node 20 runs, and returns its path. JavaScript stays as it stands on its page. */
+  async script({ page, line, code, language }: Program): Promise<string> {
     const source = code.replaceAll(REDIS_URL_OF_PAGES, this.#redisUrl);
-    const output = transformSync(source, { loader: 'ts', format: 'esm', target: 'node20', tsconfigRaw });
     const path = join(this.path, `${fileName(page, line)}.js`);
-    await writeFile(path, output.code);
+    await writeFile(path, language === 'js' ? source : asJavaScript(source));
     return path;
   }
 
   /** What the compiler says of the programs under the strict settings of this project: nothing, if all is well. */
   async complaints(programs: readonly Program[]): Promise<string> {
-    for (const { page, line, code } of programs) {
+    for (const { page, line, code, language } of programs) {
+      if (language === 'js') continue;
       await writeFile(join(this.path, `${fileName(page, line)}.ts`), code);
     }
     const settings = {
@@ -85,6 +84,11 @@ export class ProgramFolder {
       ({ stdout, message }: { stdout: string; message: string }) => stdout || message,
     );
   }
+}
+
+function asJavaScript(source: string): string {
+  const tsconfigRaw = { compilerOptions: { experimentalDecorators: true } };
+  return transformSync(source, { loader: 'ts', format: 'esm', target: 'node20', tsconfigRaw }).code;
 }
 
 function fileName(page: string, line: number): string {

@@ -1,11 +1,12 @@
 import { PAGES, readPage } from './pages';
 
-/** TypeScript of a page that a reader could paste into one file and run. */
+/** Code of a page that a reader could paste into one file and run. */
 export interface Program {
   readonly page: string;
   /** Of its first block. */
   readonly line: number;
   readonly code: string;
+  readonly language: 'ts' | 'js';
   /** It runs until it gets a signal. Its block is marked with ```ts server. */
   readonly isServer: boolean;
   /** A test file of jest. Its block is marked with ```ts test. */
@@ -17,7 +18,7 @@ export interface Program {
 /** Where the pages say that Redis is. */
 export const REDIS_URL_OF_PAGES = 'redis://localhost:6379';
 
-const BLOCK = /^```ts(?<mark> server| test| recipe)?\n(?<code>.*?)^```$/gms;
+const BLOCK = /^```(?<language>ts|js)(?<mark> server| test| recipe)?\n(?<code>.*?)^```$/gms;
 
 /** A block that imports something begins a program; one without imports continues the one before it on its page. */
 export function programsOf(page: string): Program[] {
@@ -30,11 +31,12 @@ export function programsOf(page: string): Program[] {
       programs.splice(-1, 1, { ...last, code: `${last.code}\n${code}` });
     } else {
       const line = text.slice(0, index).split('\n').length;
-      const { mark } = groups ?? {};
+      const { mark, language } = groups ?? {};
       programs.push({
         page,
         line,
         code,
+        language: language === 'js' ? 'js' : 'ts',
         isServer: mark === ' server',
         isTest: mark === ' test',
         isRecipe: mark === ' recipe',
