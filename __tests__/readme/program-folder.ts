@@ -7,7 +7,7 @@ import manifest from '../../package.json';
 import type { RedisServer } from '../../scripts/redis';
 import { builtPackage } from '../support/built-package';
 import { ROOT } from './pages';
-import { type Program, REDIS_URL_OF_PAGES } from './programs';
+import { type Program, withRedis } from './programs';
 
 const run = promisify(execFile);
 
@@ -24,12 +24,12 @@ const SOURCES = Object.entries(manifest.exports).flatMap(([name, target]) => {
  */
 export class ProgramFolder {
   readonly path: string;
-  readonly #redisUrl: string;
+  readonly #redis: { readonly host: string; readonly port: number };
 
   private constructor(name: string, server: RedisServer | undefined) {
     const address = server?.address ?? { host: 'none', port: 0 };
     if ('path' in address) throw new Error('The programs need a Redis on TCP: start it with `port: true`');
-    this.#redisUrl = `redis://${address.host}:${address.port}`;
+    this.#redis = address;
     // Inside the project, so that the programs find its packages.
     this.path = join(__dirname, '.blocks', name);
   }
@@ -51,7 +51,7 @@ export class ProgramFolder {
 
   /** Writes the program as JavaScript that Node 20 runs, and returns its path. JavaScript stays as it stands on its page. */
   async script({ page, line, code, language }: Program): Promise<string> {
-    const source = code.replaceAll(REDIS_URL_OF_PAGES, this.#redisUrl);
+    const source = withRedis(code, this.#redis);
     const path = join(this.path, `${fileName(page, line)}.js`);
     await writeFile(path, language === 'js' ? source : asJavaScript(source));
     return path;

@@ -45,11 +45,17 @@ describePrivate('The code of the README and of every page of docs', () => {
     expect(code).not.toMatch(/\busing\b/);
   });
 
+  it.each(PROGRAMS.filter(({ isForBun }) => isForBun))('is JavaScript, for Bun: $page, line $line', ({ code }) => {
+    expect(transformSync(code, { loader: 'js', target: 'node20', format: 'esm' }).warnings).toEqual([]);
+  });
+
   it('compiles under strict settings', async () => {
     expect(await folder.complaints(PROGRAMS)).toBe('');
   });
 
-  it.each(PROGRAMS.filter(({ isServer, isTest, isRecipe }) => !isServer && !isTest && !isRecipe))(
+  it.each(
+    PROGRAMS.filter(({ isServer, isTest, isRecipe, isForBun }) => !isServer && !isTest && !isRecipe && !isForBun),
+  )(
     'on $page, line $line, ends by itself, and prints what it says',
     async (program) => {
       const promised = promisedOutput(program);

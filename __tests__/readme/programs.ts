@@ -13,12 +13,21 @@ export interface Program {
   readonly isTest: boolean;
   /** Several processes of it run at a time. Its block is marked with ```ts recipe. */
   readonly isRecipe: boolean;
+  /** It runs in Bun. Its block is marked with ```js bun. */
+  readonly isForBun: boolean;
 }
 
-/** Where the pages say that Redis is. */
-export const REDIS_URL_OF_PAGES = 'redis://localhost:6379';
+/** Where the pages say that Redis is, in the two ways that clients ask for. */
+export const ADDRESSES = { url: 'redis://localhost:6379', parts: "host: 'localhost', port: 6379" };
 
-const BLOCK = /^```(?<language>ts|js)(?<mark> server| test| recipe)?\n(?<code>.*?)^```$/gms;
+/** The code with the address of another Redis. */
+export function withRedis(code: string, { host, port }: { readonly host: string; readonly port: number }): string {
+  return code
+    .replaceAll(ADDRESSES.url, `redis://${host}:${port}`)
+    .replaceAll(ADDRESSES.parts, `host: '${host}', port: ${port}`);
+}
+
+const BLOCK = /^```(?<language>ts|js)(?<mark> server| test| recipe| bun)?\n(?<code>.*?)^```$/gms;
 
 /** A block that imports something begins a program; one without imports continues the one before it on its page. */
 export function programsOf(page: string): Program[] {
@@ -40,6 +49,7 @@ export function programsOf(page: string): Program[] {
         isServer: mark === ' server',
         isTest: mark === ' test',
         isRecipe: mark === ' recipe',
+        isForBun: mark === ' bun',
       });
     }
   }
