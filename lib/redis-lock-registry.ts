@@ -1,7 +1,7 @@
 import { BackedLockRegistry } from './backed-lock-registry';
 import { publishingWarnings } from './diagnostics/publishing-warnings';
 import type { RedisLockRegistryOptions, SegmentedLockOptions } from './options';
-import { describeWrongClient, isRedisClient, type RedisClient } from './redis/client';
+import { describeWrongClient, isRedisClient, type RedisClientOrFromIoredis } from './redis/client';
 import { hashTag } from './redis/names';
 import { RedisBackend } from './redis-backend';
 import { redisSettings } from './redis-settings';
@@ -23,7 +23,7 @@ export class RedisLockRegistry extends BackedLockRegistry {
    *   `duplicate` for `minReplicas`.
    * @throws RangeError when an option is out of range.
    */
-  constructor(client: RedisClient, options: RedisLockRegistryOptions) {
+  constructor(client: RedisClientOrFromIoredis, options: RedisLockRegistryOptions) {
     if (!isRedisClient(client)) throw new TypeError(describeWrongClient(client));
     const settings = publishingWarnings(redisSettings(options));
     super(settings, new RedisBackend(client, settings));
