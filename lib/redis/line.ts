@@ -7,11 +7,10 @@ import { LONG } from './silence';
 /** So many keys may be in the commands that a client keeps for a server that is silent. */
 const MOST = 200;
 
-/**
- * ms between probes, at first and at most: one more call goes out, since the client may have found another way to the
- * server for those that come now.
- */
-const FIRST_PROBE = 1_000;
+/** ms after which what is over is dropped. */
+const TICK = 1_000;
+
+/** ms; one more call goes out, first after `TICK`: the client may have found another way for those that come now. */
 const LONGEST_PAUSE = 5_000;
 
 /**
@@ -28,8 +27,8 @@ export class Line {
   #askedAt: number | undefined;
   #held: ScriptRun[] = [];
   #probeAt = 0;
-  readonly #pauses = new Backoff(FIRST_PROBE, LONGEST_PAUSE);
-  readonly #timer = new WakeTimer(() => this.#probe(), false);
+  readonly #pauses = new Backoff(TICK, LONGEST_PAUSE);
+  readonly #timer = new WakeTimer(() => this.#tick(), false);
 
   constructor(send: (call: ScriptRun) => void) {
     this.#send = send;
@@ -42,7 +41,7 @@ export class Line {
       return;
     }
     this.#held.push(call);
-    this.#timer.by(this.#probeAt, now);
+    this.#timer.by(Math.min(this.#probeAt, now + TICK), now);
   }
 
   /** A command goes out. */
@@ -62,12 +61,16 @@ export class Line {
     for (const call of held) if (!call.isOver) this.#send(call);
   }
 
-  #probe(): void {
+  #tick(): void {
     this.#held = this.#held.filter(({ isOver }) => !isOver);
-    const first = this.#held.shift();
+    const [first] = this.#held;
     if (first === undefined) return;
-    this.#probeAt = clock.now() + this.#pauses.next();
-    this.#send(first);
-    this.#timer.by(this.#probeAt);
+    const now = clock.now();
+    if (now >= this.#probeAt) {
+      this.#probeAt = now + this.#pauses.next();
+      this.#held.shift();
+      this.#send(first);
+    }
+    this.#timer.by(now + TICK);
   }
 }
