@@ -12,7 +12,7 @@ import {
 } from '../../core/protocol';
 import type { Wait } from '../../core/wait';
 import { clock } from '../../internal/clock';
-import { isServerAnswer } from '../../redis/failure';
+import { isServerAnswer, NotSentError } from '../../redis/failure';
 import type { Keep } from '../min-hold/kept';
 import { FairQueue } from './fair-queue';
 import type { NotifiedBy } from './fair-scripts';
@@ -68,6 +68,8 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     };
     const failed = (error: unknown): void => {
       ticket.isAsked = false;
+      // Redis does not know the ticket: nothing will be released for it. Another attempt makes it anew.
+      if (error instanceof NotSentError && ticket.score === '') this.forgetTicket(ticket.id);
       this.missedReply(error);
     };
     return format.enter(this.names, ticket, notifiedBy, hold, timeout, answered, failed);
@@ -196,7 +198,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
       this.missedReply(error);
       if (next === undefined) return;
       next.isAsked = false;
-      if (isServerAnswer(error)) this.forgetTicket(next.id);
+      if (isServerAnswer(error) || error instanceof NotSentError) this.forgetTicket(next.id);
     };
     const notifiedBy = next === undefined ? 'none' : this.notifiedBy;
     return format.leave(this.names, ownerOrTicket, next, notifiedBy, pause, now, timeout, answered, failed);
