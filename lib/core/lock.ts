@@ -407,7 +407,7 @@ export class RedisLock implements DistributedLock {
   }
 
   /** @internal Resolves when the next lease has ended. */
-  protected nextLeaseOver(): Promise<void> {
+  nextLeaseOver(): Promise<void> {
     this.#end ??= new Deferred();
     return this.#end.promise;
   }
