@@ -170,7 +170,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     if (timeout > 0) await within(timeout, free);
     for (const lock of locks) lock.loseByClose();
     watchdog.close();
-    waits.longWaits.close();
+    waits.stopWarning();
     // Releases in flight are answered, and what attempts in flight leave in Redis is removed, before this settles: the
     // application closes its client next.
     const limit = Math.min(settings.commandTimeout, Math.max(endsAt - clock.now(), CLEANING_AT_LEAST));

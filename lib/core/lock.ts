@@ -19,8 +19,7 @@ import { LocalQueue, Turn } from './local-queue';
 import type { OpenWaits } from './open-waits';
 import type { Orphans } from './orphans';
 import type { Confirmed, Grant, LockProtocol, Released } from './protocol';
-import { runUnder, type ScopedLock } from './run-under';
-import { Scope } from './scope';
+import { runUnder, Scope, type ScopedLock } from './scope';
 import {
   type HeldLease,
   type LeasesToUnlock,
@@ -457,18 +456,18 @@ export class RedisLock implements DistributedLock {
   protected assertMayEnter(): void {}
 
   private async reenter(around: Scope, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
-    const { longWaits } = this.services.waits;
-    longWaits.beginReentry(wait);
+    const { waits } = this.services;
+    waits.beginReentry(wait);
     try {
       for (let scope: Scope | undefined = around; scope !== undefined; scope = Scope.holding(this.scopeLock)) {
         const entry = await scope.reenter(request, wait, isRun);
         if (entry.outcome === 'entered') return entry.lease;
         if (entry.outcome === 'timed out') return null;
       }
-      longWaits.endReentry(wait);
+      waits.endReentry(wait);
       return await this.acquire(request, wait);
     } finally {
-      longWaits.endReentry(wait);
+      waits.endReentry(wait);
       wait.end();
     }
   }

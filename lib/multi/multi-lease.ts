@@ -1,6 +1,5 @@
 import { inspect } from 'node:util';
-import { leaseText } from '../core/lease-text';
-import { LossSignal } from '../core/loss-signal';
+import { LossSignal, leaseText } from '../core/lease';
 import type { EndOfHold, HeldLease } from '../core/unlock-order';
 import type { MultiLease } from '../distributed-lock';
 import { type LockLostError, leaseUnlocked } from '../errors';

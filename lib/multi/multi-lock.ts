@@ -1,6 +1,5 @@
 import type { RedisLock } from '../core/lock';
-import { runUnder } from '../core/run-under';
-import { Scope } from '../core/scope';
+import { runUnder, Scope } from '../core/scope';
 import { type HeldLease, UnlockOrder } from '../core/unlock-order';
 import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../diagnostics/channels';
 import type { LockMessage } from '../diagnostics/messages';
