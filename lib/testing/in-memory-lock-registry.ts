@@ -4,7 +4,6 @@ import { type Check, checkOptions, expected } from '../internal/validation';
 import type { CloseOptions, RegistryOptions } from '../options';
 import { registryChecks, registrySettings } from '../settings';
 import { InMemoryBackend } from './in-memory-backend';
-import { InMemoryConnection } from './in-memory-connection';
 import { InMemoryLocks } from './in-memory-locks';
 
 /**
@@ -32,7 +31,7 @@ export interface InMemoryLockRegistryOptions extends RegistryOptions {
  */
 export class InMemoryLockRegistry extends BackedLockRegistry {
   readonly locks: InMemoryLocks;
-  readonly #connection: InMemoryConnection;
+  readonly #backend: InMemoryBackend;
 
   /**
    * @throws TypeError when an option is unknown or has a wrong type.
@@ -43,9 +42,9 @@ export class InMemoryLockRegistry extends BackedLockRegistry {
     const { locks = new InMemoryLocks(), registryKey = 'test', ...others } = options;
     const common = registrySettings({ ...others, registryKey }, 'fair');
     const settings = publishingWarnings({ ...common, minReplicas: 0, replicaTimeout: 0 });
-    const connection = new InMemoryConnection(locks);
-    super(settings, new InMemoryBackend(connection, settings.fencing));
-    this.#connection = connection;
+    const backend = new InMemoryBackend(locks, settings.fencing);
+    super(settings, backend);
+    this.#backend = backend;
     this.locks = locks;
     locks.use(registryKey);
   }
@@ -56,7 +55,7 @@ export class InMemoryLockRegistry extends BackedLockRegistry {
    */
   override async close(options: CloseOptions = {}): Promise<void> {
     const closed = super.close(options);
-    if (options.timeout === 0) this.#connection.cutOff();
+    if (options.timeout === 0) this.#backend.cutOff();
     await closed;
   }
 }
