@@ -1,4 +1,4 @@
-import type { FoundLock } from '../survey';
+import type { FoundLock } from './survey';
 
 /** One change that `watch` saw. */
 export interface Change {

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import type { DistributedLock, Lease, LockOptions } from '../distributed-lock';
-import { LockLostError, LockTimeoutError } from '../errors';
+import type { DistributedLock, Lease, LockOptions } from '../api/distributed-lock';
+import { LockLostError, LockTimeoutError } from '../api/errors';
 import { holderOf, isKept } from '../protocols/min-hold/kept';
 import { messageOf } from '../redis/failure';
-import { RedisLockRegistry } from '../redis-lock-registry';
+import { RedisLockRegistry } from '../registry/redis-lock-registry';
 import {
   type Arguments,
   delayOf,

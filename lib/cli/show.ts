@@ -1,13 +1,13 @@
 import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { RedisLockRegistry } from '../redis-lock-registry';
-import { type FoundLock, type Survey, survey } from '../survey';
+import { RedisLockRegistry } from '../registry/redis-lock-registry';
 import { type Arguments, assertNoKey, delayOf, keyOf, lockTypeOf, registryKeyOf, type Values } from './arguments';
 import { EXIT, ExitError, usageError } from './exit';
 import { type Change, History } from './history';
 import { columns, complain, jsonOf, print, printable, shown } from './output';
 import { openServers, type Servers } from './servers';
+import { type FoundLock, type Survey, survey } from './survey';
 
 /** `redis-locks ls` */
 export async function list(args: Arguments): Promise<number> {

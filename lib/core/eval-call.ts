@@ -1,8 +1,8 @@
-import type { LeaseEvalOptions } from '../distributed-lock';
-import { LeaseEvalError } from '../errors';
+import type { LeaseEvalOptions } from '../api/distributed-lock';
+import { LeaseEvalError } from '../api/errors';
 import { checkOptions, expected, nonEmptyString, string } from '../internal/validation';
-import type { HeldCall } from '../lock-backend';
 import { isErrorReply, messageOf } from '../redis/failure';
+import type { HeldCall } from './backend';
 
 /** Checks what `Lease.eval` is called with. */
 export function evalCall(script: string, options: LeaseEvalOptions): HeldCall {

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import type { Lease } from '../distributed-lock';
+import type { Lease } from '../api/distributed-lock';
 
 /** What `console.log(lease)` prints: no internals. */
 export function leaseText(type: string, { key, remaining }: Lease, more = ''): string {

@@ -1,18 +1,18 @@
 import { inspect } from 'node:util';
+import type { LeaseEvalOptions, LockLostReason } from '../api/distributed-lock';
+import { CannotAcquireLockError, LockLostError, leaseUnlocked, notReleased } from '../api/errors';
+import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../api/messages';
+import { type LockWarningCode, warn } from '../api/warnings';
 import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
-import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../diagnostics/messages';
-import type { LeaseEvalOptions, LockLostReason } from '../distributed-lock';
-import { CannotAcquireLockError, LockLostError, leaseUnlocked, notReleased } from '../errors';
 import { clock, drift } from '../internal/clock';
 import { ttl as checkedTtl } from '../internal/validation';
 import { isErrorReply } from '../redis/failure';
-import type { LockRequest } from '../settings';
-import { type LockWarningCode, warn } from '../warnings';
 import { evalCall, evalError } from './eval-call';
 import { endOfLease, type FirstRelease, type Hold } from './hold';
 import { leaseText } from './lease-text';
 import type { RedisLock } from './lock';
 import { LossSignal } from './loss-signal';
+import type { LockRequest } from './request';
 import type { EndOfHold, HeldLease } from './unlock-order';
 
 /** ms; a release has at least this long, however little is left of the ttl: its answer decides if it was a loss. */

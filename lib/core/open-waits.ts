@@ -1,6 +1,6 @@
-import { registryClosed } from '../errors';
+import { registryClosed } from '../api/errors';
+import type { WarningListener } from '../api/warnings';
 import { LinkedList } from '../internal/linked-list';
-import type { WarningListener } from '../warnings';
 import { LongWaits } from './long-waits';
 import type { Wait } from './wait';
 

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
-import type { LeaseEvalOptions } from '../distributed-lock';
-import { type LockLostError, leaseUnlocked } from '../errors';
+import type { LeaseEvalOptions } from '../api/distributed-lock';
+import { type LockLostError, leaseUnlocked } from '../api/errors';
 import { leaseText } from './lease-text';
 import type { HeldLease } from './unlock-order';
 

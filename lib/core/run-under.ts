@@ -1,5 +1,5 @@
+import type { LockMessage } from '../api/messages';
 import { traceRun } from '../diagnostics/channels';
-import type { LockMessage } from '../diagnostics/messages';
 import { Scope } from './scope';
 import type { HeldLease } from './unlock-order';
 

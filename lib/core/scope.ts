@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { LockRequest } from '../settings';
 import type { Turn } from './local-queue';
 import { LocalQueue } from './local-queue';
 import { ReentrantLease } from './reentrant-lease';
+import type { LockRequest } from './request';
 import { type HeldLease, UnlockOrder } from './unlock-order';
 import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
 

@@ -1,6 +1,6 @@
 import { type Meter, metrics, type Tracer, trace } from '@opentelemetry/api';
+import type { AcquireMessage, HoldMessage, LostMessage } from '../api/messages';
 import { acquireChannel, holdChannel, lostChannel } from '../diagnostics/channels';
-import type { AcquireMessage, HoldMessage, LostMessage } from '../diagnostics/messages';
 import { type Check, callback, checkOptions, expected } from '../internal/validation';
 import { type Group, LockMetrics } from './lock-metrics';
 import { LockSpans } from './lock-spans';

@@ -1,5 +1,5 @@
 import type { Attributes, Counter, Histogram, Meter, UpDownCounter } from '@opentelemetry/api';
-import type { AcquireMessage, HoldMessage, LockMessage, LostMessage } from '../diagnostics/messages';
+import type { AcquireMessage, HoldMessage, LockMessage, LostMessage } from '../api/messages';
 import type { Observer } from './observer';
 
 /** Which of few groups a key belongs to. */

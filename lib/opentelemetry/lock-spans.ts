@@ -1,5 +1,5 @@
 import { type Attributes, context, type Span, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
-import type { AcquireMessage, HoldMessage, LockMessage, LostMessage } from '../diagnostics/messages';
+import type { AcquireMessage, HoldMessage, LockMessage, LostMessage } from '../api/messages';
 import { clock } from '../internal/clock';
 import type { Observer } from './observer';
 

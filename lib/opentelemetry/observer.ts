@@ -1,4 +1,4 @@
-import type { AcquireMessage, HoldMessage, LostMessage } from '../diagnostics/messages';
+import type { AcquireMessage, HoldMessage, LostMessage } from '../api/messages';
 
 /** What becomes of the messages of the channels. */
 export interface Observer {

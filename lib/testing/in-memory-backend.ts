@@ -1,5 +1,5 @@
+import type { Inspected, LockBackend, LockInspector, ScriptRunner, SharedBackend } from '../core/backend';
 import type { LockProtocol } from '../core/protocol';
-import type { Inspected, LockBackend, LockInspector, ScriptRunner, SharedBackend } from '../lock-backend';
 import type { Connection } from '../redis/connection';
 import type { LockNames } from '../redis/names';
 import type { InMemoryLocks } from './in-memory-locks';

@@ -1,7 +1,7 @@
+import { nameIn } from '../api/owner-name';
 import { clock } from '../internal/clock';
 import { Deferred } from '../internal/deferred';
 import { checkOptions, nonEmptyString, string, ttl } from '../internal/validation';
-import { nameIn } from '../owner-name';
 import { ClientClosedError, CommandTimeoutError } from '../redis/failure';
 import { LockNames } from '../redis/names';
 import { installFakeableClock } from './fakeable-clock';

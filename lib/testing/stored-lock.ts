@@ -1,3 +1,4 @@
+import type { Inspected } from '../core/backend';
 import {
   type Grant,
   NOT_GRANTED,
@@ -8,7 +9,6 @@ import {
   type RenewalMode,
 } from '../core/protocol';
 import { clock, drift, reliableUntil } from '../internal/clock';
-import type { Inspected } from '../lock-backend';
 import { KEPT, type Keep } from '../protocols/min-hold/kept';
 import { describeKind, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import type { InMemoryLocks } from './in-memory-locks';
