@@ -1,16 +1,16 @@
+import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '../api/errors';
 import { noteContention } from '../diagnostics/channels';
-import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '../errors';
 import { Backoff } from '../internal/backoff';
 import { clock } from '../internal/clock';
 import { isFinal, isServerAnswer, messageOf, serverErrorCode } from '../redis/failure';
 import { LEARNS_REPLACEMENT } from '../redis/silence';
-import type { LockRequest } from '../settings';
 import { SILENT } from './availability';
 import { Hold } from './hold';
 import { RedisLease } from './lease';
 import { Turn } from './local-queue';
 import type { RedisLock } from './lock';
 import type { Grant, LockProtocol, Refusal, Released } from './protocol';
+import type { LockRequest } from './request';
 import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
 
 /** What comes with the turn: the right to contend, or what the holder before made of it. */

@@ -1,4 +1,4 @@
-import type { LockLostReason } from '../distributed-lock';
+import type { LockLostReason } from '../api/distributed-lock';
 import { Backoff } from '../internal/backoff';
 import { clock, drift, pause, reliableUntil, wasSuspended } from '../internal/clock';
 import type { Keep } from '../protocols/min-hold/kept';

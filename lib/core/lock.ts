@@ -1,21 +1,21 @@
+import type { DistributedLock, Lease, LockOptions, LockState, TryRunResult } from '../api/distributed-lock';
+import { LockTimeoutError, NotLockOwnerError, type NotReplicatedError, notHeld } from '../api/errors';
+import type { AcquireMessage, LockMessage, ReleaseMessage } from '../api/messages';
+import type { KindSettings } from '../api/options';
 import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../diagnostics/channels';
-import type { AcquireMessage, LockMessage, ReleaseMessage } from '../diagnostics/messages';
-import type { DistributedLock, Lease, LockOptions, TryRunResult } from '../distributed-lock';
-import { LockTimeoutError, NotLockOwnerError, type NotReplicatedError, notHeld } from '../errors';
-import type { Inspection } from '../inspection';
 import { clock, drift } from '../internal/clock';
 import { Deferred } from '../internal/deferred';
 import { callback } from '../internal/validation';
-import type { ScriptRunner } from '../lock-backend';
-import type { LockState } from '../lock-state';
 import type { Connection } from '../redis/connection';
 import { isServerAnswer } from '../redis/failure';
 import { LockNames } from '../redis/names';
-import { type KindSettings, type LockRequest, lockRequest, type ReplicationSettings } from '../settings';
 import { Call } from './acquire';
+import type { ScriptRunner } from './backend';
 import { type FirstRelease, type Hold, neededFor, ttlFor } from './hold';
+import type { Inspection } from './inspection';
 import { RedisLease } from './lease';
 import { LocalQueue, Turn } from './local-queue';
+import type { LockCache } from './lock-cache';
 import type { OpenWaits } from './open-waits';
 import type { Orphans } from './orphans';
 import type { Confirmed, Grant, LockProtocol, Released } from './protocol';
@@ -33,14 +33,14 @@ import type { Watchdog } from './watchdog';
 
 /** @internal What the locks of a registry share. */
 export interface LockServices {
-  readonly settings: KindSettings & ReplicationSettings;
+  readonly settings: KindSettings;
   readonly connection: Connection;
   readonly watchdog: Watchdog;
   readonly orphans: Orphans;
   readonly waits: OpenWaits;
   readonly heldScripts: ScriptRunner;
   readonly inspection: Inspection;
-  readonly cache: CachedLocks;
+  readonly cache: LockCache;
   /** Where locks get their protocols from: the one that is still active for a lock's name, or a new one. */
   readonly protocols: { openProtocol(names: LockNames): LockProtocol };
   /** An owner value that was never used before. */
@@ -48,14 +48,6 @@ export interface LockServices {
   /** For an error about a key of the wrong type: an error that says more. `timeout` in ms. */
   explainWrongType(error: unknown, names: LockNames, timeout: number): Promise<unknown>;
   warnNotReplicated(cause: NotReplicatedError, key: string): void;
-}
-
-/** @internal The locks that are cached: see `LockCache`. */
-export interface CachedLocks {
-  /** The lock that is cached for the key, if there is one. */
-  get(key: string): RedisLock | undefined;
-  /** Caches a lock again that was evicted, unless another one is cached for its key. Returns the cached one. */
-  readmit(lock: RedisLock): RedisLock;
 }
 
 /** ms; while the callers of a process pass a hold on, the event loop gets a turn after this time. */

@@ -1,8 +1,6 @@
+import type { RegistrySettings } from '../api/options';
 import type { Keep } from '../protocols/min-hold/kept';
-import type { ShardedSubscriptionMode } from '../protocols/redisson/sharded-subscription-mode';
 import type { Permits } from '../protocols/semaphore-read-write/shared-kinds';
-import type { RedisSubscriber } from '../redis/subscriber-connection';
-import type { WarningListener } from '../warnings';
 import type { Availability } from './availability';
 import type { Hold } from './hold';
 import type { Wait } from './wait';
@@ -130,19 +128,4 @@ export interface LockProtocol {
 }
 
 /** What all protocols of a registry share. */
-export interface ProtocolSettings {
-  readonly idleBetweenTries: number;
-  readonly commandTimeout: number;
-  readonly unavailableAfter: number;
-  readonly minReplicas: number;
-  readonly replicaTimeout: number;
-  /** `undefined`: the default of the lock type. */
-  readonly handOver: number | undefined;
-  readonly fencing: boolean;
-  readonly sharedWithPollers: boolean;
-  readonly legacyChannel: boolean;
-  readonly shardedSubscriptionMode: ShardedSubscriptionMode;
-  readonly fairLockWaitTimeout: number;
-  readonly subscriber: RedisSubscriber | undefined;
-  readonly onWarning: WarningListener;
-}
+export type ProtocolSettings = RegistrySettings;

@@ -1,7 +1,7 @@
+import { warn } from '../api/warnings';
 import type { ProtocolSettings } from '../core/protocol';
 import type { Redis } from '../redis/redis';
 import { Subscriber } from '../redis/subscriber';
-import { warn } from '../warnings';
 
 /** What is made once for each registry, when the lock type needs it. */
 export class RegistryParts {

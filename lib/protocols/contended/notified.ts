@@ -1,4 +1,4 @@
-import type { LockInspector } from '../../lock-backend';
+import type { LockInspector } from '../../core/backend';
 import type { ScriptedFormat } from '../format/scripted-format';
 import type { Protocols } from '../lock-type';
 import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';

@@ -1,8 +1,8 @@
-import type { DistributedLock, Lease, LockOptions, LockSource, TryRunResult } from './distributed-lock';
-import type { MultiLock } from './multi/multi-lock';
-import type { CloseOptions, SegmentedLockOptions, SemaphoreOptions } from './options';
-import { SegmentedLock } from './segmented/segmented-lock';
-import type { ReadWriteLock } from './semaphore-read-write/shared-lock';
+import type { DistributedLock, Lease, LockOptions, LockSource, TryRunResult } from '../api/distributed-lock';
+import type { CloseOptions, SegmentedLockOptions, SemaphoreOptions } from '../api/options';
+import type { MultiLock } from '../multi/multi-lock';
+import { SegmentedLock } from '../segmented/segmented-lock';
+import type { ReadWriteLock } from '../semaphore-read-write/shared-lock';
 
 /**
  * Hands out locks by key: what a service gets injected. An abstract class and not an interface, so that it can be a

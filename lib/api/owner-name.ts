@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
-import { expected, nonEmptyString } from './internal/validation';
-import type { NameSeparator } from './protocols/lock-type-traits';
-import { holderOf } from './protocols/min-hold/kept';
+import { expected, nonEmptyString } from '../internal/validation';
+import { holderOf } from '../protocols/min-hold/kept';
+import type { NameSeparator } from './lock-types';
 
 /*
  * What a person can read in an owner value. It is `<name>:<random>:<number>`, and with the Redisson types

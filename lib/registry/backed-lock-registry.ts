@@ -1,25 +1,31 @@
 import { randomUUID } from 'node:crypto';
-import { type LockServices, RedisLock } from './core/lock';
-import { OpenWaits } from './core/open-waits';
-import { Orphans } from './core/orphans';
-import { Watchdog } from './core/watchdog';
-import type { DistributedLock } from './distributed-lock';
-import { type NotReplicatedError, notHeld } from './errors';
-import { Inspection } from './inspection';
-import { clock, within } from './internal/clock';
-import { ttl as checkedTtl, expected, nonEmptyString, notNegative, number } from './internal/validation';
-import type { LockBackend } from './lock-backend';
-import { LockCache } from './lock-cache';
+import type { DistributedLock, ListedLock } from '../api/distributed-lock';
+import { type NotReplicatedError, notHeld } from '../api/errors';
+import { traitsOf } from '../api/lock-types';
+import type { CloseOptions, KindSettings, ListOptions, RegistrySettings, SemaphoreOptions } from '../api/options';
+import { registryId } from '../api/owner-name';
+import { type WarningListener, warn } from '../api/warnings';
+import type { LockBackend } from '../core/backend';
+import { Inspection } from '../core/inspection';
+import { type LockServices, RedisLock } from '../core/lock';
+import { LockCache } from '../core/lock-cache';
+import { OpenWaits } from '../core/open-waits';
+import { Orphans } from '../core/orphans';
+import { Watchdog } from '../core/watchdog';
+import { clock, within } from '../internal/clock';
+import {
+  ttl as checkedTtl,
+  checkOptions,
+  count,
+  expected,
+  nonEmptyString,
+  notNegative,
+  number,
+} from '../internal/validation';
+import { MultiLock, multiKeys } from '../multi/multi-lock';
+import type { ReadWriteLock } from '../semaphore-read-write/shared-lock';
+import { SharedLocks } from '../semaphore-read-write/shared-locks';
 import { LockRegistry } from './lock-registry';
-import type { ListedLock } from './lock-state';
-import { MultiLock, multiKeys } from './multi/multi-lock';
-import type { CloseOptions, ListOptions, SemaphoreOptions } from './options';
-import { registryId } from './owner-name';
-import { traitsOf } from './protocols/lock-type-traits';
-import type { ReadWriteLock } from './semaphore-read-write/shared-lock';
-import { SharedLocks } from './semaphore-read-write/shared-locks';
-import { type KindSettings, listSettings, type RegistrySettings, type ReplicationSettings } from './settings';
-import { type WarningListener, warn } from './warnings';
 
 /** ms; how long `close` waits for the holders by default. */
 const CLOSE_TIMEOUT = 10_000;
@@ -44,8 +50,8 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   readonly #stopMonitoring: () => void;
   #closing: Promise<void> | undefined;
 
-  /** @internal `onWarning` publishes the warnings too. */
-  protected constructor(settings: RegistrySettings & ReplicationSettings, backend: LockBackend) {
+  /** @internal */
+  protected constructor(settings: RegistrySettings, backend: LockBackend) {
     super();
     this.id = registryId(settings.name, traitsOf(settings.lockType).nameSeparator, randomUUID());
     const { connection } = backend;
@@ -122,9 +128,9 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
    * for await (const { key, name, remaining } of registry.list({ match: 'order:*' })) console.log(key, name, remaining);
    */
   list(options: ListOptions = {}): AsyncIterableIterator<ListedLock> {
-    const { match, count } = listSettings(options);
-    const { inspection, settings } = this.#services;
-    return inspection.list(settings.registryKey, match, count);
+    checkOptions({ match: nonEmptyString, count }, options);
+    const { match = '*', count: keys = 1_000 } = options;
+    return this.#services.inspection.list(this.settings.registryKey, match, keys);
   }
 
   /**

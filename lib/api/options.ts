@@ -1,21 +1,22 @@
-import type { LockType } from './protocols/lock-type-traits';
-import type { ShardedSubscriptionMode } from './protocols/redisson/sharded-subscription-mode';
-import type { RedisSubscriber } from './redis/subscriber-connection';
+import type { ShardedSubscriptionMode } from '../protocols/redisson/sharded-subscription-mode';
+import type { SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
+import type { RedisSubscriber } from '../redis/subscriber-connection';
+import type { LockType } from './lock-types';
 import type { WarningListener } from './warnings';
 
-/** Options of a `RedisLockRegistry`. Durations are in ms. */
-export interface RedisLockRegistryOptions {
-  /**
-   * The prefix of every key in Redis: a lock's name there is `registryKey:key`. It may be empty for `redisson` and
-   * `redisson-fair`: then the name is the key, as in `redisson.getLock(key)`.
-   */
-  registryKey: string;
+/** Options that every registry has, wherever its locks are. Durations are in ms. */
+export interface RegistryOptions {
   /**
    * What a person reads in the owner values of this registry, in Redis and from `inspect()`: which process holds a
    * lock. At most 64 bytes, without spaces, control characters, `@` and braces; without `:` for the Redisson types.
    * @default '<hostname>:<pid>'; '<hostname>/<pid>' for `redisson` and `redisson-fair`
    */
   name?: string | undefined;
+  /**
+   * How a lock is written in Redis, and how a waiter learns that it is free.
+   * @default 'spin'
+   */
+  lockType?: LockType | undefined;
   /**
    * ms, at least 5; the ttl of a lease that is taken without one.
    * @default 60_000; 30_000 for `redisson` and `redisson-fair`
@@ -32,15 +33,49 @@ export interface RedisLockRegistryOptions {
    */
   maxHold?: number | undefined;
   /**
+   * Whether leases have a fencing token.
+   * @default false
+   */
+  fencing?: boolean | undefined;
+  /**
+   * The maximum number of cached locks. Beyond it, the least recently used lock that is not in use is removed.
+   * @default 100_000
+   */
+  cacheCapacity?: number | undefined;
+  /**
+   * ms; the library's own deadline for one Redis command.
+   * @default 5_000
+   */
+  commandTimeout?: number | undefined;
+  /**
+   * ms; a wait during which Redis has not answered for this long rejects with `CannotAcquireLockError`.
+   * @default 10_000
+   */
+  unavailableAfter?: number | undefined;
+  /**
+   * ms after which a wait causes the warning `LONG_WAIT`, which says who holds the lock; `Infinity`: never.
+   * @default 30_000
+   */
+  warnAfter?: number | undefined;
+  /**
+   * Receives warnings that no call can report.
+   * @default `process.emitWarning`
+   */
+  onWarning?: WarningListener | undefined;
+}
+
+/** Options of a `RedisLockRegistry`. Durations are in ms. */
+export interface RedisLockRegistryOptions extends RegistryOptions {
+  /**
+   * The prefix of every key in Redis: a lock's name there is `registryKey:key`. It may be empty for `redisson` and
+   * `redisson-fair`: then the name is the key, as in `redisson.getLock(key)`.
+   */
+  registryKey: string;
+  /**
    * ms between two attempts while another process holds the key. Waiters that are notified poll after ten of these.
    * @default 100
    */
   idleBetweenTries?: number | undefined;
-  /**
-   * How a lock is written in Redis, and how a waiter learns that it is free.
-   * @default 'spin'
-   */
-  lockType?: LockType | undefined;
   /**
    * ms for which one process may pass a lock on among its own callers before it gives other processes a chance; 0: it
    * releases the lock after every lease. The fair types have a queue in place of it.
@@ -56,11 +91,6 @@ export interface RedisLockRegistryOptions {
    * @default false
    */
   sharedWithPollers?: boolean | undefined;
-  /**
-   * Whether leases have a fencing token.
-   * @default false
-   */
-  fencing?: boolean | undefined;
   /**
    * Whether releases are also sent and received on the channel of Spring Integration up to 6.4.7 and 6.5.2, which had
    * one for all locks of a registry.
@@ -80,21 +110,6 @@ export interface RedisLockRegistryOptions {
    */
   fairLockWaitTimeout?: number | undefined;
   /**
-   * The maximum number of cached locks. Beyond it, the least recently used lock that is not in use is removed.
-   * @default 100_000
-   */
-  cacheCapacity?: number | undefined;
-  /**
-   * ms; the library's own deadline for one Redis command.
-   * @default 5_000
-   */
-  commandTimeout?: number | undefined;
-  /**
-   * ms; a wait during which Redis has not answered for this long rejects with `CannotAcquireLockError`.
-   * @default 10_000
-   */
-  unavailableAfter?: number | undefined;
-  /**
    * How many replicas must have an acquisition before it counts, for a Redis that may fail over. The others are given
    * back: a waiting caller goes on, and a single attempt rejects with `CannotAcquireLockError`, whose cause is a
    * `NotReplicatedError`. It needs a plain client, a cluster or a sentinel client of `redis` 6, a plain client or a
@@ -109,41 +124,25 @@ export interface RedisLockRegistryOptions {
    */
   replicaTimeout?: number | undefined;
   /**
-   * ms after which a wait causes the warning `LONG_WAIT`, which says who holds the lock; `Infinity`: never.
-   * @default 30_000
-   */
-  warnAfter?: number | undefined;
-  /**
    * A pub/sub connection of the caller's, for lock types whose waiters are notified. A pool needs one.
    * @default the client's `duplicate()`, made on the first contended wait; a cluster and a sentinel client listen
    * themselves
    */
   subscriber?: RedisSubscriber | undefined;
-  /**
-   * Receives warnings that no call can report.
-   * @default `process.emitWarning`
-   */
-  onWarning?: WarningListener | undefined;
 }
 
-/** The options that every registry has, wherever its locks are. */
-export type RegistryOptions = Partial<
-  Pick<
-    RedisLockRegistryOptions,
-    | 'registryKey'
-    | 'name'
-    | 'expireAfter'
-    | 'renew'
-    | 'maxHold'
-    | 'lockType'
-    | 'fencing'
-    | 'cacheCapacity'
-    | 'commandTimeout'
-    | 'unavailableAfter'
-    | 'warnAfter'
-    | 'onWarning'
-  >
->;
+/** Options of a registry with their defaults filled in. */
+export type RegistrySettings = {
+  readonly [Name in keyof RedisLockRegistryOptions]-?: Name extends 'handOver' | 'subscriber'
+    ? RedisLockRegistryOptions[Name]
+    : Exclude<RedisLockRegistryOptions[Name], undefined>;
+};
+
+/** How many replicas have to have a lock, and how long they have for it. */
+export type ReplicationSettings = Pick<RegistrySettings, 'minReplicas' | 'replicaTimeout'>;
+
+/** The settings of the locks of one kind: of the registry's lock type, or shared ones. */
+export type KindSettings = Omit<RegistrySettings, 'lockType'> & { readonly lockType: LockType | SharedKind };
 
 /** Options of `LockRegistry.close`. */
 export interface CloseOptions {

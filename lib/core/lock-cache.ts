@@ -1,14 +1,14 @@
-import type { CachedLocks, RedisLock } from './core/lock';
-import type { LockProtocol } from './core/protocol';
-import { CannotAcquireLockError } from './errors';
-import { clock } from './internal/clock';
-import { LinkedList } from './internal/linked-list';
-import type { LockBackend } from './lock-backend';
-import { DetachedProtocols } from './protocols/detached-protocols';
-import type { LockNames } from './redis/names';
+import { CannotAcquireLockError } from '../api/errors';
+import { clock } from '../internal/clock';
+import { LinkedList } from '../internal/linked-list';
+import { DetachedProtocols } from '../protocols/detached-protocols';
+import type { LockNames } from '../redis/names';
+import type { LockBackend } from './backend';
+import type { RedisLock } from './lock';
+import type { LockProtocol } from './protocol';
 
 /** The locks of a registry by key, of which the least recently used ones are evicted. */
-export class LockCache implements CachedLocks {
+export class LockCache {
   readonly #capacity: number;
   readonly #registryKey: string;
   readonly #backend: Pick<LockBackend, 'open'>;
@@ -76,6 +76,7 @@ export class LockCache implements CachedLocks {
     return lock;
   }
 
+  /** Caches a lock again that was evicted, unless another one is cached for its key. Returns the cached one. */
   readmit(lock: RedisLock): RedisLock {
     return this.get(lock.key) ?? this.add(lock);
   }

@@ -1,7 +1,7 @@
-import type { Lease, LockLostReason } from '../distributed-lock';
-import type { LockType } from '../protocols/lock-type-traits';
 import type { SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
-import type { LockWarning } from '../warnings';
+import type { Lease, LockLostReason } from './distributed-lock';
+import type { LockType } from './lock-types';
+import type { LockWarning } from './warnings';
 
 /** What every message about a lock says. */
 export interface LockMessage {

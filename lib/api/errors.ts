@@ -1,5 +1,5 @@
+import { holderOf, isKept } from '../protocols/min-hold/kept';
 import type { LockLostReason } from './distributed-lock';
-import { holderOf, isKept } from './protocols/min-hold/kept';
 
 /** The codes of the errors. */
 export type LockErrorCode =
@@ -15,15 +15,8 @@ export type LockErrorCode =
 
 /**
  * The base of all errors of this library: a stable `code`, and the `key` as the application knows it.
- *
- * Each class sets `name`, which logs show, as a literal on its prototype: a minifier changes the names of classes.
- * A subclass of the application's inherits it, unless it sets its own.
  */
 export abstract class LockError extends Error {
-  static {
-    LockError.prototype.name = 'LockError';
-  }
-
   abstract readonly code: LockErrorCode;
   /** What the application locks; `undefined` where the error is not about one key. */
   readonly key: string | undefined;
@@ -39,10 +32,6 @@ export abstract class LockError extends Error {
  * locks in use.
  */
 export class CannotAcquireLockError extends LockError {
-  static {
-    CannotAcquireLockError.prototype.name = 'CannotAcquireLockError';
-  }
-
   readonly code = 'ERR_CANNOT_ACQUIRE_LOCK';
 }
 
@@ -51,10 +40,6 @@ export class CannotAcquireLockError extends LockError {
  * could have forgotten it. It is the `cause` of a `CannotAcquireLockError`.
  */
 export class NotReplicatedError extends LockError {
-  static {
-    NotReplicatedError.prototype.name = 'NotReplicatedError';
-  }
-
   readonly code = 'ERR_NOT_REPLICATED';
   /** How many replicas had to have it. */
   readonly wanted: number;
@@ -85,10 +70,6 @@ function described({ owner, remaining }: { readonly owner: string; readonly rema
 
 /** `waitTime` is over, and another holder still has the lock. Contention, not a failure. */
 export class LockTimeoutError extends LockError {
-  static {
-    LockTimeoutError.prototype.name = 'LockTimeoutError';
-  }
-
   readonly code = 'ERR_LOCK_TIMEOUT';
   /** ms */
   readonly waitTime: number;
@@ -117,10 +98,6 @@ const EXPLANATIONS: Record<LockLostReason, string> = {
 
 /** The lease ended before `unlock()`: what it protected may already be in use by another holder. */
 export class LockLostError extends LockError {
-  static {
-    LockLostError.prototype.name = 'LockLostError';
-  }
-
   readonly code = 'ERR_LOCK_LOST';
   readonly reason: LockLostReason;
   /** From `run`: what the task had returned. The work is done, but it was not protected to its end. */
@@ -135,10 +112,6 @@ export class LockLostError extends LockError {
 
 /** Redis did not confirm the release. It is repeated in the background; the key ends with its ttl at the latest. */
 export class LockReleaseError extends LockError {
-  static {
-    LockReleaseError.prototype.name = 'LockReleaseError';
-  }
-
   readonly code = 'ERR_LOCK_RELEASE';
 }
 
@@ -149,10 +122,6 @@ export function notReleased(key: string, reason: string, cause: unknown): LockRe
 
 /** The caller does not hold this lock (any more). Nothing was changed. */
 export class NotLockOwnerError extends LockError {
-  static {
-    NotLockOwnerError.prototype.name = 'NotLockOwnerError';
-  }
-
   readonly code = 'ERR_NOT_LOCK_OWNER';
 }
 
@@ -168,10 +137,6 @@ export function leaseUnlocked(key: string): NotLockOwnerError {
 
 /** Redis failed or was silent (`cause`): nothing is known of the lock, nor whether it was unlocked by force. */
 export class LockInspectionError extends LockError {
-  static {
-    LockInspectionError.prototype.name = 'LockInspectionError';
-  }
-
   readonly code = 'ERR_LOCK_INSPECTION';
 }
 
@@ -180,19 +145,11 @@ export class LockInspectionError extends LockError {
  * while the lease is held, and not after a later script of the same lease.
  */
 export class LeaseEvalError extends LockError {
-  static {
-    LeaseEvalError.prototype.name = 'LeaseEvalError';
-  }
-
   readonly code = 'ERR_LEASE_EVAL';
 }
 
 /** `close()` was called on the registry. */
 export class RegistryClosedError extends LockError {
-  static {
-    RegistryClosedError.prototype.name = 'RegistryClosedError';
-  }
-
   readonly code = 'ERR_REGISTRY_CLOSED';
 }
 
@@ -200,3 +157,21 @@ export class RegistryClosedError extends LockError {
 export function registryClosed(key: string): RegistryClosedError {
   return new RegistryClosedError(`Lock "${key}" cannot be acquired: its registry is closed`, key);
 }
+
+/**
+ * What logs show, on the prototypes: a minifier changes the names of classes. A subclass of the application's inherits
+ * it, unless it sets its own.
+ */
+const NAMED = {
+  LockError,
+  CannotAcquireLockError,
+  NotReplicatedError,
+  LockTimeoutError,
+  LockLostError,
+  LockReleaseError,
+  NotLockOwnerError,
+  LockInspectionError,
+  LeaseEvalError,
+  RegistryClosedError,
+};
+for (const [name, type] of Object.entries(NAMED)) type.prototype.name = name;

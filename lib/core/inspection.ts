@@ -1,9 +1,9 @@
-import { LockInspectionError } from './errors';
-import type { Inspected, LockBackend, LockInspector } from './lock-backend';
-import type { ListedLock, LockState } from './lock-state';
-import { isOfRegistry, nameIn } from './owner-name';
-import { messageOf, serverErrorCode } from './redis/failure';
-import { LockNames } from './redis/names';
+import type { ListedLock, LockState } from '../api/distributed-lock';
+import { LockInspectionError } from '../api/errors';
+import { isOfRegistry, nameIn } from '../api/owner-name';
+import { messageOf, serverErrorCode } from '../redis/failure';
+import { LockNames } from '../redis/names';
+import type { Inspected, LockBackend, LockInspector } from './backend';
 
 /** What a registry reports about the locks of all processes. */
 export class Inspection {

@@ -1,13 +1,13 @@
-import { nameIn } from './owner-name';
-import { grantedAt } from './protocols/fair/ticket';
-import { LOCK_TYPES, type LockType } from './protocols/lock-type-traits';
-import { holderOf, isKept } from './protocols/min-hold/kept';
-import { TOKEN } from './protocols/redisson/redisson-format';
-import { redissonName } from './protocols/redisson/redisson-names';
-import { QUEUE } from './protocols/redisson/redisson-queue-format';
-import { messageOf, serverErrorCode } from './redis/failure';
-import { LockNames } from './redis/names';
-import { literally } from './redis/scan';
+import { LOCK_TYPES, type LockType } from '../api/lock-types';
+import { nameIn } from '../api/owner-name';
+import { grantedAt } from '../protocols/fair/ticket';
+import { holderOf, isKept } from '../protocols/min-hold/kept';
+import { TOKEN } from '../protocols/redisson/redisson-format';
+import { redissonName } from '../protocols/redisson/redisson-names';
+import { QUEUE } from '../protocols/redisson/redisson-queue-format';
+import { messageOf, serverErrorCode } from '../redis/failure';
+import { LockNames } from '../redis/names';
+import { literally } from '../redis/scan';
 
 /*
  * Finds the locks of every registry, by what their keys are in Redis: a string, a hash or a zset that has an owner value

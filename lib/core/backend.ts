@@ -1,19 +1,11 @@
-import type { LockProtocol } from './core/protocol';
-import type { SharedKind } from './protocols/semaphore-read-write/shared-kinds';
-import type { Connection } from './redis/connection';
-import type { LockNames } from './redis/names';
+import type { LockState } from '../api/distributed-lock';
+import type { SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
+import type { Connection } from '../redis/connection';
+import type { LockNames } from '../redis/names';
+import type { LockProtocol } from './protocol';
 
-/** What an inspection of a lock found. */
-export interface Inspected {
-  /** `undefined`: the lock is free. */
-  readonly owner: string | undefined;
-  /** ms */
-  readonly remaining: number;
-  readonly fencingToken: number | undefined;
-  readonly waiting: number | undefined;
-  /** Of a shared lock: how many hold it. */
-  readonly holders?: number;
-}
+/** What an inspection of a lock found. `owner`: `undefined`: the lock is free. */
+export type Inspected = Omit<LockState, 'held' | 'name' | 'isOurs'>;
 
 /** Inspects locks, and unlocks them by force. Timeouts are in ms. */
 export interface LockInspector {
