@@ -1,4 +1,5 @@
 export type { RedisLock } from './core/lock';
+export type { ShardedSubscriptionMode } from './core/protocol';
 export type {
   AcquireMessage,
   HoldMessage,
@@ -41,7 +42,6 @@ export type {
   SemaphoreOptions,
 } from './options';
 export type { LockType } from './protocols/lock-type-traits';
-export type { ShardedSubscriptionMode } from './protocols/redisson/sharded-subscription-mode';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
 export type { RedisSubscriber } from './redis/subscriber-connection';
 export { RedisLockRegistry } from './redis-lock-registry';

@@ -1,5 +1,5 @@
+import type { ShardedSubscriptionMode } from './core/protocol';
 import type { LockType } from './protocols/lock-type-traits';
-import type { ShardedSubscriptionMode } from './protocols/redisson/sharded-subscription-mode';
 import type { RedisSubscriber } from './redis/subscriber-connection';
 import type { WarningListener } from './warnings';
 

@@ -1,7 +1,6 @@
-import type { ProtocolSettings } from './core/protocol';
+import { type ProtocolSettings, SHARDED_SUBSCRIPTION_MODES } from './core/protocol';
 import { boolean, type Check, checkOptions, duration, notNegative, oneOf, wholeNumber } from './internal/validation';
 import type { RedisLockRegistryOptions } from './options';
-import { SHARDED_SUBSCRIPTION_MODES } from './protocols/redisson/sharded-subscription-mode';
 import { describeValue } from './redis/client';
 import { isSubscriber, type RedisSubscriber } from './redis/subscriber-connection';
 import { type RegistrySettings, registryChecks, registrySettings } from './settings';

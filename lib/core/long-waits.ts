@@ -1,8 +1,7 @@
 import { clock, MAX_DELAY } from '../internal/clock';
 import { LinkedList } from '../internal/linked-list';
 import type { LockState } from '../lock-state';
-import { isNamedByDefault } from '../owner-name';
-import { isKept } from '../protocols/min-hold/kept';
+import { isKept, isNamedByDefault } from '../owner-name';
 import { type LockHolder, type WarningListener, warn } from '../warnings';
 import type { Wait, WaitedLock } from './wait';
 

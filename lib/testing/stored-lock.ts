@@ -1,5 +1,6 @@
 import {
   type Grant,
+  type Keep,
   NOT_GRANTED,
   type NotGranted,
   type Ownership,
@@ -9,7 +10,7 @@ import {
 } from '../core/protocol';
 import { clock, drift, reliableUntil } from '../internal/clock';
 import type { Inspected } from '../lock-backend';
-import { KEPT, type Keep } from '../protocols/min-hold/kept';
+import { KEPT } from '../owner-name';
 import { describeKind, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 
 /** What a caller asks for: a lock of its own, or a share of one. */

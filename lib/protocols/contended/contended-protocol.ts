@@ -4,6 +4,7 @@ import type {
   Confirmed,
   Grant,
   Holder,
+  Keep,
   LockProtocol,
   NotGranted,
   Ownership,
@@ -13,10 +14,10 @@ import type {
 } from '../../core/protocol';
 import type { Wait } from '../../core/wait';
 import { clock, reliableUntil } from '../../internal/clock';
+import { isKept } from '../../owner-name';
 import type { LockNames } from '../../redis/names';
 import type { ReleaseReply } from '../format/replies';
 import type { ScriptedFormat } from '../format/scripted-format';
-import { isKept, type Keep } from '../min-hold/kept';
 import type { Pollers } from '../pollers';
 import type { Sharing } from '../sharing/sharing';
 import type { Waiting } from '../waiting/waiting';

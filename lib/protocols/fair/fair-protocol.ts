@@ -2,6 +2,7 @@ import type { Hold } from '../../core/hold';
 import {
   type Exchange,
   type Grant,
+  type Keep,
   type LockProtocol,
   NOT_GRANTED,
   type NotGranted,
@@ -13,7 +14,6 @@ import {
 import type { Wait } from '../../core/wait';
 import { clock } from '../../internal/clock';
 import { isServerAnswer } from '../../redis/failure';
-import type { Keep } from '../min-hold/kept';
 import { FairQueue } from './fair-queue';
 import type { NotifiedBy } from './fair-scripts';
 import { type AcquireReply, type QueueReply, type ReleaseReply, replyUntil } from './queue-replies';

@@ -2,6 +2,7 @@ import { Availability } from '../../core/availability';
 import type { Hold } from '../../core/hold';
 import type {
   Grant,
+  Keep,
   LockProtocol,
   NotGranted,
   Ownership,
@@ -12,9 +13,9 @@ import type {
 } from '../../core/protocol';
 import type { Wait } from '../../core/wait';
 import { clock, reliableUntil } from '../../internal/clock';
+import { isKept } from '../../owner-name';
 import type { LockNames } from '../../redis/names';
 import type { Subscriber } from '../../redis/subscriber';
-import { isKept, type Keep } from '../min-hold/kept';
 import type { Pollers } from '../pollers';
 import { Notification } from '../waiting/notification';
 import type { PastPositions } from './past-positions';

@@ -1,11 +1,11 @@
-import type { ProtocolSettings, Released } from '../../core/protocol';
+import type { Keep, ProtocolSettings, Released } from '../../core/protocol';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
+import { keepArguments } from '../format/left-to-keep';
 import { type Acquired, foundIn, ownerIn, remainingIn } from '../format/replies';
-import { type Keep, keepArguments } from '../min-hold/kept';
 import { KEEP } from './redisson-fair-keep-script';
 import { ACQUIRE, LEAVE, RELEASE } from './redisson-fair-scripts';
 import { type RedissonFormat, TOKEN } from './redisson-format';
