@@ -41,8 +41,8 @@ export type {
 } from './api/options';
 export type { LockHolder, LockWarning, LockWarningCode, WarningListener } from './api/warnings';
 export type { RedisLock } from './core/lock';
+export type { ShardedSubscriptionMode } from './core/protocol';
 export type { MultiLock } from './multi/multi-lock';
-export type { ShardedSubscriptionMode } from './protocols/redisson/sharded-subscription-mode';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
 export type { RedisSubscriber } from './redis/subscriber-connection';
 export { LockRegistry } from './registry/lock-registry';

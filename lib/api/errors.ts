@@ -1,5 +1,5 @@
-import { holderOf, isKept } from '../protocols/min-hold/kept';
 import type { LockLostReason } from './distributed-lock';
+import { holderOf, isKept } from './owner-name';
 
 /** The codes of the errors. */
 export type LockErrorCode =

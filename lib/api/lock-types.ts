@@ -1,5 +1,4 @@
-/** What separates the name from the random part of an owner value. */
-export type NameSeparator = ':' | '/';
+import type { NameSeparator } from './owner-name';
 
 /** What the options and the names of a lock type depend on. */
 interface LockTypeTraits {

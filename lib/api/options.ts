@@ -1,4 +1,4 @@
-import type { ShardedSubscriptionMode } from '../protocols/redisson/sharded-subscription-mode';
+import type { ShardedSubscriptionMode } from '../core/protocol';
 import type { SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import type { RedisSubscriber } from '../redis/subscriber-connection';
 import type { LockType } from './lock-types';

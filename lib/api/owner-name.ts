@@ -1,13 +1,14 @@
 import { hostname } from 'node:os';
 import { expected, nonEmptyString } from '../internal/validation';
-import { holderOf } from '../protocols/min-hold/kept';
-import type { NameSeparator } from './lock-types';
 
 /*
  * What a person can read in an owner value. It is `<name>:<random>:<number>`, and with the Redisson types
  * `<name>/<random>:<number>`, since Redisson's format has one colon: that before the number. `fair` may add
  * `@<server time>`. A lock that was unlocked before its `minHold` ended has `kept@` before all of that.
  */
+
+/** What separates the name from the random part. */
+export type NameSeparator = ':' | '/';
 
 /** bytes of UTF-8; an owner value goes with every command. */
 const LONGEST = 64;
@@ -61,4 +62,21 @@ export function isNamedByDefault(name: string | undefined): boolean {
 /** Whether the owner value is of the registry with this id. */
 export function isOfRegistry(owner: string, id: string): boolean {
   return owner.startsWith(`${id}:`);
+}
+
+/**
+ * What the owner value of a lock begins with that was unlocked before its `minHold` ended. Its key stays until then. With
+ * this value no later command for the lease matches it: no renewal, no release, no repeated attempt. It belongs to
+ * nobody, and ends by itself. Names of registries have no "@", so no other owner value begins like this.
+ */
+export const KEPT = 'kept@';
+
+/** Whether the owner value is that of a lock that was unlocked, and is kept. */
+export function isKept(owner: string | undefined): boolean {
+  return owner?.startsWith(KEPT) ?? false;
+}
+
+/** The owner value that a kept lock had before. */
+export function holderOf(owner: string): string {
+  return isKept(owner) ? owner.slice(KEPT.length) : owner;
 }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { DistributedLock, Lease, LockOptions } from '../api/distributed-lock';
 import { LockLostError, LockTimeoutError } from '../api/errors';
-import { holderOf, isKept } from '../protocols/min-hold/kept';
+import { holderOf, isKept } from '../api/owner-name';
 import { messageOf } from '../redis/failure';
 import { RedisLockRegistry } from '../registry/redis-lock-registry';
 import {

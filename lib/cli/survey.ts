@@ -1,7 +1,6 @@
 import { LOCK_TYPES, type LockType } from '../api/lock-types';
-import { nameIn } from '../api/owner-name';
+import { holderOf, isKept, nameIn } from '../api/owner-name';
 import { grantedAt } from '../protocols/fair/ticket';
-import { holderOf, isKept } from '../protocols/min-hold/kept';
 import { TOKEN } from '../protocols/redisson/redisson-format';
 import { redissonName } from '../protocols/redisson/redisson-names';
 import { QUEUE } from '../protocols/redisson/redisson-queue-format';

@@ -19,6 +19,7 @@ import type { LockCache } from './lock-cache';
 import type { OpenWaits } from './open-waits';
 import type { Orphans } from './orphans';
 import type { Confirmed, Grant, LockProtocol, Released } from './protocol';
+import { type LockRequest, lockRequest } from './request';
 import { runUnder, Scope, type ScopedLock } from './scope';
 import {
   type HeldLease,

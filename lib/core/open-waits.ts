@@ -1,10 +1,9 @@
 import type { LockState } from '../api/distributed-lock';
 import { registryClosed } from '../api/errors';
-import { isNamedByDefault } from '../api/owner-name';
+import { isKept, isNamedByDefault } from '../api/owner-name';
 import { type LockHolder, type WarningListener, warn } from '../api/warnings';
 import { clock, MAX_DELAY } from '../internal/clock';
 import { LinkedList } from '../internal/linked-list';
-import { isKept } from '../protocols/min-hold/kept';
 import type { Wait, WaitedLock } from './wait';
 
 /** ms; waits that become long within this time are reported together, at its end. */

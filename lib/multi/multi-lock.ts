@@ -2,6 +2,7 @@ import type { DistributedLock, LockOptions, LockState, MultiLease, TryRunResult 
 import { notHeld } from '../api/errors';
 import type { LockMessage } from '../api/messages';
 import type { RedisLock } from '../core/lock';
+import { lockRequest } from '../core/request';
 import { runUnder, Scope } from '../core/scope';
 import { type HeldLease, UnlockOrder } from '../core/unlock-order';
 import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../diagnostics/channels';

@@ -2,11 +2,11 @@ import type { RedisLockRegistryOptions, RegistrySettings, SegmentedLockOptions }
 import { warn } from '../api/warnings';
 import type { LockBackend, LockInspector, ScriptRunner, SharedBackend } from '../core/backend';
 import type { LockProtocol } from '../core/protocol';
+import { SHARDED_SUBSCRIPTION_MODES } from '../core/protocol';
 import { boolean, type Check, checkOptions, duration, notNegative, oneOf, wholeNumber } from '../internal/validation';
 import { HeldScripts } from '../protocols/held-scripts';
 import type { Protocols } from '../protocols/lock-type';
 import { LOCK_TYPE_DEFINITIONS } from '../protocols/lock-types';
-import { SHARDED_SUBSCRIPTION_MODES } from '../protocols/redisson/sharded-subscription-mode';
 import { RegistryParts } from '../protocols/registry-parts';
 import { RedisSharedBackend } from '../protocols/semaphore-read-write/redis-shared-backend';
 import { describeValue, describeWrongClient, isRedisClient, type RedisClient } from '../redis/client';

@@ -3,8 +3,9 @@ import type { SemaphoreOptions } from '../api/options';
 import type { LockBackend, SharedBackend } from '../core/backend';
 import type { LockServices, RedisLock } from '../core/lock';
 import { LockCache } from '../core/lock-cache';
+import { Permits } from '../core/permits';
 import { type Check, checkOptions, nonEmptyString, wholeNumber } from '../internal/validation';
-import { describeKind, Permits, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
+import { describeKind, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import { ReadLock, type ReadWriteLock, SharedLock, WriteLock } from './shared-lock';
 
 /** The locks of one kind, and what they share. */

@@ -1,8 +1,10 @@
 import { Availability } from '../core/availability';
 import type { Hold } from '../core/hold';
+import type { Permits } from '../core/permits';
 import {
   type Grant,
   type Holder,
+  type Keep,
   type LockProtocol,
   NOT_GRANTED,
   type NotGranted,
@@ -12,8 +14,6 @@ import {
   type RenewalMode,
 } from '../core/protocol';
 import type { Wait } from '../core/wait';
-import type { Keep } from '../protocols/min-hold/kept';
-import type { Permits } from '../protocols/semaphore-read-write/shared-kinds';
 import type { InMemoryBackend } from './in-memory-backend';
 import type { StoredKind, StoredLock } from './stored-lock';
 

@@ -1,6 +1,8 @@
+import { KEPT } from '../api/owner-name';
 import type { Inspected } from '../core/backend';
 import {
   type Grant,
+  type Keep,
   NOT_GRANTED,
   type NotGranted,
   type Ownership,
@@ -9,7 +11,6 @@ import {
   type RenewalMode,
 } from '../core/protocol';
 import { clock, drift, reliableUntil } from '../internal/clock';
-import { KEPT, type Keep } from '../protocols/min-hold/kept';
 import { describeKind, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import type { InMemoryLocks } from './in-memory-locks';
 

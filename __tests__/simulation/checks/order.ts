@@ -1,6 +1,6 @@
+import { isKept } from '../../../lib/api/owner-name';
 import { HAND_OVER, LEAVE } from '../../../lib/protocols/fair/fair-release-scripts';
 import { ACQUIRE } from '../../../lib/protocols/fair/fair-scripts';
-import { isKept } from '../../../lib/protocols/min-hold/kept';
 import { keysOf } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
 import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';

@@ -2,6 +2,7 @@ import type { Hold } from '../../core/hold';
 import {
   type Exchange,
   type Grant,
+  type Keep,
   type LockProtocol,
   NOT_GRANTED,
   type NotGranted,
@@ -13,7 +14,6 @@ import {
 import type { Wait } from '../../core/wait';
 import { clock } from '../../internal/clock';
 import { isServerAnswer } from '../../redis/failure';
-import type { Keep } from '../min-hold/kept';
 import { FairQueue } from './fair-queue';
 import type { NotifiedBy } from './fair-scripts';
 import { type AcquireReply, type QueueReply, type ReleaseReply, replyUntil } from './queue-replies';
@@ -60,7 +60,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
       ticket.isAsked = false;
       ticket.score = reply.score;
       if (ticket.hasOwner(reply.owner)) {
-        this.noteGrant(sentAt);
+        this.pollers?.acquired(sentAt);
         return this.enter(ticket, reply, notifiedBy, wanted);
       }
       this.onReply(reply);
@@ -97,7 +97,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
       }
       this.waiters.enter(ticket, grant.owner);
       this.#aloneAt = undefined;
-      this.noteGrant(clock.now());
+      this.pollers?.acquired(clock.now());
       this.presence.leave();
       return grant;
     } catch (interruption) {
@@ -127,7 +127,7 @@ export class FairProtocol extends FairQueue implements LockProtocol {
    */
   mayPassOn(): boolean {
     if (this.#aloneAt !== this.wanted || this.services.format.isFencing) return false;
-    return this.lazyPollers === undefined && this.lazyPresence?.notifiedBy === 'message';
+    return this.pollers === undefined && this.lazyPresence?.notifiedBy === 'message';
   }
 
   /**
@@ -138,7 +138,6 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     const { sentAt } = to;
     const ticket = this.waiters.ticketFor(to);
     to.isEnqueued = true;
-    this.noteDemand(sentAt);
     ticket.asking();
     const { notifiedBy, wanted } = this;
     // So that the next ones need no command, as long as nobody else waits.
@@ -180,14 +179,15 @@ export class FairProtocol extends FairQueue implements LockProtocol {
   ): Promise<T> {
     this.forgetTicket(ownerOrTicket);
     // Hand-overs leave the key of a busy lock no free moment. So it is left to pollers at intervals.
-    const pauses = this.lazyPollers?.pauses;
-    const pause = pauses?.isDue(now) ? { length: pauses.length, interval: pauses.interval(now) } : undefined;
+    const { pollers } = this;
+    const pause = pollers?.isDue(now) ? { length: pollers.pause, interval: pollers.interval } : undefined;
     const { format, onNotificationRefused } = this.services;
     const answered = (reply: ReleaseReply): T | Promise<T> => {
       this.waiters.forgetEntered(ownerOrTicket);
       const { found, pauseIn, isNotificationRefused } = reply;
-      if (found === 'released') this.noteRelease(clock.now(), false);
-      if (pauseIn !== undefined) pauses?.leftOrDueIn(clock.now(), pauseIn);
+      if (found === 'released') pollers?.released(clock.now());
+      if (pauseIn === 0) pollers?.left(clock.now());
+      else if (pauseIn !== undefined) pollers?.dueIn(clock.now(), pauseIn);
       if (isNotificationRefused) onNotificationRefused();
       return use(reply);
     };

@@ -1,9 +1,9 @@
+import { Availability } from '../../core/availability';
 import type { Holder, Released } from '../../core/protocol';
 import { clock } from '../../internal/clock';
 import { isServerAnswer } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
-import { PollableProtocol } from '../pollers/pollable-protocol';
-import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
+import { Pollers, USUAL_PACE_FOR } from '../pollers';
 import { type NotifiedBy, WANTED } from './fair-scripts';
 import { type FairServices, Presence, type PresenceListener } from './presence';
 import { type QueueReply, replyUntil } from './queue-replies';
@@ -14,11 +14,13 @@ import { Waiters } from './waiters';
  * What this process knows of the queue of one fair lock: its callers in it, and what messages and replies say. A base
  * class: an object for it would cost memory in each idle lock.
  */
-export abstract class FairQueue extends PollableProtocol implements PresenceListener {
+export abstract class FairQueue implements PresenceListener {
+  readonly availability = new Availability();
   holder: Holder | undefined;
   protected readonly names: LockNames;
   protected readonly services: FairServices;
   protected readonly waiters: Waiters;
+  protected readonly pollers: Pollers | undefined;
   /** Messages that said that another process waits, or may have. */
   protected wanted = 0;
   /** Messages that said that the lock may be free. */
@@ -26,19 +28,15 @@ export abstract class FairQueue extends PollableProtocol implements PresenceList
   protected lazyPresence: Presence | undefined;
 
   constructor(names: LockNames, services: FairServices) {
-    super();
+    const { format, idleBetweenTries, sharedWithPollers } = services;
     this.names = names;
     this.services = services;
-    this.waiters = new Waiters(names, services.format);
+    this.waiters = new Waiters(names, format);
+    this.pollers = sharedWithPollers ? new Pollers(idleBetweenTries, USUAL_PACE_FOR) : undefined;
   }
 
   /** As LockProtocol. */
   abstract release(ownerOrTicket: string, timeout: number): Promise<Released>;
-
-  protected createPollers(): Pollers | undefined {
-    const { idleBetweenTries, sharedWithPollers } = this.services;
-    return sharedWithPollers ? new Pollers(idleBetweenTries, USUAL_PACE_FOR) : undefined;
-  }
 
   get isActive(): boolean {
     return this.waiters.size > 0 || (this.lazyPresence?.isActive ?? false);

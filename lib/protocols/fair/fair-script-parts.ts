@@ -1,5 +1,5 @@
 import { isGrant } from '../format/replies';
-import { LONGEST_PAUSE } from '../pollers/pause-intervals';
+import { LONGEST_PAUSE } from '../pollers';
 import { mint } from '../spring/spring-scripts';
 
 /* Parts of the scripts of the fair lock. See fair-scripts.ts for the keys. */

@@ -1,8 +1,8 @@
+import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
+import { leftToKeep } from '../format/left-to-keep';
 import { isFound } from '../format/replies';
 import { ifForced } from '../inspection/forced-unlock';
-import { KEPT } from '../min-hold/kept';
-import { leftToKeep } from '../min-hold/left-to-keep';
 import { publish } from '../spring/spring-scripts';
 import { FUNCTIONS, HAND_OVER_FUNCTION, KEYS_BY_NAME, NOW } from './fair-script-parts';
 

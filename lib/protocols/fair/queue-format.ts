@@ -1,12 +1,12 @@
-import type { ProtocolSettings, Released } from '../../core/protocol';
+import type { Keep, ProtocolSettings, Released } from '../../core/protocol';
 import { clock, drift, wasSuspended } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
+import { keepArguments } from '../format/left-to-keep';
 import { foundIn, ownerIn, remainingIn } from '../format/replies';
-import { type Keep, keepArguments } from '../min-hold/kept';
 import { SpringFormat } from '../spring/spring-format';
 import { HAND_OVER, LEAVE, RELEASE } from './fair-release-scripts';
 import { ACQUIRE, type NotifiedBy, OUTSIDER, POLL } from './fair-scripts';

@@ -1,3 +1,10 @@
+import type { Keep } from '../../core/protocol';
+
+/** As the scripts take it. */
+export function keepArguments({ left, minHold, ttl }: Keep): string[] {
+  return [String(left), String(minHold), String(ttl)];
+}
+
 /**
  * Sets `left`: ms for which the key is kept from now on. ARGV[first]: the three numbers of a `Keep`.
  *
