@@ -4,7 +4,7 @@ import { runMutations } from '../__tests__/simulation/find-mutations';
 import { mutate } from '../__tests__/simulation/mutations';
 import { LOCK_TYPES, type LockType, planOf } from '../__tests__/simulation/plan';
 import { bundleLibrary } from '../__tests__/simulation/process/library';
-import { createWasmEngine } from '../__tests__/simulation/server/wasm-engine';
+import { createScriptEngine } from '../__tests__/simulation/server/script-engine';
 import { shrink } from '../__tests__/simulation/shrink';
 import { Simulator } from '../__tests__/simulation/simulator';
 import { Summary, summaryTable } from '../__tests__/simulation/summary';
@@ -19,7 +19,6 @@ const USAGE = `npm run simulate -- [options]
   --keep-going    do not stop at the first seed of a type that fails
   --ignore KIND   do not look for this kind of violation; may be repeated
   --without NAME  run the library with a fix taken out; may be repeated
-  --engine NAME   what runs the Lua: compiled (default), or wasm: Redis' own Lua, some twenty times slower
   --digest        print a digest of all that happened, and nothing else
   --mutations     take out each fix in turn, or those of --without, and search for a seed that fails (at most --seeds,
                   default 10000)`;
@@ -35,7 +34,6 @@ const { values } = parseArgs({
     'keep-going': { type: 'boolean', default: false },
     ignore: { type: 'string', multiple: true, default: [] },
     without: { type: 'string', multiple: true, default: [] },
-    engine: { type: 'string', default: 'compiled' },
     digest: { type: 'boolean', default: false },
     mutations: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -95,11 +93,11 @@ async function main(): Promise<number> {
   // Most errors of a simulation are expected ones: their stacks would cost more than all the rest.
   if (values.seed === undefined) Error.stackTraceLimit = 0;
   const bundle = bundleLibrary();
+  const engine = await createScriptEngine();
   if (values.mutations) {
-    return runMutations(bundle, whole(values.seeds ?? '10000'), { types: values.type, names: values.without });
+    return runMutations(bundle, engine, whole(values.seeds ?? '10000'), { types: values.type, names: values.without });
   }
-  const engine = values.engine === 'wasm' ? { engine: await createWasmEngine() } : {};
-  const simulator = new Simulator(values.without.reduce(mutate, bundle), { ignored: values.ignore, ...engine });
+  const simulator = new Simulator(values.without.reduce(mutate, bundle), engine, values.ignore);
   if (values.digest) {
     await printDigests(simulator);
     simulator.close();

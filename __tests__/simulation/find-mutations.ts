@@ -2,6 +2,7 @@ import Table from 'cli-table3';
 import { MUTATIONS, mutate } from './mutations';
 import type { Mutation } from './mutations/mutation';
 import type { LockType } from './plan';
+import type { ScriptEngine } from './server/script-engine';
 import { Simulator } from './simulator';
 
 interface Found {
@@ -13,6 +14,7 @@ interface Found {
 /** Takes out each fix in turn and searches for a seed that fails, of the first of its types that has one. Returns the exit code: 1 when one is not found. */
 export async function runMutations(
   bundle: string,
+  engine: ScriptEngine,
   seeds: number,
   { types, names }: { readonly types: readonly string[] | undefined; readonly names: readonly string[] },
 ): Promise<number> {
@@ -23,7 +25,7 @@ export async function runMutations(
     const asked = mutation.types.filter((type) => types === undefined || types.includes(type));
     if (asked.length === 0) continue;
     let found: Found | undefined;
-    for (const lockType of asked) found ??= await search(bundle, mutation, lockType, seeds);
+    for (const lockType of asked) found ??= await search(bundle, engine, mutation, lockType, seeds);
     if (found === undefined) missed++;
     const at = found ? `seed ${found.seed} of ${found.lockType}` : `not within ${seeds} seeds of ${asked.join(', ')}`;
     console.error(`${mutation.name}: ${at}`);
@@ -36,12 +38,13 @@ export async function runMutations(
 /** Only a violation that the library does not have with its fix counts. */
 async function search(
   bundle: string,
+  engine: ScriptEngine,
   mutation: Mutation,
   lockType: LockType,
   seeds: number,
 ): Promise<Found | undefined> {
-  const mutant = new Simulator(mutate(bundle, mutation.name));
-  const original = new Simulator(bundle);
+  const mutant = new Simulator(mutate(bundle, mutation.name), engine);
+  const original = new Simulator(bundle, engine);
   try {
     for (let seed = 1; seed <= seeds; seed++) {
       const { violations } = await mutant.runSeed(seed, lockType);
