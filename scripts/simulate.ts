@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { runMutations } from '../__tests__/simulation/find-mutations';
-import { mutate } from '../__tests__/simulation/mutations';
 import { LOCK_TYPES, type LockType, planOf } from '../__tests__/simulation/plan';
 import { bundleLibrary } from '../__tests__/simulation/process/library';
 import { createScriptEngine } from '../__tests__/simulation/server/script-engine';
@@ -18,10 +17,10 @@ const USAGE = `npm run simulate -- [options]
   --shrink        leave out callers and faults of a failing seed as long as it fails
   --keep-going    do not stop at the first seed of a type that fails
   --ignore KIND   do not look for this kind of violation; may be repeated
-  --without NAME  run the library with a fix taken out; may be repeated
+  --without NAME  run the library with this mutation, see support/mutations.ts; may be repeated
   --digest        print a digest of all that happened, and nothing else
-  --mutations     take out each fix in turn, or those of --without, and search for a seed that fails (at most --seeds,
-                  default 10000)`;
+  --mutations     run the library with each mutation, or those of --without, and search for a seed that fails (at most
+                  --seeds, default 10000)`;
 
 const { values } = parseArgs({
   options: {
@@ -92,12 +91,11 @@ async function main(): Promise<number> {
   }
   // Most errors of a simulation are expected ones: their stacks would cost more than all the rest.
   if (values.seed === undefined) Error.stackTraceLimit = 0;
-  const bundle = bundleLibrary();
   const engine = await createScriptEngine();
   if (values.mutations) {
-    return runMutations(bundle, engine, whole(values.seeds ?? '10000'), { types: values.type, names: values.without });
+    return runMutations(engine, whole(values.seeds ?? '10000'), { types: values.type, names: values.without });
   }
-  const simulator = new Simulator(values.without.reduce(mutate, bundle), engine, values.ignore);
+  const simulator = new Simulator(await bundleLibrary(values.without), engine, values.ignore);
   if (values.digest) {
     await printDigests(simulator);
     simulator.close();
