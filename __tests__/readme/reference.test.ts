@@ -56,7 +56,7 @@ describe('The tables of the pages name', () => {
 
   it('every error, and no other', () => {
     const classes = Object.keys(library).filter((name) => name.endsWith('Error') && name !== 'LockError');
-    expect(firstCells('README.md', 'Errors')).toEqual(classes.sort());
+    expect(firstCells('docs/troubleshooting.md', 'Errors')).toEqual(classes.sort());
   });
 
   it('every code of a warning, and no other', () => {
@@ -85,6 +85,10 @@ it.each(tableBelow('docs/architecture.md', 'Where to look').map(([question, file
     for (const name of codeSpans(names)) expect(source).toMatch(new RegExp(`(?<![\\w#])${name}\\b`));
   },
 );
+
+it('README.md has at most 150 lines', () => {
+  expect(readPage('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(150);
+});
 
 describe('docs/architecture.md', () => {
   const page = readPage('docs/architecture.md');

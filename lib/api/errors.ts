@@ -90,7 +90,7 @@ export class LockTimeoutError extends LockError {
 }
 
 const EXPLANATIONS: Record<LockLostReason, string> = {
-  expired: 'its time to live ended, or its key was deleted',
+  expired: 'its time to live ended, its key was deleted, or Redis restarted without it',
   stolen: 'another owner has its key, or it was unlocked by force',
   unconfirmed: 'Redis did not confirm it in time',
   closed: 'its registry was closed',

@@ -9,7 +9,13 @@ import type { Protocols } from '../protocols/lock-type';
 import { LOCK_TYPE_DEFINITIONS } from '../protocols/lock-types';
 import { RegistryParts } from '../protocols/registry-parts';
 import { RedisSharedBackend } from '../protocols/semaphore-read-write/redis-shared-backend';
-import { describeValue, describeWrongClient, isRedisClient, type RedisClient } from '../redis/client';
+import {
+  describeValue,
+  describeWrongClient,
+  isRedisClient,
+  type RedisClient,
+  type RedisClientOrFromIoredis,
+} from '../redis/client';
 import type { Connection } from '../redis/connection';
 import { explainWrongType } from '../redis/key-type';
 import { hashTag, type LockNames } from '../redis/names';
@@ -35,7 +41,7 @@ export class RedisLockRegistry extends BackedLockRegistry {
    *   `duplicate` for `minReplicas`.
    * @throws RangeError when an option is out of range.
    */
-  constructor(client: RedisClient, options: RedisLockRegistryOptions) {
+  constructor(client: RedisClientOrFromIoredis, options: RedisLockRegistryOptions) {
     if (!isRedisClient(client)) throw new TypeError(describeWrongClient(client));
     checkOptions(CHECKS, options);
     const settings = registrySettings(options, 'spin');
