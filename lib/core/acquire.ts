@@ -2,7 +2,7 @@ import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '
 import { noteContention } from '../diagnostics/channels';
 import { Backoff } from '../internal/backoff';
 import { clock } from '../internal/clock';
-import { isFinal, isServerAnswer, messageOf, serverErrorCode } from '../redis/failure';
+import { isFinal, isServerAnswer, messageOf, NotSentError, serverErrorCode } from '../redis/failure';
 import { LEARNS_REPLACEMENT } from '../redis/silence';
 import { SILENT } from './availability';
 import { Hold } from './hold';
@@ -122,6 +122,7 @@ export class Call {
       let answer: Grant | Refusal | undefined;
       try {
         answer = await wait.unlessAborted(attempt);
+        this.hold.reachedRedis = true;
         this.#assertInTime(answer);
         availability.answered();
         this.#isGranted = answer.granted;
@@ -190,6 +191,7 @@ export class Call {
     const wait = this.wait;
     const { availability } = this.#protocol;
     if (error instanceof NotReplicatedError) {
+      this.hold.reachedRedis = true;
       availability.answered();
       await this.#giveBack(error);
       return;
@@ -200,7 +202,8 @@ export class Call {
       ? await wait.unlessAborted(explain(error, this.#lock.names, this.#firstTimeout))
       : error;
     // A script that the server stopped half-way may have written something.
-    if (!isServerAnswer(failure) || isFinal(failure)) this.hold.doubt(attempt);
+    const mayHaveRun = (!isServerAnswer(failure) || isFinal(failure)) && !(failure instanceof NotSentError);
+    if (mayHaveRun) this.hold.doubt(attempt);
     if (wait.isInterrupted || isFinal(failure)) availability.withdrawn(this.hold.sentAt);
     wait.throwIfInterrupted();
     if (isFinal(failure)) throw cannotAcquire(wait.key, messageOf(failure), failure);

@@ -266,7 +266,7 @@ export class RedisLock implements DistributedLock {
 
   /** @internal A caller has its result. */
   left(wait: Wait): void {
-    this.#callers--;
+    if (--this.#callers === 0) this.#protocol?.availability.forgetFailure();
     this.services.waits.end(wait);
     wait.end();
   }
