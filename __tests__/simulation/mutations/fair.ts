@@ -12,7 +12,7 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     name: 'entered-grant-forgotten',
     finding: 'a message that comes again releases the lease that runs',
     types: ['fair'],
-    replacements: [['if (grant.owner === this.#entered) return "taken";', '']],
+    replacements: [['if (owner === this.#entered) return true;', '']],
   },
   {
     name: 'grants-for-the-full-ttl',
@@ -30,10 +30,7 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     name: 'next-caller-before-the-queue',
     finding: 'the next caller of a process gets the lock before one of another process that called earlier',
     types: ['fair'],
-    replacements: [
-      ['if score > firstScore then', 'if false then'],
-      ['elseif score < firstScore and', 'elseif'],
-    ],
+    replacements: [['or score < tonumber(firstScore) and', 'or']],
   },
   {
     name: 'polls-create-tickets',
@@ -41,11 +38,10 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     types: ['fair'],
     replacements: [
       [
-        "  if not ttl or not redis.call('ZSCORE', queue, waiting[i]) then missing[#missing + 1] = i end",
-        `  if not ttl or not redis.call('ZSCORE', queue, waiting[i]) then
-    redis.call('ZADD', queue, 'NX', now, waiting[i])
-    redis.call('HSET', tickets, waiting[i], 30000)
-  end`,
+        "local score = redis.call('HGET', tickets, ticket) and redis.call('ZSCORE', queue, ticket)",
+        `redis.call('ZADD', queue, 'NX', now, ticket)
+redis.call('HSET', tickets, ticket, 30000)
+local score = digits(now)`,
       ],
     ],
   },
@@ -73,7 +69,7 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     name: 'token-of-nobody',
     finding: 'a lease without a token where another process without fencing granted it',
     types: ['fair'],
-    replacements: [['return this.isFencing && token === "";', 'return false;']],
+    replacements: [['if (this.#format.isFencing && grant.token === "") {', 'if (false) {']],
   },
   {
     name: 'token-of-an-earlier-grant',
@@ -87,12 +83,7 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     name: 'kept-grant-forgotten',
     finding: 'a repeated message about a grant releases its lock before it is kept for its minHold',
     types: ['fair'],
-    replacements: [
-      [
-        'const found = await this.services.format.keepUntil(',
-        'this.waiters.forgetEntered(ownerOrTicket); const found = await this.services.format.keepUntil(',
-      ],
-    ],
+    replacements: [['const kept = ({ found }) => {', 'this.#entered = void 0; const kept = ({ found }) => {']],
   },
   {
     name: 'two-protocols-for-a-name',

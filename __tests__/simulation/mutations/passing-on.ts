@@ -63,7 +63,7 @@ export const PASSING_ON_MUTATIONS: readonly Mutation[] = [
     name: 'others-not-counted',
     finding: 'a fair hold is passed on though others waited when it was handed over',
     types: ['fair'],
-    replacements: [['isAlone: reply === 1', 'isAlone: true']],
+    replacements: [['said.isAlone = reply === 1;', 'said.isAlone = true;']],
   },
   {
     name: 'slow-hand-over',

@@ -2,6 +2,7 @@ import type { Hold } from '../../core/hold';
 import {
   type Exchange,
   type Grant,
+  type Holder,
   type LockProtocol,
   NOT_GRANTED,
   type NotGranted,
@@ -11,13 +12,22 @@ import {
   type RenewalMode,
 } from '../../core/protocol';
 import type { Wait } from '../../core/wait';
-import { clock } from '../../internal/clock';
+import { clock, drift, wasSuspended } from '../../internal/clock';
 import { isServerAnswer } from '../../redis/failure';
-import type { Keep } from '../min-hold/kept';
-import { FairQueue } from './fair-queue';
-import type { NotifiedBy } from './fair-scripts';
-import { type AcquireReply, type QueueReply, type ReleaseReply, replyUntil } from './queue-replies';
-import type { Ticket } from './ticket';
+import type { LockNames } from '../../redis/names';
+import { type Keep, keepArguments } from '../min-hold/kept';
+import { PollableProtocol } from '../pollers/pollable-protocol';
+import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
+import type { FairFormat, QueueReply } from './fair-format';
+import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, KEEP, type NotifiedBy, POLL, RELEASE, WANTED } from './fair-scripts';
+import { Presence } from './presence';
+import { grantIn, Ticket, ticketOf } from './ticket';
+
+/** ms; a renewal has at least this long to be answered. */
+const RENEWAL_AT_LEAST = 10;
+
+/** A grant by hand-over that arrived. `life` beyond the claim window: its key was given its full ttl. */
+type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'drift' | 'life'>;
 
 /**
  * FIFO over all callers of all processes, by direct hand-over: the releasing script itself makes the next caller the
@@ -37,26 +47,70 @@ import type { Ticket } from './ticket';
  * confirmed, the lease ends with the window. If less than half of the window is certain, the caller waits for the
  * answer of the renewal.
  */
-export class FairProtocol extends FairQueue implements LockProtocol {
+export class FairProtocol extends PollableProtocol implements LockProtocol {
+  holder: Holder | undefined;
+  /**
+   * Of the caller that has the local turn, if it waits. Set before a command is sent: the message of a grant may arrive
+   * before the reply. The ticket of a caller that left during a command stays, until it is removed from Redis or another
+   * one takes its place.
+   */
+  ticket: Ticket | undefined;
+  readonly #names: LockNames;
+  readonly #format: FairFormat;
+  /** Made for the first waiter. */
+  #presence: Presence | undefined;
+  /** The last grant that a caller of this process entered with. Whatever repeats it later is ignored. */
+  #entered: string | undefined;
+  /** Messages that said that another process waits, or may have. */
+  #wanted = 0;
   /** The number of `wanted` when nobody else waited. `undefined`: it is not known whether others wait. */
   #aloneAt: number | undefined;
+  /** Messages that said that the lock may be free. */
+  #hints = 0;
+
+  constructor(names: LockNames, format: FairFormat) {
+    super();
+    this.#names = names;
+    this.#format = format;
+  }
 
   get queue(): 'local' {
     return 'local';
   }
+
+  get isActive(): boolean {
+    return this.ticket !== undefined || (this.#presence?.isActive ?? false);
+  }
+
+  protected createPollers(): Pollers | undefined {
+    const { idleBetweenTries, sharedWithPollers } = this.#format.settings;
+    return sharedWithPollers ? new Pollers(idleBetweenTries, USUAL_PACE_FOR) : undefined;
+  }
+
+  private get presence(): Presence {
+    this.#presence ??= new Presence(this.#names, this.#format, this);
+    return this.#presence;
+  }
+
+  /** How this process is notified of a grant. After an earlier wait it may still be subscribed. */
+  private get notifiedBy(): NotifiedBy {
+    // Without a presence, the first attempt says 'poll', and the first poll corrects it. A free lock needs no presence.
+    return this.#presence?.notifiedBy ?? 'poll';
+  }
+
+  // A caller on its way to the lock
 
   /** The queue gives every process its turn. */
   standBack(): undefined {}
 
   attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
     const { sentAt, waits } = hold;
-    const ticket = this.waiters.ticketFor(hold);
+    const ticket = this.ticketOf(hold);
     ticket.asking();
     hold.isEnqueued = waits;
     const notifiedBy = waits ? this.notifiedBy : 'none';
-    const { format } = this.services;
-    const { wanted } = this;
-    const answered = (reply: AcquireReply): Grant | Refusal => {
+    const wanted = this.#wanted;
+    const answered = (reply: QueueReply): Grant | Refusal => {
       ticket.isAsked = false;
       ticket.score = reply.score;
       if (ticket.hasOwner(reply.owner)) {
@@ -68,23 +122,54 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     };
     const failed = (error: unknown): void => {
       ticket.isAsked = false;
-      this.missedReply(error);
+      this.replyMissed(error);
     };
-    return format.enter(this.names, ticket, notifiedBy, hold, timeout, answered, failed);
+    const text = `${this.#format.presence[notifiedBy]} ${ticket.age(sentAt)} ${ticket.score}`;
+    const args = [ticket.id, String(ticket.ttl), text];
+    return this.#format.ask(ACQUIRE, this.#names, args, ticket, sentAt, hold.drift, timeout, answered, failed);
+  }
+
+  private ticketOf(hold: Hold): Ticket {
+    if (this.ticket?.id === hold.ticket) return this.ticket;
+    const ticket = new Ticket(hold);
+    if (hold.waits) this.ticket = ticket;
+    return ticket;
   }
 
   /** The reply to a script that was sent for the ticket says that the ticket has the lock. `wanted`: as it was before. */
   private enter(ticket: Ticket, reply: QueueReply, notifiedBy: NotifiedBy, wanted: number): Grant {
+    const { owner = ticket.id, until, drift: driftBefore } = reply;
+    this.leaveQueue(ticket, owner);
     this.#aloneAt = reply.isAlone && notifiedBy === 'message' ? wanted : undefined;
-    const { owner = ticket.id, token, drift } = reply;
-    this.waiters.enter(ticket, owner);
-    this.lazyPresence?.leave();
-    const fencingToken = this.services.format.fencingToken(token);
-    return { granted: true, owner, until: replyUntil(reply), fencingToken, drift };
+    return { granted: true, owner, until, fencingToken: this.tokenIn(reply), drift: driftBefore };
+  }
+
+  /** `undefined` without fencing. */
+  private tokenIn({ token }: ArrivedGrant): number | undefined {
+    return this.#format.isFencing ? Number(token) : undefined;
+  }
+
+  /** The ticket's caller has the lock. */
+  private leaveQueue(ticket: Ticket, owner: string): void {
+    this.#entered = owner;
+    this.forgetTicket(ticket.id);
+  }
+
+  /** The caller of the ticket waits no more, or the lease is about to be given back. Sends nothing. */
+  private forgetTicket(ownerOrTicket: string): void {
+    if (this.ticket?.hasOwner(ownerOrTicket)) this.ticket = undefined;
+    this.#presence?.leave();
+  }
+
+  /** Asks what became of the ticket, and says that its process is there. */
+  poll(ticket: Ticket, notifiedBy: NotifiedBy, timeout: number): Promise<QueueReply> {
+    const now = clock.now();
+    const args = [ticket.id, this.#format.presence[notifiedBy]];
+    return this.#format.ask(POLL, this.#names, args, ticket, now, drift(now), timeout, itself, ignore);
   }
 
   async wait(hold: Hold, _refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
-    const ticket = this.waiters.ticketFor(hold);
+    const ticket = this.ticketOf(hold);
     this.presence.listen();
     try {
       const offered = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
@@ -95,10 +180,9 @@ export class FairProtocol extends FairQueue implements LockProtocol {
         if (offered !== undefined) ticket.offered = undefined;
         return NOT_GRANTED;
       }
-      this.waiters.enter(ticket, grant.owner);
       this.#aloneAt = undefined;
       this.noteGrant(clock.now());
-      this.presence.leave();
+      this.leaveQueue(ticket, grant.owner);
       return grant;
     } catch (interruption) {
       this.forgetTicket(ticket.id);
@@ -106,8 +190,14 @@ export class FairProtocol extends FairQueue implements LockProtocol {
     }
   }
 
+  orphanLife({ ttl }: Hold): number {
+    return Math.max(ttl, this.#format.processLife);
+  }
+
+  // A lease that ends
+
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
-    this.services.format.renew(this.names, owner, ttl, mode, timeout, settle);
+    this.#format.renew(this.#names, owner, ttl, mode, timeout, settle);
   }
 
   /**
@@ -115,9 +205,9 @@ export class FairProtocol extends FairQueue implements LockProtocol {
    * it.
    */
   release(ownerOrTicket: string, timeout: number, now = clock.now()): Promise<Released> {
-    this.lazyPresence?.leaveAsHolder();
-    return this.end(ownerOrTicket, undefined, timeout, now, ({ found, queue }) =>
-      queue === undefined ? found : this.takeOver(queue, timeout).then(() => found),
+    this.#presence?.leaveAsHolder();
+    return this.end(ownerOrTicket, undefined, timeout, now, (reply) =>
+      reply.owner === undefined ? reply.found : this.takeOver(reply, timeout).then(() => reply.found),
     );
   }
 
@@ -126,8 +216,8 @@ export class FairProtocol extends FairQueue implements LockProtocol {
    * that of the calls, but for a message's time.
    */
   mayPassOn(): boolean {
-    if (this.#aloneAt !== this.wanted || this.services.format.isFencing) return false;
-    return this.lazyPollers === undefined && this.lazyPresence?.notifiedBy === 'message';
+    if (this.#aloneAt !== this.#wanted || this.#format.isFencing) return false;
+    return this.lazyPollers === undefined && this.#presence?.notifiedBy === 'message';
   }
 
   /**
@@ -136,104 +226,224 @@ export class FairProtocol extends FairQueue implements LockProtocol {
    */
   exchange(owner: string, to: Hold, timeout: number): Promise<Exchange> {
     const { sentAt } = to;
-    const ticket = this.waiters.ticketFor(to);
+    const ticket = this.ticketOf(to);
+    ticket.asking();
     to.isEnqueued = true;
     this.noteDemand(sentAt);
-    ticket.asking();
-    const { notifiedBy, wanted } = this;
+    const { notifiedBy } = this;
+    const wanted = this.#wanted;
     // So that the next ones need no command, as long as nobody else waits.
-    this.presence.listenAsHolder(owner);
+    this.presence.listenAsHolder();
     return this.end(owner, ticket, timeout, sentAt, (reply) => {
-      const { found, queue } = reply;
-      if (queue === undefined || !ticket.hasOwner(queue.owner)) return this.notGranted(ticket, reply, timeout, sentAt);
       ticket.isAsked = false;
-      return { found, answer: this.enter(ticket, queue, notifiedBy, wanted) };
+      if (!ticket.hasOwner(reply.owner)) return this.notGranted(ticket, reply, timeout);
+      return { found: reply.found, answer: this.enter(ticket, reply, notifiedBy, wanted) };
     });
   }
 
   /** The lock went to another process: the next caller has a position in the queue, if it was ours. */
-  private async notGranted(ticket: Ticket, reply: ReleaseReply, timeout: number, sentAt: number): Promise<Exchange> {
-    const { found, queue, score } = reply;
-    ticket.isAsked = false;
-    this.lazyPresence?.leaveAsHolder();
-    if (queue === undefined) return this.notQueued(ticket, found);
-    await this.takeOver(queue, timeout);
-    if (score === '') return this.notQueued(ticket, found);
+  private async notGranted(ticket: Ticket, reply: QueueReply, timeout: number): Promise<Exchange> {
+    const { found, score, life, sentAt } = reply;
+    this.#presence?.leaveAsHolder();
+    await this.takeOver(reply, timeout);
+    if (score === '') {
+      // The next caller has to make an attempt of its own.
+      this.forgetTicket(ticket.id);
+      return { found, answer: undefined };
+    }
     ticket.score = score;
-    this.presence.schedulePoll(queue.life);
-    return { found, answer: { granted: false, remaining: queue.life, roundTrip: clock.now() - sentAt } };
+    this.presence.schedulePoll(life);
+    return { found, answer: { granted: false, remaining: life, roundTrip: clock.now() - sentAt } };
   }
 
-  /** The next caller has to make an attempt of its own. */
-  private notQueued(ticket: Ticket, found: Released): Exchange {
-    this.forgetTicket(ticket.id);
-    return { found, answer: undefined };
-  }
-
-  /** Ends a lease, or takes a ticket out of the queue. Resolves to what `use` makes of the reply. */
+  /**
+   * Ends a lease, or takes a ticket out of the queue. `next`: the ticket of the next caller of this process, which gets
+   * the lock or a position. Resolves to what `use` makes of the reply.
+   */
   private end<T>(
     ownerOrTicket: string,
     next: Ticket | undefined,
     timeout: number,
     now: number,
-    use: (reply: ReleaseReply) => T | Promise<T>,
+    use: (reply: QueueReply) => T | Promise<T>,
   ): Promise<T> {
     this.forgetTicket(ownerOrTicket);
+    const format = this.#format;
     // Hand-overs leave the key of a busy lock no free moment. So it is left to pollers at intervals.
     const pauses = this.lazyPollers?.pauses;
-    const pause = pauses?.isDue(now) ? { length: pauses.length, interval: pauses.interval(now) } : undefined;
-    const { format, onNotificationRefused } = this.services;
-    const answered = (reply: ReleaseReply): T | Promise<T> => {
-      this.waiters.forgetEntered(ownerOrTicket);
-      const { found, pauseIn, isNotificationRefused } = reply;
-      if (found === 'released') this.noteRelease(clock.now(), false);
-      if (pauseIn !== undefined) pauses?.leftOrDueIn(clock.now(), pauseIn);
-      if (isNotificationRefused) onNotificationRefused();
+    const isPauseDue = pauses?.isDue(now) ?? false;
+    let text: string = format.publish;
+    if (next !== undefined || isPauseDue) {
+      text = `${format.presence[this.notifiedBy]} ${isPauseDue ? `${pauses?.length} ${pauses?.interval(now)}` : '0 0'}`;
+    }
+    if (next !== undefined) text += ` ${next.age(now)} ${next.id} ${next.ttl}`;
+    const forgetEntered = (): void => {
+      // A message may still report the grant; to release it once more changes nothing.
+      if (this.#entered === ownerOrTicket) this.#entered = undefined;
+    };
+    const answered = (reply: QueueReply): T | Promise<T> => {
+      forgetEntered();
+      if (reply.found === 'released') this.noteRelease(clock.now(), false);
+      if (reply.pauseIn !== undefined) pauses?.leftOrDueIn(clock.now(), reply.pauseIn);
+      if (reply.isNotificationRefused) format.onNotificationRefused();
       return use(reply);
     };
     const failed = (error: unknown): void => {
-      this.waiters.forgetEntered(ownerOrTicket);
-      this.missedReply(error);
+      forgetEntered();
+      this.replyMissed(error);
       if (next === undefined) return;
       next.isAsked = false;
       if (isServerAnswer(error)) this.forgetTicket(next.id);
     };
-    const notifiedBy = next === undefined ? 'none' : this.notifiedBy;
-    return format.leave(this.names, ownerOrTicket, next, notifiedBy, pause, now, timeout, answered, failed);
-  }
-
-  /** The reply of a release may say that a ticket of this process has the lock now. */
-  private async takeOver(reply: QueueReply, timeout: number): Promise<void> {
-    const unclaimed = this.takeGrant(reply);
-    // Its caller has left: release it, or the lock stays taken.
-    if (unclaimed !== undefined) await this.release(unclaimed, timeout).catch(() => undefined);
+    const script = next === undefined ? RELEASE : HAND_OVER;
+    const args = [ownerOrTicket, format.deleteCommand, text, ...format.notification(this.#names)];
+    // The ticket of the next caller is sent for the first time.
+    const driftBefore = next?.drift ?? drift(now);
+    return format.ask(script, this.#names, args, next, now, driftBefore, timeout, answered, failed);
   }
 
   /**
-   * The grant stays known as entered: a repeated message about it must not release the lock before it is kept. Waiters
-   * of this process learn at once when the key ends, though messages may not arrive.
+   * The grant stays known as entered: a repeated message about it must not release the lock before it is kept. The waiter
+   * of this process learns at once when the key ends, though messages may not arrive.
    */
-  async keep(ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
-    const found = await this.services.format.keepUntil(this.names, ownerOrTicket, keep, timeout);
-    this.lazyPresence?.poll();
-    return found;
+  keep(ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
+    const format = this.#format;
+    const args = [ownerOrTicket, ...keepArguments(keep), format.publish, ...format.notification(this.#names)];
+    const now = clock.now();
+    const kept = ({ found }: QueueReply): Released => {
+      this.#presence?.poll();
+      return found;
+    };
+    return format.ask(KEEP, this.#names, args, undefined, now, drift(now), timeout, kept, ignore);
   }
 
   /** The lock may be free: a poll hands it over to the next ticket. */
   leaseLost(): void {
-    if (this.waiters.size > 0) this.presence.poll();
+    this.#presence?.poll();
   }
 
-  orphanLife({ ttl }: Hold): number {
-    return Math.max(ttl, this.services.format.processLife);
+  // What messages and replies say
+
+  /** Messages may have been missed. */
+  onMessagesMissed(): void {
+    this.#wanted++;
+  }
+
+  /** A reply that did not arrive may have granted the lock to a caller of this process: polls to find out. */
+  private replyMissed(error: unknown): void {
+    if (!isServerAnswer(error)) this.#presence?.poll();
+  }
+
+  /**
+   * A grant; `wanted`: another process waits; or the lock's name: the lock may be free, or its key ends at another time
+   * now.
+   */
+  onMessage(message: string): void {
+    if (message === WANTED) this.#wanted++;
+    if (message === this.#names.lock) {
+      this.#hints++;
+      this.holder?.confirmNow();
+      this.presence.poll();
+    }
+    const grant = grantIn(message);
+    if (grant === undefined) return;
+    const { owner, window, token } = grant;
+    const now = clock.now();
+    const driftNow = drift();
+    const until = this.ticket === undefined ? now : this.#format.grantUntil(owner, window, this.ticket, now, driftNow);
+    if (this.take({ owner, token, until, drift: driftNow, life: window })) return;
+    this.release(owner, this.#format.settings.commandTimeout).catch(() => undefined);
+  }
+
+  /** The reply of a poll or of an attempt. */
+  onReply(reply: QueueReply): void {
+    const { holder, life } = reply;
+    if (this.ticket !== undefined) this.presence.schedulePoll(this.pollIn(reply));
+    if (life > 0) this.availability.refused(clock.now(), life, holder);
+    this.take(reply);
+  }
+
+  /** ms until the next poll at the latest: sooner where the holder may notify nobody of its release. */
+  private pollIn({ owner, isOutsiders, life }: QueueReply): number {
+    const now = clock.now();
+    if (isOutsiders) {
+      this.pollers?.refused(now, life, this.#hints);
+      const { longestPollInterval } = this.#format;
+      return Math.min(life, this.pollers?.pollingInterval(longestPollInterval) ?? longestPollInterval);
+    }
+    if (owner === undefined) this.pollers?.refusedByListener(now);
+    return life;
+  }
+
+  /** The reply of a release may say that a ticket of this process has the lock now. */
+  private async takeOver(reply: QueueReply, timeout: number): Promise<void> {
+    const { owner } = reply;
+    // Its caller has left: release it, or the lock stays taken.
+    if (!this.take(reply) && owner !== undefined && owner !== ticketOf(owner)) {
+      await this.release(owner, timeout).catch(() => undefined);
+    }
+  }
+
+  /** Gives a grant to the caller that it is for. False: there is none, or that caller has left. */
+  private take(grant: ArrivedGrant): boolean {
+    const { owner } = grant;
+    if (owner === undefined) return false;
+    if (owner === this.#entered) return true;
+    const { ticket } = this;
+    if (!ticket?.hasOwner(owner)) return false;
+    void this.offer(ticket, owner, grant);
+    return true;
+  }
+
+  /**
+   * Lets the ticket's caller enter. A grant for the claim window is renewed first: the caller enters at once where half
+   * of the window is certain, else when the renewal is confirmed. With `minReplicas` every grant by hand-over is
+   * renewed first, and the caller enters when replicas have the renewal, and with it the grant.
+   */
+  private async offer(ticket: Ticket, owner: string, grant: ArrivedGrant): Promise<void> {
+    const { until, life, drift: driftBefore } = grant;
+    if (ticket.offered === owner) return;
+    // A process without fencing may have granted it.
+    if (this.#format.isFencing && grant.token === '') {
+      ticket.retry();
+      return;
+    }
+    ticket.offered = owner;
+    const driftNow = drift();
+    const fencingToken = this.tokenIn(grant);
+    const isProved = !wasSuspended(driftBefore, driftNow) && !this.#format.isReplicated;
+    if (life > CLAIM_WINDOW && isProved) {
+      ticket.deliver({ granted: true, owner, until, fencingToken, drift: driftBefore });
+      return;
+    }
+    const window = Math.min(life, CLAIM_WINDOW);
+    const isCertain = isProved && until - clock.now() >= window / 2;
+    const timeout = Math.max(RENEWAL_AT_LEAST, window / 2);
+    const renewal = this.#format.renewGrant(this.#names, owner, ticket.ttl, timeout);
+    // A task may block the event loop as soon as it has the lock: the renewal has to be on its way before.
+    const ownership = await (isCertain ? clock.immediate() : renewal);
+    if (ticket.offered !== owner) return;
+    if (ownership === undefined) {
+      ticket.deliver({ granted: true, owner, until, fencingToken, drift: driftBefore, renewal });
+    } else if (ownership.state === 'held') {
+      ticket.deliver({ granted: true, owner, until: ownership.until, fencingToken, drift: driftNow });
+    } else {
+      ticket.retry();
+    }
   }
 }
 
 /** The grant, when its first renewal is confirmed; `undefined`: it was not, or the wait was over before. */
 async function whenRenewed(grant: Grant, wait: Wait): Promise<Grant | undefined> {
-  const { owner, fencingToken, drift, renewal } = grant;
+  const { owner, fencingToken, drift: driftBefore, renewal } = grant;
   const ownership = await wait.suspend<Ownership>(wait.remaining, (resume) => void renewal?.then(resume));
   return ownership?.state === 'held'
-    ? { granted: true, owner, until: ownership.until, fencingToken, drift }
+    ? { granted: true, owner, until: ownership.until, fencingToken, drift: driftBefore }
     : undefined;
 }
+
+function itself<T>(value: T): T {
+  return value;
+}
+
+function ignore(): void {}

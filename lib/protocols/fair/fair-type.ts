@@ -1,40 +1,22 @@
-import { SharedTimer } from '../../internal/shared-timer';
 import { STRING_HELD } from '../held-scripts';
 import { fairInspector } from '../inspection/fair-inspector';
 import type { LockTypeDefinition } from '../lock-type';
-import { LONGEST_SLEEP } from '../waiting/notification';
+import { FairFormat } from './fair-format';
 import { FairProtocol } from './fair-protocol';
-import { QueueFormat } from './queue-format';
 
 /** A queue in Redis on Spring's format. */
 export const FAIR: LockTypeDefinition = {
   held: STRING_HELD,
   protocols(parts) {
-    const { redis, settings } = parts;
-    const { idleBetweenTries, commandTimeout, unavailableAfter, sharedWithPollers } = settings;
-    const subscriber = parts.subscriber(redis.isCluster, false);
-    const pollTimer = new SharedTimer();
-    const longestPollInterval = LONGEST_SLEEP * idleBetweenTries;
-    const format = new QueueFormat(redis, settings, subscriber, longestPollInterval);
-    const onNotificationRefused = parts.warnNotificationRefused;
-    const services = {
-      format,
-      subscriber,
-      pollTimer,
-      longestPollInterval,
-      idleBetweenTries,
-      sharedWithPollers,
-      commandTimeout,
-      unavailableAfter,
-      onNotificationRefused,
-    };
+    const { redis, settings, warnNotificationRefused } = parts;
+    const format = new FairFormat(redis, settings, parts.subscriber(redis.isCluster, false), warnNotificationRefused);
     return {
       inspector: fairInspector(redis, format),
       open(names) {
         format.assertNames(names);
-        return new FairProtocol(names, services);
+        return new FairProtocol(names, format);
       },
-      close: () => pollTimer.close(),
+      close: () => format.pollTimer.close(),
     };
   },
 };
