@@ -38,10 +38,8 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     types: ['fair'],
     replacements: [
       [
-        "local score = redis.call('HGET', tickets, ticket) and redis.call('ZSCORE', queue, ticket)",
-        `redis.call('ZADD', queue, 'NX', now, ticket)
-redis.call('HSET', tickets, ticket, 30000)
-local score = digits(now)`,
+        "local score = ttl and redis.call('ZSCORE', queue, ticket)",
+        "ttl = ttl or '30000'\nlocal score = redis.call('ZSCORE', queue, ticket) or digits(now)",
       ],
     ],
   },

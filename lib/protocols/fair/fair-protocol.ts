@@ -21,7 +21,7 @@ import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
 import type { FairFormat, QueueReply } from './fair-format';
 import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, KEEP, type NotifiedBy, POLL, RELEASE, WANTED } from './fair-scripts';
 import { Presence } from './presence';
-import { grantIn, Ticket, ticketOf } from './ticket';
+import { Ticket, ticketOf } from './ticket';
 
 /** ms; a renewal has at least this long to be answered. */
 const RENEWAL_AT_LEAST = 10;
@@ -172,12 +172,9 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
     const ticket = this.ticketOf(hold);
     this.presence.listen();
     try {
-      const offered = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
-      // The key of a grant by hand-over may end with the claim window, before the `minHold` ends.
-      const isShort = offered?.renewal !== undefined && offered.until - clock.now() < hold.leastLife;
-      const grant = isShort ? await whenRenewed(offered, wait) : offered;
+      const grant = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
       if (grant === undefined || grant.until <= clock.now()) {
-        if (offered !== undefined) ticket.offered = undefined;
+        if (grant !== undefined) ticket.offered = undefined;
         return NOT_GRANTED;
       }
       this.#aloneAt = undefined;
@@ -205,7 +202,7 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
    * it.
    */
   release(ownerOrTicket: string, timeout: number, now = clock.now()): Promise<Released> {
-    this.#presence?.leaveAsHolder();
+    this.#presence?.leave(false);
     return this.end(ownerOrTicket, undefined, timeout, now, (reply) =>
       reply.owner === undefined ? reply.found : this.takeOver(reply, timeout).then(() => reply.found),
     );
@@ -233,7 +230,7 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
     const { notifiedBy } = this;
     const wanted = this.#wanted;
     // So that the next ones need no command, as long as nobody else waits.
-    this.presence.listenAsHolder();
+    this.presence.listen(true);
     return this.end(owner, ticket, timeout, sentAt, (reply) => {
       ticket.isAsked = false;
       if (!ticket.hasOwner(reply.owner)) return this.notGranted(ticket, reply, timeout);
@@ -244,7 +241,7 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
   /** The lock went to another process: the next caller has a position in the queue, if it was ours. */
   private async notGranted(ticket: Ticket, reply: QueueReply, timeout: number): Promise<Exchange> {
     const { found, score, life, sentAt } = reply;
-    this.#presence?.leaveAsHolder();
+    this.#presence?.leave(false);
     await this.takeOver(reply, timeout);
     if (score === '') {
       // The next caller has to make an attempt of its own.
@@ -335,8 +332,8 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
   }
 
   /**
-   * A grant; `wanted`: another process waits; or the lock's name: the lock may be free, or its key ends at another time
-   * now.
+   * `grant <owner> <window in ms> <token>`; `wanted`: another process waits; or the lock's name: the lock may be free, or
+   * its key ends at another time now.
    */
   onMessage(message: string): void {
     if (message === WANTED) this.#wanted++;
@@ -345,13 +342,13 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
       this.holder?.confirmNow();
       this.presence.poll();
     }
-    const grant = grantIn(message);
-    if (grant === undefined) return;
-    const { owner, window, token } = grant;
+    const [kind, owner = '', milliseconds, token = ''] = message.split(' ');
+    const life = Number(milliseconds);
+    if (kind !== 'grant' || !(life > 0)) return;
     const now = clock.now();
-    const driftNow = drift();
-    const until = this.ticket === undefined ? now : this.#format.grantUntil(owner, window, this.ticket, now, driftNow);
-    if (this.take({ owner, token, until, drift: driftNow, life: window })) return;
+    const driftNow = drift(now);
+    const until = this.ticket === undefined ? now : this.#format.grantUntil(owner, life, this.ticket, now, driftNow);
+    if (this.take({ owner, token, until, drift: driftNow, life })) return;
     this.release(owner, this.#format.settings.commandTimeout).catch(() => undefined);
   }
 
@@ -417,7 +414,8 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
       return;
     }
     const window = Math.min(life, CLAIM_WINDOW);
-    const isCertain = isProved && until - clock.now() >= window / 2;
+    // Without the renewal, its key may end with the window, before the `minHold` ends.
+    const isCertain = isProved && until - clock.now() >= Math.max(window / 2, ticket.leastLife);
     const timeout = Math.max(RENEWAL_AT_LEAST, window / 2);
     const renewal = this.#format.renewGrant(this.#names, owner, ticket.ttl, timeout);
     // A task may block the event loop as soon as it has the lock: the renewal has to be on its way before.
@@ -431,15 +429,6 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
       ticket.retry();
     }
   }
-}
-
-/** The grant, when its first renewal is confirmed; `undefined`: it was not, or the wait was over before. */
-async function whenRenewed(grant: Grant, wait: Wait): Promise<Grant | undefined> {
-  const { owner, fencingToken, drift: driftBefore, renewal } = grant;
-  const ownership = await wait.suspend<Ownership>(wait.remaining, (resume) => void renewal?.then(resume));
-  return ownership?.state === 'held'
-    ? { granted: true, owner, until: ownership.until, fencingToken, drift: driftBefore }
-    : undefined;
 }
 
 function itself<T>(value: T): T {

@@ -96,6 +96,12 @@ local function notify(process, message)
   return 0
 end
 
+-- Asks the process of the first ticket to poll.
+local function notifyFirst()
+  local first = redis.call('ZRANGE', queue, 0, 0)[1]
+  if first then notify(processOf(first), lock) end
+end
+
 -- Empty without a fence.
 local function mint()
   if not fence then return '' end
@@ -142,22 +148,17 @@ local function forget(ticket)
   redis.call('HDEL', tickets, ticket)
 end
 
--- What \`tickets\` says of a process that is taken for dead after \`life\` ms, unless it is heard of.
-local function presenceOf(how, life) return digits(now / 1000 + tonumber(life)) .. ':' .. how end
-
--- Keeps the queue at least for \`life\` ms, and \`tickets\` as long as the queue.
-local function prolong(life, isNew)
-  if not isNew and redis.call('PTTL', queue) >= tonumber(life) then return end
-  -- A second longer, so that not every script has to write it.
-  for _, key in ipairs({ queue, tickets }) do redis.call('PEXPIRE', key, life + 1000) end
-end
-
--- Enters a ticket that is not in the queue. A server at maxmemory allows it only to a script that has written.
+-- Enters a ticket, or prolongs its life, and says until when its process is taken for alive: for \`life\` ms. A server at
+-- maxmemory allows it only to a script that has written.
 local function enqueue(ticket, ttl, score, how, life)
   redis.call('ZADD', queue, score, ticket)
-  local added = redis.call('HSET', tickets, ticket, ttl, processOf(ticket), presenceOf(how, life))
-  -- Both fields are new: so may be the hash, and then it has no expiry yet.
-  prolong(life, added == 2)
+  local presence = digits(now / 1000 + tonumber(life)) .. ':' .. how
+  local added = redis.call('HSET', tickets, ticket, ttl, processOf(ticket), presence)
+  -- Where both fields are new, so may be the hash: then it has no expiry yet.
+  if added == 2 or redis.call('PTTL', queue) < tonumber(life) then
+    -- A second longer, so that not every script has to write it.
+    for _, key in ipairs({ queue, tickets }) do redis.call('PEXPIRE', key, life + 1000) end
+  end
 end
 
 -- Where the lock is the ticket's already, since a reply or a message was lost: gives it the full ttl. Returns the owner,
@@ -293,13 +294,13 @@ ${NOW}
 ${FUNCTIONS}
 local process = processOf(ticket)
 -- Eviction, or a command by hand, may have taken one of the two keys.
-local score = redis.call('HGET', tickets, ticket) and redis.call('ZSCORE', queue, ticket)
+local ttl = redis.call('HGET', tickets, ticket)
+local score = ttl and redis.call('ZSCORE', queue, ticket)
 -- The server may have lost a connection that the process takes for open.
 local isUnreachable = how == 'message' and notify(process, 'poll') == 0 and not refused
 if score then
   ${WRITE_NOTHING}
-  redis.call('HSET', tickets, process, presenceOf(isUnreachable and 'poll' or how, life))
-  prolong(life)
+  enqueue(ticket, ttl, score, isUnreachable and 'poll' or how, life)
 end
 -- Processes that are gone: each leaves a field. The others are known by theirs, so it stays while they live.
 if redis.call('HLEN', tickets) > 2 * redis.call('ZCARD', queue) + ${SPARE_FIELDS} then
@@ -388,9 +389,8 @@ if pause > 0 then
     -- The waiters of fair learn when the pause ends. No hand-over is ever for the others: they have no ticket.
     ${FREE}
     redis.call('HSET', tickets, 'pause', digits(now + pause * 1000))
-    if redis.call('PTTL', tickets) < 0 then redis.call('PEXPIRE', tickets, 10 * math.ceil(pause)) end
-    local first = redis.call('ZRANGE', queue, 0, 0)[1]
-    if first then notify(processOf(first), lock) else redis.call('PEXPIRE', tickets, math.ceil(pause)) end
+    redis.call('PEXPIRE', tickets, math.max(redis.call('PTTL', tickets), math.ceil(pause)))
+    notifyFirst()
     return { '', '', pause, digits(now), score or '', '', deleted, refused and 1 or 0, 0, 0 }
   end
 end
@@ -470,8 +470,7 @@ ${leftToKeep(2, AGE)}
 redis.call('PEXPIRE', lock, left)
 redis.call('SET', lock, '${KEPT}' .. holder, 'PX', left)
 ${publish(6)}
-local first = redis.call('ZRANGE', queue, 0, 0)[1]
-if first then notify(processOf(first), lock) end
+notifyFirst()
 return 1`,
   isFound,
 );

@@ -70,21 +70,12 @@ export class Presence {
     return ticket?.isWaiting ? ticket : undefined;
   }
 
-  /** Listens while this process passes its hold on: another process that waits sends a message to it. */
-  listenAsHolder(): void {
-    this.#isHolder = true;
-    this.listen();
-  }
-
-  /** This process passes nothing on any more. */
-  leaveAsHolder(): void {
-    if (!this.#isHolder) return;
-    this.#isHolder = false;
-    this.leave();
-  }
-
-  /** Listens while there is a waiter. Whenever a message may have been missed, it polls. */
-  listen(): void {
+  /**
+   * Listens while there is a waiter. Whenever a message may have been missed, it polls. `isHolder`: also while this
+   * process passes its hold on. Another process that waits sends a message to it.
+   */
+  listen(isHolder = this.#isHolder): void {
+    this.#isHolder = isHolder;
     const { ticket } = this.#lock;
     if (ticket === undefined) return;
     if (!this.#isSubscribed) {
@@ -113,8 +104,12 @@ export class Presence {
     return this.#format.countsListeners ? [grants, ...this.#format.channels(this.#names)] : [grants];
   }
 
-  /** The waiter has left: that ends the polls, and the subscription a moment later. */
-  leave(): void {
+  /**
+   * The waiter has left: that ends the polls, and the subscription a moment later. `isHolder`: whether this process still
+   * passes its hold on.
+   */
+  leave(isHolder = this.#isHolder): void {
+    this.#isHolder = isHolder;
     if (this.#lock.ticket !== undefined) return;
     this.#isToPollAgain = false;
     this.#format.pollTimer.cancel(this.#pollNow);

@@ -18,20 +18,6 @@ export function grantedAt(owner: string): number | undefined {
   return at < 0 ? undefined : Number(owner.slice(at + 1)) / 1000;
 }
 
-/** A grant that a message reports; `window` in ms. */
-export interface ReportedGrant {
-  readonly owner: string;
-  readonly window: number;
-  readonly token: string;
-}
-
-/** The grant that a message reports: `grant <owner> <window in ms> <token>`; `undefined` for any other message. */
-export function grantIn(message: string): ReportedGrant | undefined {
-  const [kind, owner = '', milliseconds = '', token = ''] = message.split(' ');
-  const window = Number(milliseconds);
-  return kind === 'grant' && window > 0 ? { owner, window, token } : undefined;
-}
-
 /** One caller of this process that waits for a fair lock. */
 export class Ticket {
   readonly id: string;
@@ -42,6 +28,8 @@ export class Ticket {
   /** When it was first sent, on the monotonic clock, and the drift between the clocks then. */
   readonly sentAt: number;
   readonly drift: number;
+  /** ms for which the key of a grant has to live: the `minHold` of its caller. */
+  readonly leastLife: number;
   /** Its position. Kept when the ticket is entered again. '': Redis has given it none yet. */
   score = '';
   /** The owner value of the grant that it is about to enter with. */
@@ -52,12 +40,13 @@ export class Ticket {
   #missed: Grant | 'retry' | undefined;
   #resume: ((grant: Grant | undefined) => void) | undefined;
 
-  constructor({ ticket, ttl, since, sentAt, drift }: Hold) {
+  constructor({ ticket, ttl, since, sentAt, drift, leastLife }: Hold) {
     this.id = ticket;
     this.ttl = ttl;
     this.since = since;
     this.sentAt = sentAt;
     this.drift = drift;
+    this.leastLife = leastLife;
   }
 
   /** Microseconds from its caller's call until a script was sent, for its position in the queue. */
