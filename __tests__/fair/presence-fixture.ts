@@ -42,7 +42,6 @@ export class PresenceFixture {
     poll: (ticket: Ticket, notifiedBy: string) => this.#poll(ticket, notifiedBy),
     onReply: ({ life }: QueueReply) => this.presence.schedulePoll(life),
     onMessage: () => undefined,
-    onMessagesMissed: () => undefined,
   };
 
   constructor() {

@@ -12,7 +12,7 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     name: 'entered-grant-forgotten',
     finding: 'a message that comes again releases the lease that runs',
     types: ['fair'],
-    replacements: [['if (owner === this.#entered) return true;', '']],
+    replacements: [['owner === void 0 || owner === this.#entered', 'owner === void 0']],
   },
   {
     name: 'grants-for-the-full-ttl',
@@ -24,7 +24,7 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     name: 'positions-from-the-end-of-the-local-wait',
     finding: 'a caller that waited in its process goes behind later callers of other processes',
     types: ['fair'],
-    replacements: [['Math.round(1e3 * (sentAt - this.since))', '0 * (sentAt - this.since)']],
+    replacements: [['Math.round(1e3 * (sentAt - this.hold.since))', '0 * (sentAt - this.hold.since)']],
   },
   {
     name: 'next-caller-before-the-queue',
@@ -81,7 +81,12 @@ export const FAIR_MUTATIONS: readonly Mutation[] = [
     name: 'kept-grant-forgotten',
     finding: 'a repeated message about a grant releases its lock before it is kept for its minHold',
     types: ['fair'],
-    replacements: [['const kept = ({ found }) => {', 'this.#entered = void 0; const kept = ({ found }) => {']],
+    replacements: [
+      [
+        'async keep(ownerOrTicket, keep2, timeout) {',
+        'async keep(ownerOrTicket, keep2, timeout) { this.#entered = void 0;',
+      ],
+    ],
   },
   {
     name: 'two-protocols-for-a-name',

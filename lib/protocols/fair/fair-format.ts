@@ -52,6 +52,8 @@ export class QueueReply {
 
 /** What the fair locks of a registry share. Reads the replies of their scripts, and learns the server's clock. */
 export class FairFormat extends SpringFormat {
+  /** The protocols run the scripts themselves. */
+  declare readonly redis: Redis;
   readonly settings: ProtocolSettings;
   readonly subscriber: Subscriber;
   readonly pollTimer = new SharedTimer();
@@ -96,37 +98,18 @@ export class FairFormat extends SpringFormat {
     return `${names.companion('grants')}:${process}`;
   }
 
-  /**
-   * Runs a script for `ticket`, if there is one. Resolves to what `use` makes of the reply. `failed` is called before it
-   * rejects: to await the promise for that would cost each acquisition another one. `timeout` in ms.
-   */
-  ask<T>(
-    script: Script,
-    names: LockNames,
-    args: string[],
-    ticket: Ticket | undefined,
-    sentAt: number,
-    driftBefore: number,
-    timeout: number,
-    use: (reply: QueueReply) => T | Promise<T>,
-    failed: (error: unknown) => void,
-  ): Promise<T> {
+  /** KEYS of the scripts. */
+  keysOf(names: LockNames): string[] {
     if (this.#keys?.names !== names) {
       const [lock, ...fence] = this.keys(names) as [string, ...string[]];
       this.#keys = { names, keys: [lock, names.companion('queue'), names.companion('tickets'), ...fence] };
     }
-    const { keys } = this.#keys;
-    return new Promise((resolve, reject) => {
-      const fail = (error: unknown): void => {
-        failed(error);
-        reject(error);
-      };
-      const read = (reply: unknown) => use(this.#read(script, reply, ticket, new QueueReply(sentAt, driftBefore)));
-      this.redis.send(script, keys, args, timeout, read, resolve, fail, sentAt);
-    });
+    return this.#keys.keys;
   }
 
-  #read(script: Script, reply: unknown, ticket: Ticket | undefined, said: QueueReply): QueueReply {
+  /** `ticket`: the one that the script was sent for, to give it the lock or a position. */
+  read(script: Script, reply: unknown, ticket: Ticket | undefined, sentAt: number, driftBefore: number): QueueReply {
+    const said = new QueueReply(sentAt, driftBefore);
     if (!Array.isArray(reply)) {
       if (ticket === undefined) {
         said.found = this.foundIn(script, reply, reply);
@@ -136,18 +119,14 @@ export class FairFormat extends SpringFormat {
       numberIn(script, reply, reply);
       said.owner = ticket.id;
       said.token = String(reply);
-      said.life = ticket.ttl;
+      said.life = ticket.hold.ttl;
       said.score = ticket.score;
       said.isAlone = reply === 1;
       return said;
     }
-    const [owner, token, life, time, score, holder, found = 1, refused = 0, unreachable = 0, pauseIn] = arrayIn(
-      script,
-      reply,
-      6,
-      10,
-    );
-    this.#serverClock.note(said.sentAt, clock.now(), numberIn(script, reply, time) / 1000, this.#connection);
+    const values = arrayIn(script, reply, 6, 10);
+    const [owner, token, life, time, score, holder, found = 1, refused = 0, unreachable = 0, pauseIn] = values;
+    this.#serverClock.note(sentAt, clock.now(), numberIn(script, reply, time) / 1000, this.#connection);
     said.isOutsiders = owner === OUTSIDER;
     said.owner = said.isOutsiders ? undefined : textIn(script, reply, owner) || undefined;
     said.token = textIn(script, reply, token);

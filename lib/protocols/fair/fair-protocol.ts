@@ -15,6 +15,8 @@ import type { Wait } from '../../core/wait';
 import { clock, drift, wasSuspended } from '../../internal/clock';
 import { isServerAnswer } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
+import type { Script } from '../../redis/script';
+import { foundIn } from '../format/replies';
 import { type Keep, keepArguments } from '../min-hold/kept';
 import { PollableProtocol } from '../pollers/pollable-protocol';
 import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
@@ -32,20 +34,15 @@ type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'drift' | 'li
 /**
  * FIFO over all callers of all processes, by direct hand-over: the releasing script itself makes the next caller the
  * owner. The callers of a process take the local turn, so that it has one ticket in the queue in Redis: that of its
- * first caller. A release says who is next in the process, and since when; the script (`HAND_OVER`) decides between
- * that caller and the tickets of other processes. A process that cannot be reached is passed over, and its ticket keeps
- * its position.
+ * first caller. A release says who is next in the process, and since when; the script decides between that caller and
+ * the tickets of other processes. A process that cannot be reached is passed over, and its ticket keeps its position.
  *
- * The ticket that the script was sent for gets its full ttl, and the reply says so. Every other one gets the claim
- * window. A message tells the ticket's process, unless that process polls, or ran the script itself.
- *
- * A caller may enter as soon as its process is notified, without another round trip. Why that is safe: the grant is a
- * key. Redis keeps it for the window W from the moment M at which the script made it. The message carries the server's
- * time of M. From that, `ServerClock` computes the earliest local time at which M can have been. Until that time + W,
- * minus a margin for clocks of different rates, the key is there, and nobody else has the lock. The first renewal gives
- * the key its full ttl. It is sent before the caller enters, and has half of the window to arrive. If it is not
- * confirmed, the lease ends with the window. If less than half of the window is certain, the caller waits for the
- * answer of the renewal.
+ * The ticket that the script was sent for gets its full ttl. Every other one gets the claim window W. A message tells
+ * the ticket's process, unless that process polls, or ran the script itself. The caller may enter at once. Why that is
+ * safe: Redis keeps the key for W from the moment at which the script made it, and the message has the server's time of
+ * it. From that, `ServerClock` computes the earliest local time at which that can have been. The first renewal, which
+ * gives the key its full ttl, is sent before the caller enters, and has half of W to arrive. If it is not confirmed, the
+ * lease ends with W. If less than half of W is certain, the caller waits for the answer of the renewal.
  */
 export class FairProtocol extends PollableProtocol implements LockProtocol {
   holder: Holder | undefined;
@@ -104,29 +101,27 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
   standBack(): undefined {}
 
   attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
-    const { sentAt, waits } = hold;
-    const ticket = this.ticketOf(hold);
-    ticket.asking();
-    hold.isEnqueued = waits;
-    const notifiedBy = waits ? this.notifiedBy : 'none';
-    const wanted = this.#wanted;
-    const answered = (reply: QueueReply): Grant | Refusal => {
-      ticket.isAsked = false;
+    const { sentAt } = hold;
+    const notifiedBy = hold.waits ? this.notifiedBy : 'none';
+    const ticket = this.asking(hold, notifiedBy);
+    const text = `${this.#format.presence[notifiedBy]} ${ticket.age(sentAt)} ${ticket.score}`;
+    return this.ask(ACQUIRE, [ticket.id, String(hold.ttl), text], ticket, sentAt, timeout, (reply) => {
       ticket.score = reply.score;
       if (ticket.hasOwner(reply.owner)) {
         this.noteGrant(sentAt);
-        return this.enter(ticket, reply, notifiedBy, wanted);
+        return this.enter(ticket, reply);
       }
       this.onReply(reply);
       return { granted: false, remaining: reply.life, owner: reply.holder, roundTrip: clock.now() - sentAt };
-    };
-    const failed = (error: unknown): void => {
-      ticket.isAsked = false;
-      this.replyMissed(error);
-    };
-    const text = `${this.#format.presence[notifiedBy]} ${ticket.age(sentAt)} ${ticket.score}`;
-    const args = [ticket.id, String(ticket.ttl), text];
-    return this.#format.ask(ACQUIRE, this.#names, args, ticket, sentAt, hold.drift, timeout, answered, failed);
+    });
+  }
+
+  /** The ticket of a hold for which a script is about to be sent. */
+  private asking(hold: Hold, notifiedBy: NotifiedBy): Ticket {
+    const ticket = this.ticketOf(hold);
+    hold.isEnqueued = hold.waits;
+    ticket.asking(notifiedBy === 'message' ? this.#wanted : undefined);
+    return ticket;
   }
 
   private ticketOf(hold: Hold): Ticket {
@@ -136,23 +131,14 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
     return ticket;
   }
 
-  /** The reply to a script that was sent for the ticket says that the ticket has the lock. `wanted`: as it was before. */
-  private enter(ticket: Ticket, reply: QueueReply, notifiedBy: NotifiedBy, wanted: number): Grant {
+  /** The reply to the script that was sent for the ticket says that the ticket has the lock. */
+  private enter(ticket: Ticket, reply: QueueReply): Grant {
     const { owner = ticket.id, until, drift: driftBefore } = reply;
-    this.leaveQueue(ticket, owner);
-    this.#aloneAt = reply.isAlone && notifiedBy === 'message' ? wanted : undefined;
-    return { granted: true, owner, until, fencingToken: this.tokenIn(reply), drift: driftBefore };
-  }
-
-  /** `undefined` without fencing. */
-  private tokenIn({ token }: ArrivedGrant): number | undefined {
-    return this.#format.isFencing ? Number(token) : undefined;
-  }
-
-  /** The ticket's caller has the lock. */
-  private leaveQueue(ticket: Ticket, owner: string): void {
     this.#entered = owner;
-    this.forgetTicket(ticket.id);
+    this.forgetTicket(owner);
+    this.#aloneAt = reply.isAlone ? ticket.aloneAt : undefined;
+    const fencingToken = this.#format.isFencing ? Number(reply.token) : undefined;
+    return { granted: true, owner, until, fencingToken, drift: driftBefore };
   }
 
   /** The caller of the ticket waits no more, or the lease is about to be given back. Sends nothing. */
@@ -161,30 +147,29 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
     this.#presence?.leave();
   }
 
-  /** Asks what became of the ticket, and says that its process is there. */
-  poll(ticket: Ticket, notifiedBy: NotifiedBy, timeout: number): Promise<QueueReply> {
-    const now = clock.now();
-    const args = [ticket.id, this.#format.presence[notifiedBy]];
-    return this.#format.ask(POLL, this.#names, args, ticket, now, drift(now), timeout, itself, ignore);
-  }
-
   async wait(hold: Hold, _refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
     const ticket = this.ticketOf(hold);
     this.presence.listen();
-    try {
-      const grant = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
-      if (grant === undefined || grant.until <= clock.now()) {
-        if (grant !== undefined) ticket.offered = undefined;
-        return NOT_GRANTED;
-      }
-      this.#aloneAt = undefined;
-      this.noteGrant(clock.now());
-      this.leaveQueue(ticket, grant.owner);
-      return grant;
-    } catch (interruption) {
-      this.forgetTicket(ticket.id);
-      throw interruption;
+    const grant = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
+    if (grant === undefined) return NOT_GRANTED;
+    if (grant.until <= clock.now()) {
+      ticket.offered = undefined;
+      return NOT_GRANTED;
     }
+    this.#aloneAt = undefined;
+    this.noteGrant(clock.now());
+    this.#entered = grant.owner;
+    this.forgetTicket(grant.owner);
+    return grant;
+  }
+
+  /** Asks what became of the ticket, and says that its process is there. */
+  poll(ticket: Ticket, notifiedBy: NotifiedBy, timeout: number): Promise<QueueReply> {
+    const now = clock.now();
+    const driftBefore = drift(now);
+    const read = (reply: unknown) => this.#format.read(POLL, reply, ticket, now, driftBefore);
+    const args = [ticket.id, this.#format.presence[notifiedBy]];
+    return this.#format.redis.run(POLL, this.#format.keysOf(this.#names), args, timeout, read, now);
   }
 
   orphanLife({ ttl }: Hold): number {
@@ -203,9 +188,10 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
    */
   release(ownerOrTicket: string, timeout: number, now = clock.now()): Promise<Released> {
     this.#presence?.leave(false);
-    return this.end(ownerOrTicket, undefined, timeout, now, (reply) =>
-      reply.owner === undefined ? reply.found : this.takeOver(reply, timeout).then(() => reply.found),
-    );
+    return this.end(ownerOrTicket, undefined, timeout, now, (reply) => {
+      const released = this.take(reply, timeout);
+      return released === undefined ? reply.found : released.then(() => reply.found);
+    });
   }
 
   /**
@@ -222,19 +208,13 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
    * in another process. In the second case, the next one of this process has a position in the queue afterwards.
    */
   exchange(owner: string, to: Hold, timeout: number): Promise<Exchange> {
-    const { sentAt } = to;
-    const ticket = this.ticketOf(to);
-    ticket.asking();
-    to.isEnqueued = true;
-    this.noteDemand(sentAt);
-    const { notifiedBy } = this;
-    const wanted = this.#wanted;
+    this.noteDemand(to.sentAt);
+    const ticket = this.asking(to, this.notifiedBy);
     // So that the next ones need no command, as long as nobody else waits.
     this.presence.listen(true);
-    return this.end(owner, ticket, timeout, sentAt, (reply) => {
-      ticket.isAsked = false;
+    return this.end(owner, ticket, timeout, to.sentAt, (reply) => {
       if (!ticket.hasOwner(reply.owner)) return this.notGranted(ticket, reply, timeout);
-      return { found: reply.found, answer: this.enter(ticket, reply, notifiedBy, wanted) };
+      return { found: reply.found, answer: this.enter(ticket, reply) };
     });
   }
 
@@ -242,7 +222,7 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
   private async notGranted(ticket: Ticket, reply: QueueReply, timeout: number): Promise<Exchange> {
     const { found, score, life, sentAt } = reply;
     this.#presence?.leave(false);
-    await this.takeOver(reply, timeout);
+    await this.take(reply, timeout);
     if (score === '') {
       // The next caller has to make an attempt of its own.
       this.forgetTicket(ticket.id);
@@ -273,45 +253,29 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
     if (next !== undefined || isPauseDue) {
       text = `${format.presence[this.notifiedBy]} ${isPauseDue ? `${pauses?.length} ${pauses?.interval(now)}` : '0 0'}`;
     }
-    if (next !== undefined) text += ` ${next.age(now)} ${next.id} ${next.ttl}`;
-    const forgetEntered = (): void => {
-      // A message may still report the grant; to release it once more changes nothing.
-      if (this.#entered === ownerOrTicket) this.#entered = undefined;
-    };
+    if (next !== undefined) text += ` ${next.age(now)} ${next.id} ${next.hold.ttl}`;
+    const script = next === undefined ? RELEASE : HAND_OVER;
+    const args = [ownerOrTicket, format.deleteCommand, text, ...format.notification(this.#names)];
     const answered = (reply: QueueReply): T | Promise<T> => {
-      forgetEntered();
       if (reply.found === 'released') this.noteRelease(clock.now(), false);
       if (reply.pauseIn !== undefined) pauses?.leftOrDueIn(clock.now(), reply.pauseIn);
       if (reply.isNotificationRefused) format.onNotificationRefused();
       return use(reply);
     };
-    const failed = (error: unknown): void => {
-      forgetEntered();
-      this.replyMissed(error);
-      if (next === undefined) return;
-      next.isAsked = false;
-      if (isServerAnswer(error)) this.forgetTicket(next.id);
-    };
-    const script = next === undefined ? RELEASE : HAND_OVER;
-    const args = [ownerOrTicket, format.deleteCommand, text, ...format.notification(this.#names)];
-    // The ticket of the next caller is sent for the first time.
-    const driftBefore = next?.drift ?? drift(now);
-    return format.ask(script, this.#names, args, next, now, driftBefore, timeout, answered, failed);
+    return this.ask(script, args, next, now, timeout, answered, ownerOrTicket);
   }
 
   /**
    * The grant stays known as entered: a repeated message about it must not release the lock before it is kept. The waiter
    * of this process learns at once when the key ends, though messages may not arrive.
    */
-  keep(ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
+  async keep(ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
     const format = this.#format;
     const args = [ownerOrTicket, ...keepArguments(keep), format.publish, ...format.notification(this.#names)];
-    const now = clock.now();
-    const kept = ({ found }: QueueReply): Released => {
-      this.#presence?.poll();
-      return found;
-    };
-    return format.ask(KEEP, this.#names, args, undefined, now, drift(now), timeout, kept, ignore);
+    const keys = format.keysOf(this.#names);
+    const found = await format.redis.run(KEEP, keys, args, timeout, (reply) => foundIn(KEEP, reply, reply));
+    this.#presence?.poll();
+    return found;
   }
 
   /** The lock may be free: a poll hands it over to the next ticket. */
@@ -321,26 +285,16 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
 
   // What messages and replies say
 
-  /** Messages may have been missed. */
-  onMessagesMissed(): void {
-    this.#wanted++;
-  }
-
-  /** A reply that did not arrive may have granted the lock to a caller of this process: polls to find out. */
-  private replyMissed(error: unknown): void {
-    if (!isServerAnswer(error)) this.#presence?.poll();
-  }
-
   /**
-   * `grant <owner> <window in ms> <token>`; `wanted`: another process waits; or the lock's name: the lock may be free, or
-   * its key ends at another time now.
+   * `grant <owner> <window in ms> <token>`; `wanted`: another process waits, or may; or the lock's name: the lock may be
+   * free, or its key ends at another time now.
    */
   onMessage(message: string): void {
     if (message === WANTED) this.#wanted++;
     if (message === this.#names.lock) {
       this.#hints++;
       this.holder?.confirmNow();
-      this.presence.poll();
+      this.#presence?.poll();
     }
     const [kind, owner = '', milliseconds, token = ''] = message.split(' ');
     const life = Number(milliseconds);
@@ -348,8 +302,7 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
     const now = clock.now();
     const driftNow = drift(now);
     const until = this.ticket === undefined ? now : this.#format.grantUntil(owner, life, this.ticket, now, driftNow);
-    if (this.take({ owner, token, until, drift: driftNow, life })) return;
-    this.release(owner, this.#format.settings.commandTimeout).catch(() => undefined);
+    void this.take({ owner, token, until, drift: driftNow, life }, this.#format.settings.commandTimeout);
   }
 
   /** The reply of a poll or of an attempt. */
@@ -357,7 +310,7 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
     const { holder, life } = reply;
     if (this.ticket !== undefined) this.presence.schedulePoll(this.pollIn(reply));
     if (life > 0) this.availability.refused(clock.now(), life, holder);
-    this.take(reply);
+    void this.take(reply);
   }
 
   /** ms until the next poll at the latest: sooner where the holder may notify nobody of its release. */
@@ -372,24 +325,15 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
     return life;
   }
 
-  /** The reply of a release may say that a ticket of this process has the lock now. */
-  private async takeOver(reply: QueueReply, timeout: number): Promise<void> {
-    const { owner } = reply;
-    // Its caller has left: release it, or the lock stays taken.
-    if (!this.take(reply) && owner !== undefined && owner !== ticketOf(owner)) {
-      await this.release(owner, timeout).catch(() => undefined);
-    }
-  }
-
-  /** Gives a grant to the caller that it is for. False: there is none, or that caller has left. */
-  private take(grant: ArrivedGrant): boolean {
+  /** Gives a grant to the caller that it is for. `timeout`: if that caller has left, it is released within this time. */
+  private take(grant: ArrivedGrant, timeout?: number): Promise<unknown> | undefined {
     const { owner } = grant;
-    if (owner === undefined) return false;
-    if (owner === this.#entered) return true;
     const { ticket } = this;
-    if (!ticket?.hasOwner(owner)) return false;
-    void this.offer(ticket, owner, grant);
-    return true;
+    if (owner === undefined || owner === this.#entered) return undefined;
+    if (ticket?.hasOwner(owner)) void this.offer(ticket, owner, grant);
+    else if (timeout !== undefined && owner !== ticketOf(owner))
+      return this.release(owner, timeout).catch(() => undefined);
+    return undefined;
   }
 
   /**
@@ -407,7 +351,7 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
     }
     ticket.offered = owner;
     const driftNow = drift();
-    const fencingToken = this.tokenIn(grant);
+    const fencingToken = this.#format.isFencing ? Number(grant.token) : undefined;
     const isProved = !wasSuspended(driftBefore, driftNow) && !this.#format.isReplicated;
     if (life > CLAIM_WINDOW && isProved) {
       ticket.deliver({ granted: true, owner, until, fencingToken, drift: driftBefore });
@@ -415,9 +359,9 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
     }
     const window = Math.min(life, CLAIM_WINDOW);
     // Without the renewal, its key may end with the window, before the `minHold` ends.
-    const isCertain = isProved && until - clock.now() >= Math.max(window / 2, ticket.leastLife);
+    const isCertain = isProved && until - clock.now() >= Math.max(window / 2, ticket.hold.leastLife);
     const timeout = Math.max(RENEWAL_AT_LEAST, window / 2);
-    const renewal = this.#format.renewGrant(this.#names, owner, ticket.ttl, timeout);
+    const renewal = this.#format.renewGrant(this.#names, owner, ticket.hold.ttl, timeout);
     // A task may block the event loop as soon as it has the lock: the renewal has to be on its way before.
     const ownership = await (isCertain ? clock.immediate() : renewal);
     if (ticket.offered !== owner) return;
@@ -429,10 +373,44 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
       ticket.retry();
     }
   }
-}
 
-function itself<T>(value: T): T {
-  return value;
-}
+  // Scripts
 
-function ignore(): void {}
+  /**
+   * Runs a script that ends a lease, `ended`, or may give `ticket` the lock. `use` makes the result of the reply, and is no
+   * step of a promise: each one would cost as much as the rest.
+   */
+  private ask<T>(
+    script: Script,
+    args: string[],
+    ticket: Ticket | undefined,
+    sentAt: number,
+    timeout: number,
+    use: (reply: QueueReply) => T | Promise<T>,
+    ended?: string,
+  ): Promise<T> {
+    const format = this.#format;
+    const driftBefore = ticket?.hold.drift ?? drift(sentAt);
+    return new Promise((resolve, reject) => {
+      const read = (reply: unknown): T | Promise<T> => {
+        this.settled(ticket, ended);
+        return use(format.read(script, reply, ticket, sentAt, driftBefore));
+      };
+      const failed = (error: unknown): void => {
+        this.settled(ticket, ended);
+        // A caller of this process may have been granted the lock: a poll finds out.
+        if (!isServerAnswer(error)) this.#presence?.poll();
+        else if (ended !== undefined && ticket !== undefined) this.forgetTicket(ticket.id);
+        reject(error);
+      };
+      format.redis.send(script, format.keysOf(this.#names), args, timeout, read, resolve, failed, sentAt);
+    });
+  }
+
+  /** A script was answered, or failed. */
+  private settled(ticket: Ticket | undefined, ended: string | undefined): void {
+    if (ticket !== undefined) ticket.isAsked = false;
+    // A message may still report the grant; to release it once more changes nothing.
+    if (this.#entered === ended) this.#entered = undefined;
+  }
+}

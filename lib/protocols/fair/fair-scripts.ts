@@ -226,17 +226,16 @@ export const ACQUIRE = new LockScript(
   `${KEYS_BY_NAME}
 local ticket, ttl = ARGV[1], ARGV[2]
 local hasWaiters = redis.call('EXISTS', queue, tickets) > 0
--- Nearly always the lock is free. If the server refuses this SET, a command below raises the error.
-local set = not hasWaiters and not fence and redis.pcall('SET', lock, ticket, 'NX', 'PX', ttl)
-if set and not set.err then return 1 end
-local holder = redis.call('GET', lock)
-if not holder and not hasWaiters then
-  local time = fence and redis.call('TIME')
-  local last = fence and redis.call('GET', fence)
-  redis.call('SET', lock, ticket, 'PX', ttl)
+-- Nearly always the lock is free.
+local set = not hasWaiters and redis.pcall('SET', lock, ticket, 'NX', 'PX', ttl)
+if set and not set.err then
   if not fence then return 1 end
+  local time, last = redis.call('TIME'), redis.call('GET', fence)
   ${mint('fence')}
 end
+local holder = redis.call('GET', lock)
+-- The server refused to write.
+if set and not holder then return set end
 local publish, how, life, age, score = string.match(ARGV[3], '^(%S+) (%S+) (%S+) (%S+) (%S*)$')
 ${NOW}
 ${FUNCTIONS}
@@ -461,11 +460,10 @@ if not holder then
   return found
 end
 if type(holder) == 'table' then return -1 end
-local function isOf(value) return value == owner or ticketOf(value) == owner end
--- It is kept already: the reply was lost.
 local kept = string.match(holder, '^${KEPT}(.*)$')
-if kept and isOf(kept) then return 1 end
-if not isOf(holder) then return -1 end
+if (kept or holder) ~= owner and ticketOf(kept or holder) ~= owner then return -1 end
+-- The reply was lost.
+if kept then return 1 end
 ${leftToKeep(2, AGE)}
 redis.call('PEXPIRE', lock, left)
 redis.call('SET', lock, '${KEPT}' .. holder, 'PX', left)

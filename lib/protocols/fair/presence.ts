@@ -4,7 +4,7 @@ import type { LockNames } from '../../redis/names';
 import type { Subscription } from '../../redis/subscriber';
 import type { FairFormat } from './fair-format';
 import type { FairProtocol } from './fair-protocol';
-import { CLAIM_WINDOW, type NotifiedBy } from './fair-scripts';
+import { CLAIM_WINDOW, type NotifiedBy, WANTED } from './fair-scripts';
 import { processOf, type Ticket } from './ticket';
 
 /** ms for which a process, after a grant to it lapsed, polls instead of relying on messages. */
@@ -17,7 +17,7 @@ const LEAST_INTERVAL = 10;
 const POLL_TIMEOUT_AT_LEAST = 500;
 
 /** The ticket of this process, what polls for it, and what is told of replies and messages. */
-type QueuedLock = Pick<FairProtocol, 'ticket' | 'availability' | 'poll' | 'onReply' | 'onMessage' | 'onMessagesMissed'>;
+type QueuedLock = Pick<FairProtocol, 'ticket' | 'availability' | 'poll' | 'onReply' | 'onMessage'>;
 
 /**
  * How the waiter of this process is present in the queue of one lock: it listens for messages, and polls. A poll
@@ -48,11 +48,7 @@ export class Presence {
   }
 
   get isActive(): boolean {
-    return this.#isPolling || this.#isSubscribed;
-  }
-
-  get #isSubscribed(): boolean {
-    return this.#subscription !== undefined && !this.#subscription.isOver;
+    return this.#isPolling || this.#subscription?.isOver === false;
   }
 
   get notifiedBy(): NotifiedBy {
@@ -78,7 +74,7 @@ export class Presence {
     this.#isHolder = isHolder;
     const { ticket } = this.#lock;
     if (ticket === undefined) return;
-    if (!this.#isSubscribed) {
+    if (this.#subscription?.isOver !== false) {
       this.#hasJoined = false;
       const onMessage = (message: string): void => {
         this.#hasHeard = true;
@@ -86,7 +82,8 @@ export class Presence {
       };
       this.#subscription = this.#format.subscriber.subscribe(this.#channels(processOf(ticket.id)), onMessage);
       this.#subscription?.onWake(() => {
-        this.#lock.onMessagesMissed();
+        // A message may have been missed.
+        this.#lock.onMessage(WANTED);
         this.poll();
       });
     }
