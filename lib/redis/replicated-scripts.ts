@@ -1,5 +1,5 @@
-import { NotReplicatedError } from '../errors';
-import type { ReplicationSettings } from '../settings';
+import { NotReplicatedError } from '../api/errors';
+import type { ReplicationSettings } from '../api/options';
 import { evaluate, type Receiver, type ScriptRunner } from './call';
 import type { EvalOptions, RedisClient } from './client';
 import { isErrorLike } from './failure';

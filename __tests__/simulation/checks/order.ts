@@ -1,5 +1,5 @@
+import { isKept } from '../../../lib/api/owner-name';
 import { ACQUIRE, HAND_OVER, RELEASE } from '../../../lib/protocols/fair/fair-scripts';
-import { isKept } from '../../../lib/protocols/min-hold/kept';
 import { keysOf } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
 import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';

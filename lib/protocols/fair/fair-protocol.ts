@@ -1,8 +1,10 @@
+import { Availability } from '../../core/availability';
 import type { Hold } from '../../core/hold';
 import {
   type Exchange,
   type Grant,
   type Holder,
+  type Keep,
   type LockProtocol,
   NOT_GRANTED,
   type NotGranted,
@@ -16,10 +18,9 @@ import { clock, drift, wasSuspended } from '../../internal/clock';
 import { isServerAnswer } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
+import { keepArguments } from '../format/left-to-keep';
 import { foundIn } from '../format/replies';
-import { type Keep, keepArguments } from '../min-hold/kept';
-import { PollableProtocol } from '../pollers/pollable-protocol';
-import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
+import { Pollers, USUAL_PACE_FOR } from '../pollers';
 import type { FairFormat, QueueReply } from './fair-format';
 import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, KEEP, type NotifiedBy, POLL, RELEASE, WANTED } from './fair-scripts';
 import { Presence } from './presence';
@@ -44,7 +45,8 @@ type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'drift' | 'li
  * gives the key its full ttl, is sent before the caller enters, and has half of W to arrive. If it is not confirmed, the
  * lease ends with W. If less than half of W is certain, the caller waits for the answer of the renewal.
  */
-export class FairProtocol extends PollableProtocol implements LockProtocol {
+export class FairProtocol implements LockProtocol {
+  readonly availability = new Availability();
   holder: Holder | undefined;
   /**
    * Of the caller that has the local turn, if it waits. Set before a command is sent: the message of a grant may arrive
@@ -54,6 +56,7 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
   ticket: Ticket | undefined;
   readonly #names: LockNames;
   readonly #format: FairFormat;
+  readonly #pollers: Pollers | undefined;
   /** Made for the first waiter. */
   #presence: Presence | undefined;
   /** The last grant that a caller of this process entered with. Whatever repeats it later is ignored. */
@@ -66,9 +69,10 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
   #hints = 0;
 
   constructor(names: LockNames, format: FairFormat) {
-    super();
+    const { idleBetweenTries, sharedWithPollers } = format.settings;
     this.#names = names;
     this.#format = format;
+    this.#pollers = sharedWithPollers ? new Pollers(idleBetweenTries, USUAL_PACE_FOR) : undefined;
   }
 
   get queue(): 'local' {
@@ -77,11 +81,6 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
 
   get isActive(): boolean {
     return this.ticket !== undefined || (this.#presence?.isActive ?? false);
-  }
-
-  protected createPollers(): Pollers | undefined {
-    const { idleBetweenTries, sharedWithPollers } = this.#format.settings;
-    return sharedWithPollers ? new Pollers(idleBetweenTries, USUAL_PACE_FOR) : undefined;
   }
 
   private get presence(): Presence {
@@ -108,7 +107,7 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
     return this.ask(ACQUIRE, [ticket.id, String(hold.ttl), text], ticket, sentAt, timeout, (reply) => {
       ticket.score = reply.score;
       if (ticket.hasOwner(reply.owner)) {
-        this.noteGrant(sentAt);
+        this.#pollers?.acquired(sentAt);
         return this.enter(ticket, reply);
       }
       this.onReply(reply);
@@ -157,7 +156,7 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
       return NOT_GRANTED;
     }
     this.#aloneAt = undefined;
-    this.noteGrant(clock.now());
+    this.#pollers?.acquired(clock.now());
     this.#entered = grant.owner;
     this.forgetTicket(grant.owner);
     return grant;
@@ -200,7 +199,7 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
    */
   mayPassOn(): boolean {
     if (this.#aloneAt !== this.#wanted || this.#format.isFencing) return false;
-    return this.lazyPollers === undefined && this.#presence?.notifiedBy === 'message';
+    return this.#pollers === undefined && this.#presence?.notifiedBy === 'message';
   }
 
   /**
@@ -208,7 +207,6 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
    * in another process. In the second case, the next one of this process has a position in the queue afterwards.
    */
   exchange(owner: string, to: Hold, timeout: number): Promise<Exchange> {
-    this.noteDemand(to.sentAt);
     const ticket = this.asking(to, this.notifiedBy);
     // So that the next ones need no command, as long as nobody else waits.
     this.presence.listen(true);
@@ -247,18 +245,17 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
     this.forgetTicket(ownerOrTicket);
     const format = this.#format;
     // Hand-overs leave the key of a busy lock no free moment. So it is left to pollers at intervals.
-    const pauses = this.lazyPollers?.pauses;
-    const isPauseDue = pauses?.isDue(now) ?? false;
+    const pollers = this.#pollers;
+    const pause = pollers?.isDue(now) ? `${pollers.pause} ${pollers.interval}` : undefined;
     let text: string = format.publish;
-    if (next !== undefined || isPauseDue) {
-      text = `${format.presence[this.notifiedBy]} ${isPauseDue ? `${pauses?.length} ${pauses?.interval(now)}` : '0 0'}`;
-    }
+    if (next !== undefined || pause !== undefined) text = `${format.presence[this.notifiedBy]} ${pause ?? '0 0'}`;
     if (next !== undefined) text += ` ${next.age(now)} ${next.id} ${next.hold.ttl}`;
     const script = next === undefined ? RELEASE : HAND_OVER;
     const args = [ownerOrTicket, format.deleteCommand, text, ...format.notification(this.#names)];
     const answered = (reply: QueueReply): T | Promise<T> => {
-      if (reply.found === 'released') this.noteRelease(clock.now(), false);
-      if (reply.pauseIn !== undefined) pauses?.leftOrDueIn(clock.now(), reply.pauseIn);
+      if (reply.found === 'released') pollers?.released(clock.now());
+      if (reply.pauseIn === 0) pollers?.left(clock.now());
+      else if (reply.pauseIn !== undefined) pollers?.dueIn(clock.now(), reply.pauseIn);
       if (reply.isNotificationRefused) format.onNotificationRefused();
       return use(reply);
     };
@@ -317,11 +314,11 @@ export class FairProtocol extends PollableProtocol implements LockProtocol {
   private pollIn({ owner, isOutsiders, life }: QueueReply): number {
     const now = clock.now();
     if (isOutsiders) {
-      this.pollers?.refused(now, life, this.#hints);
+      this.#pollers?.refused(now, life, this.#hints);
       const { longestPollInterval } = this.#format;
-      return Math.min(life, this.pollers?.pollingInterval(longestPollInterval) ?? longestPollInterval);
+      return Math.min(life, this.#pollers?.pollingInterval(longestPollInterval) ?? longestPollInterval);
     }
-    if (owner === undefined) this.pollers?.refusedByListener(now);
+    if (owner === undefined) this.#pollers?.refusedByListener(now);
     return life;
   }
 

@@ -1,9 +1,9 @@
+import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
+import { leftToKeep } from '../format/left-to-keep';
 import { isFound, isGrant } from '../format/replies';
 import { ifForced } from '../inspection/forced-unlock';
-import { KEPT } from '../min-hold/kept';
-import { leftToKeep } from '../min-hold/left-to-keep';
-import { LONGEST_PAUSE } from '../pollers/pause-intervals';
+import { LONGEST_PAUSE } from '../pollers';
 import { deleteBy, mint, publish, RENEW } from '../spring/spring-scripts';
 
 /*
