@@ -88,16 +88,6 @@ export class FairFormat extends SpringFormat {
     names.companion('queue');
   }
 
-  /** Grants count only when replicas have them. */
-  get isReplicated(): boolean {
-    return this.redis.isReplicated;
-  }
-
-  /** The channel of the grants to one process. */
-  grants(names: LockNames, process: string): string {
-    return `${names.companion('grants')}:${process}`;
-  }
-
   /** KEYS of the scripts. */
   keysOf(names: LockNames): string[] {
     if (this.#keys?.names !== names) {
@@ -115,7 +105,7 @@ export class FairFormat extends SpringFormat {
         said.found = this.foundIn(script, reply, reply);
         return said;
       }
-      // The ticket has the lock, before all others: 1, or 2 where others wait, or the token.
+      // The ticket has the lock: 1, or 2 where others wait, or the token.
       numberIn(script, reply, reply);
       said.owner = ticket.id;
       said.token = String(reply);
@@ -147,10 +137,10 @@ export class FairFormat extends SpringFormat {
    */
   async renewGrant(names: LockNames, owner: string, ttl: number, timeout: number): Promise<Ownership> {
     const sentAt = clock.now();
-    const { connectionEpoch } = this.redis;
+    const { connectionEpoch, isReplicated } = this.redis;
     const asText = connectionEpoch === undefined || connectionEpoch !== this.#renewalLoadedOn;
     // The wait for replicas may delay the answer.
-    const limit = timeout + (this.isReplicated ? this.settings.replicaTimeout : 0);
+    const limit = timeout + (isReplicated ? this.settings.replicaTimeout : 0);
     const read = (reply: unknown): Ownership => {
       this.#renewalLoadedOn = connectionEpoch;
       return ownershipIn(RENEW_GRANT, reply, sentAt, ttl);

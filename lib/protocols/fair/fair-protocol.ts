@@ -304,22 +304,20 @@ export class FairProtocol implements LockProtocol {
 
   /** The reply of a poll or of an attempt. */
   onReply(reply: QueueReply): void {
-    const { holder, life } = reply;
-    if (this.ticket !== undefined) this.presence.schedulePoll(this.pollIn(reply));
-    if (life > 0) this.availability.refused(clock.now(), life, holder);
-    void this.take(reply);
-  }
-
-  /** ms until the next poll at the latest: sooner where the holder may notify nobody of its release. */
-  private pollIn({ owner, isOutsiders, life }: QueueReply): number {
+    const { owner, holder, life, isOutsiders } = reply;
     const now = clock.now();
-    if (isOutsiders) {
-      this.#pollers?.refused(now, life, this.#hints);
-      const { longestPollInterval } = this.#format;
-      return Math.min(life, this.#pollers?.pollingInterval(longestPollInterval) ?? longestPollInterval);
+    const pollers = this.ticket && this.#pollers;
+    let pollIn = life;
+    if (isOutsiders && pollers !== undefined) {
+      // The holder may notify nobody of its release.
+      pollers.refused(now, life, this.#hints);
+      pollIn = Math.min(life, pollers.pollingInterval(this.#format.longestPollInterval));
+    } else if (owner === undefined) {
+      pollers?.refusedByListener(now);
     }
-    if (owner === undefined) this.#pollers?.refusedByListener(now);
-    return life;
+    if (this.ticket !== undefined) this.presence.schedulePoll(pollIn);
+    if (life > 0) this.availability.refused(now, life, holder);
+    void this.take(reply);
   }
 
   /** Gives a grant to the caller that it is for. `timeout`: if that caller has left, it is released within this time. */
@@ -349,7 +347,7 @@ export class FairProtocol implements LockProtocol {
     ticket.offered = owner;
     const driftNow = drift();
     const fencingToken = this.#format.isFencing ? Number(grant.token) : undefined;
-    const isProved = !wasSuspended(driftBefore, driftNow) && !this.#format.isReplicated;
+    const isProved = !wasSuspended(driftBefore, driftNow) && !this.#format.redis.isReplicated;
     if (life > CLAIM_WINDOW && isProved) {
       ticket.deliver({ granted: true, owner, until, fencingToken, drift: driftBefore });
       return;

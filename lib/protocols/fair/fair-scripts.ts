@@ -20,16 +20,15 @@ import { deleteBy, mint, publish, RENEW } from '../spring/spring-scripts';
  * caller of a release of its own process, has it under its ticket. Every other grant has an owner value of its own,
  * "<ticket>@<server time of the grant>". So whatever is sent later for an earlier grant finds nothing.
  *
- * KEYS of every script: lock, queue, tickets [, fence]. An uncontended acquisition needs few of the arguments, and each
- * one costs the client and the server time: so several are one text, with spaces between them. Times of the server are
- * in microseconds. Every script is idempotent.
+ * KEYS of every script: lock, queue, tickets [, fence]. Each argument costs the client and the server time: so several
+ * are one text, with spaces between them. Times of the server are in microseconds. Every script is idempotent.
  *
- * Where they return a table, it is { the owner value, if the lock was granted to a ticket of the process that runs the
- * script, OUTSIDER, or ''; its token or ''; ms that are left of the lock's key, or until a free lock may be handed over;
- * server time; score of the ticket that the script was sent for, '' where it is not in the queue; who held the lock
- * before or ''; 1 or 2 it was the owner's, 0 no key, -1 the key of another owner; 1 when the server refused to publish; 1
- * when the process does not listen as it says; 0 when the lock was left to pollers, or ms until the next pause is due }.
- * Values that are missing at the end are those that a script has nothing to say of.
+ * A table that they return is { the owner value, if the lock was granted to a ticket of the process that runs the script,
+ * OUTSIDER, or ''; its token or ''; ms that are left of the lock's key, or until a free lock may be handed over; server
+ * time; score of the ticket that the script was sent for, or '' where it is not in the queue; who held the lock before or
+ * '' }. RELEASE and POLL add { 1 or 2 it was the owner's, 0 no key, -1 the key of another owner; 1 when the server refused
+ * to publish; 1 when the process does not listen as it says; 0 when the lock was left to pollers, or ms until the next
+ * pause is due }.
  */
 
 /** ms; a grant by hand-over lasts this long until it is renewed; never longer than the ttl that was asked for. */
@@ -44,8 +43,8 @@ export const WANTED = 'wanted';
 /** How a process learns of a grant: by a message, or it polls. `none`: the caller does not wait. */
 export type NotifiedBy = 'message' | 'poll' | 'none';
 
-/** ms; a score that is further ahead of the server's clock shows that the clock was set back. */
-const SET_BACK = 1_000;
+/** Microseconds; a score that is further ahead of the server's clock shows that the clock was set back. */
+const SET_BACK = 1_000_000;
 
 /** A poll looks for processes that are gone only where `tickets` has this many fields more than its queue needs. */
 const SPARE_FIELDS = 16;
@@ -63,19 +62,15 @@ const NOW = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]`;
 
-/**
- * Sets `score`, a number: the position of a caller, by the time of its call. It may have waited in its process before,
- * behind other callers. `age`: microseconds since the call.
- */
+/** Sets `score`, a number: the position of a caller that called `age` microseconds ago. It may have waited here since. */
 const SCORE = `
 local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)
 -- After a clock that was set back, calls cannot be compared: it goes to the end.
-score = last > now + ${1000 * SET_BACK} and last + 1 or now - age`;
+score = last > now + ${SET_BACK} and last + 1 or now - age`;
 
 /**
- * What the scripts do with the queue. Inserted after the paths on which nobody else is to be granted the lock: Lua
- * creates functions at every run. Needs NOW, and `publish`: PUBLISH or SPUBLISH. `refused` is true afterwards if the
- * server refused to publish.
+ * What the scripts do with the queue. Inserted after the paths on which nobody else is to be granted the lock, since Lua
+ * creates functions at every run. Needs NOW, and `publish`: PUBLISH or SPUBLISH. Sets `refused` if the server refuses that.
  */
 const FUNCTIONS = `
 local refused = false
@@ -87,7 +82,7 @@ local function processOf(owner) return string.match(owner, '^(.*):') end
 
 local function ticketOf(owner) return string.match(owner, '^(.*)@') or owner end
 
--- Sends a message to a process. Returns how many connections got it.
+-- Returns how many connections of the process got the message.
 local function notify(process, message)
   local channel = string.gsub(queue, '}:queue', '}:grants', 1) .. ':' .. process
   local heard = redis.pcall(publish, channel, message)
@@ -134,13 +129,12 @@ local function lifeLeft()
   return life == -2 and pauseLeft() or life
 end
 
--- What is said of a holder to a waiter of another process: OUTSIDER, unless its owner value is that of a grant from the
--- queue, or its process has had a ticket there lately.
+-- OUTSIDER, unless the owner value of the holder is that of a grant from the queue, or its process is the one that runs
+-- the script, or has had a ticket lately.
 local function outsider(holder, process)
   if not holder or string.find(holder, '@', 1, true) then return '' end
   local its = processOf(holder)
-  local isKnown = its and (its == process or redis.call('HGET', tickets, its))
-  return isKnown and '' or '${OUTSIDER}'
+  return its and (its == process or redis.call('HGET', tickets, its)) and '' or '${OUTSIDER}'
 end
 
 local function forget(ticket)
@@ -148,21 +142,20 @@ local function forget(ticket)
   redis.call('HDEL', tickets, ticket)
 end
 
--- Enters a ticket, or prolongs its life, and says until when its process is taken for alive: for \`life\` ms. A server at
--- maxmemory allows it only to a script that has written.
+-- Enters a ticket, or prolongs its life. Its process is taken for alive for \`life\` ms. A server at maxmemory allows it
+-- only to a script that has written.
 local function enqueue(ticket, ttl, score, how, life)
   redis.call('ZADD', queue, score, ticket)
   local presence = digits(now / 1000 + tonumber(life)) .. ':' .. how
   local added = redis.call('HSET', tickets, ticket, ttl, processOf(ticket), presence)
-  -- Where both fields are new, so may be the hash: then it has no expiry yet.
+  -- Where both fields are new, so may be the hash, without an expiry.
   if added == 2 or redis.call('PTTL', queue) < tonumber(life) then
     -- A second longer, so that not every script has to write it.
     for _, key in ipairs({ queue, tickets }) do redis.call('PEXPIRE', key, life + 1000) end
   end
 end
 
--- Where the lock is the ticket's already, since a reply or a message was lost: gives it the full ttl. Returns the owner,
--- the token, and the ms that are left.
+-- Where the lock is the ticket's already, since a reply or a message was lost: gives it the full ttl. Returns as handOver.
 local function grantedBefore(ticket, holder, ttl)
   if type(holder) ~= 'string' or ticketOf(holder) ~= ticket then return end
   if redis.call('PTTL', lock) < tonumber(ttl) then redis.call('PEXPIRE', lock, ttl) end
@@ -172,12 +165,10 @@ local function grantedBefore(ticket, holder, ttl)
 end
 
 -- Gives a lock that is free, or about to be, to the first ticket whose process can be reached. \`mine\`: the process that
--- runs the script. \`asking\`: the ticket that the script was sent for, if its caller waits. A grant to that one gets the
--- full ttl: the process learns of it from the reply, and follows it up if the reply is lost. If the process dies first,
--- this counts as a holder that died. Every other grant lasts for the claim window.
--- Returns nothing if there is no such ticket; otherwise the owner and the token, both '' if the ticket is another
--- process', and the ms for which it was granted. The ticket is taken out of the queue before SET, so that a server at
--- maxmemory allows it.
+-- runs the script. \`asking\`: the ticket that it was sent for. Only that one gets its full ttl: its process learns of it
+-- from the reply, and follows it up if the reply is lost. Every other grant lasts for the claim window.
+-- Returns the owner and the token, both '' for a ticket of another process, and the ms that are granted; or nothing. The
+-- ticket is taken out of the queue before SET, so that a server at maxmemory allows it.
 local function handOver(mine, asking)
   local passedOver, token = 0
   while true do
@@ -217,8 +208,7 @@ end
  * Acquires a lock, or takes a position in its queue.
  *
  * ARGV: ticket, ttl in ms, and as one text: PUBLISH or SPUBLISH, how the ticket's process is notified (NotifiedBy), ms
- * until the process is taken for dead unless it is heard of, microseconds since the caller's call, the ticket's first
- * score or ''
+ * until it is taken for dead unless it is heard of, microseconds since the caller's call, the ticket's first score or ''
  * Returns 1, or with a fence the token as text, when the lock was free and there were no waiters; else a table.
  */
 export const ACQUIRE = new LockScript(
@@ -241,8 +231,7 @@ ${NOW}
 ${FUNCTIONS}
 local process = processOf(ticket)
 local owner, token, left = grantedBefore(ticket, holder, ttl)
-if owner then return { owner, token, left, digits(now), score, '' } end
-if how == 'none' then
+if how == 'none' and not owner then
   -- A caller that does not wait is refused only while the lock is held, so it ignores a pause.
   if not holder then
     owner, token, left = handOver(process)
@@ -253,7 +242,7 @@ if how == 'none' then
       owner, token, left = ticket, mint(), tonumber(ttl)
     end
   end
-else
+elseif not owner then
   if score == '' then score = redis.call('ZSCORE', queue, ticket) end
   if score then
     -- The removal is a write too: see WRITE_NOTHING.
@@ -277,9 +266,8 @@ return { owner or outsider(holder, process), token or '', left or lifeLeft(), di
 );
 
 /**
- * Polls for the waiter of one process: prolongs the life of its ticket if that is in the queue, and hands a free lock
- * over. It never creates a ticket: a poll that is executed late must not leave one. A process that does not listen as it
- * says counts as one that polls.
+ * Prolongs the life of a ticket that is in the queue, and hands a free lock over. It never creates a ticket: a poll that
+ * is executed late must not leave one. A process that does not listen as it says counts as one that polls.
  *
  * ARGV: ticket; as one text: PUBLISH or SPUBLISH, how the process is notified, ms until it is taken for dead
  * Returns a table.
@@ -322,7 +310,7 @@ return {
 }`,
 );
 
-/** How RELEASE gives the lock up. Sets `deleted`. */
+/** How RELEASE deletes the lock. Sets `deleted`. */
 const FREE = `${deleteBy('ARGV[2]')}
   ${publish(4)}`;
 
@@ -344,8 +332,7 @@ local score
 if isOwners and next then
   local first, firstScore = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
   ${SCORE}
-  -- It called before all that wait in the queue: it needs no position. But the others have to know its process: to them,
-  -- a holder that never had a ticket may be a poller.
+  -- It called before all that wait. But they have to know its process: a holder that never had a ticket may be a poller.
   local isFirst = not first
     or score < tonumber(firstScore) and redis.call('HGET', tickets, string.match(owner, '^(.*):'))
   if isFirst and pause == 0 then
@@ -410,15 +397,14 @@ return {
  * Releases a lock and hands it over to the first ticket in the queue; takes a ticket out of the queue. With a ticket it
  * also releases any grant of that ticket.
  *
- * ARGV: owner or ticket, command that deletes, a text, what `publish` of spring takes
- * The text is PUBLISH or SPUBLISH. HAND_OVER and a pause need more of it: how the process is notified, ms until it is
- * taken for dead, ms of the pause, ms from one pause to the next, microseconds since the call of the next caller of the
- * process, its ticket, its ttl in ms. Without a pause, 0 for both; without a next caller it ends before that.
- *
  * With a pause: if the last one is long ago, it leaves the lock to pollers. It publishes a release to the waiters of
- * `spin` and `pub-sub` under the same name, and of Spring, and asks the first waiter in the queue to poll, so that it
- * learns when the pause ends. Without waiters in the queue, `tickets` expires with the pause.
+ * `spin` and `pub-sub` under the same name, and of Spring. The first waiter in the queue polls, and so learns when the
+ * pause ends.
  *
+ * ARGV: owner or ticket, command that deletes, a text, what `publish` of spring takes. The text is PUBLISH or SPUBLISH;
+ * with a pause, and for HAND_OVER, also how the process is notified, ms until it is taken for dead, ms of the pause and
+ * ms from one to the next (0 and 0 without); for HAND_OVER also microseconds since the call of the next caller of the
+ * process, its ticket, its ttl in ms
  * Returns 1 or 2 when the lock was the owner's and there were no waiters (2: deleted by DEL); else a table.
  */
 export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) => {
@@ -428,20 +414,17 @@ export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) 
 /**
  * The same for the next caller of the process. The lock goes to the earliest caller whose process can be reached: that
  * one, or one of the queue. In the second case, the next caller has a position in the queue afterwards.
- *
  * Returns 1 when the lock is the next ticket's and there were no others, 2 when it is and others wait; with a fence the
  * token as text in both cases; else a table as RELEASE.
  */
 export const HAND_OVER = new LockScript('hand over (fair)', RELEASE_SOURCE, undefined, isGranted);
 
-/**
- * The age of a grant by hand-over in ms: its owner value says when it was made. Its key may not have the full ttl yet.
- */
+/** The age of a grant by hand-over in ms: its owner value says it. Its key may not have the full ttl yet. */
 const AGE = `string.find(holder, '@', 1, true) and (now - string.match(holder, '@(%d+)$')) / 1000`;
 
 /**
- * Gives a lock back that has to stay taken until its `minHold` ends. The process of the first ticket is asked to poll:
- * it learns when the key ends, and polls then.
+ * Gives a lock back that has to stay taken until its `minHold` ends. The process of the first ticket polls, and so learns
+ * when the key ends.
  *
  * ARGV: owner or ticket, ms left by the local clock, minHold and ttl of the acquisition in ms, PUBLISH or SPUBLISH,
  * what `publish` of spring takes
@@ -474,12 +457,8 @@ return 1`,
 );
 
 /**
- * The first renewal of a grant by hand-over. It is the renewal of spring, but counts as an acquisition: with
+ * The first renewal of a grant by hand-over: that of spring, with its arguments. But it counts as an acquisition: with
  * `minReplicas`, replicas have to have it.
- *
- * KEYS: lock
- * ARGV: owner, ttl in ms
- * Returns as the script of spring.
  */
 export const RENEW_GRANT = new LockScript('renew a grant (fair)', RENEW.source, isFound, isFound);
 

@@ -10,11 +10,9 @@ import { processOf, type Ticket } from './ticket';
 /** ms for which a process, after a grant to it lapsed, polls instead of relying on messages. */
 const POLLS_AFTER_LAPSE = 10_000;
 
-/** ms; the shortest interval between two polls. */
+/** ms; the shortest interval between two polls, and how long each has to be answered at least. */
 const LEAST_INTERVAL = 10;
-
-/** ms; a poll has at least this long to be answered. */
-const POLL_TIMEOUT_AT_LEAST = 500;
+const LEAST_TIMEOUT = 500;
 
 /** The ticket of this process, what polls for it, and what is told of replies and messages. */
 type QueuedLock = Pick<FairProtocol, 'ticket' | 'availability' | 'poll' | 'onReply' | 'onMessage'>;
@@ -66,21 +64,21 @@ export class Presence {
     return ticket?.isWaiting ? ticket : undefined;
   }
 
-  /**
-   * Listens while there is a waiter. Whenever a message may have been missed, it polls. `isHolder`: also while this
-   * process passes its hold on. Another process that waits sends a message to it.
-   */
+  /** Listens while there is a waiter; `isHolder`: also while this process passes its hold on, to hear of others. */
   listen(isHolder = this.#isHolder): void {
     this.#isHolder = isHolder;
     const { ticket } = this.#lock;
     if (ticket === undefined) return;
     if (this.#subscription?.isOver !== false) {
       this.#hasJoined = false;
-      const onMessage = (message: string): void => {
+      const { countsListeners, subscriber } = this.#format;
+      const channels = [`${this.#names.companion('grants')}:${processOf(ticket.id)}`];
+      // On a cluster, the other lock types and Spring publish a release on a channel that is not sharded: polls find it.
+      if (countsListeners) channels.push(...this.#format.channels(this.#names));
+      this.#subscription = subscriber.subscribe(channels, (message) => {
         this.#hasHeard = true;
         this.#lock.onMessage(message);
-      };
-      this.#subscription = this.#format.subscriber.subscribe(this.#channels(processOf(ticket.id)), onMessage);
+      });
       this.#subscription?.onWake(() => {
         // A message may have been missed.
         this.#lock.onMessage(WANTED);
@@ -92,19 +90,7 @@ export class Presence {
     this.#hasJoined = true;
   }
 
-  /**
-   * On a cluster, the other lock types and Spring publish a release on a channel that is not sharded: only polls find
-   * it.
-   */
-  #channels(process: string): string[] {
-    const grants = this.#format.grants(this.#names, process);
-    return this.#format.countsListeners ? [grants, ...this.#format.channels(this.#names)] : [grants];
-  }
-
-  /**
-   * The waiter has left: that ends the polls, and the subscription a moment later. `isHolder`: whether this process still
-   * passes its hold on.
-   */
+  /** The waiter has left, or with `isHolder` false the holder: that ends the polls, and a moment later the subscription. */
   leave(isHolder = this.#isHolder): void {
     this.#isHolder = isHolder;
     if (this.#lock.ticket !== undefined) return;
@@ -146,15 +132,15 @@ export class Presence {
     const { settings, longestPollInterval, subscriber } = this.#format;
     const { availability } = this.#lock;
     // A poll that goes over a connection that is silently dead, as one of a pool may be, must not hold up the next one.
-    const timeout = Math.min(settings.commandTimeout, Math.max(longestPollInterval, POLL_TIMEOUT_AT_LEAST));
+    const timeout = Math.min(settings.commandTimeout, Math.max(longestPollInterval, LEAST_TIMEOUT));
     availability.asked(clock.now());
     try {
       const reply = await this.#lock.poll(ticket, this.#listens ? 'message' : 'poll', timeout);
       availability.answered();
       this.#isUnreachable = reply.isUnreachable;
       this.#lock.onReply(reply);
-      // A ticket that is granted the lock leaves the queue. One that is missing, and has no grant, let the grant lapse:
-      // its message may not have arrived. An attempt enters it again.
+      // It is missing in the queue, and has no grant: that has lapsed, and its message may not have arrived. An attempt
+      // enters it again.
       const hasLapsed = reply.score === '' && this.#waiting === ticket;
       // A poll of a process that listens also publishes a message to it. If none came, the connection is dead.
       const isDead = reply.isUnreachable || (hasLapsed && !this.#hasHeard);
