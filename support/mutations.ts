@@ -195,7 +195,7 @@ export const MUTATIONS = {
   'others-not-counted': {
     finding: 'a fair hold is passed on though others waited when it was handed over',
     simulation: ['fair'],
-    replacements: [['said.isAlone = reply === 1;', 'said.isAlone = true;']],
+    replacements: [['isAlone = false;', 'isAlone = true;']],
   },
   'slow-hand-over': {
     finding: 'a call settles late, since its first attempt has the time of the unlock before it',
@@ -227,7 +227,7 @@ export const MUTATIONS = {
   'next-caller-before-the-queue': {
     finding: 'the next caller of a process gets the lock before one of another process that called earlier',
     simulation: ['fair'],
-    replacements: [['or score < tonumber(firstScore) and', 'or']],
+    replacements: [["pause == 0 and redis.call('EXISTS', queue) == 0 then", 'pause == 0 then']],
   },
   'polls-create-tickets': {
     finding: 'a poll that is executed late leaves a ticket',

@@ -20,7 +20,7 @@ export class QueueReply {
   token = '';
   /** ms that the lock's key still has to live; `Infinity` without an expiry. */
   life = 0;
-  /** Nobody else waited, in any process. */
+  /** Nobody else waited, in any process, as far as the reply says. */
   isAlone = false;
   /** The position of the ticket that the script was sent for, even if it then got the lock; '': it has none. */
   score = '';
@@ -105,13 +105,13 @@ export class FairFormat extends SpringFormat {
         said.found = this.foundIn(script, reply, reply);
         return said;
       }
-      // The ticket has the lock: 1, or 2 where others wait, or the token.
+      // The ticket has the lock, and nobody waits.
       numberIn(script, reply, reply);
       said.owner = ticket.id;
       said.token = String(reply);
       said.life = ticket.hold.ttl;
       said.score = ticket.score;
-      said.isAlone = reply === 1;
+      said.isAlone = true;
       return said;
     }
     const values = arrayIn(script, reply, 6, 10);

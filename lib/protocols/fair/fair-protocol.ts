@@ -20,8 +20,11 @@ import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
 import { keepArguments } from '../format/left-to-keep';
 import { foundIn } from '../format/replies';
+import { STRING_HELD } from '../held-scripts';
+import { fairInspector } from '../inspection/fair-inspector';
+import type { LockTypeDefinition } from '../lock-type';
 import { Pollers, USUAL_PACE_FOR } from '../pollers';
-import type { FairFormat, QueueReply } from './fair-format';
+import { FairFormat, type QueueReply } from './fair-format';
 import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, KEEP, type NotifiedBy, POLL, RELEASE, WANTED } from './fair-scripts';
 import { Presence } from './presence';
 import { Ticket, ticketOf } from './ticket';
@@ -409,3 +412,20 @@ export class FairProtocol implements LockProtocol {
     if (this.#entered === ended) this.#entered = undefined;
   }
 }
+
+/** A queue in Redis on Spring's format. */
+export const FAIR: LockTypeDefinition = {
+  held: STRING_HELD,
+  protocols(parts) {
+    const { redis, settings, warnNotificationRefused } = parts;
+    const format = new FairFormat(redis, settings, parts.subscriber(redis.isCluster, false), warnNotificationRefused);
+    return {
+      inspector: fairInspector(redis, format),
+      open(names) {
+        format.assertNames(names);
+        return new FairProtocol(names, format);
+      },
+      close: () => format.pollTimer.close(),
+    };
+  },
+};

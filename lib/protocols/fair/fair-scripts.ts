@@ -43,12 +43,6 @@ export const WANTED = 'wanted';
 /** How a process learns of a grant: by a message, or it polls. `none`: the caller does not wait. */
 export type NotifiedBy = 'message' | 'poll' | 'none';
 
-/** Microseconds; a score that is further ahead of the server's clock shows that the clock was set back. */
-const SET_BACK = 1_000_000;
-
-/** A poll looks for processes that are gone only where `tickets` has this many fields more than its queue needs. */
-const SPARE_FIELDS = 16;
-
 // Parts of several scripts
 
 const KEYS_BY_NAME = `
@@ -65,8 +59,8 @@ local now = time[1] * 1000000 + time[2]`;
 /** Sets `score`, a number: the position of a caller that called `age` microseconds ago. It may have waited here since. */
 const SCORE = `
 local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)
--- After a clock that was set back, calls cannot be compared: it goes to the end.
-score = last > now + ${SET_BACK} and last + 1 or now - age`;
+-- A score a second ahead: the clock was set back. Calls cannot be compared then, and it goes to the end.
+score = last > now + 1000000 and last + 1 or now - age`;
 
 /**
  * What the scripts do with the queue. Inserted after the paths on which nobody else is to be granted the lock, since Lua
@@ -289,8 +283,8 @@ if score then
   ${WRITE_NOTHING}
   enqueue(ticket, ttl, score, isUnreachable and 'poll' or how, life)
 end
--- Processes that are gone: each leaves a field. The others are known by theirs, so it stays while they live.
-if redis.call('HLEN', tickets) > 2 * redis.call('ZCARD', queue) + ${SPARE_FIELDS} then
+-- Each process leaves a field. It is known by that while it lives. When there are many, those of the dead go.
+if redis.call('HLEN', tickets) > 2 * redis.call('ZCARD', queue) + 16 then
   local fields = redis.call('HGETALL', tickets)
   for i = 1, #fields, 2 do
     local lifeEnd = string.match(fields[i + 1], '^(%d+):%a+$')
@@ -328,23 +322,15 @@ local publish, how, life, pause, interval, age, next, ttl =
 if next == '' then next = nil end
 pause = tonumber(pause) or 0
 ${NOW}
-local score
-if isOwners and next then
-  local first, firstScore = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES'))
-  ${SCORE}
-  -- It called before all that wait. But they have to know its process: a holder that never had a ticket may be a poller.
-  local isFirst = not first
-    or score < tonumber(firstScore) and redis.call('HGET', tickets, string.match(owner, '^(.*):'))
-  if isFirst and pause == 0 then
-    local last = fence and redis.call('GET', fence)
-    if redis.pcall('SET', lock, next, 'PX', ttl).err then
-      -- Out of memory, Redis refuses SET to a script that has not written yet.
-      redis.call('PEXPIRE', lock, ttl)
-      redis.call('SET', lock, next, 'PX', ttl)
-    end
-    if not fence then return first and 2 or 1 end
-    ${mint('fence')}
+if isOwners and next and pause == 0 and redis.call('EXISTS', queue) == 0 then
+  local last = fence and redis.call('GET', fence)
+  if redis.pcall('SET', lock, next, 'PX', ttl).err then
+    -- Out of memory, Redis refuses SET to a script that has not written yet.
+    redis.call('PEXPIRE', lock, ttl)
+    redis.call('SET', lock, next, 'PX', ttl)
   end
+  if not fence then return 1 end
+  ${mint('fence')}
 end
 ${FUNCTIONS}
 local granted, token, left
@@ -362,7 +348,9 @@ local found = isOwners and 1 or holder and -1 or 0
 if not holder then
   ${ifForced('owner', 'found = -1')}
 end
-if score then
+local score
+if isOwners and next then
+  ${SCORE}
   ${WRITE_NOTHING}
   score = digits(score)
   enqueue(next, ttl, score, how, life)
@@ -414,8 +402,8 @@ export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) 
 /**
  * The same for the next caller of the process. The lock goes to the earliest caller whose process can be reached: that
  * one, or one of the queue. In the second case, the next caller has a position in the queue afterwards.
- * Returns 1 when the lock is the next ticket's and there were no others, 2 when it is and others wait; with a fence the
- * token as text in both cases; else a table as RELEASE.
+ * Returns 1, or with a fence the token as text, when the lock is the next ticket's and there were no others; else a
+ * table.
  */
 export const HAND_OVER = new LockScript('hand over (fair)', RELEASE_SOURCE, undefined, isGranted);
 
