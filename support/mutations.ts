@@ -195,7 +195,7 @@ export const MUTATIONS = {
   'others-not-counted': {
     finding: 'a fair hold is passed on though others waited when it was handed over',
     simulation: ['fair'],
-    replacements: [['isAlone: reply === 1', 'isAlone: true, // always']],
+    replacements: [['isAlone = false;', 'isAlone = true;']],
   },
   'slow-hand-over': {
     finding: 'a call settles late, since its first attempt has the time of the unlock before it',
@@ -212,7 +212,7 @@ export const MUTATIONS = {
   'entered-grant-forgotten': {
     finding: 'a message that comes again releases the lease that runs',
     simulation: ['fair'],
-    replacements: [["if (grant.owner === this.#entered) return 'taken';", '']],
+    replacements: [['owner === undefined || owner === this.#entered', 'owner === undefined']],
   },
   'grants-for-the-full-ttl': {
     finding: 'a grant by hand-over that nobody takes keeps the lock for the full ttl',
@@ -222,26 +222,21 @@ export const MUTATIONS = {
   'positions-from-the-end-of-the-local-wait': {
     finding: 'a caller that waited in its process goes behind later callers of other processes',
     simulation: ['fair'],
-    replacements: [['Math.round(1_000 * (sentAt - this.since))', '0 * (sentAt - this.since)']],
+    replacements: [['Math.round(1_000 * (sentAt - this.hold.since))', '0 * (sentAt - this.hold.since)']],
   },
   'next-caller-before-the-queue': {
     finding: 'the next caller of a process gets the lock before one of another process that called earlier',
     simulation: ['fair'],
-    replacements: [
-      ['if score > firstScore then', 'if false then'],
-      ['elseif score < firstScore and', 'elseif'],
-    ],
+    replacements: [["pause == 0 and redis.call('EXISTS', queue) == 0 then", 'pause == 0 then']],
   },
   'polls-create-tickets': {
     finding: 'a poll that is executed late leaves a ticket',
     simulation: ['fair'],
     replacements: [
       [
-        "  if not ttl or not redis.call('ZSCORE', queue, waiting[i]) then missing[#missing + 1] = i end",
-        `  if not ttl or not redis.call('ZSCORE', queue, waiting[i]) then
-    redis.call('ZADD', queue, 'NX', now, waiting[i])
-    redis.call('HSET', tickets, waiting[i], 30000)
-  end`,
+        "local score = ttl and redis.call('ZSCORE', queue, ticket)",
+        `ttl = ttl or '30000'
+local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
       ],
     ],
   },
@@ -270,7 +265,7 @@ export const MUTATIONS = {
   'token-of-nobody': {
     finding: 'a lease without a token where another process without fencing granted it',
     simulation: ['fair'],
-    replacements: [["return this.isFencing && token === '';", 'return false;']],
+    replacements: [["if (this.#format.isFencing && grant.token === '') {", 'if (this.#format.isClosed) {']],
   },
   'token-of-an-earlier-grant': {
     finding: 'a lease gets the token of an earlier grant',
@@ -284,8 +279,8 @@ export const MUTATIONS = {
     simulation: ['fair'],
     replacements: [
       [
-        'const found = await this.services.format.keepUntil(',
-        'this.waiters.forgetEntered(ownerOrTicket); const found = await this.services.format.keepUntil(',
+        '    const found = await format.redis.run(KEEP,',
+        '    this.#entered = undefined;\n    const found = await format.redis.run(KEEP,',
       ],
     ],
   },

@@ -1,5 +1,5 @@
 import type { LockType } from '../api/lock-types';
-import { FAIR } from './fair/fair-type';
+import { FAIR } from './fair/fair-protocol';
 import type { LockTypeDefinition } from './lock-type';
 import { REDISSON_FAIR } from './redisson/redisson-fair-type';
 import { REDISSON } from './redisson/redisson-type';
