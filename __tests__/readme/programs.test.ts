@@ -5,7 +5,7 @@ import { transformSync } from 'esbuild';
 import { type RedisServer, startRedis } from '../../scripts/redis';
 import { connectTo, describePrivate } from '../support/private-redis';
 import { ProgramFolder } from './program-folder';
-import { PROGRAMS, promisedOutput } from './programs';
+import { PROGRAMS, type Program, promisedOutput } from './programs';
 
 const run = promisify(execFile);
 
@@ -14,6 +14,10 @@ const RUN_LIMIT = 20_000;
 
 /** Of Node's own about `mock.timers` of `node:test`. */
 const QUIET = '--disable-warning=ExperimentalWarning';
+
+function isRunElsewhere({ isServer, isTest, isRecipe, isBefore, isForBun }: Program): boolean {
+  return isServer || isTest || isRecipe || isBefore || isForBun;
+}
 
 describePrivate('The code of the README and of every page of docs', () => {
   let server: RedisServer;
@@ -53,9 +57,7 @@ describePrivate('The code of the README and of every page of docs', () => {
     expect(await folder.complaints(PROGRAMS)).toBe('');
   });
 
-  it.each(
-    PROGRAMS.filter(({ isServer, isTest, isRecipe, isForBun }) => !isServer && !isTest && !isRecipe && !isForBun),
-  )(
+  it.each(PROGRAMS.filter((program) => !isRunElsewhere(program)))(
     'on $page, line $line, ends by itself, and prints what it says',
     async (program) => {
       const promised = promisedOutput(program);

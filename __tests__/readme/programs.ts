@@ -13,6 +13,8 @@ export interface Program {
   readonly isTest: boolean;
   /** Several processes of it run at a time. Its block is marked with ```ts recipe. */
   readonly isRecipe: boolean;
+  /** It runs with another library, from which readers come. Its block is marked with ```js before. */
+  readonly isBefore: boolean;
   /** It runs in Bun. Its block is marked with ```js bun. */
   readonly isForBun: boolean;
 }
@@ -27,7 +29,7 @@ export function withRedis(code: string, { host, port }: { readonly host: string;
     .replaceAll(ADDRESSES.parts, `host: '${host}', port: ${port}`);
 }
 
-const BLOCK = /^```(?<language>ts|js)(?<mark> server| test| recipe| bun)?\n(?<code>.*?)^```$/gms;
+const BLOCK = /^```(?<language>ts|js)(?<mark> server| test| recipe| bun| before)?\n(?<code>.*?)^```$/gms;
 
 /** A block that imports something begins a program; one without imports continues the one before it on its page. */
 export function programsOf(page: string): Program[] {
@@ -49,6 +51,7 @@ export function programsOf(page: string): Program[] {
         isServer: mark === ' server',
         isTest: mark === ' test',
         isRecipe: mark === ' recipe',
+        isBefore: mark === ' before',
         isForBun: mark === ' bun',
       });
     }
