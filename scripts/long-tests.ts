@@ -15,6 +15,7 @@ export const LONG_TESTS = [
   'multi/other-clients',
   'multi/processes',
   'processes/counting',
+  'readme/old-libraries',
   'readme/recipes',
   'replicas/master-is-killed',
   'replicas/topologies',

@@ -1,16 +1,16 @@
+import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '../api/errors';
 import { noteContention } from '../diagnostics/channels';
-import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '../errors';
 import { Backoff } from '../internal/backoff';
 import { clock } from '../internal/clock';
 import { isFinal, isServerAnswer, messageOf, NotSentError, serverErrorCode } from '../redis/failure';
 import { LEARNS_REPLACEMENT } from '../redis/silence';
-import type { LockRequest } from '../settings';
 import { SILENT } from './availability';
 import { Hold } from './hold';
 import { RedisLease } from './lease';
 import { Turn } from './local-queue';
 import type { RedisLock } from './lock';
 import type { Grant, LockProtocol, Refusal, Released } from './protocol';
+import type { LockRequest } from './request';
 import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
 
 /** What comes with the turn: the right to contend, or what the holder before made of it. */
@@ -310,6 +310,7 @@ export class Call {
       return new Turn();
     }
     if (await this.#wasAnswered()) return undefined;
+    await this.#unlockAnswered();
     // The attempt of the caller in front failed: a single attempt may still be made, if the turn is free now.
     await clock.immediate();
     const freed = this.wait.isSingleAttempt ? this.#lock.tryEnter(this.#protocol) : undefined;
@@ -340,6 +341,15 @@ export class Call {
     }
     wait.throwIfInterrupted();
     return this.#isContended;
+  }
+
+  /** For a single attempt while this process unlocks: that has as long to be answered as any command of the caller. */
+  async #unlockAnswered(): Promise<void> {
+    const { wait } = this;
+    if (!wait.isSingleAttempt || this.#lock.releasingFor === 0) return;
+    const answered = this.#lock.nextLeaseOver();
+    await wait.suspend<void>(this.#timeLeft, (resume) => void answered.then(resume));
+    wait.throwIfInterrupted();
   }
 
   /** Redis answers, and somebody else has the lock. An unlock of this process that is not answered is silence. */

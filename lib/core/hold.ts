@@ -1,11 +1,10 @@
-import type { LockLostReason } from '../distributed-lock';
+import type { LockLostReason } from '../api/distributed-lock';
 import { Backoff } from '../internal/backoff';
 import { clock, drift, pause, reliableUntil, wasSuspended } from '../internal/clock';
-import type { Keep } from '../protocols/min-hold/kept';
 import type { Connection } from '../redis/connection';
 import { CommandTimeoutError, isFinal, isServerAnswer, messageOf, NotSentError } from '../redis/failure';
 import type { RedisLease } from './lease';
-import type { Grant, LockProtocol, Ownership, Released, RenewalMode } from './protocol';
+import type { Grant, Keep, LockProtocol, Ownership, Released, RenewalMode } from './protocol';
 import type { Watchdog, WatchedLease } from './watchdog';
 
 /**

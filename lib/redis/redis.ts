@@ -1,5 +1,5 @@
+import type { ReplicationSettings } from '../api/options';
 import { clock } from '../internal/clock';
-import type { ReplicationSettings } from '../settings';
 import { Batches } from './batches';
 import { Call, evaluate, type Receiver, type ScriptRun } from './call';
 import type { EvalOptions, RedisClient, RedisCommands } from './client';

@@ -1,6 +1,6 @@
-import { NotReplicatedError } from '../errors';
+import { NotReplicatedError } from '../api/errors';
+import type { ReplicationSettings } from '../api/options';
 import { clock } from '../internal/clock';
-import type { ReplicationSettings } from '../settings';
 import { evaluate, type Receiver } from './call';
 import type { EvalOptions, RedisClient } from './client';
 import { isErrorLike, NotSentError } from './failure';

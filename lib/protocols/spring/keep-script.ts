@@ -1,7 +1,7 @@
+import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
+import { leftToKeep } from '../format/left-to-keep';
 import { isFound } from '../format/replies';
-import { KEPT } from '../min-hold/kept';
-import { leftToKeep } from '../min-hold/left-to-keep';
 import { publish, READ_HOLDER, returnWithListeners } from './spring-scripts';
 
 /**
