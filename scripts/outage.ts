@@ -26,6 +26,9 @@ const LOOK = 5_000;
 /** ms after the outage, in which the last removals are sent. */
 const AFTER = 15_000;
 
+/** ms after that, in which nothing is sent. */
+const QUIET = 3_000;
+
 async function main(): Promise<void> {
   const [kind, type = 'spin', seconds = '600', rate = '200'] = process.argv.slice(2);
   const lockType = LOCK_TYPES.find((one) => one === type);
@@ -70,13 +73,26 @@ async function outage(kind: Kind, lockType: LockType, seconds: number, rate: num
   else server = await startRedis({ dir });
   await sleep(AFTER);
   const commands = (await commandsOf(server)) - commandsBefore;
+  await sleep(QUIET);
+  const later = (await commandsOf(server)) - commandsBefore - commands;
   const admin = await createClient({ socket: server.address }).connect();
   const keysLeft = (await admin.keys('*outage:key*')).length;
   const after = await registry.run('after', () => 'ran');
   await registry.close();
   for (const one of [client, admin]) one.destroy();
   await server.stop();
-  return { kind, lockType, seconds, abandoned, outcomes, memory: difference(most, before), commands, keysLeft, after };
+  return {
+    kind,
+    lockType,
+    seconds,
+    abandoned,
+    outcomes,
+    memory: difference(most, before),
+    commands,
+    later,
+    keysLeft,
+    after,
+  };
 }
 
 /** Calls with a key of its own for each, as often. */

@@ -202,8 +202,9 @@ export class Call {
       ? await wait.unlessAborted(explain(error, this.#lock.names, this.#firstTimeout))
       : error;
     // A script that the server stopped half-way may have written something.
-    const mayHaveRun = (!isServerAnswer(failure) || isFinal(failure)) && !(failure instanceof NotSentError);
-    if (mayHaveRun) this.hold.doubt(attempt);
+    const isAnswer = isServerAnswer(failure);
+    if (isAnswer) this.hold.reachedRedis = true;
+    if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) this.hold.doubt(attempt);
     if (wait.isInterrupted || isFinal(failure)) availability.withdrawn(this.hold.sentAt);
     wait.throwIfInterrupted();
     if (isFinal(failure)) throw cannotAcquire(wait.key, messageOf(failure), failure);

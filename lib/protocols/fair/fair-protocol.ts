@@ -15,7 +15,7 @@ import {
 } from '../../core/protocol';
 import type { Wait } from '../../core/wait';
 import { clock, drift, wasSuspended } from '../../internal/clock';
-import { isServerAnswer } from '../../redis/failure';
+import { isServerAnswer, NotSentError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
 import { keepArguments } from '../format/left-to-keep';
@@ -398,7 +398,9 @@ export class FairProtocol implements LockProtocol {
         this.settled(ticket, ended);
         // A caller of this process may have been granted the lock: a poll finds out.
         if (!isServerAnswer(error)) this.#presence?.poll();
-        else if (ended !== undefined && ticket !== undefined) this.forgetTicket(ticket.id);
+        // Redis does not know the ticket: nothing will be released for it. Another attempt makes it anew.
+        const isUnknown = error instanceof NotSentError || (isServerAnswer(error) && ended !== undefined);
+        if (isUnknown && ticket?.score === '') this.forgetTicket(ticket.id);
         reject(error);
       };
       format.redis.send(script, format.keysOf(this.#names), args, timeout, read, resolve, failed, sentAt);
