@@ -190,7 +190,9 @@ export const MUTATIONS = {
   'min-hold-passed-on': {
     finding: 'a hold is passed on before the minHold of its lease ends',
     simulation: ['pub-sub'],
-    replacements: [['this.lease?.hold === hold && hold.keep === undefined', 'this.lease?.hold === hold']],
+    replacements: [
+      ['keep === undefined && isUnused && protocol.mayPassOn(now)', 'isUnused && protocol.mayPassOn(now)'],
+    ],
   },
   'others-not-counted': {
     finding: 'a fair hold is passed on though others waited when it was handed over',
@@ -227,7 +229,7 @@ export const MUTATIONS = {
   'next-caller-before-the-queue': {
     finding: 'the next caller of a process gets the lock before one of another process that called earlier',
     simulation: ['fair'],
-    replacements: [["pause == 0 and redis.call('EXISTS', queue) == 0 then", 'pause == 0 then']],
+    replacements: [["keepFor == 0 and redis.call('EXISTS', queue) == 0 then", 'keepFor == 0 then']],
   },
   'polls-create-tickets': {
     finding: 'a poll that is executed late leaves a ticket',
@@ -279,8 +281,8 @@ local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
     simulation: ['fair'],
     replacements: [
       [
-        '    const found = await format.redis.run(KEEP,',
-        '    this.#entered = undefined;\n    const found = await format.redis.run(KEEP,',
+        'return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);',
+        'if (keep !== undefined) this.#entered = undefined; return this.ask(script, args, next, now, timeout, answered, ownerOrTicket);',
       ],
     ],
   },

@@ -94,7 +94,7 @@ export class Call {
     const hold = this.#newHold();
     hold.stamp();
     protocol.availability.asked(hold.sentAt);
-    const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout);
+    const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout, ended.keep);
     this.#attempt = exchange.then(({ answer }) => answer ?? protocol.attempt(hold, this.#firstTimeout));
     protocol.availability.attemptInFlight = this.#attempt;
     return exchange.then(async ({ found }) => {

@@ -286,20 +286,19 @@ export class RedisLock implements DistributedLock {
   ): 'passed on' | Promise<FirstRelease> | undefined {
     const { next } = this.#queue;
     const turn = this.#turn;
-    // Before its `minHold` ends, the lock is nobody else's.
-    const isFree = next !== undefined && this.lease?.hold === hold && hold.keep === undefined;
-    if (!isFree || turn === undefined) return undefined;
-    const { protocol } = hold;
+    if (next === undefined || turn === undefined || this.lease?.hold !== hold) return undefined;
+    const { protocol, keep } = hold;
     // A script of the application's that is not answered would run in the lease of the next caller.
     const isUnused = hold.evals === 0;
-    if (isUnused && protocol.mayPassOn(now) && hold.isFresh(neededFor(next.request), now)) {
+    // Before its `minHold` ends, the lock is nobody else's.
+    if (keep === undefined && isUnused && protocol.mayPassOn(now) && hold.isFresh(neededFor(next.request), now)) {
       if (trace !== undefined) trace.isHandedOver = true;
       this.#pass(hold, turn, true, now);
       return 'passed on';
     }
     // Half of the time, so that there is some left for a release if this fails.
     if (protocol.exchange !== undefined) return this.#exchange(hold, turn, timeout / 2, trace);
-    if (!isUnused) return undefined;
+    if (!isUnused || keep !== undefined) return undefined;
     const driftBefore = drift(now);
     const asked = protocol.confirmOrRelease?.(hold.owner, ttlFor(next.request), timeout / 2, now);
     return (

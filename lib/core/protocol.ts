@@ -125,8 +125,11 @@ export interface LockProtocol {
    * ms, or releases it where others are to have it. Absent: it is released. `now`: as for `release`.
    */
   confirmOrRelease?(owner: string, ttl: number, timeout: number, now: number): Promise<Confirmed | Released>;
-  /** In its place: ends the hold by the first attempt of the next local caller. The queue in Redis decides. */
-  exchange?(owner: string, to: Hold, timeout: number): Promise<Exchange>;
+  /**
+   * In its place: ends the hold by the first attempt of the next local caller. The queue in Redis decides. `keep`: as in
+   * the function of this name.
+   */
+  exchange?(owner: string, to: Hold, timeout: number, keep: Keep | undefined): Promise<Exchange>;
   /** A lease of this process was lost: the lock may be free. */
   leaseLost?(): void;
   /**

@@ -1,5 +1,5 @@
 import { isKept } from '../../../lib/api/owner-name';
-import { ACQUIRE, HAND_OVER, RELEASE } from '../../../lib/protocols/fair/fair-scripts';
+import { ACQUIRE, RELEASE } from '../../../lib/protocols/fair/fair-scripts';
 import { keysOf } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
 import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';
@@ -15,12 +15,10 @@ const AT_ONCE = 5;
 /** ms without a disturbance after which a process may not be passed over any more. */
 const QUIET = 3_000;
 
-/** The ticket of a caller that waits, in the arguments of a script. HAND_OVER is RELEASE with more to say. */
+/** The ticket of a caller that waits, in the arguments of a script. */
 const TICKET_IN = new Map([
   [ACQUIRE.name, ([ticket]: readonly string[]) => ticket],
-  ...[HAND_OVER.name, RELEASE.name].map(
-    (name) => [name, ([, , text]: readonly string[]) => text?.split(' ')[6]] as const,
-  ),
+  [RELEASE.name, ([, , text]: readonly string[]) => text?.split(' ')[9]],
 ]);
 
 /** The order of the calls for a `fair` lock: checked after each script, in what the scripts keep in Redis. */

@@ -19,13 +19,12 @@ import { isServerAnswer, NotSentError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
 import { keepArguments } from '../format/left-to-keep';
-import { foundIn } from '../format/replies';
 import { STRING_HELD } from '../held-scripts';
 import { fairInspector } from '../inspection/fair-inspector';
 import type { LockTypeDefinition } from '../lock-type';
 import { Pollers, USUAL_PACE_FOR } from '../pollers';
 import { FairFormat, type QueueReply } from './fair-format';
-import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, KEEP, type NotifiedBy, POLL, RELEASE, WANTED } from './fair-scripts';
+import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, type NotifiedBy, POLL, RELEASE, WANTED } from './fair-scripts';
 import { Presence } from './presence';
 import { Ticket, ticketOf } from './ticket';
 
@@ -190,7 +189,7 @@ export class FairProtocol implements LockProtocol {
    */
   release(ownerOrTicket: string, timeout: number, now = clock.now()): Promise<Released> {
     this.#presence?.leave(false);
-    return this.end(ownerOrTicket, undefined, timeout, now, (reply) => {
+    return this.end(ownerOrTicket, undefined, undefined, timeout, now, (reply) => {
       const released = this.take(reply, timeout);
       return released === undefined ? reply.found : released.then(() => reply.found);
     });
@@ -207,13 +206,13 @@ export class FairProtocol implements LockProtocol {
 
   /**
    * The lock goes to the earliest caller whose process can be reached: the next one of this process, or one that waits
-   * in another process. In the second case, the next one of this process has a position in the queue afterwards.
+   * in another process. With `keep` it stays taken. The next one of this process has a position in the queue afterwards.
    */
-  exchange(owner: string, to: Hold, timeout: number): Promise<Exchange> {
+  exchange(owner: string, to: Hold, timeout: number, keep?: Keep): Promise<Exchange> {
     const ticket = this.asking(to, this.notifiedBy);
     // So that the next ones need no command, as long as nobody else waits.
     this.presence.listen(true);
-    return this.end(owner, ticket, timeout, to.sentAt, (reply) => {
+    return this.end(owner, ticket, keep, timeout, to.sentAt, (reply) => {
       if (!ticket.hasOwner(reply.owner)) return this.notGranted(ticket, reply, timeout);
       return { found: reply.found, answer: this.enter(ticket, reply) };
     });
@@ -236,11 +235,12 @@ export class FairProtocol implements LockProtocol {
 
   /**
    * Ends a lease, or takes a ticket out of the queue. `next`: the ticket of the next caller of this process, which gets
-   * the lock or a position. Resolves to what `use` makes of the reply.
+   * the lock or a position. `keep`: the lock stays taken. Resolves to what `use` makes of the reply.
    */
   private end<T>(
     ownerOrTicket: string,
     next: Ticket | undefined,
+    keep: Keep | undefined,
     timeout: number,
     now: number,
     use: (reply: QueueReply) => T | Promise<T>,
@@ -249,33 +249,32 @@ export class FairProtocol implements LockProtocol {
     const format = this.#format;
     // Hand-overs leave the key of a busy lock no free moment. So it is left to pollers at intervals.
     const pollers = this.#pollers;
-    const pause = pollers?.isDue(now) ? `${pollers.pause} ${pollers.interval}` : undefined;
+    const pause = pollers?.isDue(now) && keep === undefined ? `${pollers.pause} ${pollers.interval}` : undefined;
     let text: string = format.publish;
-    if (next !== undefined || pause !== undefined) text = `${format.presence[this.notifiedBy]} ${pause ?? '0 0'}`;
+    if (next !== undefined || pause !== undefined || keep !== undefined) {
+      const keepFor = keep === undefined ? '0 0 0' : keepArguments(keep).join(' ');
+      text = `${format.presence[this.notifiedBy]} ${pause ?? '0 0'} ${keepFor}`;
+    }
     if (next !== undefined) text += ` ${next.age(now)} ${next.id} ${next.hold.ttl}`;
     const script = next === undefined ? RELEASE : HAND_OVER;
     const args = [ownerOrTicket, format.deleteCommand, text, ...format.notification(this.#names)];
     const answered = (reply: QueueReply): T | Promise<T> => {
-      if (reply.found === 'released') pollers?.released(clock.now());
+      if (reply.found === 'released' && keep === undefined) pollers?.released(clock.now());
       if (reply.pauseIn === 0) pollers?.left(clock.now());
       else if (reply.pauseIn !== undefined) pollers?.dueIn(clock.now(), reply.pauseIn);
       if (reply.isNotificationRefused) format.onNotificationRefused();
       return use(reply);
     };
-    return this.ask(script, args, next, now, timeout, answered, ownerOrTicket);
+    // A kept grant stays known as entered: a repeated message about it must not release the lock before it is kept.
+    return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);
   }
 
-  /**
-   * The grant stays known as entered: a repeated message about it must not release the lock before it is kept. The waiter
-   * of this process learns at once when the key ends, though messages may not arrive.
-   */
-  async keep(ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
-    const format = this.#format;
-    const args = [ownerOrTicket, ...keepArguments(keep), format.publish, ...format.notification(this.#names)];
-    const keys = format.keysOf(this.#names);
-    const found = await format.redis.run(KEEP, keys, args, timeout, (reply) => foundIn(KEEP, reply, reply));
-    this.#presence?.poll();
-    return found;
+  /** The waiter of this process learns at once when the key ends, though messages may not arrive. */
+  keep(ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
+    return this.end(ownerOrTicket, undefined, keep, timeout, clock.now(), ({ found }) => {
+      this.#presence?.poll();
+      return found;
+    });
   }
 
   /** The lock may be free: a poll hands it over to the next ticket. */

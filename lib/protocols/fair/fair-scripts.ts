@@ -304,6 +304,9 @@ return {
 }`,
 );
 
+/** The age of a grant by hand-over in ms: its owner value says it. Its key may not have the full ttl yet. */
+const AGE = `string.find(holder, '@', 1, true) and (now - string.match(holder, '@(%d+)$')) / 1000`;
+
 /** How RELEASE deletes the lock. Sets `deleted`. */
 const FREE = `${deleteBy('ARGV[2]')}
   ${publish(4)}`;
@@ -317,12 +320,12 @@ if isOwners and not string.find(ARGV[3], ' ', 1, true) and redis.call('EXISTS', 
   ${FREE}
   return deleted
 end
-local publish, how, life, pause, interval, age, next, ttl =
-  string.match(ARGV[3], '^(%S+) ?(%S*) ?(%S*) ?(%S*) ?(%S*) ?(%S*) ?(%S*) ?(%S*)$')
+local publish, how, life, pause, interval, keepFor, minHold, keyTtl, age, next, ttl =
+  string.match(ARGV[3], '^(%S+)${' ?(%S*)'.repeat(10)}$')
+pause, keepFor = tonumber(pause) or 0, tonumber(keepFor) or 0
 if next == '' then next = nil end
-pause = tonumber(pause) or 0
 ${NOW}
-if isOwners and next and pause == 0 and redis.call('EXISTS', queue) == 0 then
+if isOwners and next and pause == 0 and keepFor == 0 and redis.call('EXISTS', queue) == 0 then
   local last = fence and redis.call('GET', fence)
   if redis.pcall('SET', lock, next, 'PX', ttl).err then
     -- Out of memory, Redis refuses SET to a script that has not written yet.
@@ -334,16 +337,17 @@ if isOwners and next and pause == 0 and redis.call('EXISTS', queue) == 0 then
 end
 ${FUNCTIONS}
 local granted, token, left
-if next and not isOwners then
-  -- An earlier run, whose reply was lost, has handed the lock over, or has given the next ticket its position.
+if not isOwners then
   granted, token, left = grantedBefore(next, holder, ttl)
-  local position = not granted and redis.call('ZSCORE', queue, next)
-  if granted or position then
+  local position = next and redis.call('ZSCORE', queue, next)
+  local kept = type(holder) == 'string' and string.match(holder, '^${KEPT}(.*)$')
+  if granted or position or kept and (kept == owner or ticketOf(kept) == owner) then
+    -- An earlier run, whose reply was lost, has handed the lock over, or kept it, and has given the next ticket its position.
     return { granted or '', token or '', left or lifeLeft(), digits(now), position or '', '' }
   end
+  -- The ticket of a holder is not in the queue.
+  forget(ticketOf(owner))
 end
--- The ticket of a holder is not in the queue.
-if not isOwners then forget(ticketOf(owner)) end
 local found = isOwners and 1 or holder and -1 or 0
 if not holder then
   ${ifForced('owner', 'found = -1')}
@@ -354,6 +358,14 @@ if isOwners and next then
   ${WRITE_NOTHING}
   score = digits(score)
   enqueue(next, ttl, score, how, life)
+end
+if isOwners and keepFor > 0 then
+  ${leftToKeep('keepFor', 'minHold', 'keyTtl', AGE)}
+  redis.call('PEXPIRE', lock, left)
+  redis.call('SET', lock, '${KEPT}' .. holder, 'PX', left)
+  ${publish(4)}
+  notifyFirst()
+  return { '', '', tonumber(left), digits(now), score or '', '' }
 end
 local pauseIn
 if pause > 0 then
@@ -383,16 +395,16 @@ return {
 
 /**
  * Releases a lock and hands it over to the first ticket in the queue; takes a ticket out of the queue. With a ticket it
- * also releases any grant of that ticket.
+ * also releases any grant of that ticket. The first waiter in the queue polls where the lock goes to nobody, and so learns
+ * when the key or the pause ends:
+ * - The lock has to stay taken until its `minHold` ends.
+ * - A pause is due, and the last one is long ago: the lock is left to pollers. A release is published to the waiters of
+ *   `spin` and `pub-sub` under the same name, and of Spring.
  *
- * With a pause: if the last one is long ago, it leaves the lock to pollers. It publishes a release to the waiters of
- * `spin` and `pub-sub` under the same name, and of Spring. The first waiter in the queue polls, and so learns when the
- * pause ends.
- *
- * ARGV: owner or ticket, command that deletes, a text, what `publish` of spring takes. The text is PUBLISH or SPUBLISH;
- * with a pause, and for HAND_OVER, also how the process is notified, ms until it is taken for dead, ms of the pause and
- * ms from one to the next (0 and 0 without); for HAND_OVER also microseconds since the call of the next caller of the
- * process, its ticket, its ttl in ms
+ * ARGV: owner or ticket, command that deletes, a text, what `publish` of spring takes. The text is PUBLISH or SPUBLISH.
+ * Where there is more to say: how the process is notified, ms until it is taken for dead; ms of a pause and ms from one to
+ * the next; for a `minHold`, ms left by the local clock, minHold and ttl of the acquisition in ms. Those that do not
+ * apply are 0. For HAND_OVER also microseconds since the call of the next caller, its ticket, its ttl in ms
  * Returns 1 or 2 when the lock was the owner's and there were no waiters (2: deleted by DEL); else a table.
  */
 export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) => {
@@ -401,48 +413,11 @@ export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) 
 
 /**
  * The same for the next caller of the process. The lock goes to the earliest caller whose process can be reached: that
- * one, or one of the queue. In the second case, the next caller has a position in the queue afterwards.
+ * one, or one of the queue. Where it does not get the lock, the next caller has a position in the queue afterwards.
  * Returns 1, or with a fence the token as text, when the lock is the next ticket's and there were no others; else a
  * table.
  */
-export const HAND_OVER = new LockScript('hand over (fair)', RELEASE_SOURCE, undefined, isGranted);
-
-/** The age of a grant by hand-over in ms: its owner value says it. Its key may not have the full ttl yet. */
-const AGE = `string.find(holder, '@', 1, true) and (now - string.match(holder, '@(%d+)$')) / 1000`;
-
-/**
- * Gives a lock back that has to stay taken until its `minHold` ends. The process of the first ticket polls, and so learns
- * when the key ends.
- *
- * ARGV: owner or ticket, ms left by the local clock, minHold and ttl of the acquisition in ms, PUBLISH or SPUBLISH,
- * what `publish` of spring takes
- * Returns 1 kept; 0 no key; -1 the key of another owner.
- */
-export const KEEP = new LockScript(
-  'keep (fair)',
-  `${KEYS_BY_NAME}
-local owner, publish = ARGV[1], ARGV[5]
-${NOW}
-${FUNCTIONS}
-local holder = redis.pcall('GET', lock)
-if not holder then
-  local found = 0
-  ${ifForced('owner', 'found = -1')}
-  return found
-end
-if type(holder) == 'table' then return -1 end
-local kept = string.match(holder, '^${KEPT}(.*)$')
-if (kept or holder) ~= owner and ticketOf(kept or holder) ~= owner then return -1 end
--- The reply was lost.
-if kept then return 1 end
-${leftToKeep(2, AGE)}
-redis.call('PEXPIRE', lock, left)
-redis.call('SET', lock, '${KEPT}' .. holder, 'PX', left)
-${publish(6)}
-notifyFirst()
-return 1`,
-  isFound,
-);
+export const HAND_OVER = new LockScript('release (fair)', RELEASE_SOURCE, undefined, isGranted);
 
 /**
  * The first renewal of a grant by hand-over: that of spring, with its arguments. But it counts as an acquisition: with

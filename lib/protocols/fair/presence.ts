@@ -134,8 +134,11 @@ export class Presence {
     // A poll that goes over a connection that is silently dead, as one of a pool may be, must not hold up the next one.
     const timeout = Math.min(settings.commandTimeout, Math.max(longestPollInterval, LEAST_TIMEOUT));
     availability.asked(clock.now());
+    const asked = this.#lock.poll(ticket, this.#listens ? 'message' : 'poll', timeout);
+    // A caller that makes a single attempt, and does not get the turn, waits for the answer.
+    availability.attemptInFlight = asked;
     try {
-      const reply = await this.#lock.poll(ticket, this.#listens ? 'message' : 'poll', timeout);
+      const reply = await asked;
       availability.answered();
       this.#isUnreachable = reply.isUnreachable;
       this.#lock.onReply(reply);
@@ -154,6 +157,8 @@ export class Presence {
       const isSilent = availability.silence(ticket.sentAt, clock.now()) >= settings.unavailableAfter;
       if (isFinal(error) || isSilent) ticket.retry();
       this.schedulePoll(settings.idleBetweenTries);
+    } finally {
+      if (availability.attemptInFlight === asked) availability.attemptInFlight = undefined;
     }
   }
 }
