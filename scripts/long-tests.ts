@@ -7,6 +7,7 @@ export const LONG_TESTS = [
   'fair/turns',
   'faults/acquisitions-time-out',
   'faults/demoted-server-wakes-up',
+  'faults/long-outage',
   'faults/many-leases-are-held',
   'faults/random-schedules',
   'faults/server-is-gone-for-a-while',

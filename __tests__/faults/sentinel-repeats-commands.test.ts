@@ -75,7 +75,8 @@ describePrivate('a sentinel client repeats the command whose reply was lost', ()
     await lost;
     const token = await admin.get(`{${name}}:fence`);
     const lease = await locking;
-    expect(await executions()).toBe(2);
+    // Once more when the silence was so long that the master may have been replaced.
+    expect(await executions()).toBeGreaterThanOrEqual(2);
     expect(String(lease.fencingToken)).toBe(token);
     await lease.unlock();
     expect(await admin.exists(name)).toBe(0);

@@ -11,6 +11,9 @@ const STALE = 80;
 /** ms; longer than a silence that still may be a slow answer. */
 const SILENT = 300;
 
+/** ms in which a call without a wait would have failed at once. */
+const SHORTLY = 50;
+
 /** ms; less than what an unlock has to be answered. */
 const WAIT_TIME = 600;
 
@@ -22,7 +25,7 @@ describePrivate('Redis falls silent while a lease is being unlocked', () => {
   it.each(LOCK_TYPES.flatMap((lockType) => [0, 1].map((waiters) => ({ lockType, waiters }))))(
     'P1: to other callers of a $lockType lock that is silence and not contention, with $waiters waiters',
     async ({ lockType, waiters }) => {
-      const { registry } = createRegistry(await redis.connect(), { lockType, commandTimeout: 1_800 });
+      const { registry } = createRegistry(await redis.connect(), { lockType, commandTimeout: 1_000 });
       await registry.run('warm-up', () => undefined);
       const lock = registry.obtain('key');
       const lease = await lock.lock();
@@ -46,6 +49,28 @@ describePrivate('Redis falls silent while a lease is being unlocked', () => {
       }
       redis.thaw();
       await unlocking;
+    },
+  );
+
+  it.each(LOCK_TYPES)(
+    'P1: a tryLock of a %s lock waits for the answer, as for that of its own attempt',
+    async (lockType) => {
+      const { registry } = createRegistry(await redis.connect(), { lockType });
+      await registry.run('warm-up', () => undefined);
+      const lock = registry.obtain('key');
+      const lease = await lock.lock();
+      await sleep(STALE);
+      redis.freeze();
+      const unlocking = lease.unlock();
+      await sleep(SILENT);
+      const single = lock.tryLock();
+      let isSettled = false;
+      void single.finally(() => (isSettled = true)).catch(() => undefined);
+      await sleep(SHORTLY);
+      expect(isSettled).toBe(false);
+      redis.thaw();
+      await unlocking;
+      await (await single)?.unlock();
     },
   );
 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { CannotAcquireLockError, type LockType, RedisLockRegistry } from '../../lib';
-import { LOCK_TYPES } from '../../lib/protocols/lock-type-traits';
+import { LOCK_TYPES } from '../../lib/api/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { Contention, KEY, REGISTRY_KEY } from './contention';
 import { codeSpans, tableBelow } from './pages';

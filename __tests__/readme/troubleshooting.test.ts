@@ -7,7 +7,7 @@ import { codeSpans, prose, ROOT, tableBelow } from './pages';
 const HOLE = '…';
 
 /** Messages of the library itself to nobody but itself, or of its parts that speak to no application. */
-const INTERNAL = [/^lib\/cli\//, /^lib\/opentelemetry\/lock-spans/];
+const INTERNAL = [/^lib\/cli\//, /^lib\/opentelemetry\//];
 
 /** The code in front of a message: an error that is made, a warning, or a part of a message that has a name. */
 const BEFORE = [

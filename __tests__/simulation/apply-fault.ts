@@ -70,7 +70,7 @@ function applyToProcess(
       return;
     case 'pause':
     case 'suspend':
-      disturb(world, [host], fault.duration + RECOVERY);
+      disturb(world, [host], fault.duration + RECOVERY, fault.kind === 'pause');
       process.pause(fault.duration, fault.kind === 'suspend');
       return;
     case 'kill':
@@ -133,8 +133,11 @@ function targets({ directory }: Host, target: Target): SimulatedClient[] {
   );
 }
 
-function disturb({ timeline }: World, hosts: readonly Host[], ms: number): void {
-  for (const host of hosts) host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + ms);
+function disturb({ timeline }: World, hosts: readonly Host[], ms: number, isPause = false): void {
+  for (const host of hosts) {
+    host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + ms);
+    if (!isPause) host.cutOffUntil = Math.max(host.cutOffUntil, timeline.now + ms);
+  }
 }
 
 function describe({ at: _at, kind, ...details }: Fault): string {

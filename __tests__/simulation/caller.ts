@@ -129,12 +129,13 @@ export class Caller {
     return registry.readWrite(key)[kind];
   }
 
-  #opened(lease: Lease, { minHold, kind }: Round, { startedAt }: PendingCall): OpenLease {
+  #opened(lease: Lease, round: Round, { startedAt }: PendingCall): OpenLease {
     const { key } = this.#plan;
     const token = lease.fencingToken === undefined ? '' : `, token ${lease.fencingToken}`;
     const { remaining } = lease;
+    const { minHold } = round;
     this.#note(() => `has "${key}" for ${remaining.toFixed(1)} ms${token}`);
-    const open = this.#leases.opened(lease as OwnedLease, this.#host, key, this.name, kind);
+    const open = this.#leases.opened(lease as OwnedLease, this.#host, key, this.name, round);
     if (open.isPassedOn) this.#order.passedOn(this.#host, lockName(key), startedAt, this.name);
     if (minHold !== undefined) this.#leases.minHolds.opened(open.lease, this.#host, key, this.name, minHold);
     lease.signal.addEventListener('abort', () => {
@@ -155,7 +156,10 @@ export class Caller {
       const state = isHeld(lease) ? 'held' : 'not held';
       this.#note(() => `computes no more, remaining ${remaining.toFixed(1)} ms, ${state}`);
     }
-    if (round.hold > 0) await this.#sleep(round.hold);
+    for (let left = round.hold; left > 0; left -= round.chunk || left) {
+      if (round.chunk > 0) await process.block(round.chunk);
+      await this.#sleep(round.chunk > 0 ? 1 : left);
+    }
     if (round.evals)
       lease.eval(EVALUATED, { arguments: [this.name] }).catch((error) => this.#note(() => String(error)));
   }

@@ -36,6 +36,8 @@ export interface Round {
   readonly hold: number;
   /** For how long the task blocks its event loop as soon as it has the lock. */
   readonly block: number;
+  /** It computes while it holds the lock: it blocks its event loop for so long, again and again. */
+  readonly chunk: number;
   /** A script of the application's is on its way when the lock is unlocked. */
   readonly evals: boolean;
   /** What happens to the process of the caller at a moment of this acquisition: many faults matter only just then. */
@@ -66,6 +68,8 @@ export interface ProcessPlan {
   readonly connections: number;
   /** A pool has a pub/sub connection of the application's. */
   readonly givesSubscriber: boolean;
+  /** How often its event loop is blocked just when a renewal was written, for less than its leases have left. */
+  readonly blocksAtRenewal: number;
   readonly options: Omit<RedisLockRegistryOptions, 'registryKey'>;
 }
 
@@ -125,6 +129,8 @@ export function planOf(seed: number, lockType: LockType): Plan {
   );
   const busy = new Random(seed, 'busy');
   const evals = new Random(seed, 'evals');
+  const computing = new Random(seed, 'computing');
+  const computes = computing.chance(0.15) ? computing.pick(['in chunks', 'at renewals'] as const) : undefined;
   return {
     seed,
     lockType,
@@ -134,8 +140,16 @@ export function planOf(seed: number, lockType: LockType): Plan {
       lost: hasMessageFaults ? random.between(0, 0.3) : 0,
       doubled: hasMessageFaults ? random.between(0, 0.3) : 0,
     },
-    processes,
-    callers: busy.chance(0.25) ? callers.flatMap((caller) => crowdOf(caller, busy, evals)) : callers,
+    processes: processes.map((one) => ({ ...one, blocksAtRenewal: computes === 'at renewals' ? 0.4 : 0 })),
+    callers: computes
+      ? callers.map((caller, index) => {
+          // Two tasks that compute without a pause would hold up the event loop together.
+          const isOnly = callers.findIndex(({ process }) => process === caller.process) === index;
+          return computed(caller, processes, computing, isOnly && computes === 'in chunks');
+        })
+      : busy.chance(0.25)
+        ? callers.flatMap((caller) => crowdOf(caller, busy, evals))
+        : callers,
     faults: planFaults(random, scale),
   };
 }
@@ -164,6 +178,7 @@ function planProcess(random: Random, { lockType, fencing, isCalm }: ProcessTrait
   return {
     connections,
     givesSubscriber: random.chance(0.7),
+    blocksAtRenewal: 0,
     client: {
       delays: isCalm
         ? { least: 0.1, jitter: 1 }
@@ -232,6 +247,7 @@ function planCaller(random: Random, scale: CallerScale): CallerPlan {
         random.between(0, 3_000),
       ]),
       block: !isCalm && random.chance(0.07) ? random.between(50, 1_500) : 0,
+      chunk: 0,
       evals: false,
       aimed: random.chance(0.15) ? planAimed(random, scale, abortAfter) : undefined,
     };
@@ -251,6 +267,29 @@ function crowdOf({ rounds, ...caller }: CallerPlan, random: Random, evals: Rando
       aimed: index === 0 ? rounds[position]?.aimed : undefined,
     })),
   }));
+}
+
+/** Renewed leases that last for several renewals, while tasks compute under them. */
+function computed(
+  caller: CallerPlan,
+  processes: readonly ProcessPlan[],
+  random: Random,
+  inChunks: boolean,
+): CallerPlan {
+  const { expireAfter = 60_000 } = processes[caller.process]?.options ?? {};
+  const ttl = Math.min(expireAfter, 1_500);
+  return {
+    ...caller,
+    rounds: caller.rounds.slice(0, 2).map((round) => ({
+      ...round,
+      ttl: expireAfter > ttl ? ttl : undefined,
+      renew: true,
+      minHold: undefined,
+      block: 0,
+      chunk: inChunks ? ttl * random.between(0.05, 0.34) : 0,
+      hold: ttl * random.between(0.5, 3),
+    })),
+  };
 }
 
 function planAimed(random: Random, scale: CallerScale, abortAfter: number | undefined): AimedFault {

@@ -6,7 +6,7 @@ import { LeaseChecks } from './checks/leases';
 import { checkLeftovers } from './checks/leftovers';
 import { OrderChecks } from './checks/order';
 import { SharedOrderChecks } from './checks/shared-order';
-import type { Network } from './client/connection';
+import type { Connection, Network } from './client/connection';
 import { describeRun } from './describe-run';
 import { History } from './history';
 import { createHost } from './host';
@@ -15,10 +15,10 @@ import type { LibraryInstance } from './process/library';
 import { Random } from './random';
 import { Inbox } from './server/inbox';
 import { RedisServer } from './server/redis-server';
-import type { ScriptEngine } from './server/script-engine';
+import { type ScriptEngine, sha1 } from './server/script-engine';
 import { Timeline } from './timeline';
 import { type Violation, Violations } from './violations';
-import { type Host, isDisturbed, lockName, type World } from './world';
+import { type Host, isCutOff, isDisturbed, lockName, type World } from './world';
 
 /** Virtual ms in which every call has settled. */
 const BOUND = 120_000;
@@ -74,6 +74,13 @@ export class Simulation {
       sharedOrder.ran();
       history.note('server', () => describeRun(run, hosts, instances));
     });
+    const hostWith = (connection: Connection): Host | undefined =>
+      hosts.find(({ directory }) => [...directory.clients].some((one) => one.connection === connection));
+    const scripts = instances[0]?.scripts ?? new Map<string, string>();
+    // A command has the text of its script, or the digest.
+    const scriptNames = new Map(
+      [...scripts].flatMap(([text, name]) => [[text, name] as const, [sha1(text), name] as const]),
+    );
     const network: Network = {
       timeline,
       server,
@@ -81,8 +88,13 @@ export class Simulation {
       repetitions: new Random(plan.seed, 'repetitions'),
       messageFaults: plan.messageFaults,
       inbox: new Inbox(timeline),
+      sent: (connection, [, script = '']) => {
+        if (!scriptNames.get(script)?.startsWith('renew')) return;
+        const host = hostWith(connection);
+        if (host !== undefined) timeline.after(0, () => this.#blockAtRenewal(host));
+      },
       messageFailed: (connection) => {
-        const host = hosts.find(({ directory }) => [...directory.clients].some((one) => one.connection === connection));
+        const host = hostWith(connection);
         if (host !== undefined) host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + 1);
       },
     };
@@ -91,11 +103,13 @@ export class Simulation {
     const grants = new Grants();
     this.#leases = new LeaseChecks(this.#world, grants);
     this.#calls = new CallChecks(this.#world, this.#leases);
-    const order = new OrderChecks(this.#world, this.#calls, this.#leases, instances[0]?.scripts ?? new Map());
+    const order = new OrderChecks(this.#world, this.#calls, this.#leases, scripts);
     const sharedOrder = new SharedOrderChecks(this.#world);
     const services = { world: this.#world, leases: this.#leases, calls: this.#calls, order };
     plan.processes.forEach((one, index) => {
-      hosts.push(createHost(this.#world, one, index, instances[index] as LibraryInstance));
+      const host = createHost(this.#world, one, index, instances[index] as LibraryInstance);
+      host.process.onPause = (ms) => this.#leases.paused(host, ms);
+      hosts.push(host);
     });
     this.#callers = plan.callers.map((caller, i) => {
       const host = hosts[caller.process] as Host;
@@ -129,6 +143,17 @@ export class Simulation {
     checkLeftovers(this.#world, 'after everybody was done');
     this.#closeAll();
     return { violations: violations.all, history: history.lines, events: this.#events, duration: timeline.now };
+  }
+
+  /** For less than what is left of its leases: none of them is lost by that. */
+  #blockAtRenewal(host: Host): void {
+    const { plan, history } = this.#world;
+    if (!host.renewals.chance(plan.processes[host.index]?.blocksAtRenewal ?? 0)) return;
+    const left = [...this.#leases.open].filter((one) => one.host === host).map(({ lease }) => lease.remaining);
+    const ms = Math.min(...left.filter((remaining) => remaining > 0)) * host.renewals.between(0.2, 0.9);
+    if (!Number.isFinite(ms)) return;
+    history.note('FAULT', () => `${host.process.name} is blocked for ${ms.toFixed(0)} ms after it wrote a renewal`);
+    host.process.pause(ms);
   }
 
   #closeAll(): void {
@@ -168,6 +193,7 @@ export class Simulation {
   #checkNow(): void {
     for (const host of this.#world.hosts) {
       if (isDisturbed(this.#world, host)) host.lastDisturbed = this.#world.timeline.now;
+      if (isCutOff(this.#world, host)) host.lastCutOff = this.#world.timeline.now;
       if (host.process.isPaused) host.lastPaused = this.#world.timeline.now;
     }
     this.#leases.check();

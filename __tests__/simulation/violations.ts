@@ -17,6 +17,7 @@ export const VIOLATION_KINDS = [
   'silence',
   'failed though calm',
   'lost though confirmed',
+  'lost though renewed',
   'left in Redis',
   'min hold',
   'strange error',

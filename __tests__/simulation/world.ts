@@ -7,6 +7,7 @@ import type { SimulatedPool } from './client/simulated-pool';
 import type { History } from './history';
 import type { Plan, ProcessPlan } from './plan';
 import type { SimulatedProcess } from './process/simulated-process';
+import type { Random } from './random';
 import type { RedisServer } from './server/redis-server';
 import type { Timeline } from './timeline';
 import type { Violations } from './violations';
@@ -29,6 +30,12 @@ export interface Host {
   readonly whenClosed: () => void;
   /** Until when a fault is known to last. */
   disturbedUntil: number;
+  /** The same without pauses of the process. */
+  cutOffUntil: number;
+  /** When something else than a pause was last seen wrong; -Infinity: never. */
+  lastCutOff: number;
+  /** When its event loop is blocked at a renewal. */
+  readonly renewals: Random;
   /** When it was last seen disturbed; -Infinity: never. */
   lastDisturbed: number;
   /** When a reply of a command was last read. */
@@ -109,8 +116,13 @@ export function hostOf(world: World, owner: string | undefined): Host | undefine
 }
 
 /** Something is, or may be, wrong between this process and the server. */
-export function isDisturbed({ timeline, server, network }: World, host: Host): boolean {
-  if (timeline.now < host.disturbedUntil || host.process.isPaused || !server.isUp) return true;
+export function isDisturbed(world: World, host: Host): boolean {
+  return world.timeline.now < host.disturbedUntil || host.process.isPaused || isCutOff(world, host);
+}
+
+/** The same, and not only because the process is paused. */
+export function isCutOff({ timeline, server, network }: World, host: Host): boolean {
+  if (timeline.now < host.cutOffUntil || host.process.isSuspended || !server.isUp) return true;
   if (network.inbox.isFrozen) return true;
   for (const client of host.directory.clients) if (client.isOpen && !client.isReady) return true;
   return false;

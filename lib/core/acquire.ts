@@ -1,16 +1,16 @@
+import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '../api/errors';
 import { noteContention } from '../diagnostics/channels';
-import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '../errors';
 import { Backoff } from '../internal/backoff';
 import { clock } from '../internal/clock';
-import { isFinal, isServerAnswer, messageOf, serverErrorCode } from '../redis/failure';
+import { isFinal, isServerAnswer, messageOf, NotSentError, serverErrorCode } from '../redis/failure';
 import { LEARNS_REPLACEMENT } from '../redis/silence';
-import type { LockRequest } from '../settings';
 import { SILENT } from './availability';
 import { Hold } from './hold';
 import { RedisLease } from './lease';
 import { Turn } from './local-queue';
 import type { RedisLock } from './lock';
 import type { Grant, LockProtocol, Refusal, Released } from './protocol';
+import type { LockRequest } from './request';
 import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
 
 /** What comes with the turn: the right to contend, or what the holder before made of it. */
@@ -94,7 +94,7 @@ export class Call {
     const hold = this.#newHold();
     hold.stamp();
     protocol.availability.asked(hold.sentAt);
-    const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout);
+    const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout, ended.keep);
     this.#attempt = exchange.then(({ answer }) => answer ?? protocol.attempt(hold, this.#firstTimeout));
     protocol.availability.attemptInFlight = this.#attempt;
     return exchange.then(async ({ found }) => {
@@ -122,6 +122,7 @@ export class Call {
       let answer: Grant | Refusal | undefined;
       try {
         answer = await wait.unlessAborted(attempt);
+        this.hold.reachedRedis = true;
         this.#assertInTime(answer);
         availability.answered();
         this.#isGranted = answer.granted;
@@ -190,6 +191,7 @@ export class Call {
     const wait = this.wait;
     const { availability } = this.#protocol;
     if (error instanceof NotReplicatedError) {
+      this.hold.reachedRedis = true;
       availability.answered();
       await this.#giveBack(error);
       return;
@@ -200,7 +202,9 @@ export class Call {
       ? await wait.unlessAborted(explain(error, this.#lock.names, this.#firstTimeout))
       : error;
     // A script that the server stopped half-way may have written something.
-    if (!isServerAnswer(failure) || isFinal(failure)) this.hold.doubt(attempt);
+    const isAnswer = isServerAnswer(failure);
+    if (isAnswer) this.hold.reachedRedis = true;
+    if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) this.hold.doubt(attempt);
     if (wait.isInterrupted || isFinal(failure)) availability.withdrawn(this.hold.sentAt);
     wait.throwIfInterrupted();
     if (isFinal(failure)) throw cannotAcquire(wait.key, messageOf(failure), failure);
@@ -306,6 +310,7 @@ export class Call {
       return new Turn();
     }
     if (await this.#wasAnswered()) return undefined;
+    await this.#unlockAnswered();
     // The attempt of the caller in front failed: a single attempt may still be made, if the turn is free now.
     await clock.immediate();
     const freed = this.wait.isSingleAttempt ? this.#lock.tryEnter(this.#protocol) : undefined;
@@ -336,6 +341,15 @@ export class Call {
     }
     wait.throwIfInterrupted();
     return this.#isContended;
+  }
+
+  /** For a single attempt while this process unlocks: that has as long to be answered as any command of the caller. */
+  async #unlockAnswered(): Promise<void> {
+    const { wait } = this;
+    if (!wait.isSingleAttempt || this.#lock.releasingFor === 0) return;
+    const answered = this.#lock.nextLeaseOver();
+    await wait.suspend<void>(this.#timeLeft, (resume) => void answered.then(resume));
+    wait.throwIfInterrupted();
   }
 
   /** Redis answers, and somebody else has the lock. An unlock of this process that is not answered is silence. */

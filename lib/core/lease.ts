@@ -1,18 +1,17 @@
 import { inspect } from 'node:util';
+import type { Lease, LeaseEvalOptions, LockLostReason } from '../api/distributed-lock';
+import { CannotAcquireLockError, LeaseEvalError, LockLostError, leaseUnlocked, notReleased } from '../api/errors';
+import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../api/messages';
+import { type LockWarningCode, warn } from '../api/warnings';
 import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
-import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../diagnostics/messages';
-import type { LeaseEvalOptions, LockLostReason } from '../distributed-lock';
-import { CannotAcquireLockError, LockLostError, leaseUnlocked, notReleased } from '../errors';
+import { captureContext } from '../internal/background';
 import { clock, drift } from '../internal/clock';
-import { ttl as checkedTtl } from '../internal/validation';
-import { isErrorReply } from '../redis/failure';
-import type { LockRequest } from '../settings';
-import { type LockWarningCode, warn } from '../warnings';
-import { evalCall, evalError } from './eval-call';
+import { ttl as checkedTtl, checkOptions, expected, nonEmptyString, string } from '../internal/validation';
+import { isErrorReply, messageOf } from '../redis/failure';
+import type { HeldCall } from './backend';
 import { endOfLease, type FirstRelease, type Hold } from './hold';
-import { leaseText } from './lease-text';
 import type { RedisLock } from './lock';
-import { LossSignal } from './loss-signal';
+import type { LockRequest } from './request';
 import type { EndOfHold, HeldLease } from './unlock-order';
 
 /** ms; a release has at least this long, however little is left of the ttl: its answer decides if it was a loss. */
@@ -328,4 +327,45 @@ export class RedisLease implements HeldLease {
   #warn(code: LockWarningCode, message: string, cause?: unknown): void {
     warn(this.#lock.services.settings.onWarning, { code, message, key: this.key, cause });
   }
+}
+
+/**
+ * The signal that aborts when a lease is lost. Its listeners run in the async context in which the signal was first
+ * asked for, and never in the context of the code that finds the loss.
+ */
+export class LossSignal {
+  readonly #controller = new AbortController();
+  readonly #inContext = captureContext();
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  abort(reason: Error): void {
+    this.#inContext(() => this.#controller.abort(reason));
+  }
+}
+
+/** What `console.log(lease)` prints: no internals. */
+export function leaseText(type: string, { key, remaining }: Lease, more = ''): string {
+  return `${type} { key: ${inspect(key)}, remaining: ${Math.round(remaining)}${more} }`;
+}
+
+/** Checks what `Lease.eval` is called with. */
+function evalCall(script: string, options: LeaseEvalOptions): HeldCall {
+  nonEmptyString('script', script);
+  checkOptions({ keys: strings, arguments: strings }, options);
+  return { script, keys: options.keys ?? [], args: options.arguments ?? [] };
+}
+
+function strings(name: string, value: unknown): void {
+  if (!Array.isArray(value)) throw new TypeError(expected(name, 'an array of strings', value));
+  value.forEach((one, i) => void string(`${name}[${i}]`, one));
+}
+
+/** An answer of the server is the script's own error. Without an answer nobody knows whether the script ran. */
+function evalError(key: string, error: unknown): unknown {
+  if (isErrorReply(error)) return error;
+  const why = `it may have run, or may still run while the lease is held (${messageOf(error)})`;
+  return new LeaseEvalError(`The script under lock "${key}" was not answered: ${why}`, key, { cause: error });
 }

@@ -1,31 +1,59 @@
-import { registryClosed } from '../errors';
+import type { LockState } from '../api/distributed-lock';
+import { registryClosed } from '../api/errors';
+import { isKept, isNamedByDefault } from '../api/owner-name';
+import { type LockHolder, type WarningListener, warn } from '../api/warnings';
+import { clock, MAX_DELAY } from '../internal/clock';
 import { LinkedList } from '../internal/linked-list';
-import type { WarningListener } from '../warnings';
-import { LongWaits } from './long-waits';
-import type { Wait } from './wait';
+import type { Wait, WaitedLock } from './wait';
 
-/** The calls of a registry that are still acquiring: what `close` interrupts, and what `LongWaits` watches. */
+/** ms; waits that become long within this time are reported together, at its end. */
+const TOGETHER = 100;
+
+/**
+ * The calls of a registry that are still acquiring: what `close` interrupts. It warns once of every wait that is longer
+ * than `warnAfter`, and says who holds the lock. One timer for a registry, which runs only while there are waits. It
+ * does not keep the process alive.
+ */
 export class OpenWaits {
+  /** In the order in which they began. */
   readonly #waits = new LinkedList<Wait>();
-  readonly longWaits: LongWaits;
+  /** Waits of callers inside a scope that holds the lock. */
+  readonly #reentries = new LinkedList<Wait>();
+  /** ms */
+  readonly #warnAfter: number;
+  readonly #together: number;
+  readonly #onWarning: WarningListener;
+  #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   #whenNone: (() => void) | undefined;
 
   /** `warnAfter` in ms. */
   constructor(warnAfter: number, onWarning: WarningListener) {
-    this.longWaits = new LongWaits(this.#waits, warnAfter, onWarning);
+    this.#warnAfter = warnAfter;
+    this.#together = Math.min(TOGETHER, warnAfter / 10);
+    this.#onWarning = onWarning;
   }
 
   /** From now on `close` interrupts the wait. Throws when the registry is closed. */
   begin(wait: Wait): void {
     if (this.#isClosed) throw registryClosed(wait.key);
     this.#waits.append(wait);
-    this.longWaits.watch();
+    this.#watch();
   }
 
   end(wait: Wait): void {
     this.#waits.remove(wait);
     if (this.#waits.first === undefined) this.#whenNone?.();
+  }
+
+  /** `close` does not interrupt it: the lock is held, and comes back to the caller inside. */
+  beginReentry(wait: Wait): void {
+    this.#reentries.append(wait);
+    this.#watch();
+  }
+
+  endReentry(wait: Wait): void {
+    this.#reentries.remove(wait);
   }
 
   /** Interrupts all waits, and refuses later ones. */
@@ -41,4 +69,79 @@ export class OpenWaits {
       this.#whenNone = resolve;
     });
   }
+
+  /** Leaves no timer behind. */
+  stopWarning(): void {
+    clock.clearTimeout(this.#timer);
+  }
+
+  #watch(): void {
+    if (this.#timer === undefined && this.#warnAfter !== Number.POSITIVE_INFINITY)
+      this.#wakeIn(this.#warnAfter + this.#together);
+  }
+
+  #wakeIn(ms: number): void {
+    this.#timer = clock.setTimeout(() => this.#tick(), Math.min(ms, MAX_DELAY));
+    this.#timer.unref?.();
+  }
+
+  #tick(): void {
+    this.#timer = undefined;
+    const now = clock.now();
+    const long = new Map<WaitedLock | undefined, Wait[]>();
+    let next = Number.POSITIVE_INFINITY;
+    for (const waits of [this.#waits, this.#reentries]) {
+      for (const wait of waits) {
+        const left = wait.startedAt + this.#warnAfter - now;
+        if (left > 0) {
+          next = Math.min(next, left);
+          break;
+        }
+        if (wait.isReported) continue;
+        wait.isReported = true;
+        long.set(wait.lock, [...(long.get(wait.lock) ?? []), wait]);
+      }
+    }
+    if (next !== Number.POSITIVE_INFINITY) this.#wakeIn(next + this.#together);
+    for (const [lock, waits] of long) void this.#report(lock, waits);
+  }
+
+  async #report(lock: WaitedLock | undefined, waits: readonly Wait[]): Promise<void> {
+    const state = await lock?.inspect().catch(() => undefined);
+    const [first] = waits.filter((wait) => !wait.isOver);
+    if (first === undefined) return;
+    const { key } = first;
+    const holder = lock && state && holderOf(lock, state, waits);
+    const seconds = Math.round((clock.now() - first.startedAt) / 1000);
+    const callers = waits.length === 1 ? 'A caller has' : `${waits.length} callers have`;
+    const message = `${callers} waited for lock "${key}" for ${seconds} s: ${describe(holder, state)}`;
+    warn(this.#onWarning, { code: 'LONG_WAIT', message, key, ...(holder === undefined ? {} : { holder }) });
+  }
+}
+
+function holderOf(lock: WaitedLock, state: LockState, waits: readonly Wait[]): LockHolder | undefined {
+  const { owner, name, remaining } = state;
+  if (owner === undefined) return undefined;
+  const isAroundCaller = waits.some(({ scope }) => scope?.isInside(lock.names.lock));
+  const isThisProcess = state.isOurs || isAroundCaller || isNamedByDefault(name);
+  const heldFor = state.isOurs ? lock.heldFor : undefined;
+  return { owner, name, remaining, isThisProcess, heldFor, isAroundCaller };
+}
+
+function describe(holder: LockHolder | undefined, state: LockState | undefined): string {
+  if (holder === undefined) return state === undefined ? 'its holder is not known' : 'it is free by now';
+  const { owner, name = 'another client', remaining, isThisProcess, heldFor, isAroundCaller } = holder;
+  if (isKept(owner)) return `${name} unlocked it, and its minHold ends in ${Math.round(remaining)} ms`;
+  const end =
+    remaining === Number.POSITIVE_INFINITY
+      ? 'its key has no expiry'
+      : `its key expires in ${Math.round(remaining)} ms unless it is renewed`;
+  const since = heldFor === undefined ? '' : `, for ${Math.round(heldFor)} ms`;
+  const who = isThisProcess ? `this process holds it${since}` : `${name} holds it`;
+  const deadlock = isAroundCaller
+    ? '. The caller is inside a `run` that holds the lock: this may be a deadlock'
+    : isThisProcess
+      ? '. If the caller is the holder, this is a deadlock: only `run` is re-entrant'
+      : '';
+  return `${who} (owner ${owner}, ${end})${deadlock}`;
 }

@@ -1,8 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { LockRequest } from '../settings';
-import type { Turn } from './local-queue';
-import { LocalQueue } from './local-queue';
-import { ReentrantLease } from './reentrant-lease';
+import { inspect } from 'node:util';
+import type { LeaseEvalOptions } from '../api/distributed-lock';
+import { type LockLostError, leaseUnlocked } from '../api/errors';
+import type { LockMessage } from '../api/messages';
+import { traceRun } from '../diagnostics/channels';
+import { leaseText } from './lease';
+import { LocalQueue, type Turn } from './local-queue';
+import type { LockRequest } from './request';
 import { type HeldLease, UnlockOrder } from './unlock-order';
 import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
 
@@ -171,4 +175,126 @@ export class Scope {
 
 function itself(turn: Turn): Turn {
   return turn;
+}
+
+/**
+ * A re-entry inside a scope: the outer lease, and the scope's turn. Unlocking gives back the turn and sends no command.
+ */
+class ReentrantLease implements HeldLease {
+  readonly #outer: HeldLease;
+  readonly #giveBack: () => void;
+  isUnlocked = false;
+  readonly isReentry = true;
+
+  constructor(outer: HeldLease, giveBack: () => void) {
+    this.#outer = outer;
+    this.#giveBack = giveBack;
+  }
+
+  get key(): string {
+    return this.#outer.key;
+  }
+
+  get owner(): string {
+    return this.#outer.owner;
+  }
+
+  get signal(): AbortSignal {
+    return this.#outer.signal;
+  }
+
+  get remaining(): number {
+    return this.isUnlocked ? 0 : this.#outer.remaining;
+  }
+
+  get fencingToken(): number | undefined {
+    return this.#outer.fencingToken;
+  }
+
+  checkLost(): boolean {
+    return this.#outer.checkLost();
+  }
+
+  lossError(result?: unknown): LockLostError {
+    return this.#outer.lossError(result);
+  }
+
+  holdAtLeast(ms: number): void {
+    this.#outer.holdAtLeast(ms);
+  }
+
+  assertHeld(): void {
+    if (this.isUnlocked) throw leaseUnlocked(this.key);
+    this.#outer.assertHeld();
+  }
+
+  async renew(ttl?: number, timeout?: number): Promise<void> {
+    if (this.isUnlocked) throw leaseUnlocked(this.key);
+    await this.#outer.renew(ttl, timeout);
+  }
+
+  async eval(script: string, options?: LeaseEvalOptions): Promise<unknown> {
+    if (this.isUnlocked) throw leaseUnlocked(this.key);
+    return this.#outer.eval(script, options);
+  }
+
+  async unlock(): Promise<void> {
+    if (this.isUnlocked) return;
+    this.isUnlocked = true;
+    this.#giveBack();
+    if (this.#outer.checkLost()) throw this.#outer.lossError();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.unlock().catch(() => undefined);
+  }
+
+  /** What `console.log(lease)` prints: no internals. */
+  [inspect.custom](): string {
+    return leaseText('Lease', this, ', reentrant: true');
+  }
+}
+
+/** A lock under which tasks run. */
+export interface ScopedLock {
+  /** How many run now. */
+  runs: number;
+  /** The lock whose scope a task gets: what takes that lock inside the task enters again. */
+  readonly scopeLock: object;
+}
+
+/** A lock, and the lease of it that a task runs under. */
+interface Section {
+  readonly lock: ScopedLock;
+  readonly lease: HeldLease;
+}
+
+/**
+ * Runs the task in a scope of each section, at least one, and then unlocks `lease`, which is that of all of them. An
+ * error of the task is thrown. Otherwise its result is returned, unless the lease was lost.
+ */
+export async function runUnder<L extends HeldLease, T>(
+  lease: L,
+  sections: readonly Section[],
+  task: (lease: L) => T | PromiseLike<T>,
+  traced: LockMessage | undefined,
+): Promise<T> {
+  const run = (): Promise<T> => runInScopes(sections, 0, () => task(lease));
+  for (const { lock } of sections) lock.runs++;
+  let result: T;
+  try {
+    result = await (traced === undefined ? run() : traceRun(traced, lease, lease.isReentry, run));
+  } finally {
+    await lease[Symbol.asyncDispose]();
+    for (const { lock } of sections) lock.runs--;
+  }
+  if (lease.checkLost()) throw lease.lossError(result);
+  return result;
+}
+
+/** One scope inside the other, from the section with this index on: a scope is made in the one that is around it. */
+function runInScopes<T>(sections: readonly Section[], index: number, task: () => T | PromiseLike<T>): Promise<T> {
+  const { lock, lease } = sections[index] as Section;
+  const isInnermost = index === sections.length - 1;
+  return new Scope(lock.scopeLock, lease).run(isInnermost ? task : () => runInScopes(sections, index + 1, task));
 }

@@ -13,6 +13,13 @@ export class CommandTimeoutError extends Error {
   }
 }
 
+/** As its base; and what was to be sent was not, and never will be: it leaves nothing in Redis. */
+export class NotSentError extends CommandTimeoutError {
+  constructor(elapsed: number) {
+    super(elapsed, Promise.reject(new Error('It was not sent')));
+  }
+}
+
 /** A reply that the script cannot have made: it belongs to another command, or a mock made it. */
 export class UnexpectedReplyError extends Error {
   override readonly name = 'UnexpectedReplyError';

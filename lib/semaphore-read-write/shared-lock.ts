@@ -1,9 +1,9 @@
+import type { DistributedLock } from '../api/distributed-lock';
+import { CannotAcquireLockError } from '../api/errors';
 import type { RedisLease } from '../core/lease';
 import type { Turn } from '../core/local-queue';
 import { type LockServices, RedisLock } from '../core/lock';
 import { Scope } from '../core/scope';
-import type { DistributedLock } from '../distributed-lock';
-import { CannotAcquireLockError } from '../errors';
 
 /**
  * A lock of which this process may have several leases. The local turn of a caller ends with its grant: the next local

@@ -1,6 +1,6 @@
 import type { Lease } from '../../../lib';
 import type { SharedKind } from '../../../lib/protocols/semaphore-read-write/shared-kinds';
-import { keysOf } from '../plan';
+import { keysOf, type Round } from '../plan';
 import { type Host, lifeOf, lockName, ownersOf, quietFor, type World } from '../world';
 import type { Grants } from './grants';
 import { MinHoldChecks } from './min-holds';
@@ -24,6 +24,9 @@ export interface OpenLease {
   isExcused: boolean;
   /** The server lost its data: a process with one connection asks about it as soon as that is made again. */
   isWiped: boolean;
+  readonly isRenewed: boolean;
+  /** Its event loop was blocked for longer than was left of it. */
+  isOutlasted: boolean;
   /** No fault can have delayed what its time is counted from. */
   readonly wasUndisturbed: boolean;
 }
@@ -59,7 +62,7 @@ export class LeaseChecks {
     this.minHolds = new MinHoldChecks(world, keysOf(world.plan));
   }
 
-  opened(lease: OwnedLease, host: Host, key: string, caller: string, kind: SharedKind | undefined): OpenLease {
+  opened(lease: OwnedLease, host: Host, key: string, caller: string, { kind, ttl, renew }: Round): OpenLease {
     const lostAt = this.#grants.lostAt(lockName(key), lease.owner);
     const entry: OpenLease = {
       lease,
@@ -71,6 +74,8 @@ export class LeaseChecks {
       isPassedOn: this.#opened.has(lease.owner),
       isWiped: false,
       isExcused: lostAt !== undefined,
+      isRenewed: renew ?? ttl === undefined,
+      isOutlasted: false,
       wasUndisturbed: host.disturbedUntil === 0 || this.#world.timeline.now - host.disturbedUntil > QUIET,
     };
     this.open.add(entry);
@@ -96,6 +101,13 @@ export class LeaseChecks {
     const now = this.#opened.get(owner);
     if (now === caller) return;
     this.#world.violations.report('eval in another lease', key, `a script of ${caller} ran in the lease of ${now}`);
+  }
+
+  /** The event loop of a process is about to be blocked. */
+  paused(host: Host, ms: number): void {
+    for (const entry of this.open) {
+      if (entry.host === host && entry.lease.remaining <= ms + MARGIN / 10) entry.isOutlasted = true;
+    }
   }
 
   /** When this process last had the lock of the key; -Infinity: never. */
@@ -209,6 +221,11 @@ export class LeaseChecks {
         key,
         `${caller} lost "${key}", which was passed on with too little left`,
       );
+    }
+    const isReachable = timeline.now - host.lastCutOff > lease.ttl;
+    if (entry.isRenewed && isReachable && !entry.isOutlasted) {
+      const text = `${caller} lost "${key}" (${reason}), and no block of its event loop was as long as what was left of it`;
+      violations.report('lost though renewed', key, text);
     }
     const life = lifeOf(server, lockName(key), lease.owner);
     // The answer lies there: it is read before the lease is called lost.

@@ -1,4 +1,4 @@
-import { holderOf, isKept } from '../../../lib/protocols/min-hold/kept';
+import { holderOf, isKept } from '../../../lib/api/owner-name';
 import { lockName, ownersOf, type World } from '../world';
 import type { OwnedLease } from './leases';
 

@@ -1,6 +1,5 @@
-import { HAND_OVER, LEAVE } from '../../../lib/protocols/fair/fair-release-scripts';
-import { ACQUIRE } from '../../../lib/protocols/fair/fair-scripts';
-import { isKept } from '../../../lib/protocols/min-hold/kept';
+import { isKept } from '../../../lib/api/owner-name';
+import { ACQUIRE, RELEASE } from '../../../lib/protocols/fair/fair-scripts';
 import { keysOf } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
 import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';
@@ -16,11 +15,10 @@ const AT_ONCE = 5;
 /** ms without a disturbance after which a process may not be passed over any more. */
 const QUIET = 3_000;
 
-/** Where the arguments of a script have the ticket of a caller that waits. */
+/** The ticket of a caller that waits, in the arguments of a script. */
 const TICKET_IN = new Map([
-  [ACQUIRE.name, 0],
-  [HAND_OVER.name, 3],
-  [LEAVE.name, 3],
+  [ACQUIRE.name, ([ticket]: readonly string[]) => ticket],
+  [RELEASE.name, ([, , text]: readonly string[]) => text?.split(' ')[9]],
 ]);
 
 /** The order of the calls for a `fair` lock: checked after each script, in what the scripts keep in Redis. */
@@ -47,7 +45,7 @@ export class OrderChecks {
   ran({ source, keys: [lock = ''], args }: ScriptRun): void {
     const { server, plan, timeline } = this.#world;
     if (plan.lockType !== 'fair') return;
-    const ticket = args[TICKET_IN.get(this.#scripts.get(source) ?? '') ?? -1] ?? '';
+    const ticket = TICKET_IN.get(this.#scripts.get(source) ?? '')?.(args) ?? '';
     const from = hostOf(this.#world, ticket);
     if (from !== undefined && !this.#called.has(ticket)) {
       this.#entered.set(ticket, timeline.now);

@@ -1,4 +1,4 @@
-import { isKept } from '../../../lib/protocols/min-hold/kept';
+import { isKept } from '../../../lib/api/owner-name';
 import { SHARED_KINDS, type SharedKind } from '../../../lib/protocols/semaphore-read-write/shared-kinds';
 import { isShared, keysOf } from '../plan';
 import { hostOf, isLeftToPollers, lockName, membersOf, ownerOf, quietFor, type World } from '../world';

@@ -1,6 +1,16 @@
 import { Availability } from '../../core/availability';
 import type { Hold } from '../../core/hold';
-import type { Grant, LockProtocol, NotGranted, Ownership, Refusal, Released, RenewalMode } from '../../core/protocol';
+import type { Permits } from '../../core/permits';
+import type {
+  Grant,
+  Keep,
+  LockProtocol,
+  NotGranted,
+  Ownership,
+  Refusal,
+  Released,
+  RenewalMode,
+} from '../../core/protocol';
 import type { Wait } from '../../core/wait';
 import { clock, reliableUntil } from '../../internal/clock';
 import { UnexpectedReplyError } from '../../redis/failure';
@@ -8,11 +18,11 @@ import type { LockNames } from '../../redis/names';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { LockScript } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
+import { keepArguments } from '../format/left-to-keep';
 import { foundIn, ownerIn, ownershipIn, remainingIn, unknownOwnership } from '../format/replies';
-import { type Keep, keepArguments } from '../min-hold/kept';
 import type { RegistryParts } from '../registry-parts';
 import { LONGEST_SLEEP, Notification } from '../waiting/notification';
-import type { Permits, SharedKind } from './shared-kinds';
+import type { SharedKind } from './shared-kinds';
 import { ACQUIRE, RELEASE, RENEW } from './shared-scripts';
 
 /** A ticket is kept for this many of the longest intervals between two polls, and for this many ms at least. */

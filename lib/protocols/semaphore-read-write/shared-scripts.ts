@@ -1,8 +1,8 @@
+import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
 import { EXAMINE_ERROR, examineGone } from '../held-scripts';
 import { mark } from '../inspection/forced-unlock';
-import { KEPT } from '../min-hold/kept';
 import { mint } from '../spring/spring-scripts';
 import type { SharedKind } from './shared-kinds';
 

@@ -1,7 +1,0 @@
-import { inspect } from 'node:util';
-import type { Lease } from '../distributed-lock';
-
-/** What `console.log(lease)` prints: no internals. */
-export function leaseText(type: string, { key, remaining }: Lease, more = ''): string {
-  return `${type} { key: ${inspect(key)}, remaining: ${Math.round(remaining)}${more} }`;
-}
