@@ -262,7 +262,7 @@ local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
   'pause-by-the-clock-of-the-server': {
     finding: 'the clock of the server goes back, and a free lock is left to pollers until it has caught up',
     simulation: ['fair'],
-    replacements: [['return at and at - now <= ${1000 * LONGEST_PAUSE} and at', 'return at']],
+    replacements: [['return at and at - now <= ${1000 * LONGEST_PAUSE} and', 'return at and']],
   },
   'token-of-nobody': {
     finding: 'a lease without a token where another process without fencing granted it',
