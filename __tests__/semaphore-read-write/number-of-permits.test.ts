@@ -64,6 +64,21 @@ function latestNumberCounts(pair: (options: { readonly idleBetweenTries: number 
     await (await fewer).unlock();
   });
 
+  it('counts for a caller that waited in its process, though nobody is left in the queue', async () => {
+    const [one, other] = await pair(RARELY);
+    const held = semaphore(one, 3);
+    const leases = await Promise.all([held.lock(), held.lock(), held.lock()]);
+    const waiters = [semaphore(other, 3).lock(), semaphore(other, 3).lock()];
+    await queued(held, 1);
+    expect(await semaphore(one, 1).tryLock()).toBeNull();
+    for (const lease of leases) await lease.unlock();
+    const first = await Promise.race(waiters);
+    await sleep(300); // the next caller makes its attempt at once
+    expect(await held.inspect()).toMatchObject({ holders: 1 });
+    await first.unlock();
+    for (const lease of await Promise.all(waiters)) if (lease !== first) await lease.unlock();
+  });
+
   it('keeps the number of a later call, though an earlier caller of another process reaches the queue after it', async () => {
     const [one, other] = await pair(RARELY);
     const held = semaphore(one, 1);

@@ -22,6 +22,8 @@ export class Permits {
   told(givenAt: number, known: number): void {
     this.toldAt = Math.max(this.toldAt, givenAt);
     this.known = known;
+    // A later number of another process counts for the next caller here too, though the queue that has it may be gone.
+    if (givenAt >= this.givenAt) this.count = known;
   }
 
   /** The lock is not known to have this number. */

@@ -1,7 +1,5 @@
-import { isKept } from '../../../lib/api/owner-name';
-import { SHARED_KINDS, type SharedKind } from '../../../lib/protocols/semaphore-read-write/shared-kinds';
 import { isShared, keysOf } from '../plan';
-import { lockName, membersOf, type World } from '../world';
+import { isKept, lockName, membersOf, SHARED_KINDS, type SharedKind, type World } from '../world';
 
 /** A ticket in the queue of a shared lock. */
 interface Ticket {
@@ -16,7 +14,8 @@ interface Ticket {
  */
 export class SharedOrderChecks {
   readonly #world: World;
-  readonly #locks: readonly string[];
+  /** By name in Redis. */
+  readonly #locks: ReadonlyMap<string, string>;
   /** By lock, after the last script: who was in it, and in its queue. */
   readonly #members = new Map<string, ReadonlySet<string>>();
   readonly #queues = new Map<string, ReadonlySet<string>>();
@@ -25,12 +24,13 @@ export class SharedOrderChecks {
 
   constructor(world: World) {
     this.#world = world;
-    this.#locks = isShared(world.plan.lockType) ? keysOf(world.plan).map(lockName) : [];
+    const keys = isShared(world.plan.lockType) ? keysOf(world.plan) : [];
+    this.#locks = new Map(keys.map((key) => [lockName(key), key]));
   }
 
   /** After each script: one may be about several locks, and let a reader in before a writer queues. */
   ran(): void {
-    for (const lock of this.#locks) this.#check(lock);
+    for (const lock of this.#locks.keys()) this.#check(lock);
   }
 
   #check(lock: string): void {
@@ -40,9 +40,11 @@ export class SharedOrderChecks {
     const queue = this.#queueOf(lock);
     const entrants = members.filter(({ member }) => !before.has(member));
     const waiting = queue.filter(({ member }) => queuedBefore.has(member));
+    let holders = members.length - entrants.length;
     for (const { member, kind, owner } of entrants) {
       // A lease that is kept takes the place of another one.
-      if (!isKept(owner)) this.#entered(lock, member, kind, members.length - entrants.length, waiting);
+      if (!isKept(owner)) this.#entered(lock, member, kind, holders, waiting);
+      holders++;
     }
     for (const { member, arrival } of queue) this.#arrivals.set(member, arrival);
     this.#members.set(lock, new Set(members.map(({ member }) => member)));
@@ -50,11 +52,17 @@ export class SharedOrderChecks {
   }
 
   #entered(lock: string, member: string, kind: SharedKind, holders: number, queue: readonly Ticket[]): void {
-    const { plan, violations } = this.#world;
+    const { violations } = this.#world;
+    const key = this.#locks.get(lock) ?? '';
+    const permits = Math.max(...this.#world.permits.numbers(key));
+    if (kind === 'semaphore' && holders >= permits) {
+      const text = `${member} entered "${key}" with ${holders} others inside, and it has ${permits} permits`;
+      violations.report('too many permits', key, text);
+    }
     const arrival = this.#arrivals.get(member) ?? Number.POSITIVE_INFINITY;
     const front = queue.filter((ticket) => ticket.arrival < arrival);
     const first = kind === 'read' ? front.find((ticket) => ticket.kind === 'write') : front[0];
-    if (first === undefined || (kind === 'semaphore' && holders + front.length < plan.permits)) return;
+    if (first === undefined || (kind === 'semaphore' && holders + front.length < permits)) return;
     violations.report('overtaken', lock, `${member} entered ${lock} before ${first.member}, which came earlier`);
   }
 

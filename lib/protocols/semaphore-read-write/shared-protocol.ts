@@ -92,7 +92,7 @@ export class SharedProtocol implements LockProtocol {
       }
       const token = numberIn(ACQUIRE, reply, reply);
       if (token < 1) throw new UnexpectedReplyError(ACQUIRE.name, reply);
-      permits?.told(givenAt, count);
+      permits?.told(givenAt, token);
       const fencingToken = this.#isFencing ? token : undefined;
       return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
     });

@@ -116,9 +116,9 @@ end`;
  *
  * ARGV: as above, then channel, ttl in ms, permits, ms since they were given, 1 if the lock has not been told so or 0,
  * 1 to queue or 0, arrival or '' when it is not known, ms for which the ticket is kept
- * Returns 1, or with a fence the token as text, when the owner has entered; else { ms until the first lease ends, or
- * until the first ticket is dropped; the owner of that lease or ''; arrival or ''; the number of permits, 0 for others
- * than semaphores }.
+ * Returns 1, of a semaphore the number of permits, or with a fence the token as text, when the owner has entered; else
+ * { ms until the first lease ends, or until the first ticket is dropped; the owner of that lease or ''; arrival or '';
+ * the number of permits, 0 for others than semaphores }.
  */
 export const ACQUIRE = new LockScript(
   'acquire (shared)',
@@ -185,6 +185,7 @@ elseif kind == 'semaphore' and isGiven then
 end
 if hasEnded or isDropped or stored and permits > stored then notifyNext(channel) end
 if reply then return reply end
+if kind == 'semaphore' then return permits end
 if not KEYS[3] then return 1 end
 local last = redis.call('GET', KEYS[3])
 if score and last then return last end
