@@ -93,7 +93,7 @@ export class Simulation {
     this.#calls = new CallChecks(this.#world, this.#leases);
     const order = new OrderChecks(this.#world, this.#calls, this.#leases, instances[0]?.scripts ?? new Map());
     const sharedOrder = new SharedOrderChecks(this.#world);
-    const services = { world: this.#world, leases: this.#leases, calls: this.#calls, order };
+    const services = { world: this.#world, leases: this.#leases, calls: this.#calls, order, sharedOrder };
     plan.processes.forEach((one, index) => {
       hosts.push(createHost(this.#world, one, index, instances[index] as LibraryInstance));
     });

@@ -44,7 +44,10 @@ export const CONTENTION_MUTATIONS: readonly Mutation[] = [
     finding: 'null and LockTimeoutError where Redis has been silent',
     types: ['fair', 'pub-sub'],
     replacements: [
-      ['if (!this.#wasRefused || isSilent || isServerAnswer(availability.failure))', 'if (!this.#wasRefused)'],
+      [
+        'if (this.#refusal === void 0 || isSilent || isServerAnswer(availability.failure))',
+        'if (this.#refusal === void 0)',
+      ],
     ],
   },
 ];

@@ -57,7 +57,7 @@ export const PASSING_ON_MUTATIONS: readonly Mutation[] = [
     name: 'min-hold-passed-on',
     finding: 'a hold is passed on before the minHold of its lease ends',
     types: ['pub-sub'],
-    replacements: [['this.lease?.hold === hold && hold.keep === void 0', 'this.lease?.hold === hold']],
+    replacements: [['next === void 0 || hold.keep !== void 0', 'next === void 0']],
   },
   {
     name: 'others-not-counted',

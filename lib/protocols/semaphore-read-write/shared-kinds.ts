@@ -19,6 +19,8 @@ export class Permits {
   toldAt = Number.NEGATIVE_INFINITY;
   /** The number that the lock had when it answered last. */
   known: number | undefined;
+  /** When this process learned that it is another number than before: on the monotonic clock. */
+  changedAt = Number.NEGATIVE_INFINITY;
   /** Where callers of this registry wait for the lock: one of them makes an attempt at once. */
   waiting: { wake(): void } | undefined;
 
@@ -31,6 +33,7 @@ export class Permits {
   /** The lock answered an attempt that told it the number given then; it has this number. */
   told(givenAt: number, known: number): void {
     this.toldAt = Math.max(this.toldAt, givenAt);
+    if (this.known !== undefined && this.known !== known) this.changedAt = clock.now();
     this.known = known;
   }
 
