@@ -2,7 +2,6 @@ import type { Ownership, Released } from '../../core/protocol';
 import { clock, reliableUntil, wasSuspended } from '../../internal/clock';
 import { SharedTimer } from '../../internal/shared-timer';
 import type { LockNames } from '../../redis/names';
-import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
@@ -19,15 +18,14 @@ export class QueueReply {
   /** The owner value of this process that holds the lock, if one does, and its token. */
   owner: string | undefined;
   token = '';
-  /** ms that the lock's key still has to live; `Infinity` without an expiry. */
-  life = 0;
   /** Nobody else waited, in any process, as far as the reply says. */
   isAlone = false;
-  /** The position of the ticket that the script was sent for, even if it then got the lock; '': it has none. */
+  /** ms that the lock's key still has to live; `Infinity` without an expiry. */
+  life = 0;
+  /** The position of the ticket that the script was sent for; '': it has none. */
   score = '';
-  /** Who held the lock when the script ran, if the reply says it. */
+  /** Who held the lock when the script ran, if it says so. That may be a lock type that publishes no releases. */
   holder: string | undefined;
-  /** That may be another lock type, or a library that publishes no releases. */
   isOutsiders = false;
   /** What became of the lease that was to end. */
   found: Released = 'released';
@@ -53,8 +51,6 @@ export class QueueReply {
 
 /** What the fair locks of a registry share. Reads the replies of their scripts, and learns the server's clock. */
 export class FairFormat extends SpringFormat {
-  /** The protocols run the scripts themselves. */
-  declare readonly redis: Redis;
   readonly parts: RegistryParts;
   readonly subscriber: Subscriber;
   readonly pollTimer = new SharedTimer();

@@ -24,7 +24,7 @@ import { fairInspector } from '../inspection/fair-inspector';
 import type { LockTypeDefinition } from '../lock-type';
 import { Pollers, USUAL_PACE_FOR } from '../pollers';
 import { FairFormat, type QueueReply } from './fair-format';
-import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, type NotifiedBy, POLL, RELEASE, WANTED } from './fair-scripts';
+import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, type NotifiedBy, RELEASE, WANTED } from './fair-scripts';
 import { Presence } from './presence';
 import { Ticket, ticketOf } from './ticket';
 
@@ -38,16 +38,17 @@ type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'drift' | 'li
  * FIFO over all callers of all processes, by direct hand-over: the releasing script itself makes the next caller the
  * owner. The callers of a process take the local turn, so that it has one ticket in the queue in Redis: that of its
  * first caller. A release says who is next in the process, and since when; the script decides between that caller and
- * the tickets of other processes. A process that cannot be reached is passed over, and its ticket keeps its position.
+ * the tickets of other processes.
  *
- * The ticket that the script was sent for gets its full ttl. Every other one gets the claim window W. A message tells
- * the ticket's process, unless that process polls, or ran the script itself. The caller may enter at once. Why that is
- * safe: Redis keeps the key for W from the moment at which the script made it, and the message has the server's time of
- * it. From that, `ServerClock` computes the earliest local time at which that can have been. The first renewal, which
- * gives the key its full ttl, is sent before the caller enters, and has half of W to arrive. If it is not confirmed, the
- * lease ends with W. If less than half of W is certain, the caller waits for the answer of the renewal.
+ * The ticket that the script was sent for gets its full ttl. Every other one gets the claim window W, and a message tells
+ * its process. Its caller may enter at once. Why that is safe: Redis keeps the key for W from the moment at which the
+ * script made it, and the message has the server's time of that. `ServerClock` computes the earliest local time at which
+ * it can have been. The first renewal, which gives the key its full ttl, is sent before the caller enters, and has half
+ * of W to arrive. If it is not confirmed, the lease ends with W. If less than half of W is certain, the caller waits for
+ * the answer of the renewal.
  */
 export class FairProtocol implements LockProtocol {
+  readonly queue = 'local';
   readonly availability = new Availability();
   holder: Holder | undefined;
   /**
@@ -76,10 +77,6 @@ export class FairProtocol implements LockProtocol {
     this.#pollers = sharedWithPollers ? new Pollers(idleBetweenTries, USUAL_PACE_FOR) : undefined;
   }
 
-  get queue(): 'local' {
-    return 'local';
-  }
-
   get isActive(): boolean {
     return this.ticket !== undefined || (this.#presence?.isActive ?? false);
   }
@@ -95,10 +92,10 @@ export class FairProtocol implements LockProtocol {
     return this.#presence?.notifiedBy ?? 'poll';
   }
 
-  // A caller on its way to the lock
-
   /** The queue gives every process its turn. */
   standBack(): undefined {}
+
+  // A caller on its way to the lock
 
   attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
     const { sentAt } = hold;
@@ -118,16 +115,10 @@ export class FairProtocol implements LockProtocol {
 
   /** The ticket of a hold for which a script is about to be sent. */
   private asking(hold: Hold, notifiedBy: NotifiedBy): Ticket {
-    const ticket = this.ticketOf(hold);
+    const ticket = this.ticket?.id === hold.ticket ? this.ticket : new Ticket(hold);
+    if (hold.waits) this.ticket = ticket;
     hold.isEnqueued = hold.waits;
     ticket.asking(notifiedBy === 'message' ? this.#wanted : undefined);
-    return ticket;
-  }
-
-  private ticketOf(hold: Hold): Ticket {
-    if (this.ticket?.id === hold.ticket) return this.ticket;
-    const ticket = new Ticket(hold);
-    if (hold.waits) this.ticket = ticket;
     return ticket;
   }
 
@@ -148,12 +139,13 @@ export class FairProtocol implements LockProtocol {
   }
 
   async wait(hold: Hold, _refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
-    const ticket = this.ticketOf(hold);
+    const { ticket } = this;
+    // It was forgotten, for a reason that another attempt will show.
+    if (ticket?.id !== hold.ticket) return NOT_GRANTED;
     this.presence.listen();
     const grant = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
-    if (grant === undefined) return NOT_GRANTED;
-    if (grant.until <= clock.now()) {
-      ticket.offered = undefined;
+    if (grant === undefined || grant.until <= clock.now()) {
+      if (grant !== undefined) ticket.offered = undefined;
       return NOT_GRANTED;
     }
     this.#aloneAt = undefined;
@@ -161,15 +153,6 @@ export class FairProtocol implements LockProtocol {
     this.#entered = grant.owner;
     this.forgetTicket(grant.owner);
     return grant;
-  }
-
-  /** Asks what became of the ticket, and says that its process is there. */
-  poll(ticket: Ticket, notifiedBy: NotifiedBy, timeout: number): Promise<QueueReply> {
-    const now = clock.now();
-    const driftBefore = drift(now);
-    const read = (reply: unknown) => this.#format.read(POLL, reply, ticket, now, driftBefore);
-    const args = [ticket.id, this.#format.presence[notifiedBy]];
-    return this.#format.redis.run(POLL, this.#format.keysOf(this.#names), args, timeout, read, now);
   }
 
   orphanLife({ ttl }: Hold): number {
@@ -185,10 +168,8 @@ export class FairProtocol implements LockProtocol {
   /** Also removes the ticket of a caller that gave up. If that had the lock, the next one gets it. */
   release(ownerOrTicket: string, timeout: number, now = clock.now()): Promise<Released> {
     this.#presence?.leave(false);
-    return this.end(ownerOrTicket, undefined, undefined, timeout, now, (reply) => {
-      const released = this.take(reply, timeout);
-      return released === undefined ? reply.found : released.then(() => reply.found);
-    });
+    const use = (reply: QueueReply) => this.take(reply, timeout)?.then(() => reply.found) ?? reply.found;
+    return this.end(ownerOrTicket, undefined, undefined, timeout, now, use);
   }
 
   /** Nobody waited at the last answer, and a message would have said so since: the order is right but for its time. */
@@ -301,17 +282,16 @@ export class FairProtocol implements LockProtocol {
   onReply(reply: QueueReply): void {
     const { owner, holder, life, isOutsiders } = reply;
     const now = clock.now();
-    const pollers = this.ticket && this.#pollers;
-    let pollIn = life;
-    if (isOutsiders && pollers !== undefined) {
-      // The holder may notify nobody of its release.
-      pollers.refused(now, life, this.#hints);
-      pollIn = Math.min(life, pollers.pollingInterval(this.#format.longestPollInterval));
-    } else if (owner === undefined) {
-      pollers?.refusedByListener(now);
-    }
-    if (this.ticket !== undefined) this.presence.schedulePoll(pollIn);
     if (life > 0) this.availability.refused(now, life, holder);
+    if (this.ticket !== undefined) {
+      let pollIn = life;
+      if (isOutsiders && this.#pollers !== undefined) {
+        // The holder may notify nobody of its release.
+        this.#pollers.refused(now, life, this.#hints);
+        pollIn = Math.min(life, this.#pollers.pollingInterval(this.#format.longestPollInterval));
+      } else if (owner === undefined) this.#pollers?.refusedByListener(now);
+      this.presence.schedulePoll(pollIn);
+    }
     void this.take(reply);
   }
 
@@ -341,7 +321,7 @@ export class FairProtocol implements LockProtocol {
     ticket.offered = owner;
     const driftNow = drift();
     const fencingToken = this.#format.isFencing ? Number(grant.token) : undefined;
-    const isProved = !wasSuspended(driftBefore, driftNow) && !this.#format.redis.isReplicated;
+    const isProved = !wasSuspended(driftBefore, driftNow) && !this.#format.parts.redis.isReplicated;
     const window = Math.min(life, CLAIM_WINDOW);
     // Without the renewal, its key may end with the window, before the `minHold` ends.
     const isCertain = isProved && until - clock.now() >= Math.max(window / 2, ticket.hold.leastLife);
@@ -390,7 +370,7 @@ export class FairProtocol implements LockProtocol {
         if (isUnknown && ticket?.score === '') this.forgetTicket(ticket.id);
         reject(error);
       };
-      format.redis.send(script, format.keysOf(this.#names), args, timeout, read, resolve, failed, sentAt);
+      format.parts.redis.send(script, format.keysOf(this.#names), args, timeout, read, resolve, failed, sentAt);
     });
   }
 

@@ -23,11 +23,8 @@ import { deleteBy, mint, publish, RENEW } from '../spring/spring-scripts';
  * KEYS of every script: lock, queue, tickets [, fence]. Each argument costs the client and the server time: so several
  * are one text, with spaces between them. Times of the server are in microseconds. Every script is idempotent.
  *
- * A table that they return is { owner value, if the lock was granted to a ticket of the process that runs the script,
- * OUTSIDER, or ''; its token or ''; ms left of the lock's key, or until a free lock may be handed over; server time;
- * score of the ticket that the script was sent for, '' where it is not in the queue; who held the lock before or '' }.
- * RELEASE and POLL add { 1 or 2 it was the owner's, 0 no key, -1 the key of another owner; 1 when the server refused to
- * publish; 1 when the process does not listen as it says; 0 when the lock was left to pollers, or ms until that is due }.
+ * A table that they return is what `QueueReply` says, in this order: owner, token, life, server time, score, holder;
+ * RELEASE and POLL add found, refused, unreachable, pauseIn. What does not apply is '' or 0, or missing at the end.
  */
 
 /** ms; a grant by hand-over lasts this long until it is renewed; never longer than the ttl that was asked for. */
@@ -300,9 +297,6 @@ return {
 }`,
 );
 
-/** The age of a grant by hand-over in ms: its owner value says it. Its key may not have the full ttl yet. */
-const AGE = `string.find(holder, '@', 1, true) and (now - string.match(holder, '@(%d+)$')) / 1000`;
-
 /** How RELEASE deletes the lock. Sets `deleted`. */
 const FREE = `${deleteBy('ARGV[2]')}
   ${publish(4)}`;
@@ -356,7 +350,9 @@ if isOwners and next then
   enqueue(next, ttl, score, how, life)
 end
 if isOwners and keepFor > 0 then
-  ${leftToKeep('keepFor', 'minHold', 'keyTtl', AGE)}
+  -- The key of a grant by hand-over may not have its full ttl yet. Its owner value says its age.
+  local grantedAt = string.match(holder, '@(%d+)$')
+  ${leftToKeep('keepFor', 'minHold', 'keyTtl', 'grantedAt and (now - grantedAt) / 1000')}
   redis.call('PEXPIRE', lock, left)
   redis.call('SET', lock, '${KEPT}' .. holder, 'PX', left)
   ${publish(4)}
@@ -407,10 +403,7 @@ export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) 
  */
 export const HAND_OVER = new LockScript('release (fair)', RELEASE_SOURCE, undefined, isGranted);
 
-/**
- * The first renewal of a grant by hand-over: that of spring, with its arguments. But it counts as an acquisition: with
- * `minReplicas`, replicas have to have it.
- */
+/** The first renewal of a grant by hand-over: as that of spring, but an acquisition, which replicas have to have. */
 export const RENEW_GRANT = new LockScript('renew a grant (fair)', RENEW.source, isFound, isFound);
 
 /** Whether the reply says that the lock was granted to a ticket of the process. */

@@ -55,11 +55,6 @@ export class Ticket {
     return owner === this.id || (owner !== undefined && ticketOf(owner) === this.id);
   }
 
-  /** It is in the queue in Redis, as far as this process knows. */
-  get isWaiting(): boolean {
-    return this.offered === undefined && !this.isAsked;
-  }
-
   /** A command for it is about to be sent. It is also the attempt that an earlier `retry` asked for. */
   asking(aloneAt: number | undefined): void {
     this.isAsked = true;
