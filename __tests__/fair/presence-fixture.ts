@@ -47,7 +47,7 @@ export class PresenceFixture {
   constructor() {
     this.subscription = this.newSubscription();
     const format = {
-      settings: { idleBetweenTries: IDLE, commandTimeout: 5_000, unavailableAfter: UNAVAILABLE_AFTER },
+      parts: { settings: { idleBetweenTries: IDLE, commandTimeout: 5_000, unavailableAfter: UNAVAILABLE_AFTER } },
       subscriber: { subscribe: () => this.subscription, renew: () => this.renewed++ },
       pollTimer: this.#pollTimer,
       longestPollInterval: POLL_INTERVAL,

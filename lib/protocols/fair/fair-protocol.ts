@@ -31,7 +31,7 @@ import { Ticket, ticketOf } from './ticket';
 /** ms; a renewal has at least this long to be answered. */
 const RENEWAL_AT_LEAST = 10;
 
-/** A grant by hand-over that arrived. `life` beyond the claim window: its key was given its full ttl. */
+/** A grant by hand-over that arrived. */
 type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'drift' | 'life'>;
 
 /**
@@ -51,9 +51,8 @@ export class FairProtocol implements LockProtocol {
   readonly availability = new Availability();
   holder: Holder | undefined;
   /**
-   * Of the caller that has the local turn, if it waits. Set before a command is sent: the message of a grant may arrive
-   * before the reply. The ticket of a caller that left during a command stays, until it is removed from Redis or another
-   * one takes its place.
+   * Of the caller that has the local turn, if it waits. Set before a command is sent: the message of a grant may come
+   * before the reply. It stays if that caller leaves meanwhile, until it is removed from Redis or there is another one.
    */
   ticket: Ticket | undefined;
   readonly #names: LockNames;
@@ -71,7 +70,7 @@ export class FairProtocol implements LockProtocol {
   #hints = 0;
 
   constructor(names: LockNames, format: FairFormat) {
-    const { idleBetweenTries, sharedWithPollers } = format.settings;
+    const { idleBetweenTries, sharedWithPollers } = format.parts.settings;
     this.#names = names;
     this.#format = format;
     this.#pollers = sharedWithPollers ? new Pollers(idleBetweenTries, USUAL_PACE_FOR) : undefined;
@@ -183,10 +182,7 @@ export class FairProtocol implements LockProtocol {
     this.#format.renew(this.#names, owner, ttl, mode, timeout, settle);
   }
 
-  /**
-   * Also removes from the queue the ticket of a caller that gave up. If that ticket had the lock, the next one gets
-   * it.
-   */
+  /** Also removes the ticket of a caller that gave up. If that had the lock, the next one gets it. */
   release(ownerOrTicket: string, timeout: number, now = clock.now()): Promise<Released> {
     this.#presence?.leave(false);
     return this.end(ownerOrTicket, undefined, undefined, timeout, now, (reply) => {
@@ -195,10 +191,7 @@ export class FairProtocol implements LockProtocol {
     });
   }
 
-  /**
-   * Nobody waited in the queue at the last answer, and a message would have said so if anybody did since. The order stays
-   * that of the calls, but for a message's time.
-   */
+  /** Nobody waited at the last answer, and a message would have said so since: the order is right but for its time. */
   mayPassOn(): boolean {
     if (this.#aloneAt !== this.#wanted || this.#format.isFencing) return false;
     return this.#pollers === undefined && this.#presence?.notifiedBy === 'message';
@@ -262,7 +255,7 @@ export class FairProtocol implements LockProtocol {
       if (reply.found === 'released' && keep === undefined) pollers?.released(clock.now());
       if (reply.pauseIn === 0) pollers?.left(clock.now());
       else if (reply.pauseIn !== undefined) pollers?.dueIn(clock.now(), reply.pauseIn);
-      if (reply.isNotificationRefused) format.onNotificationRefused();
+      if (reply.isNotificationRefused) format.parts.warnNotificationRefused();
       return use(reply);
     };
     // A kept grant stays known as entered: a repeated message about it must not release the lock before it is kept.
@@ -301,7 +294,7 @@ export class FairProtocol implements LockProtocol {
     const now = clock.now();
     const driftNow = drift(now);
     const until = this.ticket === undefined ? now : this.#format.grantUntil(owner, life, this.ticket, now, driftNow);
-    void this.take({ owner, token, until, drift: driftNow, life }, this.#format.settings.commandTimeout);
+    void this.take({ owner, token, until, drift: driftNow, life }, this.#format.parts.settings.commandTimeout);
   }
 
   /** The reply of a poll or of an attempt. */
@@ -334,9 +327,8 @@ export class FairProtocol implements LockProtocol {
   }
 
   /**
-   * Lets the ticket's caller enter. A grant for the claim window is renewed first: the caller enters at once where half
-   * of the window is certain, else when the renewal is confirmed. With `minReplicas` every grant by hand-over is
-   * renewed first, and the caller enters when replicas have the renewal, and with it the grant.
+   * Lets the ticket's caller enter, after the first renewal: at once where half of the window is certain, else when the
+   * renewal is confirmed. With `minReplicas`, when replicas have the renewal, and with it the grant.
    */
   private async offer(ticket: Ticket, owner: string, grant: ArrivedGrant): Promise<void> {
     const { until, life, drift: driftBefore } = grant;
@@ -350,10 +342,6 @@ export class FairProtocol implements LockProtocol {
     const driftNow = drift();
     const fencingToken = this.#format.isFencing ? Number(grant.token) : undefined;
     const isProved = !wasSuspended(driftBefore, driftNow) && !this.#format.redis.isReplicated;
-    if (life > CLAIM_WINDOW && isProved) {
-      ticket.deliver({ granted: true, owner, until, fencingToken, drift: driftBefore });
-      return;
-    }
     const window = Math.min(life, CLAIM_WINDOW);
     // Without the renewal, its key may end with the window, before the `minHold` ends.
     const isCertain = isProved && until - clock.now() >= Math.max(window / 2, ticket.hold.leastLife);
@@ -374,8 +362,8 @@ export class FairProtocol implements LockProtocol {
   // Scripts
 
   /**
-   * Runs a script that ends a lease, `ended`, or may give `ticket` the lock. `use` makes the result of the reply, and is no
-   * step of a promise: each one would cost as much as the rest.
+   * Runs a script that ends a lease, `ended`, or may give `ticket` the lock. `use` makes the result of the reply: to await
+   * the promise for that would cost each acquisition another one.
    */
   private ask<T>(
     script: Script,
@@ -418,10 +406,9 @@ export class FairProtocol implements LockProtocol {
 export const FAIR: LockTypeDefinition = {
   held: STRING_HELD,
   protocols(parts) {
-    const { redis, settings, warnNotificationRefused } = parts;
-    const format = new FairFormat(redis, settings, parts.subscriber(redis.isCluster, false), warnNotificationRefused);
+    const format = new FairFormat(parts);
     return {
-      inspector: fairInspector(redis, format),
+      inspector: fairInspector(parts.redis, format),
       open(names) {
         format.assertNames(names);
         return new FairProtocol(names, format);

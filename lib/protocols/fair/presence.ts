@@ -105,8 +105,8 @@ export class Presence {
   schedulePoll(life: number): void {
     if (this.#lock.ticket === undefined) return;
     if (this.#isToPollAgain) this.poll();
-    const { pollTimer, settings, longestPollInterval } = this.#format;
-    const withoutMessages = Math.min(settings.idleBetweenTries, CLAIM_WINDOW / 3);
+    const { pollTimer, longestPollInterval, parts } = this.#format;
+    const withoutMessages = Math.min(parts.settings.idleBetweenTries, CLAIM_WINDOW / 3);
     const longest = this.notifiedBy === 'message' ? longestPollInterval : withoutMessages;
     pollTimer.schedule(this.#pollNow, clock.now() + Math.max(LEAST_INTERVAL, Math.min(life + 1, longest)));
   }
@@ -129,7 +129,8 @@ export class Presence {
   }
 
   async #pollFor(ticket: Ticket): Promise<void> {
-    const { settings, longestPollInterval, subscriber } = this.#format;
+    const { longestPollInterval, subscriber } = this.#format;
+    const { settings } = this.#format.parts;
     const { availability } = this.#lock;
     // A poll that goes over a connection that is silently dead, as one of a pool may be, must not hold up the next one.
     const timeout = Math.min(settings.commandTimeout, Math.max(longestPollInterval, LEAST_TIMEOUT));

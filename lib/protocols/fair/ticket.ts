@@ -32,7 +32,7 @@ export class Ticket {
   offered: string | undefined;
   /** A command that may give it the lock, or a position, is in flight: a poll could not tell its outcome. */
   isAsked = false;
-  /** Before that: how often others had been wanted here; `undefined`: no message would say it. */
+  /** How often others had been wanted here before that; `undefined`: no message would say it. */
   aloneAt: number | undefined;
   /** What came while its caller did not wait for it: before its first wait, or during an attempt. */
   #missed: { readonly grant: Grant | undefined } | undefined;
@@ -67,10 +67,7 @@ export class Ticket {
     if (this.#missed?.grant === undefined) this.#missed = undefined;
   }
 
-  /**
-   * Calls `resume` once, with a grant, or with nothing when another attempt is needed. Either may have come before:
-   * then at once.
-   */
+  /** Calls `resume` once, with a grant, or with nothing when another attempt is needed. At once if that came before. */
   attach(resume: (grant: Grant | undefined) => void): () => void {
     this.#resume = resume;
     const missed = this.#missed;
@@ -81,7 +78,7 @@ export class Ticket {
     };
   }
 
-  /** The lock is its own. */
+  /** The lock is its own; `undefined`: see `retry`. */
   deliver(grant: Grant | undefined): void {
     if (this.#resume === undefined) this.#missed = { grant };
     else this.#resume(grant);
