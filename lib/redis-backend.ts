@@ -1,9 +1,8 @@
 import type { LockProtocol } from './core/protocol';
 import type { LockBackend, LockInspector, ScriptRunner, SharedBackend } from './lock-backend';
 import { HeldScripts } from './protocols/held-scripts';
-import type { Protocols } from './protocols/lock-type';
 import { LOCK_TYPE_DEFINITIONS } from './protocols/lock-types';
-import { RegistryParts } from './protocols/registry-parts';
+import { type Protocols, RegistryParts } from './protocols/registry-parts';
 import { RedisSharedBackend } from './protocols/semaphore-read-write/redis-shared-backend';
 import type { RedisClient } from './redis/client';
 import type { Connection } from './redis/connection';
@@ -58,7 +57,7 @@ export class RedisBackend implements LockBackend {
   }
 
   async close(): Promise<void> {
-    this.#protocols.close();
+    this.#protocols.close?.();
     await this.#parts.close();
     this.#redis.close();
   }

@@ -1,9 +1,7 @@
 import { holderOf, isKept, nameIn } from './owner-name';
 import { grantedAt } from './protocols/fair/ticket';
 import { LOCK_TYPES, type LockType } from './protocols/lock-type-traits';
-import { TOKEN } from './protocols/redisson/redisson-format';
-import { redissonName } from './protocols/redisson/redisson-names';
-import { QUEUE } from './protocols/redisson/redisson-queue-format';
+import { QUEUE, redissonName, TOKEN } from './protocols/redisson/redisson';
 import { messageOf, serverErrorCode } from './redis/failure';
 import { LockNames } from './redis/names';
 import { literally } from './redis/scan';

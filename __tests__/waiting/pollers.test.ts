@@ -5,7 +5,7 @@ import type { LockType } from '../../lib/protocols/lock-types';
 import * as redissonFair from '../../lib/protocols/redisson/redisson-fair-scripts';
 import * as redisson from '../../lib/protocols/redisson/redisson-scripts';
 import * as spring from '../../lib/protocols/spring/spring-scripts';
-import { LONGEST_SLEEP } from '../../lib/protocols/waiting/notification';
+import { LONGEST_SLEEP } from '../../lib/protocols/waiting';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
@@ -207,8 +207,8 @@ describePrivate('A lock that a busy process takes over and over', () => {
   );
 
   it.each([
-    { lockType: 'pub-sub', leave: spring.LEAVE, end: spring.NOTIFY },
-    { lockType: 'redisson', leave: redisson.LEAVE, end: redisson.NOTIFY },
+    { lockType: 'pub-sub', leave: spring.SPRING_SCRIPTS.LEAVE, end: spring.SPRING_SCRIPTS.NOTIFY },
+    { lockType: 'redisson', leave: redisson.REDISSON_SCRIPTS.LEAVE, end: redisson.REDISSON_SCRIPTS.NOTIFY },
     { lockType: 'redisson-fair', leave: redissonFair.LEAVE, end: redissonFair.RELEASE },
   ] as const)(
     '$lockType: close() notifies waiters of a lock that is left to pollers, and nothing is sent after it',

@@ -1,8 +1,29 @@
-import type { ProtocolSettings } from '../core/protocol';
+import type { LockProtocol, ProtocolSettings } from '../core/protocol';
+import type { LockInspector } from '../lock-backend';
+import type { LockNames } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { Subscriber } from '../redis/subscriber';
 import { warn } from '../warnings';
 import { Pollers } from './pollers';
+
+/** One lock type. */
+export interface LockTypeDefinition {
+  /** Lua that finds whether a lock is held: see `HeldScripts`. */
+  readonly held: string;
+  /** Called once for each registry. */
+  protocols(parts: RegistryParts): Protocols;
+}
+
+/** The protocols of one registry. */
+export interface Protocols {
+  readonly inspector: LockInspector;
+  /**
+   * The protocol of one lock. Throws `RangeError` if the keys that belong to the lock could not share its hash slot.
+   */
+  open(names: LockNames): LockProtocol;
+  /** Ends timers. */
+  close?(): void;
+}
 
 /** What is made once for each registry, when the lock type needs it. */
 export class RegistryParts {

@@ -8,9 +8,10 @@ export const LEASE_MUTATIONS: readonly Mutation[] = [
     types: ['spin'],
     replacements: [
       [
-        `if holder ~= ARGV[1] then return -1 end
+        `\${examine(held)}\${RETURN_UNLESS_HELD}
 \${deleteBy`,
-        `\${deleteBy`,
+        `\${examine(held)}
+\${deleteBy`,
       ],
     ],
   },

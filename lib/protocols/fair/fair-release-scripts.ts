@@ -1,7 +1,7 @@
 import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
-import { ifForced } from '../inspection/forced-unlock';
-import { deleteBy, mint, publish } from '../spring/spring-scripts';
+import { deleteBy, ifForced, mint } from '../format/script-parts';
+import { publish } from '../spring/spring-scripts';
 import {
   ENQUEUE_FUNCTION,
   FUNCTIONS,

@@ -1,6 +1,6 @@
 import { isGrant } from '../format/replies';
+import { mint } from '../format/script-parts';
 import { LONGEST_PAUSE } from '../pollers';
-import { mint } from '../spring/spring-scripts';
 
 /* Parts of the scripts of the fair lock. See fair-scripts.ts for the keys. */
 

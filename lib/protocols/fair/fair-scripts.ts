@@ -1,6 +1,7 @@
 import { LockScript } from '../../redis/script';
 import { isFound } from '../format/replies';
-import { mint, RENEW } from '../spring/spring-scripts';
+import { mint } from '../format/script-parts';
+import { SPRING_SCRIPTS } from '../spring/spring-scripts';
 import {
   ENQUEUE_FUNCTION,
   FUNCTIONS,
@@ -177,4 +178,4 @@ return { owner, token, granted or lifeLeft(), digits(now), unreachable, holder, 
  * ARGV: owner, ttl in ms
  * Returns as the script of spring.
  */
-export const RENEW_GRANT = new LockScript('renew a grant (fair)', RENEW.source, isFound, isFound);
+export const RENEW_GRANT = new LockScript('renew a grant (fair)', SPRING_SCRIPTS.RENEW.source, isFound, isFound);

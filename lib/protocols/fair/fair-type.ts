@@ -1,8 +1,8 @@
 import { SharedTimer } from '../../internal/shared-timer';
-import { STRING_HELD } from '../held-scripts';
-import { fairInspector } from '../inspection/fair-inspector';
-import type { LockTypeDefinition } from '../lock-type';
-import { LONGEST_SLEEP } from '../waiting/notification';
+import { STRING_HELD } from '../format/script-parts';
+import { fairInspector } from '../inspector';
+import type { LockTypeDefinition } from '../registry-parts';
+import { LONGEST_SLEEP } from '../waiting';
 import { FairProtocol } from './fair-protocol';
 import { QueueFormat } from './queue-format';
 

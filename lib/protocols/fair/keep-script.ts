@@ -1,8 +1,7 @@
 import { KEPT } from '../../owner-name';
 import { LockScript } from '../../redis/script';
-import { leftToKeep } from '../format/left-to-keep';
 import { isFound } from '../format/replies';
-import { ifForced } from '../inspection/forced-unlock';
+import { ifForced, leftToKeep } from '../format/script-parts';
 import { publish } from '../spring/spring-scripts';
 import { FUNCTIONS, HAND_OVER_FUNCTION, KEYS_BY_NAME, NOW } from './fair-script-parts';
 

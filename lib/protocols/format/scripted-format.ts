@@ -5,8 +5,8 @@ import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
-import type { ReleaseChannels } from '../waiting/notification';
-import { keepArguments } from './left-to-keep';
+import type { ReleaseChannels } from '../waiting';
+import type { LockScripts } from './lock-scripts';
 import {
   type Acquired,
   type ConfirmReply,
@@ -17,24 +17,7 @@ import {
   remainingIn,
   unknownOwnership,
 } from './replies';
-
-/**
- * The scripts of a format, as its modules name them. All formats have the same KEYS, ARGV and replies, except for what
- * `notification` adds.
- */
-interface FormatScripts {
-  readonly ACQUIRE: Script;
-  readonly RELEASE: Script;
-  readonly LEAVE: Script;
-  readonly KEEP: Script;
-  /** Publishes that a lock is free, if it is. KEYS: lock. ARGV: what `notification` returns. */
-  readonly NOTIFY: Script;
-  /** For the end of a slice. */
-  readonly CONFIRM_OR_RELEASE: Script;
-  readonly RENEW: Script;
-  /** Asks about a lock without extending it. */
-  readonly CONFIRM: Script;
-}
+import { keepArguments } from './script-parts';
 
 /** An acquisition whose command is sent now. */
 interface Sent {
@@ -52,18 +35,13 @@ interface Sent {
 export abstract class ScriptedFormat implements ReleaseChannels {
   protected readonly redis: Redis;
   readonly isFencing: boolean;
-  readonly #scripts: FormatScripts;
+  readonly scripts: LockScripts;
   #deleteCommand: 'UNLINK' | 'DEL' = 'UNLINK';
 
-  constructor(redis: Redis, isFencing: boolean, scripts: FormatScripts) {
+  constructor(redis: Redis, isFencing: boolean, scripts: LockScripts) {
     this.redis = redis;
     this.isFencing = isFencing;
-    this.#scripts = scripts;
-  }
-
-  /** The registry is closed. */
-  get isClosed(): boolean {
-    return this.redis.isClosed;
+    this.scripts = scripts;
   }
 
   /** Whether the channels are sharded. */
@@ -83,6 +61,11 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     if (this.isFencing) this.fence(names);
   }
 
+  /** The lock, and its fencing counter where there is one. */
+  keys(names: LockNames): string[] {
+    return this.isFencing ? [names.lock, this.fence(names)] : [names.lock];
+  }
+
   /** The command that deletes a lock, for the script that releases it. */
   get deleteCommand(): 'UNLINK' | 'DEL' {
     return this.#deleteCommand;
@@ -100,8 +83,13 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     timeout: number,
     use: (found: Acquired) => T,
   ): Promise<T> {
-    const read = (reply: unknown): T => use(this.#acquired(reply));
-    return this.redis.run(this.#scripts.ACQUIRE, this.keys(names), [ticket, String(ttl)], timeout, read, sentAt);
+    const { ACQUIRE } = this.scripts;
+    const read = (reply: unknown): T => {
+      if (!Array.isArray(reply)) return use({ granted: true, fencingToken: this.tokenIn(ACQUIRE, reply) });
+      const [pttl, owner] = arrayIn(ACQUIRE, reply, 1, 2);
+      return use({ granted: false, remaining: remainingIn(ACQUIRE, reply, pttl), owner: ownerIn(owner) });
+    };
+    return this.redis.run(ACQUIRE, this.keys(names), [ticket, String(ttl)], timeout, read, sentAt);
   }
 
   /** Calls `settle` once, and never throws. */
@@ -113,53 +101,40 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     timeout: number,
     settle: (ownership: Ownership) => void,
   ): void {
-    const script = mode === 'extend' ? this.#scripts.RENEW : this.#scripts.CONFIRM;
+    const { RENEW } = this.scripts;
     const sentAt = clock.now();
-    const read = (reply: unknown): Ownership => ownershipIn(script, reply, sentAt, ttl);
+    const read = (reply: unknown): Ownership => ownershipIn(RENEW, reply, sentAt, ttl);
     const fail = (cause: unknown): void => settle(unknownOwnership(cause, read));
-    this.redis.send(script, [names.lock], [owner, String(ttl)], timeout, read, settle, fail);
+    this.redis.send(RENEW, [names.lock], [owner, String(ttl), mode], timeout, read, settle, fail);
   }
 
+  /** `toPollers`: waiters that listen are asked to make no attempt. */
   release<T>(
     names: LockNames,
     owner: string,
+    toPollers: boolean,
     sentAt: number,
     timeout: number,
     use: (reply: ReleaseReply) => T,
   ): Promise<T> {
+    const script = toPollers ? this.scripts.LEAVE : this.scripts.RELEASE;
     const args = [owner, this.deleteCommand, ...this.notification(names)];
-    return this.#release(this.#scripts.RELEASE, names, args, timeout, use, sentAt);
-  }
-
-  /** Releases the lock to pollers: waiters that listen are not notified. */
-  leaveToPollers<T>(names: LockNames, owner: string, timeout: number, use: (reply: ReleaseReply) => T): Promise<T> {
-    const args = [owner, this.deleteCommand, ...this.notification(names)];
-    return this.#release(this.#scripts.LEAVE, names, args, timeout, use);
+    const read = (reply: unknown): T => use(this.#released(script, reply));
+    return this.redis.run(script, [names.lock], args, timeout, read, sentAt);
   }
 
   /** Gives the lock back, and keeps its key until the `minHold` ends. */
   keep<T>(names: LockNames, owner: string, keep: Keep, timeout: number, use: (reply: ReleaseReply) => T): Promise<T> {
+    const { KEEP } = this.scripts;
     const args = [owner, ...keepArguments(keep), ...this.notification(names)];
-    return this.#release(this.#scripts.KEEP, names, args, timeout, use);
+    return this.redis.run(KEEP, [names.lock], args, timeout, (reply) => use(this.#released(KEEP, reply)));
   }
 
   /** Wakes waiters if the lock is free. */
   notifyIfFree(names: LockNames, timeout: number): Promise<void> {
-    const { NOTIFY: notify } = this.#scripts;
-    const read = (reply: unknown): void => void numberIn(notify, reply, reply);
-    return this.redis.run(notify, [names.lock], [...this.notification(names)], timeout, read);
-  }
-
-  #release<T>(
-    script: Script,
-    names: LockNames,
-    args: string[],
-    timeout: number,
-    use: (reply: ReleaseReply) => T,
-    sentAt?: number,
-  ): Promise<T> {
-    const read = (reply: unknown): T => use(this.#released(script, reply));
-    return this.redis.run(script, [names.lock], args, timeout, read, sentAt);
+    const { NOTIFY } = this.scripts;
+    const read = (reply: unknown): void => void numberIn(NOTIFY, reply, reply);
+    return this.redis.run(NOTIFY, [names.lock], [...this.notification(names)], timeout, read);
   }
 
   /**
@@ -175,31 +150,18 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     timeout: number,
     use: (reply: ConfirmReply) => T,
   ): Promise<T> {
+    const { CONFIRM_OR_RELEASE: script } = this.scripts;
     const args = [owner, String(ttl)];
     if (ownListeners !== undefined) args.push(String(ownListeners), this.deleteCommand, ...this.notification(names));
-    const read = (reply: unknown): T => use(this.#confirmed(reply));
-    return this.redis.run(this.#scripts.CONFIRM_OR_RELEASE, this.keys(names), args, timeout, read, sentAt);
+    const read = (reply: unknown): T => {
+      if (Array.isArray(reply)) return use({ isHeld: false, ...this.#released(script, reply) });
+      return use({ isHeld: true, fencingToken: this.tokenIn(script, reply) });
+    };
+    return this.redis.run(script, this.keys(names), args, timeout, read, sentAt);
   }
 
-  #acquired(reply: unknown): Acquired {
-    const { ACQUIRE: acquire } = this.#scripts;
-    if (!Array.isArray(reply)) return { granted: true, fencingToken: this.#token(acquire, reply) };
-    const [pttl, owner] = arrayIn(acquire, reply, 1, 2);
-    return { granted: false, remaining: remainingIn(acquire, reply, pttl), owner: ownerIn(owner) };
-  }
-
-  #confirmed(reply: unknown): ConfirmReply {
-    const { CONFIRM_OR_RELEASE: confirm } = this.#scripts;
-    if (!Array.isArray(reply)) return { isHeld: true, fencingToken: this.#token(confirm, reply) };
-    return { isHeld: false, ...this.#released(confirm, reply) };
-  }
-
-  /** The lock, and its fencing counter where there is one. */
-  keys(names: LockNames): string[] {
-    return this.isFencing ? [names.lock, this.fence(names)] : [names.lock];
-  }
-
-  #token(script: Script, reply: unknown): number | undefined {
+  /** Reads 1, or a token. */
+  tokenIn(script: Script, reply: unknown): number | undefined {
     const token = numberIn(script, reply, reply);
     if (token < 1) throw new UnexpectedReplyError(script.name, reply);
     return this.isFencing ? token : undefined;

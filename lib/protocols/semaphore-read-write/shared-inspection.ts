@@ -1,9 +1,9 @@
 import type { ProtocolSettings } from '../../core/protocol';
 import type { Redis } from '../../redis/redis';
 import { LockScript } from '../../redis/script';
-import { LEAVE_MARK } from '../inspection/forced-unlock';
-import type { InspectionScripts } from '../inspection/inspection-scripts';
-import { Inspector } from '../inspection/inspector';
+import type { InspectionScripts } from '../format/lock-scripts';
+import { LEAVE_MARK } from '../format/script-parts';
+import { Inspector } from '../inspector';
 import { LOCK, QUEUE } from './shared-scripts';
 
 /*

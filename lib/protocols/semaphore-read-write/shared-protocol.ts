@@ -18,10 +18,10 @@ import type { LockNames } from '../../redis/names';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { LockScript } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
-import { keepArguments } from '../format/left-to-keep';
 import { foundIn, ownerIn, ownershipIn, remainingIn, unknownOwnership } from '../format/replies';
+import { keepArguments } from '../format/script-parts';
 import type { RegistryParts } from '../registry-parts';
-import { LONGEST_SLEEP, Notification } from '../waiting/notification';
+import { LONGEST_SLEEP, Waiting } from '../waiting';
 import type { SharedKind } from './shared-kinds';
 import { ACQUIRE, RELEASE, RENEW } from './shared-scripts';
 
@@ -50,7 +50,7 @@ export class SharedProtocol implements LockProtocol {
   /** Of the local caller that has the turn, with its arrival in the queue, as far as Redis has said it. */
   #ticket = '';
   #arrival = '';
-  #notification: Notification | undefined;
+  #notification: Waiting | undefined;
 
   constructor(names: LockNames, services: SharedServices) {
     this.#names = names;
@@ -149,7 +149,7 @@ export class SharedProtocol implements LockProtocol {
   }
 
   /** A message names tickets. It wakes the waiting caller only if its own ticket is one of them. */
-  #notifications(): Notification {
+  #notifications(): Waiting {
     const { kind, parts, subscriber } = this.#services;
     const { idleBetweenTries } = parts.settings;
     const channels = {
@@ -157,7 +157,7 @@ export class SharedProtocol implements LockProtocol {
       isRelease: (message: string) => message.split(' ').includes(`${kind}:${this.#ticket}`),
       isLeftToPollers: () => false,
     };
-    return new Notification(this.#names, channels, subscriber, idleBetweenTries);
+    return new Waiting(this.#names, channels, subscriber, idleBetweenTries);
   }
 
   #giveBack(owner: string, keep: readonly string[], timeout: number): Promise<Released> {

@@ -1,9 +1,7 @@
 import { KEPT } from '../../owner-name';
 import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
-import { EXAMINE_ERROR, examineGone } from '../held-scripts';
-import { mark } from '../inspection/forced-unlock';
-import { mint } from '../spring/spring-scripts';
+import { EXAMINE_ERROR, examineGone, mark, mint } from '../format/script-parts';
 import type { SharedKind } from './shared-kinds';
 
 /*
@@ -225,7 +223,7 @@ if wasKept then return { 1, published } end
 if found == 0 then
   ${ifForcedAmong('owner', 'found = -1', 'lock')}
 elseif left then
-  -- The time since the acquisition, by the clock of the server: see left-to-keep.ts.
+  -- The time since the acquisition, by the clock of the server: see leftToKeep.
   local age = ttl - (score - now)
   redis.call('ZADD', lock, digits(now + math.max(1, math.ceil(math.min(left, minHold - age)))), kept)
   expireWithLastLease()

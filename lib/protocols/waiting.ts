@@ -1,11 +1,9 @@
-import { NOT_GRANTED, type NotGranted, type Refusal } from '../../core/protocol';
-import type { Wait } from '../../core/wait';
-import { clock } from '../../internal/clock';
-import type { LockNames } from '../../redis/names';
-import type { Subscriber, Subscription } from '../../redis/subscriber';
-import type { Pollers } from '../pollers';
-import { pauseBeforeNextAttempt } from './pause';
-import type { Waiting } from './waiting';
+import { NOT_GRANTED, type NotGranted, type Refusal } from '../core/protocol';
+import type { Wait } from '../core/wait';
+import { clock } from '../internal/clock';
+import type { LockNames } from '../redis/names';
+import type { Subscriber, Subscription } from '../redis/subscriber';
+import type { Pollers } from './pollers';
 
 /** A waiter polls after this many idle intervals at the latest: Spring's SPIN_LOCK does not publish its releases. */
 export const LONGEST_SLEEP = 10;
@@ -23,14 +21,15 @@ export interface ReleaseChannels {
 }
 
 /**
- * Waits for messages on channels: a release is published there, and a waiter sleeps until then. A message is only a
- * hint, and may be lost: so a waiter also polls after `LONGEST_SLEEP` intervals, and every interval while it is not
- * subscribed.
+ * How a waiter learns that a lock may be free. Releases are published on channels, and a waiter sleeps until then. A
+ * message is only a hint, and may be lost: so a waiter also polls after `LONGEST_SLEEP` intervals, and every
+ * `idleBetweenTries` while it is not subscribed. Without a subscriber it always polls, as Spring's SPIN_LOCK does: that
+ * works with every Redis. One object for each lock.
  */
-export class Notification implements Waiting {
+export class Waiting {
   readonly #names: LockNames;
   readonly #channels: ReleaseChannels;
-  readonly #subscriber: Subscriber;
+  readonly #subscriber: Subscriber | undefined;
   readonly #idleBetweenTries: number;
   /** `undefined`: nobody takes these locks by polling. */
   readonly #pollers: Pollers | undefined;
@@ -39,13 +38,16 @@ export class Notification implements Waiting {
   /** Messages of this process that it will receive itself, if they are not lost. */
   #echoes = 0;
   #echoesUntil = 0;
+  /** How many releases it was notified of, or may have missed. It only grows. */
   hints = 0;
+  /** When that was last, on the monotonic clock. */
   hintedAt = Number.NEGATIVE_INFINITY;
 
+  /** `onOthersRelease` is called for each message about a release by somebody else. */
   constructor(
     names: LockNames,
     channels: ReleaseChannels,
-    subscriber: Subscriber,
+    subscriber: Subscriber | undefined,
     idleBetweenTries: number,
     pollers?: Pollers,
     onOthersRelease: () => void = () => undefined,
@@ -58,19 +60,25 @@ export class Notification implements Waiting {
     this.#onOthersRelease = onOthersRelease;
   }
 
+  /** Notifications of releases arrive now. */
   get isSubscribed(): boolean {
     return this.#subscription?.isOpen ?? false;
   }
 
+  /** Connections of this process that a release is published to. */
   get ownListeners(): number {
     return this.#subscription?.isOpen ? this.#subscription.channels.length : 0;
   }
 
+  /**
+   * This process publishes a release at this time. It also receives this message, and must not take it for another's.
+   */
   expectEcho(sentAt: number): void {
     this.#echoes = this.ownListeners;
     this.#echoesUntil = sentAt + ECHO;
   }
 
+  /** Something is remembered that a new object would not know. */
   get isActive(): boolean {
     return this.#subscription !== undefined && !this.#subscription.isOver;
   }
@@ -80,25 +88,26 @@ export class Notification implements Waiting {
     this.#subscription?.wake();
   }
 
+  /** Calls back at every notification of a release. Returns the function that stops it. */
   onRelease(listener: () => void): () => void {
     return this.#subscription?.onWake(listener) ?? (() => undefined);
   }
 
+  /** After a refusal: resolves when it is time for another attempt, or the wait is over. */
   async wait(refusal: Refusal, wait: Wait): Promise<NotGranted> {
-    const idle = this.#idleBetweenTries;
     const subscription = this.#subscribe();
+    const wasSubscribed = subscription !== undefined && refusal.hintsBefore !== undefined;
+    const usual = wasSubscribed ? this.#idleBetweenTries * LONGEST_SLEEP : this.#idleBetweenTries;
+    const longest = this.#pollers?.pollingInterval(usual) ?? usual;
+    const pause = pauseBeforeNextAttempt(longest, refusal, wait.remaining);
     if (subscription === undefined) {
-      await wait.sleep(pauseBeforeNextAttempt(idle, refusal, wait.remaining));
+      await wait.sleep(pause);
       return NOT_GRANTED;
     }
     subscription.join();
     try {
       // Messages sent before the subscription opened are lost, so attempt again once it is open.
-      const wasSubscribed = refusal.hintsBefore !== undefined;
       if (wasSubscribed ? this.hints === refusal.hintsBefore : !subscription.isOpen) {
-        const usual = wasSubscribed ? idle * LONGEST_SLEEP : idle;
-        const longest = this.#pollers?.pollingInterval(usual) ?? usual;
-        const pause = pauseBeforeNextAttempt(longest, refusal, wait.remaining);
         await wait.suspend<void>(pause, (resume) => subscription.onWake(resume));
       }
     } finally {
@@ -115,7 +124,7 @@ export class Notification implements Waiting {
   #subscribe(): Subscription | undefined {
     if (this.#subscription === undefined || this.#subscription.isOver) {
       const names = this.#names;
-      this.#subscription = this.#subscriber.subscribe(this.#channels.channels(names), (message) => {
+      this.#subscription = this.#subscriber?.subscribe(this.#channels.channels(names), (message) => {
         if (this.#channels.isRelease(message, names)) {
           this.#noteRelease();
           this.#pollers?.announcedRelease();
@@ -131,4 +140,16 @@ export class Notification implements Waiting {
     }
     return this.#subscription;
   }
+}
+
+/**
+ * ms until the next attempt: `interval`, or less when the holder's key ends before, but at least 1. The last attempt of
+ * a wait is made a little before its end, so that it can still be answered. When there is no time left for one, the rest
+ * is slept.
+ */
+function pauseBeforeNextAttempt(interval: number, { remaining, roundTrip }: Refusal, left: number): number {
+  const pause = Math.max(1, Math.min(interval, remaining));
+  // One slow reply must not put the last attempt off by more than an interval.
+  const lastAttempt = left - (2 * Math.min(roundTrip, interval) + 1);
+  return lastAttempt < 1 ? left : Math.min(pause, lastAttempt);
 }

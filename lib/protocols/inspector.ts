@@ -1,12 +1,14 @@
-import { clock } from '../../internal/clock';
-import type { Inspected, LockInspector } from '../../lock-backend';
-import { UnexpectedReplyError } from '../../redis/failure';
-import type { LockNames } from '../../redis/names';
-import type { Redis } from '../../redis/redis';
-import { arrayIn, numberIn, textIn } from '../../redis/reply';
-import type { Script } from '../../redis/script';
-import { remainingIn } from '../format/replies';
-import type { InspectionScripts } from './inspection-scripts';
+import { clock } from '../internal/clock';
+import type { Inspected, LockInspector } from '../lock-backend';
+import { UnexpectedReplyError } from '../redis/failure';
+import type { LockNames } from '../redis/names';
+import type { Redis } from '../redis/redis';
+import { arrayIn, numberIn, textIn } from '../redis/reply';
+import type { Script } from '../redis/script';
+import { type InspectionScripts, inspectionScripts, OWNER_OF_STRING } from './format/lock-scripts';
+import { remainingIn } from './format/replies';
+import type { ScriptedFormat } from './format/scripted-format';
+import { publish } from './spring/spring-scripts';
 
 /** How the locks of one type are inspected. */
 interface InspectedType {
@@ -14,7 +16,7 @@ interface InspectedType {
   /** KEYS of the scripts. */
   keys(names: LockNames): string[];
   /** The channel whose listeners wait, and the command that counts them; `undefined`: not known. */
-  listeners?(names: LockNames): readonly [command: 'NUMSUB' | 'SHARDNUMSUB', channel: string];
+  listeners?(names: LockNames): readonly [command: string, channel: string];
   /** How the waiters are notified of a forced unlock: the last arguments. */
   notification(names: LockNames): readonly string[];
   /** Knows the command that deletes a lock. */
@@ -76,4 +78,44 @@ function read(script: Script, reply: unknown): Found {
     ...(holders === undefined ? {} : { holders: numberIn(script, reply, holders) }),
     ...(owners === undefined || owners === '' ? {} : { owners: textIn(script, reply, owners) }),
   };
+}
+
+/** Of a type without a queue. `areListening`: its waiters listen for releases. */
+export function contendedInspector(redis: Redis, format: ScriptedFormat, areListening: boolean): Inspector {
+  const count = format.isSharded ? 'SHARDNUMSUB' : 'NUMSUB';
+  const listeners = (names: LockNames) => [count, format.channels(names)[0] as string] as const;
+  return new Inspector(redis, {
+    scripts: format.scripts.inspection,
+    keys: (names) => format.keys(names),
+    ...(areListening && format.countsListeners ? { listeners } : {}),
+    notification: (names) => format.notification(names),
+    format,
+  });
+}
+
+/**
+ * Notified by: PUBLISH or SPUBLISH and the channel of the grants without its process, for the first in the queue; what
+ * `publish` of spring takes, for all that listen. Those that are notified poll.
+ */
+const FAIR = inspectionScripts(
+  'fair',
+  OWNER_OF_STRING,
+  'ZCARD',
+  `
+local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+if first then redis.pcall(ARGV[4], ARGV[5] .. ':' .. string.match(first, '^(.*):'), KEYS[1]) end
+${publish(6)}`,
+);
+
+export function fairInspector(redis: Redis, format: ScriptedFormat): Inspector {
+  const command = redis.isCluster ? 'SPUBLISH' : 'PUBLISH';
+  return new Inspector(redis, {
+    scripts: FAIR,
+    keys(names) {
+      const [lock, ...fence] = format.keys(names) as [string, ...string[]];
+      return [lock, names.companion('queue'), ...fence];
+    },
+    notification: (names) => [command, names.companion('grants'), ...format.notification(names)],
+    format,
+  });
 }
