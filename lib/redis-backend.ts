@@ -24,9 +24,8 @@ export class RedisBackend implements LockBackend {
   constructor(client: RedisClient, settings: RedisSettings) {
     this.#redis = new Redis(client, settings.registryKey, settings.commandTimeout, settings);
     this.#parts = new RegistryParts(this.#redis, settings);
-    const lockType = LOCK_TYPE_DEFINITIONS[settings.lockType];
-    this.#protocols = lockType.protocols(this.#parts);
-    this.heldScripts = new HeldScripts(this.#redis, lockType.held);
+    this.#protocols = LOCK_TYPE_DEFINITIONS[settings.lockType](this.#parts);
+    this.heldScripts = new HeldScripts(this.#redis, this.#protocols.held);
     this.shared = new RedisSharedBackend(this.#parts);
   }
 

@@ -39,7 +39,7 @@ const FREQUENT = 30;
 const PAUSE = 145;
 
 /** The messages that a lock is left to those that poll. */
-const LEFT: readonly string[] = [spring.LEFT_TO_POLLERS, redisson.LEFT_TO_POLLERS];
+const LEFT: readonly string[] = [spring.SPRING_SCRIPTS.leftToPollers, redisson.LEFT_TO_POLLERS];
 
 const TAKE_HASH = "return redis.call('EXISTS', KEYS[1]) == 0 and redis.call('HSET', KEYS[1], 'poller', 1) or 0";
 
@@ -159,7 +159,7 @@ describePrivate('A lock that a busy process takes over and over', () => {
     await until(async () => (await poller.pubSubChannels(`*${name}*`)).length > 0);
     await sleep(FREQUENT);
     const since = performance.now();
-    await poller.publish(await channel(name, registryKey), isHash ? redisson.LEFT_TO_POLLERS : spring.LEFT_TO_POLLERS);
+    await poller.publish(await channel(name, registryKey), isHash ? redisson.LEFT_TO_POLLERS : spring.SPRING_SCRIPTS.leftToPollers);
     await sleep(FREQUENT); // until it has heard that
     await poller.del(name);
     const { at, lease } = await entered;

@@ -14,33 +14,36 @@ import type {
 } from '../core/protocol';
 import type { Wait } from '../core/wait';
 import { clock, reliableUntil } from '../internal/clock';
-import { isKept } from '../owner-name';
 import type { LockNames } from '../redis/names';
+import { arrayIn, numberIn } from '../redis/reply';
+import type { Script } from '../redis/script';
 import type { Subscriber } from '../redis/subscriber';
-import type { ReleaseReply } from './format/replies';
+import { keepArguments } from './format/script-parts';
 import type { ScriptedFormat } from './format/scripted-format';
 import { contendedInspector } from './inspector';
 import { type Pollers, USUAL_PACE_FOR, USUAL_PACE_OF_POLLING } from './pollers';
 import type { Protocols, RegistryParts } from './registry-parts';
-import type { Sharing } from './sharing';
+import { type Sharing, type SliceSettings, TimeSlice, YieldToListeners } from './sharing';
 import { Waiting } from './waiting';
 
 /** ms in which waiters are notified of a lock that nobody took back. They poll if that fails. */
 const NOTIFY_TIMEOUT = 1_000;
 
-/** What the locks of a registry have in common that the processes contend for. */
-interface ContendedParts {
+/** What the locks of a registry have in common. */
+interface ContendedServices {
   readonly parts: RegistryParts;
   readonly format: ScriptedFormat;
-  /** `undefined`: waiters poll. */
+  /** The first for waiters that poll, the other one for those that listen. */
+  readonly slices: SliceSettings | undefined;
   readonly subscriber: Subscriber | undefined;
-  sharing(): Sharing;
 }
 
-/** The protocols of a lock type for which processes contend. */
-export function contended(services: ContendedParts): Protocols {
-  const { format, parts, subscriber } = services;
+/** The protocols of a lock type for which processes contend. Without `slices`, waiters are notified of releases. */
+export function contended(parts: RegistryParts, format: ScriptedFormat, slices?: SliceSettings): Protocols {
+  const subscriber = slices === undefined ? parts.subscriber(format.isSharded, true) : undefined;
+  const services = { parts, format, slices, subscriber };
   return {
+    held: format.scripts.held,
     inspector: contendedInspector(parts.redis, format, subscriber !== undefined),
     open(names) {
       format.assertNames(names);
@@ -58,7 +61,7 @@ class ContendedProtocol implements LockProtocol {
   readonly availability = new Availability();
   holder: Holder | undefined;
   readonly #names: LockNames;
-  readonly #services: ContendedParts;
+  readonly #services: ContendedServices;
   readonly #pollers: Pollers | undefined;
   /** Made for the first hand-over, or the first release that others listen for: most locks need none. */
   #lazySharing: Sharing | undefined;
@@ -67,7 +70,7 @@ class ContendedProtocol implements LockProtocol {
   /** Made for the first caller that waits. */
   #waiting: Waiting | undefined;
 
-  constructor(names: LockNames, services: ContendedParts) {
+  constructor(names: LockNames, services: ContendedServices) {
     this.#names = names;
     this.#services = services;
     this.#pollers = services.parts.pollers(services.subscriber ? USUAL_PACE_FOR : USUAL_PACE_OF_POLLING);
@@ -79,7 +82,8 @@ class ContendedProtocol implements LockProtocol {
 
   get #sharing(): Sharing {
     if (this.#lazySharing === undefined) {
-      this.#lazySharing = this.#services.sharing();
+      const { parts, slices } = this.#services;
+      this.#lazySharing = slices === undefined ? new YieldToListeners(parts.settings.handOver) : new TimeSlice(slices);
       this.#lazySharing.acquired(this.#acquiredAt);
     }
     return this.#lazySharing;
@@ -96,24 +100,23 @@ class ContendedProtocol implements LockProtocol {
   }
 
   attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
-    const { ticket, ttl, sentAt, drift } = hold;
+    const { ticket, ttl, sentAt } = hold;
+    const { format, parts } = this.#services;
+    const { ACQUIRE } = format.scripts;
     const hintsBefore = this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
-    return this.#services.format.acquire(this.#names, hold, timeout, (found): Grant | Refusal => {
-      if (!found.granted) {
+    const read = (reply: unknown): Grant | Refusal => {
+      const answer = format.answerIn(ACQUIRE, reply, hold, hintsBefore);
+      if (answer.granted) {
+        this.#pollers?.acquired(sentAt);
+        this.#acquiredAt = Math.floor(sentAt);
+        this.#lazySharing?.acquired(sentAt);
+      } else {
+        this.#pollers?.refused(sentAt + answer.roundTrip, answer, this.#waiting?.hints ?? 0);
         this.#lazySharing?.refused();
-        const now = clock.now();
-        // A kept key ends without a message: a new holder after it is no sign of pollers.
-        if (isKept(found.owner)) this.#pollers?.refusedByListener(now);
-        else this.#pollers?.refused(now, found.remaining, this.#waiting?.hints ?? 0);
-        const { remaining, owner } = found;
-        return { granted: false, remaining, owner, roundTrip: now - sentAt, hintsBefore };
       }
-      this.#pollers?.acquired(sentAt);
-      this.#acquiredAt = Math.floor(sentAt);
-      this.#lazySharing?.acquired(sentAt);
-      const { fencingToken } = found;
-      return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
-    });
+      return answer;
+    };
+    return parts.redis.run(ACQUIRE, format.keys(this.#names), [ticket, String(ttl)], timeout, read, sentAt);
   }
 
   wait(_hold: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
@@ -129,33 +132,56 @@ class ContendedProtocol implements LockProtocol {
     this.#services.format.renew(this.#names, owner, ttl, mode, timeout, settle);
   }
 
-  release(owner: string, timeout: number, now = clock.now()): Promise<Released> {
-    return this.#release(owner, timeout, now, false);
-  }
-
-  #release(owner: string, timeout: number, sentAt: number, atSliceEnd: boolean): Promise<Released> {
-    const { format } = this.#services;
-    const toPollers = this.#pollers?.isDue(sentAt) ?? false;
-    const hintsBefore = this.#waiting?.hints ?? 0;
-    if (!toPollers) this.#waiting?.expectEcho(sentAt);
-    return format.release(this.#names, owner, toPollers, sentAt, timeout, (reply) => {
-      if (toPollers) this.#noteLeft(reply);
-      else this.#noteReleased(reply, sentAt, hintsBefore, atSliceEnd);
-      return reply.found;
-    });
+  release(owner: string, timeout: number, now = clock.now(), atSliceEnd = false): Promise<Released> {
+    const { deleteCommand, scripts } = this.#services.format;
+    const script = this.#pollers?.isDue(now) ? scripts.LEAVE : scripts.RELEASE;
+    return this.#giveBack(script, [owner, deleteCommand], timeout, now, atSliceEnd);
   }
 
   keep(owner: string, keep: Keep, timeout: number): Promise<Released> {
-    this.#waiting?.expectEcho(clock.now());
-    return this.#services.format.keep(this.#names, owner, keep, timeout, ({ found, listeners }) => {
-      if (listeners < 0) this.#services.parts.warnNotificationRefused();
-      return found;
-    });
+    const { KEEP } = this.#services.format.scripts;
+    return this.#giveBack(KEEP, [owner, ...keepArguments(keep)], timeout, clock.now(), false);
   }
 
-  /** Whether callers of one process may hand the lock over to each other at all. */
-  get #handsOver(): boolean {
-    return this.#services.parts.settings.handOver !== 0;
+  #giveBack(script: Script, args: string[], timeout: number, now: number, atSliceEnd: boolean): Promise<Released> {
+    const { format, parts } = this.#services;
+    if (script !== format.scripts.LEAVE) this.#waiting?.expectEcho(now);
+    const allArgs = [...args, ...format.notification(this.#names)];
+    return parts.redis.run(
+      script,
+      [this.#names.lock],
+      allArgs,
+      timeout,
+      this.#readRelease(script, now, atSliceEnd),
+      now,
+    );
+  }
+
+  /** Called before the script is sent. Reads what it found, and how many connections it notified, and notes it. */
+  #readRelease(script: Script, sentAt: number, atSliceEnd: boolean): (reply: unknown) => Released {
+    const { format, parts } = this.#services;
+    const hintsBefore = this.#waiting?.hints ?? 0;
+    return (reply) => {
+      const [value, listeners = 0] = Array.isArray(reply) ? arrayIn(script, reply, 1, 2) : [reply];
+      const found = format.foundIn(script, reply, value);
+      const heard = numberIn(script, reply, listeners);
+      if (heard < 0) parts.warnNotificationRefused();
+      if (found !== 'released' || script === format.scripts.KEEP) return found;
+      const answeredAt = clock.now();
+      if (script === format.scripts.LEAVE) {
+        this.#pollers?.left(answeredAt, () => this.#notifyWaiters());
+        return found;
+      }
+      this.#pollers?.released(answeredAt);
+      // Where listeners cannot be counted: if this process listens, one other process may do so.
+      const counted = format.countsListeners
+        ? heard - (this.#waiting?.ownListeners ?? 0)
+        : Number(this.#waiting?.isSubscribed ?? false);
+      const others = Math.max(atSliceEnd ? 1 : 0, counted);
+      const sharing = others > 0 ? this.#sharing : this.#lazySharing;
+      sharing?.released({ sentAt, answeredAt, others, hintsBefore, atSliceEnd });
+      return found;
+    };
   }
 
   /**
@@ -163,60 +189,47 @@ class ContendedProtocol implements LockProtocol {
    * where nobody can be seen, the next process that polls.
    */
   mayPassOn(now: number): boolean {
+    const { format, parts } = this.#services;
     // Each lease has a token of its own, which only Redis gives.
-    if (!this.#handsOver || this.#services.format.isFencing || this.#pollers?.isDue(now)) return false;
+    if (parts.settings.handOver === 0 || format.isFencing || this.#pollers?.isDue(now)) return false;
     return !this.#sharing.isSliceOver(now);
   }
 
   confirmOrRelease(owner: string, ttl: number, timeout: number, now: number): Promise<Confirmed | Released> {
-    if (!this.#handsOver || this.#pollers?.isDue(now)) return this.release(owner, timeout, now);
+    const names = this.#names;
+    const { format, parts } = this.#services;
+    if (parts.settings.handOver === 0 || this.#pollers?.isDue(now)) return this.release(owner, timeout, now);
     const isSliceOver = this.#sharing.isSliceOver(now);
-    const { format } = this.#services;
     if (isSliceOver && !(this.#sharing.yieldsToListeners && format.countsListeners)) {
-      return this.#release(owner, timeout, now, true);
+      return this.release(owner, timeout, now, true);
     }
-    const hintsBefore = this.#waiting?.hints ?? 0;
-    const ownListeners = isSliceOver ? (this.#waiting?.ownListeners ?? 0) : undefined;
-    if (isSliceOver) this.#waiting?.expectEcho(now);
-    return format.confirmOrRelease(this.#names, owner, ttl, now, ownListeners, timeout, (reply) => {
-      if (!reply.isHeld) {
-        this.#noteReleased(reply, now, hintsBefore, true);
-        return reply.found;
-      }
-      if (isSliceOver) this.#sharing.renewSlice(now);
-      return { until: reliableUntil(now, ttl), fencingToken: reply.fencingToken };
-    });
+    const args = [owner, String(ttl)];
+    if (isSliceOver) {
+      this.#waiting?.expectEcho(now);
+      args.push(String(this.#waiting?.ownListeners ?? 0), format.deleteCommand, ...format.notification(names));
+    }
+    const { CONFIRM_OR_RELEASE: script } = format.scripts;
+    const readRelease = this.#readRelease(script, now, true);
+    const read = (reply: unknown): Confirmed | Released => {
+      if (Array.isArray(reply)) return readRelease(reply);
+      const fencingToken = format.tokenIn(script, reply);
+      if (isSliceOver) this.#sharing.acquired(now);
+      return { until: reliableUntil(now, ttl), fencingToken };
+    };
+    return parts.redis.run(script, format.keys(names), args, timeout, read, now);
   }
 
   orphanLife({ ttl }: Hold): number {
     return ttl;
   }
 
-  #noteLeft({ found, listeners }: ReleaseReply): void {
-    if (listeners < 0) this.#services.parts.warnNotificationRefused();
-    if (found === 'released') this.#pollers?.left(clock.now(), () => this.#notifyWaiters());
-  }
-
   /** No local caller has taken the lock back in time. If it is still free, waiters have to be notified. */
   async #notifyWaiters(): Promise<void> {
     const { format, parts } = this.#services;
     if (parts.redis.isClosed) return;
+    const args = [...format.notification(this.#names)];
+    const notified = parts.redis.run(format.scripts.NOTIFY, [this.#names.lock], args, NOTIFY_TIMEOUT, () => undefined);
     // If that fails, they poll.
-    await format.notifyIfFree(this.#names, NOTIFY_TIMEOUT).catch(() => undefined);
-  }
-
-  #noteReleased({ found, listeners }: ReleaseReply, sentAt: number, hintsBefore: number, atSliceEnd: boolean): void {
-    if (found !== 'released') return;
-    const { format, parts } = this.#services;
-    if (listeners < 0) parts.warnNotificationRefused();
-    // Where listeners cannot be counted: if this process listens, one other process may do so.
-    const counted = format.countsListeners
-      ? listeners - (this.#waiting?.ownListeners ?? 0)
-      : Number(this.#waiting?.isSubscribed ?? false);
-    const others = Math.max(atSliceEnd ? 1 : 0, counted);
-    const answeredAt = clock.now();
-    this.#pollers?.released(answeredAt);
-    const sharing = atSliceEnd || others > 0 ? this.#sharing : this.#lazySharing;
-    sharing?.released({ sentAt, answeredAt, others, hintsBefore, atSliceEnd });
+    await notified.catch(() => undefined);
   }
 }

@@ -53,14 +53,14 @@ export class HeldScripts implements ScriptRunner {
     const { lock } = names;
     names.companion('evals');
     const slot = this.#redis.slotOf(lock);
-    keys.forEach((key, i) => {
+    for (const [i, key] of keys.entries()) {
       const other = this.#redis.slotOf(key);
-      if (other === slot) return;
+      if (other === slot) continue;
       const expectation = `Expected \`keys[${i}]\` to be in slot ${slot} of the cluster, as the lock "${lock}" is`;
       throw new RangeError(
         `${expectation}, got "${key}" in slot ${other}: a common hash tag, "{...}", puts them together`,
       );
-    });
+    }
   }
 
   async run(names: LockNames, owner: string, { script, keys, args }: HeldCall, timeout: number): Promise<HeldResult> {

@@ -19,8 +19,6 @@ interface InspectedType {
   listeners?(names: LockNames): readonly [command: string, channel: string];
   /** How the waiters are notified of a forced unlock: the last arguments. */
   notification(names: LockNames): readonly string[];
-  /** Knows the command that deletes a lock. */
-  readonly format: { readonly deleteCommand: string };
 }
 
 /** Inspects the locks of a registry, and unlocks them by force. Keeps nothing. */
@@ -33,30 +31,24 @@ export class Inspector implements LockInspector {
     this.#type = type;
   }
 
-  /** `timeout` in ms. */
-  inspect(names: LockNames, timeout: number): Promise<Inspected> {
-    return this.#look(names, timeout);
-  }
-
-  /** As LockInspector. */
-  async forceUnlock(names: LockNames, timeout: number): Promise<Inspected> {
-    const { format, scripts } = this.#type;
-    const until = clock.now() + timeout;
-    const found = await this.#look(names, timeout);
-    const owners = found.owners ?? found.owner;
-    if (owners === undefined) return found;
-    const args = [owners, '', format.deleteCommand, ...this.#type.notification(names)];
-    const { forceUnlock } = scripts;
-    await this.#redis.run(forceUnlock, this.#type.keys(names), args, until - clock.now(), (reply) =>
-      numberIn(forceUnlock, reply, reply),
-    );
-    return found;
-  }
-
-  #look(names: LockNames, timeout: number): Promise<Found> {
+  inspect(names: LockNames, timeout: number): Promise<Found> {
     const { keys, listeners, scripts } = this.#type;
     const args = [...(listeners?.(names) ?? ['', ''])];
     return this.#redis.run(scripts.inspect, keys(names), args, timeout, (reply) => read(scripts.inspect, reply));
+  }
+
+  async forceUnlock(names: LockNames, timeout: number): Promise<Found> {
+    const { keys, notification, scripts } = this.#type;
+    const until = clock.now() + timeout;
+    const found = await this.inspect(names, timeout);
+    const owners = found.owners ?? found.owner;
+    if (owners === undefined) return found;
+    const args = [owners, '', '', ...notification(names)];
+    const { forceUnlock } = scripts;
+    await this.#redis.run(forceUnlock, keys(names), args, until - clock.now(), (reply) =>
+      numberIn(forceUnlock, reply, reply),
+    );
+    return found;
   }
 }
 
@@ -89,7 +81,6 @@ export function contendedInspector(redis: Redis, format: ScriptedFormat, areList
     keys: (names) => format.keys(names),
     ...(areListening && format.countsListeners ? { listeners } : {}),
     notification: (names) => format.notification(names),
-    format,
   });
 }
 
@@ -116,6 +107,5 @@ export function fairInspector(redis: Redis, format: ScriptedFormat): Inspector {
       return [lock, names.companion('queue'), ...fence];
     },
     notification: (names) => [command, names.companion('grants'), ...format.notification(names)],
-    format,
   });
 }

@@ -15,58 +15,16 @@ interface OwnRelease {
 }
 
 /**
- * How the processes that contend for one lock share it. A process passes it on among its callers for a slice of time.
- * Then it gives others a chance. One object for each lock.
+ * How the processes that contend for one lock share it. A process passes it on among its callers for a slice of time,
+ * and then gives others a chance. One object for each lock. Times are whole ms: fractions would cost 16 bytes each.
  */
-export abstract class Sharing {
-  /** ms that the next slice lasts. */
-  protected slice: number;
-  /** Whole ms: fractions would cost 16 bytes more for each idle lock. */
-  #sliceEndsAt = 0;
-
-  /** `slice` in ms. */
-  constructor(slice: number) {
-    this.slice = slice;
-  }
-
-  /** True: at the end of a slice, release only if others listen. False: always release. */
-  abstract get yieldsToListeners(): boolean;
-
-  /** This process acquired the lock from Redis at this time: its slice begins. */
-  acquired(sentAt: number): void {
-    this.renewSlice(sentAt);
-  }
-
-  /** This process keeps the lock at the end of its slice: a new one begins. */
-  renewSlice(sentAt: number): void {
-    this.#sliceEndsAt = Math.ceil(sentAt + this.slice);
-  }
-
-  /** This process has had the lock for its slice: the next hand-over is to give others a chance. */
-  isSliceOver(now: number): boolean {
-    return now >= this.#sliceEndsAt;
-  }
-
-  /** Another owner held the lock at an attempt of this process. */
-  refused(): void {}
-
-  /** This process released the lock. */
-  abstract released(release: OwnRelease): void;
-
-  /** The pause in which a free lock is left to other processes; `undefined`: none. */
-  abstract standBack(wait: Wait, waiting: Waiting | undefined): Promise<void> | undefined;
-
-  /** Something is remembered that a new object would not know. */
-  get isActive(): boolean {
-    return false;
-  }
-}
+export type Sharing = TimeSlice | YieldToListeners;
 
 /** ms; a timer may end this much early: Node counts it in whole ms, from the start of a turn of the event loop. */
 const TIMER_EARLY = 2;
 
 /** In ms. */
-interface SliceSettings {
+export interface SliceSettings {
   readonly first: number;
   readonly longest: number;
   readonly idleBetweenTries: number;
@@ -81,33 +39,47 @@ interface SliceSettings {
  * slices are only for a process that is alone, as far as it knows: each pause in which nobody took the lock doubles the
  * next slice. An attempt that is refused ends that.
  */
-export class TimeSlice extends Sharing {
+export class TimeSlice {
   readonly #settings: SliceSettings;
-  /** Whole ms, as the end of the slice. */
+  /** ms that the next slice lasts. */
+  #slice: number;
+  #sliceEndsAt = 0;
   #standBackUntil = 0;
   /** It was released at the end of a slice, and no attempt was refused since. */
   #isUncontested = false;
 
   constructor(settings: SliceSettings) {
-    super(settings.first);
     this.#settings = settings;
+    this.#slice = settings.first;
   }
 
+  /** At the end of a slice, release only if others listen. */
   get yieldsToListeners(): boolean {
     return false;
   }
 
-  override acquired(sentAt: number): void {
+  /** Something is remembered that a new object would not know. */
+  get isActive(): boolean {
+    return false;
+  }
+
+  /** This process acquired the lock from Redis at this time: a slice begins. */
+  acquired(sentAt: number): void {
     const { first, longest } = this.#settings;
     const sincePause = sentAt - this.#standBackUntil;
     // Without a whole pause before it, or long after one, nothing is known of others.
     const isLonger = this.#isUncontested && sincePause >= -TIMER_EARLY && sincePause < first;
-    this.slice = isLonger ? Math.min(2 * this.slice, longest) : first;
+    this.#slice = isLonger ? Math.min(2 * this.#slice, longest) : first;
+    this.#sliceEndsAt = Math.ceil(sentAt + this.#slice);
     this.#isUncontested = false;
-    super.acquired(sentAt);
   }
 
-  override refused(): void {
+  isSliceOver(now: number): boolean {
+    return now >= this.#sliceEndsAt;
+  }
+
+  /** Another owner held the lock at an attempt of this process. */
+  refused(): void {
     this.#isUncontested = false;
   }
 
@@ -117,10 +89,14 @@ export class TimeSlice extends Sharing {
     this.#isUncontested = true;
   }
 
+  /** The pause in which a free lock is left to other processes; `undefined`: none. */
   standBack(wait: Wait): Promise<void> | undefined {
     return wait.standBack(this.#standBackUntil === 0 ? 0 : this.#standBackUntil - clock.now());
   }
 }
+
+/** ms; the default of `handOver`. */
+const SLICE = 50;
 
 /** ms; the unit in which processes give precedence to each other is a measured round trip, within these limits. */
 const LEAST_STEP = 2;
@@ -128,9 +104,6 @@ const LONGEST_STEP = 20;
 
 /** ms; a process stands back for this long at most. */
 const LONGEST_STAND_BACK = 200;
-
-/** ms; the default of `handOver`. */
-const SLICE = 50;
 
 /** ms; after this time nothing of a release is remembered. */
 const MEMORY = 1_000;
@@ -144,21 +117,33 @@ const MEMORY = 1_000;
  * waits n + 1 steps. Each release that it notices takes one step off. It notices its own release too. So the process
  * whose last release is the oldest tries first.
  */
-export class YieldToListeners extends Sharing {
+export class YieldToListeners {
+  readonly #slice: number;
+  #sliceEndsAt = 0;
   #release: OwnRelease | undefined;
 
-  /** `slice` in ms. */
   constructor(slice = SLICE) {
-    super(slice);
+    this.#slice = slice;
   }
 
   get yieldsToListeners(): boolean {
     return true;
   }
 
-  override get isActive(): boolean {
+  get isActive(): boolean {
     return this.#lastRelease(clock.now()) !== undefined;
   }
+
+  /** Also where it keeps the lock at the end of its slice. */
+  acquired(sentAt: number): void {
+    this.#sliceEndsAt = Math.ceil(sentAt + this.#slice);
+  }
+
+  isSliceOver(now: number): boolean {
+    return now >= this.#sliceEndsAt;
+  }
+
+  refused(): void {}
 
   released(release: OwnRelease): void {
     this.#release = release.others > 0 ? release : undefined;

@@ -11,12 +11,10 @@ export const LONGEST_SLEEP = 10;
 /** ms in which a process receives its own message. */
 const ECHO = 1_000;
 
-/** Where the releases of a lock are published. */
-export interface ReleaseChannels {
+/** Where the releases of a lock are published, and what a message there is about. */
+interface ReleaseChannels {
   channels(names: LockNames): readonly string[];
-  /** Whether a message on one of the channels is about a release of this lock. */
   isRelease(message: string, names: LockNames): boolean;
-  /** Whether the message says that a process left the lock to pollers. */
   isLeftToPollers(message: string): boolean;
 }
 
@@ -31,7 +29,6 @@ export class Waiting {
   readonly #channels: ReleaseChannels;
   readonly #subscriber: Subscriber | undefined;
   readonly #idleBetweenTries: number;
-  /** `undefined`: nobody takes these locks by polling. */
   readonly #pollers: Pollers | undefined;
   readonly #onOthersRelease: () => void;
   #subscription: Subscription | undefined;
@@ -60,7 +57,6 @@ export class Waiting {
     this.#onOthersRelease = onOthersRelease;
   }
 
-  /** Notifications of releases arrive now. */
   get isSubscribed(): boolean {
     return this.#subscription?.isOpen ?? false;
   }
@@ -70,9 +66,7 @@ export class Waiting {
     return this.#subscription?.isOpen ? this.#subscription.channels.length : 0;
   }
 
-  /**
-   * This process publishes a release at this time. It also receives this message, and must not take it for another's.
-   */
+  /** This process publishes a release at this time. It also receives it, and must not take it for another's. */
   expectEcho(sentAt: number): void {
     this.#echoes = this.ownListeners;
     this.#echoesUntil = sentAt + ECHO;
@@ -116,29 +110,27 @@ export class Waiting {
     return NOT_GRANTED;
   }
 
-  #noteRelease(): void {
-    if (this.#echoes > 0 && clock.now() < this.#echoesUntil) this.#echoes--;
-    else this.#onOthersRelease();
+  #subscribe(): Subscription | undefined {
+    if (this.#subscription !== undefined && !this.#subscription.isOver) return this.#subscription;
+    const channels = this.#channels.channels(this.#names);
+    const subscription = this.#subscriber?.subscribe(channels, (message) => this.#received(message));
+    subscription?.onWake(() => {
+      this.hints++;
+      this.hintedAt = clock.now();
+    });
+    this.#subscription = subscription;
+    return subscription;
   }
 
-  #subscribe(): Subscription | undefined {
-    if (this.#subscription === undefined || this.#subscription.isOver) {
-      const names = this.#names;
-      this.#subscription = this.#subscriber?.subscribe(this.#channels.channels(names), (message) => {
-        if (this.#channels.isRelease(message, names)) {
-          this.#noteRelease();
-          this.#pollers?.announcedRelease();
-          this.#subscription?.wake();
-        } else if (this.#channels.isLeftToPollers(message)) {
-          this.#pollers?.announced(clock.now());
-        }
-      });
-      this.#subscription?.onWake(() => {
-        this.hints++;
-        this.hintedAt = clock.now();
-      });
+  #received(message: string): void {
+    if (this.#channels.isRelease(message, this.#names)) {
+      if (this.#echoes > 0 && clock.now() < this.#echoesUntil) this.#echoes--;
+      else this.#onOthersRelease();
+      this.#pollers?.announcedRelease();
+      this.#subscription?.wake();
+    } else if (this.#channels.isLeftToPollers(message)) {
+      this.#pollers?.announced(clock.now());
     }
-    return this.#subscription;
   }
 }
 

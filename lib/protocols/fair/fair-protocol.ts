@@ -186,8 +186,8 @@ export class FairProtocol extends FairQueue implements LockProtocol {
       this.waiters.forgetEntered(ownerOrTicket);
       const { found, pauseIn, isNotificationRefused } = reply;
       if (found === 'released') pollers?.released(clock.now());
-      if (pauseIn === 0) pollers?.left(clock.now());
-      else if (pauseIn !== undefined) pollers?.dueIn(clock.now(), pauseIn);
+      // It was left to pollers now, or not long ago.
+      if (pauseIn !== undefined) pollers?.left(clock.now());
       if (isNotificationRefused) onNotificationRefused();
       return use(reply);
     };

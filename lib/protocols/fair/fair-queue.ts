@@ -95,7 +95,7 @@ export abstract class FairQueue implements PresenceListener {
   private pollIn({ owner, isOutsiders, life }: QueueReply): number {
     const now = clock.now();
     if (isOutsiders) {
-      this.pollers?.refused(now, life, this.#hints);
+      this.pollers?.refused(now, { remaining: life }, this.#hints);
       const { longestPollInterval } = this.services;
       return Math.min(life, this.pollers?.pollingInterval(longestPollInterval) ?? longestPollInterval);
     }

@@ -1,60 +1,47 @@
-import type { Keep, Ownership, Released, RenewalMode } from '../../core/protocol';
-import { clock } from '../../internal/clock';
+import type { Hold } from '../../core/hold';
+import type { Grant, Ownership, Refusal, Released, RenewalMode } from '../../core/protocol';
+import { clock, reliableUntil } from '../../internal/clock';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
-import type { ReleaseChannels } from '../waiting';
 import type { LockScripts } from './lock-scripts';
-import {
-  type Acquired,
-  type ConfirmReply,
-  foundIn,
-  ownerIn,
-  ownershipIn,
-  type ReleaseReply,
-  remainingIn,
-  unknownOwnership,
-} from './replies';
-import { keepArguments } from './script-parts';
-
-/** An acquisition whose command is sent now. */
-interface Sent {
-  readonly ticket: string;
-  /** ms */
-  readonly ttl: number;
-  readonly sentAt: number;
-}
+import { foundIn, ownerIn, ownershipIn, remainingIn, unknownOwnership } from './replies';
 
 /**
- * How a lock is written in Redis: as Spring's string, or as Redisson's hash. One object for each registry, which runs
- * the scripts of its format and reads their replies. Timeouts are in ms. `use` converts the parsed reply to the result:
- * a promise for each step between the reply and the caller would cost as much as the rest of a call.
+ * How a lock is written in Redis, as Spring's string or as Redisson's hash: its scripts, and the names of its keys and
+ * channels. One object for each registry.
  */
-export abstract class ScriptedFormat implements ReleaseChannels {
+export abstract class ScriptedFormat {
   protected readonly redis: Redis;
   readonly isFencing: boolean;
   readonly scripts: LockScripts;
-  #deleteCommand: 'UNLINK' | 'DEL' = 'UNLINK';
+  /** Whether the channels are sharded. */
+  readonly isSharded: boolean;
+  /** Whether PUBLISH in a script counts all listeners. On a cluster it does not, for a channel that is not sharded. */
+  readonly countsListeners: boolean;
+  /** The command that deletes a lock, for the scripts that release it. */
+  deleteCommand: 'UNLINK' | 'DEL' = 'UNLINK';
 
-  constructor(redis: Redis, isFencing: boolean, scripts: LockScripts) {
+  constructor(redis: Redis, isFencing: boolean, scripts: LockScripts, isSharded: boolean) {
     this.redis = redis;
     this.isFencing = isFencing;
     this.scripts = scripts;
+    this.isSharded = isSharded;
+    this.countsListeners = isSharded || !redis.isCluster;
   }
 
-  /** Whether the channels are sharded. */
-  abstract readonly isSharded: boolean;
-  /** Whether PUBLISH in a script counts all listeners. On a cluster a channel that is not sharded does not. */
-  abstract readonly countsListeners: boolean;
   abstract channels(names: LockNames): readonly string[];
   abstract isRelease(message: string, names: LockNames): boolean;
-  abstract isLeftToPollers(message: string): boolean;
-  /** The key of the fencing counter. Throws `RangeError` when it could not share the lock's hash slot. */
-  protected abstract fence(names: LockNames): string;
   /** How a release is published: the last arguments of the scripts that release. */
   abstract notification(names: LockNames): readonly string[];
+  /** The key of the fencing counter. Throws `RangeError` when it could not share the lock's hash slot. */
+  protected abstract fence(names: LockNames): string;
+
+  isLeftToPollers(message: string): boolean {
+    return message === this.scripts.leftToPollers;
+  }
 
   /** Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
   assertNames(names: LockNames): void {
@@ -66,30 +53,10 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     return this.isFencing ? [names.lock, this.fence(names)] : [names.lock];
   }
 
-  /** The command that deletes a lock, for the script that releases it. */
-  get deleteCommand(): 'UNLINK' | 'DEL' {
-    return this.#deleteCommand;
-  }
-
   /** Reads what a release found. Where the server refused UNLINK (2), later releases delete by DEL at once. */
   foundIn(script: Script, reply: unknown, value: unknown): Released {
-    if (Number(value) === 2) this.#deleteCommand = 'DEL';
+    if (Number(value) === 2) this.deleteCommand = 'DEL';
     return foundIn(script, reply, value);
-  }
-
-  acquire<T>(
-    names: LockNames,
-    { ticket, ttl, sentAt }: Sent,
-    timeout: number,
-    use: (found: Acquired) => T,
-  ): Promise<T> {
-    const { ACQUIRE } = this.scripts;
-    const read = (reply: unknown): T => {
-      if (!Array.isArray(reply)) return use({ granted: true, fencingToken: this.tokenIn(ACQUIRE, reply) });
-      const [pttl, owner] = arrayIn(ACQUIRE, reply, 1, 2);
-      return use({ granted: false, remaining: remainingIn(ACQUIRE, reply, pttl), owner: ownerIn(owner) });
-    };
-    return this.redis.run(ACQUIRE, this.keys(names), [ticket, String(ttl)], timeout, read, sentAt);
   }
 
   /** Calls `settle` once, and never throws. */
@@ -108,56 +75,16 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     this.redis.send(RENEW, [names.lock], [owner, String(ttl), mode], timeout, read, settle, fail);
   }
 
-  /** `toPollers`: waiters that listen are asked to make no attempt. */
-  release<T>(
-    names: LockNames,
-    owner: string,
-    toPollers: boolean,
-    sentAt: number,
-    timeout: number,
-    use: (reply: ReleaseReply) => T,
-  ): Promise<T> {
-    const script = toPollers ? this.scripts.LEAVE : this.scripts.RELEASE;
-    const args = [owner, this.deleteCommand, ...this.notification(names)];
-    const read = (reply: unknown): T => use(this.#released(script, reply));
-    return this.redis.run(script, [names.lock], args, timeout, read, sentAt);
-  }
-
-  /** Gives the lock back, and keeps its key until the `minHold` ends. */
-  keep<T>(names: LockNames, owner: string, keep: Keep, timeout: number, use: (reply: ReleaseReply) => T): Promise<T> {
-    const { KEEP } = this.scripts;
-    const args = [owner, ...keepArguments(keep), ...this.notification(names)];
-    return this.redis.run(KEEP, [names.lock], args, timeout, (reply) => use(this.#released(KEEP, reply)));
-  }
-
-  /** Wakes waiters if the lock is free. */
-  notifyIfFree(names: LockNames, timeout: number): Promise<void> {
-    const { NOTIFY } = this.scripts;
-    const read = (reply: unknown): void => void numberIn(NOTIFY, reply, reply);
-    return this.redis.run(NOTIFY, [names.lock], [...this.notification(names)], timeout, read);
-  }
-
-  /**
-   * Confirms a hold for the next caller of this process: its key lives for at least `ttl` ms, and it has a new token.
-   * With `ownListeners` it is released instead when more connections than those listen for it.
-   */
-  confirmOrRelease<T>(
-    names: LockNames,
-    owner: string,
-    ttl: number,
-    sentAt: number,
-    ownListeners: number | undefined,
-    timeout: number,
-    use: (reply: ConfirmReply) => T,
-  ): Promise<T> {
-    const { CONFIRM_OR_RELEASE: script } = this.scripts;
-    const args = [owner, String(ttl)];
-    if (ownListeners !== undefined) args.push(String(ownListeners), this.deleteCommand, ...this.notification(names));
-    const read = (reply: unknown): T => {
-      if (Array.isArray(reply)) return use({ isHeld: false, ...this.#released(script, reply) });
-      return use({ isHeld: true, fencingToken: this.tokenIn(script, reply) });
-    };
-    return this.redis.run(script, this.keys(names), args, timeout, read, sentAt);
+  /** Reads the reply of a script that acquires. */
+  answerIn(script: Script, reply: unknown, hold: Hold, hintsBefore: number | undefined): Grant | Refusal {
+    const { ticket, ttl, sentAt, drift } = hold;
+    if (!Array.isArray(reply)) {
+      const fencingToken = this.tokenIn(script, reply);
+      return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
+    }
+    const [pttl, owner] = arrayIn(script, reply, 1, 3);
+    const remaining = remainingIn(script, reply, pttl);
+    return { granted: false, remaining, owner: ownerIn(owner), roundTrip: clock.now() - sentAt, hintsBefore };
   }
 
   /** Reads 1, or a token. */
@@ -165,10 +92,5 @@ export abstract class ScriptedFormat implements ReleaseChannels {
     const token = numberIn(script, reply, reply);
     if (token < 1) throw new UnexpectedReplyError(script.name, reply);
     return this.isFencing ? token : undefined;
-  }
-
-  #released(script: Script, reply: unknown): ReleaseReply {
-    const [found, listeners = 0] = Array.isArray(reply) ? arrayIn(script, reply, 1, 2) : [reply];
-    return { found: this.foundIn(script, reply, found), listeners: numberIn(script, reply, listeners) };
   }
 }

@@ -76,7 +76,7 @@ end`;
  *
  * ARGV: as above, then 1 to queue or 0
  * Returns 1, or with a token key the token, when the lock is the owner's; else { ms after which the lock may be for
- * another waiter, 1 when the owner was the first in the queue before, the owner that holds it or '' }. These ms are the
+ * another waiter, the owner that holds it or '', 1 when the owner was the first in the queue before }. These ms are the
  * life of the holder's key or, when the lock is free, the time for which the first position is kept.
  */
 export const ACQUIRE = new LockScript(
@@ -118,7 +118,7 @@ if isFree then
   ${notify('head')}
   life = redis.call('ZSCORE', timeouts, head) - now
 end
-return { life, head == owner and 1 or 0, not isFree and redis.call('HKEYS', lock)[1] or '' }`,
+return { life, not isFree and redis.call('HKEYS', lock)[1] or '', head == owner and 1 or 0 }`,
   undefined,
   isGrant,
 );

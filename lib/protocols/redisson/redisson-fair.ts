@@ -13,14 +13,11 @@ import type {
 import type { Wait } from '../../core/wait';
 import { inBackground } from '../../internal/background';
 import { Backoff } from '../../internal/backoff';
-import { backgroundPause, clock, reliableUntil } from '../../internal/clock';
-import { isKept } from '../../owner-name';
+import { backgroundPause, clock } from '../../internal/clock';
 import { isFinal } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
-import { arrayIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
-import type { Subscriber } from '../../redis/subscriber';
-import { foundIn, ownerIn, remainingIn } from '../format/replies';
+import { foundIn } from '../format/replies';
 import { HASH_HELD, keepArguments } from '../format/script-parts';
 import { Inspector } from '../inspector';
 import { type Pollers, USUAL_PACE_FOR } from '../pollers';
@@ -33,35 +30,32 @@ import { ACQUIRE, INSPECTION, KEEP, LEAVE, RELEASE } from './redisson-fair-scrip
 const LATE_COMMAND = 10_000;
 
 /** Redisson's queue on Redisson's format. */
-export const REDISSON_FAIR: LockTypeDefinition = {
-  held: HASH_HELD,
-  protocols(parts) {
-    const { redis, settings } = parts;
-    const format = new RedissonFormat(redis, settings);
-    const subscriber = parts.subscriber(format.isSharded, true);
-    const pastPositions = new PastPositions();
-    const stopMonitoring = redis.monitor.onReconnect(() => pastPositions.removeAgain());
-    return {
-      inspector: new Inspector(redis, {
-        scripts: INSPECTION,
-        keys(names) {
-          const [lock, ...token] = format.keys(names) as [string, ...string[]];
-          return [lock, redissonKey(names, QUEUE, redis.isCluster), ...token];
-        },
-        notification: (names) => format.notification(names),
-        format,
-      }),
-      open(names) {
-        // Throws for a name whose queue would be in another hash slot.
-        redissonKey(names, QUEUE, redis.isCluster);
-        return new RedissonFairProtocol(names, { parts, format, subscriber, pastPositions });
+export const REDISSON_FAIR: LockTypeDefinition = (parts) => {
+  const { redis, settings } = parts;
+  const format = new RedissonFormat(redis, settings);
+  // Throws for a name whose queue would be in another hash slot.
+  const queueOf = (names: LockNames) => redissonKey(names, QUEUE, redis.isCluster);
+  const pastPositions = new PastPositions();
+  const stopMonitoring = redis.monitor.onReconnect(() => pastPositions.removeAgain());
+  return {
+    held: HASH_HELD,
+    inspector: new Inspector(redis, {
+      scripts: INSPECTION,
+      keys(names) {
+        const [lock, ...token] = format.keys(names) as [string, ...string[]];
+        return [lock, queueOf(names), ...token];
       },
-      close() {
-        stopMonitoring();
-        pastPositions.close();
-      },
-    };
-  },
+      notification: (names) => format.notification(names),
+    }),
+    open(names) {
+      queueOf(names);
+      return new RedissonFairProtocol(names, { parts, format, pastPositions });
+    },
+    close() {
+      stopMonitoring();
+      pastPositions.close();
+    },
+  };
 };
 
 /** Shared by the locks of a registry. */
@@ -69,7 +63,6 @@ export interface RedissonFairServices {
   readonly parts: RegistryParts;
   /** Of the lock itself: to renew it takes no queue. */
   readonly format: RedissonFormat;
-  readonly subscriber: Subscriber;
   readonly pastPositions: PastPositions;
 }
 
@@ -88,9 +81,7 @@ export class RedissonFairProtocol implements LockProtocol {
   readonly #names: LockNames;
   readonly #services: RedissonFairServices;
   readonly #pollers: Pollers | undefined;
-  /** Of the local caller that has the turn: the owner value that its channel is named after. */
-  #ticket = '';
-  /** The last owner value that had a position in the queue. */
+  /** The last owner value that had a position in the queue. Its channel is named after it. */
   #enqueued = '';
   #waiting: Waiting | undefined;
 
@@ -115,40 +106,38 @@ export class RedissonFairProtocol implements LockProtocol {
 
   /** Acquires the lock, or takes a position in its queue if the caller waits. */
   attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
-    const { ticket, ttl, waits, sentAt, drift } = hold;
-    const waiting = ticket === this.#ticket ? this.#waiting : undefined;
+    const { ticket, ttl, waits, sentAt } = hold;
+    const waiting = ticket === this.#enqueued ? this.#waiting : undefined;
     const hintsBefore = waiting?.isSubscribed ? waiting.hints : undefined;
     hold.isEnqueued = waits;
     return this.#run(ACQUIRE, ticket, ttl, [waits ? '1' : '0'], timeout, (reply): Grant | Refusal => {
-      if (!Array.isArray(reply)) {
-        const fencingToken = this.#services.format.tokenIn(ACQUIRE, reply);
+      const answer = this.#services.format.answerIn(ACQUIRE, reply, hold, hintsBefore);
+      if (answer.granted) {
         this.#pollers?.acquired(sentAt);
-        return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
+        return answer;
       }
-      const [pttl, isFirst, holder] = arrayIn(ACQUIRE, reply, 2, 3);
-      const remaining = remainingIn(ACQUIRE, reply, pttl);
-      const owner = ownerIn(holder);
-      const now = clock.now();
-      if (waits) this.#enqueued = ticket;
-      // Only the first in the queue is notified. The end of a kept key is no sign of pollers.
-      if (isFirst === 1 && !isKept(owner)) this.#pollers?.refused(now, remaining, waiting?.hints ?? 0);
+      if (waits && ticket !== this.#enqueued) {
+        this.#enqueued = ticket;
+        this.#waiting = undefined;
+      }
+      const now = sentAt + answer.roundTrip;
+      // Only the first in the queue is notified.
+      if ((reply as unknown[])[2] === 1) this.#pollers?.refused(now, answer, waiting?.hints ?? 0);
       else this.#pollers?.refusedByListener(now);
-      return { granted: false, remaining, owner, roundTrip: now - sentAt, hintsBefore };
+      return answer;
     });
   }
 
   wait({ ticket }: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
-    if (ticket !== this.#ticket || this.#waiting === undefined) {
-      const { format, parts, subscriber } = this.#services;
-      const channels = {
-        channels: (names: LockNames) => [`${format.channel(names)}:${ticket}`],
-        isRelease: (message: string) => format.isRelease(message),
-        isLeftToPollers: (message: string) => format.isLeftToPollers(message),
-      };
-      const { idleBetweenTries } = parts.settings;
-      this.#ticket = ticket;
-      this.#waiting = new Waiting(this.#names, channels, subscriber, idleBetweenTries, this.#pollers);
-    }
+    const { format, parts } = this.#services;
+    const channels = {
+      channels: (names: LockNames) => [`${format.channel(names)}:${ticket}`],
+      isRelease: (message: string) => format.isRelease(message),
+      isLeftToPollers: (message: string) => format.isLeftToPollers(message),
+    };
+    const subscriber = parts.subscriber(format.isSharded, true);
+    const { idleBetweenTries } = parts.settings;
+    this.#waiting ??= new Waiting(this.#names, channels, subscriber, idleBetweenTries, this.#pollers);
     return this.#waiting.wait(refusal, wait);
   }
 
@@ -164,11 +153,10 @@ export class RedissonFairProtocol implements LockProtocol {
   async release(owner: string, timeout: number): Promise<Released> {
     const toPollers = this.#pollers?.isDue(clock.now()) ?? false;
     const found = await this.#release(toPollers ? LEAVE : RELEASE, owner, timeout);
-    const now = clock.now();
     // A release that finds no key notifies the first in the queue. If that fails, waiters of this library poll.
-    if (found === 'released' && toPollers)
-      this.#pollers?.left(now, () => this.#releaseAgain(owner).catch(() => undefined));
-    else if (found === 'released') this.#pollers?.released(now);
+    const endPause = () => this.#releaseAgain(owner).catch(() => undefined);
+    if (found === 'released' && toPollers) this.#pollers?.left(clock.now(), endPause);
+    else if (found === 'released') this.#pollers?.released(clock.now());
     if (owner === this.#enqueued) this.#services.pastPositions.add(this, () => this.#releaseAgain(owner));
     return found;
   }
@@ -231,60 +219,42 @@ const REMEMBERED = 30_000;
 /** ms for which a removal is tried after a reconnect. Another reconnect begins anew. */
 const TRIED_FOR = 10_000;
 
-/** Removes a position, and those that its process had before it in the same queue. */
-type Remove = () => Promise<unknown>;
-
 /**
  * Positions that were given up lately, in the queues of the locks of one registry. A server that takes over may not
  * know that they were given up, and a position does not expire: it would hold up all others. So they are removed once
  * more after each reconnect.
  */
 export class PastPositions {
-  /** For each lock: how to remove the last one, and when it was given up. In the order of time. */
-  readonly #removals = new Map<object, { readonly remove: Remove; readonly at: number }>();
+  /** For each lock, how to remove the last one. It is forgotten soon: it refers to a lock that may have been evicted. */
+  readonly #removals = new Map<object, { readonly remove: () => Promise<unknown>; readonly timer: NodeJS.Timeout }>();
   #round = 0;
-  #timer: NodeJS.Timeout | undefined;
 
-  /** The last position in the queue of `lock` is being given up. */
-  add(lock: object, remove: Remove): void {
-    const now = clock.now();
-    this.#removals.delete(lock);
-    this.#removals.set(lock, { remove, at: now });
-    if (this.#timer === undefined) this.#forgetIn(REMEMBERED);
-  }
-
-  /** An entry refers to all that is known of its lock, which may have been evicted. */
-  #forgetIn(ms: number): void {
-    this.#timer = clock.setTimeout(() => {
-      this.#timer = undefined;
-      const now = clock.now();
-      for (const [oldest, { at }] of this.#removals) {
-        if (now - at < REMEMBERED) return this.#forgetIn(at + REMEMBERED - now);
-        this.#removals.delete(oldest);
-      }
-    }, ms);
-    this.#timer.unref?.();
+  /** The last position in the queue of `lock` is being given up. `remove` also removes those that came before it. */
+  add(lock: object, remove: () => Promise<unknown>): void {
+    clock.clearTimeout(this.#removals.get(lock)?.timer);
+    const timer = clock.setTimeout(() => this.#removals.delete(lock), REMEMBERED);
+    timer.unref?.();
+    this.#removals.set(lock, { remove, timer });
   }
 
   /** A connection was made again, perhaps to another server. */
   removeAgain(): void {
     const round = ++this.#round;
-    const now = clock.now();
-    const recent = [...this.#removals.values()].filter(({ at }) => now - at <= REMEMBERED);
+    const endsAt = clock.now() + TRIED_FOR;
     // Without an await between them, so that they go to Redis together.
     inBackground(() => {
-      for (const { remove } of recent) void this.#repeat(remove, round, now + TRIED_FOR);
+      for (const { remove } of this.#removals.values()) void this.#repeat(remove, round, endsAt);
     });
   }
 
   close(): void {
     this.#round++;
+    for (const { timer } of this.#removals.values()) clock.clearTimeout(timer);
     this.#removals.clear();
-    clock.clearTimeout(this.#timer);
   }
 
   /** Until Redis has answered, or a later reconnect has begun another round. */
-  async #repeat(remove: Remove, round: number, endsAt: number): Promise<void> {
+  async #repeat(remove: () => Promise<unknown>, round: number, endsAt: number): Promise<void> {
     for (const backoff = new Backoff(); round === this.#round && clock.now() < endsAt; ) {
       try {
         await remove();

@@ -1,6 +1,4 @@
-import { LockScript } from '../../redis/script';
-import { type LockScripts, lockScripts, OWNER_OF_HASH } from '../format/lock-scripts';
-import { isGrant } from '../format/replies';
+import { lockScripts, OWNER_OF_HASH } from '../format/lock-scripts';
 import { HASH_HELD } from '../format/script-parts';
 
 /*
@@ -17,7 +15,7 @@ export const UNLOCKED = '0';
 export const LEFT_TO_POLLERS = '2';
 
 /**
- * Publishes a message with `command`, PUBLISH or SPUBLISH. See `LockScripts`. Servers before 7 have no SPUBLISH. All in
+ * Publishes a message with `command`, PUBLISH or SPUBLISH. See `OwnerFormat`. Servers before 7 have no SPUBLISH. All in
  * Lua.
  */
 export const publishOn = (command: string, channel: string, message = UNLOCKED) => `
@@ -43,9 +41,9 @@ redis.call('HSET', lock, kept, 1)
 redis.call('HDEL', lock, owner)`,
 };
 
-const ACQUIRE = new LockScript(
-  'acquire (redisson)',
-  `
+/** The fence is a counter that Redisson's fenced locks have too. */
+export const REDISSON_SCRIPTS = lockScripts('redisson', {
+  acquire: `
 local lock, owner, ttl = KEYS[1], ARGV[1], ARGV[2]
 if redis.call('EXISTS', lock) == 0 then
   ${TAKE}
@@ -55,19 +53,10 @@ end
 if redis.call('HEXISTS', lock, owner) == 0 then return { redis.call('PTTL', lock), redis.call('HKEYS', lock)[1] } end
 ${PROLONG}
 return KEYS[2] and tonumber(redis.call('GET', KEYS[2])) or 1`,
-  undefined,
-  isGrant,
-);
-
-/** The fence is a counter that Redisson's fenced locks have too. */
-export const REDISSON_SCRIPTS: LockScripts = {
-  ACQUIRE,
-  ...lockScripts('redisson', {
-    ...HASH_KEPT,
-    holder: OWNER_OF_HASH,
-    publish: (first, message) => publishOn(`ARGV[${first}]`, `ARGV[${first + 1}]`, message),
-    leftToPollers: LEFT_TO_POLLERS,
-    beforeToken: '',
-    token: "return KEYS[2] and redis.call('INCR', KEYS[2]) or 1",
-  }),
-};
+  ...HASH_KEPT,
+  holder: OWNER_OF_HASH,
+  publish: (first, message) => publishOn(`ARGV[${first}]`, `ARGV[${first + 1}]`, message),
+  leftToPollers: LEFT_TO_POLLERS,
+  beforeToken: '',
+  token: "return KEYS[2] and redis.call('INCR', KEYS[2]) or 1",
+});

@@ -2,11 +2,9 @@ import type { ProtocolSettings } from '../../core/protocol';
 import { hashTag, type LockNames, noHashTag } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { contended } from '../contended';
-import { HASH_HELD } from '../format/script-parts';
 import { ScriptedFormat } from '../format/scripted-format';
 import type { LockTypeDefinition } from '../registry-parts';
-import { YieldToListeners } from '../sharing';
-import { LEFT_TO_POLLERS, REDISSON_SCRIPTS, UNLOCKED } from './redisson-scripts';
+import { REDISSON_SCRIPTS, UNLOCKED } from './redisson-scripts';
 
 /* The prefixes of names: see `redissonName`. */
 
@@ -45,18 +43,9 @@ export function redissonKey(names: LockNames, prefix: string, isCluster: boolean
  * NameMapper there makes of it), or the key alone where the registryKey is empty.
  */
 export class RedissonFormat extends ScriptedFormat {
-  readonly isSharded: boolean;
-  readonly countsListeners: boolean;
-  readonly #isCluster: boolean;
-  readonly #publish: 'PUBLISH' | 'SPUBLISH';
-
   constructor(redis: Redis, { fencing, shardedSubscriptionMode: mode }: ProtocolSettings) {
-    super(redis, fencing, REDISSON_SCRIPTS);
-    this.#isCluster = redis.isCluster;
     // Redisson's own rule: on a cluster, if the server has sharded channels.
-    this.isSharded = mode === 'auto' ? redis.isCluster : mode === 'on';
-    this.countsListeners = this.isSharded || !redis.isCluster;
-    this.#publish = this.isSharded ? 'SPUBLISH' : 'PUBLISH';
+    super(redis, fencing, REDISSON_SCRIPTS, mode === 'auto' ? redis.isCluster : mode === 'on');
   }
 
   channel(names: LockNames): string {
@@ -71,26 +60,15 @@ export class RedissonFormat extends ScriptedFormat {
     return message === UNLOCKED;
   }
 
-  isLeftToPollers(message: string): boolean {
-    return message === LEFT_TO_POLLERS;
-  }
-
   notification(names: LockNames): readonly string[] {
-    return [this.#publish, this.channel(names)];
+    return [this.isSharded ? 'SPUBLISH' : 'PUBLISH', this.channel(names)];
   }
 
   protected fence(names: LockNames): string {
-    return redissonKey(names, TOKEN, this.#isCluster);
+    return redissonKey(names, TOKEN, this.redis.isCluster);
   }
 }
 
 /** Contended on Redisson's format, with waiting by notification. */
-export const REDISSON: LockTypeDefinition = {
-  held: HASH_HELD,
-  protocols(parts) {
-    const format = new RedissonFormat(parts.redis, parts.settings);
-    const subscriber = parts.subscriber(format.isSharded, true);
-    const sharing = () => new YieldToListeners(parts.settings.handOver);
-    return contended({ parts, format, subscriber, sharing });
-  },
-};
+export const REDISSON: LockTypeDefinition = (parts) =>
+  contended(parts, new RedissonFormat(parts.redis, parts.settings));

@@ -1,6 +1,4 @@
-import { LockScript } from '../../redis/script';
-import { type LockScripts, lockScripts, OWNER_OF_STRING } from '../format/lock-scripts';
-import { isGrant } from '../format/replies';
+import { lockScripts, OWNER_OF_STRING } from '../format/lock-scripts';
 import { mint, STRING_HELD } from '../format/script-parts';
 
 /*
@@ -9,16 +7,14 @@ import { mint, STRING_HELD } from '../format/script-parts';
  * a late or repeated command of an earlier holder can never touch a later one.
  */
 
-/** The body of the message that a lock is left to pollers. A release is published as the lock's name. */
-export const LEFT_TO_POLLERS = 'left to pollers';
-
 /**
  * Publishes the lock's name, or another message, on the lock's channel. ARGV[channel] is that of the registry; with one
- * more argument on that too. See `LockScripts`.
+ * more argument on that too. See `OwnerFormat`.
  */
-export const publish = (channel: number, message = 'KEYS[1]') => `
-local heard = redis.pcall('PUBLISH', ARGV[${channel}] .. ':' .. KEYS[1], ${message})
-local legacy = ARGV[${channel + 1}] and redis.pcall('PUBLISH', ARGV[${channel}], ${message}) or 0
+export const publish = (channel: number, message?: string) => `
+local message = ${message === undefined ? 'KEYS[1]' : `'${message}'`}
+local heard = redis.pcall('PUBLISH', ARGV[${channel}] .. ':' .. KEYS[1], message)
+local legacy = ARGV[${channel + 1}] and redis.pcall('PUBLISH', ARGV[${channel}], message) or 0
 heard = type(heard) == 'number' and type(legacy) == 'number' and heard + legacy or -1`;
 
 /** What `mint` needs, where there is a fence. */
@@ -31,9 +27,8 @@ const MINT = `
 if not KEYS[2] then return 1 end
 ${mint('KEYS[2]')}`;
 
-const ACQUIRE = new LockScript(
-  'acquire (spring)',
-  `
+export const SPRING_SCRIPTS = lockScripts('spring', {
+  acquire: `
 local lock, owner, ttl = KEYS[1], ARGV[1], ARGV[2]
 -- Nearly always it is free. Why the server refused this shows below.
 local set = not KEYS[2] and redis.pcall('SET', lock, owner, 'NX', 'PX', ttl)
@@ -49,20 +44,12 @@ elseif redis.call('PTTL', lock) < tonumber(ttl) then
 end
 if last and holder then return last end
 ${MINT}`,
-  undefined,
-  isGrant,
-);
-
-export const SPRING_SCRIPTS: LockScripts = {
-  ACQUIRE,
-  ...lockScripts('spring', {
-    held: STRING_HELD,
-    holder: OWNER_OF_STRING,
-    isKept: 'found == kept',
-    keep: "redis.call('SET', lock, kept, 'PX', left)",
-    publish,
-    leftToPollers: `'${LEFT_TO_POLLERS}'`,
-    beforeToken: BEFORE_MINT,
-    token: MINT,
-  }),
-};
+  held: STRING_HELD,
+  holder: OWNER_OF_STRING,
+  isKept: 'found == kept',
+  keep: "redis.call('SET', lock, kept, 'PX', left)",
+  publish,
+  leftToPollers: 'left to pollers',
+  beforeToken: BEFORE_MINT,
+  token: MINT,
+});

@@ -2,23 +2,18 @@ import type { ProtocolSettings } from '../../core/protocol';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { contended } from '../contended';
-import { STRING_HELD } from '../format/script-parts';
 import { ScriptedFormat } from '../format/scripted-format';
 import type { LockTypeDefinition } from '../registry-parts';
-import { TimeSlice, YieldToListeners } from '../sharing';
-import { LEFT_TO_POLLERS, SPRING_SCRIPTS } from './spring-scripts';
+import { SPRING_SCRIPTS } from './spring-scripts';
 
 /** Spring's string key: see spring-scripts.ts. */
 export class SpringFormat extends ScriptedFormat {
-  readonly isSharded = false;
-  readonly countsListeners: boolean;
   readonly #legacyChannel: boolean;
   /** Made for the first lock: it is the same for all locks of the registry. */
   #notification: readonly string[] | undefined;
 
   constructor(redis: Redis, { fencing, legacyChannel }: ProtocolSettings) {
-    super(redis, fencing, SPRING_SCRIPTS);
-    this.countsListeners = !redis.isCluster;
+    super(redis, fencing, SPRING_SCRIPTS, false);
     this.#legacyChannel = legacyChannel;
   }
 
@@ -28,10 +23,6 @@ export class SpringFormat extends ScriptedFormat {
 
   isRelease(message: string, names: LockNames): boolean {
     return message === names.lock;
-  }
-
-  isLeftToPollers(message: string): boolean {
-    return message === LEFT_TO_POLLERS;
   }
 
   notification(names: LockNames): readonly string[] {
@@ -51,24 +42,11 @@ const SPIN_SLICE = 400;
 const LONGEST_SPIN_SLICE = 1_600;
 
 /** Contended on Spring's format, with waiting by polling and sharing by time slices. */
-export const SPIN: LockTypeDefinition = {
-  held: STRING_HELD,
-  protocols(parts) {
-    const { idleBetweenTries, handOver } = parts.settings;
-    const slices = { first: handOver ?? SPIN_SLICE, longest: handOver ?? LONGEST_SPIN_SLICE, idleBetweenTries };
-    const format = new SpringFormat(parts.redis, parts.settings);
-    const sharing = () => new TimeSlice(slices);
-    return contended({ parts, format, subscriber: undefined, sharing });
-  },
+export const SPIN: LockTypeDefinition = (parts) => {
+  const { idleBetweenTries, handOver } = parts.settings;
+  const slices = { first: handOver ?? SPIN_SLICE, longest: handOver ?? LONGEST_SPIN_SLICE, idleBetweenTries };
+  return contended(parts, new SpringFormat(parts.redis, parts.settings), slices);
 };
 
 /** Contended on Spring's format, with waiting by notification. */
-export const PUB_SUB: LockTypeDefinition = {
-  held: STRING_HELD,
-  protocols(parts) {
-    const format = new SpringFormat(parts.redis, parts.settings);
-    const subscriber = parts.subscriber(false, true);
-    const sharing = () => new YieldToListeners(parts.settings.handOver);
-    return contended({ parts, format, subscriber, sharing });
-  },
-};
+export const PUB_SUB: LockTypeDefinition = (parts) => contended(parts, new SpringFormat(parts.redis, parts.settings));
