@@ -105,7 +105,7 @@ class ContendedProtocol implements LockProtocol {
     const { ACQUIRE } = format.scripts;
     const hintsBefore = this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
     const read = (reply: unknown): Grant | Refusal => {
-      const answer = format.answerIn(ACQUIRE, reply, hold, hintsBefore);
+      const answer = format.answerIn(ACQUIRE, reply, 1, hold, hintsBefore);
       if (answer.granted) {
         this.#pollers?.acquired(sentAt);
         this.#acquiredAt = Math.floor(sentAt);

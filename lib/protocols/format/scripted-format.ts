@@ -75,14 +75,14 @@ export abstract class ScriptedFormat {
     this.redis.send(RENEW, [names.lock], [owner, String(ttl), mode], timeout, read, settle, fail);
   }
 
-  /** Reads the reply of a script that acquires. */
-  answerIn(script: Script, reply: unknown, hold: Hold, hintsBefore: number | undefined): Grant | Refusal {
+  /** Reads the reply of a script that acquires. A refusal has at least so many values. */
+  answerIn(script: Script, reply: unknown, least: number, hold: Hold, hintsBefore?: number): Grant | Refusal {
     const { ticket, ttl, sentAt, drift } = hold;
     if (!Array.isArray(reply)) {
       const fencingToken = this.tokenIn(script, reply);
       return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
     }
-    const [pttl, owner] = arrayIn(script, reply, 1, 3);
+    const [pttl, owner] = arrayIn(script, reply, least, 3);
     const remaining = remainingIn(script, reply, pttl);
     return { granted: false, remaining, owner: ownerIn(owner), roundTrip: clock.now() - sentAt, hintsBefore };
   }

@@ -66,9 +66,9 @@ const notify = (waiter: string, message?: string) => publishOn('ARGV[4]', `ARGV[
 
 /** Notifies the first waiter, if there is one. KEYS[2] is the queue. */
 const NOTIFY_FIRST = `
-local head = redis.call('LINDEX', KEYS[2], 0)
-if head then
-  ${notify('head')}
+local first = redis.call('LINDEX', KEYS[2], 0)
+if first then
+  ${notify('first')}
 end`;
 
 /**
@@ -160,10 +160,7 @@ if not state then
   ${leave}
   reply = deleted
 end
-head = redis.call('LINDEX', queue, 0)
-if head then
-  ${notify('head')}
-end
+${NOTIFY_FIRST}
 return reply`,
     isFound,
   );

@@ -111,7 +111,7 @@ export class RedissonFairProtocol implements LockProtocol {
     const hintsBefore = waiting?.isSubscribed ? waiting.hints : undefined;
     hold.isEnqueued = waits;
     return this.#run(ACQUIRE, ticket, ttl, [waits ? '1' : '0'], timeout, (reply): Grant | Refusal => {
-      const answer = this.#services.format.answerIn(ACQUIRE, reply, hold, hintsBefore);
+      const answer = this.#services.format.answerIn(ACQUIRE, reply, 3, hold, hintsBefore);
       if (answer.granted) {
         this.#pollers?.acquired(sentAt);
         return answer;
