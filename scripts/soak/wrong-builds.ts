@@ -20,20 +20,21 @@ export const wrongBuilds = {
   ],
   /** A release deletes the lock of any owner. */
   'release-unchecked': [
-    // spin and pub-sub
-    { find: "if holder ~= ARGV[1] then return -1 end\n${deleteBy('ARGV[2]')}", replace: "${deleteBy('ARGV[2]')}" },
+    // spin, pub-sub and redisson
+    {
+      find: "${examine(held)}${RETURN_UNLESS_HELD}\n${deleteBy('ARGV[2]')}",
+      replace: "${examine(held)}\nif state == 'expired' then return 0 end\n${deleteBy('ARGV[2]')}",
+    },
     // fair
     {
       find: "local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)",
       replace: 'local isOwners = holder and true',
     },
-    // redisson
-    {
-      find: "if owned ~= 1 then return owned end\n${deleteBy('ARGV[2]')}",
-      replace: "if owned == 0 then return owned end\n${deleteBy('ARGV[2]')}",
-    },
     // redisson-fair
-    { find: 'if owned == -1 then return -1 end', replace: 'if owned == -1 then owned = 1 end' },
+    {
+      find: "if state == 'stolen' and redis.call('EXISTS', lock) == 1 then return -1 end",
+      replace: "if state == 'stolen' and redis.call('EXISTS', lock) == 1 then state = nil end",
+    },
   ],
   /** A lock is free as soon as it is unlocked, whatever its `minHold`. */
   'min-hold-ignored': [
