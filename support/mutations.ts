@@ -25,16 +25,20 @@ export const MUTATIONS = {
     simulation: ['spin'],
     soak: { types: ['fair', 'pub-sub'], kinds: ['two holders', 'lost too early'] },
     replacements: [
-      ["if holder ~= ARGV[1] then return -1 end\n${deleteBy('ARGV[2]')}", "${deleteBy('ARGV[2]')}"],
+      // spin, pub-sub and redisson
+      [
+        "${examine(held)}${RETURN_UNLESS_HELD}\n${deleteBy('ARGV[2]')}",
+        "${examine(held)}\nif state == 'expired' then return 0 end\n${deleteBy('ARGV[2]')}",
+      ],
       [
         "local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)",
         'local isOwners = holder and true',
       ],
+      // redisson-fair
       [
-        "if owned ~= 1 then return owned end\n${deleteBy('ARGV[2]')}",
-        "if owned == 0 then return owned end\n${deleteBy('ARGV[2]')}",
+        "if state == 'stolen' and redis.call('EXISTS', lock) == 1 then return -1 end",
+        "if state == 'stolen' and redis.call('EXISTS', lock) == 1 then state = nil end",
       ],
-      ['if owned == -1 then return -1 end', 'if owned == -1 then owned = 1 end'],
     ],
   },
   'owner-of-the-process': {
@@ -132,7 +136,10 @@ export const MUTATIONS = {
     finding: 'null and LockTimeoutError where Redis has been silent',
     simulation: ['fair', 'pub-sub'],
     replacements: [
-      ['if (this.#refusal === undefined || isSilent || isServerAnswer(availability.failure))', 'if (this.#refusal === undefined)'],
+      [
+        'if (this.#refusal === undefined || isSilent || isServerAnswer(availability.failure))',
+        'if (this.#refusal === undefined)',
+      ],
     ],
   },
   'single-attempt-behind-a-short-wait': {

@@ -18,11 +18,10 @@ import { clock, drift, wasSuspended } from '../../internal/clock';
 import { isServerAnswer, NotSentError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
-import { keepArguments } from '../format/left-to-keep';
-import { STRING_HELD } from '../held-scripts';
-import { fairInspector } from '../inspection/fair-inspector';
-import type { LockTypeDefinition } from '../lock-type';
+import { keepArguments, STRING_HELD } from '../format/script-parts';
+import { fairInspector } from '../inspector';
 import { Pollers, USUAL_PACE_FOR } from '../pollers';
+import type { LockTypeDefinition } from '../registry-parts';
 import { FairFormat, type QueueReply } from './fair-format';
 import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, type NotifiedBy, RELEASE, WANTED } from './fair-scripts';
 import { Presence } from './presence';
@@ -234,8 +233,8 @@ export class FairProtocol implements LockProtocol {
     const args = [ownerOrTicket, format.deleteCommand, text, ...format.notification(this.#names)];
     const answered = (reply: QueueReply): T | Promise<T> => {
       if (reply.found === 'released' && keep === undefined) pollers?.released(clock.now());
-      if (reply.pauseIn === 0) pollers?.left(clock.now());
-      else if (reply.pauseIn !== undefined) pollers?.dueIn(clock.now(), reply.pauseIn);
+      // It was left to pollers now, or not long ago.
+      if (reply.pauseIn !== undefined) pollers?.left(clock.now());
       if (reply.isNotificationRefused) format.parts.warnNotificationRefused();
       return use(reply);
     };
@@ -287,7 +286,7 @@ export class FairProtocol implements LockProtocol {
       let pollIn = life;
       if (isOutsiders && this.#pollers !== undefined) {
         // The holder may notify nobody of its release.
-        this.#pollers.refused(now, life, this.#hints);
+        this.#pollers.refused(now, { remaining: life, owner: holder }, this.#hints);
         pollIn = Math.min(life, this.#pollers.pollingInterval(this.#format.longestPollInterval));
       } else if (owner === undefined) this.#pollers?.refusedByListener(now);
       this.presence.schedulePoll(pollIn);
@@ -383,17 +382,15 @@ export class FairProtocol implements LockProtocol {
 }
 
 /** A queue in Redis on Spring's format. */
-export const FAIR: LockTypeDefinition = {
-  held: STRING_HELD,
-  protocols(parts) {
-    const format = new FairFormat(parts);
-    return {
-      inspector: fairInspector(parts.redis, format),
-      open(names) {
-        format.assertNames(names);
-        return new FairProtocol(names, format);
-      },
-      close: () => format.pollTimer.close(),
-    };
-  },
+export const FAIR: LockTypeDefinition = (parts) => {
+  const format = new FairFormat(parts);
+  return {
+    held: STRING_HELD,
+    inspector: fairInspector(parts.redis, format),
+    open(names) {
+      format.assertNames(names);
+      return new FairProtocol(names, format);
+    },
+    close: () => format.pollTimer.close(),
+  };
 };

@@ -1,10 +1,9 @@
 import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
-import { leftToKeep } from '../format/left-to-keep';
 import { isFound, isGrant } from '../format/replies';
-import { ifForced } from '../inspection/forced-unlock';
+import { deleteBy, ifForced, leftToKeep, mint } from '../format/script-parts';
 import { LONGEST_PAUSE } from '../pollers';
-import { deleteBy, mint, publish, RENEW } from '../spring/spring-scripts';
+import { publish, SPRING_SCRIPTS } from '../spring/spring-scripts';
 
 /*
  * The fair lock in Redis, all keys in one hash slot:
@@ -404,7 +403,7 @@ export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) 
 export const HAND_OVER = new LockScript('release (fair)', RELEASE_SOURCE, undefined, isGranted);
 
 /** The first renewal of a grant by hand-over: as that of spring, but an acquisition, which replicas have to have. */
-export const RENEW_GRANT = new LockScript('renew a grant (fair)', RENEW.source, isFound, isFound);
+export const RENEW_GRANT = new LockScript('renew a grant (fair)', SPRING_SCRIPTS.RENEW.source, isFound, isFound);
 
 /** Whether the reply says that the lock was granted to a ticket of the process. */
 function isGranted(reply: unknown): boolean {

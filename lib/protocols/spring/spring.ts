@@ -1,21 +1,19 @@
 import type { ProtocolSettings } from '../../core/protocol';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
+import { contended } from '../contended';
 import { ScriptedFormat } from '../format/scripted-format';
-import { KEEP } from './keep-script';
-import { ACQUIRE, CONFIRM, CONFIRM_OR_RELEASE, LEAVE, LEFT_TO_POLLERS, NOTIFY, RELEASE, RENEW } from './spring-scripts';
+import type { LockTypeDefinition } from '../registry-parts';
+import { SPRING_SCRIPTS } from './spring-scripts';
 
 /** Spring's string key: see spring-scripts.ts. */
 export class SpringFormat extends ScriptedFormat {
-  readonly isSharded = false;
-  readonly countsListeners: boolean;
   readonly #legacyChannel: boolean;
   /** Made for the first lock: it is the same for all locks of the registry. */
   #notification: readonly string[] | undefined;
 
   constructor(redis: Redis, { fencing, legacyChannel }: ProtocolSettings) {
-    super(redis, fencing, { ACQUIRE, RELEASE, LEAVE, KEEP, NOTIFY, CONFIRM_OR_RELEASE, RENEW, CONFIRM });
-    this.countsListeners = !redis.isCluster;
+    super(redis, fencing, SPRING_SCRIPTS, false);
     this.#legacyChannel = legacyChannel;
   }
 
@@ -27,10 +25,6 @@ export class SpringFormat extends ScriptedFormat {
     return message === names.lock;
   }
 
-  isLeftToPollers(message: string): boolean {
-    return message === LEFT_TO_POLLERS;
-  }
-
   notification(names: LockNames): readonly string[] {
     this.#notification ??= this.#legacyChannel ? [names.legacyChannel, 'too'] : [names.legacyChannel];
     return this.#notification;
@@ -40,3 +34,19 @@ export class SpringFormat extends ScriptedFormat {
     return names.companion('fence');
   }
 }
+
+/**
+ * ms; the default of `handOver` for `spin`: the first slice, and the longest one of a process that nobody contends with.
+ */
+const SPIN_SLICE = 400;
+const LONGEST_SPIN_SLICE = 1_600;
+
+/** Contended on Spring's format, with waiting by polling and sharing by time slices. */
+export const SPIN: LockTypeDefinition = (parts) => {
+  const { idleBetweenTries, handOver } = parts.settings;
+  const slices = { first: handOver ?? SPIN_SLICE, longest: handOver ?? LONGEST_SPIN_SLICE, idleBetweenTries };
+  return contended(parts, new SpringFormat(parts.redis, parts.settings), slices);
+};
+
+/** Contended on Spring's format, with waiting by notification. */
+export const PUB_SUB: LockTypeDefinition = (parts) => contended(parts, new SpringFormat(parts.redis, parts.settings));
