@@ -1,5 +1,4 @@
-import { inBackground } from '../internal/background';
-import { backgroundPause } from '../internal/clock';
+import { backgroundPause, inBackground } from '../internal/clock';
 import { ChannelListeners } from '../redis/channel-listeners';
 import { isServerAnswer } from '../redis/failure';
 import type { BunInternals, MessageListener } from './bun';

@@ -1,6 +1,5 @@
-import { inBackground } from '../internal/background';
-import { Backoff } from '../internal/backoff';
-import { clock } from '../internal/clock';
+import { clock, inBackground } from '../internal/clock';
+import { Backoff } from '../internal/timers';
 import { isFinal, isServerAnswer, isUnknownCommand } from '../redis/failure';
 import { hashSlot } from '../redis/hash-slot';
 import type { MessageListener } from '../redis/subscriber-connection';

@@ -1,6 +1,6 @@
 import { clock } from '../internal/clock';
 import { type Linked, LinkedList } from '../internal/linked-list';
-import { WakeTimer } from '../internal/wake-timer';
+import { WakeTimer } from '../internal/timers';
 
 /** Something that has to be over by a certain time. */
 export interface Deadline extends Linked<Deadline> {

@@ -1,6 +1,5 @@
-import { Backoff } from '../internal/backoff';
 import { clock } from '../internal/clock';
-import { WakeTimer } from '../internal/wake-timer';
+import { Backoff, WakeTimer } from '../internal/timers';
 import type { ScriptRun } from './call';
 import { LONG } from './silence';
 

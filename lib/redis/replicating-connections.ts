@@ -1,6 +1,6 @@
 import { NotReplicatedError } from '../api/errors';
 import type { ReplicationSettings } from '../api/options';
-import { inBackground } from '../internal/background';
+import { inBackground } from '../internal/clock';
 import { describeValue, type RedisClient, type RedisCommands } from './client';
 import { addressOf, type ClusterClient, type ClusterNode, isClusterClient, masterOf } from './cluster-client';
 import { hashSlot } from './hash-slot';

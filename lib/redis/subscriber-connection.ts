@@ -1,5 +1,4 @@
-import { inBackground } from '../internal/background';
-import { clock } from '../internal/clock';
+import { clock, inBackground } from '../internal/clock';
 import type { RedisClient } from './client';
 import { ConnectionMonitor } from './connection-monitor';
 

@@ -1,7 +1,6 @@
 import { type WarningListener, warn } from '../api/warnings';
-import { inBackground } from '../internal/background';
-import { backgroundPause, clock } from '../internal/clock';
-import { WakeTimer } from '../internal/wake-timer';
+import { backgroundPause, clock, inBackground } from '../internal/clock';
+import { WakeTimer } from '../internal/timers';
 import type { RedisClient } from './client';
 import { isServerAnswer, isUnknownCommand, messageOf } from './failure';
 import { type RedisSubscriber, SubscriberConnection } from './subscriber-connection';

@@ -1,6 +1,6 @@
 import type { Ownership, ProtocolSettings, Released } from '../../core/protocol';
 import { clock, reliableUntil, wasSuspended } from '../../internal/clock';
-import { SharedTimer } from '../../internal/shared-timer';
+import { SharedTimer } from '../../internal/timers';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';

@@ -1,6 +1,5 @@
-import { inBackground } from '../../internal/background';
-import { Backoff } from '../../internal/backoff';
-import { backgroundPause, clock } from '../../internal/clock';
+import { backgroundPause, clock, inBackground } from '../../internal/clock';
+import { Backoff } from '../../internal/timers';
 import { isFinal } from '../../redis/failure';
 
 /** ms; a failover forgets only what was written within this time before a client learns of it. */
