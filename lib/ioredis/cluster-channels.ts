@@ -1,7 +1,7 @@
 import { clock, inBackground } from '../internal/clock';
 import { Backoff } from '../internal/timers';
+import { hashSlot } from '../redis/cluster';
 import { isFinal, isServerAnswer, isUnknownCommand } from '../redis/failure';
-import { hashSlot } from '../redis/hash-slot';
 import type { MessageListener } from '../redis/subscriber-connection';
 import { Channel, channelId } from './channel';
 import { addressOf, type ClusterIoredis, ignore } from './ioredis';

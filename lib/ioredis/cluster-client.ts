@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { EvalOptions } from '../redis/client';
-import type { ClusterNode, ClusterClient as ClusterStructure } from '../redis/cluster-client';
+import type { ClusterNode, ClusterClient as ClusterStructure } from '../redis/cluster';
 import { ClientClosedError } from '../redis/failure';
 import { JoiningSubscriber } from '../redis/joining-subscriber';
 import type { MessageListener } from '../redis/subscriber-connection';

@@ -1,6 +1,6 @@
 import { clock, inBackground } from '../internal/clock';
 import type { RedisClient } from './client';
-import { ConnectionMonitor } from './connection-monitor';
+import { ConnectionMonitor } from './connection';
 
 /** Our own connection is pinged this many times per `socketTimeout` of the client. */
 const PINGS = 3;
