@@ -1,7 +1,7 @@
 import { describeForAdapter, type RedisClient } from '../redis/client';
-import type { RedisSubscriber } from '../redis/subscriber-connection';
+import type { RedisSubscriber } from '../redis/subscriber';
 import { type BunRedis, isBunRedis } from './bun';
-import { BunClient } from './bun-client';
+import { BunClient } from './client';
 
 export type { BunRedis } from './bun';
 

@@ -20,7 +20,7 @@ import type { Connection } from '../redis/connection';
 import { explainWrongType } from '../redis/keys';
 import { hashTag, type LockNames } from '../redis/names';
 import { Redis } from '../redis/redis';
-import { isSubscriber } from '../redis/subscriber-connection';
+import { isSubscriber } from '../redis/subscriber';
 import type { SegmentedLock } from '../segmented/segmented-lock';
 import { BackedLockRegistry } from './backed-lock-registry';
 import { registryChecks, registrySettings } from './settings';

@@ -1,7 +1,7 @@
 import { describeForAdapter, type RedisClient } from '../redis/client';
-import type { RedisSubscriber } from '../redis/subscriber-connection';
+import type { RedisSubscriber } from '../redis/subscriber';
+import { ClusterGlide, SingleGlide } from './client';
 import type { Glide, GlideInternals } from './glide';
-import { ClusterGlide, SingleGlide } from './glide-client';
 
 export type { Glide } from './glide';
 
