@@ -1,8 +1,33 @@
 import { backgroundPause, inBackground } from '../internal/clock';
-import { type Channel, Channels } from '../redis/channels';
-import type { EvalOptions, RedisClient } from '../redis/client';
+import { type Channel, WordsClient } from '../redis/channels';
+import type { RedisClient } from '../redis/client';
 import { isErrorLike, isServerAnswer } from '../redis/failure';
-import type { BunInternals } from './bun';
+import type { MessageListener } from '../redis/subscriber';
+
+/** What the adapter needs of Bun's `RedisClient`, by structure. It does not import it. */
+export interface BunRedis {
+  readonly connected: boolean;
+  send(command: string, args: string[]): Promise<unknown>;
+  close(): void;
+}
+
+/** The methods that the adapter uses, after `isBunRedis` accepted the value. */
+export interface BunInternals extends BunRedis {
+  /** Connected, where the original is. */
+  duplicate(): Promise<BunInternals>;
+  connect(): Promise<unknown>;
+  subscribe(channel: string, listener: MessageListener): Promise<unknown>;
+  unsubscribe(channel: string): Promise<unknown>;
+  /** Each holds one function: those of the application's client are the application's. */
+  onconnect: (() => void) | null;
+  onclose: ((error: unknown) => void) | null;
+}
+
+export function isBunRedis(value: unknown): value is BunInternals {
+  const { send, duplicate, subscribe, unsubscribe, connected } = (value ?? {}) as Partial<BunInternals>;
+  const hasMethods = [send, duplicate, subscribe, unsubscribe].every((method) => typeof method === 'function');
+  return hasMethods && typeof connected === 'boolean';
+}
 
 /** ms that Redis has to confirm a channel. */
 const CONFIRMING = 5_000;
@@ -28,7 +53,7 @@ function asServerError(error: unknown): unknown {
  * Bun's `RedisClient`, as the registry wants a client. One that listens cannot send commands, so messages come over a
  * connection of our own. It would keep the process alive, so it is closed when it has no channels.
  */
-export class BunClient extends Channels implements RedisClient {
+export class BunClient extends WordsClient implements RedisClient {
   readonly #redis: BunInternals;
   readonly #listeners = new Set<() => void>();
   #connection: Promise<BunInternals> | undefined;
@@ -41,19 +66,7 @@ export class BunClient extends Channels implements RedisClient {
     this.#redis = redis;
   }
 
-  eval(script: string, options?: EvalOptions): Promise<unknown> {
-    return this.#run('EVAL', script, options);
-  }
-
-  evalSha(sha1: string, options?: EvalOptions): Promise<unknown> {
-    return this.#run('EVALSHA', sha1, options);
-  }
-
-  async scan(cursor: string, { MATCH, COUNT }: { MATCH: string; COUNT: number }) {
-    const page = await this.#send('SCAN', [cursor, 'MATCH', MATCH, 'COUNT', String(COUNT)]);
-    const [next, keys] = page as [cursor: string, keys: string[]];
-    return { cursor: next, keys };
-  }
+  readonly scan = this.scanPage;
 
   /** `ready`: the connection for messages was made again. Bun reports the other one to the application only. */
   on(event: string, listener: () => void): void {
@@ -64,13 +77,9 @@ export class BunClient extends Channels implements RedisClient {
     if (event === 'ready') this.#listeners.delete(listener);
   }
 
-  #run(name: string, script: string, { keys = [], arguments: args = [] }: EvalOptions = {}): Promise<unknown> {
-    return this.#send(name, [script, String(keys.length), ...keys, ...args]);
-  }
-
-  async #send(command: string, args: string[]): Promise<unknown> {
+  protected async command([name = '', ...args]: string[]): Promise<unknown> {
     try {
-      return await this.#redis.send(command, args);
+      return await this.#redis.send(name, args);
     } catch (error) {
       throw asServerError(error);
     }

@@ -1,3 +1,4 @@
+import type { EvalOptions, RedisCommands } from './client';
 import type { MessageListener, RedisSubscriber } from './subscriber';
 
 /** A channel that is wanted. A plain and a sharded one of the same name are two. */
@@ -90,4 +91,28 @@ export abstract class Channels implements RedisSubscriber {
 
 function idOf(name: string, isSharded: boolean): string {
   return `${isSharded ? 'sharded' : 'plain'} ${name}`;
+}
+
+/** The same for a client that takes commands as lists of words. */
+export abstract class WordsClient extends Channels implements RedisCommands {
+  /** Rejects with the errors of a server as the server wrote them. */
+  protected abstract command(words: string[]): Promise<unknown>;
+
+  eval(script: string, options?: EvalOptions): Promise<unknown> {
+    return this.#run('EVAL', script, options);
+  }
+
+  evalSha(sha1: string, options?: EvalOptions): Promise<unknown> {
+    return this.#run('EVALSHA', sha1, options);
+  }
+
+  protected async scanPage(cursor: string, { MATCH, COUNT }: { MATCH: string; COUNT: number }) {
+    const page = await this.command(['SCAN', cursor, 'MATCH', MATCH, 'COUNT', String(COUNT)]);
+    const [next, keys] = page as [cursor: string, keys: string[]];
+    return { cursor: next, keys };
+  }
+
+  #run(name: string, script: string, { keys = [], arguments: args = [] }: EvalOptions = {}): Promise<unknown> {
+    return this.command([name, script, String(keys.length), ...keys, ...args]);
+  }
 }

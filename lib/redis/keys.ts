@@ -48,11 +48,6 @@ export class KeyPlacement {
     this.#run = run;
   }
 
-  /** Any keys may go into one command. */
-  get isTogether(): boolean {
-    return this.#state === 'together';
-  }
-
   /** Keys with the same group may go into one command; `undefined`: this key goes alone. */
   groupOf(key: string): string | undefined {
     if (this.#state === 'together') return '';

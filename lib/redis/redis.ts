@@ -31,7 +31,6 @@ const SPLIT = new Set(['CROSSSLOT', 'TRYAGAIN', 'MOVED', 'ASK']);
 export class Redis implements Connection {
   readonly client: RedisClient;
   readonly monitor: ConnectionMonitor;
-  /** As Connection. */
   isClosed = false;
   /** On a cluster, what PUBLISH returns inside a script leaves out the listeners on other nodes. */
   readonly isCluster: boolean;
@@ -92,17 +91,14 @@ export class Redis implements Connection {
     return this.client.socketEpoch ?? this.monitor.lostConnections;
   }
 
-  /** As Connection. */
   mayBeOutdated(sentAt: number): boolean {
     return this.#silence.mayBeOutdated(sentAt);
   }
 
-  /** As Connection: the last error that the client emitted. */
   get lastError(): unknown {
     return this.monitor.lastError;
   }
 
-  /** As Connection. */
   slotOf(key: string): number | undefined {
     return this.isCluster ? hashSlot(key) : undefined;
   }

@@ -1,7 +1,45 @@
-import { type Channel, Channels } from '../redis/channels';
-import type { EvalOptions, RedisClient } from '../redis/client';
+import { type Channel, WordsClient } from '../redis/channels';
+import type { RedisClient } from '../redis/client';
 import { ClientClosedError, isErrorLike } from '../redis/failure';
-import { AS_STRING, type GlideInternals, type GlideMessage, type GlideSubscriberClient } from './glide';
+
+/** What the adapter needs of a client of valkey-glide, by structure. It does not import the package. */
+export interface Glide {
+  customCommand(command: string[]): Promise<unknown>;
+  close(): void;
+}
+
+/**
+ * `Decoder.String` of valkey-glide: replies are strings, though the application made its client answer with Buffers.
+ */
+export const AS_STRING = { decoder: 1 } as const;
+
+export interface GlideMessage {
+  readonly message: unknown;
+  readonly channel: unknown;
+}
+
+/** `GlideClient` and `GlideClusterClient`. */
+export interface GlideInternals extends Glide {
+  customCommand(command: string[], options?: typeof AS_STRING): Promise<unknown>;
+  invokeScript(...args: never[]): unknown;
+  /** A cluster. */
+  invokeScriptWithRoute?: unknown;
+  /** Private: what the client was made with. */
+  readonly config?: object;
+  readonly isClosed?: boolean;
+  readonly constructor: { createClient?(config: object): Promise<GlideSubscriberClient> } & object;
+}
+
+/** A client of our own that only listens. valkey-glide 2.3 and later subscribe after the client was made. */
+export interface GlideSubscriberClient {
+  readonly socket?: { unref?(): unknown };
+  subscribe?(channels: string[], timeout: number): Promise<unknown>;
+  unsubscribe?(channels: string[], timeout: number): Promise<unknown>;
+  /** A cluster. */
+  ssubscribe?(channels: string[], timeout: number): Promise<unknown>;
+  sunsubscribe?(channels: string[], timeout: number): Promise<unknown>;
+  close(): void;
+}
 
 /** ms that Redis has to confirm a channel. */
 const CONFIRMING = 5_000;
@@ -43,7 +81,7 @@ function asServerError(error: unknown): unknown {
  * a client of our own: the callback for them can only be given when a client is made. It is closed when it has no
  * channels.
  */
-class GlideAdapter extends Channels implements RedisClient {
+class GlideAdapter extends WordsClient implements RedisClient {
   readonly #client: GlideInternals;
   #listening: Promise<GlideSubscriberClient> | undefined;
 
@@ -54,18 +92,6 @@ class GlideAdapter extends Channels implements RedisClient {
 
   get isOpen(): boolean {
     return this.#client.isClosed !== true;
-  }
-
-  eval(script: string, options?: EvalOptions): Promise<unknown> {
-    return this.#run('EVAL', script, options);
-  }
-
-  evalSha(sha1: string, options?: EvalOptions): Promise<unknown> {
-    return this.#run('EVALSHA', sha1, options);
-  }
-
-  #run(name: string, script: string, { keys = [], arguments: args = [] }: EvalOptions = {}): Promise<unknown> {
-    return this.command([name, script, String(keys.length), ...keys, ...args]);
   }
 
   protected async command(command: string[]): Promise<unknown> {
@@ -121,11 +147,7 @@ class GlideAdapter extends Channels implements RedisClient {
 
 /** `GlideClient`: one server, or a primary with replicas. */
 export class SingleGlide extends GlideAdapter {
-  async scan(cursor: string, { MATCH, COUNT }: { MATCH: string; COUNT: number }) {
-    const command = ['SCAN', cursor, 'MATCH', MATCH, 'COUNT', String(COUNT)];
-    const [next, keys] = (await this.command(command)) as [cursor: string, keys: string[]];
-    return { cursor: next, keys };
-  }
+  readonly scan = this.scanPage;
 }
 
 /** `GlideClusterClient`. */
