@@ -38,7 +38,7 @@ const monitors = new WeakMap<ConnectionEvents, ConnectionMonitor>();
 export class ConnectionMonitor {
   readonly #client: ConnectionEvents;
   readonly #listeners = new Set<() => void>();
-  #stopErrors: (() => void) | undefined;
+  #stop: () => void = () => undefined;
   /** Connections that were lost, as far as the client says. */
   lostConnections = 0;
   /** The last error that the client emitted since it was connected. */
@@ -60,26 +60,25 @@ export class ConnectionMonitor {
    * one was lost: what is sent then waits in the client for the next one. Returns the function that stops it.
    */
   onReconnect(listener: () => void): () => void {
-    if (this.#listeners.size === 0) this.#attach();
+    if (this.#listeners.size === 0) this.#stop = this.#attach();
     this.#listeners.add(listener);
     return () => {
-      if (this.#listeners.delete(listener) && this.#listeners.size === 0) this.#detach();
+      if (this.#listeners.delete(listener) && this.#listeners.size === 0) this.#stop();
     };
   }
 
-  #attach(): void {
+  /** Returns the function that stops it. */
+  #attach(): () => void {
     const client = this.#client;
     for (const [event, listener] of this.#events) client.on?.(event, listener);
     // errorMonitor is no listener of `error`: an error that the application does not handle still ends its process.
     if (client instanceof EventEmitter) client.on(errorMonitor, this.#onError);
-    else this.#stopErrors = client.onError?.(this.#onError);
-  }
-
-  #detach(): void {
-    const client = this.#client;
-    for (const [event, listener] of this.#events) client.off?.(event, listener);
-    if (client instanceof EventEmitter) client.off(errorMonitor, this.#onError);
-    this.#stopErrors?.();
+    const stopErrors = client instanceof EventEmitter ? undefined : client.onError?.(this.#onError);
+    return () => {
+      for (const [event, listener] of this.#events) client.off?.(event, listener);
+      if (client instanceof EventEmitter) client.off(errorMonitor, this.#onError);
+      stopErrors?.();
+    };
   }
 
   readonly #onReconnected = (): void => {
