@@ -2,9 +2,9 @@ import { LOCK_TYPES, type LockType } from '../api/lock-types';
 import { holderOf, isKept, nameIn } from '../api/owner-name';
 import { grantedAt } from '../protocols/fair/ticket';
 import { QUEUE, redissonName, TOKEN } from '../protocols/redisson/redisson';
+import { literally } from '../redis/cluster';
 import { messageOf, serverErrorCode } from '../redis/failure';
 import { LockNames } from '../redis/names';
-import { literally } from '../redis/scan';
 
 /*
  * Finds the locks of every registry, by what their keys are in Redis: a string, a hash or a zset that has an owner value

@@ -1,8 +1,7 @@
 import type { RedisLockRegistryOptions, RegistrySettings, SegmentedLockOptions } from '../api/options';
 import { warn } from '../api/warnings';
 import type { LockBackend, LockInspector, ScriptRunner, SharedBackend } from '../core/backend';
-import type { LockProtocol } from '../core/protocol';
-import { SHARDED_SUBSCRIPTION_MODES } from '../core/protocol';
+import { type LockProtocol, SHARDED_SUBSCRIPTION_MODES } from '../core/protocol';
 import { boolean, type Check, checkOptions, duration, notNegative, oneOf, wholeNumber } from '../internal/validation';
 import { HeldScripts } from '../protocols/held-scripts';
 import { LOCK_TYPE_DEFINITIONS } from '../protocols/lock-types';
@@ -15,12 +14,12 @@ import {
   type RedisClient,
   type RedisClientOrFromIoredis,
 } from '../redis/client';
+import { canScan, literally, scan } from '../redis/cluster';
 import type { Connection } from '../redis/connection';
-import { explainWrongType } from '../redis/key-type';
+import { explainWrongType } from '../redis/keys';
 import { hashTag, type LockNames } from '../redis/names';
 import { Redis } from '../redis/redis';
-import { canScan, literally, scan } from '../redis/scan';
-import { isSubscriber } from '../redis/subscriber-connection';
+import { isSubscriber } from '../redis/subscriber';
 import type { SegmentedLock } from '../segmented/segmented-lock';
 import { BackedLockRegistry } from './backed-lock-registry';
 import { registryChecks, registrySettings } from './settings';

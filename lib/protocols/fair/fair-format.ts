@@ -1,6 +1,6 @@
 import type { Ownership, Released } from '../../core/protocol';
 import { clock, reliableUntil, wasSuspended } from '../../internal/clock';
-import { SharedTimer } from '../../internal/shared-timer';
+import { SharedTimer } from '../../internal/timers';
 import type { LockNames } from '../../redis/names';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';

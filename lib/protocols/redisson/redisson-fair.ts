@@ -11,9 +11,8 @@ import type {
   RenewalMode,
 } from '../../core/protocol';
 import type { Wait } from '../../core/wait';
-import { inBackground } from '../../internal/background';
-import { Backoff } from '../../internal/backoff';
-import { backgroundPause, clock } from '../../internal/clock';
+import { backgroundPause, clock, inBackground } from '../../internal/clock';
+import { Backoff } from '../../internal/timers';
 import { isFinal } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';

@@ -1,9 +1,12 @@
 import { NotReplicatedError } from '../api/errors';
 import type { ReplicationSettings } from '../api/options';
-import { inBackground } from '../internal/background';
+import { clock, inBackground } from '../internal/clock';
+import { type Command, evaluate } from './call';
 import { describeValue, type RedisClient, type RedisCommands } from './client';
-import { addressOf, type ClusterClient, type ClusterNode, isClusterClient, masterOf } from './cluster-client';
-import { hashSlot } from './hash-slot';
+import { addressOf, type ClusterClient, type ClusterNode, hashSlot, isClusterClient, masterOf } from './cluster';
+import { isErrorLike, messageOf, NotSentError } from './failure';
+import { ScriptForMany } from './script';
+import type { Line } from './silence';
 
 /**
  * A connection of our own: a duplicate of a client or sentinel of node-redis, or of a client that `fromIoredis` made.
@@ -23,6 +26,22 @@ interface OwnClient extends RedisCommands {
 
 type OwnCommands = RedisCommands & Pick<OwnClient, 'sendCommand' | 'wait'>;
 
+/** A client that can make a connection of our own: a plain one or a sentinel of node-redis, or one of `fromIoredis`. */
+interface Duplicable extends RedisClient {
+  duplicate(overrides?: object): OwnClient;
+  /** A sentinel. */
+  getMasterNode?(): unknown;
+}
+
+/** The sentinel of node-redis 5 has no duplicate(). A pool has one, and is neither. */
+function isDuplicable(client: RedisClient): client is Duplicable {
+  const { duplicate, getMasterNode, socketEpoch } = client as Partial<Duplicable>;
+  return typeof duplicate === 'function' && (socketEpoch !== undefined || typeof getMasterNode === 'function');
+}
+
+/** A sentinel with one connection to the master, for all commands, that reports each loss of it. */
+const SENTINEL = { masterPoolSize: 1, replicaPoolSize: 0, reserveClient: true, passthroughClientErrorEvents: true };
+
 /** After one of these a sentinel client may have another connection to the master than before. */
 const SENTINEL_LOST = ['error', 'client-error', 'topology-change'];
 
@@ -30,7 +49,7 @@ const SENTINEL_LOST = ['error', 'client-error', 'topology-change'];
  * A connection over which locks are acquired, and replicas waited for. WAIT is about what its own connection has seen:
  * on a new one, or on a new master, it would count replicas that have not got the lock.
  */
-export class ReplicatingConnection {
+class ReplicatingConnection {
   readonly commands: OwnCommands;
   readonly #client: OwnClient;
   readonly #replication: ReplicationSettings;
@@ -93,40 +112,24 @@ export class ReplicatingConnection {
     try {
       return Number(await this.commands.wait(minReplicas, Math.ceil(replicaTimeout)));
     } catch (cause) {
-      if (isOfReplica(cause)) throw new NotReplicatedError(minReplicas, 0, replicaTimeout, { cause });
-      throw cause;
+      // The master became a replica, before WAIT or during it.
+      const isOfReplica = /^(UNBLOCKED|ERR WAIT cannot)/.test(messageOf(cause));
+      throw isOfReplica ? new NotReplicatedError(minReplicas, 0, replicaTimeout, { cause }) : cause;
     }
   }
 }
 
-/** The master became a replica, before WAIT or during it. */
-function isOfReplica(error: unknown): boolean {
-  return /^(UNBLOCKED|ERR WAIT cannot)/.test((error as Partial<Error> | undefined)?.message ?? '');
-}
-
-/** A client that can make a connection of our own: a plain one or a sentinel of node-redis, or one of `fromIoredis`. */
-interface Duplicable extends RedisClient {
-  duplicate(overrides?: object): OwnClient;
-  /** A sentinel. */
-  getMasterNode?(): unknown;
-}
-
-/** The sentinel of node-redis 5 has no duplicate(). A pool has one, and is neither. */
-function isDuplicable(client: RedisClient): client is Duplicable {
-  const { duplicate, getMasterNode, socketEpoch } = client as Partial<Duplicable>;
-  return typeof duplicate === 'function' && (socketEpoch !== undefined || typeof getMasterNode === 'function');
-}
-
-/** A sentinel with one connection to the master, for all commands, that reports each loss of it. */
-const SENTINEL = { masterPoolSize: 1, replicaPoolSize: 0, reserveClient: true, passthroughClientErrorEvents: true };
-
-/** Where acquisitions that replicas must have are sent: one connection to each master, made when it is needed. */
-export class ReplicatingConnections {
+/**
+ * Runs scripts that acquire locks, and answers for a grant only when enough replicas have it. WAIT holds up what else
+ * is sent over its connection, so this has connections of its own: one to each master, made when it is needed. One WAIT
+ * serves a batch, and all replies that come at the same time.
+ */
+export class ReplicatedScripts {
   readonly #client: RedisClient;
   /** The client, where it is one of a cluster. */
   readonly #cluster: ClusterClient<Duplicable> | undefined;
   readonly #replication: ReplicationSettings;
-  /** By `host:port` of a master; by an empty text where there is no cluster. */
+  /** By the address of a master; by an empty text where there is no cluster. */
   readonly #connections = new Map<string, Promise<ReplicatingConnection>>();
   #isClosed = false;
 
@@ -143,24 +146,22 @@ export class ReplicatingConnections {
     }
   }
 
-  /** The connection to the master of this key. Rejects when no master serves the key. */
-  async to(key: string): Promise<ReplicatingConnection> {
-    const cluster = this.#cluster;
-    if (cluster === undefined) return this.#open();
-    const slot = hashSlot(key);
-    const master = masterOf(cluster, slot);
-    if (master === undefined) throw new Error(`No node serves slot ${slot} of the cluster`);
-    return this.#open(master);
-  }
-
-  /**
-   * The connection to the node that a cluster redirects to; `undefined`: the node is not known, or there is no cluster.
-   */
-  async redirected(key: string, address: string): Promise<ReplicatingConnection | undefined> {
-    // The caller's client learns of the new node by being redirected itself.
-    void this.#cluster?.eval('return 1', { keys: [key] }).catch(() => undefined);
-    const master = this.#cluster?.masters.find((node) => addressOf(node) === address);
-    return master && this.#open(master);
+  run(command: Command, line: Line): void {
+    const sentAt = clock.now();
+    // The connection may be long in the making.
+    line.asked(1, sentAt);
+    this.#connectionFor(command.options.keys?.[0] ?? '').then(
+      (connection) => {
+        line.settled(1);
+        // Its time is over, and what it acquires would be nobody's.
+        if (command.isOver) command.fail(new NotSentError(clock.now() - sentAt));
+        else this.#send(connection, command, line, true);
+      },
+      (error: unknown) => {
+        line.settled(1);
+        command.fail(error);
+      },
+    );
   }
 
   close(): void {
@@ -168,13 +169,50 @@ export class ReplicatingConnections {
     this.#closeAll();
   }
 
-  readonly #closeAll = (): void => {
-    this.#client.off?.('end', this.#closeAll);
-    for (const connecting of this.#connections.values()) {
-      void connecting.then((connection) => connection.close()).catch(() => undefined);
+  #send(connection: ReplicatingConnection, command: Command, line: Line, mayRedirect: boolean): void {
+    const { script, options } = command;
+    const replicated: Command = {
+      script,
+      options,
+      get isOver() {
+        return command.isOver;
+      },
+      answer: (reply) => void answer(connection, command, reply),
+      fail: (error) => {
+        if (mayRedirect) void this.#redirect(command, line, error);
+        else command.fail(error);
+      },
+    };
+    evaluate(connection.commands, replicated, line);
+  }
+
+  /** Sends it to the node that a cluster redirects to, where the error says so, and the client knows that node. */
+  async #redirect(command: Command, line: Line, error: unknown): Promise<void> {
+    const [, kind, address] = /^(MOVED|ASK) \d+ (\S+)/.exec(messageOf(error)) ?? [];
+    const cluster = kind === undefined ? undefined : this.#cluster;
+    try {
+      // The caller's client learns of the new node by being redirected itself.
+      void cluster?.eval('return 1', { keys: [command.options.keys?.[0] ?? ''] }).catch(() => undefined);
+      const master = cluster?.masters.find((node) => addressOf(node) === address);
+      if (master === undefined) throw error;
+      const connection = await this.#open(master);
+      if (command.isOver) throw error;
+      // It is for the next command only, which is sent at once.
+      if (kind === 'ASK') connection.commands.sendCommand(['ASKING']).catch(() => undefined);
+      this.#send(connection, command, line, false);
+    } catch {
+      command.fail(error);
     }
-    this.#connections.clear();
-  };
+  }
+
+  /** The connection to the master of this key. Rejects when no master serves the key. */
+  async #connectionFor(key: string): Promise<ReplicatingConnection> {
+    if (this.#cluster === undefined) return this.#open();
+    const slot = hashSlot(key);
+    const master = masterOf(this.#cluster, slot);
+    if (master === undefined) throw new Error(`No node serves slot ${slot} of the cluster`);
+    return this.#open(master);
+  }
 
   /** Without a master: the connection to the only one. */
   async #open(master?: ClusterNode): Promise<ReplicatingConnection> {
@@ -208,4 +246,26 @@ export class ReplicatingConnections {
     const isWanted = (): boolean => !this.#isClosed && this.#client.isOpen !== false && isKnown();
     return new ReplicatingConnection(own, this.#replication, isWanted);
   }
+
+  readonly #closeAll = (): void => {
+    this.#client.off?.('end', this.#closeAll);
+    for (const connecting of this.#connections.values()) {
+      void connecting.then((connection) => connection.close()).catch(() => undefined);
+    }
+    this.#connections.clear();
+  };
+}
+
+async function answer(connection: ReplicatingConnection, command: Command, reply: unknown): Promise<void> {
+  const isGrant = (one: unknown): boolean => !isErrorLike(one) && command.script.grants?.(one) !== false;
+  const replies = command.script instanceof ScriptForMany && Array.isArray(reply) ? (reply as unknown[]) : undefined;
+  try {
+    if (replies?.some(isGrant) ?? isGrant(reply)) await connection.replicated();
+  } catch (error) {
+    // Others of the batch were refused: that stays true.
+    if (replies === undefined || !(error instanceof NotReplicatedError)) command.fail(error);
+    else command.answer(replies.map((one) => (isGrant(one) ? error : one)));
+    return;
+  }
+  command.answer(reply);
 }

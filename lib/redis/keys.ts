@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { clock } from '../internal/clock';
 import { serverErrorCode, UnexpectedReplyError } from './failure';
 import { hashTag, LockNames } from './names';
+import type { Redis } from './redis';
 import { Script } from './script';
 
 /** Calls that went alone, though others were made with them: as many are worth a probe. */
@@ -45,11 +46,6 @@ export class KeyPlacement {
     this.#registryKey = registryKey;
     this.#commandTimeout = commandTimeout;
     this.#run = run;
-  }
-
-  /** Any keys may go into one command. */
-  get isTogether(): boolean {
-    return this.#state === 'together';
   }
 
   /** Keys with the same group may go into one command; `undefined`: this key goes alone. */
@@ -96,5 +92,51 @@ export class KeyPlacement {
     const nonsense = found.find((one) => one !== 0 && one !== 1);
     if (nonsense !== undefined) throw new UnexpectedReplyError(TAKE.name, nonsense);
     return !found.includes(0);
+  }
+}
+
+/**
+ * What the key of a lock is.
+ *
+ * KEYS: lock
+ * Returns its type; for a sorted set also the kind of its first member.
+ */
+const DESCRIBE = new Script(
+  'describe a key',
+  `
+local type = redis.call('TYPE', KEYS[1])
+type = type.ok or type
+if type ~= 'zset' then return type end
+return string.match(redis.call('ZRANGE', KEYS[1], 0, 0)[1] or '', '^(%a+):') or type`,
+);
+
+/** What has a key of this type, or a member of this kind. */
+const KEYS_OF: Readonly<Record<string, string>> = {
+  string: 'a lock of type spin, pub-sub or fair',
+  hash: 'a lock of type redisson or redisson-fair',
+  semaphore: 'a semaphore',
+  read: 'a read/write lock',
+  write: 'a read/write lock',
+};
+
+/**
+ * For an error about a key of the wrong type: an error that says what the key is, and what it is used as here.
+ * `timeout` in ms.
+ */
+export async function explainWrongType(
+  error: unknown,
+  redis: Pick<Redis, 'run'>,
+  name: string,
+  usedAs: string,
+  timeout: number,
+): Promise<unknown> {
+  try {
+    const type = await redis.run(DESCRIBE, [name], [], timeout, String);
+    if (type === 'none') return error;
+    const what = KEYS_OF[type] ?? `a key of type ${type}`;
+    return new Error(`WRONGTYPE It is ${what} in Redis, and it is used as ${usedAs} here`, { cause: error });
+  } catch {
+    // A user without the right to ask.
+    return error;
   }
 }
