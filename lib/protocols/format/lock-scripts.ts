@@ -16,7 +16,7 @@ import { deleteBy, LEAVE_MARK, leftToKeep } from './script-parts';
 /** What the scripts of a format are made of, all in Lua. `lock` is the key, `owner` the owner value. */
 interface OwnerFormat {
   readonly acquire: string;
-  /** Finds whether the lock is the owner's: STRING_HELD or HASH_HELD. Reads who holds KEYS[1]: OWNER_OF_… */
+  /** Finds whether the lock is the owner's: STRING_HELD or HASH_HELD. Reads who holds KEYS[1]. */
   readonly held: string;
   readonly holder: string;
   /** Whether the lock is another owner's, `kept`. Makes it so, for `left` ms: its key expires then already. */
@@ -177,9 +177,8 @@ ${leftToKeep(`ARGV[${first}]`, `ARGV[${first + 1}]`, `ARGV[${first + 2}]`)}
 redis.call('PEXPIRE', lock, left)
 ${keep}`;
 
-/** Lua that reads the owner. */
+/** Reads who holds a lock that is a string. */
 export const OWNER_OF_STRING = "redis.call('GET', KEYS[1])";
-export const OWNER_OF_HASH = "redis.call('HKEYS', KEYS[1])[1]";
 
 /** The acquisition that an owner value names, be it granted with a claim window, or kept. In Lua. */
 const acquisitionOf = (owner: string) => `string.gsub(string.gsub(${owner}, '^${KEPT}', ''), '@%d+$', '')`;

@@ -1,8 +1,8 @@
 import { LockScript } from '../../redis/script';
-import { inspectionScripts, keepUntilItsEnd, OWNER_OF_HASH } from '../format/lock-scripts';
+import { inspectionScripts, keepUntilItsEnd } from '../format/lock-scripts';
 import { isFound, isGrant } from '../format/replies';
-import { deleteBy, HASH_HELD } from '../format/script-parts';
-import { HASH_KEPT, LEFT_TO_POLLERS, PROLONG, publishOn, TAKE } from './redisson-scripts';
+import { deleteBy } from '../format/script-parts';
+import { HASH, LEFT_TO_POLLERS, PROLONG, publishOn, TAKE } from './redisson-scripts';
 
 /*
  * Redisson's fair lock:
@@ -151,7 +151,7 @@ ${REMOVE_STALE}
 if head then
   ${removePast(true)}
 end
-local state ${HASH_HELD}
+local state ${HASH.held}
 -- Another owner has it; it was not unlocked by force.
 if state == 'stolen' and redis.call('EXISTS', lock) == 1 then return -1 end
 local reply = state == 'stolen' and -1 or 0
@@ -175,11 +175,11 @@ return reply`,
  */
 export const KEEP = new LockScript(
   'keep (redisson-fair)',
-  `${keepUntilItsEnd(HASH_KEPT, 6)}
+  `${keepUntilItsEnd(HASH, 6)}
 ${NOTIFY_FIRST}
 return 1`,
   isFound,
 );
 
 /** Notified by: PUBLISH or SPUBLISH, the channel of the lock. The first in the queue has a channel of its own. */
-export const INSPECTION = inspectionScripts('redisson-fair', OWNER_OF_HASH, 'LLEN', NOTIFY_FIRST);
+export const INSPECTION = inspectionScripts('redisson-fair', HASH.holder, 'LLEN', NOTIFY_FIRST);

@@ -130,7 +130,7 @@ export class RedissonFairProtocol implements LockProtocol {
   wait({ ticket }: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     const { format, parts } = this.#services;
     const channels = {
-      channels: (names: LockNames) => [`${format.channel(names)}:${ticket}`],
+      channels: (names: LockNames) => format.channels(names).map((channel) => `${channel}:${ticket}`),
       isRelease: (message: string) => format.isRelease(message),
       isLeftToPollers: (message: string) => format.isLeftToPollers(message),
     };

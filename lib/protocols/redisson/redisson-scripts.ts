@@ -1,4 +1,4 @@
-import { lockScripts, OWNER_OF_HASH } from '../format/lock-scripts';
+import { lockScripts } from '../format/lock-scripts';
 import { HASH_HELD } from '../format/script-parts';
 
 /*
@@ -32,9 +32,10 @@ redis.call('PEXPIRE', lock, ttl)`;
 export const PROLONG = `
 if redis.call('PTTL', lock) < tonumber(ttl) then redis.call('PEXPIRE', lock, ttl) end`;
 
-/** For `keepUntilItsEnd`. The new field comes before the old one goes, since a hash without fields is deleted. */
-export const HASH_KEPT = {
+/** See `OwnerFormat`. To keep it, the new field comes before the old one goes: a hash without fields is deleted. */
+export const HASH = {
   held: HASH_HELD,
+  holder: "redis.call('HKEYS', KEYS[1])[1]",
   isKept: "redis.pcall('HEXISTS', lock, kept) == 1",
   keep: `
 redis.call('HSET', lock, kept, 1)
@@ -53,8 +54,7 @@ end
 if redis.call('HEXISTS', lock, owner) == 0 then return { redis.call('PTTL', lock), redis.call('HKEYS', lock)[1] } end
 ${PROLONG}
 return KEYS[2] and tonumber(redis.call('GET', KEYS[2])) or 1`,
-  ...HASH_KEPT,
-  holder: OWNER_OF_HASH,
+  ...HASH,
   publish: (first, message) => publishOn(`ARGV[${first}]`, `ARGV[${first + 1}]`, message),
   leftToPollers: LEFT_TO_POLLERS,
   beforeToken: '',

@@ -48,12 +48,8 @@ export class RedissonFormat extends ScriptedFormat {
     super(redis, fencing, REDISSON_SCRIPTS, mode === 'auto' ? redis.isCluster : mode === 'on');
   }
 
-  channel(names: LockNames): string {
-    return redissonName(names, CHANNEL);
-  }
-
   channels(names: LockNames): readonly string[] {
-    return [this.channel(names)];
+    return [redissonName(names, CHANNEL)];
   }
 
   isRelease(message: string): boolean {
@@ -61,7 +57,7 @@ export class RedissonFormat extends ScriptedFormat {
   }
 
   notification(names: LockNames): readonly string[] {
-    return [this.isSharded ? 'SPUBLISH' : 'PUBLISH', this.channel(names)];
+    return [this.isSharded ? 'SPUBLISH' : 'PUBLISH', ...this.channels(names)];
   }
 
   protected fence(names: LockNames): string {
