@@ -276,7 +276,7 @@ local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
   'token-of-nobody': {
     finding: 'a lease without a token where another process without fencing granted it',
     simulation: ['fair'],
-    replacements: [["if (this.#format.isFencing && grant.token === '') {", 'if (this.#format.isClosed) {']],
+    replacements: [["if (this.#format.isFencing && grant.token === '')", 'if (this.#format.isClosed)']],
   },
   'token-of-an-earlier-grant': {
     finding: 'a lease gets the token of an earlier grant',

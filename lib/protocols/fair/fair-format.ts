@@ -58,7 +58,7 @@ export class FairFormat extends SpringFormat {
   readonly longestPollInterval: number;
   /** ms until a process that runs no script is taken for dead. */
   readonly processLife: number;
-  /** On a cluster only a sharded channel belongs to the lock's node: there SPUBLISH can say how many listen. */
+  /** On a cluster only a sharded channel belongs to the lock's node: so SPUBLISH can say how many listen. */
   readonly publish: 'PUBLISH' | 'SPUBLISH';
   /** What this process says to a script: how it hears of a grant, and when it is to be taken for dead. */
   readonly presence: Readonly<Record<NotifiedBy, string>>;
@@ -84,7 +84,6 @@ export class FairFormat extends SpringFormat {
     names.companion('queue');
   }
 
-  /** KEYS of the scripts. */
   keysOf(names: LockNames): string[] {
     if (this.#keys?.names !== names) {
       const [lock, ...fence] = this.keys(names) as [string, ...string[]];

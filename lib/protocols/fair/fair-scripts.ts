@@ -38,30 +38,19 @@ export const WANTED = 'wanted';
 /** How a process learns of a grant: by a message, or it polls. `none`: the caller does not wait. */
 export type NotifiedBy = 'message' | 'poll' | 'none';
 
-// Parts of several scripts
-
 const KEYS_BY_NAME = `
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]`;
 
 /** Changes nothing. At maxmemory a script may write more only if it has written before. */
 const WRITE_NOTHING = "redis.call('ZREM', queue, '')";
 
-/** The time; `now` in microseconds. */
-const NOW = `
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]`;
-
-/** Sets `score`, a number: the position of a caller that called `age` microseconds ago. It may have waited here since. */
-const SCORE = `
-local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)
--- A score a second ahead: the clock was set back. Calls cannot be compared then, and it goes to the end.
-score = last > now + 1000000 and last + 1 or now - age`;
-
 /**
  * What the scripts do with the queue. Inserted after the paths on which nobody else is to be granted the lock, since Lua
- * creates functions at every run. Needs NOW, and `publish`: PUBLISH or SPUBLISH. Sets `refused` if the server refuses that.
+ * creates functions at every run. Needs `publish`: PUBLISH or SPUBLISH. Sets `refused` if the server refuses that.
  */
 const FUNCTIONS = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
 local refused = false
 
 -- Lua prints at most 14 digits by itself.
@@ -129,6 +118,13 @@ local function forget(ticket)
   redis.call('HDEL', tickets, ticket)
 end
 
+-- The position of a caller that called \`age\` microseconds ago. It may have waited in its process since.
+local function positionOf(age)
+  local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)
+  -- A score a second ahead: the clock was set back. Calls cannot be compared then, and it goes to the end.
+  return digits(last > now + 1000000 and last + 1 or now - age)
+end
+
 -- Enters a ticket, or prolongs its life. Its process is taken for alive for \`life\` ms. See WRITE_NOTHING.
 local function enqueue(ticket, ttl, score, how, life)
   redis.call('ZADD', queue, score, ticket)
@@ -188,8 +184,6 @@ local function handOver(mine, asking)
 end
 `;
 
-// The scripts
-
 /**
  * Acquires a lock, or takes a position in its queue.
  *
@@ -213,7 +207,6 @@ local holder = redis.call('GET', lock)
 -- The server refused to write.
 if set and not holder then return set end
 local publish, how, life, age, score = string.match(ARGV[3], '^(%S+) (%S+) (%S+) (%S+) (%S*)$')
-${NOW}
 ${FUNCTIONS}
 local process = processOf(ticket)
 local owner, token, left = grantedBefore(ticket, holder, ttl)
@@ -230,13 +223,8 @@ if how == 'none' and not owner then
   end
 elseif not owner then
   if score == '' then score = redis.call('ZSCORE', queue, ticket) end
-  if score then
-    -- The removal is a write too: see WRITE_NOTHING.
-    forget(ticket)
-  else
-    ${SCORE}
-    score = digits(score)
-  end
+  -- The removal is a write too: see WRITE_NOTHING.
+  if score then forget(ticket) else score = positionOf(age) end
   enqueue(ticket, ttl, score, how, life)
   local its = holder and processOf(holder)
   if not holder then
@@ -263,7 +251,6 @@ export const POLL = new LockScript(
   `${KEYS_BY_NAME}
 local ticket = ARGV[1]
 local publish, how, life = string.match(ARGV[2], '^(%S+) (%S+) (%S+)$')
-${NOW}
 ${FUNCTIONS}
 local process = processOf(ticket)
 -- Eviction, or a command by hand, may have taken one of the two keys.
@@ -313,15 +300,14 @@ local publish, how, life, pause, interval, keepFor, minHold, keyTtl, age, next, 
   string.match(ARGV[3], '^(%S+)${' ?(%S*)'.repeat(10)}$')
 pause, keepFor = tonumber(pause) or 0, tonumber(keepFor) or 0
 if next == '' then next = nil end
-${NOW}
 if isOwners and next and pause == 0 and keepFor == 0 and redis.call('EXISTS', queue) == 0 then
-  local last = fence and redis.call('GET', fence)
   if redis.pcall('SET', lock, next, 'PX', ttl).err then
     -- Out of memory, Redis refuses SET to a script that has not written yet.
     redis.call('PEXPIRE', lock, ttl)
     redis.call('SET', lock, next, 'PX', ttl)
   end
   if not fence then return 1 end
+  local time, last = redis.call('TIME'), redis.call('GET', fence)
   ${mint('fence')}
 end
 ${FUNCTIONS}
@@ -341,11 +327,9 @@ local found = isOwners and 1 or holder and -1 or 0
 if not holder then
   ${ifForced('owner', 'found = -1')}
 end
-local score
-if isOwners and next then
-  ${SCORE}
+local score = isOwners and next and positionOf(age)
+if score then
   ${WRITE_NOTHING}
-  score = digits(score)
   enqueue(next, ttl, score, how, life)
 end
 if isOwners and keepFor > 0 then
