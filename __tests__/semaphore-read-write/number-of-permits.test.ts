@@ -54,6 +54,7 @@ function latestNumberCounts(pair: (options: { readonly idleBetweenTries: number 
     const fewer = semaphore(registries[giving] as BackedLockRegistry, 1).lock();
     void fewer.then(() => entered++);
     await queued(held, 1 + giving);
+    await sleep(60); // until then a process passes on what it has, though another one has given another number
     await leases[0]?.unlock();
     await leases[1]?.unlock();
     await sleep(300); // a poll

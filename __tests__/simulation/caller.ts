@@ -4,6 +4,7 @@ import { applyFault } from './apply-fault';
 import type { CallChecks, PendingCall } from './checks/calls';
 import type { LeaseChecks, OpenLease, OwnedLease } from './checks/leases';
 import type { OrderChecks } from './checks/order';
+import type { SharedOrderChecks } from './checks/shared-order';
 import { lockOf } from './host';
 import type { CallerPlan, Moment, Round } from './plan';
 import type { LibraryInstance } from './process/library';
@@ -18,6 +19,7 @@ interface CallerServices {
   readonly leases: LeaseChecks;
   readonly calls: CallChecks;
   readonly order: OrderChecks;
+  readonly sharedOrder: SharedOrderChecks;
 }
 
 /** A script of the application's. It says whose it is, and which one of its caller. */
@@ -38,13 +40,14 @@ export class Caller {
   readonly #order: OrderChecks;
   /** Those that it has sent. */
   #scripts = 0;
+  readonly #sharedOrder: SharedOrderChecks;
 
   constructor(
     name: string,
     plan: CallerPlan,
     host: Host,
     library: LibraryInstance['library'],
-    { world, leases, calls, order }: CallerServices,
+    { world, leases, calls, order, sharedOrder }: CallerServices,
   ) {
     this.name = name;
     this.#plan = plan;
@@ -55,6 +58,7 @@ export class Caller {
     this.#leases = leases;
     this.#calls = calls;
     this.#order = order;
+    this.#sharedOrder = sharedOrder;
   }
 
   /** Its process runs. */
@@ -147,6 +151,7 @@ export class Caller {
     this.#note(() => `has "${key}" for ${remaining.toFixed(1)} ms${token}`);
     const open = this.#leases.opened(lease as OwnedLease, this.#host, key, this.name, round);
     if (open.isPassedOn) this.#order.passedOn(this.#host, lockName(key), startedAt, this.name);
+    if (round.kind === 'read') this.#sharedOrder.read(open, startedAt);
     if (minHold !== undefined) this.#leases.minHolds.opened(open.lease, this.#host, key, this.name, minHold);
     lease.signal.addEventListener('abort', () => {
       const found = context.getStore();

@@ -114,7 +114,7 @@ export class Simulation {
     this.#calls = new CallChecks(this.#world, this.#leases);
     const order = new OrderChecks(this.#world, this.#calls, this.#leases, scripts);
     const sharedOrder = new SharedOrderChecks(this.#world);
-    const services = { world: this.#world, leases: this.#leases, calls: this.#calls, order };
+    const services = { world: this.#world, leases: this.#leases, calls: this.#calls, order, sharedOrder };
     plan.processes.forEach((one, index) => {
       const host = createHost(this.#world, one, index, instances[index] as LibraryInstance);
       host.process.onPause = (ms) => this.#leases.paused(host, ms);

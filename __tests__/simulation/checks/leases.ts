@@ -64,8 +64,8 @@ export class LeaseChecks {
   readonly #lastOpen = new Map<string, number>();
   readonly #lastOpened = new Map<string, number>();
   readonly #lastExcused = new Map<string, number>();
-  /** By owner value: the caller that had the last lease of it. */
-  readonly #opened = new Map<string, string>();
+  /** By owner value: the callers that had leases of it, the last one last. */
+  readonly #opened = new Map<string, string[]>();
   readonly #grants: Grants;
   /** The scripts that ran. */
   readonly #evaluated = new Set<string>();
@@ -94,7 +94,7 @@ export class LeaseChecks {
     };
     this.open.add(entry);
     if (entry.isPassedOn) this.#passedOn(entry, lostAt);
-    this.#opened.set(lease.owner, caller);
+    this.#opened.set(lease.owner, [...(this.#opened.get(lease.owner) ?? []), caller]);
     this.#lastOpened.set(`${host.index}/${key}`, this.#world.timeline.now);
     this.#checkToken(entry);
     lease.signal.addEventListener('abort', () => this.#lost(entry));
@@ -121,8 +121,11 @@ export class LeaseChecks {
       this.#world.violations.report('eval ran twice', key, `the script ${id} ran twice under "${key}"`);
     }
     this.#evaluated.add(id);
-    const now = this.#opened.get(owner);
-    if (now === caller) return;
+    const callers = this.#opened.get(owner) ?? [];
+    const now = callers.at(-1);
+    // The readers of a process have one hold.
+    const isReaders = this.#world.plan.lockType === 'read-write' && callers.includes(caller);
+    if (now === caller || isReaders) return;
     this.#world.violations.report('eval in another lease', key, `a script of ${caller} ran in the lease of ${now}`);
   }
 
@@ -193,8 +196,9 @@ export class LeaseChecks {
     }
   }
 
-  #passedOn({ key, lease, host, caller }: OpenLease, lostAt = Number.POSITIVE_INFINITY): void {
-    this.minHolds.passedOn(key, lease.owner);
+  #passedOn({ key, lease, host, caller, kind }: OpenLease, lostAt = Number.POSITIVE_INFINITY): void {
+    // A reader joins others, whose hold goes on.
+    if (kind !== 'read') this.minHolds.passedOn(key, lease.owner);
     const ms = this.#world.timeline.now - lostAt;
     if (ms <= PASSED_ON_WITHIN || quietFor(this.#world, host) < NOTICED_WITHIN) return;
     const text = `${caller} has "${key}" by a hold that Redis lost ${ms.toFixed(0)} ms ago`;
@@ -268,9 +272,9 @@ export class LeaseChecks {
   }
 }
 
-/** The key was given its ttl for an earlier lease, and may outlive this one. */
-function isOver({ isPassedOn, since, lease }: OpenLease, now: number): boolean {
-  return isPassedOn && now - since >= lease.ttl * 0.99 - 2;
+/** The key was given its ttl for an earlier lease, or another reader relies on it: it may outlive this one. */
+function isOver({ isPassedOn, since, lease, kind }: OpenLease, now: number): boolean {
+  return (isPassedOn || kind === 'read') && now - since >= lease.ttl * 0.99 - 2;
 }
 
 /** Permits are counted apart. */

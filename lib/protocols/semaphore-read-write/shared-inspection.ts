@@ -37,15 +37,15 @@ const SHARED: InspectionScripts = {
     'unlock by force (shared)',
     `${LOCK}${QUEUE}
 local remaining, owners = redis.call('PTTL', lock), {}
+removeEnded()
 for seen in string.gmatch(ARGV[1], '%S+') do
   if redis.call('ZREM', lock, seen) == 1 then owners[#owners + 1] = string.match(seen, ':(.*)$') end
 end
 if #owners == 0 then return 0 end
-redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now))
 local holder = table.concat(owners, ' ')
 ${LEAVE_MARK}
 readQueue()
-notifyNext(ARGV[4])
+letIn(nil, ARGV[4], true)
 return 1`,
   ),
 };
