@@ -72,7 +72,8 @@ export class CallChecks {
   end(call: PendingCall, isRefused: boolean, failed = isRefused): void {
     this.pending.delete(call);
     // One that did not wait left its number where nobody else waits.
-    if (failed && (!isRefused || call.waitTime === 0)) for (const key of call.keys) this.#world.permits.doubt(call.host, key);
+    if (failed && (!isRefused || call.waitTime === 0))
+      for (const key of call.keys) this.#world.permits.doubt(call.host, key);
     this.#checkDeadline(call);
     if (!isRefused) return;
     this.#checkRefusal(call);
