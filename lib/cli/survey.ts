@@ -1,9 +1,7 @@
 import { LOCK_TYPES, type LockType } from '../api/lock-types';
 import { holderOf, isKept, nameIn } from '../api/owner-name';
 import { grantedAt } from '../protocols/fair/ticket';
-import { TOKEN } from '../protocols/redisson/redisson-format';
-import { redissonName } from '../protocols/redisson/redisson-names';
-import { QUEUE } from '../protocols/redisson/redisson-queue-format';
+import { QUEUE, redissonName, TOKEN } from '../protocols/redisson/redisson';
 import { literally } from '../redis/cluster';
 import { messageOf, serverErrorCode } from '../redis/failure';
 import { LockNames } from '../redis/names';

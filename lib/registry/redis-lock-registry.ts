@@ -4,9 +4,8 @@ import type { LockBackend, LockInspector, ScriptRunner, SharedBackend } from '..
 import { type LockProtocol, SHARDED_SUBSCRIPTION_MODES } from '../core/protocol';
 import { boolean, type Check, checkOptions, duration, notNegative, oneOf, wholeNumber } from '../internal/validation';
 import { HeldScripts } from '../protocols/held-scripts';
-import type { Protocols } from '../protocols/lock-type';
 import { LOCK_TYPE_DEFINITIONS } from '../protocols/lock-types';
-import { RegistryParts } from '../protocols/registry-parts';
+import { type Protocols, RegistryParts } from '../protocols/registry-parts';
 import { RedisSharedBackend } from '../protocols/semaphore-read-write/redis-shared-backend';
 import {
   describeValue,
@@ -89,9 +88,8 @@ class RedisBackend implements LockBackend {
   constructor(client: RedisClient, settings: RegistrySettings) {
     this.#redis = new Redis(client, settings.registryKey, settings.commandTimeout, settings);
     this.#parts = new RegistryParts(this.#redis, settings);
-    const { held, protocols } = LOCK_TYPE_DEFINITIONS[settings.lockType];
-    this.#protocols = protocols(this.#parts);
-    this.heldScripts = new HeldScripts(this.#redis, held);
+    this.#protocols = LOCK_TYPE_DEFINITIONS[settings.lockType](this.#parts);
+    this.heldScripts = new HeldScripts(this.#redis, this.#protocols.held);
     this.inspector = this.#protocols.inspector;
     this.shared = new RedisSharedBackend(this.#parts);
   }
@@ -119,7 +117,7 @@ class RedisBackend implements LockBackend {
   }
 
   async close(): Promise<void> {
-    this.#protocols.close();
+    this.#protocols.close?.();
     await this.#parts.close();
     this.#redis.close();
   }

@@ -47,9 +47,8 @@ export class ServerClock {
   }
 
   /**
-   * The local time, in ms, until which a grant may be relied on. It lasts for `window` ms, was stamped `stamp` and
-   * received at `receivedAt`. Whatever else can be proved, it was made between `sentAt`, when its ticket was first sent,
-   * and then.
+   * The local time, in ms, until which a grant may be relied on. It lasts for `window` ms, was stamped `stamp`, and was
+   * made after `sentAt`, when its ticket was first sent, and before `receivedAt`, whatever else can be proved.
    */
   grantUntil(
     stamp: number,
