@@ -55,6 +55,10 @@ export class ContendedProtocol implements LockProtocol {
   #acquiredAt = 0;
   /** Made for the first caller that waits. */
   #waiting: Waiting | undefined;
+  /** It was released to callers of this process: if they get it, the slice goes on. */
+  #goesOn = false;
+  /** The last answer to an attempt, if another process had the lock. */
+  #refusal: Refusal | undefined;
 
   constructor(names: LockNames, parts: ContendedParts) {
     this.#names = names;
@@ -96,22 +100,44 @@ export class ContendedProtocol implements LockProtocol {
     return this.#parts.format.acquire(this.#names, hold, timeout, (found): Grant | Refusal => {
       if (!found.granted) {
         this.#lazySharing?.refused?.();
+        this.#goesOn = false;
         const now = clock.now();
         // A kept key ends without a message: a new holder after it is no sign of pollers.
         if (isKept(found.owner)) this.#pollers?.refusedByListener(now);
         else this.#pollers?.refused(now, found.remaining, this.#waiting?.hints ?? 0);
         const { remaining, owner } = found;
-        return { granted: false, remaining, owner, roundTrip: now - sentAt, hintsBefore };
+        this.#refusal = { granted: false, remaining, owner, roundTrip: now - sentAt, hintsBefore };
+        return this.#refusal;
       }
       this.#pollers?.acquired(sentAt);
-      this.#acquiredAt = Math.floor(sentAt);
-      this.#lazySharing?.acquired(sentAt);
+      this.#refusal = undefined;
+      if (!this.#goesOn) {
+        this.#acquiredAt = Math.floor(sentAt);
+        this.#lazySharing?.acquired(sentAt);
+      }
+      this.#goesOn = false;
       const { fencingToken } = found;
       return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
     });
   }
 
+  /** A hint, or the time for a poll, ends what the last refusal said. */
+  untilFree(wait: Wait): Promise<void> | undefined {
+    const pause = this.#goesOn ? undefined : this.standBack(wait);
+    const refusal = this.#refusal;
+    if (pause !== undefined || refusal === undefined) return pause;
+    const { hintsBefore } = refusal;
+    if (hintsBefore !== undefined && hintsBefore !== this.#waiting?.hints) return undefined;
+    return this.waitAfter(refusal, wait).then(() => {
+      if (this.#refusal === refusal) this.#refusal = undefined;
+    });
+  }
+
   wait(_hold: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
+    return this.waitAfter(refusal, wait);
+  }
+
+  private waitAfter(refusal: Refusal, wait: Wait): Promise<NotGranted> {
     // Another process has published a release: the holder may have lost the lock, by a command or a forced unlock.
     this.#waiting ??= this.#parts.waiting(this.#names, this.#pollers, () => this.holder?.confirmNow());
     return this.#waiting.wait(refusal, wait);
@@ -123,6 +149,12 @@ export class ContendedProtocol implements LockProtocol {
 
   release(owner: string, timeout: number, now = clock.now()): Promise<Released> {
     return this.#pollers?.isDue(now) ? this.leave(owner, timeout) : this.releaseAt(owner, timeout, now, false);
+  }
+
+  releaseWatched(owner: string, timeout: number, now: number): Promise<Released> {
+    const isSliceOver = this.sharing.isSliceOver(now);
+    this.#goesOn = !isSliceOver;
+    return this.releaseAt(owner, timeout, now, isSliceOver);
   }
 
   private releaseAt(owner: string, timeout: number, sentAt: number, atSliceEnd: boolean): Promise<Released> {
