@@ -25,16 +25,20 @@ export const MUTATIONS = {
     simulation: ['spin'],
     soak: { types: ['fair', 'pub-sub'], kinds: ['two holders', 'lost too early'] },
     replacements: [
-      ["if holder ~= ARGV[1] then return -1 end\n${deleteBy('ARGV[2]')}", "${deleteBy('ARGV[2]')}"],
+      // spin, pub-sub and redisson
+      [
+        "${examine(held)}${RETURN_UNLESS_HELD}\n${deleteBy('ARGV[2]')}",
+        "${examine(held)}\nif state == 'expired' then return 0 end\n${deleteBy('ARGV[2]')}",
+      ],
       [
         "local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)",
         'local isOwners = holder and true',
       ],
+      // redisson-fair
       [
-        "if owned ~= 1 then return owned end\n${deleteBy('ARGV[2]')}",
-        "if owned == 0 then return owned end\n${deleteBy('ARGV[2]')}",
+        "if state == 'stolen' and redis.call('EXISTS', lock) == 1 then return -1 end",
+        "if state == 'stolen' and redis.call('EXISTS', lock) == 1 then state = nil end",
       ],
-      ['if owned == -1 then return -1 end', 'if owned == -1 then owned = 1 end'],
     ],
   },
   'owner-of-the-process': {
@@ -90,7 +94,9 @@ export const MUTATIONS = {
   'late-grant-not-released': {
     finding: 'an attempt whose reply was lost, or came too late, leaves its key for the whole ttl',
     simulation: ['spin', 'pub-sub'],
-    replacements: [['if (!isServerAnswer(failure) || isFinal(failure)) this.hold.doubt(attempt);', '']],
+    replacements: [
+      ['if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) this.hold.doubt(attempt);', ''],
+    ],
   },
   'close-does-not-wait': {
     finding: 'close() settles before attempts in flight are followed up: keys are left for their whole ttl',
@@ -130,7 +136,10 @@ export const MUTATIONS = {
     finding: 'null and LockTimeoutError where Redis has been silent',
     simulation: ['fair', 'pub-sub'],
     replacements: [
-      ['if (!this.#wasRefused || isSilent || isServerAnswer(availability.failure))', 'if (!this.#wasRefused)'],
+      [
+        'if (this.#refusal === undefined || isSilent || isServerAnswer(availability.failure))',
+        'if (this.#refusal === undefined)',
+      ],
     ],
   },
   'single-attempt-behind-a-short-wait': {
@@ -171,9 +180,9 @@ export const MUTATIONS = {
     simulation: ['fair'],
     replacements: [
       [
-        'if (protocol.exchange !== undefined) return this.#exchange(hold, turn, timeout / 2, trace);',
+        'if (protocol.exchange !== undefined) return this.#exchange(hold, timeout / 2, trace);',
         `if (!isUnused) return undefined;
-    if (protocol.exchange !== undefined) return this.#exchange(hold, turn, timeout / 2, trace);`,
+    if (protocol.exchange !== undefined) return this.#exchange(hold, timeout / 2, trace);`,
       ],
     ],
   },
@@ -190,7 +199,9 @@ export const MUTATIONS = {
   'min-hold-passed-on': {
     finding: 'a hold is passed on before the minHold of its lease ends',
     simulation: ['pub-sub'],
-    replacements: [['this.lease?.hold === hold && hold.keep === undefined', 'this.lease?.hold === hold']],
+    replacements: [
+      ['keep === undefined && isUnused && protocol.mayPassOn(now, hold)', 'isUnused && protocol.mayPassOn(now, hold)'],
+    ],
   },
   'others-not-counted': {
     finding: 'a fair hold is passed on though others waited when it was handed over',
@@ -227,7 +238,7 @@ export const MUTATIONS = {
   'next-caller-before-the-queue': {
     finding: 'the next caller of a process gets the lock before one of another process that called earlier',
     simulation: ['fair'],
-    replacements: [["pause == 0 and redis.call('EXISTS', queue) == 0 then", 'pause == 0 then']],
+    replacements: [["keepFor == 0 and redis.call('EXISTS', queue) == 0 then", 'keepFor == 0 then']],
   },
   'polls-create-tickets': {
     finding: 'a poll that is executed late leaves a ticket',
@@ -260,12 +271,12 @@ local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
   'pause-by-the-clock-of-the-server': {
     finding: 'the clock of the server goes back, and a free lock is left to pollers until it has caught up',
     simulation: ['fair'],
-    replacements: [['return at and at - now <= ${1000 * LONGEST_PAUSE} and at', 'return at']],
+    replacements: [['return at and at - now <= ${1000 * LONGEST_PAUSE} and', 'return at and']],
   },
   'token-of-nobody': {
     finding: 'a lease without a token where another process without fencing granted it',
     simulation: ['fair'],
-    replacements: [["if (this.#format.isFencing && grant.token === '') {", 'if (this.#format.isClosed) {']],
+    replacements: [["if (this.#format.isFencing && grant.token === '')", 'if (this.#format.isClosed)']],
   },
   'token-of-an-earlier-grant': {
     finding: 'a lease gets the token of an earlier grant',
@@ -279,8 +290,8 @@ local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
     simulation: ['fair'],
     replacements: [
       [
-        '    const found = await format.redis.run(KEEP,',
-        '    this.#entered = undefined;\n    const found = await format.redis.run(KEEP,',
+        'return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);',
+        'if (keep !== undefined) this.#entered = undefined; return this.ask(script, args, next, now, timeout, answered, ownerOrTicket);',
       ],
     ],
   },
@@ -295,12 +306,12 @@ local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
     finding: 'one more than the permits of a semaphore enter',
     simulation: ['semaphore'],
     soak: { types: ['semaphore'], kinds: ['too many holders'] },
-    replacements: [['holders + front < (permits or 1)', 'holders + front <= (permits or 1)']],
+    replacements: [['return holders < (permits or 1) end', 'return holders <= (permits or 1) end']],
   },
   'tickets-not-counted': {
     finding: 'a caller takes the permit of one that waits in front of it',
     simulation: ['semaphore'],
-    replacements: [['holders + front < (permits or 1)', 'holders < (permits or 1)']],
+    replacements: [['holders = holders + 1\n', '\n']],
   },
   'latest-permits-ignored': {
     finding: 'while somebody waits, the number of a later call does not count',
@@ -311,22 +322,47 @@ local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
     finding: 'a reader enters while a writer is inside',
     simulation: ['read-write'],
     soak: { types: ['read-write'], kinds: ['too many holders'] },
-    replacements: [['return not isWritten and writers == 0 end', 'return writers == 0 end']],
+    replacements: [['return not isWritten end', 'return true end']],
   },
   'writer-beside-reader': {
     finding: 'a writer enters while readers are inside',
     simulation: ['read-write'],
-    replacements: [['return holders + front == 0', 'return front == 0 and not isWritten']],
+    replacements: [['return holders == 0\nend', 'return not isWritten\nend']],
   },
   'reader-before-waiting-writer': {
     finding: 'readers that come later enter before a writer that waits',
     simulation: ['read-write'],
-    replacements: [['return not isWritten and writers == 0 end', 'return not isWritten end']],
+    replacements: [['isOpen = isOpen and mayEnter(waiter)', 'isOpen = mayEnter(waiter)']],
+  },
+  'reader-joins-before-waiting-writer': {
+    finding: 'a reader enters beside others of its process though a writer waits',
+    simulation: ['read-write'],
+    replacements: [['aloneAt: token === 1 ? wanted : undefined', 'aloneAt: wanted']],
+  },
+  'released-though-taken-over': {
+    finding: 'a position in the queue that the next caller has taken over is given back by the one before',
+    simulation: ['semaphore'],
+    replacements: [['this.#hasLeft && this.#hold === hold', 'this.#hasLeft']],
+  },
+  'group-never-closes': {
+    finding: 'the readers of a process take in others for as long as their hold is renewed',
+    simulation: ['read-write'],
+    replacements: [['return isOpen && now - hold.acquiredAt <= FRESH;', 'return isOpen;']],
+  },
+  'writers-follow-each-other': {
+    finding: 'readers that wait while a writer leaves wait for the next one too',
+    simulation: ['read-write'],
+    replacements: [["if wasWritten and holders == 0 and waiter.kind == 'read' then", 'if false then']],
+  },
+  'let-in-before-min-hold': {
+    finding: 'waiters are let in while a permit, or a lock, stays taken until its minHold ends',
+    simulation: ['read-write'],
+    replacements: [['letIn(nil, channel, not keeps and not wasKept)', 'letIn(nil, channel, true)']],
   },
   'ended-leases-counted': {
     finding: 'the permit of a process that died is never free again while others hold the rest',
     simulation: ['semaphore'],
-    replacements: [["return redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now)) end", 'return 0 end']],
+    replacements: [["return redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now))", 'return 0']],
   },
   'kept-permit-free': {
     finding: 'a permit is free before the minHold of its caller ends',

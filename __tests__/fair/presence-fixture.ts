@@ -1,6 +1,6 @@
 import { Availability } from '../../lib/core/availability';
 import { Hold } from '../../lib/core/hold';
-import { SharedTimer } from '../../lib/internal/shared-timer';
+import { SharedTimer } from '../../lib/internal/timers';
 import { type FairFormat, QueueReply } from '../../lib/protocols/fair/fair-format';
 import { Presence } from '../../lib/protocols/fair/presence';
 import { Ticket } from '../../lib/protocols/fair/ticket';
@@ -39,7 +39,6 @@ export class PresenceFixture {
   readonly lock = {
     ticket: undefined as Ticket | undefined,
     availability: new Availability(),
-    poll: (ticket: Ticket, notifiedBy: string) => this.#poll(ticket, notifiedBy),
     onReply: ({ life }: QueueReply) => this.presence.schedulePoll(life),
     onMessage: () => undefined,
   };
@@ -47,7 +46,12 @@ export class PresenceFixture {
   constructor() {
     this.subscription = this.newSubscription();
     const format = {
-      settings: { idleBetweenTries: IDLE, commandTimeout: 5_000, unavailableAfter: UNAVAILABLE_AFTER },
+      parts: {
+        settings: { idleBetweenTries: IDLE, commandTimeout: 5_000, unavailableAfter: UNAVAILABLE_AFTER },
+        redis: { run: (_script: unknown, _keys: unknown, args: [string, string]) => this.#poll(...args) },
+      },
+      presence: { message: 'message', poll: 'poll' },
+      keysOf: () => [],
       subscriber: { subscribe: () => this.subscription, renew: () => this.renewed++ },
       pollTimer: this.#pollTimer,
       longestPollInterval: POLL_INTERVAL,
@@ -95,9 +99,9 @@ export class PresenceFixture {
     return ticket;
   }
 
-  async #poll(ticket: Ticket, notifiedBy: string): Promise<QueueReply> {
+  async #poll(ticket: string, notifiedBy: string): Promise<QueueReply> {
     const sentAt = this.clock.now;
-    this.polls.push({ at: sentAt, ticket: ticket.id, notifiedBy });
+    this.polls.push({ at: sentAt, ticket, notifiedBy });
     if (this.reply instanceof Error) throw this.reply;
     return Object.assign(new QueueReply(sentAt, 0), { life: 60_000, score: '1', ...this.reply });
   }

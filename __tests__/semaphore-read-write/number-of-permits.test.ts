@@ -54,6 +54,7 @@ function latestNumberCounts(pair: (options: { readonly idleBetweenTries: number 
     const fewer = semaphore(registries[giving] as BackedLockRegistry, 1).lock();
     void fewer.then(() => entered++);
     await queued(held, 1 + giving);
+    await sleep(60); // until then a process passes on what it has, though another one has given another number
     await leases[0]?.unlock();
     await leases[1]?.unlock();
     await sleep(300); // a poll
@@ -62,6 +63,21 @@ function latestNumberCounts(pair: (options: { readonly idleBetweenTries: number 
     await leases[2]?.unlock();
     await (await waiter).unlock();
     await (await fewer).unlock();
+  });
+
+  it('counts for a caller that waited in its process, though nobody is left in the queue', async () => {
+    const [one, other] = await pair(RARELY);
+    const held = semaphore(one, 3);
+    const leases = await Promise.all([held.lock(), held.lock(), held.lock()]);
+    const waiters = [semaphore(other, 3).lock(), semaphore(other, 3).lock()];
+    await queued(held, 1);
+    expect(await semaphore(one, 1).tryLock()).toBeNull();
+    for (const lease of leases) await lease.unlock();
+    const first = await Promise.race(waiters);
+    await sleep(300); // the next caller makes its attempt at once
+    expect(await held.inspect()).toMatchObject({ holders: 1 });
+    await first.unlock();
+    for (const lease of await Promise.all(waiters)) if (lease !== first) await lease.unlock();
   });
 
   it('keeps the number of a later call, though an earlier caller of another process reaches the queue after it', async () => {

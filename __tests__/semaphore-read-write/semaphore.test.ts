@@ -6,6 +6,9 @@ import { createRealClient, describeReal } from '../support/redis';
 import { until } from '../support/until';
 import { SharedFixture } from './shared-fixture';
 
+/** ms; for this long after its grant a permit is passed on within a process, and readers of a process let others in. */
+const SLICE = 60;
+
 describeReal('A semaphore', () => {
   const fixture = SharedFixture.install();
 
@@ -58,6 +61,7 @@ describeReal('A semaphore', () => {
     const held = await here.lock();
     const first = there.run(async () => order.push('there'));
     await fixture.queued('key', 1);
+    await sleep(SLICE);
     const second = here.run(async () => order.push('here'));
     await fixture.queued('key', 2);
     await held.unlock();

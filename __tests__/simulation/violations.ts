@@ -8,6 +8,7 @@ export const VIOLATION_KINDS = [
   'lease without key',
   'loss not noticed',
   'eval in another lease',
+  'eval ran twice',
   'token',
   'free lock left alone',
   'refused though free',
@@ -24,6 +25,7 @@ export const VIOLATION_KINDS = [
   'foreign context',
   'unhandled rejection',
   'timer left',
+  'too many commands',
 ] as const;
 
 export type ViolationKind = (typeof VIOLATION_KINDS)[number];

@@ -1,5 +1,5 @@
 import type { RedisLockRegistry } from '../../lib';
-import type { SharedKind } from '../../lib/protocols/semaphore-read-write/shared-kinds';
+import type { PermitChecks } from './checks/permits';
 import type { ClientDirectory } from './client/client-directory';
 import type { Network } from './client/connection';
 import type { SimulatedClient } from './client/simulated-client';
@@ -11,6 +11,22 @@ import type { Random } from './random';
 import type { RedisServer } from './server/redis-server';
 import type { Timeline } from './timeline';
 import type { Violations } from './violations';
+
+/** What callers of shared locks ask for, and how their leases begin in Redis. */
+export const SHARED_KINDS = ['semaphore', 'read', 'write'] as const;
+
+export type SharedKind = (typeof SHARED_KINDS)[number];
+
+/** Stands before the owner of a lock that was unlocked, and is kept until its minHold ends. */
+const KEPT = 'kept@';
+
+export function isKept(owner: string): boolean {
+  return owner.startsWith(KEPT);
+}
+
+export function holderOf(owner: string): string {
+  return isKept(owner) ? owner.slice(KEPT.length) : owner;
+}
 
 /** One process of the simulation with what it has of the library. */
 export interface Host {
@@ -34,8 +50,8 @@ export interface Host {
   cutOffUntil: number;
   /** When something else than a pause was last seen wrong; -Infinity: never. */
   lastCutOff: number;
-  /** When its event loop is blocked at a renewal. */
-  readonly renewals: Random;
+  /** Decides about faults that happen just when it does something. */
+  readonly moments: Random;
   /** When it was last seen disturbed; -Infinity: never. */
   lastDisturbed: number;
   /** When a reply of a command was last read. */
@@ -54,6 +70,7 @@ export interface World {
   readonly network: Network;
   readonly hosts: readonly Host[];
   readonly violations: Violations;
+  readonly permits: PermitChecks;
 }
 
 export const REGISTRY_KEY = 'r';
@@ -129,6 +146,6 @@ export function isCutOff({ timeline, server, network }: World, host: Host): bool
 }
 
 /** ms for which nothing has disturbed the process. */
-export function quietFor({ timeline }: World, host: Host): number {
+export function quietFor({ timeline }: Pick<World, 'timeline'>, host: Host): number {
   return timeline.now - host.lastDisturbed;
 }

@@ -13,7 +13,8 @@ import { mockRedis } from '../support/mock-redis';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 
 const run = promisify(execFile);
-const ROOT = join(__dirname, '../..');
+/** Run by Node, which works on Windows too. */
+const TSC = join(__dirname, '../../node_modules/typescript/bin/tsc');
 
 /** What an error says, and what to do about it, for what people most often do wrong. */
 async function messageOf(acquiring: Promise<unknown>): Promise<string> {
@@ -141,7 +142,7 @@ export const registry = new RedisLockRegistry(new Redis(), { registryKey: 'order
     await writeFile(join(folder, 'program.ts'), program);
     const settings = { extends: '../../../tsconfig.json', compilerOptions: { noEmit: true, rootDir: '../../..' } };
     await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ ...settings, include: ['*.ts'] }));
-    const compiling = run(join(ROOT, 'node_modules/.bin/tsc'), ['-p', folder], { timeout: 50_000 });
+    const compiling = run(process.execPath, [TSC, '-p', folder], { timeout: 50_000 });
     const said = await compiling.then(
       () => 'nothing',
       ({ stdout }: { stdout: string }) => stdout,

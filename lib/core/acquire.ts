@@ -1,7 +1,7 @@
 import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '../api/errors';
 import { noteContention } from '../diagnostics/channels';
-import { Backoff } from '../internal/backoff';
 import { clock } from '../internal/clock';
+import { Backoff } from '../internal/timers';
 import { isFinal, isServerAnswer, messageOf, NotSentError, serverErrorCode } from '../redis/failure';
 import { LEARNS_REPLACEMENT } from '../redis/silence';
 import { SILENT } from './availability';
@@ -38,7 +38,10 @@ export class Call {
   #timeout: number | undefined;
   /** Redis granted it the lock, and it does not have its lease yet. */
   #isGranted = false;
-  #wasRefused = false;
+  /** The last answer that another owner has it. */
+  #refusal: Refusal | undefined;
+  /** It came from another caller of this process while this one waited for Redis. */
+  #received: RedisLease | undefined;
   /** It ended without the lock. */
   #hasLeft = false;
   /** False for the single attempt of a caller that has no turn. */
@@ -63,16 +66,17 @@ export class Call {
     try {
       // Redis already granted it to this process: no command is needed.
       if (wait.isSingleAttempt && lock.isHeldHere) return null;
-      this.#turn = lock.tryEnter(this.#protocol);
-      if (this.#turn === undefined) {
+      let entry = lock.tryEnter(this, this.#protocol);
+      if (entry === undefined) {
         noteContention(wait, 'local');
-        const entry = (await lock.waitForTurn(this)) ?? (await this.#withoutTurn());
-        if (entry === undefined || entry instanceof RedisLease) return entry ?? null;
-        this.#turn = entry;
+        entry = (await lock.waitForTurn(this)) ?? (await this.#withoutTurn());
       }
-      const grant = await this.#attempts();
+      if (entry instanceof RedisLease) return entry;
+      this.#turn = entry;
+      const grant = entry && (await this.#attempts());
+      if (this.#received !== undefined) return this.#received;
       wait.throwIfInterrupted();
-      if (grant !== undefined) return lock.acquired(this.hold, grant, this.request, this.#turn);
+      if (entry !== undefined && grant !== undefined) return lock.acquired(this.hold, grant, this.request, entry);
       this.#abandon();
       return null;
     } catch (error) {
@@ -84,24 +88,51 @@ export class Call {
   }
 
   /**
-   * The turn came with a hold whose lease ended. The script that makes this caller's first attempt ends it: the queue in
-   * Redis decides who is next. Resolves to what became of that hold.
+   * The lease of a hold of this process ended, and this caller is next. The script that makes its next attempt ends the
+   * hold: the queue in Redis decides who is next. Resolves to what became of that hold.
    */
   exchange(ended: Hold, limit: number): Promise<Released> {
     // No longer than this caller may wait. The release of that hold is repeated then.
     const timeout = Math.min(limit, this.#firstTimeout);
     const protocol = this.#protocol;
-    const hold = this.#newHold();
+    const hold = this.#hold ?? this.#newHold();
     hold.stamp();
     protocol.availability.asked(hold.sentAt);
-    const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout);
+    const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout, ended.keep);
     this.#attempt = exchange.then(({ answer }) => answer ?? protocol.attempt(hold, this.#firstTimeout));
     protocol.availability.attemptInFlight = this.#attempt;
     return exchange.then(async ({ found }) => {
-      // Its caller has left. The lock is free when `unlock` resolves.
-      if (this.#hasLeft) await hold.release(timeout).catch(() => undefined);
+      // Its caller has left, and nobody took it over. The lock is free when `unlock` resolves.
+      if (this.#hasLeft && this.#hold === hold) await hold.release(timeout).catch(() => undefined);
       return found;
     });
+  }
+
+  /**
+   * A lease of this process ended, and its hold is this caller's, which waited for Redis. Its attempt in flight, or its
+   * position in the queue, is for `next`, if that asks for the same.
+   */
+  receive(lease: RedisLease, next: Call | undefined): void {
+    this.#received = lease;
+    const hold = this.#hold;
+    const attempt = this.#attempt ?? (this.#refusal && Promise.resolve(this.#refusal));
+    if (hold === undefined || attempt === undefined || next === undefined || !next.#asksFor(hold)) {
+      if (hold !== undefined) this.#protocol.availability.withdrawn(hold.sentAt);
+    } else {
+      next.#hold = hold;
+      next.#attempt = attempt;
+      this.#hold = this.#attempt = undefined;
+    }
+    this.#abandon();
+  }
+
+  #asksFor({ ttl, leastLife, waits }: Hold): boolean {
+    return waits && Math.ceil(this.#ttl) === ttl && this.request.minHold === leastLife;
+  }
+
+  /** What it sent is not answered yet. */
+  get isAttempting(): boolean {
+    return this.#attempt !== undefined;
   }
 
   /** Attempts until the lock is granted, or the wait is over while another owner holds it (`undefined`). */
@@ -114,14 +145,18 @@ export class Call {
       if (this.#attempt === undefined && !wait.isSingleAttempt) {
         const pause = protocol.standBack(wait);
         if (pause !== undefined) {
-          await pause;
+          await this.#asleep(pause);
+          if (this.#received !== undefined) return undefined;
           if (this.#timeout !== undefined) this.#timeout = Math.min(this.#timeout, this.#atLeast(wait.remaining));
         }
       }
       const attempt = this.#attempt ?? this.#send();
+      this.#attempt = attempt;
       let answer: Grant | Refusal | undefined;
       try {
-        answer = await wait.unlessAborted(attempt);
+        const isInFront = this.#lock.isShared && this.#mayQueue;
+        answer = await (isInFront ? this.#asleep(wait.unlessOver(attempt)) : wait.unlessAborted(attempt));
+        if (this.#received !== undefined) return undefined;
         this.hold.reachedRedis = true;
         this.#assertInTime(answer);
         availability.answered();
@@ -130,8 +165,8 @@ export class Call {
         answer = undefined;
         await this.#failed(error, attempt);
       } finally {
+        if (this.#attempt === attempt) availability.attemptInFlight = undefined;
         this.#attempt = undefined;
-        availability.attemptInFlight = undefined;
       }
       if (answer?.granted) {
         if (this.#isRepeated || !this.#lock.services.connection.mayBeOutdated(this.hold.sentAt)) return answer;
@@ -140,7 +175,7 @@ export class Call {
       }
       wait.throwIfInterrupted();
       const grant = answer === undefined ? await this.#backOff() : await this.#waitForRelease(answer);
-      if (grant !== undefined) return grant;
+      if (grant !== undefined || this.#received !== undefined) return grant;
       if (wait.remaining === 0) {
         this.#assertContended();
         return undefined;
@@ -175,10 +210,15 @@ export class Call {
     const { request, wait } = this;
     const { connection, nextOwner } = this.#lock.services;
     const waits = !wait.isSingleAttempt && this.#mayQueue;
-    const hold = new Hold(nextOwner(), request.ttl, waits, connection.connectionEpoch, wait.startedAt, this.#protocol);
+    const hold = new Hold(nextOwner(), this.#ttl, waits, connection.connectionEpoch, wait.startedAt, this.#protocol);
     hold.leastLife = request.minHold;
     this.#hold = hold;
     return hold;
+  }
+
+  /** ms */
+  get #ttl(): number {
+    return this.#protocol.ttlFor?.(this.request) ?? this.request.ttl;
   }
 
   /** What its attempts ask for. Made with the first one. */
@@ -227,17 +267,37 @@ export class Call {
   async #waitForRelease(refusal: Refusal): Promise<Grant | undefined> {
     const wait = this.wait;
     this.#backoff?.reset();
-    this.#wasRefused = true;
+    this.#refusal = refusal;
     noteContention(wait, 'remote');
     this.#protocol.availability.refused(clock.now(), refusal.remaining, refusal.owner);
     if (wait.remaining === 0) return undefined;
-    const result = await this.#protocol.wait(this.hold, refusal, wait);
+    const result = await this.#asleep(this.#protocol.wait(this.hold, refusal, wait));
     if (!result.granted || result.until <= clock.now()) return undefined;
     this.#isGranted = true;
     // A message granted it: the answer to a poll that was asked before may never come.
     this.#protocol.availability.answered();
     if (wait.trace !== undefined) wait.trace.isHandedOver = true;
     return result;
+  }
+
+  /** Meanwhile a lease of this process may end, and its hold go to this caller: by `receive`, or by `exchange`. */
+  async #asleep<T>(sleep: Promise<T>): Promise<T> {
+    this.#lock.sleeps(this, true);
+    try {
+      return await sleep;
+    } finally {
+      this.#lock.sleeps(this, false);
+    }
+  }
+
+  /** It is suspended between two attempts. */
+  get isAsleep(): boolean {
+    return this.wait.step !== undefined;
+  }
+
+  /** It makes an attempt, or takes what it has received. */
+  wake(): void {
+    this.wait.step?.resume(undefined);
   }
 
   async #backOff(): Promise<undefined> {
@@ -279,7 +339,7 @@ export class Call {
     const notReplicated = this.#notReplicated?.error;
     if (notReplicated !== undefined) throw cannotAcquire(this.wait.key, notReplicated.message, notReplicated);
     const isSilent = availability.silence(this.wait.startedAt, clock.now()) >= SILENT;
-    if (!this.#wasRefused || isSilent || isServerAnswer(availability.failure)) throw this.#unavailable();
+    if (this.#refusal === undefined || isSilent || isServerAnswer(availability.failure)) throw this.#unavailable();
   }
 
   /** The caller leaves without the lock: what it may have in Redis is removed, and the turn goes to the next caller. */
@@ -300,7 +360,7 @@ export class Call {
    * The turn did not come in time; `undefined`: another holder has the lock. The attempt in flight of the caller that
    * has the turn counts for this one too.
    */
-  async #withoutTurn(): Promise<Turn | undefined> {
+  async #withoutTurn(): Promise<Entry | undefined> {
     if (this.#lock.isShared) {
       // Grants to earlier callers do not show that this caller would be refused.
       const { availability, permits } = this.#protocol;
@@ -313,7 +373,7 @@ export class Call {
     await this.#unlockAnswered();
     // The attempt of the caller in front failed: a single attempt may still be made, if the turn is free now.
     await clock.immediate();
-    const freed = this.wait.isSingleAttempt ? this.#lock.tryEnter(this.#protocol) : undefined;
+    const freed = this.wait.isSingleAttempt ? this.#lock.tryEnter(this, this.#protocol) : undefined;
     // Another caller has the turn: the attempt may have failed only because it had little time.
     if (freed === undefined && !this.#isContended) throw this.#unavailable();
     return freed;

@@ -1,6 +1,6 @@
 import type { LockLostReason } from '../api/distributed-lock';
-import { Backoff } from '../internal/backoff';
 import { clock, drift, pause, reliableUntil, wasSuspended } from '../internal/clock';
+import { Backoff } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import { CommandTimeoutError, isFinal, isServerAnswer, messageOf, NotSentError } from '../redis/failure';
 import type { RedisLease } from './lease';
@@ -20,7 +20,10 @@ export const FRESH = 50;
 export type FirstRelease = Released | 'passed on' | 'unknown' | 'not tried';
 
 /** What a hold needs of the lease that relies on it. */
-export type LeaseOfHold = Pick<RedisLease, 'ttl' | 'endsAt' | 'mayRenewAt' | 'renewed' | 'lost'>;
+export interface LeaseOfHold extends Pick<RedisLease, 'ttl' | 'endsAt' | 'mayRenewAt' | 'renewed' | 'lost'> {
+  /** Of several leases: ends those whose own ttl is over. False: all of them are, or there is one only. */
+  endSome?(now: number): boolean;
+}
 
 /** How a release ended. */
 export type ReleaseResult =
@@ -182,7 +185,12 @@ export class Hold implements WatchedLease {
     return now - this.sentAt <= FRESH && this.#keyUntil - now >= needed && !this.isSuspectAt(drift(now));
   }
 
-  /** ms since its acquisition was sent, or a little more. */
+  /** When its acquisition was sent, or a little earlier. */
+  get acquiredAt(): number {
+    return this.#acquiredAt;
+  }
+
+  /** ms since then. */
   get age(): number {
     return clock.now() - this.#acquiredAt;
   }
@@ -314,6 +322,11 @@ export class Hold implements WatchedLease {
   }
 
   #loseByDeadline(): void {
+    const now = clock.now();
+    if (now < this.#keyUntil && this.lease?.endSome?.(now)) {
+      this.#watchdog?.moved(this);
+      return;
+    }
     this.lose(this.mayRenewAt(this.until) ? 'unconfirmed' : 'expired');
   }
 

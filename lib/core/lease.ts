@@ -4,8 +4,7 @@ import { CannotAcquireLockError, LeaseEvalError, LockLostError, leaseUnlocked, n
 import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../api/messages';
 import { type LockWarningCode, warn } from '../api/warnings';
 import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
-import { captureContext } from '../internal/background';
-import { clock, drift } from '../internal/clock';
+import { captureContext, clock, drift } from '../internal/clock';
 import { ttl as checkedTtl, checkOptions, expected, nonEmptyString, string } from '../internal/validation';
 import { isErrorReply, messageOf } from '../redis/failure';
 import type { HeldCall } from './backend';
@@ -98,7 +97,7 @@ export class RedisLease implements HeldLease {
       this.#hold.hurry();
       return 0;
     }
-    return Math.max(0, this.#hold.until - clock.now());
+    return Math.max(0, this.#until - clock.now());
   }
 
   assertHeld(): void {
@@ -126,7 +125,7 @@ export class RedisLease implements HeldLease {
     await this.#hold.reading;
     this.#assertNotOver();
     const now = clock.now();
-    const timeout = Math.min(this.#lock.services.settings.commandTimeout, this.#hold.until - now, limit);
+    const timeout = Math.min(this.#lock.services.settings.commandTimeout, this.#until - now, limit);
     const ownership = await this.#hold.renew(atLeast, timeout);
     if (ownership.state === 'held') this.endsAt = Math.max(this.endsAt, endOfLease(now, atLeast));
     if (this.#loss !== undefined) throw this.lossError();
@@ -185,8 +184,8 @@ export class RedisLease implements HeldLease {
   lost(reason: LockLostReason): void {
     this.#loss = reason;
     const { orphans } = this.#lock.services;
-    // Its own ttl is over, and the key would outlive it.
-    if (reason === 'expired' && this.endsAt < this.#hold.keyUntil) orphans.follow(this.#hold);
+    // Its own ttl is over, and the key would outlive it. Others may rely on it still.
+    if (reason === 'expired' && this.endsAt < this.#hold.keyUntil && !this.#hold.isHeld) orphans.follow(this.#hold);
     this.#lock.leaseOver(this);
     this.#hold.protocol.leaseLost?.();
     this.#publishLoss();
@@ -218,6 +217,11 @@ export class RedisLease implements HeldLease {
     return leaseText('Lease', this, token);
   }
 
+  /** Until when it may be relied on. */
+  get #until(): number {
+    return Math.min(this.#hold.keyUntil, this.endsAt);
+  }
+
   get #isHeld(): boolean {
     return this.#loss === undefined && this.#unlocking === undefined;
   }
@@ -236,7 +240,7 @@ export class RedisLease implements HeldLease {
     if (this.#loss !== undefined) {
       this.#unlocking = Promise.reject(this.lossError());
       // The key may still be there.
-      this.#lock.services.orphans.follow(this.#hold);
+      if (!this.#hold.isHeld) this.#lock.services.orphans.follow(this.#hold);
       return this.#unlocking;
     }
     this.endHold?.();
@@ -268,7 +272,7 @@ export class RedisLease implements HeldLease {
     const hold = this.#hold;
     const { connection, settings } = this.#lock.services;
     const { disruptions } = connection;
-    const limit = Math.min(settings.commandTimeout, Math.max(hold.until - now, RELEASE_AT_LEAST));
+    const limit = Math.min(settings.commandTimeout, Math.max(this.#until - now, RELEASE_AT_LEAST));
     const passing = this.#lock.passOn(this, now, limit, this.#releaseTrace);
     if (passing === 'passed on') return DONE;
     hold.unlocked();

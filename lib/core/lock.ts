@@ -9,9 +9,9 @@ import { callback } from '../internal/validation';
 import type { Connection } from '../redis/connection';
 import { isServerAnswer } from '../redis/failure';
 import { LockNames } from '../redis/names';
-import { Call } from './acquire';
+import { Call, type Entry } from './acquire';
 import type { ScriptRunner } from './backend';
-import { type FirstRelease, type Hold, neededFor, ttlFor } from './hold';
+import { type FirstRelease, type Hold, type LeaseOfHold, neededFor, ttlFor } from './hold';
 import type { Inspection } from './inspection';
 import { RedisLease } from './lease';
 import { LocalQueue, Turn } from './local-queue';
@@ -58,6 +58,19 @@ const LOOP_TURN = 5;
 let passingSince: number | undefined;
 let isLoopTurnAsked = false;
 
+/** Notes that a hold is passed on now. Returns whether the event loop has to get a turn first. */
+export function isLoopTurnDue(now: number): boolean {
+  passingSince ??= now;
+  if (!isLoopTurnAsked) {
+    isLoopTurnAsked = true;
+    void clock.immediate().then(() => {
+      isLoopTurnAsked = false;
+      passingSince = undefined;
+    });
+  }
+  return now - passingSince >= LOOP_TURN;
+}
+
 /**
  * The lock of one key. A caller first takes the local turn, so that only one caller of this process contends, and then
  * the lock in Redis. Made by `RedisLockRegistry.obtain`, one for each key.
@@ -82,7 +95,7 @@ export class RedisLock implements DistributedLock {
   protected lease: RedisLease | undefined;
   /** Calls that are still acquiring. */
   #callers = 0;
-  readonly #queue = new LocalQueue<Call>();
+  protected readonly queue = new LocalQueue<Call>();
   #protocol: LockProtocol | undefined;
   /** The turn of `lease`. */
   #turn: Turn | undefined;
@@ -208,7 +221,7 @@ export class RedisLock implements DistributedLock {
   untilFree(wait: Wait, ms: number): Promise<void> | undefined {
     const lock = this.cached();
     if (Scope.holding(lock.scopeLock) !== undefined) return undefined;
-    return lock.#queue.untilFree(wait, ms) ?? lock.#protocol?.untilFree?.(wait);
+    return lock.queue.untilFree(wait, ms) ?? lock.#protocol?.untilFree?.(wait);
   }
 
   /** @internal The error of a wait that is over. */
@@ -245,38 +258,50 @@ export class RedisLock implements DistributedLock {
     return this.lease?.releasingFor ?? 0;
   }
 
-  /** @internal The turn, if it is free or not needed. */
-  tryEnter(protocol: LockProtocol): Turn | undefined {
-    return protocol.queue === 'redis' ? new Turn() : this.#queue.tryEnter();
+  /** @internal The turn, if it is free or not needed; or a lease of a hold that other callers of this process have. */
+  tryEnter(_call: Call, protocol: LockProtocol): Entry | undefined {
+    return protocol.queue === 'redis' ? new Turn() : this.queue.tryEnter();
   }
 
   /**
    * @internal Waits for the turn, which may come with a lease already; `undefined` when the caller's waitTime is over
    * first, and for one that does not wait.
    */
-  waitForTurn(call: Call): Promise<Turn | RedisLease | undefined> {
-    return this.#queue.enter(call, call.wait, (turn) => this.#passing?.(call) ?? turn);
+  waitForTurn(call: Call): Promise<Entry | undefined> {
+    return this.queue.enter(call, call.wait, (turn) => this.passing?.(call) ?? turn);
   }
 
   /** What the next caller makes of the hold that comes with its turn. Set while the turn is passed. */
-  #passing: ((call: Call) => RedisLease | undefined) | undefined;
+  protected passing: ((call: Call) => RedisLease | undefined) | undefined;
+
+  /** @internal The caller that has the turn sleeps from now on, between two attempts; or it is awake again. */
+  sleeps(_call: Call, _isAsleep: boolean): void {}
 
   /** @internal Redis granted the lock to the caller that has the turn. */
   acquired(hold: Hold, grant: Grant, request: LockRequest, turn: Turn): RedisLease {
     const now = clock.now();
     if (request.minHold > 0) hold.holdAtLeast(request.minHold, 0);
     hold.fencingToken = grant.fencingToken;
-    const lease = new RedisLease(this, hold, request, now, false);
-    hold.granted(grant, lease, this.services.watchdog, now);
+    const lease = new RedisLease(this, hold, request, now, hold.ttl > Math.ceil(request.ttl));
+    hold.granted(grant, this.reliesOn(hold, lease), this.services.watchdog, now);
     this.recordLease(lease, turn);
+    return lease;
+  }
+
+  /** What is to rely on the hold, now that the lease does. */
+  protected reliesOn(_hold: Hold, lease: RedisLease): LeaseOfHold {
     return lease;
   }
 
   /** @internal A caller has its lease: the turn is that of the lease from now on. */
   protected recordLease(lease: RedisLease, turn: Turn): void {
-    this.lease = lease;
+    this.add(lease);
     this.#turn = turn;
     this.#openProtocol.holder = lease.hold;
+  }
+
+  protected add(lease: RedisLease): void {
+    this.lease = lease;
   }
 
   /** @internal A caller has its result. */
@@ -294,30 +319,32 @@ export class RedisLock implements DistributedLock {
    * go to anybody; it is to be released.
    */
   passOn(
-    { hold }: RedisLease,
+    ended: RedisLease,
     now: number,
     timeout: number,
     trace: ReleaseMessage | undefined,
   ): 'passed on' | Promise<FirstRelease> | undefined {
-    const { next } = this.#queue;
-    const turn = this.#turn;
-    // Before its `minHold` ends, the lock is nobody else's.
-    if (this.lease?.hold !== hold || hold.keep !== undefined || turn === undefined) return undefined;
-    const { protocol } = hold;
+    const { hold } = ended;
+    const { protocol, keep } = hold;
+    const next = this.nextAfter(hold);
     if (next === undefined) {
-      const released = this.#queue.isWatched ? protocol.releaseWatched?.(hold.owner, timeout / 2, now) : undefined;
+      const isWatched = this.queue.isWatched && keep === undefined;
+      const released = isWatched ? protocol.releaseWatched?.(hold.owner, timeout / 2, now) : undefined;
       return released && afterFailure(released);
     }
     // A script of the application's that is not answered would run in the lease of the next caller.
     const isUnused = hold.evals === 0;
-    if (isUnused && protocol.mayPassOn(now) && hold.isFresh(neededFor(next.request), now)) {
+    // Before its `minHold` ends, the lock is nobody else's.
+    if (keep === undefined && isUnused && protocol.mayPassOn(now, hold) && hold.isFresh(neededFor(next.request), now)) {
       if (trace !== undefined) trace.isHandedOver = true;
-      this.#pass(hold, turn, true, now);
+      this.#pass(ended, true, now);
       return 'passed on';
     }
+    // What it has sent sees to it, after a release.
+    if (next.isAttempting) return undefined;
     // Half of the time, so that there is some left for a release if this fails.
-    if (protocol.exchange !== undefined) return this.#exchange(hold, turn, timeout / 2, trace);
-    if (!isUnused) return undefined;
+    if (protocol.exchange !== undefined) return this.#exchange(hold, timeout / 2, trace);
+    if (!isUnused || keep !== undefined) return undefined;
     const driftBefore = drift(now);
     const asked = protocol.confirmOrRelease?.(hold.owner, ttlFor(next.request), timeout / 2, now);
     return (
@@ -328,74 +355,76 @@ export class RedisLock implements DistributedLock {
           hold.confirmed(answer.until, now, driftBefore);
           hold.fencingToken = answer.fencingToken;
           // Its caller may have left since, and the next one may need more.
-          const first = this.#queue.next;
+          const first = this.nextAfter(hold);
           const at = clock.now();
           if (first === undefined || hold.keyUntil - at < neededFor(first.request)) return 'not tried';
           if (trace !== undefined) trace.isHandedOver = true;
-          this.#pass(hold, turn, false, at);
+          this.#pass(ended, false, at);
           return 'passed on';
         }),
       )
     );
   }
 
-  /** The next caller gets a lease of the hold: at once, or after a turn of the event loop where that is due. */
-  #pass(hold: Hold, turn: Turn, isWatched: boolean, now: number): void {
-    passingSince ??= now;
-    if (!isLoopTurnAsked) {
-      isLoopTurnAsked = true;
-      void clock.immediate().then(() => {
-        isLoopTurnAsked = false;
-        passingSince = undefined;
-      });
-    }
-    if (now - passingSince >= LOOP_TURN) void this.#passLater(hold, turn);
-    else this.#passNow(hold, turn, isWatched);
+  /** The caller that may get the hold next. */
+  protected nextAfter(hold: Hold): Call | undefined {
+    return this.lease?.hold === hold && this.#turn !== undefined ? this.queue.next : undefined;
   }
 
-  async #passLater(hold: Hold, turn: Turn): Promise<void> {
+  /** The next caller gets a lease of the hold: at once, or after a turn of the event loop where that is due. */
+  #pass(ended: RedisLease, isWatched: boolean, now: number): void {
+    if (isLoopTurnDue(now)) void this.#passLater(ended);
+    else this.#passNow(ended, isWatched);
+  }
+
+  async #passLater(ended: RedisLease): Promise<void> {
+    const { hold } = ended;
     // Until then the lease that ended stands for the hold: `close` waits for it.
-    const { lease } = this;
     hold.unlocked();
     await clock.immediate();
-    const { next } = this.#queue;
+    const next = this.nextAfter(hold);
     if (next !== undefined && hold.isFresh(neededFor(next.request), clock.now())) {
-      this.#passNow(hold, turn, false);
+      this.#passNow(ended, false);
       return;
     }
     const { orphans, settings } = this.services;
     await hold.release(settings.commandTimeout).catch(() => orphans.follow(hold));
-    if (lease !== undefined) this.leaseOver(lease);
+    this.leaseOver(ended);
   }
 
-  #passNow(hold: Hold, turn: Turn, isWatched: boolean): void {
-    this.#passing = (call) => this.#leaseOf(hold, turn, call, isWatched);
-    this.#queue.pass(turn);
-    this.#passing = undefined;
+  #passNow(ended: RedisLease, isWatched: boolean): void {
+    this.give((call) => this.leaseOf(ended.hold, call, isWatched));
+    this.leaseOver(ended);
   }
 
-  #leaseOf(hold: Hold, turn: Turn, { request, wait }: Call, isWatched: boolean): RedisLease {
+  /** The next caller gets what `take` makes of the hold: a lease, or (`undefined`) its turn, and it makes an attempt. */
+  protected give(take: (call: Call) => RedisLease | undefined): void {
+    const turn = this.#turn as Turn;
+    this.lease = undefined;
+    this.passing = take;
+    this.queue.pass(turn);
+    this.passing = undefined;
+    if (this.lease === undefined) this.#turn = undefined;
+  }
+
+  /** A lease of a hold that was acquired for another one. */
+  protected leaseOf(hold: Hold, { request, wait }: Call, isWatched: boolean): RedisLease {
     const now = clock.now();
     if (wait.trace !== undefined) wait.trace.isHandedOver = true;
     if (request.minHold > 0) hold.holdAtLeast(request.minHold, hold.age);
     const lease = new RedisLease(this, hold, request, now, true);
-    hold.passedOn(lease, isWatched, now);
-    this.lease = lease;
-    this.#turn = turn;
-    this.onLeaseOver();
+    hold.passedOn(this.reliesOn(hold, lease), isWatched, now);
+    this.add(lease);
     return lease;
   }
 
-  /** The next caller's first attempt ends the hold. */
-  #exchange(hold: Hold, turn: Turn, timeout: number, trace: ReleaseMessage | undefined): Promise<FirstRelease> {
+  /** The next caller's next attempt ends the hold. */
+  #exchange(hold: Hold, timeout: number, trace: ReleaseMessage | undefined): Promise<FirstRelease> {
     let exchange: Promise<Released> | undefined;
-    this.#passing = (call) => {
+    this.give((call) => {
       exchange = call.exchange(hold, timeout);
       return undefined;
-    };
-    this.lease = this.#turn = undefined;
-    this.#queue.pass(turn);
-    this.#passing = undefined;
+    });
     if (trace !== undefined) trace.isHandedOver = true;
     return afterFailure(exchange as unknown as Promise<Released>);
   }

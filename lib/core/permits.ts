@@ -9,6 +9,8 @@ export class Permits {
   toldAt = Number.NEGATIVE_INFINITY;
   /** The number that the lock had when it answered last. */
   known: number | undefined;
+  /** When this process learned that it is another number than before: on the monotonic clock. */
+  changedAt = Number.NEGATIVE_INFINITY;
   /** Where callers of this registry wait for the lock: one of them makes an attempt at once. */
   waiting: { wake(): void } | undefined;
 
@@ -21,7 +23,10 @@ export class Permits {
   /** The lock answered an attempt that told it the number given then; it has this number. */
   told(givenAt: number, known: number): void {
     this.toldAt = Math.max(this.toldAt, givenAt);
+    if (this.known !== undefined && this.known !== known) this.changedAt = clock.now();
     this.known = known;
+    // A later number of another process counts for the next caller here too, though the queue that has it may be gone.
+    if (givenAt >= this.givenAt) this.count = known;
   }
 
   /** The lock is not known to have this number. */

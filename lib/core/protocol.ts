@@ -2,6 +2,7 @@ import type { RegistrySettings } from '../api/options';
 import type { Availability } from './availability';
 import type { Hold } from './hold';
 import type { Permits } from './permits';
+import type { LockRequest } from './request';
 import type { Wait } from './wait';
 
 /** The lock is the hold's. */
@@ -94,6 +95,8 @@ export interface LockProtocol {
   holder?: Holder | undefined;
   /** Of a semaphore: set by its lock. */
   permits?: Permits | undefined;
+  /** ms to ask for, where a lease may begin later than its hold; else that of the lease. */
+  ttlFor?(request: LockRequest): number;
   /** Something is remembered that a new object for the same lock would not know. */
   readonly isActive: boolean;
   /** The pause in which this process leaves a free lock to other processes; `undefined`: none. */
@@ -126,14 +129,17 @@ export interface LockProtocol {
    * A lease ended, and a local caller waits: whether the hold may be passed on to it without a command, since nobody else
    * is to have the lock now, as far as this process knows.
    */
-  mayPassOn(now: number): boolean;
+  mayPassOn(now: number, hold: Hold): boolean;
   /**
    * The same where Redis has to be asked: confirms the hold for the next caller, so that its key lives for at least `ttl`
    * ms, or releases it where others are to have it. Absent: it is released. `now`: as for `release`.
    */
   confirmOrRelease?(owner: string, ttl: number, timeout: number, now: number): Promise<Confirmed | Released>;
-  /** In its place: ends the hold by the first attempt of the next local caller. The queue in Redis decides. */
-  exchange?(owner: string, to: Hold, timeout: number): Promise<Exchange>;
+  /**
+   * In its place: ends the hold by the next attempt of the next local caller. The queue in Redis decides. `keep`: as in
+   * the function of this name.
+   */
+  exchange?(owner: string, to: Hold, timeout: number, keep: Keep | undefined): Promise<Exchange>;
   /** A lease of this process was lost: the lock may be free. */
   leaseLost?(): void;
   /**

@@ -157,7 +157,11 @@ export class Wait implements Linked<Wait> {
    */
   unlessAborted<T>(promise: Promise<T>): Promise<T> {
     // Without a signal only `close` could interrupt, and the promise of a command settles soon by itself.
-    if (this.signal === undefined) return promise;
+    return this.signal === undefined ? promise : this.unlessOver(promise);
+  }
+
+  /** The same, for a caller whose step others may end. */
+  unlessOver<T>(promise: Promise<T>): Promise<T> {
     return this.suspend<T>(Number.POSITIVE_INFINITY, (resume, fail) => {
       promise.then(resume, fail);
       return undefined;

@@ -1,9 +1,13 @@
-import type { DistributedLock } from '../api/distributed-lock';
+import type { DistributedLock, LockLostReason } from '../api/distributed-lock';
 import { CannotAcquireLockError } from '../api/errors';
+import type { Call, Entry } from '../core/acquire';
+import { type Hold, type LeaseOfHold, neededFor } from '../core/hold';
 import type { RedisLease } from '../core/lease';
 import type { Turn } from '../core/local-queue';
-import { type LockServices, RedisLock } from '../core/lock';
+import { isLoopTurnDue, type LockServices, RedisLock } from '../core/lock';
+import type { LockProtocol } from '../core/protocol';
 import { Scope } from '../core/scope';
+import { clock } from '../internal/clock';
 
 /**
  * A lock of which this process may have several leases. The local turn of a caller ends with its grant: the next local
@@ -11,6 +15,8 @@ import { Scope } from '../core/scope';
  */
 export class SharedLock extends RedisLock {
   readonly #leases = new Set<RedisLease>();
+  /** The caller that has the turn, while it sleeps. */
+  #sleeper: Call | undefined;
 
   /** @internal */
   override get isShared(): boolean {
@@ -37,10 +43,66 @@ export class SharedLock extends RedisLock {
     super.leaseOver(lease);
   }
 
-  /** @internal */
-  override recordLease(lease: RedisLease, turn: Turn): void {
+  protected override add(lease: RedisLease): void {
     this.#leases.add(lease);
+  }
+
+  protected override recordLease(lease: RedisLease, turn: Turn): void {
+    this.add(lease);
     turn.release();
+  }
+
+  /** @internal */
+  override sleeps(call: Call, isAsleep: boolean): void {
+    if (isAsleep) this.#sleeper = call;
+    else if (this.#sleeper === call) this.#sleeper = undefined;
+  }
+
+  /** The caller that waits in Redis: those behind it came later. None before the `minHold` of the lease ends. */
+  protected override nextAfter(hold: Hold): Call | undefined {
+    return this.#sleeper?.isAsleep && hold.keep === undefined ? this.#sleeper : undefined;
+  }
+
+  protected override give(take: (call: Call) => RedisLease | undefined): void {
+    const call = this.#sleeper as Call;
+    const lease = take(call);
+    if (lease !== undefined) call.receive(lease, this.queue.next);
+    call.wake();
+  }
+}
+
+/** Readers of a process that are in together. They rely on one hold, which lasts as long as one of them is inside. */
+class Group implements LeaseOfHold {
+  readonly leases = new Set<RedisLease>();
+
+  get ttl(): number {
+    return Math.max(...[...this.leases].map(({ ttl }) => ttl));
+  }
+
+  get endsAt(): number {
+    return Math.min(...[...this.leases].map(({ endsAt }) => endsAt));
+  }
+
+  mayRenewAt(time: number): boolean {
+    return [...this.leases].some((lease) => lease.mayRenewAt(time));
+  }
+
+  renewed(): void {
+    for (const lease of this.leases) lease.renewed();
+  }
+
+  endSome(now: number): boolean {
+    const ended = [...this.leases].filter(({ endsAt }) => endsAt <= now);
+    if (ended.length === this.leases.size) return false;
+    for (const lease of ended) {
+      this.leases.delete(lease);
+      lease.lost('expired');
+    }
+    return true;
+  }
+
+  lost(reason: LockLostReason): void {
+    for (const lease of [...this.leases]) lease.lost(reason);
   }
 }
 
@@ -53,17 +115,63 @@ export interface ReadWriteLock {
   readonly write: DistributedLock;
 }
 
+type PassOn = Parameters<RedisLock['passOn']> extends [unknown, ...infer Rest] ? Rest : never;
+
 /** Finds the other lock of the key if it is cached, which a lock with an open scope always is. */
 type Counterpart = () => RedisLock | undefined;
 
-/** A lock for reading. Inside a write scope of the caller it enters again on the write lease. */
+/**
+ * A lock for reading. Readers enter beside others of their process, without a command, while no writer waits; and all that
+ * wait in this process enter together. The last one to leave gives the hold back. Inside a write scope of the caller a
+ * reader enters again on the write lease.
+ */
 export class ReadLock extends SharedLock {
   readonly #write: Counterpart;
+  /** What readers may enter with. */
+  #hold: Hold | undefined;
 
   /** @internal */
   constructor(key: string, services: LockServices, write: Counterpart) {
     super(key, services);
     this.#write = write;
+  }
+
+  /** @internal */
+  override tryEnter(call: Call, protocol: LockProtocol): Entry | undefined {
+    const hold = this.#hold;
+    const now = clock.now();
+    if (hold?.isHeld && !this.queue.hasWaiters && protocol.mayPassOn(now, hold) && !isLoopTurnDue(now)) {
+      if (hold.isFresh(neededFor(call.request), now)) return this.leaseOf(hold, call, call.request.renew);
+    }
+    return super.tryEnter(call, protocol);
+  }
+
+  protected override reliesOn(hold: Hold, lease: RedisLease): LeaseOfHold {
+    const group = hold.lease instanceof Group ? hold.lease : new Group();
+    group.leases.add(lease);
+    return group;
+  }
+
+  /** All that wait here by now enter together. */
+  protected override recordLease(lease: RedisLease, turn: Turn): void {
+    const { hold } = lease;
+    this.#hold = hold;
+    this.passing = (call) => this.leaseOf(hold, call, call.request.renew);
+    for (let { next } = this.queue; next !== undefined; { next } = this.queue) {
+      if (!hold.isFresh(neededFor(next.request), clock.now())) break;
+      this.queue.pass(turn);
+    }
+    this.passing = undefined;
+    super.recordLease(lease, turn);
+  }
+
+  /** @internal The hold stays as long as others are inside. */
+  override passOn(ended: RedisLease, ...rest: PassOn): ReturnType<RedisLock['passOn']> {
+    const group = ended.hold.lease as Group;
+    group.leases.delete(ended);
+    if (group.leases.size === 0) return super.passOn(ended, ...rest);
+    this.leaseOver(ended);
+    return 'passed on';
   }
 
   override get scopeLock(): RedisLock {
@@ -73,7 +181,7 @@ export class ReadLock extends SharedLock {
 }
 
 /** A lock for writing. */
-export class WriteLock extends SharedLock {
+export class WriteLock extends RedisLock {
   readonly #read: Counterpart;
 
   /** @internal */

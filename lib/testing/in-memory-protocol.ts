@@ -19,7 +19,6 @@ import type { StoredKind, StoredLock } from './stored-lock';
 
 /** One lock in memory, as its callers see it. They queue there, each for itself: FIFO over all registries. */
 export class InMemoryProtocol implements LockProtocol {
-  readonly queue = 'redis';
   readonly availability = new Availability();
   holder: Holder | undefined;
   /** Of a semaphore. */
@@ -38,6 +37,11 @@ export class InMemoryProtocol implements LockProtocol {
     this.#kind = kind;
     this.#backend = backend;
     this.#isFencing = isFencing && (kind === 'lock' || kind === 'write');
+  }
+
+  /** Readers enter together with those of their process, as in Redis. */
+  get queue(): 'local' | 'redis' {
+    return this.#kind === 'read' ? 'local' : 'redis';
   }
 
   /** The queue gives every caller its turn. */
@@ -93,9 +97,9 @@ export class InMemoryProtocol implements LockProtocol {
     return this.#backend.send(() => this.#lock.keep(owner, keep), timeout);
   }
 
-  /** The lock is for the first in the queue. */
+  /** The lock is for the first in the queue. Where nobody waits, readers enter beside others. */
   mayPassOn(): boolean {
-    return false;
+    return this.#kind === 'read' && !this.#backend.isSilent && !this.#lock.isAwaited;
   }
 
   orphanLife({ ttl }: Hold): number {

@@ -59,6 +59,8 @@ export class StoredLock {
   /** What those that hold it or wait for it use it as; `undefined`: nobody does. */
   #usedAs: string | undefined;
   #permits = { count: 1, at: 0 };
+  /** The last lease was a writer's. */
+  #isWritten = false;
   #expiry: NodeJS.Timeout | undefined;
 
   constructor(store: InMemoryLocks) {
@@ -73,6 +75,11 @@ export class StoredLock {
   /** Whose lease lasts longest. */
   get owner(): string | undefined {
     return this.state.owner;
+  }
+
+  /** Somebody waits. */
+  get isAwaited(): boolean {
+    return this.#queue.size > 0;
   }
 
   get state(): Inspected {
@@ -175,12 +182,24 @@ export class StoredLock {
     const now = clock.now();
     for (const [owner, { expiresAt }] of this.#leases) if (expiresAt <= now) this.#leases.delete(owner);
     for (const [owner, expiresAt] of this.#forced) if (expiresAt <= now) this.#forced.delete(owner);
+    if (this.#isWritten && this.#leases.size === 0) this.#readersFirst();
     if (this.#store.isSilent) return;
     for (const first of this.#queue.values()) {
       if (!this.#mayEnter(first, [])) return;
       this.#queue.delete(first.ticket);
       const granted = this.#enter(first);
       first.receive?.(granted);
+    }
+  }
+
+  /** A writer has left: all readers that wait by now enter before the next one. */
+  #readersFirst(): void {
+    this.#isWritten = false;
+    const waiting = [...this.#queue];
+    this.#queue.clear();
+    for (const isRead of [true, false]) {
+      for (const [ticket, position] of waiting)
+        if ((position.kind === 'read') === isRead) this.#queue.set(ticket, position);
     }
   }
 
@@ -202,6 +221,7 @@ export class StoredLock {
   #enter({ ticket, kind, ttl }: Claim): Grant {
     const lease = { kind, ttl, expiresAt: clock.now() + ttl, token: this.#store.nextToken() };
     this.#leases.set(ticket, lease);
+    this.#isWritten = kind === 'write';
     this.#watchExpiry();
     return grant(ticket, lease);
   }

@@ -1,7 +1,16 @@
 import type { Lease } from '../../../lib';
-import type { SharedKind } from '../../../lib/protocols/semaphore-read-write/shared-kinds';
 import { keysOf, type Round } from '../plan';
-import { type Host, lifeOf, lockName, ownersOf, quietFor, type World } from '../world';
+import {
+  type Host,
+  hostOf,
+  lifeOf,
+  lockName,
+  ownerOf,
+  ownersOf,
+  quietFor,
+  type SharedKind,
+  type World,
+} from '../world';
 import type { Grants } from './grants';
 import { MinHoldChecks } from './min-holds';
 
@@ -34,6 +43,9 @@ export interface OpenLease {
 /** A key that has less left, in ms, may be gone by the next check. */
 const MARGIN = 150;
 
+/** ms; a shorter lease may be lost where the network is slow. */
+const LEAST_TTL = 300;
+
 /** ms without a disturbance after which nothing excuses a lease that was lost. */
 const QUIET = 6_000;
 
@@ -52,9 +64,11 @@ export class LeaseChecks {
   readonly #lastOpen = new Map<string, number>();
   readonly #lastOpened = new Map<string, number>();
   readonly #lastExcused = new Map<string, number>();
-  /** By owner value: the caller that had the last lease of it. */
-  readonly #opened = new Map<string, string>();
+  /** By owner value: the callers that had leases of it, the last one last. */
+  readonly #opened = new Map<string, string[]>();
   readonly #grants: Grants;
+  /** The scripts that ran. */
+  readonly #evaluated = new Set<string>();
 
   constructor(world: World, grants: Grants) {
     this.#world = world;
@@ -80,7 +94,7 @@ export class LeaseChecks {
     };
     this.open.add(entry);
     if (entry.isPassedOn) this.#passedOn(entry, lostAt);
-    this.#opened.set(lease.owner, caller);
+    this.#opened.set(lease.owner, [...(this.#opened.get(lease.owner) ?? []), caller]);
     this.#lastOpened.set(`${host.index}/${key}`, this.#world.timeline.now);
     this.#checkToken(entry);
     lease.signal.addEventListener('abort', () => this.#lost(entry));
@@ -92,14 +106,26 @@ export class LeaseChecks {
     this.#lastOpen.set(`${entry.host.index}/${entry.key}`, this.#world.timeline.now);
   }
 
+  noteHeld(host: Host, key: string): void {
+    this.#lastOpen.set(`${host.index}/${key}`, this.#world.timeline.now);
+  }
+
   wasOpened(owner: string): boolean {
     return this.#opened.has(owner);
   }
 
-  /** `caller` has sent this script under its lease. */
-  evaluated(owner: string, caller: string, key: string): void {
-    const now = this.#opened.get(owner);
-    if (now === caller) return;
+  /** `caller` has sent this script under its lease: `id` says which one. */
+  evaluated(owner: string, id: string, key: string): void {
+    const [caller = ''] = id.split('#');
+    if (this.#evaluated.has(id)) {
+      this.#world.violations.report('eval ran twice', key, `the script ${id} ran twice under "${key}"`);
+    }
+    this.#evaluated.add(id);
+    const callers = this.#opened.get(owner) ?? [];
+    const now = callers.at(-1);
+    // The readers of a process have one hold.
+    const isReaders = this.#world.plan.lockType === 'read-write' && callers.includes(caller);
+    if (now === caller || isReaders) return;
     this.#world.violations.report('eval in another lease', key, `a script of ${caller} ran in the lease of ${now}`);
   }
 
@@ -112,7 +138,10 @@ export class LeaseChecks {
 
   /** When this process last had the lock of the key; -Infinity: never. */
   lastHeld(host: Host, key: string): number {
-    for (const entry of this.open) if (entry.host === host && entry.key === key) return this.#world.timeline.now;
+    const { timeline, plan, server } = this.#world;
+    for (const entry of this.open) if (entry.host === host && entry.key === key) return timeline.now;
+    // A lock of several keys may have it, and wait for another one.
+    if (plan.lockType === 'multi' && hostOf(this.#world, ownerOf(server, lockName(key))) === host) return timeline.now;
     return this.#lastOpen.get(`${host.index}/${key}`) ?? Number.NEGATIVE_INFINITY;
   }
 
@@ -135,7 +164,18 @@ export class LeaseChecks {
       entry.isExcused = true;
       entry.isWiped ||= losesCounters && this.#world.plan.processes[entry.host.index]?.connections === 1;
     }
-    if (losesCounters && this.#world.plan.lockType.startsWith('redisson')) this.#lastToken.clear();
+    if (losesCounters) this.#world.permits.lost();
+    if (losesCounters && this.#world.plan.processes[0]?.options.lockType?.startsWith('redisson'))
+      this.#lastToken.clear();
+  }
+
+  /** Somebody has ended the acquisition by force. */
+  excuseOne(key: string, acquisition: string): void {
+    this.#grants.lost(lockName(key), this.#world.timeline.now);
+    this.minHolds.excuse([key]);
+    for (const entry of this.open) {
+      if (entry.key === key && entry.lease.owner.replace(/@\d+$/, '') === acquisition) entry.isExcused = true;
+    }
   }
 
   /** After every event. */
@@ -153,24 +193,16 @@ export class LeaseChecks {
         const text = `${other.caller} and ${entry.caller} have valid leases of "${entry.key}" at one time`;
         this.#world.violations.report('two holders', entry.key, text);
       }
-      if (entry.kind === 'semaphore') this.#checkPermits(entry.key);
     }
   }
 
-  #passedOn({ key, lease, host, caller }: OpenLease, lostAt = Number.POSITIVE_INFINITY): void {
-    this.minHolds.passedOn(key, lease.owner);
+  #passedOn({ key, lease, host, caller, kind }: OpenLease, lostAt = Number.POSITIVE_INFINITY): void {
+    // A reader joins others, whose hold goes on.
+    if (kind !== 'read') this.minHolds.passedOn(key, lease.owner);
     const ms = this.#world.timeline.now - lostAt;
     if (ms <= PASSED_ON_WITHIN || quietFor(this.#world, host) < NOTICED_WITHIN) return;
     const text = `${caller} has "${key}" by a hold that Redis lost ${ms.toFixed(0)} ms ago`;
     this.#world.violations.report('loss not noticed', key, text);
-  }
-
-  #checkPermits(key: string): void {
-    const { plan, violations } = this.#world;
-    const valid = [...this.open].filter((one) => one.key === key && !one.isExcused && this.#isValid(one));
-    if (valid.length <= plan.permits) return;
-    const text = `${valid.length} callers have valid permits of "${key}", which has ${plan.permits}`;
-    violations.report('too many permits', key, text);
   }
 
   #checkNoticed(entry: OpenLease): void {
@@ -222,8 +254,8 @@ export class LeaseChecks {
         `${caller} lost "${key}", which was passed on with too little left`,
       );
     }
-    const isReachable = timeline.now - host.lastCutOff > lease.ttl;
-    if (entry.isRenewed && isReachable && !entry.isOutlasted) {
+    const isReachable = timeline.now - host.lastCutOff > lease.ttl && lease.ttl >= LEAST_TTL;
+    if (entry.isRenewed && isReachable && !entry.isOutlasted && reason !== 'stolen') {
       const text = `${caller} lost "${key}" (${reason}), and no block of its event loop was as long as what was left of it`;
       violations.report('lost though renewed', key, text);
     }
@@ -240,9 +272,9 @@ export class LeaseChecks {
   }
 }
 
-/** The key was given its ttl for an earlier lease, and may outlive this one. */
-function isOver({ isPassedOn, since, lease }: OpenLease, now: number): boolean {
-  return isPassedOn && now - since >= lease.ttl * 0.99 - 2;
+/** The key was given its ttl for an earlier lease, or another reader relies on it: it may outlive this one. */
+function isOver({ isPassedOn, since, lease, kind }: OpenLease, now: number): boolean {
+  return (isPassedOn || kind === 'read') && now - since >= lease.ttl * 0.99 - 2;
 }
 
 /** Permits are counted apart. */

@@ -1,5 +1,4 @@
-import { holderOf, isKept } from '../../../lib/api/owner-name';
-import { lockName, ownersOf, type World } from '../world';
+import { holderOf, isKept, lockName, ownersOf, type World } from '../world';
 import type { OwnedLease } from './leases';
 
 /** ms by which the end of a key may differ: Redis counts in whole ms. */
@@ -63,9 +62,16 @@ export class MinHoldChecks {
         if (hold.key !== key) continue;
         const value = values.find((one) => holderOf(one) === hold.lease.owner);
         if (value === undefined) this.#ended(hold, values[0]);
-        else if (plan.isCalm && isKept(value) && timeline.now > hold.longest) this.#report(hold, 'is still kept');
+        else if (plan.isCalm && isKept(value) && timeline.now > this.#longest(hold))
+          this.#report(hold, 'is still kept');
       }
     }
+  }
+
+  /** Readers of a process have one hold, which is kept for all of them. */
+  #longest({ lease }: MinHold): number {
+    const same = [...this.#holds].filter((other) => other.lease.owner === lease.owner);
+    return Math.max(...same.map(({ longest }) => longest));
   }
 
   #ended(hold: MinHold, owner: string | undefined): void {

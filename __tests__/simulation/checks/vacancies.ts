@@ -1,7 +1,16 @@
-import { isKept } from '../../../lib/api/owner-name';
-import { SHARED_KINDS, type SharedKind } from '../../../lib/protocols/semaphore-read-write/shared-kinds';
 import { isShared, keysOf } from '../plan';
-import { hostOf, isLeftToPollers, lockName, membersOf, ownerOf, quietFor, type World } from '../world';
+import {
+  hostOf,
+  isKept,
+  isLeftToPollers,
+  lockName,
+  membersOf,
+  ownerOf,
+  quietFor,
+  SHARED_KINDS,
+  type SharedKind,
+  type World,
+} from '../world';
 import type { LeaseChecks } from './leases';
 
 /** ms in which a process that nothing disturbs takes what it was granted. */
@@ -68,6 +77,7 @@ export class Vacancies {
     const { server } = this.#world;
     const owner = ownerOf(server, lockName(key));
     return (
+      this.#world.plan.lockType !== 'multi' &&
       owner?.includes('@') === true &&
       !isKept(owner) &&
       !this.#leases.wasOpened(owner) &&
@@ -76,6 +86,9 @@ export class Vacancies {
   }
 
   #noteOwner(key: string, now: string | undefined): void {
+    const host = this.#world.plan.lockType === 'multi' ? hostOf(this.#world, now) : undefined;
+    // A lock of several keys may have it, and wait for another one.
+    if (host !== undefined) this.#leases.noteHeld(host, key);
     const end = this.#world.server.keys.expiresAt(lockName(key)) ?? 0;
     const known = this.#owners.get(key);
     if (known === undefined || known.now !== now) {
@@ -99,9 +112,8 @@ export class Vacancies {
 
   /** Those that have a shared lock leave room. Beside readers, a reader has to wait for the writers in front. */
   #isOpenTo(kind: SharedKind, key: string, isAwaited: (key: string, kind: SharedKind) => boolean): boolean {
-    const { plan, server } = this.#world;
-    const members = membersOf(server, lockName(key));
-    if (kind === 'semaphore') return members.length < plan.permits;
+    const members = membersOf(this.#world.server, lockName(key));
+    if (kind === 'semaphore') return members.length < Math.min(...this.#world.permits.numbers(key));
     if (members.length === 0) return true;
     return kind === 'read' && members.every((member) => member.kind === 'read') && !isAwaited(key, 'write');
   }

@@ -67,6 +67,8 @@ export interface Network {
   readonly repetitions: Random;
   readonly messageFaults: MessageFaults;
   readonly inbox: Inbox;
+  /** The library gives a command to its client. */
+  asked(command: readonly string[]): void;
   /** A client wrote a command. */
   sent(connection: Connection, command: readonly string[]): void;
   /** A message did not reach its subscriber, or reached it twice. */

@@ -1,14 +1,14 @@
-import type { Ownership, ProtocolSettings, Released } from '../../core/protocol';
+import type { Ownership, Released } from '../../core/protocol';
 import { clock, reliableUntil, wasSuspended } from '../../internal/clock';
-import { SharedTimer } from '../../internal/shared-timer';
+import { SharedTimer } from '../../internal/timers';
 import type { LockNames } from '../../redis/names';
-import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
 import { ownerIn, ownershipIn, remainingIn, unknownOwnership } from '../format/replies';
-import { SpringFormat } from '../spring/spring-format';
-import { LONGEST_SLEEP } from '../waiting/notification';
+import type { RegistryParts } from '../registry-parts';
+import { SpringFormat } from '../spring/spring';
+import { LONGEST_SLEEP } from '../waiting';
 import { type NotifiedBy, OUTSIDER, RENEW_GRANT } from './fair-scripts';
 import { ServerClock } from './server-clock';
 import { grantedAt, type Ticket } from './ticket';
@@ -18,15 +18,14 @@ export class QueueReply {
   /** The owner value of this process that holds the lock, if one does, and its token. */
   owner: string | undefined;
   token = '';
-  /** ms that the lock's key still has to live; `Infinity` without an expiry. */
-  life = 0;
   /** Nobody else waited, in any process, as far as the reply says. */
   isAlone = false;
-  /** The position of the ticket that the script was sent for, even if it then got the lock; '': it has none. */
+  /** ms that the lock's key still has to live; `Infinity` without an expiry. */
+  life = 0;
+  /** The position of the ticket that the script was sent for; '': it has none. */
   score = '';
-  /** Who held the lock when the script ran, if the reply says it. */
+  /** Who held the lock when the script ran, if it says so. That may be a lock type that publishes no releases. */
   holder: string | undefined;
-  /** That may be another lock type, or a library that publishes no releases. */
   isOutsiders = false;
   /** What became of the lease that was to end. */
   found: Released = 'released';
@@ -52,31 +51,28 @@ export class QueueReply {
 
 /** What the fair locks of a registry share. Reads the replies of their scripts, and learns the server's clock. */
 export class FairFormat extends SpringFormat {
-  /** The protocols run the scripts themselves. */
-  declare readonly redis: Redis;
-  readonly settings: ProtocolSettings;
+  readonly parts: RegistryParts;
   readonly subscriber: Subscriber;
   readonly pollTimer = new SharedTimer();
   /** ms; the longest time between two polls while messages reach this process. */
   readonly longestPollInterval: number;
   /** ms until a process that runs no script is taken for dead. */
   readonly processLife: number;
-  /** On a cluster only a sharded channel belongs to the lock's node: there SPUBLISH can say how many listen. */
+  /** On a cluster only a sharded channel belongs to the lock's node: so SPUBLISH can say how many listen. */
   readonly publish: 'PUBLISH' | 'SPUBLISH';
-  /** What this process says of itself to a script: how it hears of a grant, and when it is to be taken for dead. */
+  /** What this process says to a script: how it hears of a grant, and when it is to be taken for dead. */
   readonly presence: Readonly<Record<NotifiedBy, string>>;
-  readonly onNotificationRefused: () => void;
   readonly #serverClock = new ServerClock();
   /** The connection over which the server is known to have the first renewal. */
   #renewalLoadedOn: number | undefined;
   /** KEYS of the last command, kept for a busy lock. */
   #keys: { readonly names: LockNames; readonly keys: string[] } | undefined;
 
-  constructor(redis: Redis, settings: ProtocolSettings, subscriber: Subscriber, onNotificationRefused: () => void) {
+  constructor(parts: RegistryParts) {
+    const { redis, settings } = parts;
     super(redis, settings);
-    this.settings = settings;
-    this.subscriber = subscriber;
-    this.onNotificationRefused = onNotificationRefused;
+    this.parts = parts;
+    this.subscriber = parts.subscriber(redis.isCluster, false);
     this.longestPollInterval = LONGEST_SLEEP * settings.idleBetweenTries;
     this.processLife = Math.ceil(3 * this.longestPollInterval + 10_000);
     this.publish = redis.isCluster ? 'SPUBLISH' : 'PUBLISH';
@@ -88,7 +84,6 @@ export class FairFormat extends SpringFormat {
     names.companion('queue');
   }
 
-  /** KEYS of the scripts. */
   keysOf(names: LockNames): string[] {
     if (this.#keys?.names !== names) {
       const [lock, ...fence] = this.keys(names) as [string, ...string[]];
@@ -131,16 +126,15 @@ export class FairFormat extends SpringFormat {
   }
 
   /**
-   * The first renewal of a grant by hand-over, which gives its key the full ttl. Its command is issued before this
-   * function returns. Never rejects. As text, unless the server is known to have the script: a task may block the event
-   * loop before a second round trip.
+   * The first renewal of a grant by hand-over. Its command is issued before this function returns, and never rejects. As
+   * text, unless the server is known to have the script: a task may block the event loop before a second round trip.
    */
   async renewGrant(names: LockNames, owner: string, ttl: number, timeout: number): Promise<Ownership> {
     const sentAt = clock.now();
     const { connectionEpoch, isReplicated } = this.redis;
     const asText = connectionEpoch === undefined || connectionEpoch !== this.#renewalLoadedOn;
     // The wait for replicas may delay the answer.
-    const limit = timeout + (isReplicated ? this.settings.replicaTimeout : 0);
+    const limit = timeout + (isReplicated ? this.parts.settings.replicaTimeout : 0);
     const read = (reply: unknown): Ownership => {
       this.#renewalLoadedOn = connectionEpoch;
       return ownershipIn(RENEW_GRANT, reply, sentAt, ttl);
@@ -152,10 +146,7 @@ export class FairFormat extends SpringFormat {
     }
   }
 
-  /**
-   * The local time until which a grant that arrived as a message may be relied on: see `ServerClock`. Nothing is proved
-   * when the machine was suspended since the ticket was sent.
-   */
+  /** For a grant that arrived as a message: see `ServerClock`. After a suspension of the machine nothing is proved. */
   grantUntil(owner: string, window: number, ticket: Ticket, receivedAt: number, driftNow: number): number {
     if (wasSuspended(ticket.drift, driftNow)) return Number.NEGATIVE_INFINITY;
     const stamp = grantedAt(owner) ?? Number.NEGATIVE_INFINITY;

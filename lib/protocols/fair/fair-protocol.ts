@@ -18,43 +18,40 @@ import { clock, drift, wasSuspended } from '../../internal/clock';
 import { isServerAnswer, NotSentError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
-import { keepArguments } from '../format/left-to-keep';
-import { foundIn } from '../format/replies';
-import { STRING_HELD } from '../held-scripts';
-import { fairInspector } from '../inspection/fair-inspector';
-import type { LockTypeDefinition } from '../lock-type';
+import { keepArguments, STRING_HELD } from '../format/script-parts';
+import { fairInspector } from '../inspector';
 import { Pollers, USUAL_PACE_FOR } from '../pollers';
+import type { LockTypeDefinition } from '../registry-parts';
 import { FairFormat, type QueueReply } from './fair-format';
-import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, KEEP, type NotifiedBy, POLL, RELEASE, WANTED } from './fair-scripts';
+import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, type NotifiedBy, RELEASE, WANTED } from './fair-scripts';
 import { Presence } from './presence';
 import { Ticket, ticketOf } from './ticket';
 
-/** ms; a renewal has at least this long to be answered. */
-const RENEWAL_AT_LEAST = 10;
+/** ms; the first renewal has at least this long to be answered. */
+const LEAST_TIMEOUT = 10;
 
-/** A grant by hand-over that arrived. `life` beyond the claim window: its key was given its full ttl. */
+/** A grant by hand-over that arrived. */
 type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'drift' | 'life'>;
 
 /**
  * FIFO over all callers of all processes, by direct hand-over: the releasing script itself makes the next caller the
  * owner. The callers of a process take the local turn, so that it has one ticket in the queue in Redis: that of its
  * first caller. A release says who is next in the process, and since when; the script decides between that caller and
- * the tickets of other processes. A process that cannot be reached is passed over, and its ticket keeps its position.
+ * the tickets of other processes.
  *
- * The ticket that the script was sent for gets its full ttl. Every other one gets the claim window W. A message tells
- * the ticket's process, unless that process polls, or ran the script itself. The caller may enter at once. Why that is
- * safe: Redis keeps the key for W from the moment at which the script made it, and the message has the server's time of
- * it. From that, `ServerClock` computes the earliest local time at which that can have been. The first renewal, which
- * gives the key its full ttl, is sent before the caller enters, and has half of W to arrive. If it is not confirmed, the
- * lease ends with W. If less than half of W is certain, the caller waits for the answer of the renewal.
+ * The ticket that the script was sent for gets its full ttl. Every other one gets the claim window W, and a message tells
+ * its process. Its caller may enter at once. Why that is safe: Redis keeps the key for W from the moment at which the
+ * script made it, and the message has the server's time of that. `ServerClock` computes the earliest local time at which
+ * it can have been. The first renewal, which gives the key its full ttl, is sent before the caller enters. It has half of
+ * W to arrive; if less is certain, the caller waits for its answer. If it is not confirmed, the lease ends with W.
  */
 export class FairProtocol implements LockProtocol {
+  readonly queue = 'local';
   readonly availability = new Availability();
   holder: Holder | undefined;
   /**
-   * Of the caller that has the local turn, if it waits. Set before a command is sent: the message of a grant may arrive
-   * before the reply. The ticket of a caller that left during a command stays, until it is removed from Redis or another
-   * one takes its place.
+   * Of the caller that has the local turn, if it waits. Set before a command is sent: the message of a grant may come
+   * before the reply. It stays if that caller leaves meanwhile, until it is removed from Redis or there is another one.
    */
   ticket: Ticket | undefined;
   readonly #names: LockNames;
@@ -72,14 +69,10 @@ export class FairProtocol implements LockProtocol {
   #hints = 0;
 
   constructor(names: LockNames, format: FairFormat) {
-    const { idleBetweenTries, sharedWithPollers } = format.settings;
+    const { idleBetweenTries, sharedWithPollers } = format.parts.settings;
     this.#names = names;
     this.#format = format;
     this.#pollers = sharedWithPollers ? new Pollers(idleBetweenTries, USUAL_PACE_FOR) : undefined;
-  }
-
-  get queue(): 'local' {
-    return 'local';
   }
 
   get isActive(): boolean {
@@ -91,16 +84,15 @@ export class FairProtocol implements LockProtocol {
     return this.#presence;
   }
 
-  /** How this process is notified of a grant. After an earlier wait it may still be subscribed. */
+  /** How this process is notified of a grant. A free lock needs no presence: the first attempt says 'poll'. */
   private get notifiedBy(): NotifiedBy {
-    // Without a presence, the first attempt says 'poll', and the first poll corrects it. A free lock needs no presence.
     return this.#presence?.notifiedBy ?? 'poll';
   }
 
-  // A caller on its way to the lock
-
   /** The queue gives every process its turn. */
   standBack(): undefined {}
+
+  // A caller on its way to the lock
 
   attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
     const { sentAt } = hold;
@@ -120,16 +112,10 @@ export class FairProtocol implements LockProtocol {
 
   /** The ticket of a hold for which a script is about to be sent. */
   private asking(hold: Hold, notifiedBy: NotifiedBy): Ticket {
-    const ticket = this.ticketOf(hold);
+    const ticket = this.ticket?.id === hold.ticket ? this.ticket : new Ticket(hold);
+    if (hold.waits) this.ticket = ticket;
     hold.isEnqueued = hold.waits;
     ticket.asking(notifiedBy === 'message' ? this.#wanted : undefined);
-    return ticket;
-  }
-
-  private ticketOf(hold: Hold): Ticket {
-    if (this.ticket?.id === hold.ticket) return this.ticket;
-    const ticket = new Ticket(hold);
-    if (hold.waits) this.ticket = ticket;
     return ticket;
   }
 
@@ -150,12 +136,13 @@ export class FairProtocol implements LockProtocol {
   }
 
   async wait(hold: Hold, _refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
-    const ticket = this.ticketOf(hold);
+    const { ticket } = this;
+    // It was forgotten, for a reason that another attempt will show.
+    if (ticket?.id !== hold.ticket) return NOT_GRANTED;
     this.presence.listen();
     const grant = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
-    if (grant === undefined) return NOT_GRANTED;
-    if (grant.until <= clock.now()) {
-      ticket.offered = undefined;
+    if (grant === undefined || grant.until <= clock.now()) {
+      if (grant !== undefined) ticket.offered = undefined;
       return NOT_GRANTED;
     }
     this.#aloneAt = undefined;
@@ -163,15 +150,6 @@ export class FairProtocol implements LockProtocol {
     this.#entered = grant.owner;
     this.forgetTicket(grant.owner);
     return grant;
-  }
-
-  /** Asks what became of the ticket, and says that its process is there. */
-  poll(ticket: Ticket, notifiedBy: NotifiedBy, timeout: number): Promise<QueueReply> {
-    const now = clock.now();
-    const driftBefore = drift(now);
-    const read = (reply: unknown) => this.#format.read(POLL, reply, ticket, now, driftBefore);
-    const args = [ticket.id, this.#format.presence[notifiedBy]];
-    return this.#format.redis.run(POLL, this.#format.keysOf(this.#names), args, timeout, read, now);
   }
 
   orphanLife({ ttl }: Hold): number {
@@ -184,36 +162,25 @@ export class FairProtocol implements LockProtocol {
     this.#format.renew(this.#names, owner, ttl, mode, timeout, settle);
   }
 
-  /**
-   * Also removes from the queue the ticket of a caller that gave up. If that ticket had the lock, the next one gets
-   * it.
-   */
+  /** Also removes the ticket of a caller that gave up. If that had the lock, the next one gets it. */
   release(ownerOrTicket: string, timeout: number, now = clock.now()): Promise<Released> {
     this.#presence?.leave(false);
-    return this.end(ownerOrTicket, undefined, timeout, now, (reply) => {
-      const released = this.take(reply, timeout);
-      return released === undefined ? reply.found : released.then(() => reply.found);
-    });
+    const use = (reply: QueueReply) => this.take(reply, timeout)?.then(() => reply.found) ?? reply.found;
+    return this.end(ownerOrTicket, undefined, undefined, timeout, now, use);
   }
 
-  /**
-   * Nobody waited in the queue at the last answer, and a message would have said so if anybody did since. The order stays
-   * that of the calls, but for a message's time.
-   */
+  /** Nobody waited at the last answer, and a message would have said so since: the order is right but for its time. */
   mayPassOn(): boolean {
     if (this.#aloneAt !== this.#wanted || this.#format.isFencing) return false;
     return this.#pollers === undefined && this.#presence?.notifiedBy === 'message';
   }
 
-  /**
-   * The lock goes to the earliest caller whose process can be reached: the next one of this process, or one that waits
-   * in another process. In the second case, the next one of this process has a position in the queue afterwards.
-   */
-  exchange(owner: string, to: Hold, timeout: number): Promise<Exchange> {
+  /** See HAND_OVER. */
+  exchange(owner: string, to: Hold, timeout: number, keep?: Keep): Promise<Exchange> {
     const ticket = this.asking(to, this.notifiedBy);
     // So that the next ones need no command, as long as nobody else waits.
     this.presence.listen(true);
-    return this.end(owner, ticket, timeout, to.sentAt, (reply) => {
+    return this.end(owner, ticket, keep, timeout, to.sentAt, (reply) => {
       if (!ticket.hasOwner(reply.owner)) return this.notGranted(ticket, reply, timeout);
       return { found: reply.found, answer: this.enter(ticket, reply) };
     });
@@ -236,11 +203,12 @@ export class FairProtocol implements LockProtocol {
 
   /**
    * Ends a lease, or takes a ticket out of the queue. `next`: the ticket of the next caller of this process, which gets
-   * the lock or a position. Resolves to what `use` makes of the reply.
+   * the lock or a position. `keep`: the lock stays taken. Resolves to what `use` makes of the reply.
    */
   private end<T>(
     ownerOrTicket: string,
     next: Ticket | undefined,
+    keep: Keep | undefined,
     timeout: number,
     now: number,
     use: (reply: QueueReply) => T | Promise<T>,
@@ -249,33 +217,32 @@ export class FairProtocol implements LockProtocol {
     const format = this.#format;
     // Hand-overs leave the key of a busy lock no free moment. So it is left to pollers at intervals.
     const pollers = this.#pollers;
-    const pause = pollers?.isDue(now) ? `${pollers.pause} ${pollers.interval}` : undefined;
+    const pause = pollers?.isDue(now) && keep === undefined ? `${pollers.pause} ${pollers.interval}` : undefined;
     let text: string = format.publish;
-    if (next !== undefined || pause !== undefined) text = `${format.presence[this.notifiedBy]} ${pause ?? '0 0'}`;
+    if (next !== undefined || pause !== undefined || keep !== undefined) {
+      const keepFor = keep === undefined ? '0 0 0' : keepArguments(keep).join(' ');
+      text = `${format.presence[this.notifiedBy]} ${pause ?? '0 0'} ${keepFor}`;
+    }
     if (next !== undefined) text += ` ${next.age(now)} ${next.id} ${next.hold.ttl}`;
     const script = next === undefined ? RELEASE : HAND_OVER;
     const args = [ownerOrTicket, format.deleteCommand, text, ...format.notification(this.#names)];
     const answered = (reply: QueueReply): T | Promise<T> => {
-      if (reply.found === 'released') pollers?.released(clock.now());
-      if (reply.pauseIn === 0) pollers?.left(clock.now());
-      else if (reply.pauseIn !== undefined) pollers?.dueIn(clock.now(), reply.pauseIn);
-      if (reply.isNotificationRefused) format.onNotificationRefused();
+      if (reply.found === 'released' && keep === undefined) pollers?.released(clock.now());
+      // It was left to pollers now, or not long ago.
+      if (reply.pauseIn !== undefined) pollers?.left(clock.now());
+      if (reply.isNotificationRefused) format.parts.warnNotificationRefused();
       return use(reply);
     };
-    return this.ask(script, args, next, now, timeout, answered, ownerOrTicket);
+    // A kept grant stays known as entered: a repeated message about it must not release the lock before it is kept.
+    return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);
   }
 
-  /**
-   * The grant stays known as entered: a repeated message about it must not release the lock before it is kept. The waiter
-   * of this process learns at once when the key ends, though messages may not arrive.
-   */
-  async keep(ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
-    const format = this.#format;
-    const args = [ownerOrTicket, ...keepArguments(keep), format.publish, ...format.notification(this.#names)];
-    const keys = format.keysOf(this.#names);
-    const found = await format.redis.run(KEEP, keys, args, timeout, (reply) => foundIn(KEEP, reply, reply));
-    this.#presence?.poll();
-    return found;
+  /** The waiter of this process learns at once when the key ends, though messages may not arrive. */
+  keep(ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
+    return this.end(ownerOrTicket, undefined, keep, timeout, clock.now(), ({ found }) => {
+      this.#presence?.poll();
+      return found;
+    });
   }
 
   /** The lock may be free: a poll hands it over to the next ticket. */
@@ -285,10 +252,7 @@ export class FairProtocol implements LockProtocol {
 
   // What messages and replies say
 
-  /**
-   * `grant <owner> <window in ms> <token>`; `wanted`: another process waits, or may; or the lock's name: the lock may be
-   * free, or its key ends at another time now.
-   */
+  /** `grant <owner> <ms> <token>`, WANTED, or the lock's name: it may be free, or its key ends at another time now. */
   onMessage(message: string): void {
     if (message === WANTED) this.#wanted++;
     if (message === this.#names.lock) {
@@ -302,24 +266,23 @@ export class FairProtocol implements LockProtocol {
     const now = clock.now();
     const driftNow = drift(now);
     const until = this.ticket === undefined ? now : this.#format.grantUntil(owner, life, this.ticket, now, driftNow);
-    void this.take({ owner, token, until, drift: driftNow, life }, this.#format.settings.commandTimeout);
+    void this.take({ owner, token, until, drift: driftNow, life }, this.#format.parts.settings.commandTimeout);
   }
 
   /** The reply of a poll or of an attempt. */
   onReply(reply: QueueReply): void {
     const { owner, holder, life, isOutsiders } = reply;
     const now = clock.now();
-    const pollers = this.ticket && this.#pollers;
-    let pollIn = life;
-    if (isOutsiders && pollers !== undefined) {
-      // The holder may notify nobody of its release.
-      pollers.refused(now, life, this.#hints);
-      pollIn = Math.min(life, pollers.pollingInterval(this.#format.longestPollInterval));
-    } else if (owner === undefined) {
-      pollers?.refusedByListener(now);
-    }
-    if (this.ticket !== undefined) this.presence.schedulePoll(pollIn);
     if (life > 0) this.availability.refused(now, life, holder);
+    if (this.ticket !== undefined) {
+      let pollIn = life;
+      if (isOutsiders && this.#pollers !== undefined) {
+        // The holder may notify nobody of its release.
+        this.#pollers.refused(now, { remaining: life, owner: holder }, this.#hints);
+        pollIn = Math.min(life, this.#pollers.pollingInterval(this.#format.longestPollInterval));
+      } else if (owner === undefined) this.#pollers?.refusedByListener(now);
+      this.presence.schedulePoll(pollIn);
+    }
     void this.take(reply);
   }
 
@@ -335,31 +298,22 @@ export class FairProtocol implements LockProtocol {
   }
 
   /**
-   * Lets the ticket's caller enter. A grant for the claim window is renewed first: the caller enters at once where half
-   * of the window is certain, else when the renewal is confirmed. With `minReplicas` every grant by hand-over is
-   * renewed first, and the caller enters when replicas have the renewal, and with it the grant.
+   * Sends the first renewal, and lets the ticket's caller enter: at once where half of the window is certain, else when
+   * that is confirmed. With `minReplicas`, when replicas have it, and with it the grant.
    */
   private async offer(ticket: Ticket, owner: string, grant: ArrivedGrant): Promise<void> {
     const { until, life, drift: driftBefore } = grant;
     if (ticket.offered === owner) return;
     // A process without fencing may have granted it.
-    if (this.#format.isFencing && grant.token === '') {
-      ticket.retry();
-      return;
-    }
+    if (this.#format.isFencing && grant.token === '') return ticket.retry();
     ticket.offered = owner;
     const driftNow = drift();
     const fencingToken = this.#format.isFencing ? Number(grant.token) : undefined;
-    const isProved = !wasSuspended(driftBefore, driftNow) && !this.#format.redis.isReplicated;
-    if (life > CLAIM_WINDOW && isProved) {
-      ticket.deliver({ granted: true, owner, until, fencingToken, drift: driftBefore });
-      return;
-    }
+    const isProved = !wasSuspended(driftBefore, driftNow) && !this.#format.parts.redis.isReplicated;
     const window = Math.min(life, CLAIM_WINDOW);
     // Without the renewal, its key may end with the window, before the `minHold` ends.
     const isCertain = isProved && until - clock.now() >= Math.max(window / 2, ticket.hold.leastLife);
-    const timeout = Math.max(RENEWAL_AT_LEAST, window / 2);
-    const renewal = this.#format.renewGrant(this.#names, owner, ticket.hold.ttl, timeout);
+    const renewal = this.#format.renewGrant(this.#names, owner, ticket.hold.ttl, Math.max(window / 2, LEAST_TIMEOUT));
     // A task may block the event loop as soon as it has the lock: the renewal has to be on its way before.
     const ownership = await (isCertain ? clock.immediate() : renewal);
     if (ticket.offered !== owner) return;
@@ -372,11 +326,9 @@ export class FairProtocol implements LockProtocol {
     }
   }
 
-  // Scripts
-
   /**
-   * Runs a script that ends a lease, `ended`, or may give `ticket` the lock. `use` makes the result of the reply, and is no
-   * step of a promise: each one would cost as much as the rest.
+   * Runs a script that ends a lease, `ended`, or may give `ticket` the lock. `use` makes the result of the reply: to await
+   * the promise for that would cost each acquisition another one.
    */
   private ask<T>(
     script: Script,
@@ -403,11 +355,10 @@ export class FairProtocol implements LockProtocol {
         if (isUnknown && ticket?.score === '') this.forgetTicket(ticket.id);
         reject(error);
       };
-      format.redis.send(script, format.keysOf(this.#names), args, timeout, read, resolve, failed, sentAt);
+      format.parts.redis.send(script, format.keysOf(this.#names), args, timeout, read, resolve, failed, sentAt);
     });
   }
 
-  /** A script was answered, or failed. */
   private settled(ticket: Ticket | undefined, ended: string | undefined): void {
     if (ticket !== undefined) ticket.isAsked = false;
     // A message may still report the grant; to release it once more changes nothing.
@@ -416,18 +367,15 @@ export class FairProtocol implements LockProtocol {
 }
 
 /** A queue in Redis on Spring's format. */
-export const FAIR: LockTypeDefinition = {
-  held: STRING_HELD,
-  protocols(parts) {
-    const { redis, settings, warnNotificationRefused } = parts;
-    const format = new FairFormat(redis, settings, parts.subscriber(redis.isCluster, false), warnNotificationRefused);
-    return {
-      inspector: fairInspector(redis, format),
-      open(names) {
-        format.assertNames(names);
-        return new FairProtocol(names, format);
-      },
-      close: () => format.pollTimer.close(),
-    };
-  },
+export const FAIR: LockTypeDefinition = (parts) => {
+  const format = new FairFormat(parts);
+  return {
+    held: STRING_HELD,
+    inspector: fairInspector(parts.redis, format),
+    open(names) {
+      format.assertNames(names);
+      return new FairProtocol(names, format);
+    },
+    close: () => format.pollTimer.close(),
+  };
 };

@@ -1,10 +1,9 @@
 import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
-import { leftToKeep } from '../format/left-to-keep';
 import { isFound, isGrant } from '../format/replies';
-import { ifForced } from '../inspection/forced-unlock';
+import { deleteBy, ifForced, leftToKeep, mint } from '../format/script-parts';
 import { LONGEST_PAUSE } from '../pollers';
-import { deleteBy, mint, publish, RENEW } from '../spring/spring-scripts';
+import { publish, SPRING_SCRIPTS } from '../spring/spring-scripts';
 
 /*
  * The fair lock in Redis, all keys in one hash slot:
@@ -23,12 +22,8 @@ import { deleteBy, mint, publish, RENEW } from '../spring/spring-scripts';
  * KEYS of every script: lock, queue, tickets [, fence]. Each argument costs the client and the server time: so several
  * are one text, with spaces between them. Times of the server are in microseconds. Every script is idempotent.
  *
- * A table that they return is { the owner value, if the lock was granted to a ticket of the process that runs the script,
- * OUTSIDER, or ''; its token or ''; ms that are left of the lock's key, or until a free lock may be handed over; server
- * time; score of the ticket that the script was sent for, or '' where it is not in the queue; who held the lock before or
- * '' }. RELEASE and POLL add { 1 or 2 it was the owner's, 0 no key, -1 the key of another owner; 1 when the server refused
- * to publish; 1 when the process does not listen as it says; 0 when the lock was left to pollers, or ms until the next
- * pause is due }.
+ * A table that they return is what `QueueReply` says, in this order: owner, token, life, server time, score, holder;
+ * RELEASE and POLL add found, refused, unreachable, pauseIn. What does not apply is '' or 0, or missing at the end.
  */
 
 /** ms; a grant by hand-over lasts this long until it is renewed; never longer than the ttl that was asked for. */
@@ -43,37 +38,25 @@ export const WANTED = 'wanted';
 /** How a process learns of a grant: by a message, or it polls. `none`: the caller does not wait. */
 export type NotifiedBy = 'message' | 'poll' | 'none';
 
-// Parts of several scripts
-
 const KEYS_BY_NAME = `
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]`;
 
 /** Changes nothing. At maxmemory a script may write more only if it has written before. */
 const WRITE_NOTHING = "redis.call('ZREM', queue, '')";
 
-/** The time; `now` in microseconds. */
-const NOW = `
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]`;
-
-/** Sets `score`, a number: the position of a caller that called `age` microseconds ago. It may have waited here since. */
-const SCORE = `
-local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)
--- A score a second ahead: the clock was set back. Calls cannot be compared then, and it goes to the end.
-score = last > now + 1000000 and last + 1 or now - age`;
-
 /**
  * What the scripts do with the queue. Inserted after the paths on which nobody else is to be granted the lock, since Lua
- * creates functions at every run. Needs NOW, and `publish`: PUBLISH or SPUBLISH. Sets `refused` if the server refuses that.
+ * creates functions at every run. Needs `publish`: PUBLISH or SPUBLISH. Sets `refused` if the server refuses that.
  */
 const FUNCTIONS = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
 local refused = false
 
 -- Lua prints at most 14 digits by itself.
 local function digits(number) return string.format('%.0f', number) end
 
 local function processOf(owner) return string.match(owner, '^(.*):') end
-
 local function ticketOf(owner) return string.match(owner, '^(.*)@') or owner end
 
 -- Returns how many connections of the process got the message.
@@ -106,16 +89,15 @@ local function tokenOf(owner)
   return last and (not grantedAt or tonumber(last) >= tonumber(grantedAt)) and last or ''
 end
 
--- When the last pause ends or ended. One that is too far ahead was written before the clock was set back.
-local function pauseEnd()
+-- ms since the last pause ended; below 0 while it lasts. One that is too far ahead was written before the clock was set
+-- back.
+local function sincePause()
   local at = tonumber(redis.call('HGET', tickets, 'pause'))
-  return at and at - now <= ${1000 * LONGEST_PAUSE} and at
+  return at and at - now <= ${1000 * LONGEST_PAUSE} and (now - at) / 1000 or math.huge
 end
 
 -- ms for which a free lock is left to pollers.
-local function pauseLeft()
-  return math.max(0, math.ceil(((pauseEnd() or 0) - now) / 1000))
-end
+local function pauseLeft() return math.max(0, math.ceil(-sincePause())) end
 
 -- ms until another attempt is worth it: until the lock's key ends, or until a free lock may be handed over.
 local function lifeLeft()
@@ -136,8 +118,14 @@ local function forget(ticket)
   redis.call('HDEL', tickets, ticket)
 end
 
--- Enters a ticket, or prolongs its life. Its process is taken for alive for \`life\` ms. A server at maxmemory allows it
--- only to a script that has written.
+-- The position of a caller that called \`age\` microseconds ago. It may have waited in its process since.
+local function positionOf(age)
+  local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)
+  -- A score a second ahead: the clock was set back. Calls cannot be compared then, and it goes to the end.
+  return digits(last > now + 1000000 and last + 1 or now - age)
+end
+
+-- Enters a ticket, or prolongs its life. Its process is taken for alive for \`life\` ms. See WRITE_NOTHING.
 local function enqueue(ticket, ttl, score, how, life)
   redis.call('ZADD', queue, score, ticket)
   local presence = digits(now / 1000 + tonumber(life)) .. ':' .. how
@@ -186,8 +174,8 @@ local function handOver(mine, asking)
       if process == mine or how == 'poll' or notify(process, 'grant ' .. owner .. ' ' .. window .. ' ' .. token) > 0 then
         forget(ticket)
         redis.call('SET', lock, owner, 'PX', window)
-        if process == mine then return owner, token, window end
-        return '', '', window
+        if process ~= mine then owner, token = '', '' end
+        return owner, token, window
       end
       -- It is dead or reconnecting: it is passed over and keeps its position.
       passedOver = passedOver + 1
@@ -196,13 +184,11 @@ local function handOver(mine, asking)
 end
 `;
 
-// The scripts
-
 /**
  * Acquires a lock, or takes a position in its queue.
  *
  * ARGV: ticket, ttl in ms, and as one text: PUBLISH or SPUBLISH, how the ticket's process is notified (NotifiedBy), ms
- * until it is taken for dead unless it is heard of, microseconds since the caller's call, the ticket's first score or ''
+ * until it is taken for dead, microseconds since the caller's call, the ticket's first score or ''
  * Returns 1, or with a fence the token as text, when the lock was free and there were no waiters; else a table.
  */
 export const ACQUIRE = new LockScript(
@@ -221,7 +207,6 @@ local holder = redis.call('GET', lock)
 -- The server refused to write.
 if set and not holder then return set end
 local publish, how, life, age, score = string.match(ARGV[3], '^(%S+) (%S+) (%S+) (%S+) (%S*)$')
-${NOW}
 ${FUNCTIONS}
 local process = processOf(ticket)
 local owner, token, left = grantedBefore(ticket, holder, ttl)
@@ -238,13 +223,8 @@ if how == 'none' and not owner then
   end
 elseif not owner then
   if score == '' then score = redis.call('ZSCORE', queue, ticket) end
-  if score then
-    -- The removal is a write too: see WRITE_NOTHING.
-    forget(ticket)
-  else
-    ${SCORE}
-    score = digits(score)
-  end
+  -- The removal is a write too: see WRITE_NOTHING.
+  if score then forget(ticket) else score = positionOf(age) end
   enqueue(ticket, ttl, score, how, life)
   local its = holder and processOf(holder)
   if not holder then
@@ -271,7 +251,6 @@ export const POLL = new LockScript(
   `${KEYS_BY_NAME}
 local ticket = ARGV[1]
 local publish, how, life = string.match(ARGV[2], '^(%S+) (%S+) (%S+)$')
-${NOW}
 ${FUNCTIONS}
 local process = processOf(ticket)
 -- Eviction, or a command by hand, may have taken one of the two keys.
@@ -317,56 +296,59 @@ if isOwners and not string.find(ARGV[3], ' ', 1, true) and redis.call('EXISTS', 
   ${FREE}
   return deleted
 end
-local publish, how, life, pause, interval, age, next, ttl =
-  string.match(ARGV[3], '^(%S+) ?(%S*) ?(%S*) ?(%S*) ?(%S*) ?(%S*) ?(%S*) ?(%S*)$')
+local publish, how, life, pause, interval, keepFor, minHold, keyTtl, age, next, ttl =
+  string.match(ARGV[3], '^(%S+)${' ?(%S*)'.repeat(10)}$')
+pause, keepFor = tonumber(pause) or 0, tonumber(keepFor) or 0
 if next == '' then next = nil end
-pause = tonumber(pause) or 0
-${NOW}
-if isOwners and next and pause == 0 and redis.call('EXISTS', queue) == 0 then
-  local last = fence and redis.call('GET', fence)
+if isOwners and next and pause == 0 and keepFor == 0 and redis.call('EXISTS', queue) == 0 then
   if redis.pcall('SET', lock, next, 'PX', ttl).err then
     -- Out of memory, Redis refuses SET to a script that has not written yet.
     redis.call('PEXPIRE', lock, ttl)
     redis.call('SET', lock, next, 'PX', ttl)
   end
   if not fence then return 1 end
+  local time, last = redis.call('TIME'), redis.call('GET', fence)
   ${mint('fence')}
 end
 ${FUNCTIONS}
 local granted, token, left
-if next and not isOwners then
-  -- An earlier run, whose reply was lost, has handed the lock over, or has given the next ticket its position.
+if not isOwners then
   granted, token, left = grantedBefore(next, holder, ttl)
-  local position = not granted and redis.call('ZSCORE', queue, next)
-  if granted or position then
+  local position = next and redis.call('ZSCORE', queue, next)
+  local kept = type(holder) == 'string' and string.match(holder, '^${KEPT}(.*)$')
+  if granted or position or kept and (kept == owner or ticketOf(kept) == owner) then
+    -- An earlier run, whose reply was lost, has handed the lock over, or kept it, and has given the next ticket its position.
     return { granted or '', token or '', left or lifeLeft(), digits(now), position or '', '' }
   end
+  -- The ticket of a holder is not in the queue.
+  forget(ticketOf(owner))
 end
--- The ticket of a holder is not in the queue.
-if not isOwners then forget(ticketOf(owner)) end
 local found = isOwners and 1 or holder and -1 or 0
 if not holder then
   ${ifForced('owner', 'found = -1')}
 end
-local score
-if isOwners and next then
-  ${SCORE}
+local score = isOwners and next and positionOf(age)
+if score then
   ${WRITE_NOTHING}
-  score = digits(score)
   enqueue(next, ttl, score, how, life)
 end
-local pauseIn
-if pause > 0 then
-  local endedAt = pauseEnd()
-  pauseIn = endedAt and math.max(0, math.ceil(interval - pause - (now - endedAt) / 1000)) or 0
-  if isOwners and pauseIn == 0 then
-    -- The waiters of fair learn when the pause ends. No hand-over is ever for the others: they have no ticket.
-    ${FREE}
-    redis.call('HSET', tickets, 'pause', digits(now + pause * 1000))
-    redis.call('PEXPIRE', tickets, math.max(redis.call('PTTL', tickets), math.ceil(pause)))
-    notifyFirst()
-    return { '', '', pause, digits(now), score or '', '', deleted, refused and 1 or 0, 0, 0 }
-  end
+if isOwners and keepFor > 0 then
+  -- The key of a grant by hand-over may not have its full ttl yet. Its owner value says its age.
+  local grantedAt = string.match(holder, '@(%d+)$')
+  ${leftToKeep('keepFor', 'minHold', 'keyTtl', 'grantedAt and (now - grantedAt) / 1000')}
+  redis.call('PEXPIRE', lock, left)
+  redis.call('SET', lock, '${KEPT}' .. holder, 'PX', left)
+  ${publish(4)}
+  notifyFirst()
+  return { '', '', tonumber(left), digits(now), score or '', '' }
+end
+local pauseIn = pause > 0 and math.max(0, math.ceil(interval - pause - sincePause()))
+if isOwners and pauseIn == 0 then
+  ${FREE}
+  redis.call('HSET', tickets, 'pause', digits(now + pause * 1000))
+  redis.call('PEXPIRE', tickets, math.max(redis.call('PTTL', tickets), math.ceil(pause)))
+  notifyFirst()
+  return { '', '', pause, digits(now), score or '', '', deleted, refused and 1 or 0, 0, 0 }
 end
 if isOwners or (not holder and pauseLeft() == 0) then
   granted, token, left = handOver(processOf(owner), isOwners and next)
@@ -378,21 +360,19 @@ if isOwners and not granted then
 end
 return {
   granted or '', token or '', left or lifeLeft(), digits(now), score or '',
-  '', found, refused and 1 or 0, 0, pauseIn and math.max(1, pauseIn)
+  '', found, refused and 1 or 0, 0, pauseIn and math.max(1, pauseIn) or nil
 }`;
 
 /**
- * Releases a lock and hands it over to the first ticket in the queue; takes a ticket out of the queue. With a ticket it
- * also releases any grant of that ticket.
+ * Releases a lock and hands it over to the first ticket in the queue; takes a ticket out of the queue, with any grant of
+ * it. The lock goes to nobody while its `minHold` has not ended, and when it is left to pollers: if the last pause is long
+ * ago, a release is published to the waiters of `spin` and `pub-sub` under the same name, and of Spring. Then the first
+ * waiter in the queue polls, and so learns when the key or the pause ends.
  *
- * With a pause: if the last one is long ago, it leaves the lock to pollers. It publishes a release to the waiters of
- * `spin` and `pub-sub` under the same name, and of Spring. The first waiter in the queue polls, and so learns when the
- * pause ends.
- *
- * ARGV: owner or ticket, command that deletes, a text, what `publish` of spring takes. The text is PUBLISH or SPUBLISH;
- * with a pause, and for HAND_OVER, also how the process is notified, ms until it is taken for dead, ms of the pause and
- * ms from one to the next (0 and 0 without); for HAND_OVER also microseconds since the call of the next caller of the
- * process, its ticket, its ttl in ms
+ * ARGV: owner or ticket, command that deletes, a text, what `publish` of spring takes. The text is PUBLISH or SPUBLISH.
+ * If there is more to do: how the process is notified, ms until it is taken for dead; ms of a pause and ms from one to the
+ * next; ms left of a minHold by the local clock, minHold and ttl of the acquisition in ms. What does not apply is 0. For
+ * HAND_OVER also microseconds since the call of the next caller, its ticket, its ttl in ms
  * Returns 1 or 2 when the lock was the owner's and there were no waiters (2: deleted by DEL); else a table.
  */
 export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) => {
@@ -400,55 +380,14 @@ export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) 
 });
 
 /**
- * The same for the next caller of the process. The lock goes to the earliest caller whose process can be reached: that
- * one, or one of the queue. In the second case, the next caller has a position in the queue afterwards.
- * Returns 1, or with a fence the token as text, when the lock is the next ticket's and there were no others; else a
- * table.
+ * The same for the next caller of the process: the lock goes to that one or to one of the queue, whoever is the earliest
+ * that can be reached. Where it does not get the lock, the next caller has a position in the queue afterwards.
+ * Returns 1, or with a fence the token as text, when the lock is the next ticket's and there were no others; or a table.
  */
-export const HAND_OVER = new LockScript('hand over (fair)', RELEASE_SOURCE, undefined, isGranted);
+export const HAND_OVER = new LockScript('release (fair)', RELEASE_SOURCE, undefined, isGranted);
 
-/** The age of a grant by hand-over in ms: its owner value says it. Its key may not have the full ttl yet. */
-const AGE = `string.find(holder, '@', 1, true) and (now - string.match(holder, '@(%d+)$')) / 1000`;
-
-/**
- * Gives a lock back that has to stay taken until its `minHold` ends. The process of the first ticket polls, and so learns
- * when the key ends.
- *
- * ARGV: owner or ticket, ms left by the local clock, minHold and ttl of the acquisition in ms, PUBLISH or SPUBLISH,
- * what `publish` of spring takes
- * Returns 1 kept; 0 no key; -1 the key of another owner.
- */
-export const KEEP = new LockScript(
-  'keep (fair)',
-  `${KEYS_BY_NAME}
-local owner, publish = ARGV[1], ARGV[5]
-${NOW}
-${FUNCTIONS}
-local holder = redis.pcall('GET', lock)
-if not holder then
-  local found = 0
-  ${ifForced('owner', 'found = -1')}
-  return found
-end
-if type(holder) == 'table' then return -1 end
-local kept = string.match(holder, '^${KEPT}(.*)$')
-if (kept or holder) ~= owner and ticketOf(kept or holder) ~= owner then return -1 end
--- The reply was lost.
-if kept then return 1 end
-${leftToKeep(2, AGE)}
-redis.call('PEXPIRE', lock, left)
-redis.call('SET', lock, '${KEPT}' .. holder, 'PX', left)
-${publish(6)}
-notifyFirst()
-return 1`,
-  isFound,
-);
-
-/**
- * The first renewal of a grant by hand-over: that of spring, with its arguments. But it counts as an acquisition: with
- * `minReplicas`, replicas have to have it.
- */
-export const RENEW_GRANT = new LockScript('renew a grant (fair)', RENEW.source, isFound, isFound);
+/** The first renewal of a grant by hand-over: as that of spring, but an acquisition, which replicas have to have. */
+export const RENEW_GRANT = new LockScript('renew a grant (fair)', SPRING_SCRIPTS.RENEW.source, isFound, isFound);
 
 /** Whether the reply says that the lock was granted to a ticket of the process. */
 function isGranted(reply: unknown): boolean {

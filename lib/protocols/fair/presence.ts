@@ -1,21 +1,20 @@
-import { clock } from '../../internal/clock';
+import { clock, drift } from '../../internal/clock';
 import { isFinal } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Subscription } from '../../redis/subscriber';
 import type { FairFormat } from './fair-format';
 import type { FairProtocol } from './fair-protocol';
-import { CLAIM_WINDOW, type NotifiedBy, WANTED } from './fair-scripts';
+import { CLAIM_WINDOW, type NotifiedBy, POLL, WANTED } from './fair-scripts';
 import { processOf, type Ticket } from './ticket';
 
-/** ms for which a process, after a grant to it lapsed, polls instead of relying on messages. */
-const POLLS_AFTER_LAPSE = 10_000;
+/** ms for which a process that messages do not reach polls, while its connection for them is made anew. */
+const DEAF_FOR = 10_000;
 
 /** ms; the shortest interval between two polls, and how long each has to be answered at least. */
 const LEAST_INTERVAL = 10;
 const LEAST_TIMEOUT = 500;
 
-/** The ticket of this process, what polls for it, and what is told of replies and messages. */
-type QueuedLock = Pick<FairProtocol, 'ticket' | 'availability' | 'poll' | 'onReply' | 'onMessage'>;
+type QueuedLock = Pick<FairProtocol, 'ticket' | 'availability' | 'onReply' | 'onMessage'>;
 
 /**
  * How the waiter of this process is present in the queue of one lock: it listens for messages, and polls. A poll
@@ -32,11 +31,7 @@ export class Presence {
   #isPolling = false;
   /** A poll is to follow the poll in flight, or the attempt in flight. */
   #isToPollAgain = false;
-  /** At the last poll, Redis knew of no listener of this process. */
-  #isUnreachable = false;
-  /** A message came after the reply of the last poll. */
-  #hasHeard = false;
-  #pollsUntil = Number.NEGATIVE_INFINITY;
+  #deafUntil = Number.NEGATIVE_INFINITY;
   readonly #pollNow = (): void => this.poll();
 
   constructor(names: LockNames, format: FairFormat, lock: QueuedLock) {
@@ -50,18 +45,13 @@ export class Presence {
   }
 
   get notifiedBy(): NotifiedBy {
-    return this.#listens && !this.#isUnreachable ? 'message' : 'poll';
-  }
-
-  /** As far as this process knows. Redis may know of no listener. */
-  get #listens(): boolean {
-    return (this.#subscription?.isOpen ?? false) && clock.now() >= this.#pollsUntil;
+    return this.#subscription?.isOpen && clock.now() >= this.#deafUntil ? 'message' : 'poll';
   }
 
   /** The ticket, if a poll can tell what became of it. */
   get #waiting(): Ticket | undefined {
     const { ticket } = this.#lock;
-    return ticket?.isWaiting ? ticket : undefined;
+    return ticket?.offered === undefined && !ticket?.isAsked ? ticket : undefined;
   }
 
   /** Listens while there is a waiter; `isHolder`: also while this process passes its hold on, to hear of others. */
@@ -75,10 +65,7 @@ export class Presence {
       const channels = [`${this.#names.companion('grants')}:${processOf(ticket.id)}`];
       // On a cluster, the other lock types and Spring publish a release on a channel that is not sharded: polls find it.
       if (countsListeners) channels.push(...this.#format.channels(this.#names));
-      this.#subscription = subscriber.subscribe(channels, (message) => {
-        this.#hasHeard = true;
-        this.#lock.onMessage(message);
-      });
+      this.#subscription = subscriber.subscribe(channels, (message) => this.#lock.onMessage(message));
       this.#subscription?.onWake(() => {
         // A message may have been missed.
         this.#lock.onMessage(WANTED);
@@ -105,8 +92,8 @@ export class Presence {
   schedulePoll(life: number): void {
     if (this.#lock.ticket === undefined) return;
     if (this.#isToPollAgain) this.poll();
-    const { pollTimer, settings, longestPollInterval } = this.#format;
-    const withoutMessages = Math.min(settings.idleBetweenTries, CLAIM_WINDOW / 3);
+    const { pollTimer, longestPollInterval, parts } = this.#format;
+    const withoutMessages = Math.min(parts.settings.idleBetweenTries, CLAIM_WINDOW / 3);
     const longest = this.notifiedBy === 'message' ? longestPollInterval : withoutMessages;
     pollTimer.schedule(this.#pollNow, clock.now() + Math.max(LEAST_INTERVAL, Math.min(life + 1, longest)));
   }
@@ -129,31 +116,42 @@ export class Presence {
   }
 
   async #pollFor(ticket: Ticket): Promise<void> {
-    const { settings, longestPollInterval, subscriber } = this.#format;
+    const format = this.#format;
+    const { settings } = format.parts;
     const { availability } = this.#lock;
     // A poll that goes over a connection that is silently dead, as one of a pool may be, must not hold up the next one.
-    const timeout = Math.min(settings.commandTimeout, Math.max(longestPollInterval, LEAST_TIMEOUT));
-    availability.asked(clock.now());
+    const timeout = Math.min(settings.commandTimeout, Math.max(format.longestPollInterval, LEAST_TIMEOUT));
+    const now = clock.now();
+    const driftBefore = drift(now);
+    availability.asked(now);
+    const args = [ticket.id, format.presence[this.notifiedBy]];
+    const read = (reply: unknown) => format.read(POLL, reply, ticket, now, driftBefore);
+    const asked = format.parts.redis.run(POLL, format.keysOf(this.#names), args, timeout, read, now);
+    // A caller that makes a single attempt, and does not get the turn, waits for the answer.
+    availability.attemptInFlight = asked;
     try {
-      const reply = await this.#lock.poll(ticket, this.#listens ? 'message' : 'poll', timeout);
+      const reply = await asked;
       availability.answered();
-      this.#isUnreachable = reply.isUnreachable;
+      if (reply.isUnreachable) this.#noteDeaf();
       this.#lock.onReply(reply);
+      if (reply.score !== '' || this.#waiting !== ticket) return;
       // It is missing in the queue, and has no grant: that has lapsed, and its message may not have arrived. An attempt
       // enters it again.
-      const hasLapsed = reply.score === '' && this.#waiting === ticket;
-      // A poll of a process that listens also publishes a message to it. If none came, the connection is dead.
-      const isDead = reply.isUnreachable || (hasLapsed && !this.#hasHeard);
-      if (isDead && this.#listens) subscriber.renew();
-      if (hasLapsed) this.#pollsUntil = clock.now() + POLLS_AFTER_LAPSE;
-      this.#hasHeard = false;
-      if (hasLapsed) ticket.retry();
+      this.#noteDeaf();
+      ticket.retry();
     } catch (error) {
       availability.failed(error);
       // An attempt reports a final error, or that there was no answer for `unavailableAfter`.
       const isSilent = availability.silence(ticket.sentAt, clock.now()) >= settings.unavailableAfter;
       if (isFinal(error) || isSilent) ticket.retry();
       this.schedulePoll(settings.idleBetweenTries);
+    } finally {
+      if (availability.attemptInFlight === asked) availability.attemptInFlight = undefined;
     }
+  }
+
+  #noteDeaf(): void {
+    if (this.notifiedBy === 'message') this.#format.subscriber.renew();
+    this.#deafUntil = clock.now() + DEAF_FOR;
   }
 }

@@ -1,7 +1,7 @@
 import type { Hold } from '../../core/hold';
 import type { Grant } from '../../core/protocol';
 
-/** The process that a ticket or owner value belongs to: "<process>:<number>", "<process>:<number>@<server time>". */
+/** That of a ticket or owner value: "<process>:<number>", "<process>:<number>@<server time>". */
 export function processOf(owner: string): string {
   return owner.slice(0, owner.lastIndexOf(':'));
 }
@@ -32,7 +32,7 @@ export class Ticket {
   offered: string | undefined;
   /** A command that may give it the lock, or a position, is in flight: a poll could not tell its outcome. */
   isAsked = false;
-  /** Before that: how often others had been wanted here; `undefined`: no message would say it. */
+  /** The number of WANTED before that; `undefined`: no message would say it. */
   aloneAt: number | undefined;
   /** What came while its caller did not wait for it: before its first wait, or during an attempt. */
   #missed: { readonly grant: Grant | undefined } | undefined;
@@ -55,11 +55,6 @@ export class Ticket {
     return owner === this.id || (owner !== undefined && ticketOf(owner) === this.id);
   }
 
-  /** It is in the queue in Redis, as far as this process knows. */
-  get isWaiting(): boolean {
-    return this.offered === undefined && !this.isAsked;
-  }
-
   /** A command for it is about to be sent. It is also the attempt that an earlier `retry` asked for. */
   asking(aloneAt: number | undefined): void {
     this.isAsked = true;
@@ -67,10 +62,7 @@ export class Ticket {
     if (this.#missed?.grant === undefined) this.#missed = undefined;
   }
 
-  /**
-   * Calls `resume` once, with a grant, or with nothing when another attempt is needed. Either may have come before:
-   * then at once.
-   */
+  /** Calls `resume` once, with a grant, or with nothing when another attempt is needed. At once if that came before. */
   attach(resume: (grant: Grant | undefined) => void): () => void {
     this.#resume = resume;
     const missed = this.#missed;
@@ -81,7 +73,7 @@ export class Ticket {
     };
   }
 
-  /** The lock is its own. */
+  /** The lock is its own; `undefined`: see `retry`. */
   deliver(grant: Grant | undefined): void {
     if (this.#resume === undefined) this.#missed = { grant };
     else this.#resume(grant);

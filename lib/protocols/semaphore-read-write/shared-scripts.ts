@@ -1,9 +1,7 @@
 import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
-import { EXAMINE_ERROR, examineGone } from '../held-scripts';
-import { mark } from '../inspection/forced-unlock';
-import { mint } from '../spring/spring-scripts';
+import { EXAMINE_ERROR, examineGone, mark, mint } from '../format/script-parts';
 import type { SharedKind } from './shared-kinds';
 
 /*
@@ -12,13 +10,18 @@ import type { SharedKind } from './shared-kinds';
  *
  *   lock      zset     <kind>:<owner> -> when its lease ends, epoch ms; the key expires with the last of them
  *                      <kind>:kept@<owner>: unlocked, and taken until its minHold ends; counts as any lease
- *   waiters   hash     <kind>:<owner> -> "<arrival, epoch µs>:<until when its process is waited for, epoch ms>", a ticket
+ *   waiters   hash     <kind>:<owner> -> a ticket: "<arrival, epoch µs>:<until when its process is waited for>:<until when
+ *                                        it is let in without an attempt>:<when its lease would end then>", epoch ms
  *                      permits        -> "<the number of a semaphore>:<when it was given, epoch ms>", while there are
  *                                        tickets
  *   fence     string   the last fencing token, of writers only
  *
- * A kind is semaphore, read or write. Each process has one ticket of each kind at a time, so that the queue is short: a
- * script reads all of it. A waiting process polls, which prolongs its ticket.
+ * A kind is semaphore, read or write. The readers of a process share one owner. Each process has one ticket of each kind
+ * at a time, so that the queue is short: a script reads all of it. A waiting process polls, which prolongs its ticket.
+ *
+ * A script that makes room lets in those at the front of the queue that may enter. The lock is theirs at once where their
+ * process was heard of a moment ago, with the ttl that it asked for then; others are told to come. All of them hear of
+ * it by one message: "<ticket>=" has the lock, "<ticket>" may come, and `wanted`: a writer waits, also behind those.
  *
  * KEYS of every script: lock, waiters [, fence]. ARGV begins with: kind, owner. Every time is the server's. Every
  * script is idempotent.
@@ -34,8 +37,13 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- Lua prints at most 14 digits by itself.
 local function digits(number) return string.format('%.0f', number) end
 
--- A lease that has ended stays in the key while others prolong it. Returns how many there were.
-local function removeEnded() return redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now)) end
+-- A lease that has ended stays in the key while others prolong it. Returns how many there were. Sets \`wasWritten\`: a
+-- writer had the lock until now.
+local wasWritten
+local function removeEnded()
+  wasWritten = string.sub(redis.call('ZRANGE', lock, 0, 0)[1] or '', 1, 6) == 'write:'
+  return redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now))
+end
 
 local function expireWithLastLease()
   redis.call('PEXPIREAT', lock, redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')[2])
@@ -44,7 +52,7 @@ end`;
 /**
  * The queue, and who may enter. `readQueue` comes first, when the leases that have ended were removed. It sets:
  *
- *   queue      the tickets, in the order of their arrival
+ *   queue      the tickets, in the order of their arrival; when a writer has left, readers come first
  *   permits    the number that counts for them, given at `givenAt`
  *   isDropped  there were tickets whose process has not polled for too long, which it removes, but not `member`
  *   holders    how many leases there are; `firstHolder`: a member; `isWritten`: it is a writer's
@@ -53,49 +61,78 @@ end`;
  */
 export const QUEUE = `
 local queue, permits, givenAt, isDropped, holders, firstHolder, isWritten = {}, nil, nil, false, 0, nil, false
+
+local function sortQueue()
+  table.sort(queue, function(one, other)
+    if one.arrival == other.arrival then return one.ticket < other.ticket end
+    return one.arrival < other.arrival
+  end)
+end
+
 local function readQueue()
+  holders = redis.call('ZCARD', lock)
+  firstHolder = redis.call('ZRANGE', lock, 0, 0)[1]
+  isWritten = firstHolder and string.sub(firstHolder, 1, 6) == 'write:'
   local fields = redis.call('HGETALL', waiters)
   for i = 1, #fields, 2 do
     local ticket, value = fields[i], fields[i + 1]
-    local first, second = string.match(value, '^(%d+):(%d+)$')
+    local first, second, rest = string.match(value, '^(%d+):(%d+)(.*)$')
     if ticket == 'permits' then
       permits, givenAt = tonumber(first), tonumber(second)
     elseif ticket == member or tonumber(second) > now then
-      local kindOf = string.match(ticket, '^%a+')
-      queue[#queue + 1] = { ticket = ticket, kind = kindOf, arrival = tonumber(first), seenUntil = tonumber(second) }
+      local waiter = { ticket = ticket, kind = string.match(ticket, '^%a+'), arrival = tonumber(first) }
+      waiter.seenUntil, waiter.enterUntil, waiter.leaseEnd = second, string.match(rest, '^:(%d+):(%d+)$')
+      if wasWritten and holders == 0 and waiter.kind == 'read' then
+        waiter.arrival = 0
+        redis.call('HSET', waiters, ticket, '0:' .. second .. rest)
+      end
+      queue[#queue + 1] = waiter
     else
       redis.call('HDEL', waiters, ticket)
       isDropped = true
     end
   end
-  table.sort(queue, function(one, other)
-    if one.arrival == other.arrival then return one.ticket < other.ticket end
-    return one.arrival < other.arrival
-  end)
-  holders = redis.call('ZCARD', lock)
-  firstHolder = redis.call('ZRANGE', lock, 0, 0)[1]
-  isWritten = firstHolder and string.sub(firstHolder, 1, 6) == 'write:'
+  sortQueue()
   return #fields > 0
 end
 
--- A ticket in front, of which some are for writing, counts as if it had entered: so nobody overtakes.
-local function mayEnter(as, front, writers)
-  if as == 'semaphore' then return holders + front < (permits or 1) end
-  if as == 'read' then return not isWritten and writers == 0 end
-  return holders + front == 0
+local function mayEnter(waiter)
+  if waiter.kind == 'semaphore' then return holders < (permits or 1) end
+  if waiter.kind == 'read' then return not isWritten end
+  return holders == 0
 end
 
--- Publishes, in one message, the tickets that may enter now. Returns -1 when the server refused to publish, else 0.
--- pcall: else a user without rights on channels could not release.
-local function notifyNext(channel)
-  local entrants, writers = {}, 0
-  for i, waiter in ipairs(queue) do
-    if not mayEnter(waiter.kind, i - 1, writers) then break end
-    entrants[i] = waiter.ticket
-    if waiter.kind == 'write' then writers = writers + 1 end
+-- Lets in those at the front of the queue that may enter: \`own\`, and with a \`channel\` all others. \`enters\`: they have the
+-- lock at once where that is possible. Returns -1 when the server refused to publish, else 0.
+local isWanted
+local function letIn(own, channel, enters)
+  local waiting, message, isOpen, hasEntered = {}, {}, true, false
+  isWanted = false
+  for _, waiter in ipairs(queue) do
+    -- One that may not enter stops those behind it. One that may, and does not yet, counts as if it had entered.
+    isOpen = isOpen and mayEnter(waiter)
+    local isHere = isOpen and (waiter == own or (enters and now < tonumber(waiter.enterUntil or 0)))
+    if isOpen then
+      holders = holders + 1
+      isWritten = waiter.kind == 'write'
+      if channel and waiter ~= own then message[#message + 1] = waiter.ticket .. (isHere and '=' or '') end
+    end
+    if isHere then
+      hasEntered = true
+      waiter.hasEntered = true
+      if waiter.seenUntil then redis.call('HDEL', waiters, waiter.ticket) end
+      redis.call('ZADD', lock, waiter.leaseEnd, waiter.ticket)
+    else
+      waiting[#waiting + 1] = waiter
+      isWanted = isWanted or waiter.kind == 'write'
+    end
   end
-  if #entrants == 0 then return 0 end
-  return type(redis.pcall('PUBLISH', channel, table.concat(entrants, ' '))) == 'table' and -1 or 0
+  queue = waiting
+  if hasEntered then expireWithLastLease() end
+  if #message == 0 then return 0 end
+  if isWanted then message[#message + 1] = 'wanted' end
+  -- pcall: else a user without rights on channels could not release.
+  return type(redis.pcall('PUBLISH', channel, table.concat(message, ' '))) == 'table' and -1 or 0
 end`;
 
 /** Runs `then` if a lease of `owner` was ended by force: the mark has the owners, with spaces between them. All in Lua. */
@@ -112,22 +149,19 @@ if type(score) == 'table' then
 end`;
 
 /**
- * Enters, or takes a position in the queue.
- *
- * ARGV: as above, then channel, ttl in ms, permits, ms since they were given, 1 if the lock has not been told so or 0,
- * 1 to queue or 0, arrival or '' when it is not known, ms for which the ticket is kept
- * Returns 1, or with a fence the token as text, when the owner has entered; else { ms until the first lease ends, or
- * until the first ticket is dropped; the owner of that lease or ''; arrival or ''; the number of permits, 0 for others
- * than semaphores }.
+ * µs by which the next caller of a process that gives a permit back comes earlier: so processes that have a permit each
+ * keep them, and do not swap them whenever a slice ends.
  */
-export const ACQUIRE = new LockScript(
-  'acquire (shared)',
-  `${LOCK}${QUEUE}
+export const HEAD_START = 25_000;
+
+/**
+ * The owner enters, or takes a position in the queue. `ended`: Lua that says whether a lease of its process was ended
+ * before. Sets `granted`, nil or what the reply says, and `refusal`.
+ */
+const enter = (ended: string) => `
+
 local channel, ttl, given, age, isNews = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7] == '1'
-local queues, arrival, keptFor = ARGV[8], ARGV[9], ARGV[10]
--- A key of another type, or no memory left: this command, which changes nothing, fails before anything was written.
-redis.call('ZADD', lock, 'XX', 0, '')
-local hasEnded = removeEnded() > 0
+local queues, arrival, keptFor, entersFor = ARGV[8] == '1', ARGV[9], tonumber(ARGV[10]), tonumber(ARGV[11])
 local hadQueue = readQueue()
 
 for _, other in ipairs({ firstHolder or member, queue[1] and queue[1].ticket or member }) do
@@ -143,59 +177,114 @@ local stored = permits
 local isGiven = not stored or isNews and (now - age >= givenAt or givenAt > now)
 if isGiven then permits, givenAt = given, now - age end
 
-local front, writers, position = 0, 0, nil
-for i, waiter in ipairs(queue) do
-  if waiter.ticket == member then position = i end
-  if not position and (arrival == '' or waiter.arrival <= tonumber(arrival)) then
-    front = front + 1
-    if waiter.kind == 'write' then writers = writers + 1 end
-  end
-end
-
 local score = redis.call('ZSCORE', lock, member)
-local isGranted = score or mayEnter(kind, front, writers)
-local reply
-if isGranted then
-  -- It may be ours already, when the reply was lost. A late repetition must not shorten a renewed lease.
-  if not score or tonumber(score) < now + ttl then redis.call('ZADD', lock, digits(now + ttl), member) end
+local own
+local hadWriter = false
+local headStart = kind == 'semaphore' and ${ended} and ${HEAD_START} or 0
+for _, waiter in ipairs(queue) do
+  if waiter.ticket == member then own = waiter end
+  hadWriter = hadWriter or waiter.kind == 'write'
+end
+if score then
+  -- It is ours already: it was let in, or the reply was lost. A late repetition must not shorten a renewed lease.
+  if tonumber(score) < now + ttl then redis.call('ZADD', lock, digits(now + ttl), member) end
   expireWithLastLease()
-  if not score then holders = holders + 1 end
-  isWritten = isWritten or kind == 'write'
-  if position then
-    redis.call('HDEL', waiters, member)
-    table.remove(queue, position)
-  end
 else
-  if queues == '1' then
+  if not own then
     local last = queue[#queue] and queue[#queue].arrival or 0
-    if position then arrival = digits(queue[position].arrival)
-    elseif arrival == '' then arrival = digits(math.max(last + 1, time[1] * 1000000 + time[2])) end
-    redis.call('HSET', waiters, member, arrival .. ':' .. digits(now + keptFor))
-    if redis.call('PTTL', waiters) < tonumber(keptFor) then redis.call('PEXPIRE', waiters, keptFor) end
+    own = { ticket = member, kind = kind, arrival = tonumber(arrival) or math.max(last + 1, time[1] * 1000000 + time[2]) }
+    queue[#queue + 1] = own
+  end
+  own.arrival = own.arrival - headStart
+  own.leaseEnd = digits(now + ttl)
+  sortQueue()
+end
+local makesRoom = ${ended} or hasEnded or isDropped or stored and permits > stored
+local published = letIn(own, makesRoom and channel, makesRoom)
+
+local granted, refusal
+if score or own.hasEntered then
+  granted = kind == 'semaphore' and permits or isWanted and 2 or 1
+else
+  arrival = digits(own.arrival + headStart)
+  if queues then
+    local lasts = digits(now + keptFor) .. ':' .. digits(now + entersFor) .. ':' .. own.leaseEnd
+    redis.call('HSET', waiters, member, arrival .. ':' .. lasts)
+    if redis.call('PTTL', waiters) < keptFor then redis.call('PEXPIRE', waiters, keptFor) end
+    -- The readers of other processes let nobody in from now on.
+    if kind == 'write' and not hadWriter and holders > 0 then redis.pcall('PUBLISH', channel, 'wanted') end
   end
   local next = redis.call('ZRANGE', lock, 0, 0, 'WITHSCORES')
-  local ends = next[2] or queue[1] and queue[1].seenUntil or now + 1
-  reply = { math.max(0, ends - now), next[1] and string.match(next[1], ':(.*)$') or '', arrival, permits }
+  local ends = next[2] or queue[1] ~= own and queue[1].seenUntil or now + 1
+  refusal = { math.max(0, ends - now), next[1] and string.match(next[1], ':(.*)$') or '', arrival, permits }
 end
 
-if #queue == 0 and (isGranted or queues ~= '1') then
+if #queue == 0 or #queue == 1 and queue[1] == own and not queues then
   if hadQueue then redis.call('DEL', waiters) end
 elseif kind == 'semaphore' and isGiven then
   redis.call('HSET', waiters, 'permits', digits(permits) .. ':' .. digits(givenAt))
 end
-if hasEnded or isDropped or stored and permits > stored then notifyNext(channel) end
-if reply then return reply end
-if not KEYS[3] then return 1 end
-local last = redis.call('GET', KEYS[3])
-if score and last then return last end
-${mint('KEYS[3]')}`,
+if granted and KEYS[3] then
+  local last = redis.call('GET', KEYS[3])
+  if score and last then
+    granted = last
+  else
+    granted = (function() ${mint('KEYS[3]')} end)()
+  end
+end`;
+
+/**
+ * Enters, or takes a position in the queue.
+ *
+ * ARGV: as above, then channel, ttl in ms, permits, ms since they were given, 1 if the lock has not been told so or 0,
+ * 1 to queue or 0, arrival or '' when it is not known, ms for which the ticket is kept, ms for which it may be let in
+ * without an attempt
+ * Returns 1, or 2 when a writer waits, of a semaphore the number of permits, or with a fence the token as text, when the
+ * owner has entered; else { ms until the first lease ends, or until the first ticket is dropped; the owner of that lease
+ * or ''; arrival or ''; the number of permits, 0 for others than semaphores }.
+ */
+export const ACQUIRE = new LockScript(
+  'acquire (shared)',
+  `${LOCK}${QUEUE}
+-- A key of another type, or no memory left: this command, which changes nothing, fails before anything was written.
+redis.call('ZADD', lock, 'XX', 0, '')
+local hasEnded = removeEnded() > 0
+${enter('false')}
+return granted or refusal`,
   undefined,
   isGrant,
 );
 
+/** Removes `gone` from the lock. In Lua: sets `found`. */
+const remove = (gone: string, owner: string) => `
+local found = redis.call('ZREM', lock, ${gone})
+if found == 0 then
+  ${ifForcedAmong(owner, 'found = -1', 'lock')}
+end`;
+
 /**
- * Releases what the owner has, and takes it out of the queue. Notifies those that may enter. Where it has to stay taken
- * until its `minHold` ends, those that could enter without that are notified too: the reply to their next attempt says
+ * Ends a lease, and enters as `ACQUIRE` does: one script for a lease that ends and the next caller of its process.
+ *
+ * ARGV: as of ACQUIRE, then the owner whose lease ends
+ * Returns { 1 released, 0 there was no lease, -1 it was ended by force; -1 when the server refused to publish, else 0;
+ * what ACQUIRE returns for an owner that has entered, else 0; [what it returns else] }.
+ */
+export const EXCHANGE = new LockScript(
+  'exchange (shared)',
+  `${LOCK}${QUEUE}
+redis.call('ZADD', lock, 'XX', 0, '')
+local hasEnded = removeEnded() > 0
+${remove("kind .. ':' .. ARGV[12]", 'ARGV[12]')}
+${enter('found == 1')}
+if granted then return { found, published, granted } end
+return { found, published, 0, refusal[1], refusal[2], refusal[3], refusal[4] }`,
+  undefined,
+  (reply) => Array.isArray(reply) && reply.length === 3,
+);
+
+/**
+ * Releases what the owner has, and takes it out of the queue. Lets in those that may enter. Where it has to stay taken
+ * until its `minHold` ends, those that could enter without that are told to come: the reply to their next attempt says
  * when it ends.
  *
  * ARGV: as above, then channel; to keep it also: ms left by the local clock, minHold and ttl of the acquisition in ms
@@ -211,20 +300,18 @@ redis.call('HDEL', waiters, member)
 local kept = kind .. ':${KEPT}' .. owner
 local wasKept = left and redis.call('ZSCORE', lock, kept)
 removeEnded()
-local found = redis.call('ZREM', lock, member)
-
+${remove('member', 'owner')}
+local keeps = left and found == 1
 local published = 0
 if redis.call('EXISTS', waiters) == 1 then
   readQueue()
+  published = letIn(nil, channel, not keeps and not wasKept)
   if #queue == 0 then redis.call('DEL', waiters) end
-  published = notifyNext(channel)
 end
 
 -- Kept already, and the reply was lost: a late attempt may have entered once more.
 if wasKept then return { 1, published } end
-if found == 0 then
-  ${ifForcedAmong('owner', 'found = -1', 'lock')}
-elseif left then
+if keeps then
   -- The time since the acquisition, by the clock of the server: see left-to-keep.ts.
   local age = ttl - (score - now)
   redis.call('ZADD', lock, digits(now + math.max(1, math.ceil(math.min(left, minHold - age)))), kept)
