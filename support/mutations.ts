@@ -206,7 +206,7 @@ export const MUTATIONS = {
   'others-not-counted': {
     finding: 'a fair hold is passed on though others waited when it was handed over',
     simulation: ['fair'],
-    replacements: [['isAlone = false;', 'isAlone = true;']],
+    replacements: [['said.isAlone = reply === 1;', 'said.isAlone = true;']],
   },
   'slow-hand-over': {
     finding: 'a call settles late, since its first attempt has the time of the unlock before it',
@@ -238,7 +238,7 @@ export const MUTATIONS = {
   'next-caller-before-the-queue': {
     finding: 'the next caller of a process gets the lock before one of another process that called earlier',
     simulation: ['fair'],
-    replacements: [["keepFor == 0 and redis.call('EXISTS', queue) == 0 then", 'keepFor == 0 then']],
+    replacements: [['now - age < first and first <= now + ${SET_BACK}', 'true']],
   },
   'polls-create-tickets': {
     finding: 'a poll that is executed late leaves a ticket',

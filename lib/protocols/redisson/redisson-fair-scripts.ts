@@ -139,7 +139,7 @@ export const LEAVE = release(
   for _, waiter in ipairs(redis.call('LRANGE', queue, 0, -1)) do
     ${notify('waiter', LEFT_TO_POLLERS)}
   end
-  return deleted`,
+  do return deleted end`,
 );
 
 /** `leave`: what may end the script when the lock was released. */
