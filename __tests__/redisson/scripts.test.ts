@@ -1,7 +1,8 @@
 import { beforeAll, expect, it } from '@jest/globals';
-import * as fair from '../../lib/protocols/fair/fair-release-scripts';
+import * as fair from '../../lib/protocols/fair/fair-scripts';
 import * as redissonFair from '../../lib/protocols/redisson/redisson-fair-scripts';
 import { REDISSON_SCRIPTS } from '../../lib/protocols/redisson/redisson-scripts';
+import * as shared from '../../lib/protocols/semaphore-read-write/shared-scripts';
 import { SPRING_SCRIPTS } from '../../lib/protocols/spring/spring-scripts';
 import { LockScript, Script } from '../../lib/redis/script';
 import { createRealClient, describeReal, type TestClient } from '../support/redis';
@@ -15,7 +16,7 @@ function scriptsIn(values: object): Script[] {
   });
 }
 
-const scripts = [SPRING_SCRIPTS, REDISSON_SCRIPTS, redissonFair, fair].flatMap(scriptsIn);
+const scripts = [SPRING_SCRIPTS, REDISSON_SCRIPTS, redissonFair, fair, shared].flatMap(scriptsIn);
 
 // Some are sent only in rare cases, and are then made of other parts than those that every test sends.
 describeReal('The scripts', () => {
