@@ -22,7 +22,10 @@ export interface LockState {
    * right to PUBSUB.
    */
   readonly waiting: number | undefined;
-  /** Of a semaphore and a read/write lock only: how many leases there are. `owner` is the one that lasts longest. */
+  /**
+   * Of a semaphore: how many permits are taken. Of a read/write lock: how many have it; the readers of a process have it
+   * together. `owner` is the one that lasts longest.
+   */
   readonly holders?: number;
 }
 

@@ -56,6 +56,8 @@ export interface LockRequest {
   readonly waitTime: number;
   /** ms; 0: none. */
   readonly minHold: number;
+  /** Of a semaphore; 1 for other locks. */
+  readonly permits: number;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -80,6 +82,7 @@ const lockChecks: { [Name in keyof Required<LockOptions>]: Check<LockOptions[Nam
   renew: boolean,
   waitTime: notNegative,
   minHold: notNegative,
+  permits: (name, value) => wholeNumber(name, value, 1),
   signal: abortSignal,
 };
 
@@ -115,10 +118,12 @@ export function registrySettings(
   };
 }
 
+/** `mostPermits`: of a semaphore. */
 export function lockRequest(
   options: LockOptions | undefined,
   settings: Pick<RegistrySettings, 'expireAfter' | 'renew'>,
   defaultWaitTime: number,
+  mostPermits = 1,
 ): LockRequest {
   if (options !== undefined) checkLockOptions(options);
   const givenTtl = options?.ttl;
@@ -130,6 +135,7 @@ export function lockRequest(
     renew: options?.renew ?? (givenTtl === undefined && settings.renew),
     waitTime: options?.waitTime ?? defaultWaitTime,
     minHold,
+    permits: options?.permits === undefined ? 1 : wholeNumber('permits', options.permits, 1, mostPermits),
     signal: options?.signal,
   };
 }

@@ -133,12 +133,12 @@ export class Caller {
     return registry.readWrite(key)[kind];
   }
 
-  #opened(lease: Lease, { minHold, kind }: Round, { startedAt }: PendingCall): OpenLease {
+  #opened(lease: Lease, { minHold, kind, takes }: Round, { startedAt }: PendingCall): OpenLease {
     const { key } = this.#plan;
     const token = lease.fencingToken === undefined ? '' : `, token ${lease.fencingToken}`;
     const { remaining } = lease;
     this.#note(() => `has "${key}" for ${remaining.toFixed(1)} ms${token}`);
-    const open = this.#leases.opened(lease as OwnedLease, this.#host, key, this.name, kind);
+    const open = this.#leases.opened(lease as OwnedLease, this.#host, key, this.name, kind, takes);
     if (open.isPassedOn) this.#order.passedOn(this.#host, lockName(key), startedAt, this.name);
     if (kind === 'read') this.#sharedOrder.read(open, startedAt);
     if (minHold !== undefined) this.#leases.minHolds.opened(open.lease, this.#host, key, this.name, minHold);
@@ -227,17 +227,22 @@ function isHeld(lease: Lease): boolean {
   }
 }
 
-function options({ ttl, renew, waitTime, minHold }: Round, controller: AbortController | undefined): LockOptions {
+function options(
+  { ttl, renew, waitTime, minHold, takes }: Round,
+  controller: AbortController | undefined,
+): LockOptions {
   return {
     ...(ttl === undefined ? {} : { ttl }),
     ...(renew === undefined ? {} : { renew }),
     ...(waitTime === undefined ? {} : { waitTime }),
     ...(minHold === undefined ? {} : { minHold }),
+    ...(takes === 1 ? {} : { permits: takes }),
     ...(controller === undefined ? {} : { signal: controller.signal }),
   };
 }
 
-function describe({ ttl, renew, waitTime, minHold }: Round): string {
-  const given = Object.entries({ ttl, renew, waitTime, minHold }).filter(([, value]) => value !== undefined);
+function describe({ ttl, renew, waitTime, minHold, takes }: Round): string {
+  const permits = takes === 1 ? undefined : takes;
+  const given = Object.entries({ ttl, renew, waitTime, minHold, permits }).filter(([, value]) => value !== undefined);
   return given.map(([name, value]) => `, ${name} ${value}`).join('');
 }

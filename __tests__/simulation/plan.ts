@@ -31,6 +31,8 @@ export interface Round {
   readonly renew: boolean | undefined;
   readonly waitTime: number | undefined;
   readonly minHold: number | undefined;
+  /** How many permits of a semaphore it takes. */
+  readonly takes: number;
   /** After the call; the signal aborts then, if the caller still waits. */
   readonly abortAfter: number | undefined;
   readonly hold: number;
@@ -110,6 +112,8 @@ export function planOf(seed: number, lockType: LockType): Plan {
   const sharing = new Random(seed, 'sharing');
   const permits = sharing.whole(1, 3);
   const kindOf = kindsOf(lockType, sharing);
+  const weights = new Random(seed, 'weights');
+  const takes = lockType === 'semaphore' && weights.chance(0.3) ? () => weights.whole(1, permits) : () => 1;
   const callers = processes.flatMap(({ options }, process) =>
     Array.from({ length: random.whole(1, 3) }, () =>
       planCaller(random, {
@@ -118,6 +122,7 @@ export function planOf(seed: number, lockType: LockType): Plan {
         life,
         holding,
         kindOf,
+        takes,
         expireAfter: options.expireAfter as number,
         ...scale,
       }),
@@ -195,12 +200,13 @@ interface CallerScale extends FaultScale {
   /** For a seed with `minHold`. */
   readonly holding: Random | undefined;
   readonly kindOf: () => SharedKind | undefined;
+  readonly takes: () => number;
   /** ms; the ttl of a round without one. */
   readonly expireAfter: number;
 }
 
 function planCaller(random: Random, scale: CallerScale): CallerPlan {
-  const { process, key, life, isCalm, holding, kindOf, expireAfter } = scale;
+  const { process, key, life, isCalm, holding, kindOf, takes, expireAfter } = scale;
   const rounds = Array.from({ length: random.whole(1, 5) }, (): Round => {
     const method = random.weighted({ lock: 5, tryLock: 3, run: 2 });
     const isLong = life === 'long' || (life === 'mixed' && random.chance(0.5));
@@ -214,6 +220,7 @@ function planCaller(random: Random, scale: CallerScale): CallerPlan {
       think,
       method,
       kind: kindOf(),
+      takes: takes(),
       ttl,
       renew: isFixed && random.chance(0.2) ? true : undefined,
       waitTime:

@@ -1,6 +1,7 @@
 import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { permitsIn } from '../owner-name';
 import { RedisLockRegistry } from '../redis-lock-registry';
 import { type FoundLock, type Survey, survey } from '../survey';
 import { type Arguments, assertNoKey, delayOf, keyOf, lockTypeOf, registryKeyOf, type Values } from './arguments';
@@ -186,7 +187,9 @@ function detailsOf(lock: FoundLock): string {
 }
 
 function kindOf({ kind, holders, permits, isKept }: FoundLock): string {
-  if (kind === 'semaphore') return `semaphore ${holders.length}/${permits ?? '?'}`;
+  if (kind === 'semaphore') {
+    return `semaphore ${holders.reduce((sum, { owner }) => sum + permitsIn(owner), 0)}/${permits ?? '?'}`;
+  }
   return isKept ? 'kept' : kind === 'read' ? `read ${holders.length}` : kind;
 }
 

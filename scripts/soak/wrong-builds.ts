@@ -44,8 +44,8 @@ export const wrongBuilds = {
   ],
   /** A semaphore has a permit too many, and readers enter beside a writer. */
   'rule-broken': [
-    { find: 'return holders + front < (permits or 1)', replace: 'return holders + front <= (permits or 1)' },
-    { find: 'return not isWritten and writers == 0', replace: 'return true' },
+    { find: 'permitsOf(waiter.ticket) <= (permits or 1)', replace: 'permitsOf(waiter.ticket) <= (permits or 1) + 1' },
+    { find: 'return not isWritten end', replace: 'return true end' },
   ],
 } as const satisfies Record<string, readonly Replacement[]>;
 

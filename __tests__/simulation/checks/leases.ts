@@ -16,6 +16,8 @@ export interface OpenLease {
   readonly caller: string;
   /** Of a shared lock. */
   readonly kind: SharedKind | undefined;
+  /** How many permits of a semaphore it has. */
+  readonly takes: number;
   /** Virtual ms. */
   readonly since: number;
   /** An earlier lease of its process had the same owner value. */
@@ -59,7 +61,14 @@ export class LeaseChecks {
     this.minHolds = new MinHoldChecks(world, keysOf(world.plan));
   }
 
-  opened(lease: OwnedLease, host: Host, key: string, caller: string, kind: SharedKind | undefined): OpenLease {
+  opened(
+    lease: OwnedLease,
+    host: Host,
+    key: string,
+    caller: string,
+    kind: SharedKind | undefined,
+    takes: number,
+  ): OpenLease {
     const lostAt = this.#grants.lostAt(lockName(key), lease.owner);
     const entry: OpenLease = {
       lease,
@@ -67,6 +76,7 @@ export class LeaseChecks {
       key,
       caller,
       kind,
+      takes,
       since: this.#world.timeline.now,
       isPassedOn: this.#opened.has(lease.owner),
       isWiped: false,
@@ -160,8 +170,9 @@ export class LeaseChecks {
   #checkPermits(key: string): void {
     const { plan, violations } = this.#world;
     const valid = [...this.open].filter((one) => one.key === key && !one.isExcused && this.#isValid(one));
-    if (valid.length <= plan.permits) return;
-    const text = `${valid.length} callers have valid permits of "${key}", which has ${plan.permits}`;
+    const taken = valid.reduce((sum, { takes }) => sum + takes, 0);
+    if (taken <= plan.permits) return;
+    const text = `${valid.length} callers have ${taken} valid permits of "${key}", which has ${plan.permits}`;
     violations.report('too many permits', key, text);
   }
 

@@ -2,7 +2,7 @@ import { isKept } from '../../../lib/protocols/min-hold/kept';
 import { SHARED_KINDS, type SharedKind } from '../../../lib/protocols/semaphore-read-write/shared-kinds';
 import { HEAD_START } from '../../../lib/protocols/semaphore-read-write/shared-scripts';
 import { isShared, keysOf } from '../plan';
-import { hostOf, lockName, membersOf, quietFor, type World } from '../world';
+import { hostOf, lockName, membersOf, quietFor, sumOf, takenBy, type World } from '../world';
 import type { OpenLease } from './leases';
 
 /** A ticket in the queue of a shared lock. */
@@ -10,6 +10,7 @@ interface Ticket {
   readonly member: string;
   readonly kind: SharedKind;
   readonly arrival: number;
+  readonly takes: number;
 }
 
 /** ms after Redis has let the first reader of a process in, in which others enter with its hold: `FRESH`. */
@@ -68,7 +69,7 @@ export class SharedOrderChecks {
       this.#enteredAt.set(member, timeline.now);
       // A process gives a permit back, and keeps it for its next caller.
       const isExchange = kind === 'semaphore' && gone.some(([one]) => this.#hostOf(one) === this.#hostOf(member));
-      const holders = members.length - entrants.length;
+      const holders = sumOf(members) - sumOf(entrants);
       // A lease that is kept takes the place of another one.
       if (!isKept(owner)) this.#entered(lock, member, kind, holders, waiting, isExchange ? HEAD_START : 0);
     }
@@ -119,7 +120,8 @@ export class SharedOrderChecks {
       since < arrival || (kind === 'write' && of === 'read' && since <= (this.#leftAt.get(lock) ?? 0));
     const front = queue.filter(isFirst);
     const first = kind === 'read' ? front.find((ticket) => ticket.kind === 'write') : front[0];
-    if (first === undefined || (kind === 'semaphore' && holders + front.length < plan.permits)) return;
+    if (first === undefined || (kind === 'semaphore' && holders + sumOf(front) + takenBy(member) <= plan.permits))
+      return;
     violations.report('overtaken', lock, `${member} entered ${lock} before ${first.member}, which came earlier`);
   }
 
@@ -133,7 +135,7 @@ export class SharedOrderChecks {
       const kind = SHARED_KINDS.find((one) => member.startsWith(`${one}:`));
       const [arrival, seenUntil] = value.split(':').map(Number);
       if (kind === undefined || (seenUntil ?? 0) <= server.time) return [];
-      return [{ member, kind, arrival: arrival ?? 0 }];
+      return [{ member, kind, arrival: arrival ?? 0, takes: takenBy(member) }];
     });
   }
 }

@@ -6,12 +6,7 @@ export const PASSING_ON_MUTATIONS: readonly Mutation[] = [
     name: 'passed-on-without-confirmation',
     finding: 'a hold is passed on long after Redis confirmed it, though its key is gone',
     types: ['pub-sub', 'fair'],
-    replacements: [
-      [
-        'return now - this.sentAt <= FRESH && this.#keyUntil - now >= needed && !this.isSuspectAt(drift(now));',
-        'return true;',
-      ],
-    ],
+    replacements: [['return isEnough && now - this.sentAt <= FRESH && !this.isSuspectAt(drift(now));', 'return true;']],
   },
   {
     name: 'lease-outlasts-its-hold',

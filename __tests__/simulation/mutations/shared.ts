@@ -6,13 +6,31 @@ export const SHARED_MUTATIONS: readonly Mutation[] = [
     name: 'one-permit-too-many',
     finding: 'one more than the permits of a semaphore enter',
     types: ['semaphore'],
-    replacements: [['return holders < (permits or 1) end', 'return holders <= (permits or 1) end']],
+    replacements: [['permitsOf(waiter.ticket) <= (permits or 1)', 'permitsOf(waiter.ticket) <= (permits or 1) + 1']],
   },
   {
     name: 'tickets-not-counted',
     finding: 'a caller takes the permit of one that waits in front of it',
     types: ['semaphore'],
-    replacements: [['holders = holders + 1\n', '\n']],
+    replacements: [['holders = holders + permitsOf(waiter.ticket)\n', '\n']],
+  },
+  {
+    name: 'permits-counted-once',
+    finding: 'a caller that has several permits counts as one that has one',
+    types: ['semaphore'],
+    replacements: [['holders = holders + permitsOf(holder) - 1', 'holders = holders']],
+  },
+  {
+    name: 'permits-counted-twice',
+    finding: 'the permits of a caller that has several are taken twice: others wait though there are enough',
+    types: ['semaphore'],
+    replacements: [['holders = holders + permitsOf(holder) - 1', 'holders = holders + permitsOf(holder)']],
+  },
+  {
+    name: 'permits-passed-on-as-they-are',
+    finding: 'the hold of a caller with one permit goes to one that asks for several',
+    types: ['semaphore'],
+    replacements: [[' && this.permits === request.permits;', ';']],
   },
   {
     name: 'reader-beside-writer',
