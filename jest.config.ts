@@ -5,12 +5,14 @@ import { LONG_TESTS } from './scripts/long-tests';
 const config: Config = {
   roots: ['<rootDir>/__tests__'],
   testMatch: ['**/*.test.ts'],
-  // `npm run test:interop`, which needs Java; `npm run test:long`, `test:failover` and `test:servers`, which take long.
+  // `npm run test:interop`, which needs Java; `npm run test:long`, `test:failover` and `test:servers`, which take long;
+  // `test:examples`, which installs packages.
   testPathIgnorePatterns: [
     '/node_modules/',
     '<rootDir>/__tests__/interop/',
     '<rootDir>/__tests__/failover/',
     '<rootDir>/__tests__/servers/',
+    '<rootDir>/__tests__/examples/',
     ...LONG_TESTS,
   ],
   testEnvironment: '<rootDir>/scripts/jest-environment.ts',

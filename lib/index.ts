@@ -1,22 +1,14 @@
-export type { RedisLock } from './core/lock';
-export type {
-  AcquireMessage,
-  HoldMessage,
-  LockMessage,
-  LostMessage,
-  ReleaseMessage,
-  RenewedMessage,
-  WarningMessage,
-} from './diagnostics/messages';
 export type {
   DistributedLock,
   Lease,
   LeaseEvalOptions,
+  ListedLock,
   LockLostReason,
   LockOptions,
+  LockState,
   MultiLease,
   TryRunResult,
-} from './distributed-lock';
+} from './api/distributed-lock';
 export {
   CannotAcquireLockError,
   LeaseEvalError,
@@ -29,24 +21,33 @@ export {
   NotLockOwnerError,
   NotReplicatedError,
   RegistryClosedError,
-} from './errors';
-export { LockRegistry } from './lock-registry';
-export type { ListedLock, LockState } from './lock-state';
-export type { MultiLock } from './multi/multi-lock';
+} from './api/errors';
+export type { LockType } from './api/lock-types';
+export type {
+  AcquireMessage,
+  HoldMessage,
+  LockMessage,
+  LostMessage,
+  ReleaseMessage,
+  RenewedMessage,
+  WarningMessage,
+} from './api/messages';
 export type {
   CloseOptions,
   ListOptions,
   RedisLockRegistryOptions,
   SegmentedLockOptions,
   SemaphoreOptions,
-} from './options';
-export type { LockType } from './protocols/lock-type-traits';
-export type { ShardedSubscriptionMode } from './protocols/redisson/sharded-subscription-mode';
+} from './api/options';
+export type { LockHolder, LockWarning, LockWarningCode, WarningListener } from './api/warnings';
+export type { RedisLock } from './core/lock';
+export type { ShardedSubscriptionMode } from './core/protocol';
+export type { MultiLock } from './multi/multi-lock';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
 export type { RedisSubscriber } from './redis/subscriber-connection';
-export { RedisLockRegistry } from './redis-lock-registry';
+export { LockRegistry } from './registry/lock-registry';
+export { RedisLockRegistry } from './registry/redis-lock-registry';
 export type { AcrossResult, AcrossTask, Exhausted, Part, Segment, SegmentedResult, Share } from './segmented/segment';
+export { split } from './segmented/segment';
 export { SegmentedLock } from './segmented/segmented-lock';
-export { split } from './segmented/split';
 export type { ReadWriteLock } from './semaphore-read-write/shared-lock';
-export type { LockHolder, LockWarning, LockWarningCode, WarningListener } from './warnings';

@@ -24,7 +24,7 @@ const ENTRIES = [
 ].map((file) => file.replace(/^\.\/dist\/|\.js$/g, ''));
 
 /** Modules of `lib` with all they need, by the file that they are in: what every registry has, and one on Redis. */
-const SHARED = { core: 'backed-lock-registry', redis: 'redis-lock-registry' };
+const SHARED = { core: 'registry/backed-lock-registry', redis: 'registry/redis-lock-registry' };
 
 /** Reads what tsc has written, with its source maps. */
 const COMPILED = {

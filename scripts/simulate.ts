@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { runMutations } from '../__tests__/simulation/find-mutations';
-import { mutate } from '../__tests__/simulation/mutations';
 import { LOCK_TYPES, type LockType, planOf } from '../__tests__/simulation/plan';
 import { bundleLibrary } from '../__tests__/simulation/process/library';
-import { createWasmEngine } from '../__tests__/simulation/server/wasm-engine';
+import { createScriptEngine } from '../__tests__/simulation/server/script-engine';
 import { shrink } from '../__tests__/simulation/shrink';
 import { Simulator } from '../__tests__/simulation/simulator';
 import { Summary, summaryTable } from '../__tests__/simulation/summary';
@@ -18,11 +17,10 @@ const USAGE = `npm run simulate -- [options]
   --shrink        leave out callers and faults of a failing seed as long as it fails
   --keep-going    do not stop at the first seed of a type that fails
   --ignore KIND   do not look for this kind of violation; may be repeated
-  --without NAME  run the library with a fix taken out; may be repeated
-  --engine NAME   what runs the Lua: compiled (default), or wasm: Redis' own Lua, some twenty times slower
+  --without NAME  run the library with this mutation, see support/mutations.ts; may be repeated
   --digest        print a digest of all that happened, and nothing else
-  --mutations     take out each fix in turn, or those of --without, and search for a seed that fails (at most --seeds,
-                  default 10000)`;
+  --mutations     run the library with each mutation, or those of --without, and search for a seed that fails (at most
+                  --seeds, default 10000)`;
 
 const { values } = parseArgs({
   options: {
@@ -35,7 +33,6 @@ const { values } = parseArgs({
     'keep-going': { type: 'boolean', default: false },
     ignore: { type: 'string', multiple: true, default: [] },
     without: { type: 'string', multiple: true, default: [] },
-    engine: { type: 'string', default: 'compiled' },
     digest: { type: 'boolean', default: false },
     mutations: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -94,12 +91,11 @@ async function main(): Promise<number> {
   }
   // Most errors of a simulation are expected ones: their stacks would cost more than all the rest.
   if (values.seed === undefined) Error.stackTraceLimit = 0;
-  const bundle = bundleLibrary();
+  const engine = await createScriptEngine();
   if (values.mutations) {
-    return runMutations(bundle, whole(values.seeds ?? '10000'), { types: values.type, names: values.without });
+    return runMutations(engine, whole(values.seeds ?? '10000'), { types: values.type, names: values.without });
   }
-  const engine = values.engine === 'wasm' ? { engine: await createWasmEngine() } : {};
-  const simulator = new Simulator(values.without.reduce(mutate, bundle), { ignored: values.ignore, ...engine });
+  const simulator = new Simulator(await bundleLibrary(values.without), engine, values.ignore);
   if (values.digest) {
     await printDigests(simulator);
     simulator.close();

@@ -20,7 +20,7 @@ describe('A profile of the benchmarks', () => {
     ['core', '/app/lib/core/wait.ts'],
     ['protocols', '/app/lib/protocols/fair/ticket.ts'],
     ['redis', '/app/lib/redis/batches.ts'],
-    ['registry', '/app/lib/lock-cache.ts'],
+    ['registry', '/app/lib/registry/settings.ts'],
     ['registry', '/app/lib/internal/clock.ts'],
     ['asyncMutex', '/app/node_modules/async-mutex/lib/Semaphore.js'],
     ['floor', '/app/scripts/bench/candidates/floor-fifo.ts'],

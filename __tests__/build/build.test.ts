@@ -45,8 +45,8 @@ it('A stack trace names a line of the sources with --enable-source-maps, and a f
     try { new RedisLockRegistry({}, { registryKey: 'orders' }) } catch ({ stack }) { console.log(JSON.stringify(stack)) }`;
   expect(await printedBy(program)).toMatch(/at new RedisLockRegistry .*\.js:\d+:\d+/);
   const mapped = String(await printedBy(program, '--enable-source-maps'));
-  const [, line = 0] = /lib\/redis-lock-registry\.ts:(\d+)/.exec(mapped) ?? [];
-  const source = await readFile(join(__dirname, '../../lib/redis-lock-registry.ts'), 'utf8');
+  const [, line = 0] = /lib\/registry\/redis-lock-registry\.ts:(\d+)/.exec(mapped) ?? [];
+  const source = await readFile(join(__dirname, '../../lib/registry/redis-lock-registry.ts'), 'utf8');
   expect(source.split('\n')[Number(line) - 1]).toContain('throw new TypeError(describeWrongClient(client))');
 });
 

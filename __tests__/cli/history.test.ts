@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { delayOf } from '../../lib/cli/arguments';
-import { History } from '../../lib/cli/history';
-import type { FoundLock } from '../../lib/survey';
+import type { FoundLock } from '../../lib/cli/survey';
+import { History } from '../../lib/cli/watch';
 
 const RANDOM = 'AAAAAAAAAAAAAAAAAAAAAA';
 

@@ -1,6 +1,6 @@
 import { type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
-import type { BackedLockRegistry } from '../../lib/backed-lock-registry';
 import type { LockType } from '../../lib/protocols/lock-types';
+import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { type Admin, type ClientKind, type ContractClients, createOracleClient } from '../support/client-kinds';
 import { Oracle } from '../support/oracle';
 import { type TestClient, uniqueKey } from '../support/redis';

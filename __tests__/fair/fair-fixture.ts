@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach } from '@jest/globals';
 import type { Lease, RedisClient, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
+import type { AcquireMessage } from '../../lib/api/messages';
 import { acquireChannel } from '../../lib/diagnostics/channels';
-import type { AcquireMessage } from '../../lib/diagnostics/messages';
 import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { processOf } from '../../lib/protocols/fair/ticket';
 import { LockNames } from '../../lib/redis/names';

@@ -1,7 +1,6 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
-import { HAND_OVER, RELEASE } from '../../lib/protocols/fair/fair-release-scripts';
-import { ACQUIRE, CLAIM_WINDOW, POLL, RENEW_GRANT } from '../../lib/protocols/fair/fair-scripts';
+import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, POLL, RELEASE, RENEW_GRANT } from '../../lib/protocols/fair/fair-scripts';
 import type { LockScript } from '../../lib/redis/script';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';

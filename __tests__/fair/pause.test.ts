@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { LEAVE } from '../../lib/protocols/fair/fair-release-scripts';
+import { RELEASE } from '../../lib/protocols/fair/fair-scripts';
 import { until } from '../support/until';
 import { FairFixture, lock, settlesWithin } from './fair-fixture';
 
@@ -20,9 +20,9 @@ describe('A pause of a fair lock for pollers', () => {
     const waiting = lock(await fair.process())();
     await fair.queued(1);
     const since = performance.now();
-    const reply = await admin.eval(LEAVE.source, {
+    const reply = await admin.eval(RELEASE.source, {
       keys: [names.lock, fair.queue, fair.tickets],
-      arguments: [owner, 'DEL', 'PUBLISH', '', '', String(PAUSE), String(INTERVAL), `${registryKey}-channel`],
+      arguments: [owner, 'DEL', `PUBLISH message 10000 ${PAUSE} ${INTERVAL} 0 0 0`, `${registryKey}-channel`],
     });
     expect((reply as unknown[]).at(-1)).toBe(0);
     const lease = await waiting;

@@ -1,13 +1,11 @@
 import { Availability } from '../../lib/core/availability';
 import { Hold } from '../../lib/core/hold';
 import { SharedTimer } from '../../lib/internal/shared-timer';
+import { type FairFormat, QueueReply } from '../../lib/protocols/fair/fair-format';
 import { Presence } from '../../lib/protocols/fair/presence';
-import type { QueueFormat } from '../../lib/protocols/fair/queue-format';
-import type { PollReply } from '../../lib/protocols/fair/queue-replies';
-import type { Ticket } from '../../lib/protocols/fair/ticket';
-import { Waiters } from '../../lib/protocols/fair/waiters';
+import { Ticket } from '../../lib/protocols/fair/ticket';
 import { LockNames } from '../../lib/redis/names';
-import { type Subscriber, Subscription } from '../../lib/redis/subscriber';
+import { Subscription } from '../../lib/redis/subscriber';
 import { FakeClock } from '../support/fake-clock';
 import { FakeProtocol } from '../support/fake-protocol';
 
@@ -17,48 +15,51 @@ export const UNAVAILABLE_AFTER = 10_000;
 
 interface Poll {
   readonly at: number;
-  readonly tickets: readonly string[];
+  readonly ticket: string;
   readonly notifiedBy: string;
 }
 
-/** For one test: the presence of one process in the queue of one lock, with a fake clock and a format that records its polls and answers them. */
+/** For one test: the presence of one process in the queue of one lock, with a fake clock and a lock that records its polls and answers them. */
 export class PresenceFixture {
   readonly clock = new FakeClock();
   /** Those that were sent. */
   polls: Poll[] = [];
   /** What a poll is answered with. */
-  reply: Partial<PollReply> | Error = {};
+  reply: Partial<QueueReply> | Error = {};
   /** Of the process, for messages; `undefined`: it gets none. */
   subscription: Subscription | undefined;
   /** Subscriptions that ended. */
   ended = 0;
   /** How often the connection for messages was made anew. */
   renewed = 0;
-  readonly waiters: Waiters;
   readonly presence: Presence;
   readonly #pollTimer = new SharedTimer();
 
+  /** What the presence knows of its lock. */
+  readonly lock = {
+    ticket: undefined as Ticket | undefined,
+    availability: new Availability(),
+    onReply: ({ life }: QueueReply) => this.presence.schedulePoll(life),
+    onMessage: () => undefined,
+  };
+
   constructor() {
-    const names = new LockNames('registry', 'key');
-    const format = this.#format();
     this.subscription = this.newSubscription();
-    this.waiters = new Waiters(names, format);
-    const services = {
-      format,
-      subscriber: { subscribe: () => this.subscription, renew: () => this.renewed++ } as unknown as Subscriber,
+    const format = {
+      parts: {
+        settings: { idleBetweenTries: IDLE, commandTimeout: 5_000, unavailableAfter: UNAVAILABLE_AFTER },
+        redis: { run: (_script: unknown, _keys: unknown, args: [string, string]) => this.#poll(...args) },
+      },
+      presence: { message: 'message', poll: 'poll' },
+      keysOf: () => [],
+      subscriber: { subscribe: () => this.subscription, renew: () => this.renewed++ },
       pollTimer: this.#pollTimer,
       longestPollInterval: POLL_INTERVAL,
-      idleBetweenTries: IDLE,
-      sharedWithPollers: false,
-      commandTimeout: 5_000,
-      unavailableAfter: UNAVAILABLE_AFTER,
-      onNotificationRefused: () => undefined,
+      countsListeners: true,
+      channels: () => ['releases'],
+      grants: (_names: LockNames, process: string) => `grants:${process}`,
     };
-    this.presence = new Presence(names, services, this.waiters, new Availability(), {
-      onMessage: () => undefined,
-      onResubscribed: () => undefined,
-      onReply: ({ life }) => this.presence.schedulePoll(life),
-    });
+    this.presence = new Presence(new LockNames('registry', 'key'), format as unknown as FairFormat, this.lock);
   }
 
   close(): void {
@@ -78,7 +79,14 @@ export class PresenceFixture {
   admit(number: number): Ticket {
     const acquisition = new Hold(`process:${number}`, 60_000, true, undefined, 0, new FakeProtocol());
     acquisition.stamp();
-    return this.waiters.ticketFor(acquisition);
+    this.lock.ticket = new Ticket(acquisition);
+    return this.lock.ticket;
+  }
+
+  /** The caller leaves. */
+  leave(): void {
+    this.lock.ticket = undefined;
+    this.presence.leave();
   }
 
   /** A caller waits, messages reach it, and Redis knows that. */
@@ -91,27 +99,10 @@ export class PresenceFixture {
     return ticket;
   }
 
-  /** What a poll needs of the format. */
-  #format(): QueueFormat {
-    const pollFor = async (_names: LockNames, _process: string, notifiedBy: string, tickets: readonly Ticket[]) => {
-      const sentAt = this.clock.now;
-      this.polls.push({ at: sentAt, tickets: tickets.map(({ id }) => id), notifiedBy });
-      if (this.reply instanceof Error) throw this.reply;
-      return {
-        owner: undefined,
-        token: '',
-        life: 60_000,
-        sentAt,
-        isUnreachable: false,
-        missing: [],
-        ...this.reply,
-      };
-    };
-    return {
-      countsListeners: true,
-      channels: () => ['releases'],
-      grants: (_names: LockNames, process: string) => `grants:${process}`,
-      pollFor,
-    } as unknown as QueueFormat;
+  async #poll(ticket: string, notifiedBy: string): Promise<QueueReply> {
+    const sentAt = this.clock.now;
+    this.polls.push({ at: sentAt, ticket, notifiedBy });
+    if (this.reply instanceof Error) throw this.reply;
+    return Object.assign(new QueueReply(sentAt, 0), { life: 60_000, score: '1', ...this.reply });
   }
 }

@@ -71,14 +71,14 @@ describe('Ticket', () => {
 
   it('does not resume its caller for a retry that came before the last attempt', () => {
     ticket.retry();
-    ticket.asking();
+    ticket.asking(undefined);
     attach();
     expect(resumed).toStrictEqual([]);
   });
 
   it('keeps a grant that came before the last attempt', () => {
     ticket.deliver(grant);
-    ticket.asking();
+    ticket.asking(undefined);
     attach();
     expect(resumed).toStrictEqual([grant]);
   });

@@ -9,7 +9,7 @@ import { type RedisServer, startRedis } from '../../scripts/redis';
 import { describePrivate } from '../support/private-redis';
 import { codeSpans, ROOT, tableBelow } from './pages';
 import { ProgramFolder } from './program-folder';
-import { programsOf, REDIS_URL_OF_PAGES } from './programs';
+import { ADDRESSES, programsOf } from './programs';
 
 interface Dashboard {
   readonly panels: readonly { readonly targets: readonly { readonly expr: string; readonly legendFormat: string }[] }[];
@@ -25,7 +25,7 @@ const QUERIES = [
 
 /** Appended to the program of the page: a cycle, a loss, and what Prometheus scrapes then. */
 const SCRAPE = `
-const another = createClient({ url: '${REDIS_URL_OF_PAGES}' });
+const another = createClient({ url: '${ADDRESSES.url}' });
 await another.connect();
 const losing = new RedisLockRegistry(another, { registryKey: 'losing' });
 const lease = await losing.obtain('key').lock();

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 export const ROOT = join(__dirname, '../..');
 
 /** Every page that a reader of the repository or of the package may open; paths from the root of the checkout. */
-export const PAGES = ['.', 'docs'].flatMap((folder) =>
+export const PAGES = ['.', 'docs', 'docs/examples'].flatMap((folder) =>
   readdirSync(join(ROOT, folder))
     .filter((name) => name.endsWith('.md'))
     .map((name) => join(folder, name)),

@@ -7,7 +7,7 @@ import manifest from '../../package.json';
 import type { RedisServer } from '../../scripts/redis';
 import { builtPackage } from '../support/built-package';
 import { ROOT } from './pages';
-import { type Program, REDIS_URL_OF_PAGES } from './programs';
+import { type Program, withRedis } from './programs';
 
 const run = promisify(execFile);
 
@@ -24,12 +24,12 @@ const SOURCES = Object.entries(manifest.exports).flatMap(([name, target]) => {
  */
 export class ProgramFolder {
   readonly path: string;
-  readonly #redisUrl: string;
+  readonly #redis: { readonly host: string; readonly port: number };
 
   private constructor(name: string, server: RedisServer | undefined) {
     const address = server?.address ?? { host: 'none', port: 0 };
     if ('path' in address) throw new Error('The programs need a Redis on TCP: start it with `port: true`');
-    this.#redisUrl = `redis://${address.host}:${address.port}`;
+    this.#redis = address;
     // Inside the project, so that the programs find its packages.
     this.path = join(__dirname, '.blocks', name);
   }
@@ -49,19 +49,18 @@ export class ProgramFolder {
     return rm(this.path, { recursive: true, force: true });
   }
 
-  /** Writes the program as JavaScript that Node 20 runs, and returns its path. */
-  async script({ page, line, code }: Program): Promise<string> {
-    const tsconfigRaw = { compilerOptions: { experimentalDecorators: true } };
-    const source = code.replaceAll(REDIS_URL_OF_PAGES, this.#redisUrl);
-    const output = transformSync(source, { loader: 'ts', format: 'esm', target: 'node20', tsconfigRaw });
+  /** Writes the program as JavaScript that Node 20 runs, and returns its path. JavaScript stays as it stands on its page. */
+  async script({ page, line, code, language }: Program): Promise<string> {
+    const source = withRedis(code, this.#redis);
     const path = join(this.path, `${fileName(page, line)}.js`);
-    await writeFile(path, output.code);
+    await writeFile(path, language === 'js' ? source : asJavaScript(source));
     return path;
   }
 
   /** What the compiler says of the programs under the strict settings of this project: nothing, if all is well. */
   async complaints(programs: readonly Program[]): Promise<string> {
-    for (const { page, line, code } of programs) {
+    for (const { page, line, code, language } of programs) {
+      if (language === 'js') continue;
       await writeFile(join(this.path, `${fileName(page, line)}.ts`), code);
     }
     const settings = {
@@ -85,6 +84,11 @@ export class ProgramFolder {
       ({ stdout, message }: { stdout: string; message: string }) => stdout || message,
     );
   }
+}
+
+function asJavaScript(source: string): string {
+  const tsconfigRaw = { compilerOptions: { experimentalDecorators: true } };
+  return transformSync(source, { loader: 'ts', format: 'esm', target: 'node20', tsconfigRaw }).code;
 }
 
 function fileName(page: string, line: number): string {

@@ -5,14 +5,21 @@ import { transformSync } from 'esbuild';
 import { type RedisServer, startRedis } from '../../scripts/redis';
 import { connectTo, describePrivate } from '../support/private-redis';
 import { ProgramFolder } from './program-folder';
-import { PROGRAMS, promisedOutput } from './programs';
+import { PROGRAMS, type Program, promisedOutput } from './programs';
 
 const run = promisify(execFile);
 
 /** ms; every program ends by itself long before, also on a busy machine. */
 const RUN_LIMIT = 20_000;
 
-describePrivate('The TypeScript of the README and of every page of docs', () => {
+/** Of Node's own about `mock.timers` of `node:test`. */
+const QUIET = '--disable-warning=ExperimentalWarning';
+
+function isRunElsewhere({ isServer, isTest, isRecipe, isBefore, isForBun }: Program): boolean {
+  return isServer || isTest || isRecipe || isBefore || isForBun;
+}
+
+describePrivate('The code of the README and of every page of docs', () => {
   let server: RedisServer;
   let folder: ProgramFolder;
 
@@ -35,24 +42,29 @@ describePrivate('The TypeScript of the README and of every page of docs', () => 
   it('begins with an example that is plain JavaScript for Node 20', () => {
     const [first] = PROGRAMS.filter(({ page }) => page === 'README.md');
     const code = first?.code ?? '';
-    // Without types, and without `using`: esbuild leaves it as it is, but for its layout.
+    expect(first?.language).toBe('js');
+    // Without `using`: esbuild leaves it as it is, but for its layout.
     expect(transformSync(code, { loader: 'js', target: 'node20', format: 'esm' }).warnings).toEqual([]);
     expect(code).toContain('finally');
     expect(code).not.toMatch(/\busing\b/);
+  });
+
+  it.each(PROGRAMS.filter(({ isForBun }) => isForBun))('is JavaScript, for Bun: $page, line $line', ({ code }) => {
+    expect(transformSync(code, { loader: 'js', target: 'node20', format: 'esm' }).warnings).toEqual([]);
   });
 
   it('compiles under strict settings', async () => {
     expect(await folder.complaints(PROGRAMS)).toBe('');
   });
 
-  it.each(PROGRAMS.filter(({ isServer, isTest, isRecipe }) => !isServer && !isTest && !isRecipe))(
+  it.each(PROGRAMS.filter((program) => !isRunElsewhere(program)))(
     'on $page, line $line, ends by itself, and prints what it says',
     async (program) => {
       const promised = promisedOutput(program);
       // A program that nothing checks would prove nothing.
       if (promised.length === 0) expect(program.code).toContain("from 'node:assert/strict'");
       const script = await folder.script(program);
-      const { stdout, stderr } = await run(process.execPath, [script], { timeout: RUN_LIMIT });
+      const { stdout, stderr } = await run(process.execPath, [QUIET, script], { timeout: RUN_LIMIT });
       expect(stderr).toBe('');
       expect(stdout.split('\n').slice(0, -1)).toEqual(promised);
     },

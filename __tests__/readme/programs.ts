@@ -1,23 +1,35 @@
 import { PAGES, readPage } from './pages';
 
-/** TypeScript of a page that a reader could paste into one file and run. */
+/** Code of a page that a reader could paste into one file and run. */
 export interface Program {
   readonly page: string;
   /** Of its first block. */
   readonly line: number;
   readonly code: string;
+  readonly language: 'ts' | 'js';
   /** It runs until it gets a signal. Its block is marked with ```ts server. */
   readonly isServer: boolean;
   /** A test file of jest. Its block is marked with ```ts test. */
   readonly isTest: boolean;
   /** Several processes of it run at a time. Its block is marked with ```ts recipe. */
   readonly isRecipe: boolean;
+  /** It runs with another library, from which readers come. Its block is marked with ```js before. */
+  readonly isBefore: boolean;
+  /** It runs in Bun. Its block is marked with ```js bun. */
+  readonly isForBun: boolean;
 }
 
-/** Where the pages say that Redis is. */
-export const REDIS_URL_OF_PAGES = 'redis://localhost:6379';
+/** Where the pages say that Redis is, in the two ways that clients ask for. */
+export const ADDRESSES = { url: 'redis://localhost:6379', parts: "host: 'localhost', port: 6379" };
 
-const BLOCK = /^```ts(?<mark> server| test| recipe)?\n(?<code>.*?)^```$/gms;
+/** The code with the address of another Redis. */
+export function withRedis(code: string, { host, port }: { readonly host: string; readonly port: number }): string {
+  return code
+    .replaceAll(ADDRESSES.url, `redis://${host}:${port}`)
+    .replaceAll(ADDRESSES.parts, `host: '${host}', port: ${port}`);
+}
+
+const BLOCK = /^```(?<language>ts|js)(?<mark> server| test| recipe| bun| before)?\n(?<code>.*?)^```$/gms;
 
 /** A block that imports something begins a program; one without imports continues the one before it on its page. */
 export function programsOf(page: string): Program[] {
@@ -30,14 +42,17 @@ export function programsOf(page: string): Program[] {
       programs.splice(-1, 1, { ...last, code: `${last.code}\n${code}` });
     } else {
       const line = text.slice(0, index).split('\n').length;
-      const { mark } = groups ?? {};
+      const { mark, language } = groups ?? {};
       programs.push({
         page,
         line,
         code,
+        language: language === 'js' ? 'js' : 'ts',
         isServer: mark === ' server',
         isTest: mark === ' test',
         isRecipe: mark === ' recipe',
+        isBefore: mark === ' before',
+        isForBun: mark === ' bun',
       });
     }
   }

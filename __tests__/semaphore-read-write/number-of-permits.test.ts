@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { DistributedLock } from '../../lib';
-import type { BackedLockRegistry } from '../../lib/backed-lock-registry';
+import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
 import { describeReal } from '../support/redis';
 import { until } from '../support/until';
@@ -63,6 +63,21 @@ function latestNumberCounts(pair: (options: { readonly idleBetweenTries: number 
     await leases[2]?.unlock();
     await (await waiter).unlock();
     await (await fewer).unlock();
+  });
+
+  it('counts for a caller that waited in its process, though nobody is left in the queue', async () => {
+    const [one, other] = await pair(RARELY);
+    const held = semaphore(one, 3);
+    const leases = await Promise.all([held.lock(), held.lock(), held.lock()]);
+    const waiters = [semaphore(other, 3).lock(), semaphore(other, 3).lock()];
+    await queued(held, 1);
+    expect(await semaphore(one, 1).tryLock()).toBeNull();
+    for (const lease of leases) await lease.unlock();
+    const first = await Promise.race(waiters);
+    await sleep(300); // the next caller makes its attempt at once
+    expect(await held.inspect()).toMatchObject({ holders: 1 });
+    await first.unlock();
+    for (const lease of await Promise.all(waiters)) if (lease !== first) await lease.unlock();
   });
 
   it('keeps the number of a later call, though an earlier caller of another process reaches the queue after it', async () => {

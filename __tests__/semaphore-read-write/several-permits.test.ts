@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import type { DistributedLock, LockOptions } from '../../lib';
-import type { BackedLockRegistry } from '../../lib/backed-lock-registry';
+import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
 import { describeReal } from '../support/redis';
 import { until } from '../support/until';

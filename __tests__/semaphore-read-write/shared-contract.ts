@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import { type DistributedLock, type RedisLock, RedisLockRegistry } from '../../lib';
-import type { BackedLockRegistry } from '../../lib/backed-lock-registry';
+import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { LockFixture } from '../contract/lock-fixture';
 import type { ClientKind } from '../support/client-kinds';
 import { describeReal } from '../support/redis';

@@ -1,5 +1,7 @@
 import type { LeaseChecks } from './checks/leases';
+import type { Connection } from './client/connection';
 import type { SimulatedClient } from './client/simulated-client';
+import { lockOf } from './host';
 import { keysOf } from './plan';
 import type { Fault, Target } from './plan-faults';
 import { type Host, lockName, quietFor, type World } from './world';
@@ -33,6 +35,9 @@ export function applyFault(world: World, leases: LeaseChecks, fault: Fault): voi
       return;
     case 'flush scripts':
       server.flushScripts();
+      return;
+    case 'server clock':
+      server.setBack(fault.ms);
       return;
     case 'delete':
       leases.excuse([fault.key], false);
@@ -70,7 +75,7 @@ function applyToProcess(
       return;
     case 'pause':
     case 'suspend':
-      disturb(world, [host], fault.duration + RECOVERY);
+      disturb(world, [host], fault.duration + RECOVERY, fault.kind === 'pause');
       process.pause(fault.duration, fault.kind === 'suspend');
       return;
     case 'kill':
@@ -83,6 +88,9 @@ function applyToProcess(
       return;
     case 'evict':
       process.post('task', () => host.registry.expireUnusedOlderThan(-1));
+      return;
+    case 'force':
+      process.post('task', () => void force(world, host, fault.key));
       return;
     case 'close':
       process.post('task', () => void close(world, leases, host, fault.timeout));
@@ -127,14 +135,37 @@ export async function close(world: World, leases: LeaseChecks, host: Host, timeo
   host.whenClosed();
 }
 
+async function force(world: World, host: Host, key: string): Promise<void> {
+  const { lockType } = world.plan;
+  const kind = lockType === 'semaphore' ? 'semaphore' : lockType === 'read-write' ? 'write' : undefined;
+  // What it has, so that this call changes nothing.
+  const permits = world.permits.numbers(key).at(-1) ?? 1;
+  if (kind === 'semaphore') world.permits.given(host, key, permits);
+  try {
+    const { owner } = await lockOf(host, [key], { kind, permits }, lockType).forceUnlock();
+    world.history.note(host.process.name, () => `unlocked "${key}" by force, which ${owner ?? 'nobody'} had`);
+  } catch (error) {
+    world.history.note(host.process.name, () => String(error));
+  }
+}
+
+/** Its reply is lost. */
+export function cutOff(world: World, host: Host, connection: Connection): void {
+  disturb(world, [host], RECOVERY);
+  world.timeline.after(0, () => connection.cut('executed'));
+}
+
 function targets({ directory }: Host, target: Target): SimulatedClient[] {
   return [...directory.clients].filter(
     ({ isSubscriber }) => target === 'all' || isSubscriber === (target === 'subscriber'),
   );
 }
 
-function disturb({ timeline }: World, hosts: readonly Host[], ms: number): void {
-  for (const host of hosts) host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + ms);
+function disturb({ timeline }: World, hosts: readonly Host[], ms: number, isPause = false): void {
+  for (const host of hosts) {
+    host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + ms);
+    if (!isPause) host.cutOffUntil = Math.max(host.cutOffUntil, timeline.now + ms);
+  }
 }
 
 function describe({ at: _at, kind, ...details }: Fault): string {

@@ -5,6 +5,7 @@ import type { CallChecks, PendingCall } from './checks/calls';
 import type { LeaseChecks, OpenLease, OwnedLease } from './checks/leases';
 import type { OrderChecks } from './checks/order';
 import type { SharedOrderChecks } from './checks/shared-order';
+import { lockOf } from './host';
 import type { CallerPlan, Moment, Round } from './plan';
 import type { LibraryInstance } from './process/library';
 import { type Host, lockName, type World } from './world';
@@ -21,13 +22,15 @@ interface CallerServices {
   readonly sharedOrder: SharedOrderChecks;
 }
 
-/** A script of the application's. It says whose it is. */
+/** A script of the application's. It says whose it is, and which one of its caller. */
 export const EVALUATED = 'return ARGV[1]';
 
 /** One task of an application: it takes a lock, holds it for a while, and gives it back, a few times. */
 export class Caller {
   isDone = false;
   readonly name: string;
+  /** All of them, for messages. */
+  readonly #key: string;
   readonly #plan: CallerPlan;
   readonly #world: World;
   readonly #host: Host;
@@ -35,6 +38,8 @@ export class Caller {
   readonly #leases: LeaseChecks;
   readonly #calls: CallChecks;
   readonly #order: OrderChecks;
+  /** Those that it has sent. */
+  #scripts = 0;
   readonly #sharedOrder: SharedOrderChecks;
 
   constructor(
@@ -46,6 +51,7 @@ export class Caller {
   ) {
     this.name = name;
     this.#plan = plan;
+    this.#key = plan.keys.join(' + ');
     this.#host = host;
     this.#library = library;
     this.#world = world;
@@ -74,10 +80,11 @@ export class Caller {
   }
 
   async #attempt(round: Round): Promise<void> {
-    const { key } = this.#plan;
     const controller = round.abortAfter === undefined ? undefined : new AbortController();
-    const call = this.#calls.begin(this.name, this.#host, key, round);
-    this.#note(() => `${round.method}${round.kind === undefined ? '' : ` ${round.kind}`}("${key}"${describe(round)})`);
+    const call = this.#calls.begin(this.name, this.#host, this.#plan.keys, round);
+    this.#note(
+      () => `${round.method}${round.kind === undefined ? '' : ` ${round.kind}`}("${this.#key}"${describe(round)})`,
+    );
     this.#reached('call', round);
     if (controller !== undefined) this.#abortLater(controller, call, round.abortAfter ?? 0);
     try {
@@ -93,54 +100,58 @@ export class Caller {
     const lease = await lock[round.method as 'lock' | 'tryLock'](options(round, controller));
     this.#calls.end(call, lease === null);
     if (lease === null) {
-      this.#note(() => `"${this.#plan.key}" is held by another`);
+      this.#note(() => `"${this.#key}" is held by another`);
       return;
     }
     const open = this.#opened(lease, round, call);
     this.#reached('lease', round);
     try {
-      await this.#hold(round, open);
+      await this.#hold(round, lease);
     } finally {
       this.#reached('unlock', round);
-      await this.#unlock(open);
+      await this.#unlock(lease, open);
     }
   }
 
   async #runTask(round: Round, call: PendingCall, controller: AbortController | undefined): Promise<void> {
     const lock = this.#lock(round);
-    let open: OpenLease | undefined;
+    let open: readonly OpenLease[] = [];
     try {
       await lock.run(
         async (lease) => {
           this.#calls.end(call, false);
           open = this.#opened(lease, round, call);
-          await this.#hold(round, open);
+          await this.#hold(round, lease);
           // The lease is given back as soon as the task is over.
-          this.#note(() => `ends its task under "${this.#plan.key}"`);
+          this.#note(() => `ends its task under "${this.#key}"`);
         },
         options(round, controller),
       );
     } finally {
-      if (open !== undefined) this.#leases.closed(open);
+      for (const one of open) this.#leases.closed(one);
     }
   }
 
-  #lock({ kind }: Round): DistributedLock {
-    const { registry } = this.#host;
-    const { key } = this.#plan;
-    if (kind === undefined) return registry.obtain(key);
-    if (kind === 'semaphore') return registry.semaphore(key, { permits: this.#world.plan.permits });
-    return registry.readWrite(key)[kind];
+  #lock(round: Round): DistributedLock {
+    const { keys } = this.#plan;
+    if (round.kind === 'semaphore') this.#world.permits.given(this.#host, keys[0] ?? '', round.permits);
+    return lockOf(this.#host, keys, round, this.#world.plan.lockType);
   }
 
-  #opened(lease: Lease, { minHold, kind, takes }: Round, { startedAt }: PendingCall): OpenLease {
-    const { key } = this.#plan;
+  /** A lock of several keys gives a lease of each. */
+  #opened(lease: Lease, round: Round, call: PendingCall): OpenLease[] {
+    const parts = 'leases' in lease ? (lease.leases as readonly Lease[]) : [lease];
+    return parts.map((part) => this.#openedPart(part, part.key, round, call));
+  }
+
+  #openedPart(lease: Lease, key: string, round: Round, { startedAt }: PendingCall): OpenLease {
     const token = lease.fencingToken === undefined ? '' : `, token ${lease.fencingToken}`;
     const { remaining } = lease;
+    const { minHold } = round;
     this.#note(() => `has "${key}" for ${remaining.toFixed(1)} ms${token}`);
-    const open = this.#leases.opened(lease as OwnedLease, this.#host, key, this.name, kind, takes);
+    const open = this.#leases.opened(lease as OwnedLease, this.#host, key, this.name, round);
     if (open.isPassedOn) this.#order.passedOn(this.#host, lockName(key), startedAt, this.name);
-    if (kind === 'read') this.#sharedOrder.read(open, startedAt);
+    if (round.kind === 'read') this.#sharedOrder.read(open, startedAt);
     if (minHold !== undefined) this.#leases.minHolds.opened(open.lease, this.#host, key, this.name, minHold);
     lease.signal.addEventListener('abort', () => {
       const found = context.getStore();
@@ -151,7 +162,7 @@ export class Caller {
     return open;
   }
 
-  async #hold(round: Round, { lease }: OpenLease): Promise<void> {
+  async #hold(round: Round, lease: Lease): Promise<void> {
     const { process } = this.#host;
     if (round.block > 0) {
       this.#note(() => `blocks its event loop for ${round.block.toFixed(0)} ms`);
@@ -160,18 +171,22 @@ export class Caller {
       const state = isHeld(lease) ? 'held' : 'not held';
       this.#note(() => `computes no more, remaining ${remaining.toFixed(1)} ms, ${state}`);
     }
-    if (round.hold > 0) await this.#sleep(round.hold);
-    if (round.evals)
-      lease.eval(EVALUATED, { arguments: [this.name] }).catch((error) => this.#note(() => String(error)));
+    for (let left = round.hold; left > 0; left -= round.chunk || left) {
+      if (round.chunk > 0) await process.block(round.chunk);
+      await this.#sleep(round.chunk > 0 ? 1 : left);
+    }
+    if (!round.evals) return;
+    const script = lease.eval(EVALUATED, { arguments: [`${this.name}#${++this.#scripts}`] });
+    script.catch((error) => this.#note(() => String(error)));
   }
 
-  async #unlock(open: OpenLease): Promise<void> {
-    this.#note(() => `unlocks "${this.#plan.key}"`);
+  async #unlock(lease: Lease, open: readonly OpenLease[]): Promise<void> {
+    this.#note(() => `unlocks "${this.#key}"`);
     try {
-      await open.lease.unlock();
-      this.#note(() => `unlocked "${this.#plan.key}"`);
+      await lease.unlock();
+      this.#note(() => `unlocked "${this.#key}"`);
     } finally {
-      this.#leases.closed(open);
+      for (const one of open) this.#leases.closed(one);
     }
   }
 
@@ -184,7 +199,7 @@ export class Caller {
     this.#host.process.setTimeout(() => {
       if (!this.#calls.pending.has(call)) return;
       call.abortedAt = this.#world.timeline.now;
-      this.#note(() => `aborts its wait for "${this.#plan.key}"`);
+      this.#note(() => `aborts its wait for "${this.#key}"`);
       controller.abort(new Error('aborted by the caller'));
     }, ms);
   }
@@ -193,7 +208,7 @@ export class Caller {
     const { LockTimeoutError, LockLostError, LockError, RegistryClosedError } = this.#library;
     const { violations, plan } = this.#world;
     const wasPending = this.#calls.pending.has(call);
-    if (wasPending) this.#calls.end(call, error instanceof LockTimeoutError);
+    if (wasPending) this.#calls.end(call, error instanceof LockTimeoutError, true);
     this.#note(() => `${error instanceof Error ? `${error.name}: ${error.message}` : String(error)}`);
     if (call.abortedAt !== undefined && (error as Error).message === 'aborted by the caller') return;
     if (!(error instanceof LockError)) {

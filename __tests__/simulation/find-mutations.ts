@@ -1,7 +1,8 @@
 import Table from 'cli-table3';
-import { MUTATIONS, mutate } from './mutations';
-import type { Mutation } from './mutations/mutation';
+import { mutations } from '../../support/mutations';
 import type { LockType } from './plan';
+import { bundleLibrary } from './process/library';
+import type { ScriptEngine } from './server/script-engine';
 import { Simulator } from './simulator';
 
 interface Found {
@@ -12,18 +13,20 @@ interface Found {
 
 /** Takes out each fix in turn and searches for a seed that fails, of the first of its types that has one. Returns the exit code: 1 when one is not found. */
 export async function runMutations(
-  bundle: string,
+  engine: ScriptEngine,
   seeds: number,
   { types, names }: { readonly types: readonly string[] | undefined; readonly names: readonly string[] },
 ): Promise<number> {
   const table = new Table({ head: ['mutation', 'finding', 'found', 'violated'], style: { head: [], border: [] } });
   let missed = 0;
-  for (const mutation of MUTATIONS) {
+  const bundle = await bundleLibrary();
+  for (const mutation of mutations) {
     if (names.length > 0 && !names.includes(mutation.name)) continue;
-    const asked = mutation.types.filter((type) => types === undefined || types.includes(type));
+    const asked = ((mutation.simulation ?? []) as readonly LockType[]).filter((type) => types?.includes(type) ?? true);
     if (asked.length === 0) continue;
+    const mutated = await bundleLibrary([mutation.name]);
     let found: Found | undefined;
-    for (const lockType of asked) found ??= await search(bundle, mutation, lockType, seeds);
+    for (const lockType of asked) found ??= await search(bundle, engine, mutated, lockType, seeds);
     if (found === undefined) missed++;
     const at = found ? `seed ${found.seed} of ${found.lockType}` : `not within ${seeds} seeds of ${asked.join(', ')}`;
     console.error(`${mutation.name}: ${at}`);
@@ -36,15 +39,16 @@ export async function runMutations(
 /** Only a violation that the library does not have with its fix counts. */
 async function search(
   bundle: string,
-  mutation: Mutation,
+  engine: ScriptEngine,
+  mutant: string,
   lockType: LockType,
   seeds: number,
 ): Promise<Found | undefined> {
-  const mutant = new Simulator(mutate(bundle, mutation.name));
-  const original = new Simulator(bundle);
+  const mutated = new Simulator(mutant, engine);
+  const original = new Simulator(bundle, engine);
   try {
     for (let seed = 1; seed <= seeds; seed++) {
-      const { violations } = await mutant.runSeed(seed, lockType);
+      const { violations } = await mutated.runSeed(seed, lockType);
       if (violations.length === 0) continue;
       const before = (await original.runSeed(seed, lockType)).violations.map(({ kind }) => kind);
       const violation = violations.find(({ kind }) => !before.includes(kind));
@@ -52,7 +56,7 @@ async function search(
     }
     return undefined;
   } finally {
-    mutant.close();
+    mutated.close();
     original.close();
   }
 }

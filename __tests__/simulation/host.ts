@@ -1,7 +1,8 @@
+import type { DistributedLock } from '../../lib';
 import type { ClientDirectory } from './client/client-directory';
 import { SimulatedClient } from './client/simulated-client';
 import { SimulatedPool } from './client/simulated-pool';
-import type { ProcessPlan } from './plan';
+import type { LockType, ProcessPlan, Round } from './plan';
 import type { LibraryInstance } from './process/library';
 import { SimulatedProcess } from './process/simulated-process';
 import { Random } from './random';
@@ -26,6 +27,7 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     network,
     process,
     clients: new Set(),
+    has: (connection) => [...directory.clients].some((client) => client.connection === connection),
     replied: () => (host.lastReply = timeline.now),
   };
   const connect = (isSubscriber = false): SimulatedClient => {
@@ -61,9 +63,25 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     closedInTrouble: false,
     whenClosed: () => subscriber?.destroy(),
     disturbedUntil: 0,
+    cutOffUntil: 0,
+    lastCutOff: Number.NEGATIVE_INFINITY,
+    moments: new Random(world.plan.seed, `moments ${index}`),
     lastDisturbed: Number.NEGATIVE_INFINITY,
     lastReply: Number.NEGATIVE_INFINITY,
     lastPaused: Number.NEGATIVE_INFINITY,
   };
   return host;
+}
+
+/** The lock that a caller takes. */
+export function lockOf(
+  { registry }: Host,
+  keys: readonly string[],
+  { kind, permits }: Pick<Round, 'kind' | 'permits'>,
+  type: LockType,
+): DistributedLock {
+  const [key = ''] = keys;
+  if (type === 'multi') return registry.multi(keys);
+  if (kind === 'semaphore') return registry.semaphore(key, { permits });
+  return kind === undefined ? registry.obtain(key) : registry.readWrite(key)[kind];
 }

@@ -27,9 +27,13 @@ export type Fault =
   | (OfProcess & { readonly kind: 'wall clock'; readonly step: number })
   | (OfProcess & { readonly kind: 'evict' })
   | (OfProcess & { readonly kind: 'close'; readonly timeout: number })
+  /** Unlocks by force, whoever has it. */
+  | (OfProcess & { readonly kind: 'force'; readonly key: string })
   | { readonly at: number; readonly kind: 'restart'; readonly duration: number; readonly losesData: boolean }
   | { readonly at: number; readonly kind: 'freeze'; readonly duration: number }
   | { readonly at: number; readonly kind: 'flush scripts' }
+  /** The clock of the server is set back. */
+  | { readonly at: number; readonly kind: 'server clock'; readonly ms: number }
   | { readonly at: number; readonly kind: 'delete'; readonly key: string };
 
 /** ms in which faults begin. */
@@ -55,6 +59,32 @@ export function planFaults(random: Random, scale: FaultScale): Fault[] {
     for (let i = 0; i < count; i++) faults.push(planFault(random, scale));
   }
   return faults.sort((a, b) => a.at - b.at);
+}
+
+/** Redis cannot be reached, or does not answer, for minutes. */
+export type LongOutage = Extract<Fault, { kind: 'restart' | 'freeze' }>;
+
+export function planOutage(random: Random): LongOutage {
+  const at = random.between(500, 3_000);
+  const duration = random.between(60_000, 180_000);
+  if (random.chance(0.5)) return { kind: 'freeze', at, duration };
+  return { kind: 'restart', at, duration, losesData: random.chance(0.5) };
+}
+
+/** Faults that only some seeds have. `pollers`: free locks are left to them, by the clock of the server. */
+export function planMoreFaults(random: Random, { processes, keys }: FaultScale, pollers: boolean): Fault[] {
+  const faults: Fault[] = [];
+  if (random.chance(pollers ? 0.6 : 0.15)) {
+    const ms = random.pick([50, 700, 5_000, 30_000]);
+    faults.push({ kind: 'server clock', at: random.between(20, SPAN), ms });
+  }
+  if (!random.chance(0.25)) return faults;
+  for (let i = 0; i < 3; i++) {
+    const at = random.between(20, SPAN);
+    const process = random.whole(0, processes - 1);
+    faults.push({ kind: 'force', at, process, key: random.pick(keys) });
+  }
+  return faults;
 }
 
 function planClosing(random: Random, { processes }: FaultScale): Fault {

@@ -1,18 +1,29 @@
 import type { RedisLockRegistryOptions } from '../../lib';
 import { LOCK_TYPES as PROCESS_TYPES, type LockType as ProcessType } from '../../lib/protocols/lock-types';
-import type { SharedKind } from '../../lib/protocols/semaphore-read-write/shared-kinds';
 import type { ClientTraits } from './client/client-directory';
-import { type Fault, type FaultScale, planFault, planFaults } from './plan-faults';
+import {
+  type Fault,
+  type FaultScale,
+  type LongOutage,
+  planFault,
+  planFaults,
+  planMoreFaults,
+  planOutage,
+} from './plan-faults';
 import type { ClockTraits } from './process/simulated-process';
 import { Random } from './random';
+import type { SharedKind } from './world';
 
 /** Locks that several callers may have at a time. */
 type SharedType = 'semaphore' | 'read-write';
 
-/** `mixed`: the processes take the types of Spring's format in turn, on the same names. They exclude each other. */
-export type LockType = ProcessType | 'mixed' | SharedType;
+/**
+ * `mixed`: the processes take the types of Spring's format in turn, on the same names. They exclude each other.
+ * `multi`: locks of several keys, of one type.
+ */
+export type LockType = ProcessType | 'mixed' | 'multi' | SharedType;
 
-export const LOCK_TYPES: readonly LockType[] = [...PROCESS_TYPES, 'mixed', 'semaphore', 'read-write'];
+export const LOCK_TYPES: readonly LockType[] = [...PROCESS_TYPES, 'mixed', 'multi', 'semaphore', 'read-write'];
 
 export function isShared(type: LockType): type is SharedType {
   return type === 'semaphore' || type === 'read-write';
@@ -27,6 +38,8 @@ export interface Round {
   readonly method: 'lock' | 'tryLock' | 'run';
   /** Of a shared lock: what the caller asks for. */
   readonly kind: SharedKind | undefined;
+  /** The number that it gives to a semaphore. */
+  readonly permits: number;
   readonly ttl: number | undefined;
   readonly renew: boolean | undefined;
   readonly waitTime: number | undefined;
@@ -38,6 +51,8 @@ export interface Round {
   readonly hold: number;
   /** For how long the task blocks its event loop as soon as it has the lock. */
   readonly block: number;
+  /** It computes while it holds the lock: it blocks its event loop for so long, again and again. */
+  readonly chunk: number;
   /** A script of the application's is on its way when the lock is unlocked. */
   readonly evals: boolean;
   /** What happens to the process of the caller at a moment of this acquisition: many faults matter only just then. */
@@ -57,7 +72,8 @@ export type Moment = (typeof MOMENTS)[number];
 
 export interface CallerPlan {
   readonly process: number;
-  readonly key: string;
+  /** Several with `multi` only. */
+  readonly keys: readonly string[];
   readonly rounds: readonly Round[];
 }
 
@@ -68,6 +84,8 @@ export interface ProcessPlan {
   readonly connections: number;
   /** A pool has a pub/sub connection of the application's. */
   readonly givesSubscriber: boolean;
+  /** How often its event loop is blocked just when a renewal was written, for less than its leases have left. */
+  readonly blocksAtRenewal: number;
   readonly options: Omit<RedisLockRegistryOptions, 'registryKey'>;
 }
 
@@ -77,8 +95,6 @@ export interface Plan {
   readonly lockType: LockType;
   /** Without faults of the network, the server and the processes. */
   readonly isCalm: boolean;
-  /** Of every semaphore. */
-  readonly permits: number;
   readonly messageFaults: { readonly lost: number; readonly doubled: number };
   readonly processes: readonly ProcessPlan[];
   readonly callers: readonly CallerPlan[];
@@ -86,7 +102,7 @@ export interface Plan {
 }
 
 export function keysOf({ callers }: Plan): string[] {
-  return [...new Set(callers.map(({ key }) => key))];
+  return [...new Set(callers.flatMap(({ keys }) => keys))];
 }
 
 export function planOf(seed: number, lockType: LockType): Plan {
@@ -96,12 +112,12 @@ export function planOf(seed: number, lockType: LockType): Plan {
   const fencing = random.weighted({ all: 6, none: 2, some: 1 });
   const processes = Array.from({ length: random.whole(2, 4) }, (_, index) =>
     planProcess(random, {
-      lockType: processType(lockType, seed + index),
+      lockType: processType(lockType, seed, index),
       fencing: fencing === 'all' || (fencing === 'some' && random.chance(0.5)),
       isCalm,
     }),
   );
-  const keys = random.chance(0.7) ? ['a'] : ['a', 'b'];
+  const keys = lockType === 'multi' ? ['a', 'b', 'c'] : random.chance(0.7) ? ['a'] : ['a', 'b'];
   // A machine whose wall clock is set back cannot tell that it was suspended.
   const clockTrouble = random.pick(['suspend', 'wall clock'] as const);
   const scale: FaultScale = { processes: processes.length, keys, isCalm, clockTrouble };
@@ -111,14 +127,18 @@ export function planOf(seed: number, lockType: LockType): Plan {
   const holding = holds.chance(0.2) ? holds : undefined;
   const sharing = new Random(seed, 'sharing');
   const permits = sharing.whole(1, 3);
+  const given = new Random(seed, 'permits');
+  const givesOthers = given.chance(0.5);
   const kindOf = kindsOf(lockType, sharing);
   const weights = new Random(seed, 'weights');
-  const takes = lockType === 'semaphore' && weights.chance(0.3) ? () => weights.whole(1, permits) : () => 1;
+  const isHeavy = lockType === 'semaphore' && weights.chance(0.3);
+  const takes = (most: number): number => (isHeavy ? weights.whole(1, most) : 1);
   const callers = processes.flatMap(({ options }, process) =>
     Array.from({ length: random.whole(1, 3) }, () =>
       planCaller(random, {
         process,
-        key: random.pick(keys),
+        of: lockType === 'multi' ? someOf(keys, random) : [random.pick(keys)],
+        permits: () => (givesOthers ? given.whole(1, 3) : permits),
         life,
         holding,
         kindOf,
@@ -130,25 +150,56 @@ export function planOf(seed: number, lockType: LockType): Plan {
   );
   const busy = new Random(seed, 'busy');
   const evals = new Random(seed, 'evals');
+  const trouble = new Random(seed, 'trouble');
+  const repeats = !isCalm && trouble.chance(0.25);
+  const outage = !isCalm && trouble.chance(0.05) ? planOutage(trouble) : undefined;
+  const pollers = new Random(seed, 'pollers').chance(0.15);
+  const computing = new Random(seed, 'computing');
+  const computes = computing.chance(0.15) ? computing.pick(['in chunks', 'at renewals'] as const) : undefined;
   return {
     seed,
     lockType,
     isCalm,
-    permits,
     messageFaults: {
       lost: hasMessageFaults ? random.between(0, 0.3) : 0,
       doubled: hasMessageFaults ? random.between(0, 0.3) : 0,
     },
-    processes,
-    callers: busy.chance(0.25) ? callers.flatMap((caller) => crowdOf(caller, busy, evals)) : callers,
-    faults: planFaults(random, scale),
+    processes: processes.map(({ client, options, ...one }) => ({
+      ...one,
+      client: { ...client, repeats },
+      options: pollers ? { ...options, sharedWithPollers: true } : options,
+      blocksAtRenewal: computes === 'at renewals' ? 0.4 : 0,
+    })),
+    callers: (computes
+      ? callers.map((caller, index) => {
+          // Two tasks that compute without a pause would hold up the event loop together.
+          const isOnly = callers.findIndex(({ process }) => process === caller.process) === index;
+          return computed(caller, processes, computing, isOnly && computes === 'in chunks');
+        })
+      : busy.chance(0.25)
+        ? callers.flatMap((caller) => crowdOf(caller, busy, evals))
+        : callers
+    )
+      .map((caller) => (repeats && lockType !== 'multi' ? withScripts(caller, trouble) : caller))
+      .concat(outage === undefined ? [] : callersDuring(outage, callers, trouble)),
+    faults: [
+      ...planFaults(random, scale),
+      ...(isCalm ? [] : planMoreFaults(new Random(seed, 'more faults'), scale, pollers)),
+      ...(outage === undefined ? [] : [outage]),
+    ].sort((a, b) => a.at - b.at),
   };
 }
 
 /** Shared locks do not depend on the lock type. */
-function processType(type: LockType, position: number): ProcessType {
+function processType(type: LockType, seed: number, index: number): ProcessType {
   if (isShared(type)) return 'spin';
-  return type === 'mixed' ? (MIXED[position % MIXED.length] as ProcessType) : type;
+  if (type === 'multi') return PROCESS_TYPES[seed % PROCESS_TYPES.length] as ProcessType;
+  return type === 'mixed' ? (MIXED[(seed + index) % MIXED.length] as ProcessType) : type;
+}
+
+function someOf(keys: readonly string[], random: Random): string[] {
+  const some = keys.filter(() => random.chance(0.6));
+  return some.length === 0 ? [random.pick(keys)] : some;
 }
 
 /** What the next caller asks for. */
@@ -169,11 +220,13 @@ function planProcess(random: Random, { lockType, fencing, isCalm }: ProcessTrait
   return {
     connections,
     givesSubscriber: random.chance(0.7),
+    blocksAtRenewal: 0,
     client: {
       delays: isCalm
         ? { least: 0.1, jitter: 1 }
         : { least: random.pick([0.05, 0.3, 2]), jitter: random.pick([0.5, 3, 20]) },
       disableOfflineQueue: random.chance(0.25),
+      repeats: false,
       reconnectAfter: random.pick([20, 100, 500]),
     },
     clock: {
@@ -195,19 +248,22 @@ function planProcess(random: Random, { lockType, fencing, isCalm }: ProcessTrait
 
 interface CallerScale extends FaultScale {
   readonly process: number;
-  readonly key: string;
+  /** The keys of the caller. */
+  readonly of: readonly string[];
+  readonly permits: () => number;
   readonly life: 'short' | 'long' | 'mixed';
   /** For a seed with `minHold`. */
   readonly holding: Random | undefined;
   readonly kindOf: () => SharedKind | undefined;
-  readonly takes: () => number;
+  readonly takes: (most: number) => number;
   /** ms; the ttl of a round without one. */
   readonly expireAfter: number;
 }
 
 function planCaller(random: Random, scale: CallerScale): CallerPlan {
-  const { process, key, life, isCalm, holding, kindOf, takes, expireAfter } = scale;
+  const { process, of, life, isCalm, holding, kindOf, permits, takes, expireAfter } = scale;
   const rounds = Array.from({ length: random.whole(1, 5) }, (): Round => {
+    const number = permits();
     const method = random.weighted({ lock: 5, tryLock: 3, run: 2 });
     const isLong = life === 'long' || (life === 'mixed' && random.chance(0.5));
     const isFixed = random.chance(0.5);
@@ -220,7 +276,8 @@ function planCaller(random: Random, scale: CallerScale): CallerPlan {
       think,
       method,
       kind: kindOf(),
-      takes: takes(),
+      permits: number,
+      takes: takes(number),
       ttl,
       renew: isFixed && random.chance(0.2) ? true : undefined,
       waitTime:
@@ -239,11 +296,12 @@ function planCaller(random: Random, scale: CallerScale): CallerPlan {
         random.between(0, 3_000),
       ]),
       block: !isCalm && random.chance(0.07) ? random.between(50, 1_500) : 0,
+      chunk: 0,
       evals: false,
       aimed: random.chance(0.15) ? planAimed(random, scale, abortAfter) : undefined,
     };
   });
-  return { process, key, rounds };
+  return { process, keys: of, rounds };
 }
 
 /** Several callers in its place, which follow each other closely: so locks are passed on within a process. */
@@ -256,6 +314,60 @@ function crowdOf({ rounds, ...caller }: CallerPlan, random: Random, evals: Rando
       hold: random.pick([0, random.between(0, 3), random.between(0, 30)]),
       evals: evals.chance(0.15),
       aimed: index === 0 ? rounds[position]?.aimed : undefined,
+    })),
+  }));
+}
+
+/** Renewed leases that last for several renewals, while tasks compute under them. */
+function computed(
+  caller: CallerPlan,
+  processes: readonly ProcessPlan[],
+  random: Random,
+  inChunks: boolean,
+): CallerPlan {
+  const { expireAfter = 60_000 } = processes[caller.process]?.options ?? {};
+  const ttl = Math.min(expireAfter, 1_500);
+  return {
+    ...caller,
+    rounds: caller.rounds.slice(0, 2).map((round) => ({
+      ...round,
+      ttl: expireAfter > ttl ? ttl : undefined,
+      renew: true,
+      minHold: undefined,
+      block: 0,
+      chunk: inChunks ? ttl * random.between(0.05, 0.34) : 0,
+      hold: ttl * random.between(0.5, 3),
+    })),
+  };
+}
+
+/** Scripts run under its leases. */
+function withScripts({ rounds, ...caller }: CallerPlan, random: Random): CallerPlan {
+  return { ...caller, rounds: rounds.map((round) => (random.chance(0.3) ? { ...round, evals: true } : round)) };
+}
+
+/** Many calls are given up while Redis is away, and some more follow. */
+function callersDuring({ duration }: LongOutage, callers: readonly CallerPlan[], random: Random): CallerPlan[] {
+  const [of] = callers;
+  const [round] = of?.rounds ?? [];
+  if (of === undefined || round === undefined) return [];
+  return ['away 1', 'away 2', 'away 3'].map((key) => ({
+    process: of.process,
+    keys: [key],
+    rounds: Array.from({ length: duration / 600 }, () => ({
+      ...round,
+      method: 'lock',
+      think: random.between(50, 1_000),
+      ttl: random.pick([undefined, 30_000]),
+      renew: undefined,
+      minHold: undefined,
+      waitTime: random.pick([5, 100, 700]),
+      abortAfter: undefined,
+      hold: 0,
+      block: 0,
+      chunk: 0,
+      evals: false,
+      aimed: undefined,
     })),
   }));
 }

@@ -20,30 +20,12 @@ describe('The simulation', () => {
     for (const type of LOCK_TYPES) expect(summary).toContain(type);
   });
 
-  it('repeats a seed exactly, and runs scripts as the Lua of Redis does', async () => {
-    const seeds = [
-      '--type',
-      'fair',
-      '--type',
-      'pub-sub',
-      '--type',
-      'redisson-fair',
-      '--type',
-      'read-write',
-      '--from',
-      '400',
-      '--seeds',
-      '6',
-      '--digest',
-    ];
-    const [first, second, inRealLua] = await Promise.all([
-      simulate(...seeds),
-      simulate(...seeds),
-      simulate(...seeds, '--engine', 'wasm'),
-    ]);
+  it('repeats a seed exactly', async () => {
+    const types = ['fair', 'pub-sub', 'redisson-fair', 'read-write'].flatMap((type) => ['--type', type]);
+    const seeds = [...types, '--from', '400', '--seeds', '6', '--digest'];
+    const [first, second] = await Promise.all([simulate(...seeds), simulate(...seeds)]);
     expect(first).toMatch(/[0-9a-f]{40}/);
     expect(second).toBe(first);
-    expect(inRealLua).toBe(first);
   });
 
   it('finds a fix that is taken out, and prints what happened', async () => {

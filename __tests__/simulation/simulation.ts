@@ -1,12 +1,15 @@
-import { applyFault, close } from './apply-fault';
+import { applyFault, close, cutOff } from './apply-fault';
 import { Caller, EVALUATED } from './caller';
 import { CallChecks } from './checks/calls';
+import { CommandChecks } from './checks/commands';
+import { ForcedUnlocks } from './checks/forced-unlocks';
 import { Grants } from './checks/grants';
 import { LeaseChecks } from './checks/leases';
 import { checkLeftovers } from './checks/leftovers';
 import { OrderChecks } from './checks/order';
+import { PermitChecks } from './checks/permits';
 import { SharedOrderChecks } from './checks/shared-order';
-import type { Network } from './client/connection';
+import type { Connection, Network } from './client/connection';
 import { describeRun } from './describe-run';
 import { History } from './history';
 import { createHost } from './host';
@@ -15,10 +18,10 @@ import type { LibraryInstance } from './process/library';
 import { Random } from './random';
 import { Inbox } from './server/inbox';
 import { RedisServer } from './server/redis-server';
-import type { ScriptEngine } from './server/script-engine';
+import { type ScriptEngine, sha1 } from './server/script-engine';
 import { Timeline } from './timeline';
 import { type Violation, Violations } from './violations';
-import { type Host, isDisturbed, lockName, type World } from './world';
+import { type Host, isCutOff, isDisturbed, lockName, type World } from './world';
 
 /** Virtual ms in which every call has settled. */
 const BOUND = 120_000;
@@ -54,6 +57,7 @@ export class Simulation {
   readonly #world: World;
   readonly #leases: LeaseChecks;
   readonly #calls: CallChecks;
+  readonly #commands: CommandChecks;
   readonly #callers: readonly Caller[];
   #events = 0;
 
@@ -63,17 +67,25 @@ export class Simulation {
     const violations = new Violations(timeline, history);
     const hosts: Host[] = [];
     const server = new RedisServer(timeline, engine, (run) => {
+      const isForced = forced.ran(run);
       grants.ran(server, locks);
       // Several scripts may run in one event, after a freeze of the server.
       this.#calls.note();
       order.ran(run);
-      const [caller = ''] = run.args;
-      if (run.source.endsWith(EVALUATED) && run.reply === caller) {
-        this.#leases.evaluated(run.args.at(-1) ?? '', caller, run.keys.at(-1) ?? '');
-      }
+      const [id = ''] = run.args;
+      const isEvaluated = run.source.endsWith(EVALUATED) && run.reply === id;
+      if (isEvaluated) this.#leases.evaluated(run.args.at(-1) ?? '', id, run.keys.at(-1) ?? '');
+      this.#cutAfter(run.connection as Connection, isEvaluated || (isForced && run.reply === 1));
       sharedOrder.ran();
       history.note('server', () => describeRun(run, hosts, instances));
     });
+    const hostWith = (connection: Connection): Host | undefined =>
+      hosts.find(({ directory }) => directory.has(connection));
+    const scripts = instances[0]?.scripts ?? new Map<string, string>();
+    // A command has the text of its script, or the digest.
+    const scriptNames = new Map(
+      [...scripts].flatMap(([text, name]) => [[text, name] as const, [sha1(text), name] as const]),
+    );
     const network: Network = {
       timeline,
       server,
@@ -81,21 +93,32 @@ export class Simulation {
       repetitions: new Random(plan.seed, 'repetitions'),
       messageFaults: plan.messageFaults,
       inbox: new Inbox(timeline),
+      asked: (command) => this.#commands.asked(command),
+      sent: (connection, [, script = '']) => {
+        if (!scriptNames.get(script)?.startsWith('renew')) return;
+        const host = hostWith(connection);
+        if (host !== undefined) timeline.after(0, () => this.#blockAtRenewal(host));
+      },
       messageFailed: (connection) => {
-        const host = hosts.find(({ directory }) => [...directory.clients].some((one) => one.connection === connection));
+        const host = hostWith(connection);
         if (host !== undefined) host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + 1);
       },
     };
-    this.#world = { plan, timeline, history, server, network, hosts, violations };
+    const permits = new PermitChecks(timeline);
+    this.#world = { plan, timeline, history, server, network, hosts, violations, permits };
     const locks = keysOf(plan).map(lockName);
     const grants = new Grants();
+    const forced = new ForcedUnlocks(this.#world, (key, owner) => this.#leases.excuseOne(key, owner));
     this.#leases = new LeaseChecks(this.#world, grants);
+    this.#commands = new CommandChecks(this.#world, scriptNames);
     this.#calls = new CallChecks(this.#world, this.#leases);
-    const order = new OrderChecks(this.#world, this.#calls, this.#leases, instances[0]?.scripts ?? new Map());
-    const sharedOrder = new SharedOrderChecks(this.#world);
+    const order = new OrderChecks(this.#world, this.#calls, this.#leases, scripts);
+    const sharedOrder = new SharedOrderChecks(this.#world, grants);
     const services = { world: this.#world, leases: this.#leases, calls: this.#calls, order, sharedOrder };
     plan.processes.forEach((one, index) => {
-      hosts.push(createHost(this.#world, one, index, instances[index] as LibraryInstance));
+      const host = createHost(this.#world, one, index, instances[index] as LibraryInstance);
+      host.process.onPause = (ms) => this.#leases.paused(host, ms);
+      hosts.push(host);
     });
     this.#callers = plan.callers.map((caller, i) => {
       const host = hosts[caller.process] as Host;
@@ -116,9 +139,11 @@ export class Simulation {
     });
     this.#lookNowAndThen();
     const lastFault = plan.faults.at(-1)?.at ?? 0;
-    this.#runUntil(() => this.#areDone() && timeline.now > lastFault, BOUND);
-    for (const { caller, key } of this.#calls.pending) {
-      if (this.#isAlive(caller)) violations.report('not settled', caller, `${caller} still waits for "${key}"`);
+    const longest = Math.max(0, ...plan.faults.map((fault) => ('duration' in fault ? fault.duration : 0)));
+    this.#runUntil(() => this.#areDone() && timeline.now > lastFault, BOUND + longest);
+    for (const { caller, keys } of this.#calls.pending) {
+      const text = `${caller} still waits for "${keys.join(' + ')}"`;
+      if (this.#isAlive(caller)) violations.report('not settled', caller, text);
     }
     const unsettled = this.#callers.filter((caller) => !caller.isDone && caller.isAlive);
     for (const caller of unsettled)
@@ -129,6 +154,28 @@ export class Simulation {
     checkLeftovers(this.#world, 'after everybody was done');
     this.#closeAll();
     return { violations: violations.all, history: history.lines, events: this.#events, duration: timeline.now };
+  }
+
+  /** The reply of a script is lost with its connection, where the client sends it again. */
+  #cutAfter(connection: Connection, isOnce: boolean): void {
+    const { hosts, plan, history } = this.#world;
+    const host = hosts.find(({ directory }) => directory.has(connection));
+    if (host === undefined || !plan.processes[host.index]?.client.repeats) return;
+    // What must be executed once matters most.
+    if (!host.moments.chance(isOnce ? 0.7 : 0.01)) return;
+    history.note('FAULT', () => `the connection of ${host.process.name} breaks`);
+    cutOff(this.#world, host, connection);
+  }
+
+  /** For less than what is left of its leases: none of them is lost by that. */
+  #blockAtRenewal(host: Host): void {
+    const { plan, history } = this.#world;
+    if (!host.moments.chance(plan.processes[host.index]?.blocksAtRenewal ?? 0)) return;
+    const left = [...this.#leases.open].filter((one) => one.host === host).map(({ lease }) => lease.remaining);
+    const ms = Math.min(...left.filter((remaining) => remaining > 0)) * host.moments.between(0.2, 0.9);
+    if (!Number.isFinite(ms)) return;
+    history.note('FAULT', () => `${host.process.name} is blocked for ${ms.toFixed(0)} ms after it wrote a renewal`);
+    host.process.pause(ms);
   }
 
   #closeAll(): void {
@@ -168,6 +215,7 @@ export class Simulation {
   #checkNow(): void {
     for (const host of this.#world.hosts) {
       if (isDisturbed(this.#world, host)) host.lastDisturbed = this.#world.timeline.now;
+      if (isCutOff(this.#world, host)) host.lastCutOff = this.#world.timeline.now;
       if (host.process.isPaused) host.lastPaused = this.#world.timeline.now;
     }
     this.#leases.check();
@@ -177,6 +225,7 @@ export class Simulation {
   #lookNowAndThen(): void {
     this.#world.timeline.after(CHECK_INTERVAL, () => {
       this.#calls.check();
+      this.#commands.check();
       if (!this.#areDone()) this.#lookNowAndThen();
     });
   }

@@ -1,17 +1,11 @@
 import { type LockType, type Plan, planOf } from './plan';
 import { type LibraryInstance, libraryLoader } from './process/library';
-import { CompiledScripts, type ScriptEngine } from './server/script-engine';
+import type { ScriptEngine } from './server/script-engine';
 import { type Outcome, Simulation } from './simulation';
 import type { Violations } from './violations';
 
 /** Processes of one simulation at most. */
 const MOST_PROCESSES = 4;
-
-export interface SimulatorOptions {
-  readonly engine?: ScriptEngine;
-  /** Kinds of violation that are not looked for. */
-  readonly ignored?: readonly string[];
-}
 
 /** Runs simulations one after the other, with the same module instances of the library. */
 export class Simulator {
@@ -23,8 +17,8 @@ export class Simulator {
     this.#violations?.report('unhandled rejection', '', error instanceof Error ? (error.stack ?? '') : String(error));
   };
 
-  /** `bundle`: the library as one text, see `bundleLibrary`. */
-  constructor(bundle: string, { engine = new CompiledScripts(), ignored = [] }: SimulatorOptions = {}) {
+  /** `bundle`: the library as one text, see `bundleLibrary`. `ignored`: kinds of violation that are not looked for. */
+  constructor(bundle: string, engine: ScriptEngine, ignored: readonly string[] = []) {
     const load = libraryLoader(bundle);
     this.#instances = Array.from({ length: MOST_PROCESSES }, () => load());
     this.#engine = engine;

@@ -8,6 +8,7 @@ export const VIOLATION_KINDS = [
   'lease without key',
   'loss not noticed',
   'eval in another lease',
+  'eval ran twice',
   'token',
   'free lock left alone',
   'refused though free',
@@ -17,12 +18,14 @@ export const VIOLATION_KINDS = [
   'silence',
   'failed though calm',
   'lost though confirmed',
+  'lost though renewed',
   'left in Redis',
   'min hold',
   'strange error',
   'foreign context',
   'unhandled rejection',
   'timer left',
+  'too many commands',
 ] as const;
 
 export type ViolationKind = (typeof VIOLATION_KINDS)[number];

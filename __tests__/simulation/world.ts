@@ -1,5 +1,5 @@
 import type { RedisLockRegistry } from '../../lib';
-import type { SharedKind } from '../../lib/protocols/semaphore-read-write/shared-kinds';
+import type { PermitChecks } from './checks/permits';
 import type { ClientDirectory } from './client/client-directory';
 import type { Network } from './client/connection';
 import type { SimulatedClient } from './client/simulated-client';
@@ -7,9 +7,26 @@ import type { SimulatedPool } from './client/simulated-pool';
 import type { History } from './history';
 import type { Plan, ProcessPlan } from './plan';
 import type { SimulatedProcess } from './process/simulated-process';
+import type { Random } from './random';
 import type { RedisServer } from './server/redis-server';
 import type { Timeline } from './timeline';
 import type { Violations } from './violations';
+
+/** What callers of shared locks ask for, and how their leases begin in Redis. */
+export const SHARED_KINDS = ['semaphore', 'read', 'write'] as const;
+
+export type SharedKind = (typeof SHARED_KINDS)[number];
+
+/** Stands before the owner of a lock that was unlocked, and is kept until its minHold ends. */
+const KEPT = 'kept@';
+
+export function isKept(owner: string): boolean {
+  return owner.startsWith(KEPT);
+}
+
+export function holderOf(owner: string): string {
+  return isKept(owner) ? owner.slice(KEPT.length) : owner;
+}
 
 /** One process of the simulation with what it has of the library. */
 export interface Host {
@@ -29,6 +46,12 @@ export interface Host {
   readonly whenClosed: () => void;
   /** Until when a fault is known to last. */
   disturbedUntil: number;
+  /** The same without pauses of the process. */
+  cutOffUntil: number;
+  /** When something else than a pause was last seen wrong; -Infinity: never. */
+  lastCutOff: number;
+  /** Decides about faults that happen just when it does something. */
+  readonly moments: Random;
   /** When it was last seen disturbed; -Infinity: never. */
   lastDisturbed: number;
   /** When a reply of a command was last read. */
@@ -47,6 +70,7 @@ export interface World {
   readonly network: Network;
   readonly hosts: readonly Host[];
   readonly violations: Violations;
+  readonly permits: PermitChecks;
 }
 
 export const REGISTRY_KEY = 'r';
@@ -121,14 +145,19 @@ export function hostOf(world: World, owner: string | undefined): Host | undefine
 }
 
 /** Something is, or may be, wrong between this process and the server. */
-export function isDisturbed({ timeline, server, network }: World, host: Host): boolean {
-  if (timeline.now < host.disturbedUntil || host.process.isPaused || !server.isUp) return true;
+export function isDisturbed(world: World, host: Host): boolean {
+  return world.timeline.now < host.disturbedUntil || host.process.isPaused || isCutOff(world, host);
+}
+
+/** The same, and not only because the process is paused. */
+export function isCutOff({ timeline, server, network }: World, host: Host): boolean {
+  if (timeline.now < host.cutOffUntil || host.process.isSuspended || !server.isUp) return true;
   if (network.inbox.isFrozen) return true;
   for (const client of host.directory.clients) if (client.isOpen && !client.isReady) return true;
   return false;
 }
 
 /** ms for which nothing has disturbed the process. */
-export function quietFor({ timeline }: World, host: Host): number {
+export function quietFor({ timeline }: Pick<World, 'timeline'>, host: Host): number {
   return timeline.now - host.lastDisturbed;
 }

@@ -4,8 +4,8 @@ import { beforeAll, expect, it } from '@jest/globals';
 import { SERVER_FAULTS } from '../../scripts/soak/faults/server-faults';
 import { WORKER_FAULTS } from '../../scripts/soak/faults/worker-faults';
 import type { SoakResult } from '../../scripts/soak/results';
-import { SOAK_TYPES, type SoakType } from '../../scripts/soak/settings';
-import type { WrongBuild } from '../../scripts/soak/wrong-builds';
+import { SOAK_TYPES } from '../../scripts/soak/settings';
+import { type Mutation, type MutationName, mutations } from '../../support/mutations';
 import { describePrivate } from '../support/private-redis';
 
 /** ms; the run takes some 20 s, on a machine with nothing else to do. */
@@ -53,37 +53,25 @@ describePrivate('A short soak with all lock types', () => {
   });
 });
 
-/**
- * What a wrong build does, and in which types. A short soak sees one of the kinds, and not the same in each run. Not
- * `min-hold-ignored`: few calls have a `minHold`, too few for a short soak on a busy machine.
- */
-const FINDINGS = {
-  // The second acquisition of a process gets the token of the first one, and a late release of the first ends it.
-  'owner-reuse': { kinds: ['two holders', 'token does not rise'], types: ['fair', 'pub-sub'] },
-  // A lease is gone while its holder relies on it.
-  'release-unchecked': { kinds: ['two holders', 'lost too early'], types: ['fair', 'pub-sub'] },
-  'rule-broken': { kinds: ['too many holders'], types: ['semaphore', 'read-write'] },
-} as const satisfies Partial<Record<WrongBuild, { kinds: readonly string[]; types: readonly SoakType[] }>>;
-
-type Short = keyof typeof FINDINGS;
-const SHORT = Object.keys(FINDINGS) as Short[];
+/** A short soak sees one of the kinds, and not the same in each run. */
+const WRONG = mutations.filter((one: Mutation) => one.soak !== undefined) as (Required<Mutation> & {
+  readonly name: MutationName;
+})[];
 
 describePrivate('A short soak of a wrong build', () => {
   const runs = new Map<string, Run>();
 
   beforeAll(async () => {
     await Promise.all(
-      SHORT.map(async (wrong) => {
-        const types = FINDINGS[wrong].types.flatMap((type) => ['--type', type]);
-        runs.set(wrong, await soak('--minutes', '0.06', ...types, '--wrong', wrong));
+      WRONG.map(async ({ name, soak: { types } }) => {
+        runs.set(name, await soak('--minutes', '0.06', ...types.flatMap((type) => ['--type', type]), '--wrong', name));
       }),
     );
   }, LIMIT);
 
-  it.each(SHORT)('is found: %s', (wrong) => {
-    const run = runs.get(wrong);
+  it.each(WRONG)('is found: $name', ({ name, soak: { kinds } }) => {
+    const run = runs.get(name);
     const found = run?.results.flatMap(({ violations }) => violations.map(({ kind }) => kind)) ?? [];
-    const kinds: readonly string[] = FINDINGS[wrong].kinds;
     expect(found.filter((kind) => kinds.includes(kind))).not.toEqual([]);
     expect(run?.exitCode).toBe(1);
   });

@@ -1,7 +1,7 @@
 import { createClient, type RedisClientOptions } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import type { RedisClient, RedisLockRegistryOptions } from '../../lib';
-import type { BackedLockRegistry } from '../../lib/backed-lock-registry';
+import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { startCluster, type TestCluster } from './cluster';
 import { connected } from './connected';
 import { createPool } from './pool';

@@ -5,11 +5,14 @@ export interface SpiedClient extends RedisClient {
   readonly sent: number;
   /** The number of keys of each command. */
   readonly sizes: number[];
+  /** The digests of the scripts that were called by them, in order. */
+  readonly digests: string[];
 }
 
 export function spyOn(client: RedisClient): SpiedClient {
   let sent = 0;
   const sizes: number[] = [];
+  const digests: string[] = [];
   const counting = (commands: RedisCommands): RedisCommands => ({
     eval(script, options) {
       sent += 1;
@@ -18,6 +21,7 @@ export function spyOn(client: RedisClient): SpiedClient {
     },
     evalSha(sha1, options) {
       sent += 1;
+      digests.push(sha1);
       sizes.push(options?.keys?.length ?? 0);
       return commands.evalSha(sha1, options);
     },
@@ -29,5 +33,6 @@ export function spyOn(client: RedisClient): SpiedClient {
       return sent;
     },
     sizes,
+    digests,
   };
 }

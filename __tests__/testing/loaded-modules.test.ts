@@ -30,8 +30,6 @@ it('Locks in memory load no Redis client, no script, and of lib/redis only error
   ]);
   expect(loaded.filter((file) => file.startsWith('lib/protocols/'))).toEqual([
     'lib/protocols/detached-protocols.ts',
-    'lib/protocols/lock-type-traits.ts',
-    'lib/protocols/min-hold/kept.ts',
     'lib/protocols/semaphore-read-write/shared-kinds.ts',
   ]);
   const packages = loaded.flatMap((file) => /^node_modules\/([^/]+)/.exec(file)?.[1] ?? []);

@@ -71,6 +71,35 @@ describe('What abandoned calls may have left in Redis', () => {
     expect(redis.sent).toBe(before);
   });
 
+  it('is little after an outage of ten minutes, and was not given to the client', async () => {
+    const answers: (() => void)[] = [];
+    redis.evalSha.mockImplementation(
+      (_, options) => new Promise((resolve) => answers.push(() => resolve(found(options?.keys)))),
+    );
+    let calls = 0;
+    const outcomes: Promise<unknown>[] = [];
+    for (let second = 0; second < 600; second++) {
+      for (let i = 0; i < CALLS; i++) {
+        outcomes.push(
+          registry
+            .obtain(`key ${calls++ % 100}`)
+            .lock({ waitTime: 200 })
+            .catch((error: Error) => error.name),
+        );
+      }
+      await time.advance(1_000);
+    }
+    expect(new Set(await Promise.all(outcomes))).toEqual(new Set(['CannotAcquireLockError']));
+    // Those of the first moment, and one in a second.
+    expect(redis.sent).toBeLessThan(1_000);
+    const before = redis.sent;
+    while (answers.length > 0) {
+      for (const answer of answers.splice(0)) answer();
+      await time.advance(60_000);
+    }
+    expect(redis.sent - before).toBeLessThan(3 * before);
+  });
+
   it('is not removed again while a removal is unanswered, however long that takes', async () => {
     const answers: (() => void)[] = [];
     redis.evalSha.mockImplementation(

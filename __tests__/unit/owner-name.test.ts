@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { type LockType, RedisLockRegistry } from '../../lib';
-import { isOfRegistry, nameIn, permitsIn } from '../../lib/owner-name';
+import { isOfRegistry, nameIn, permitsIn } from '../../lib/api/owner-name';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { mockRedis } from '../support/mock-redis';
 

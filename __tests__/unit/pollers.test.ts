@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Pollers, USUAL_PACE_FOR } from '../../lib/protocols/pollers/pollers';
+import { Pollers, USUAL_PACE_FOR } from '../../lib/protocols/pollers';
 import { FakeClock } from '../support/fake-clock';
 
 /** ms between two attempts of a waiter here. */
@@ -15,12 +15,28 @@ const TTL = 60_000;
 const HELD = 300;
 
 let time: FakeClock;
+let pollers: Pollers;
 
 beforeEach(() => {
   time = new FakeClock();
+  pollers = new Pollers(IDLE, USUAL_PACE_FOR);
 });
 
 afterEach(() => time.restore());
+
+/** This process releases the lock: to pollers, if a pause is due. */
+function release(of = pollers): void {
+  if (of.isDue(time.now)) of.left(time.now);
+  else of.released(time.now);
+}
+
+/** This process has the lock for `ms`, and leaves it to pollers. */
+function useAndLeave(ms = pollers.interval): void {
+  pollers.acquired(time.now);
+  time.now += ms;
+  expect(pollers.isDue(time.now)).toBe(true);
+  pollers.left(time.now);
+}
 
 interface Poller {
   /** ms between two attempts. */
@@ -41,9 +57,9 @@ function pollBeside(work: number, { period, phase }: Poller, ms: number): number
   while (time.now < end) {
     pollers.acquired(time.now);
     time.now += work;
-    pollers.released(time.now, true);
+    release(pollers);
     const freeFrom = time.now;
-    const freeUntil = freeFrom + pollers.pauses.beforeAttempt();
+    const freeUntil = freeFrom + pollers.freeFor;
     while (next < freeFrom) next += period;
     time.now = freeUntil;
     if (next >= freeUntil) continue;
@@ -63,65 +79,124 @@ describe('A busy lock beside a poller', () => {
   );
 
   it('comes to a poller in its first pause, whenever that polls', () => {
-    const late = cases.filter(({ work, ...poller }) => Math.max(...pollBeside(work, poller, 20_000)) >= 6_000);
+    const late = cases.filter(({ work, ...poller }) => Math.max(...pollBeside(work, poller, 20_000)) >= 3_000);
     expect(late).toEqual([]);
   });
 
-  it('comes to a poller within 2 s once it was seen', () => {
-    const late = cases.filter(({ work, ...poller }) => Math.max(...pollBeside(work, poller, 40_000).slice(1)) >= 2_000);
-    expect(late).toEqual([]);
-  });
-
-  it('is left free for less than 3 % of the time while nobody polls', () => {
-    const pollers = new Pollers(IDLE, USUAL_PACE_FOR);
+  it.each([1, 100, 300, 1_000])('is left free for a tenth of the time: idleBetweenTries of %i', (idle) => {
+    const pollers = new Pollers(idle, USUAL_PACE_FOR);
     const start = time.now;
     let free = 0;
     while (time.now < start + 600_000) {
       pollers.acquired(time.now);
       time.now += 20;
-      pollers.released(time.now, true);
-      const pause = pollers.pauses.beforeAttempt();
+      release(pollers);
+      const pause = pollers.freeFor;
       free += pause;
       time.now += pause;
     }
-    expect(free / (time.now - start)).toBeLessThan(0.03);
-    expect(free).toBeGreaterThan(0);
+    const share = free / (time.now - start);
+    expect(share).toBeGreaterThan(0.08);
+    expect(share).toBeLessThan(0.1);
   });
 
-  it('is left free more rarely again when no poller was seen for a minute', () => {
-    const pollers = new Pollers(IDLE, USUAL_PACE_FOR);
-    pollers.pauses.begin(time.now, true);
-    pollers.refused(time.now, TTL, 0);
-    expect(pollers.pauses.interval(time.now)).toBe(400);
-    for (let unused = 0; unused < 5; unused++) {
-      pollers.pauses.begin(time.now, true);
+  it('is not left free where it is free for as long anyway', () => {
+    for (const end = time.now + 60_000; time.now < end; time.now += pollers.pause) {
       pollers.acquired(time.now);
+      time.now += 20;
+      expect(pollers.isDue(time.now)).toBe(false);
+      release();
     }
-    expect(pollers.pauses.interval(time.now + 59_000)).toBe(1_600);
-    expect(pollers.pauses.interval(time.now + 60_000)).toBeGreaterThanOrEqual(5_000);
+  });
+
+  it('is left free by a process that always waits for it, too', () => {
+    const others = 500;
+    let left = 0;
+    for (const end = time.now + 60_000; time.now < end; ) {
+      pollers.refused(time.now, TTL, time.now);
+      time.now += others;
+      pollers.acquired(time.now);
+      time.now += 20;
+      if (pollers.isDue(time.now)) left++;
+      release();
+    }
+    expect(left).toBeGreaterThan(20);
+  });
+
+  it('is busy anew once a poller had it', () => {
+    useAndLeave();
+    time.now += pollers.pause;
+    pollers.refused(time.now, TTL - 50, 0);
+    time.now += 2 * pollers.interval;
+    pollers.refused(time.now, TTL, 0);
+    pollers.acquired(time.now);
+    expect(pollers.isDue(time.now + pollers.interval - 1)).toBe(false);
+    expect(pollers.isDue(time.now + pollers.interval)).toBe(true);
+  });
+});
+
+describe('A lock that this process left to pollers', () => {
+  const startPause = () => {
+    let ends = 0;
+    pollers.left(time.now, async () => ends++);
+    return () => ends;
+  };
+
+  it('is left alone for a pause; then waiters are notified, if nobody here asks for it', async () => {
+    const ends = startPause();
+    expect(pollers.freeFor).toBe(pollers.pause);
+    await time.advance(pollers.pause);
+    expect(pollers.freeFor).toBe(0);
+    expect(ends()).toBe(0);
+    await time.advance(200);
+    expect(ends()).toBe(1);
+    await pollers.endPause();
+    expect(ends()).toBe(1);
+  });
+
+  it.each([
+    ['was granted', () => pollers.acquired(time.now)],
+    ['was refused', () => pollers.refused(time.now, TTL, 0)],
+  ])('is not announced when an attempt %s', async (_how, answer) => {
+    const ends = startPause();
+    await time.advance(pollers.pause);
+    answer();
+    expect(time.pending).toBe(0);
+    await pollers.endPause();
+    expect(ends()).toBe(0);
+  });
+
+  it('keeps no process alive', () => {
+    startPause();
+    expect(time.pending).toBe(1);
+    expect(time.keepingAlive).toBe(0);
   });
 });
 
 describe('A lock that another process left to pollers', () => {
   it('is left alone until that process has had the time to take it back', () => {
-    const pollers = new Pollers(IDLE, USUAL_PACE_FOR);
     pollers.refused(time.now, TTL, 0);
-    expect(pollers.pauses.beforeAttempt()).toBe(0);
+    expect(pollers.freeFor).toBe(0);
     pollers.announced(time.now);
-    expect(pollers.pauses.beforeAttempt()).toBeGreaterThan(pollers.pauses.length);
-    time.now += pollers.pauses.beforeAttempt();
-    expect(pollers.pauses.beforeAttempt()).toBe(0);
+    expect(pollers.freeFor).toBeGreaterThan(pollers.pause);
+    time.now += pollers.freeFor;
+    expect(pollers.freeFor).toBe(0);
   });
 
   it('is left alone also when an attempt is refused that was sent before', () => {
-    const pollers = new Pollers(IDLE, USUAL_PACE_FOR);
     pollers.announced(time.now);
     pollers.refused(time.now, TTL, 0);
-    expect(pollers.pauses.beforeAttempt()).toBeGreaterThan(0);
+    expect(pollers.freeFor).toBeGreaterThan(0);
+  });
+
+  it('has had its pause', () => {
+    pollers.acquired(time.now);
+    time.now += pollers.interval;
+    pollers.announced(time.now);
+    expect(pollers.isDue(time.now)).toBe(false);
   });
 
   it('is no sign of pollers when its holder changes', () => {
-    const pollers = new Pollers(IDLE, USUAL_PACE_FOR);
     for (let change = 0; change < 3; change++) {
       pollers.refused(time.now, TTL - 500, 0);
       pollers.announced(time.now);
@@ -132,30 +207,58 @@ describe('A lock that another process left to pollers', () => {
   });
 
   it('is free for everybody once a release was published', () => {
-    const pollers = new Pollers(IDLE, USUAL_PACE_FOR);
     pollers.announced(time.now);
-    pollers.pauses.announcedRelease();
-    expect(pollers.pauses.beforeAttempt()).toBe(0);
+    pollers.announcedRelease();
+    expect(pollers.freeFor).toBe(0);
   });
 });
 
 describe('The message of a process about its own pause', () => {
-  it('changes nothing: a poller that takes the lock is seen, and the pause is not longer', () => {
-    const pollers = new Pollers(IDLE, USUAL_PACE_FOR);
-    pollers.pauses.begin(time.now, true);
-    pollers.announced(time.now + 1);
-    expect(pollers.pauses.beforeAttempt()).toBe(pollers.pauses.length);
-    expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
-    pollers.refused(time.now, TTL, 0);
-    expect(pollers.pollingInterval(SELDOM)).toBe(IDLE);
+  it('changes nothing', () => {
+    pollers.left(time.now);
+    time.now++;
+    pollers.announced(time.now);
+    expect(pollers.freeFor).toBe(pollers.pause - 1);
   });
 
   it('holds up nobody when it arrives late: after this process has taken the lock back, and released it', () => {
-    const pollers = new Pollers(IDLE, USUAL_PACE_FOR);
-    pollers.pauses.begin(time.now, true);
+    pollers.left(time.now);
     pollers.acquired(time.now + 150);
     pollers.announced(time.now + 151);
-    pollers.released(time.now + 152, true);
-    expect(pollers.pauses.beforeAttempt()).toBe(0);
+    pollers.released(time.now + 152);
+    expect(pollers.freeFor).toBe(0);
+  });
+});
+
+describe('A waiter', () => {
+  /** Is refused; 50 ms later the holder is another one. */
+  const seeChange = (remaining = TTL) => {
+    pollers.refused(time.now, TTL - 50, 0);
+    time.now += 50;
+    pollers.refused(time.now, remaining, 0);
+  };
+
+  it('polls at its usual pace while the holder stays', () => {
+    seeChange(TTL - 100);
+    expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
+  });
+
+  it('takes no renewal for another holder', () => {
+    seeChange(TTL + TTL / 3);
+    expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
+  });
+
+  it('polls faster and faster while holders change without a message, and then for a minute as others poll', () => {
+    const waits = time.now;
+    seeChange();
+    expect(pollers.pollingInterval(SELDOM)).toBe(IDLE);
+    time.now = waits + USUAL_PACE_FOR + 250;
+    expect(pollers.pollingInterval(SELDOM)).toBe(IDLE / 2);
+    time.now += 250;
+    expect(pollers.pollingInterval(SELDOM)).toBe(IDLE / 4);
+    time.now += 1_000;
+    expect(pollers.pollingInterval(SELDOM)).toBe(IDLE);
+    time.now += 60_000;
+    expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
   });
 });

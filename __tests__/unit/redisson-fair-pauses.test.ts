@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Hold } from '../../lib/core/hold';
 import type { Released } from '../../lib/core/protocol';
 import { Wait } from '../../lib/core/wait';
+import { Pollers, USUAL_PACE_FOR } from '../../lib/protocols/pollers';
 import { RedissonFairProtocol, type RedissonFairServices } from '../../lib/protocols/redisson/redisson-fair-protocol';
 import { LockNames } from '../../lib/redis/names';
 import { FakeClock } from '../support/fake-clock';
@@ -22,10 +23,15 @@ describe('A pause of redisson-fair', () => {
   /** Its scripts, answered at once: a lock that nobody else uses. */
   const format = {
     enter: async (...args: unknown[]) => (args.at(-1) as (found: unknown) => unknown)({ granted: true }),
-    release: async (...args: unknown[]) => (args.at(-1) as (found: Released) => unknown)(found),
-    leaveToPollers: async (...args: unknown[]) => {
-      isLeft = true;
-      return (args.at(-1) as (found: Released, isLeft: boolean) => unknown)('released', true);
+    release: async (
+      _names: LockNames,
+      _owner: string,
+      toPollers: boolean,
+      _timeout: number,
+      use: (found: Released) => unknown,
+    ) => {
+      isLeft ||= toPollers;
+      return use(found);
     },
   };
 
@@ -38,13 +44,9 @@ describe('A pause of redisson-fair', () => {
   afterEach(() => time.restore());
 
   it.each<Released>(['expired', 'stolen'])('goes on when an earlier owner is released late: %s', async (state) => {
-    const settings = {
-      idleBetweenTries: 100,
-      commandTimeout: TIMEOUT,
-      fairLockWaitTimeout: 300_000,
-      sharedWithPollers: true,
-    };
-    const services = { settings, format } as unknown as RedissonFairServices;
+    const settings = { idleBetweenTries: 100, commandTimeout: TIMEOUT, fairLockWaitTimeout: 300_000 };
+    const pollers = () => new Pollers(100, USUAL_PACE_FOR);
+    const services = { settings, format, pollers } as unknown as RedissonFairServices;
     const protocol = new RedissonFairProtocol(new LockNames('registry', 'key'), services);
     const acquisition = new Hold('process:1', TTL, true, undefined, time.now, new FakeProtocol());
     for (let turn = 0; !isLeft && turn < 100; turn++) {

@@ -2,12 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import type { LockType } from '../../lib/protocols/lock-types';
+import * as redissonFair from '../../lib/protocols/redisson/redisson-fair-scripts';
 import * as redisson from '../../lib/protocols/redisson/redisson-scripts';
 import * as spring from '../../lib/protocols/spring/spring-scripts';
 import { LONGEST_SLEEP } from '../../lib/protocols/waiting/notification';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
+import { spyOn } from '../support/spied-client';
 import { until } from '../support/until';
 import { TurnTaker } from './turn-takers';
 
@@ -202,5 +204,27 @@ describePrivate('A lock that a busy process takes over and over', () => {
       await registry.close();
     },
     60_000,
+  );
+
+  it.each([
+    { lockType: 'pub-sub', leave: spring.LEAVE, end: spring.NOTIFY },
+    { lockType: 'redisson', leave: redisson.LEAVE, end: redisson.NOTIFY },
+    { lockType: 'redisson-fair', leave: redissonFair.LEAVE, end: redissonFair.RELEASE },
+  ] as const)(
+    '$lockType: close() notifies waiters of a lock that is left to pollers, and nothing is sent after it',
+    async ({ lockType, leave, end }) => {
+      const client = spyOn(await redis.connect());
+      const options = { registryKey: uniqueKey('closed'), lockType, sharedWithPollers: true };
+      const registry = new RedisLockRegistry(client, options);
+      const isLeft = () => client.digests.includes(leave.sha1);
+      for (const until = performance.now() + FIRST; !isLeft() && performance.now() < until; ) {
+        await registry.run('key', () => sleep(TURN));
+      }
+      await registry.close();
+      const { sent, digests } = client;
+      expect(digests.slice(digests.indexOf(leave.sha1) + 1)).toEqual([end.sha1]);
+      await sleep(4 * PAUSE);
+      expect(client.sent).toBe(sent);
+    },
   );
 });

@@ -1,4 +1,4 @@
-import { describeValue, type RedisClient } from '../redis/client';
+import { describeForAdapter, type RedisClient } from '../redis/client';
 import type { RedisSubscriber } from '../redis/subscriber-connection';
 import { type BunRedis, isBunRedis } from './bun';
 import { BunClient } from './bun-client';
@@ -22,7 +22,7 @@ const clients = new WeakMap<BunRedis, RedisClient & RedisSubscriber>();
 export function fromBun(redis: BunRedis): RedisClient & RedisSubscriber {
   const known = clients.get(redis);
   if (known !== undefined) return known;
-  if (!isBunRedis(redis)) throw new TypeError(`Expected a RedisClient of Bun, got ${describeValue(redis)}`);
+  if (!isBunRedis(redis)) throw new TypeError(`Expected a RedisClient of Bun, got ${describeForAdapter(redis)}`);
   const made = new BunClient(redis);
   clients.set(redis, made);
   return made;

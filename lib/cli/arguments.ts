@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
+import { LOCK_TYPES, type LockType } from '../api/lock-types';
 import { MAX_DELAY } from '../internal/clock';
-import { LOCK_TYPES, type LockType } from '../protocols/lock-type-traits';
-import { usageError } from './exit';
+import { usageError } from './output';
 
 /** Name: [what it takes, as an example; '': it takes nothing], what it says, a letter for it. */
 const OPTIONS = {

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 import { type Arguments, completionOf, helpOf, readArguments } from './arguments';
-import { EXIT, ExitError, usageError } from './exit';
-import { complain } from './output';
+import { complain, EXIT, ExitError, usageError } from './output';
 import { run } from './run';
-import { inspect, list, release, watch } from './show';
+import { inspect, list, release } from './show';
+import { watch } from './watch';
 
 const COMMANDS: Readonly<Record<string, (args: Arguments) => Promise<number>>> = {
   run,

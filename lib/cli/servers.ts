@@ -1,7 +1,7 @@
 import type { RedisClient } from '../redis/client';
 import { messageOf } from '../redis/failure';
 import type { Values } from './arguments';
-import { EXIT, ExitError, usageError } from './exit';
+import { EXIT, ExitError, usageError } from './output';
 
 /** ms until a server that does not answer counts as not there. */
 const TIMEOUT = 5_000;

@@ -1,14 +1,11 @@
 import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { permitsIn } from '../owner-name';
-import { RedisLockRegistry } from '../redis-lock-registry';
-import { type FoundLock, type Survey, survey } from '../survey';
-import { type Arguments, assertNoKey, delayOf, keyOf, lockTypeOf, registryKeyOf, type Values } from './arguments';
-import { EXIT, ExitError, usageError } from './exit';
-import { type Change, History } from './history';
-import { columns, complain, jsonOf, print, printable, shown } from './output';
+import { permitsIn } from '../api/owner-name';
+import { RedisLockRegistry } from '../registry/redis-lock-registry';
+import { type Arguments, assertNoKey, keyOf, lockTypeOf, registryKeyOf, type Values } from './arguments';
+import { columns, complain, EXIT, ExitError, jsonOf, print, printable, shown, usageError } from './output';
 import { openServers, type Servers } from './servers';
+import { type FoundLock, type Survey, survey } from './survey';
 
 /** `redis-locks ls` */
 export async function list(args: Arguments): Promise<number> {
@@ -85,71 +82,8 @@ export async function release(args: Arguments): Promise<number> {
   });
 }
 
-/** Lines of history below the table, and what `watch` clears the terminal with. */
-const LINES = 8;
-const CLEAR = '\u001b[H\u001b[2J';
-
-/** `redis-locks watch`: until SIGINT or SIGTERM. */
-export async function watch(args: Arguments): Promise<number> {
-  assertNoKey(args);
-  const { values } = args;
-  const interval = Math.max(10, delayOf(values, 'interval', 1_000));
-  const stop = new AbortController();
-  const end = (): void => stop.abort();
-  process.on('SIGINT', end);
-  process.on('SIGTERM', end);
-  // The reader has gone away: see main.ts.
-  process.stdout.on('error', end);
-  const isLive = process.stdout.isTTY && !values.json;
-  const history = new History();
-  const lines: string[] = [];
-  return using(values, async (servers) => {
-    while (!stop.signal.aborted) {
-      const { locks, missing } = await look(servers, values);
-      // In a part of the locks, the others would look free.
-      const changes = missing.length > 0 ? [] : history.update(locks, performance.now());
-      lines.unshift(...changes.map(lineOf).reverse());
-      lines.splice(LINES);
-      if (isLive) process.stdout.write(CLEAR + screenOf(history, lines, missing).join('\n'));
-      else for (const reason of missing) complain(reason);
-      if (!isLive) for (const change of changes) print(values.json ? jsonOf(change) : lineOf(change));
-      // It rejects when the watch is ended.
-      await sleep(interval, undefined, { signal: stop.signal }).catch(() => undefined);
-    }
-    return EXIT.ok;
-  });
-}
-
-/** As many lines as the terminal has: the head of the table stays. */
-function screenOf(history: History, lines: readonly string[], missing: readonly string[]): string[] {
-  const seen = history.seen(performance.now());
-  const [head = '', ...rows] = tableOf(
-    seen.map(({ lock }) => lock),
-    seen.map(({ isOlder }) => isOlder),
-  );
-  // A terminal without a size says 0.
-  const { columns: width, rows: height } = { columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 };
-  const rest = ['', ...missing, ...lines].map((line) => printable(line).slice(0, width));
-  const room = Math.max(1, height - 2 - rest.length);
-  const isCut = rows.length > room;
-  if (seen.length === 0) rows.push('No lock is held.');
-  return [head, ...(isCut ? [...rows.slice(0, room), `and ${rows.length - room} more`] : rows), ...rest];
-}
-
-function lineOf({ at, lock, what, holder }: Change): string {
-  const described = {
-    taken: `taken by ${holder}`,
-    'passed on': `passed on to ${holder}`,
-    kept: `unlocked by ${holder}, and kept until its minimum hold ends`,
-    entered: `${holder} has entered`,
-    left: `${holder} has left`,
-    free: `free (was held by ${holder})`,
-  };
-  return printable(`${at.toTimeString().slice(0, 8)} ${lock}: ${described[what]}`);
-}
-
 /** `isOlder`: it has been held for longer than was seen. */
-function tableOf(locks: readonly FoundLock[], isOlder: readonly boolean[] = []): string[] {
+export function tableOf(locks: readonly FoundLock[], isOlder: readonly boolean[] = []): string[] {
   const head = ['LOCK', 'KIND', 'TYPE', 'HOLDER', 'HELD FOR', 'LEFT', 'RENEWED', 'WAITING'];
   const rows = locks.map((lock, i) => {
     const heldFor = lock.heldFor === null ? '' : `${isOlder[i] ? 'over ' : ''}${shown(lock.heldFor)}`;
@@ -208,7 +142,7 @@ function splitOf({ lock, registryKey, key, format }: FoundLock): [registryKey: s
   return [lock.slice(0, Math.max(0, colon)), lock.slice(colon + 1)];
 }
 
-async function using(values: Values, use: (servers: Servers) => Promise<number>): Promise<number> {
+export async function using(values: Values, use: (servers: Servers) => Promise<number>): Promise<number> {
   lockTypeOf(values);
   const servers = await openServers(values);
   try {
@@ -218,7 +152,7 @@ async function using(values: Values, use: (servers: Servers) => Promise<number>)
   }
 }
 
-async function look({ masters, isCluster, missing }: Servers, values: Values, key?: string): Promise<Survey> {
+export async function look({ masters, isCluster, missing }: Servers, values: Values, key?: string): Promise<Survey> {
   const wanted = { registryKey: registryKeyOf(values), type: lockTypeOf(values), match: values.match };
   const found = await survey(masters, isCluster, key === undefined ? wanted : { ...wanted, key });
   return { ...found, missing: [...missing, ...found.missing] };

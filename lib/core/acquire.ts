@@ -1,16 +1,16 @@
+import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '../api/errors';
 import { noteContention } from '../diagnostics/channels';
-import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '../errors';
 import { Backoff } from '../internal/backoff';
 import { clock } from '../internal/clock';
-import { isFinal, isServerAnswer, messageOf, serverErrorCode } from '../redis/failure';
+import { isFinal, isServerAnswer, messageOf, NotSentError, serverErrorCode } from '../redis/failure';
 import { LEARNS_REPLACEMENT } from '../redis/silence';
-import type { LockRequest } from '../settings';
 import { SILENT } from './availability';
 import { Hold } from './hold';
 import { RedisLease } from './lease';
 import { Turn } from './local-queue';
 import type { RedisLock } from './lock';
 import type { Grant, LockProtocol, Refusal, Released } from './protocol';
+import type { LockRequest } from './request';
 import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
 
 /** What comes with the turn: the right to contend, or what the holder before made of it. */
@@ -98,7 +98,7 @@ export class Call {
     const hold = this.#hold ?? this.#newHold();
     hold.stamp();
     protocol.availability.asked(hold.sentAt);
-    const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout);
+    const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout, ended.keep);
     this.#attempt = exchange.then(({ answer }) => answer ?? protocol.attempt(hold, this.#firstTimeout));
     protocol.availability.attemptInFlight = this.#attempt;
     return exchange.then(async ({ found }) => {
@@ -158,6 +158,7 @@ export class Call {
         const isInFront = this.#lock.isShared && this.#mayQueue;
         answer = await (isInFront ? this.#asleep(wait.unlessOver(attempt)) : wait.unlessAborted(attempt));
         if (this.#received !== undefined) return undefined;
+        this.hold.reachedRedis = true;
         this.#assertInTime(answer);
         availability.answered();
         this.#isGranted = answer.granted;
@@ -235,6 +236,7 @@ export class Call {
     const wait = this.wait;
     const { availability } = this.#protocol;
     if (error instanceof NotReplicatedError) {
+      this.hold.reachedRedis = true;
       availability.answered();
       await this.#giveBack(error);
       return;
@@ -245,7 +247,9 @@ export class Call {
       ? await wait.unlessAborted(explain(error, this.#lock.names, this.#firstTimeout))
       : error;
     // A script that the server stopped half-way may have written something.
-    if (!isServerAnswer(failure) || isFinal(failure)) this.hold.doubt(attempt);
+    const isAnswer = isServerAnswer(failure);
+    if (isAnswer) this.hold.reachedRedis = true;
+    if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) this.hold.doubt(attempt);
     if (wait.isInterrupted || isFinal(failure)) availability.withdrawn(this.hold.sentAt);
     wait.throwIfInterrupted();
     if (isFinal(failure)) throw cannotAcquire(wait.key, messageOf(failure), failure);

@@ -74,6 +74,13 @@ export class Availability {
     if (this.#unansweredSince === sentAt) this.#unansweredSince = undefined;
   }
 
+  /** Nobody acquires the lock any more. The error would keep what its stack refers to, for every lock that is cached. */
+  forgetFailure(): void {
+    if (this.#trouble?.failure === undefined) return;
+    if (this.#trouble.heldUntil === undefined) this.#trouble = undefined;
+    else this.#trouble.failure = undefined;
+  }
+
   /** Why the last question failed, if none was answered since. */
   get failure(): unknown {
     return this.#trouble?.failure;

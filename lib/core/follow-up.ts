@@ -70,6 +70,7 @@ export class FollowUp {
     const again = AGAIN_AFTER.map((ms) => Math.min(ms, life));
     if (hold.inDoubt > 0) await this.#pause(GRACE);
     do {
+      if (hold.inDoubt === 0 && !hold.reachedRedis) return;
       const requests = this.#requests.splice(0);
       const result = await this.#remove();
       if (result === 'removed for now' && hold.inDoubt === 0) resolveAll(requests);

@@ -1,12 +1,11 @@
-import type { LockLostReason } from '../distributed-lock';
+import type { LockLostReason } from '../api/distributed-lock';
 import { Backoff } from '../internal/backoff';
 import { clock, drift, pause, reliableUntil, wasSuspended } from '../internal/clock';
-import type { Keep } from '../protocols/min-hold/kept';
 import type { Connection } from '../redis/connection';
-import { CommandTimeoutError, isFinal, isServerAnswer, messageOf } from '../redis/failure';
-import type { LockRequest } from '../settings';
+import { CommandTimeoutError, isFinal, isServerAnswer, messageOf, NotSentError } from '../redis/failure';
 import type { RedisLease } from './lease';
-import type { Grant, LockProtocol, Ownership, Released, RenewalMode } from './protocol';
+import type { Grant, Keep, LockProtocol, Ownership, Released, RenewalMode } from './protocol';
+import type { LockRequest } from './request';
 import type { Watchdog, WatchedLease } from './watchdog';
 
 /**
@@ -67,6 +66,10 @@ export class Hold implements WatchedLease {
   inDoubt = 0;
   /** When the outcome of all of them is known. */
   settled: Promise<unknown> | undefined;
+  /** An attempt came to Redis, or may have. What was held back until its time was over leaves nothing. */
+  reachedRedis = false;
+  /** What it has in Redis is being removed. */
+  isOrphan = false;
   /** The outcome of an attempt will never be known: its connection was lost before Redis answered. */
   lostTrack = false;
   /** ms for which its key has to live from the grant on, even if its process dies: the `minHold` of the call. */
@@ -127,9 +130,10 @@ export class Hold implements WatchedLease {
   /** The outcome of `attempt` is not known: it failed without an answer, or its caller left before the answer. */
   doubt(attempt: Promise<unknown>): void {
     this.inDoubt++;
-    const settled = wasAnswered(attempt).then((answered) => {
+    const settled = outcomeOf(attempt).then((outcome) => {
       this.inDoubt--;
-      if (!answered) this.lostTrack = true;
+      if (outcome === 'lost') this.lostTrack = true;
+      if (outcome !== 'not sent') this.reachedRedis = true;
     });
     this.settled = Promise.all([this.settled, settled]);
   }
@@ -141,7 +145,7 @@ export class Hold implements WatchedLease {
 
   /** Something of it may be in Redis, or may still be written there. */
   get mayBeInRedis(): boolean {
-    return this.settled !== undefined || this.isEnqueued;
+    return this.inDoubt > 0 || (this.reachedRedis && (this.settled !== undefined || this.isEnqueued));
   }
 
   // Leases
@@ -419,11 +423,13 @@ function describe(cause: unknown, elapsed: number): string {
 }
 
 /** Resolves when it is known whether Redis answered. An answer that comes late counts, a lost connection does not. */
-async function wasAnswered(attempt: Promise<unknown>): Promise<boolean> {
+async function outcomeOf(attempt: Promise<unknown>): Promise<'answered' | 'lost' | 'not sent'> {
   try {
     await attempt;
-    return true;
+    return 'answered';
   } catch (error) {
-    return error instanceof CommandTimeoutError ? wasAnswered(error.late) : isServerAnswer(error);
+    if (error instanceof NotSentError) return 'not sent';
+    if (error instanceof CommandTimeoutError) return outcomeOf(error.late);
+    return isServerAnswer(error) ? 'answered' : 'lost';
   }
 }

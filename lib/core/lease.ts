@@ -1,17 +1,17 @@
 import { inspect } from 'node:util';
+import type { Lease, LeaseEvalOptions, LockLostReason } from '../api/distributed-lock';
+import { CannotAcquireLockError, LeaseEvalError, LockLostError, leaseUnlocked, notReleased } from '../api/errors';
+import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../api/messages';
+import { type LockWarningCode, warn } from '../api/warnings';
 import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
-import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../diagnostics/messages';
-import type { Lease, LeaseEvalOptions, LockLostReason } from '../distributed-lock';
-import { CannotAcquireLockError, LeaseEvalError, LockLostError, leaseUnlocked, notReleased } from '../errors';
 import { captureContext } from '../internal/background';
 import { clock, drift } from '../internal/clock';
 import { ttl as checkedTtl, checkOptions, expected, nonEmptyString, string } from '../internal/validation';
-import type { HeldCall } from '../lock-backend';
 import { isErrorReply, messageOf } from '../redis/failure';
-import type { LockRequest } from '../settings';
-import { type LockWarningCode, warn } from '../warnings';
+import type { HeldCall } from './backend';
 import { endOfLease, type FirstRelease, type Hold } from './hold';
 import type { RedisLock } from './lock';
+import type { LockRequest } from './request';
 import type { EndOfHold, HeldLease } from './unlock-order';
 
 /** ms; a release has at least this long, however little is left of the ttl: its answer decides if it was a loss. */

@@ -1,24 +1,25 @@
+import type { DistributedLock, Lease, LockOptions, LockState, TryRunResult } from '../api/distributed-lock';
+import { LockTimeoutError, NotLockOwnerError, type NotReplicatedError, notHeld } from '../api/errors';
+import type { AcquireMessage, LockMessage, ReleaseMessage } from '../api/messages';
+import type { KindSettings } from '../api/options';
 import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../diagnostics/channels';
-import type { AcquireMessage, LockMessage, ReleaseMessage } from '../diagnostics/messages';
-import type { DistributedLock, Lease, LockOptions, TryRunResult } from '../distributed-lock';
-import { LockTimeoutError, NotLockOwnerError, type NotReplicatedError, notHeld } from '../errors';
-import type { Inspection } from '../inspection';
 import { clock, drift } from '../internal/clock';
 import { Deferred } from '../internal/deferred';
 import { callback } from '../internal/validation';
-import type { ScriptRunner } from '../lock-backend';
-import type { LockState } from '../lock-state';
 import type { Connection } from '../redis/connection';
 import { isServerAnswer } from '../redis/failure';
 import { LockNames } from '../redis/names';
-import { type KindSettings, type LockRequest, lockRequest, type ReplicationSettings } from '../settings';
 import { Call, type Entry } from './acquire';
+import type { ScriptRunner } from './backend';
 import { type FirstRelease, type Hold, type LeaseOfHold, neededFor, ttlFor } from './hold';
+import type { Inspection } from './inspection';
 import { RedisLease } from './lease';
 import { LocalQueue, Turn } from './local-queue';
+import type { LockCache } from './lock-cache';
 import type { OpenWaits } from './open-waits';
 import type { Orphans } from './orphans';
 import type { Confirmed, Grant, LockProtocol, Released } from './protocol';
+import { type LockRequest, lockRequest } from './request';
 import { runUnder, Scope, type ScopedLock } from './scope';
 import {
   type HeldLease,
@@ -33,14 +34,14 @@ import type { Watchdog } from './watchdog';
 
 /** @internal What the locks of a registry share. */
 export interface LockServices {
-  readonly settings: KindSettings & ReplicationSettings;
+  readonly settings: KindSettings;
   readonly connection: Connection;
   readonly watchdog: Watchdog;
   readonly orphans: Orphans;
   readonly waits: OpenWaits;
   readonly heldScripts: ScriptRunner;
   readonly inspection: Inspection;
-  readonly cache: CachedLocks;
+  readonly cache: LockCache;
   /** Where locks get their protocols from: the one that is still active for a lock's name, or a new one. */
   readonly protocols: { openProtocol(names: LockNames): LockProtocol };
   /** An owner value that was never used before. */
@@ -48,14 +49,6 @@ export interface LockServices {
   /** For an error about a key of the wrong type: an error that says more. `timeout` in ms. */
   explainWrongType(error: unknown, names: LockNames, timeout: number): Promise<unknown>;
   warnNotReplicated(cause: NotReplicatedError, key: string): void;
-}
-
-/** @internal The locks that are cached: see `LockCache`. */
-export interface CachedLocks {
-  /** The lock that is cached for the key, if there is one. */
-  get(key: string): RedisLock | undefined;
-  /** Caches a lock again that was evicted, unless another one is cached for its key. Returns the cached one. */
-  readmit(lock: RedisLock): RedisLock;
 }
 
 /** ms; while the callers of a process pass a hold on, the event loop gets a turn after this time. */
@@ -303,7 +296,7 @@ export class RedisLock implements DistributedLock {
 
   /** @internal A caller has its result. */
   left(wait: Wait): void {
-    this.#callers--;
+    if (--this.#callers === 0) this.#protocol?.availability.forgetFailure();
     this.services.waits.end(wait);
     wait.end();
   }
@@ -323,12 +316,12 @@ export class RedisLock implements DistributedLock {
   ): 'passed on' | Promise<FirstRelease> | undefined {
     const { hold } = ended;
     const next = this.nextAfter(hold);
-    // Before its `minHold` ends, the lock is nobody else's.
-    if (next === undefined || hold.keep !== undefined) return undefined;
-    const { protocol } = hold;
+    if (next === undefined) return undefined;
+    const { protocol, keep } = hold;
     // A script of the application's that is not answered would run in the lease of the next caller.
     const isUnused = hold.evals === 0;
-    if (isUnused && protocol.mayPassOn(now, hold) && hold.isFreshFor(next.request, now)) {
+    // Before its `minHold` ends, the lock is nobody else's.
+    if (keep === undefined && isUnused && protocol.mayPassOn(now, hold) && hold.isFreshFor(next.request, now)) {
       if (trace !== undefined) trace.isHandedOver = true;
       this.#pass(ended, true, now);
       return 'passed on';
@@ -337,7 +330,7 @@ export class RedisLock implements DistributedLock {
     if (next.isAttempting) return undefined;
     // Half of the time, so that there is some left for a release if this fails.
     if (protocol.exchange !== undefined) return this.#exchange(hold, timeout / 2, trace);
-    if (!isUnused) return undefined;
+    if (!isUnused || keep !== undefined) return undefined;
     const driftBefore = drift(now);
     const asked = protocol.confirmOrRelease?.(hold.owner, ttlFor(next.request), timeout / 2, now);
     return (

@@ -1,10 +1,9 @@
-import { registryClosed } from '../errors';
+import type { LockState } from '../api/distributed-lock';
+import { registryClosed } from '../api/errors';
+import { isKept, isNamedByDefault } from '../api/owner-name';
+import { type LockHolder, type WarningListener, warn } from '../api/warnings';
 import { clock, MAX_DELAY } from '../internal/clock';
 import { LinkedList } from '../internal/linked-list';
-import type { LockState } from '../lock-state';
-import { isNamedByDefault } from '../owner-name';
-import { isKept } from '../protocols/min-hold/kept';
-import { type LockHolder, type WarningListener, warn } from '../warnings';
 import type { Wait, WaitedLock } from './wait';
 
 /** ms; waits that become long within this time are reported together, at its end. */

@@ -1,11 +1,8 @@
-import type { Keep } from '../protocols/min-hold/kept';
-import type { ShardedSubscriptionMode } from '../protocols/redisson/sharded-subscription-mode';
-import type { Permits } from '../protocols/semaphore-read-write/shared-kinds';
-import type { RedisSubscriber } from '../redis/subscriber-connection';
-import type { LockRequest } from '../settings';
-import type { WarningListener } from '../warnings';
+import type { RegistrySettings } from '../api/options';
 import type { Availability } from './availability';
 import type { Hold } from './hold';
+import type { Permits } from './permits';
+import type { LockRequest } from './request';
 import type { Wait } from './wait';
 
 /** The lock is the hold's. */
@@ -62,6 +59,15 @@ export interface Confirmed {
 export interface Exchange {
   readonly found: Released;
   readonly answer: Grant | Refusal | undefined;
+}
+
+/** How long a lock is to stay taken after it was unlocked before its `minHold` ended; in whole ms. */
+export interface Keep {
+  /** By the local clock, from when the script is sent. */
+  readonly left: number;
+  /** From the acquisition, and the ttl that the key was given then. */
+  readonly minHold: number;
+  readonly ttl: number;
 }
 
 /** `extend`: the key lasts for at least the ttl from now. `ask`: only a key that lost its expiry gets the ttl again. */
@@ -122,8 +128,11 @@ export interface LockProtocol {
    * ms, or releases it where others are to have it. Absent: it is released. `now`: as for `release`.
    */
   confirmOrRelease?(owner: string, ttl: number, timeout: number, now: number): Promise<Confirmed | Released>;
-  /** In its place: ends the hold by the next attempt of the next local caller. The queue in Redis decides. */
-  exchange?(owner: string, to: Hold, timeout: number): Promise<Exchange>;
+  /**
+   * In its place: ends the hold by the next attempt of the next local caller. The queue in Redis decides. `keep`: as in
+   * the function of this name.
+   */
+  exchange?(owner: string, to: Hold, timeout: number, keep: Keep | undefined): Promise<Exchange>;
   /** A lease of this process was lost: the lock may be free. */
   leaseLost?(): void;
   /**
@@ -132,20 +141,10 @@ export interface LockProtocol {
   orphanLife(hold: Hold): number;
 }
 
+export const SHARDED_SUBSCRIPTION_MODES = ['auto', 'on', 'off'] as const;
+
+/** Whether releases go over sharded channels. `auto`: on a cluster, if the server has them. */
+export type ShardedSubscriptionMode = (typeof SHARDED_SUBSCRIPTION_MODES)[number];
+
 /** What all protocols of a registry share. */
-export interface ProtocolSettings {
-  readonly idleBetweenTries: number;
-  readonly commandTimeout: number;
-  readonly unavailableAfter: number;
-  readonly minReplicas: number;
-  readonly replicaTimeout: number;
-  /** `undefined`: the default of the lock type. */
-  readonly handOver: number | undefined;
-  readonly fencing: boolean;
-  readonly sharedWithPollers: boolean;
-  readonly legacyChannel: boolean;
-  readonly shardedSubscriptionMode: ShardedSubscriptionMode;
-  readonly fairLockWaitTimeout: number;
-  readonly subscriber: RedisSubscriber | undefined;
-  readonly onWarning: WarningListener;
-}
+export type ProtocolSettings = RegistrySettings;

@@ -1,12 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { inspect } from 'node:util';
+import type { LeaseEvalOptions } from '../api/distributed-lock';
+import { type LockLostError, leaseUnlocked } from '../api/errors';
+import type { LockMessage } from '../api/messages';
 import { traceRun } from '../diagnostics/channels';
-import type { LockMessage } from '../diagnostics/messages';
-import type { LeaseEvalOptions } from '../distributed-lock';
-import { type LockLostError, leaseUnlocked } from '../errors';
-import type { LockRequest } from '../settings';
 import { leaseText } from './lease';
 import { LocalQueue, type Turn } from './local-queue';
+import type { LockRequest } from './request';
 import { type HeldLease, UnlockOrder } from './unlock-order';
 import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
 

@@ -1,5 +1,5 @@
-import type { Lease } from '../distributed-lock';
-import type { LockLostError } from '../errors';
+import type { Lease } from '../api/distributed-lock';
+import type { LockLostError } from '../api/errors';
 
 /** Publishes the end of a section whose start was published. Called once. */
 export type EndOfHold = (loss?: LockLostError) => void;

@@ -1,7 +1,7 @@
-import type { AcquireMessage } from '../diagnostics/messages';
+import type { LockState } from '../api/distributed-lock';
+import type { AcquireMessage } from '../api/messages';
 import { clock, Timer } from '../internal/clock';
 import type { Linked } from '../internal/linked-list';
-import type { LockState } from '../lock-state';
 
 /** ms; what a caller sends has at least this long to be answered, however little is left of its wait. */
 export const LEAST_TIME_TO_ANSWER = 50;

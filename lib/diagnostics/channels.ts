@@ -1,9 +1,11 @@
 import { type Channel, channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
-import type { Lease, LockLostReason } from '../distributed-lock';
-import { RegistryClosedError } from '../errors';
-import { inBackground } from '../internal/background';
+import type { Lease, LockLostReason } from '../api/distributed-lock';
+import { RegistryClosedError } from '../api/errors';
+import type { LockType } from '../api/lock-types';
+import type { AcquireMessage, HoldMessage, LockMessage, ReleaseMessage, WarningMessage } from '../api/messages';
+import type { WarningListener } from '../api/warnings';
+import { captureContext, inBackground } from '../internal/background';
 import { clock } from '../internal/clock';
-import type { AcquireMessage, HoldMessage, LockMessage, ReleaseMessage } from './messages';
 
 /*
  * What the library publishes by Node's diagnostics_channel. Each place asks first whether anybody has subscribed, and
@@ -33,6 +35,22 @@ export function isTraced<T extends object>(traced: TracingChannel<T, T>): boolea
 /** Outside the async context of the caller whose turn it happens to be. For a channel with subscribers. */
 export function publish<T extends object>(to: Channel, message: T): void {
   inBackground(() => to.publish(message));
+}
+
+/**
+ * The listener of the application for warnings, and the channel for them. It runs in the async context in which the
+ * registry was made, and never in that of a caller.
+ */
+export function publishingWarnings(
+  registryKey: string,
+  lockType: LockType,
+  onWarning: WarningListener,
+): WarningListener {
+  const run = captureContext();
+  return (warning) => {
+    if (warningChannel.hasSubscribers) publish<WarningMessage>(warningChannel, { registryKey, lockType, warning });
+    run(() => onWarning(warning));
+  };
 }
 
 /** What every message about the lock of a key says. */

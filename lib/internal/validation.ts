@@ -12,10 +12,34 @@ export function checkOptions(checks: Readonly<Record<string, Check<unknown>>>, o
     if (check === undefined) {
       // Its value may be a secret: the `url` or the `password` of a client.
       const shown = typeof value === 'number' ? value : typeof value;
-      throw new TypeError(`Unknown option \`${name}\` (${shown}); known are ${Object.keys(checks).join(', ')}`);
+      const known = Object.keys(checks);
+      const nearest = nearestTo(name, known);
+      const hint = nearest === undefined ? '' : `; did you mean \`${nearest}\`?`;
+      throw new TypeError(`Unknown option \`${name}\` (${shown})${hint}; known are ${known.join(', ')}`);
     }
     if (value !== undefined) check(name, value);
   }
+}
+
+/** The known name that was probably meant; `undefined`: none is near enough. */
+function nearestTo(name: string, known: readonly string[]): string | undefined {
+  const near = known.map((one) => ({ one, edits: editsBetween(name.toLowerCase(), one.toLowerCase()) }));
+  const [nearest] = near.sort((a, b) => a.edits - b.edits);
+  return nearest !== undefined && nearest.edits <= nearest.one.length / 3 ? nearest.one : undefined;
+}
+
+/** How many characters have to be inserted, removed or replaced to make one text of the other (Levenshtein). */
+function editsBetween(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, i) => i);
+  for (const [i, character] of [...from].entries()) {
+    const next = [i + 1];
+    for (let j = 0; j < to.length; j++) {
+      const replaced = (row[j] ?? 0) + (character === to[j] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] ?? 0;
 }
 
 /** Text that Redis keeps as it is. A lone surrogate would become another character, and with it another key. */

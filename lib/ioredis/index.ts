@@ -1,4 +1,4 @@
-import { describeValue, type RedisClient } from '../redis/client';
+import { describeForAdapter, type RedisClient } from '../redis/client';
 import type { RedisSubscriber } from '../redis/subscriber-connection';
 import { ClusterClient } from './cluster-client';
 import type { ClusterIoredis, Ioredis, IoredisOptions, SingleIoredis } from './ioredis';
@@ -21,7 +21,9 @@ export function fromIoredis(redis: Ioredis): RedisClient & Partial<RedisSubscrib
   const known = clients.get(redis);
   if (known !== undefined) return known;
   if (!isIoredis(redis)) {
-    throw new TypeError(`Expected an instance of ioredis or iovalkey, Redis or Cluster, got ${describeValue(redis)}`);
+    throw new TypeError(
+      `Expected an instance of ioredis or iovalkey, Redis or Cluster, got ${describeForAdapter(redis)}`,
+    );
   }
   const { options } = redis;
   refuse({ ...options.redisOptions, ...options });

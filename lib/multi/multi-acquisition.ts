@@ -1,9 +1,9 @@
+import { CannotAcquireLockError, cannotAcquire } from '../api/errors';
 import type { RedisLock } from '../core/lock';
+import type { LockRequest } from '../core/request';
 import type { HeldLease } from '../core/unlock-order';
 import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
-import { CannotAcquireLockError, cannotAcquire } from '../errors';
 import { within } from '../internal/clock';
-import type { LockRequest } from '../settings';
 
 const NO_ANSWER = 'Redis did not answer within the waitTime';
 

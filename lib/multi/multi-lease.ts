@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
+import type { MultiLease } from '../api/distributed-lock';
+import { type LockLostError, leaseUnlocked } from '../api/errors';
 import { LossSignal, leaseText } from '../core/lease';
 import type { EndOfHold, HeldLease } from '../core/unlock-order';
-import type { MultiLease } from '../distributed-lock';
-import { type LockLostError, leaseUnlocked } from '../errors';
 
 /** The lease of several locks: it is held as long as each of them is. */
 export class HeldMultiLease implements MultiLease, HeldLease {

@@ -1,13 +1,12 @@
+import type { DistributedLock, LockOptions, LockState, MultiLease, TryRunResult } from '../api/distributed-lock';
+import { notHeld } from '../api/errors';
+import type { LockMessage } from '../api/messages';
 import type { RedisLock } from '../core/lock';
+import { lockRequest } from '../core/request';
 import { runUnder, Scope } from '../core/scope';
 import { type HeldLease, UnlockOrder } from '../core/unlock-order';
 import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../diagnostics/channels';
-import type { LockMessage } from '../diagnostics/messages';
-import type { DistributedLock, LockOptions, MultiLease, TryRunResult } from '../distributed-lock';
-import { notHeld } from '../errors';
 import { callback, expected, nonEmptyString } from '../internal/validation';
-import type { LockState } from '../lock-state';
-import { lockRequest } from '../settings';
 import { MultiAcquisition } from './multi-acquisition';
 import { HeldMultiLease } from './multi-lease';
 

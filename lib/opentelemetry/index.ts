@@ -1,1 +1,243 @@
-export { type InstrumentLocksOptions, instrumentLocks, type LockInstrumentation } from './instrument-locks';
+import {
+  type Attributes,
+  context,
+  type Meter,
+  metrics,
+  type Span,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import type { AcquireMessage, HoldMessage, LockMessage, LostMessage } from '../api/messages';
+import { acquireChannel, holdChannel, lostChannel } from '../diagnostics/channels';
+import { clock } from '../internal/clock';
+import { type Check, callback, checkOptions, expected } from '../internal/validation';
+
+/** Options of `instrumentLocks`. */
+export interface InstrumentLocksOptions {
+  /** @default `trace.getTracer('redis-lock-registry')` of the global tracer provider */
+  tracer?: Tracer;
+  /** @default `metrics.getMeter('redis-lock-registry')` of the global meter provider */
+  meter?: Meter;
+  /**
+   * The attribute `group` of all metrics of a key. It should return few different values: each is a time series of its
+   * own. `undefined`: without the attribute.
+   *
+   * @default no attribute: metrics do not tell keys apart
+   */
+  group?: (key: string) => string | number | boolean | undefined;
+}
+
+/** Ends the instrumentation. Spans that are open end, and `redis_lock.held` and `redis_lock.waiting` go back to 0. */
+export interface LockInstrumentation extends Disposable {
+  (): void;
+}
+
+const NAME = 'redis-lock-registry';
+
+/**
+ * Publishes spans and metrics of all locks of this process by OpenTelemetry. Call it once, after the SDK has started
+ * and before the first lock is used: what has begun before is not measured.
+ *
+ * @returns a function that ends it
+ * @throws `TypeError` for an option that is unknown or invalid
+ * @example
+ * ```ts
+ * import { instrumentLocks } from 'redis-lock-registry/opentelemetry';
+ *
+ * const end = instrumentLocks({ group: (key) => key.split(':')[0] });
+ * ```
+ */
+export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstrumentation {
+  checkOptions(CHECKS, options);
+  const { tracer = trace.getTracer(NAME), meter = metrics.getMeter(NAME), group } = options;
+  const telemetry = new Telemetry(tracer, meter, group);
+  const subscriptions = [
+    [acquireChannel.start, (message: AcquireMessage) => telemetry.acquireStarted(message)],
+    [acquireChannel.asyncEnd, (message: AcquireMessage) => telemetry.acquireEnded(message)],
+    [holdChannel.start, (message: HoldMessage) => telemetry.holdStarted(message)],
+    [holdChannel.asyncEnd, (message: HoldMessage) => telemetry.holdEnded(message)],
+    [lostChannel, (message: LostMessage) => telemetry.lost(message)],
+  ] as const;
+  for (const [channel, listener] of subscriptions) channel.subscribe(listener as (message: unknown) => void);
+  const end = (): void => {
+    for (const [channel, listener] of subscriptions) channel.unsubscribe(listener as (message: unknown) => void);
+    telemetry.end();
+  };
+  return Object.assign(end, { [Symbol.dispose]: end });
+}
+
+const CHECKS = {
+  tracer: has('startSpan', 'a Tracer of OpenTelemetry'),
+  meter: has('createHistogram', 'a Meter of OpenTelemetry'),
+  group: callback,
+};
+
+/** By structure: an application may have the API of OpenTelemetry more than once. */
+function has(method: string, what: string): Check<void> {
+  return (name, value) => {
+    const found = (value as Record<string, unknown> | null)?.[method];
+    if (typeof found !== 'function') throw new TypeError(expected(name, what, value));
+  };
+}
+
+/** s; from one round trip to a section of minutes. */
+const BOUNDARIES = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+
+/** What has begun. `counted`: the attributes of its metrics; `undefined`: a re-entry, which is not counted. */
+interface Begun {
+  readonly span: Span;
+  readonly startedAt: number;
+  readonly counted: Attributes | undefined;
+}
+
+/**
+ * A span of its own for each wait and each section, both under the caller's; and metrics. Keys are no attributes of
+ * metrics: each would be a series of its own.
+ */
+class Telemetry {
+  readonly #tracer: Tracer;
+  readonly #group: InstrumentLocksOptions['group'];
+  readonly #waits = new Map<AcquireMessage, Begun>();
+  readonly #sections = new Map<HoldMessage, Begun>();
+  /** The sections of leases, without their re-entries, by owner. */
+  readonly #held = new Map<string, Span>();
+  readonly #metrics;
+
+  constructor(tracer: Tracer, meter: Meter, group: InstrumentLocksOptions['group']) {
+    this.#tracer = tracer;
+    this.#group = group;
+    const seconds = { unit: 's', advice: { explicitBucketBoundaries: BOUNDARIES } };
+    this.#metrics = {
+      waited: meter.createHistogram('redis_lock.wait.duration', {
+        ...seconds,
+        description: 'From a call of lock, tryLock or run to its outcome',
+      }),
+      hold: meter.createHistogram('redis_lock.hold.duration', {
+        ...seconds,
+        description: 'From the lease to its unlock or loss, or to the end of the task of run',
+      }),
+      acquisitions: meter.createCounter('redis_lock.acquisitions', {
+        unit: '{call}',
+        description: 'Calls of lock, tryLock and run by outcome',
+      }),
+      lost: meter.createCounter('redis_lock.lost', { unit: '{lease}', description: 'Lost leases by reason' }),
+      held: meter.createUpDownCounter('redis_lock.held', { unit: '{lease}', description: 'Sections that run now' }),
+      waiting: meter.createUpDownCounter('redis_lock.waiting', {
+        unit: '{call}',
+        description: 'Calls of lock, tryLock and run that have no outcome yet',
+      }),
+    };
+  }
+
+  acquireStarted(message: AcquireMessage): void {
+    const begun = this.#begin('lock', message, {});
+    this.#waits.set(message, begun);
+    if (begun.counted !== undefined) this.#metrics.waiting.add(1, begun.counted);
+  }
+
+  acquireEnded(message: AcquireMessage): void {
+    const wait = this.#waits.get(message);
+    if (wait === undefined) return;
+    this.#waits.delete(message);
+    const { span, startedAt, counted } = wait;
+    const { attempts, contendedAfter, contention, error, fencingToken, isHandedOver, outcome, waited = 0 } = message;
+    span.setAttributes({
+      'redis_lock.outcome': outcome,
+      'redis_lock.contention': contention,
+      'redis_lock.attempts': attempts,
+      'redis_lock.handed_over': isHandedOver,
+      'redis_lock.fencing_token': fencingToken,
+    });
+    // The API takes ms of the monotonic clock as a time, too.
+    if (contendedAfter !== undefined) {
+      span.addEvent('waiting', { 'redis_lock.contention': contention }, startedAt + contendedAfter);
+    }
+    if (outcome === 'acquired') span.addEvent('granted');
+    // Contention is no error, and neither is an abort, which the caller asked for.
+    if (outcome === 'failed') fail(span, error);
+    span.end();
+    if (counted === undefined) return;
+    this.#metrics.waiting.add(-1, counted);
+    this.#metrics.acquisitions.add(1, { ...counted, outcome });
+    this.#metrics.waited.record(waited / 1_000, { ...counted, outcome });
+  }
+
+  holdStarted(message: HoldMessage): void {
+    const { around, fencingToken, owner } = message;
+    const begun = this.#begin('hold', message, {
+      'redis_lock.owner': owner,
+      'redis_lock.fencing_token': fencingToken,
+    });
+    this.#sections.set(message, begun);
+    if (begun.counted !== undefined) {
+      this.#held.set(owner, begun.span);
+      this.#metrics.held.add(1, begun.counted);
+    }
+    const inSpan = trace.setSpan(context.active(), begun.span);
+    message.around = (task) => context.with(inSpan, around === undefined ? task : () => around(task));
+  }
+
+  holdEnded(message: HoldMessage): void {
+    const section = this.#sections.get(message);
+    if (section === undefined) return;
+    this.#sections.delete(message);
+    const { span, counted } = section;
+    const { error, held = 0, outcome } = message;
+    span.setAttribute('redis_lock.outcome', outcome ?? 'ended');
+    if (error !== undefined) fail(span, error);
+    span.end();
+    if (counted === undefined) return;
+    this.#held.delete(message.owner);
+    this.#metrics.held.add(-1, counted);
+    this.#metrics.hold.record(held / 1_000, { ...counted, outcome });
+  }
+
+  lost(message: LostMessage): void {
+    const { owner, reason } = message;
+    const span = this.#held.get(owner);
+    span?.addEvent('lost', { 'redis_lock.reason': reason });
+    span?.setStatus({ code: SpanStatusCode.ERROR, message: `lost: ${reason}` });
+    this.#metrics.lost.add(1, { ...this.#countedBy(message), reason });
+  }
+
+  /** No message comes any more: ends what has begun. */
+  end(): void {
+    for (const { span, counted } of this.#waits.values()) {
+      span.end();
+      if (counted !== undefined) this.#metrics.waiting.add(-1, counted);
+    }
+    for (const { span, counted } of this.#sections.values()) {
+      span.end();
+      if (counted !== undefined) this.#metrics.held.add(-1, counted);
+    }
+    this.#waits.clear();
+    this.#sections.clear();
+    this.#held.clear();
+  }
+
+  #begin(what: 'lock' | 'hold', message: AcquireMessage | HoldMessage, more: Attributes): Begun {
+    const { isReentry, key, lockType, registryKey } = message;
+    const attributes = {
+      'redis_lock.registry_key': registryKey,
+      'redis_lock.key': key,
+      'redis_lock.type': lockType,
+      'redis_lock.reentry': isReentry,
+      ...more,
+    };
+    const counted = isReentry ? undefined : this.#countedBy(message);
+    return { span: this.#tracer.startSpan(`${what} ${registryKey}`, { attributes }), startedAt: clock.now(), counted };
+  }
+
+  #countedBy({ key, lockType, registryKey }: LockMessage): Attributes {
+    const attributes: Attributes = { registry_key: registryKey, lock_type: lockType };
+    const group = this.#group?.(key);
+    if (group !== undefined) attributes.group = group;
+    return attributes;
+  }
+}
+
+function fail(span: Span, error: unknown): void {
+  span.recordException(error instanceof Error ? error : String(error));
+  span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.message : String(error) });
+}

@@ -1,4 +1,4 @@
-import type { HeldCall, HeldResult, ScriptRunner } from '../lock-backend';
+import type { HeldCall, HeldResult, ScriptRunner } from '../core/backend';
 import type { LockNames } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { Script } from '../redis/script';

@@ -1,5 +1,5 @@
+import type { LockInspector } from '../core/backend';
 import type { LockProtocol } from '../core/protocol';
-import type { LockInspector } from '../lock-backend';
 import type { LockNames } from '../redis/names';
 import type { RegistryParts } from './registry-parts';
 

@@ -1,13 +1,15 @@
+import { warn } from '../api/warnings';
 import type { ProtocolSettings } from '../core/protocol';
 import type { Redis } from '../redis/redis';
 import { Subscriber } from '../redis/subscriber';
-import { warn } from '../warnings';
+import { Pollers } from './pollers';
 
 /** What is made once for each registry, when the lock type needs it. */
 export class RegistryParts {
   readonly redis: Redis;
   readonly settings: ProtocolSettings;
   readonly #subscribers = new Map<boolean, Subscriber>();
+  readonly #pauses = new Set<Pollers>();
   #hasWarned = false;
 
   constructor(redis: Redis, settings: ProtocolSettings) {
@@ -26,8 +28,15 @@ export class RegistryParts {
     return subscriber;
   }
 
-  /** Ends the subscriptions. */
+  /** For one lock; `undefined`: nobody takes these locks by polling. */
+  pollers(usualPaceFor: number): Pollers | undefined {
+    const { idleBetweenTries, sharedWithPollers } = this.settings;
+    return sharedWithPollers ? new Pollers(idleBetweenTries, usualPaceFor, this.#pauses) : undefined;
+  }
+
+  /** Ends pauses and subscriptions. */
   async close(): Promise<void> {
+    await Promise.all([...this.#pauses].map((pollers) => pollers.endPause()));
     await Promise.all([...this.#subscribers.values()].map((subscriber) => subscriber.close()));
   }
 

@@ -48,16 +48,9 @@ export class Batches {
       return;
     }
     this.#send(calls.filter(({ script }) => !mayAcquire(script)));
-    void answer.then(() => this.#sendLate(calls.filter(({ script }) => mayAcquire(script))));
+    // Nobody waits any more for some of them: what they acquire would be nobody's.
+    void answer.then(() => this.#send(calls.filter(({ script, isOver }) => mayAcquire(script) && !isOver)));
   };
-
-  /** Nobody waits any more for some of them: what they acquire would be nobody's. */
-  #sendLate(calls: readonly ScriptRun[]): void {
-    for (const call of calls) {
-      if (call.isOver) call.fail(new Error('It was not sent: where the keys are was not known in time'));
-    }
-    this.#send(calls.filter(({ isOver }) => !isOver));
-  }
 
   #send(calls: readonly ScriptRun[]): void {
     for (const group of this.#groups(calls)) {
@@ -100,10 +93,12 @@ export class Batches {
   }
 
   #sendAlone(call: ScriptRun): void {
+    call.isSent = true;
     this.#runner.run(call.script, { keys: call.keys, arguments: call.args }, call);
   }
 
   #sendTogether(calls: ScriptRun[], script: LockScript): void {
+    for (const call of calls) call.isSent = true;
     const receiver: Receiver = {
       get isOver() {
         return calls.every((call) => call.isOver);

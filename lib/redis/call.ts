@@ -1,7 +1,8 @@
 import { clock } from '../internal/clock';
 import type { EvalOptions, RedisCommands } from './client';
 import type { Deadline, Deadlines } from './deadlines';
-import { CommandTimeoutError, isNoScript } from './failure';
+import { CommandTimeoutError, isNoScript, NotSentError } from './failure';
+import type { Line } from './line';
 import type { Script } from './script';
 import type { Silence } from './silence';
 
@@ -18,6 +19,8 @@ export interface ScriptRun extends Receiver {
   readonly script: Script;
   readonly keys: string[];
   readonly args: string[];
+  /** It is about to go to the client: whether it is executed is unknown until the answer. */
+  isSent: boolean;
 }
 
 /** Scripts that a command in flight brings to the server, by the client that it goes over. */
@@ -34,30 +37,36 @@ export function evaluate(
   options: EvalOptions,
   receiver: Receiver,
   silence: Silence,
+  line: Line,
   asText = false,
   isSecond = false,
 ): void {
   const known = loading.get(commands) ?? new Set();
   loading.set(commands, known);
   const sentAt = clock.now();
+  const count = options.keys?.length ?? 0;
+  line.asked(count, sentAt);
   try {
     const sent = asText ? commands.eval(script.source, options) : commands.evalSha(script.sha1, options);
     if (asText) known.add(script);
     sent.then(
       (reply) => {
         silence.answered(sentAt);
+        line.settled(count);
         if (asText) known.delete(script);
         receiver.answer(reply);
       },
       (error: unknown) => {
         silence.failed(error, sentAt);
+        line.settled(count);
         if (asText) known.delete(script);
         if (!isNoScript(error) || receiver.isOver || asText) receiver.fail(error);
-        else if (isSecond || !known.has(script)) evaluate(commands, script, options, receiver, silence, true);
-        else evaluate(commands, script, options, receiver, silence, false, true);
+        else if (isSecond || !known.has(script)) evaluate(commands, script, options, receiver, silence, line, true);
+        else evaluate(commands, script, options, receiver, silence, line, false, true);
       },
     );
   } catch (error) {
+    line.settled(count);
     receiver.fail(error);
   }
 }
@@ -75,6 +84,7 @@ export class Call<T> implements Deadline, ScriptRun {
   readonly at: number;
   previous: Deadline | undefined;
   next: Deadline | undefined;
+  isSent = false;
 
   /** ms */
   readonly #timeout: number;
@@ -144,7 +154,8 @@ export class Call<T> implements Deadline, ScriptRun {
   /** As Deadline. */
   missed(): void {
     const elapsed = clock.now() - (this.at - this.#timeout);
-    const error = new CommandTimeoutError(elapsed, new Promise((pass) => (this.#late = pass)));
+    const late = new Promise((pass) => (this.#late = pass));
+    const error = this.isSent ? new CommandTimeoutError(elapsed, late) : new NotSentError(elapsed);
     // After a pause of the event loop the answer may lie in the socket's buffer: it is read first.
     void clock.immediate().then(() => this.#settle(this.#reject, error));
   }

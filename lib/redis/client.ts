@@ -25,6 +25,12 @@ export interface RedisClient extends RedisCommands {
   off?(event: string, listener: () => void): unknown;
 }
 
+/**
+ * A client that `RedisLockRegistry` takes. Its name is what the compiler prints for a client that needs an adapter, such
+ * as an instance of ioredis: so it names one.
+ */
+export interface RedisClientOrFromIoredis extends RedisClient {}
+
 /** Whether the library can work with it. */
 export function isRedisClient(value: unknown): value is RedisClient {
   const client = value as Partial<RedisClient> | null | undefined;
@@ -67,6 +73,15 @@ export function describeValue(value: unknown): string {
   }
   const kind = value.constructor?.name ?? 'Object';
   return kind === 'Object' ? `an options object; ${make}` : `an instance of ${kind}`;
+}
+
+/** As `describeValue`, for the argument of an adapter: it may be a client that needs none. */
+export function describeForAdapter(value: unknown): string {
+  const client = value as Partial<RedisClient> | null | undefined;
+  const needsNone = typeof client?.eval === 'function' && typeof client.evalSha === 'function';
+  return needsNone
+    ? 'a client that needs no adapter, as those of node-redis: pass it to RedisLockRegistry as it is'
+    : describeValue(value);
 }
 
 function adaptable(client: string, call: string, entryPoint: string): string {

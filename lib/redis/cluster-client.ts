@@ -19,3 +19,14 @@ export function isClusterClient<Client>(client: RedisClient): client is ClusterC
   const { slots, masters, nodeClient } = client as Partial<ClusterClient<Client>>;
   return Array.isArray(slots) && Array.isArray(masters) && typeof nodeClient === 'function';
 }
+
+/** The node that has the slot, as far as the client says. */
+export function masterOf(client: RedisClient, slot: number): ClusterNode | undefined {
+  const cluster = client as Partial<ClusterClient<unknown>>;
+  return cluster.masterOf === undefined ? cluster.slots?.[slot]?.master : cluster.masterOf(slot);
+}
+
+/** Empty without a node. */
+export function addressOf(node: ClusterNode | undefined): string {
+  return node === undefined ? '' : `${node.host}:${node.port}`;
+}

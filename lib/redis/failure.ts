@@ -13,6 +13,13 @@ export class CommandTimeoutError extends Error {
   }
 }
 
+/** As its base; and what was to be sent was not, and never will be: it leaves nothing in Redis. */
+export class NotSentError extends CommandTimeoutError {
+  constructor(elapsed: number) {
+    super(elapsed, Promise.reject(new Error('It was not sent')));
+  }
+}
+
 /** A reply that the script cannot have made: it belongs to another command, or a mock made it. */
 export class UnexpectedReplyError extends Error {
   override readonly name = 'UnexpectedReplyError';
@@ -98,7 +105,22 @@ export function isErrorLike(error: unknown): error is Error {
   return typeof (error as Partial<Error> | null)?.message === 'string';
 }
 
-/** The message of an error, or whatever else was thrown as text. */
+/** What to do about answers of the server whose own text does not say it, by their code. */
+const ADVICE: Readonly<Record<string, string>> = {
+  READONLY: 'this server is a replica: connect to the master',
+  NOAUTH: 'the client has no password, or a wrong one',
+  MOVED: 'this server is a node of a cluster: make a client of the cluster',
+};
+
+/** The message of an error, with what to do about it where it does not say that, or whatever else was thrown as text. */
 export function messageOf(error: unknown): string {
-  return isErrorLike(error) ? error.message : String(error);
+  if (!isErrorLike(error)) return String(error);
+  const advice = ADVICE[serverErrorCode(error) ?? ''] ?? adviceOnClosed(error);
+  return advice === undefined ? error.message : `${error.message} (${advice})`;
+}
+
+/** node-redis says the same of a client that was closed and of one that was never connected. */
+function adviceOnClosed(error: Error): string | undefined {
+  const isOfNodeRedis = isClientClosed(error) && !(error instanceof ClientClosedError);
+  return isOfNodeRedis ? 'or it was never connected: call its connect() first' : undefined;
 }

@@ -1,14 +1,16 @@
+import type { ReplicationSettings } from '../api/options';
 import { clock } from '../internal/clock';
-import type { ReplicationSettings } from '../settings';
 import { Batches } from './batches';
-import { Call, evaluate, type Receiver } from './call';
+import { Call, evaluate, type Receiver, type ScriptRun } from './call';
 import type { EvalOptions, RedisClient, RedisCommands } from './client';
 import { commandsOf } from './client-commands';
+import { addressOf, masterOf } from './cluster-client';
 import type { Connection } from './connection';
 import { ConnectionMonitor } from './connection-monitor';
 import { Deadlines } from './deadlines';
 import { hashSlot } from './hash-slot';
 import { KeyPlacement } from './key-placement';
+import { Line } from './line';
 import { ReplicatedScripts } from './replicated-scripts';
 import type { Script } from './script';
 import { Silence } from './silence';
@@ -28,6 +30,8 @@ export class Redis implements Connection {
   readonly #deadlines = new Deadlines();
   readonly #batches: Batches;
   readonly #silence: Silence;
+  /** By the address of the server. Of what is not a cluster, or does not say which server has a key, there is one. */
+  readonly #lines = new Map<string, Line>();
   /** Runs scripts that acquire, with `minReplicas`. */
   readonly #replicated: ReplicatedScripts | undefined;
 
@@ -130,7 +134,8 @@ export class Redis implements Connection {
     reject: (error: unknown) => void,
     now = clock.now(),
   ): void {
-    this.#batches.add(this.#call(script, keys, args, timeout, read, resolve, reject, now));
+    const call = this.#call(script, keys, args, timeout, read, resolve, reject, now);
+    this.#lineTo(keys[0]).add(call, now);
   }
 
   /**
@@ -147,14 +152,29 @@ export class Redis implements Connection {
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       const call = this.#call(script, keys, args, timeout, read, resolve, reject);
+      call.isSent = true;
       this.#issue(script, { keys, arguments: args }, call, asText);
     });
   }
 
   readonly #issue = (script: Script, options: EvalOptions, receiver: Receiver, asText = false): void => {
-    if (this.#replicated !== undefined && script.grants !== undefined) this.#replicated.run(script, options, receiver);
-    else evaluate(this.#commands, script, options, receiver, this.#silence, asText);
+    const line = this.#lineTo(options.keys?.[0]);
+    if (this.#replicated === undefined || script.grants === undefined) {
+      evaluate(this.#commands, script, options, receiver, this.#silence, line, asText);
+    } else {
+      this.#replicated.run(script, options, receiver, line);
+    }
   };
+
+  #lineTo(key = ''): Line {
+    const address = this.isCluster ? addressOf(masterOf(this.client, hashSlot(key))) : '';
+    let line = this.#lines.get(address);
+    if (line === undefined) {
+      line = new Line((call: ScriptRun) => this.#batches.add(call));
+      this.#lines.set(address, line);
+    }
+    return line;
+  }
 
   #call<T>(
     script: Script,

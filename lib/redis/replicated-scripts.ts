@@ -1,8 +1,10 @@
-import { NotReplicatedError } from '../errors';
-import type { ReplicationSettings } from '../settings';
-import { evaluate, type Receiver, type ScriptRunner } from './call';
+import { NotReplicatedError } from '../api/errors';
+import type { ReplicationSettings } from '../api/options';
+import { clock } from '../internal/clock';
+import { evaluate, type Receiver } from './call';
 import type { EvalOptions, RedisClient } from './client';
-import { isErrorLike } from './failure';
+import { isErrorLike, NotSentError } from './failure';
+import type { Line } from './line';
 import { type ReplicatingConnection, ReplicatingConnections } from './replicating-connections';
 import { type Script, ScriptForMany } from './script';
 import type { Silence } from './silence';
@@ -12,7 +14,7 @@ import type { Silence } from './silence';
  * is sent over its connection, so this has connections of its own. One WAIT serves a batch, and all replies that come
  * at the same time.
  */
-export class ReplicatedScripts implements ScriptRunner {
+export class ReplicatedScripts {
   readonly #connections: ReplicatingConnections;
   readonly #silence: Silence;
 
@@ -21,11 +23,22 @@ export class ReplicatedScripts implements ScriptRunner {
     this.#connections = new ReplicatingConnections(client, replication);
   }
 
-  run(script: Script, options: EvalOptions, receiver: Receiver): void {
+  run(script: Script, options: EvalOptions, receiver: Receiver, line: Line): void {
     const key = options.keys?.[0] ?? '';
+    const sentAt = clock.now();
+    // The connection may be long in the making.
+    line.asked(1, sentAt);
     this.#connections.to(key).then(
-      (connection) => this.#send(connection, script, options, receiver, true),
-      (error: unknown) => receiver.fail(error),
+      (connection) => {
+        line.settled(1);
+        // Its time is over, and what it acquires would be nobody's.
+        if (receiver.isOver) receiver.fail(new NotSentError(clock.now() - sentAt));
+        else this.#send(connection, script, options, receiver, line, true);
+      },
+      (error: unknown) => {
+        line.settled(1);
+        receiver.fail(error);
+      },
     );
   }
 
@@ -38,12 +51,9 @@ export class ReplicatedScripts implements ScriptRunner {
     script: Script,
     options: EvalOptions,
     receiver: Receiver,
+    line: Line,
     mayRedirect: boolean,
   ): void {
-    if (receiver.isOver) {
-      receiver.fail(new Error('The acquisition was not sent: its connection was not open in time'));
-      return;
-    }
     const inBetween: Receiver = {
       get isOver() {
         return receiver.isOver;
@@ -52,10 +62,10 @@ export class ReplicatedScripts implements ScriptRunner {
       fail: (error) => {
         const target = mayRedirect ? redirection(error) : undefined;
         if (target === undefined) receiver.fail(error);
-        else void this.#redirect(target, error, script, options, receiver);
+        else void this.#redirect(target, error, script, options, receiver, line);
       },
     };
-    evaluate(connection.commands, script, options, inBetween, this.#silence);
+    evaluate(connection.commands, script, options, inBetween, this.#silence, line);
   }
 
   async #redirect(
@@ -64,13 +74,15 @@ export class ReplicatedScripts implements ScriptRunner {
     script: Script,
     options: EvalOptions,
     receiver: Receiver,
+    line: Line,
   ): Promise<void> {
     try {
       const connection = await this.#connections.redirected(options.keys?.[0] ?? '', address);
       if (connection === undefined) throw error;
       // It is for the next command only, which is sent at once.
       if (isAsk) connection.commands.sendCommand(['ASKING']).catch(() => undefined);
-      this.#send(connection, script, options, receiver, false);
+      if (receiver.isOver) throw error;
+      this.#send(connection, script, options, receiver, line, false);
     } catch {
       receiver.fail(error);
     }

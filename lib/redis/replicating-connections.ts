@@ -1,8 +1,8 @@
-import { NotReplicatedError } from '../errors';
+import { NotReplicatedError } from '../api/errors';
+import type { ReplicationSettings } from '../api/options';
 import { inBackground } from '../internal/background';
-import type { ReplicationSettings } from '../settings';
 import { describeValue, type RedisClient, type RedisCommands } from './client';
-import { type ClusterClient, type ClusterNode, isClusterClient } from './cluster-client';
+import { addressOf, type ClusterClient, type ClusterNode, isClusterClient, masterOf } from './cluster-client';
 import { hashSlot } from './hash-slot';
 
 /**
@@ -148,7 +148,7 @@ export class ReplicatingConnections {
     const cluster = this.#cluster;
     if (cluster === undefined) return this.#open();
     const slot = hashSlot(key);
-    const master = cluster.masterOf === undefined ? cluster.slots[slot]?.master : cluster.masterOf(slot);
+    const master = masterOf(cluster, slot);
     if (master === undefined) throw new Error(`No node serves slot ${slot} of the cluster`);
     return this.#open(master);
   }
@@ -208,8 +208,4 @@ export class ReplicatingConnections {
     const isWanted = (): boolean => !this.#isClosed && this.#client.isOpen !== false && isKnown();
     return new ReplicatingConnection(own, this.#replication, isWanted);
   }
-}
-
-function addressOf(node: ClusterNode | undefined): string {
-  return node === undefined ? '' : `${node.host}:${node.port}`;
 }

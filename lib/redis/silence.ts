@@ -2,7 +2,7 @@ import { clock } from '../internal/clock';
 import { isErrorReply } from './failure';
 
 /** ms; a server that did not answer anything for longer may have been frozen, and replaced meanwhile. */
-const LONG = 500;
+export const LONG = 500;
 
 /** ms in which a server that has woken up learns that it was replaced. It answers as before until then. */
 export const LEARNS_REPLACEMENT = 120;

@@ -1,7 +1,7 @@
+import { type WarningListener, warn } from '../api/warnings';
 import { inBackground } from '../internal/background';
 import { backgroundPause, clock } from '../internal/clock';
 import { WakeTimer } from '../internal/wake-timer';
-import { type WarningListener, warn } from '../warnings';
 import type { RedisClient } from './client';
 import { isServerAnswer, isUnknownCommand, messageOf } from './failure';
 import { type RedisSubscriber, SubscriberConnection } from './subscriber-connection';

@@ -1,6 +1,6 @@
+import type { DistributedLock, Lease, LockOptions } from '../api/distributed-lock';
+import { CannotAcquireLockError, LockTimeoutError } from '../api/errors';
 import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
-import type { DistributedLock, Lease, LockOptions } from '../distributed-lock';
-import { CannotAcquireLockError, LockTimeoutError } from '../errors';
 import { Timer } from '../internal/clock';
 
 /**
@@ -20,16 +20,10 @@ export type SegmentTask<T> = (lease: Lease, index: number) => T | PromiseLike<T>
 
 /** A segment that was entered. */
 export interface Entry<T> {
-  readonly outcome: 'entered';
   readonly index: number;
   /** Settles as the task does, as `DistributedLock.run` says. */
   readonly task: Promise<T>;
 }
-
-/** `busy`: others held the segments until the wait was over. `unanswered`: the time was over before that was known. */
-type Contended<T> = Entry<T> | { readonly outcome: 'busy' | 'unanswered' };
-
-export const BUSY = { outcome: 'busy' } as const;
 
 /** One caller's way through the segments of a lock, with one waitTime and one signal for all of them. */
 export class SegmentVisit {
@@ -56,16 +50,15 @@ export class SegmentVisit {
     this.#wait.end();
   }
 
-  /** Enters the segment if it is free. Rejects when the time is over before that is known. */
-  async tryEnter<T>(index: number, task: SegmentTask<T>): Promise<Entry<T> | typeof BUSY> {
+  /** Enters the segment if it is free; `undefined`: it is busy. Rejects when the time is over before that is known. */
+  async tryEnter<T>(index: number, task: SegmentTask<T>): Promise<Entry<T> | undefined> {
     // A waitTime of 0 is one attempt, and not an attempt without time.
     if (this.#waitTime > 0 && this.#wait.remaining === 0) throw this.#timeout();
     // An attempt without a wait has as long as any command of the lock: longer, perhaps, than this caller has.
     const limit =
       this.#waitTime === 0 ? Number.POSITIVE_INFINITY : Math.max(this.#wait.remaining, LEAST_TIME_TO_ANSWER);
-    const contended = await this.#contend([index], task, () => 0, limit);
-    if (contended.outcome === 'entered') return contended;
-    if (contended.outcome === 'busy') return BUSY;
+    const entry = await this.#contend([index], task, () => 0, limit);
+    if (entry !== undefined) return entry === 'busy' ? undefined : entry;
     const why = `Redis has not said for ${Math.round(limit)} ms whether segment ${index} is free`;
     throw new CannotAcquireLockError(`Lock "${this.#key}" could not be acquired: ${why}`, this.#key);
   }
@@ -73,9 +66,9 @@ export class SegmentVisit {
   /** Waits for any of these segments and enters the first that is granted. `LockTimeoutError` when the time is over. */
   async enterAnyOf<T>(indices: readonly number[], task: SegmentTask<T>): Promise<Entry<T>> {
     if (this.#wait.remaining === 0) throw this.#timeout();
-    const contended = await this.#contend(indices, task, () => this.#wait.remaining, Number.POSITIVE_INFINITY);
-    if (contended.outcome === 'entered') return contended;
-    throw this.#timeout();
+    const entry = await this.#contend(indices, task, () => this.#wait.remaining, Number.POSITIVE_INFINITY);
+    if (entry === undefined || entry === 'busy') throw this.#timeout();
+    return entry;
   }
 
   /**
@@ -83,9 +76,9 @@ export class SegmentVisit {
    */
   async enter<T>(index: number, task: SegmentTask<T>): Promise<Entry<T>> {
     if (this.#waitTime > 0) return this.enterAnyOf([index], task);
-    const contended = await this.tryEnter(index, task);
-    if (contended.outcome === 'busy') throw this.#timeout();
-    return contended;
+    const entry = await this.tryEnter(index, task);
+    if (entry === undefined) throw this.#timeout();
+    return entry;
   }
 
   #timeout(): LockTimeoutError {
@@ -94,20 +87,21 @@ export class SegmentVisit {
 
   /**
    * Contends for these segments, for up to `limit` ms, and enters the first that is granted. It leaves the others; a
-   * grant that comes too late is released unused. Once a segment is entered, nothing interrupts the task.
+   * grant that comes too late is released unused. Once a segment is entered, nothing interrupts the task. `busy`: others
+   * held the segments until the wait was over; `undefined`: the time was over before that was known.
    */
   async #contend<T>(
     indices: readonly number[],
     task: SegmentTask<T>,
     waitTime: () => number,
     limit: number,
-  ): Promise<Contended<T>> {
+  ): Promise<Entry<T> | 'busy' | undefined> {
     // With one segment and no limit the caller's signal suffices; an AbortController would add about 10 % to the cost.
     const mayLeave = indices.length > 1 || limit < Number.POSITIVE_INFINITY;
     const leaving = mayLeave ? new AbortController() : undefined;
     const signal = leaving?.signal ?? this.#signal;
     // All of them first: where the cache is full, the call is rejected before it contends for any.
-    const locks = indices.map((index) => ({ index, lock: this.#lockOf(index) }));
+    const others = indices.map((index) => ({ index, lock: this.#lockOf(index) }));
     const tasks = new Map<number, Promise<T>>();
     let isOver = false;
     const entered = await this.#wait.suspend<number | 'busy'>(limit, (resume, fail) => {
@@ -128,28 +122,18 @@ export class SegmentVisit {
           else if (tasks.delete(index) && tasks.size === 0) resume('busy');
         });
       };
-      return startOneByOne(locks, contendFor, () => {
+      let timer: Timer | undefined;
+      const startNext = (count: number): void => {
+        others.splice(0, count).forEach(contendFor);
+        if (others.length > 0) timer = new Timer(CHOICE_ADDED_AFTER, () => startNext(1));
+      };
+      startNext(CHOICES);
+      return () => {
         isOver = true;
+        timer?.cancel();
         leaving?.abort(LEFT);
-      });
+      };
     });
-    if (entered === undefined) return { outcome: 'unanswered' };
-    if (entered === 'busy') return BUSY;
-    return { outcome: 'entered', index: entered, task: tasks.get(entered) as Promise<T> };
+    return typeof entered === 'number' ? { index: entered, task: tasks.get(entered) as Promise<T> } : entered;
   }
-}
-
-/** Starts with some of the segments, and adds one more after each pause. Returns the function that ends it. */
-function startOneByOne<T>(segments: readonly T[], start: (segment: T) => void, end: () => void): () => void {
-  const others = [...segments];
-  let timer: Timer | undefined;
-  const startNext = (count: number): void => {
-    others.splice(0, count).forEach(start);
-    if (others.length > 0) timer = new Timer(CHOICE_ADDED_AFTER, () => startNext(1));
-  };
-  startNext(CHOICES);
-  return () => {
-    timer?.cancel();
-    end();
-  };
 }

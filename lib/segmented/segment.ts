@@ -1,5 +1,9 @@
-import type { Lease } from '../distributed-lock';
+import type { Lease } from '../api/distributed-lock';
+import { wholeNumber } from '../internal/validation';
 import { hashTag } from '../redis/names';
+
+/** A Redis cluster has this many slots: more segments could not spread any further. */
+export const MOST_SEGMENTS = 16_384;
 
 declare const brand: unique symbol;
 
@@ -57,4 +61,19 @@ export interface AcrossTask<T> {
 export function segmentName(key: string, index: number): string {
   const tag = hashTag(key);
   return tag === undefined ? `${key}:${index}` : key.replace(`{${tag}}`, () => `{${tag}:${index}}`);
+}
+
+/**
+ * Splits `total` into one share for each segment. The shares differ by at most one, the larger ones come first, and
+ * they add up to `total`.
+ * @throws TypeError or RangeError unless `total` is a whole number from 0 up, and `segments` one from 1 to 16 384.
+ * @example
+ * split(7, 3); // [3, 2, 2]
+ */
+export function split(total: number, segments: number): number[] {
+  wholeNumber('total', total, 0);
+  wholeNumber('segments', segments, 1, MOST_SEGMENTS);
+  const larger = total % segments;
+  const share = (total - larger) / segments;
+  return Array.from({ length: segments }, (_, index) => (index < larger ? share + 1 : share));
 }

@@ -1,21 +1,21 @@
-import type { Lease, LockOptions, LockSource } from '../distributed-lock';
-import { callback, nonEmptyString, wholeNumber } from '../internal/validation';
-import type { SegmentedLockOptions } from '../options';
-import { checkLockOptions, segmentedSettings } from '../settings';
+import type { Lease, LockOptions, LockSource } from '../api/distributed-lock';
+import type { SegmentedLockOptions } from '../api/options';
+import { checkLockOptions } from '../core/request';
+import { callback, checkOptions, expected, nonEmptyString, number, wholeNumber } from '../internal/validation';
 import {
   type AcrossResult,
   type AcrossTask,
   EXHAUSTED,
   type Exhausted,
+  MOST_SEGMENTS,
   type Part,
   type Segment,
   type SegmentedResult,
   type Share,
   segmentName,
+  split,
 } from './segment';
-import { SegmentOrder } from './segment-order';
 import { type Entry, type SegmentTask, SegmentVisit } from './segment-visit';
-import { split } from './split';
 
 /**
  * The lock of one hot resource that is split into segments. Each segment has a lock and a share of the data, so that
@@ -34,11 +34,12 @@ export class SegmentedLock {
 
   /** @throws TypeError or RangeError when the key or an option is not valid. */
   constructor(registry: LockSource, key: string, options: SegmentedLockOptions) {
-    const { segments, random } = segmentedSettings(options);
+    checkOptions({ segments: () => undefined, random: callback }, options);
+    const segments = wholeNumber('segments', options.segments, 1, MOST_SEGMENTS);
     this.key = nonEmptyString('key', key);
     this.names = Array.from({ length: segments }, (_, index) => segmentName(key, index));
     this.#registry = registry;
-    this.#order = new SegmentOrder(segments, random);
+    this.#order = new SegmentOrder(segments, options.random ?? Math.random);
   }
 
   /**
@@ -85,7 +86,7 @@ export class SegmentedLock {
       const busy: number[] = [];
       for (const index of this.#order.next()) {
         const entry = await visit.tryEnter(index, work);
-        if (entry.outcome === 'busy') {
+        if (entry === undefined) {
           this.#order.refused(index);
           busy.push(index);
           continue;
@@ -205,5 +206,48 @@ export class SegmentedLock {
 
   #name(index: number): string {
     return this.names[index] as string;
+  }
+}
+
+/**
+ * The order in which each call tries the segments: random, except that segments that were busy or exhausted lately come
+ * last, the latest at the end. "Lately" is within as many calls as there are segments: so no caller sticks to one
+ * segment, and a segment that was filled up again is found.
+ */
+class SegmentOrder {
+  readonly #random: () => number;
+  /** By index: the call, counted from 1, in which it last was busy or exhausted; 0 when it has served since. */
+  readonly #refusedIn: number[];
+  #calls = 0;
+
+  constructor(segments: number, random: () => number) {
+    this.#random = random;
+    this.#refusedIn = new Array(segments).fill(0);
+  }
+
+  /** The indices of all segments, in the order of a new call. */
+  next(): number[] {
+    const indices = [...this.#refusedIn.keys()];
+    // Fisher-Yates. With only a random start, the neighbour of a busy segment would get twice the load.
+    for (let left = indices.length; left > 1; left--) {
+      const drawn = number('random()', this.#random());
+      if (!(drawn >= 0 && drawn < 1)) {
+        throw new RangeError(expected('random()', 'a number from 0 up to below 1', drawn));
+      }
+      const from = Math.floor(drawn * left);
+      [indices[left - 1], indices[from]] = [indices[from] as number, indices[left - 1] as number];
+    }
+    const lately = ++this.#calls - indices.length;
+    const refusal = (index: number): number => Math.max(0, (this.#refusedIn[index] as number) - lately);
+    return indices.sort((a, b) => refusal(a) - refusal(b));
+  }
+
+  /** The segment was busy, or its task returned `exhausted`. */
+  refused(index: number): void {
+    this.#refusedIn[index] = this.#calls;
+  }
+
+  served(index: number): void {
+    this.#refusedIn[index] = 0;
   }
 }

@@ -1,14 +1,14 @@
+import type { DistributedLock, LockLostReason } from '../api/distributed-lock';
+import { CannotAcquireLockError } from '../api/errors';
 import type { Call, Entry } from '../core/acquire';
 import type { Hold, LeaseOfHold } from '../core/hold';
 import type { RedisLease } from '../core/lease';
 import type { Turn } from '../core/local-queue';
 import { isLoopTurnDue, type LockServices, RedisLock } from '../core/lock';
+import { Permits } from '../core/permits';
 import type { LockProtocol } from '../core/protocol';
 import { Scope } from '../core/scope';
-import type { DistributedLock, LockLostReason } from '../distributed-lock';
-import { CannotAcquireLockError } from '../errors';
 import { clock } from '../internal/clock';
-import { Permits } from '../protocols/semaphore-read-write/shared-kinds';
 
 /**
  * A lock of which this process may have several leases. The local turn of a caller ends with its grant: the next local
@@ -59,9 +59,9 @@ export class SharedLock extends RedisLock {
     else if (this.#sleeper === call) this.#sleeper = undefined;
   }
 
-  /** The caller that waits in Redis: those behind it came later. */
-  protected override nextAfter(): Call | undefined {
-    return this.#sleeper?.isAsleep ? this.#sleeper : undefined;
+  /** The caller that waits in Redis: those behind it came later. None before the `minHold` of the lease ends. */
+  protected override nextAfter(hold: Hold): Call | undefined {
+    return this.#sleeper?.isAsleep && hold.keep === undefined ? this.#sleeper : undefined;
   }
 
   protected override give(take: (call: Call) => RedisLease | undefined): void {

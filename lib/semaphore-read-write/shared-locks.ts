@@ -1,9 +1,9 @@
+import type { DistributedLock } from '../api/distributed-lock';
+import type { SemaphoreOptions } from '../api/options';
+import type { LockBackend, SharedBackend } from '../core/backend';
 import type { LockServices, RedisLock } from '../core/lock';
-import type { DistributedLock } from '../distributed-lock';
+import { LockCache } from '../core/lock-cache';
 import { type Check, checkOptions, nonEmptyString, wholeNumber } from '../internal/validation';
-import type { LockBackend, SharedBackend } from '../lock-backend';
-import { LockCache } from '../lock-cache';
-import type { SemaphoreOptions } from '../options';
 import { describeKind, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import { ReadLock, type ReadWriteLock, Semaphore, WriteLock } from './shared-lock';
 

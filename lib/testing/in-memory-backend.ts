@@ -1,10 +1,10 @@
+import type { Inspected, LockBackend, LockInspector, ScriptRunner, SharedBackend } from '../core/backend';
 import type { LockProtocol } from '../core/protocol';
-import type { Inspected, LockBackend, LockInspector, ScriptRunner, SharedBackend } from '../lock-backend';
+import type { Connection } from '../redis/connection';
 import type { LockNames } from '../redis/names';
-import { globPattern } from './glob-pattern';
-import type { InMemoryConnection } from './in-memory-connection';
+import type { InMemoryLocks } from './in-memory-locks';
 import { InMemoryProtocol } from './in-memory-protocol';
-import type { StoredKind } from './stored-lock';
+import type { StoredKind, StoredLock } from './stored-lock';
 
 /** Memory has no Lua. */
 const heldScripts: ScriptRunner = {
@@ -14,9 +14,13 @@ const heldScripts: ScriptRunner = {
   run: () => Promise.reject(new TypeError('Locks in memory run no scripts')),
 };
 
-/** The locks of one registry in memory. */
-export class InMemoryBackend implements LockBackend, LockInspector {
-  readonly connection: InMemoryConnection;
+/** The locks of one registry in memory. Nothing is lost on the way to them, and nothing comes in another order. */
+export class InMemoryBackend implements LockBackend, LockInspector, Connection {
+  readonly connection = this;
+  readonly connectionEpoch = 0;
+  readonly disruptions = 0;
+  readonly isClosed = false;
+  readonly lastError = undefined;
   readonly inspector = this;
   readonly heldScripts = heldScripts;
   readonly shared: SharedBackend = {
@@ -24,11 +28,34 @@ export class InMemoryBackend implements LockBackend, LockInspector {
     open: (kind, names) => this.#open(kind, names),
     heldScripts: () => heldScripts,
   };
+  /** From now on nothing waits for an answer: it is there at once, or the request fails. */
+  isCutOff = false;
+  readonly #locks: InMemoryLocks;
   readonly #isFencing: boolean;
 
-  constructor(connection: InMemoryConnection, isFencing: boolean) {
-    this.connection = connection;
+  constructor(locks: InMemoryLocks, isFencing: boolean) {
+    this.#locks = locks;
     this.#isFencing = isFencing;
+  }
+
+  /** Requests are queued, and not answered. */
+  get isSilent(): boolean {
+    return this.#locks.isSilent;
+  }
+
+  /** The lock of this name. */
+  find(name: string): StoredLock {
+    return this.#locks.find(name);
+  }
+
+  /** As `InMemoryLocks.send`. */
+  send<T>(execute: () => T, timeout: number): Promise<T> {
+    return this.#locks.send(execute, timeout, this);
+  }
+
+  cutOff(): void {
+    this.isCutOff = true;
+    this.#locks.cutOff(this);
   }
 
   open(names: LockNames): LockProtocol {
@@ -36,20 +63,20 @@ export class InMemoryBackend implements LockBackend, LockInspector {
   }
 
   inspect(names: LockNames, timeout: number): Promise<Inspected> {
-    return this.connection.send(() => this.#state(names), timeout);
+    return this.send(() => this.#state(names), timeout);
   }
 
   forceUnlock(names: LockNames, timeout: number): Promise<Inspected> {
-    return this.connection.send(() => {
+    return this.send(() => {
       const before = this.#state(names);
-      this.connection.locks.find(names.lock).forceUnlock();
+      this.find(names.lock).forceUnlock();
       return before;
     }, timeout);
   }
 
   async *keys(prefix: string, match: string, _count: number, timeout: number): AsyncGenerator<string[], void, void> {
     const pattern = globPattern(match);
-    const names = await this.connection.send(() => this.connection.locks.names, timeout);
+    const names = await this.send(() => this.#locks.names, timeout);
     yield names.filter((name) => name.startsWith(prefix) && pattern.test(name.slice(prefix.length)));
   }
 
@@ -59,17 +86,40 @@ export class InMemoryBackend implements LockBackend, LockInspector {
   }
 
   onReconnect(listener: () => void): () => void {
-    return this.connection.locks.onReconnect(listener);
+    return this.#locks.onReconnect(listener);
   }
+
+  mayBeOutdated(): boolean {
+    return false;
+  }
+
+  slotOf(): undefined {}
 
   async close(): Promise<void> {}
 
   #open(kind: StoredKind, names: LockNames): LockProtocol {
-    return new InMemoryProtocol(names.lock, kind, this.connection, this.#isFencing);
+    return new InMemoryProtocol(names.lock, kind, this, this.#isFencing);
   }
 
   #state(names: LockNames): Inspected {
-    const { state } = this.connection.locks.find(names.lock);
+    const { state } = this.find(names.lock);
     return this.#isFencing ? state : { ...state, fencingToken: undefined };
   }
+}
+
+/**
+ * A character after a backslash; a set such as `[ab]`, `[a-z]`, `[^a]`; any other character, `*` and `?` among them.
+ */
+const GLOB_PARTS = /\\(.)|\[(\^?)((?:\\.|[^\]\\])*)\]|./gsu;
+
+/** The pattern of texts that a glob of Redis matches. */
+function globPattern(glob: string): RegExp {
+  const literal = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
+  const source = glob.replace(GLOB_PARTS, (part, escaped?: string, negation?: string, members?: string) => {
+    if (escaped !== undefined) return literal(escaped);
+    if (part === '*') return '.*';
+    if (part === '?') return '.';
+    return members === undefined ? literal(part) : `[${negation}${members.replace(/[[^]/g, '\\$&')}]`;
+  });
+  return new RegExp(`^${source}$`, 's');
 }

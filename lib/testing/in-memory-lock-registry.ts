@@ -1,18 +1,17 @@
-import { BackedLockRegistry } from '../backed-lock-registry';
-import { publishingWarnings } from '../diagnostics/publishing-warnings';
+import type { CloseOptions, RegistryOptions } from '../api/options';
 import { type Check, checkOptions, expected } from '../internal/validation';
-import type { CloseOptions, RegistryOptions } from '../options';
-import { registryChecks, registrySettings } from '../settings';
+import { BackedLockRegistry } from '../registry/backed-lock-registry';
+import { registryChecks, registrySettings } from '../registry/settings';
 import { InMemoryBackend } from './in-memory-backend';
-import { InMemoryConnection } from './in-memory-connection';
 import { InMemoryLocks } from './in-memory-locks';
 
 /**
- * Options of an `InMemoryLockRegistry`: those of a `RedisLockRegistry` that are not about Redis. `registryKey` is
- * `'test'` by default. `lockType` decides on the default of `expireAfter`, and is in the messages of the channels; it
+ * Options of an `InMemoryLockRegistry`: those of a `RedisLockRegistry` that are not about Redis. `lockType` decides on the default of `expireAfter`, and is in the messages of the channels; it
  * is `'fair'` by default, and the locks are as fair with each type.
  */
 export interface InMemoryLockRegistryOptions extends RegistryOptions {
+  /** @default 'test' */
+  registryKey?: string | undefined;
   /**
    * The locks, for several registries that exclude each other.
    * @default locks of its own
@@ -32,7 +31,7 @@ export interface InMemoryLockRegistryOptions extends RegistryOptions {
  */
 export class InMemoryLockRegistry extends BackedLockRegistry {
   readonly locks: InMemoryLocks;
-  readonly #connection: InMemoryConnection;
+  readonly #backend: InMemoryBackend;
 
   /**
    * @throws TypeError when an option is unknown or has a wrong type.
@@ -41,11 +40,10 @@ export class InMemoryLockRegistry extends BackedLockRegistry {
   constructor(options: InMemoryLockRegistryOptions = {}) {
     checkOptions(checks, options);
     const { locks = new InMemoryLocks(), registryKey = 'test', ...others } = options;
-    const common = registrySettings({ ...others, registryKey }, 'fair');
-    const settings = publishingWarnings({ ...common, minReplicas: 0, replicaTimeout: 0 });
-    const connection = new InMemoryConnection(locks);
-    super(settings, new InMemoryBackend(connection, settings.fencing));
-    this.#connection = connection;
+    const settings = registrySettings({ ...others, registryKey }, 'fair');
+    const backend = new InMemoryBackend(locks, settings.fencing);
+    super(settings, backend);
+    this.#backend = backend;
     this.locks = locks;
     locks.use(registryKey);
   }
@@ -56,7 +54,7 @@ export class InMemoryLockRegistry extends BackedLockRegistry {
    */
   override async close(options: CloseOptions = {}): Promise<void> {
     const closed = super.close(options);
-    if (options.timeout === 0) this.#connection.cutOff();
+    if (options.timeout === 0) this.#backend.cutOff();
     await closed;
   }
 }

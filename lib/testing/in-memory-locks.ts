@@ -1,10 +1,11 @@
+import { nameIn } from '../api/owner-name';
 import { clock } from '../internal/clock';
 import { Deferred } from '../internal/deferred';
 import { checkOptions, nonEmptyString, string, ttl } from '../internal/validation';
-import { nameIn } from '../owner-name';
 import { ClientClosedError, CommandTimeoutError } from '../redis/failure';
 import { LockNames } from '../redis/names';
 import { installFakeableClock } from './fakeable-clock';
+import type { InMemoryBackend } from './in-memory-backend';
 import { StoredLock } from './stored-lock';
 
 /** ms */
@@ -39,15 +40,9 @@ export interface InMemoryHolder {
   readonly fencingToken: number;
 }
 
-/** What sends requests. */
-interface Sender {
-  /** It does not wait for answers any longer. */
-  readonly isCutOff: boolean;
-}
-
 /** A request in a silence. */
 interface Unanswered {
-  readonly sender: Sender;
+  readonly sender: InMemoryBackend;
   execute(): void;
   fail(): void;
 }
@@ -117,7 +112,7 @@ export class InMemoryLocks {
     for (const listener of [...this.#reconnected]) listener();
   }
 
-  /** @internal As Store. */
+  /** @internal */
   nextToken(): number {
     return ++this.#lastToken;
   }
@@ -154,7 +149,7 @@ export class InMemoryLocks {
    * @internal Executes a request, and resolves to its answer. In a silence it is executed when that is over, and
    * rejects with `CommandTimeoutError` after `timeout` ms, or at once when its sender is cut off.
    */
-  send<T>(execute: () => T, timeout: number, sender: Sender): Promise<T> {
+  send<T>(execute: () => T, timeout: number, sender: InMemoryBackend): Promise<T> {
     if (!this.isSilent) return new Promise((resolve) => resolve(execute()));
     const sentAt = clock.now();
     const late = new Deferred<T>();
@@ -180,7 +175,7 @@ export class InMemoryLocks {
   }
 
   /** @internal Nothing that the sender has requested in a silence is waited for any longer. It is executed all the same. */
-  cutOff(sender: Sender): void {
+  cutOff(sender: InMemoryBackend): void {
     for (const request of this.#unanswered) if (request.sender === sender) request.fail();
   }
 

@@ -1,8 +1,10 @@
 import { Availability } from '../core/availability';
 import type { Hold } from '../core/hold';
+import type { Permits } from '../core/permits';
 import {
   type Grant,
   type Holder,
+  type Keep,
   type LockProtocol,
   NOT_GRANTED,
   type NotGranted,
@@ -12,9 +14,7 @@ import {
   type RenewalMode,
 } from '../core/protocol';
 import type { Wait } from '../core/wait';
-import type { Keep } from '../protocols/min-hold/kept';
-import type { Permits } from '../protocols/semaphore-read-write/shared-kinds';
-import type { InMemoryConnection } from './in-memory-connection';
+import type { InMemoryBackend } from './in-memory-backend';
 import type { StoredKind, StoredLock } from './stored-lock';
 
 /** One lock in memory, as its callers see it. They queue there, each for itself: FIFO over all registries. */
@@ -27,15 +27,15 @@ export class InMemoryProtocol implements LockProtocol {
   readonly isActive = false;
   readonly #name: string;
   readonly #kind: StoredKind;
-  readonly #connection: InMemoryConnection;
+  readonly #backend: InMemoryBackend;
   readonly #isFencing: boolean;
   /** Those of this registry that wait, each with what makes it attempt again. */
   readonly #waiting = new Set<(result: NotGranted) => void>();
 
-  constructor(name: string, kind: StoredKind, connection: InMemoryConnection, isFencing: boolean) {
+  constructor(name: string, kind: StoredKind, backend: InMemoryBackend, isFencing: boolean) {
     this.#name = name;
     this.#kind = kind;
-    this.#connection = connection;
+    this.#backend = backend;
     this.#isFencing = isFencing && (kind === 'lock' || kind === 'write');
   }
 
@@ -50,7 +50,7 @@ export class InMemoryProtocol implements LockProtocol {
   async attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
     const { ticket, ttl, waits, permits: takes } = hold;
     hold.isEnqueued = waits;
-    const answer = await this.#connection.send(() => {
+    const answer = await this.#backend.send(() => {
       const permits = this.permits && { count: this.permits.count, at: this.permits.givenAt };
       return this.#lock.acquire({ ticket, kind: this.#kind, ttl, permits, takes }, waits);
     }, timeout);
@@ -71,7 +71,7 @@ export class InMemoryProtocol implements LockProtocol {
       });
     } finally {
       // Its caller has given up. In a silence the orphan is followed up.
-      if (answer === undefined && !this.#connection.locks.isSilent) this.#lock.release(ticket);
+      if (answer === undefined && !this.#backend.isSilent) this.#lock.release(ticket);
     }
     return this.#answer(answer ?? NOT_GRANTED);
   }
@@ -85,21 +85,21 @@ export class InMemoryProtocol implements LockProtocol {
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
     const execute = (): Ownership => this.#lock.renew(owner, ttl, mode);
     // At once: timers that a test advances in one go fire without the promise jobs between them.
-    if (!this.#connection.locks.isSilent) settle(execute());
-    else this.#connection.send(execute, timeout).then(settle, (cause: unknown) => settle({ state: 'unknown', cause }));
+    if (!this.#backend.isSilent) settle(execute());
+    else this.#backend.send(execute, timeout).then(settle, (cause: unknown) => settle({ state: 'unknown', cause }));
   }
 
   release(ownerOrTicket: string, timeout: number): Promise<Released> {
-    return this.#connection.send(() => this.#lock.release(ownerOrTicket), timeout);
+    return this.#backend.send(() => this.#lock.release(ownerOrTicket), timeout);
   }
 
   keep(owner: string, keep: Keep, timeout: number): Promise<Released> {
-    return this.#connection.send(() => this.#lock.keep(owner, keep), timeout);
+    return this.#backend.send(() => this.#lock.keep(owner, keep), timeout);
   }
 
   /** The lock is for the first in the queue. Where nobody waits, readers enter beside others. */
   mayPassOn(): boolean {
-    return this.#kind === 'read' && !this.#connection.locks.isSilent && !this.#lock.isAwaited;
+    return this.#kind === 'read' && !this.#backend.isSilent && !this.#lock.isAwaited;
   }
 
   orphanLife({ ttl }: Hold): number {
@@ -111,6 +111,6 @@ export class InMemoryProtocol implements LockProtocol {
   }
 
   get #lock(): StoredLock {
-    return this.#connection.locks.find(this.#name);
+    return this.#backend.find(this.#name);
   }
 }

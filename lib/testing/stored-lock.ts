@@ -1,5 +1,8 @@
+import { KEPT } from '../api/owner-name';
+import type { Inspected } from '../core/backend';
 import {
   type Grant,
+  type Keep,
   NOT_GRANTED,
   type NotGranted,
   type Ownership,
@@ -8,9 +11,8 @@ import {
   type RenewalMode,
 } from '../core/protocol';
 import { clock, drift, reliableUntil } from '../internal/clock';
-import type { Inspected } from '../lock-backend';
-import { KEPT, type Keep } from '../protocols/min-hold/kept';
 import { describeKind, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
+import type { InMemoryLocks } from './in-memory-locks';
 
 /** What a caller asks for: a lock of its own, or a share of one. */
 export type StoredKind = 'lock' | SharedKind;
@@ -45,19 +47,13 @@ interface StoredLease {
   expiresAt: number;
 }
 
-/** What the locks have in common. */
-interface Store {
-  /** While it is silent, a lock that becomes free is granted to nobody. */
-  readonly isSilent: boolean;
-  nextToken(): number;
-}
-
 /**
  * One lock in memory: its leases and its queue. A lock that is released, expires or is unlocked by force is granted to
  * those at the head of the queue that may have it, with their full ttl. Every method takes effect at once, and answers.
  */
 export class StoredLock {
-  readonly #store: Store;
+  /** While it is silent, a lock that becomes free is granted to nobody. */
+  readonly #store: InMemoryLocks;
   readonly #queue = new Map<string, Position>();
   /** By owner. One at most, but for shared locks. */
   readonly #leases = new Map<string, StoredLease>();
@@ -70,7 +66,7 @@ export class StoredLock {
   #isWritten = false;
   #expiry: NodeJS.Timeout | undefined;
 
-  constructor(store: Store) {
+  constructor(store: InMemoryLocks) {
     this.#store = store;
   }
 

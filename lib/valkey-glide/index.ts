@@ -1,4 +1,4 @@
-import { describeValue, type RedisClient } from '../redis/client';
+import { describeForAdapter, type RedisClient } from '../redis/client';
 import type { RedisSubscriber } from '../redis/subscriber-connection';
 import type { Glide, GlideInternals } from './glide';
 import { ClusterGlide, SingleGlide } from './glide-client';
@@ -23,7 +23,9 @@ export function fromGlide(client: Glide): RedisClient & RedisSubscriber {
   const known = clients.get(client);
   if (known !== undefined) return known;
   if (!isGlide(client)) {
-    throw new TypeError(`Expected a GlideClient or GlideClusterClient of valkey-glide, got ${describeValue(client)}`);
+    throw new TypeError(
+      `Expected a GlideClient or GlideClusterClient of valkey-glide, got ${describeForAdapter(client)}`,
+    );
   }
   const made = client.invokeScriptWithRoute === undefined ? new SingleGlide(client) : new ClusterGlide(client);
   clients.set(client, made);

@@ -1,12 +1,12 @@
 import { parseArgs } from 'node:util';
+import { type MutationName, mutations } from '../../support/mutations';
 import { SOAK_TYPES, type SoakType } from './settings';
-import { WRONG_BUILDS, type WrongBuild } from './wrong-builds';
 
 export interface Options {
   readonly types: readonly SoakType[];
   readonly minutes: number;
   readonly seed: number;
-  readonly wrong: WrongBuild | undefined;
+  readonly wrong: MutationName | undefined;
   readonly json: boolean;
 }
 
@@ -14,7 +14,7 @@ export const usage = `npm run soak -- [options] [minutes]
   --type NAME     ${SOAK_TYPES.join(', ')}; may be repeated (all of them, at the same time)
   --minutes N     how long (5)
   --seed N        repeats the choice of calls and faults, as far as real processes allow
-  --wrong NAME    gives the workers a wrong build, which has to fail: ${WRONG_BUILDS.join(', ')}
+  --wrong NAME    gives the workers a wrong build, which has to fail: a mutation of support/mutations.ts
   --json          prints the results as JSON on stdout, and all else on stderr`;
 
 export class UsageError extends Error {}
@@ -32,7 +32,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
   const types = SOAK_TYPES.filter((type) => wanted.includes(type));
   const unknown = wanted.find((name) => !types.some((type) => type === name));
   if (unknown !== undefined) throw new UsageError(`There is no type "${unknown}"`);
-  const wrong = WRONG_BUILDS.find((name) => name === values.wrong);
+  const wrong = mutations.find(({ name }) => name === values.wrong)?.name;
   if (values.wrong !== undefined && wrong === undefined) throw new UsageError(`There is no build "${values.wrong}"`);
   return { types, minutes, seed, wrong, json: values.json ?? false };
 }

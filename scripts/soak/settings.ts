@@ -1,4 +1,4 @@
-import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-type-traits';
+import { LOCK_TYPES, type LockType } from '../../lib/api/lock-types';
 
 /** What one soak runs on: a lock type, several types that share their names in Redis, or a kind of shared lock. */
 export const SOAK_TYPES = [...LOCK_TYPES, 'mixed', 'semaphore', 'read-write'] as const;

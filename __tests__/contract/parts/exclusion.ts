@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { BackedLockRegistry } from '../../../lib/backed-lock-registry';
+import type { BackedLockRegistry } from '../../../lib/registry/backed-lock-registry';
 import { until } from '../../support/until';
 import type { LockFixture } from '../lock-fixture';
 

@@ -7,7 +7,8 @@ import { Vacancies } from './vacancies';
 export interface PendingCall {
   readonly caller: string;
   readonly host: Host;
-  readonly key: string;
+  /** Several for a lock of several keys. */
+  readonly keys: readonly string[];
   readonly round: Round;
   readonly startedAt: number;
   /** ms; `Infinity`: without a limit. */
@@ -35,6 +36,9 @@ const CLAIMED_WITHIN = 500;
 /** ms that a call may be late: timers, immediates and a round trip. */
 const SLACK = 60;
 
+/** ms that a lock of several keys has, when its time is over, to give locks back and to renew those that it has. */
+const ROUND_TRIPS = 100;
+
 /** ms that the first attempt of a wait has at least. */
 const FIRST_ATTEMPT = 50;
 
@@ -54,24 +58,27 @@ export class CallChecks {
     this.#vacancies = new Vacancies(world, leases);
   }
 
-  begin(caller: string, host: Host, key: string, round: Round): PendingCall {
+  begin(caller: string, host: Host, keys: readonly string[], round: Round): PendingCall {
     const waitTime = round.waitTime ?? (round.method === 'tryLock' ? 0 : Number.POSITIVE_INFINITY);
     const startedAt = this.#world.timeline.now;
-    const isSecond = this.isWaiting(host, lockName(key), startedAt) || this.#leases.lastHeld(host, key) === startedAt;
-    const call: PendingCall = { caller, host, key, round, startedAt, waitTime, isSecond, abortedAt: undefined };
+    const isSecond =
+      keys.some((key) => this.#isWaiting(host, key, startedAt)) || this.#lastHeld(host, keys) === startedAt;
+    const call: PendingCall = { caller, host, keys, round, startedAt, waitTime, isSecond, abortedAt: undefined };
     this.pending.add(call);
     return call;
   }
 
-  /** `isRefused`: it ended because somebody else is said to hold the lock. */
-  end(call: PendingCall, isRefused: boolean): void {
+  /** `isRefused`: it ended because somebody else is said to hold the lock. `failed`: without a lease. */
+  end(call: PendingCall, isRefused: boolean, failed = isRefused): void {
     this.pending.delete(call);
+    if (failed && !isRefused) for (const key of call.keys) this.#world.permits.doubt(call.host, key);
     this.#checkDeadline(call);
     if (!isRefused) return;
     this.#checkRefusal(call);
-    const { host, key, startedAt, caller } = call;
+    const { host, keys, startedAt, caller } = call;
     const { timeline, violations } = this.#world;
-    const lastWord = Math.max(host.lastReply, this.#leases.lastHeld(host, key));
+    const key = keys.join(' + ');
+    const lastWord = Math.max(host.lastReply, this.#lastHeld(host, keys));
     // The caller in front may have ended in this very event.
     const isBehind = this.#isBehind(call) || call.isSecond;
     const silentFor = Math.round(timeline.now - Math.max(lastWord, host.lastPaused, startedAt));
@@ -82,29 +89,42 @@ export class CallChecks {
     violations.report('silence', key, `${text} since its call`);
   }
 
-  #checkRefusal({ host, key, round, startedAt, caller, isSecond }: PendingCall): void {
-    const freeSince = this.#vacancies.freeSince(key, round.kind);
+  #checkRefusal({ host, keys, round, startedAt, caller, isSecond }: PendingCall): void {
     // Redisson's queue keeps a free lock for the first position.
-    if (this.#world.plan.lockType === 'redisson-fair') return;
-    if (freeSince === undefined || freeSince >= startedAt || isSecond) return;
-    if (this.#leases.lastHeld(host, key) >= startedAt || this.isWaiting(host, lockName(key), startedAt)) return;
+    if (host.registryOptions.lockType === 'redisson-fair' || isSecond) return;
+    if (this.#lastHeld(host, keys) >= startedAt) return;
+    for (const key of keys) {
+      const freeSince = this.#vacancies.freeSince(key, round.kind) ?? startedAt;
+      if (freeSince >= startedAt || this.#isWaiting(host, key, startedAt)) return;
+    }
+    const key = keys.join(' + ');
     const text = `${caller} was refused as if "${key}" were held, but it was free all the time`;
     this.#world.violations.report('refused though free', caller, text);
   }
 
   /** Somebody in this process has waited for the key since then. */
-  isWaiting(host: Host, lock: string, since: number): boolean {
+  #isWaiting(host: Host, key: string, since: number): boolean {
     for (const call of this.pending) {
-      if (call.host === host && lockName(call.key) === lock && call.startedAt <= since) return true;
+      if (call.host === host && call.keys.includes(key) && call.startedAt <= since) return true;
     }
     return false;
+  }
+
+  /** When this process last had one of the locks. */
+  #lastHeld(host: Host, keys: readonly string[]): number {
+    return Math.max(...keys.map((key) => this.#leases.lastHeld(host, key)));
   }
 
   /** When the first of those called that wait for the key in this process; `undefined`: none. */
   firstCall(host: Host, lock: string): number | undefined {
     let first: number | undefined;
-    for (const { host: of, key, startedAt, waitTime } of this.pending) {
-      if (of === host && lockName(key) === lock && waitTime > 0 && !(first !== undefined && first <= startedAt))
+    for (const { host: of, keys, startedAt, waitTime } of this.pending) {
+      if (
+        of === host &&
+        keys.some((key) => lockName(key) === lock) &&
+        waitTime > 0 &&
+        !(first !== undefined && first <= startedAt)
+      )
         first = startedAt;
     }
     return first;
@@ -113,7 +133,9 @@ export class CallChecks {
   /** After every event. */
   note(): void {
     this.#vacancies.note((key, kind) =>
-      [...this.pending].some((call) => call.key === key && call.round.kind === kind && call.host.process.isAlive),
+      [...this.pending].some(
+        (call) => call.keys.includes(key) && call.round.kind === kind && call.host.process.isAlive,
+      ),
     );
   }
 
@@ -139,20 +161,19 @@ export class CallChecks {
     violations.report('free lock left alone', key, `"${key}" is granted to ${owner}, and nobody takes it`);
   }
 
-  #isBehind({ host, key, startedAt }: PendingCall): boolean {
-    for (const other of this.pending) {
-      if (other.host === host && other.key === key && other.startedAt <= startedAt) return true;
-    }
-    return false;
+  #isBehind({ host, keys, startedAt }: PendingCall): boolean {
+    return keys.some((key) => this.#isWaiting(host, key, startedAt));
   }
 
-  #checkDeadline({ host, key, caller, waitTime, startedAt, abortedAt, round }: PendingCall): void {
+  #checkDeadline({ host, keys, caller, waitTime, startedAt, abortedAt, round }: PendingCall): void {
     const { timeline, violations } = this.#world;
     // In a pause nothing can settle.
     if (host.lastPaused >= startedAt || !host.process.isAlive) return;
     const { commandTimeout = 5_000 } = host.registryOptions;
     const bound = waitTime === 0 ? commandTimeout : Math.max(waitTime, FIRST_ATTEMPT);
-    if (timeline.now - startedAt > bound * 1.001 + SLACK) {
+    const key = keys.join(' + ');
+    const slack = keys.length > 1 ? SLACK + ROUND_TRIPS : SLACK;
+    if (timeline.now - startedAt > bound * 1.001 + slack) {
       const text = `${caller} called ${round.method} of "${key}" with a wait of ${waitTime} ms at ${startedAt.toFixed(1)}`;
       violations.report('late', caller, text);
     }
@@ -161,14 +182,16 @@ export class CallChecks {
     }
   }
 
-  #checkProgress({ host, key, round, caller, startedAt }: PendingCall): void {
-    const { timeline, violations, hosts, plan } = this.#world;
-    const since = Math.max(this.#vacancies.idleSince(key, round.kind) ?? timeline.now, startedAt);
-    const isIdle = (this.#vacancies.freeSince(key, round.kind) ?? Number.POSITIVE_INFINITY) > since;
+  #checkProgress({ host, keys, round, caller, startedAt }: PendingCall): void {
+    const { timeline, violations, hosts } = this.#world;
+    const since = Math.max(...keys.map((key) => this.#vacancies.idleSince(key, round.kind) ?? timeline.now), startedAt);
+    const isIdle = keys.some((key) => (this.#vacancies.freeSince(key, round.kind) ?? Number.POSITIVE_INFINITY) > since);
     const bound = TAKEN_WITHIN + (isIdle ? this.#longestInVain() : 0);
     if (timeline.now - since <= bound || quietFor(this.#world, host) <= bound) return;
-    if (plan.lockType === 'redisson-fair' && !hosts.every((one) => this.#mayBeFirst(one, bound))) return;
-    if (this.#lastServed(host, key) > timeline.now - bound) return;
+    const isRedissons = host.registryOptions.lockType === 'redisson-fair';
+    if (isRedissons && !hosts.every((one) => this.#mayBeFirst(one, bound))) return;
+    if (keys.some((key) => this.#lastServed(host, key) > timeline.now - bound)) return;
+    const key = keys.join(' + ');
     const ms = Math.round(timeline.now - since);
     violations.report('free lock left alone', key, `"${key}" could be taken for ${ms} ms, and ${caller} waits for it`);
   }
@@ -199,10 +222,11 @@ export class CallChecks {
     return host.process.isAlive && !host.closedInTrouble && quietFor(this.#world, host) > bound;
   }
 
-  #checkSilence({ host, key, caller, startedAt, waitTime }: PendingCall): void {
+  #checkSilence({ host, keys, caller, startedAt, waitTime }: PendingCall): void {
     const { timeline, violations } = this.#world;
     const { unavailableAfter = 10_000, commandTimeout = 5_000 } = host.registryOptions;
-    const since = Math.max(startedAt, host.lastReply, host.lastPaused, this.#leases.lastHeld(host, key));
+    const since = Math.max(startedAt, host.lastReply, host.lastPaused, this.#lastHeld(host, keys));
+    const key = keys.join(' + ');
     const bound = unavailableAfter + commandTimeout + TAKEN_WITHIN;
     if (waitTime === 0 || timeline.now - since <= bound) return;
     const ms = Math.round(timeline.now - since);

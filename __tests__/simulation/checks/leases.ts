@@ -1,7 +1,16 @@
 import type { Lease } from '../../../lib';
-import type { SharedKind } from '../../../lib/protocols/semaphore-read-write/shared-kinds';
-import { keysOf } from '../plan';
-import { type Host, lifeOf, lockName, ownersOf, quietFor, type World } from '../world';
+import { keysOf, type Round } from '../plan';
+import {
+  type Host,
+  hostOf,
+  lifeOf,
+  lockName,
+  ownerOf,
+  ownersOf,
+  quietFor,
+  type SharedKind,
+  type World,
+} from '../world';
 import type { Grants } from './grants';
 import { MinHoldChecks } from './min-holds';
 
@@ -26,12 +35,18 @@ export interface OpenLease {
   isExcused: boolean;
   /** The server lost its data: a process with one connection asks about it as soon as that is made again. */
   isWiped: boolean;
+  readonly isRenewed: boolean;
+  /** Its event loop was blocked for longer than was left of it. */
+  isOutlasted: boolean;
   /** No fault can have delayed what its time is counted from. */
   readonly wasUndisturbed: boolean;
 }
 
 /** A key that has less left, in ms, may be gone by the next check. */
 const MARGIN = 150;
+
+/** ms; a shorter lease may be lost where the network is slow. */
+const LEAST_TTL = 300;
 
 /** ms without a disturbance after which nothing excuses a lease that was lost. */
 const QUIET = 6_000;
@@ -54,6 +69,8 @@ export class LeaseChecks {
   /** By owner value: the callers that had leases of it, the last one last. */
   readonly #opened = new Map<string, string[]>();
   readonly #grants: Grants;
+  /** The scripts that ran. */
+  readonly #evaluated = new Set<string>();
 
   constructor(world: World, grants: Grants) {
     this.#world = world;
@@ -61,14 +78,7 @@ export class LeaseChecks {
     this.minHolds = new MinHoldChecks(world, keysOf(world.plan));
   }
 
-  opened(
-    lease: OwnedLease,
-    host: Host,
-    key: string,
-    caller: string,
-    kind: SharedKind | undefined,
-    takes: number,
-  ): OpenLease {
+  opened(lease: OwnedLease, host: Host, key: string, caller: string, { kind, takes, ttl, renew }: Round): OpenLease {
     const lostAt = this.#grants.lostAt(lockName(key), lease.owner);
     const entry: OpenLease = {
       lease,
@@ -81,6 +91,9 @@ export class LeaseChecks {
       isPassedOn: this.#opened.has(lease.owner),
       isWiped: false,
       isExcused: lostAt !== undefined,
+      isRenewed: renew ?? ttl === undefined,
+      // A reader that entered together with it has blocked the event loop already.
+      isOutlasted: kind === 'read' && lease.remaining === 0,
       wasUndisturbed: host.disturbedUntil === 0 || this.#world.timeline.now - host.disturbedUntil > QUIET,
     };
     this.open.add(entry);
@@ -97,12 +110,21 @@ export class LeaseChecks {
     this.#lastOpen.set(`${entry.host.index}/${entry.key}`, this.#world.timeline.now);
   }
 
+  noteHeld(host: Host, key: string): void {
+    this.#lastOpen.set(`${host.index}/${key}`, this.#world.timeline.now);
+  }
+
   wasOpened(owner: string): boolean {
     return this.#opened.has(owner);
   }
 
-  /** `caller` has sent this script under its lease. */
-  evaluated(owner: string, caller: string, key: string): void {
+  /** `caller` has sent this script under its lease: `id` says which one. */
+  evaluated(owner: string, id: string, key: string): void {
+    const [caller = ''] = id.split('#');
+    if (this.#evaluated.has(id)) {
+      this.#world.violations.report('eval ran twice', key, `the script ${id} ran twice under "${key}"`);
+    }
+    this.#evaluated.add(id);
     const callers = this.#opened.get(owner) ?? [];
     const now = callers.at(-1);
     // The readers of a process have one hold.
@@ -111,9 +133,19 @@ export class LeaseChecks {
     this.#world.violations.report('eval in another lease', key, `a script of ${caller} ran in the lease of ${now}`);
   }
 
+  /** The event loop of a process is about to be blocked. */
+  paused(host: Host, ms: number): void {
+    for (const entry of this.open) {
+      if (entry.host === host && entry.lease.remaining <= ms + MARGIN / 10) entry.isOutlasted = true;
+    }
+  }
+
   /** When this process last had the lock of the key; -Infinity: never. */
   lastHeld(host: Host, key: string): number {
-    for (const entry of this.open) if (entry.host === host && entry.key === key) return this.#world.timeline.now;
+    const { timeline, plan, server } = this.#world;
+    for (const entry of this.open) if (entry.host === host && entry.key === key) return timeline.now;
+    // A lock of several keys may have it, and wait for another one.
+    if (plan.lockType === 'multi' && hostOf(this.#world, ownerOf(server, lockName(key))) === host) return timeline.now;
     return this.#lastOpen.get(`${host.index}/${key}`) ?? Number.NEGATIVE_INFINITY;
   }
 
@@ -136,7 +168,18 @@ export class LeaseChecks {
       entry.isExcused = true;
       entry.isWiped ||= losesCounters && this.#world.plan.processes[entry.host.index]?.connections === 1;
     }
-    if (losesCounters && this.#world.plan.lockType.startsWith('redisson')) this.#lastToken.clear();
+    if (losesCounters) this.#world.permits.lost();
+    if (losesCounters && this.#world.plan.processes[0]?.options.lockType?.startsWith('redisson'))
+      this.#lastToken.clear();
+  }
+
+  /** Somebody has ended the acquisition by force. */
+  excuseOne(key: string, acquisition: string): void {
+    this.#grants.lost(lockName(key), this.#world.timeline.now);
+    this.minHolds.excuse([key]);
+    for (const entry of this.open) {
+      if (entry.key === key && entry.lease.owner.replace(/@\d+$/, '') === acquisition) entry.isExcused = true;
+    }
   }
 
   /** After every event. */
@@ -154,7 +197,6 @@ export class LeaseChecks {
         const text = `${other.caller} and ${entry.caller} have valid leases of "${entry.key}" at one time`;
         this.#world.violations.report('two holders', entry.key, text);
       }
-      if (entry.kind === 'semaphore') this.#checkPermits(entry.key);
     }
   }
 
@@ -165,15 +207,6 @@ export class LeaseChecks {
     if (ms <= PASSED_ON_WITHIN || quietFor(this.#world, host) < NOTICED_WITHIN) return;
     const text = `${caller} has "${key}" by a hold that Redis lost ${ms.toFixed(0)} ms ago`;
     this.#world.violations.report('loss not noticed', key, text);
-  }
-
-  #checkPermits(key: string): void {
-    const { plan, violations } = this.#world;
-    const valid = [...this.open].filter((one) => one.key === key && !one.isExcused && this.#isValid(one));
-    const taken = valid.reduce((sum, { takes }) => sum + takes, 0);
-    if (taken <= plan.permits) return;
-    const text = `${valid.length} callers have ${taken} valid permits of "${key}", which has ${plan.permits}`;
-    violations.report('too many permits', key, text);
   }
 
   #checkNoticed(entry: OpenLease): void {
@@ -224,6 +257,11 @@ export class LeaseChecks {
         key,
         `${caller} lost "${key}", which was passed on with too little left`,
       );
+    }
+    const isReachable = timeline.now - host.lastCutOff > lease.ttl && lease.ttl >= LEAST_TTL;
+    if (entry.isRenewed && isReachable && !entry.isOutlasted && reason !== 'stolen') {
+      const text = `${caller} lost "${key}" (${reason}), and no block of its event loop was as long as what was left of it`;
+      violations.report('lost though renewed', key, text);
     }
     const life = lifeOf(server, lockName(key), lease.owner);
     // The answer lies there: it is read before the lease is called lost.

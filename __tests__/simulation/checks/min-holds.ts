@@ -1,5 +1,4 @@
-import { holderOf, isKept } from '../../../lib/protocols/min-hold/kept';
-import { lockName, ownersOf, type World } from '../world';
+import { holderOf, isKept, lockName, ownersOf, type World } from '../world';
 import type { OwnedLease } from './leases';
 
 /** ms by which the end of a key may differ: Redis counts in whole ms. */

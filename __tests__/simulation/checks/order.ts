@@ -1,9 +1,7 @@
-import { HAND_OVER, LEAVE } from '../../../lib/protocols/fair/fair-release-scripts';
-import { ACQUIRE } from '../../../lib/protocols/fair/fair-scripts';
-import { isKept } from '../../../lib/protocols/min-hold/kept';
+import { ACQUIRE, RELEASE } from '../../../lib/protocols/fair/fair-scripts';
 import { keysOf } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
-import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';
+import { type Host, hostOf, isKept, lockName, ownerOf, quietFor, type World } from '../world';
 import type { CallChecks } from './calls';
 import type { LeaseChecks } from './leases';
 
@@ -16,11 +14,10 @@ const AT_ONCE = 5;
 /** ms without a disturbance after which a process may not be passed over any more. */
 const QUIET = 3_000;
 
-/** Where the arguments of a script have the ticket of a caller that waits. */
+/** The ticket of a caller that waits, in the arguments of a script. */
 const TICKET_IN = new Map([
-  [ACQUIRE.name, 0],
-  [HAND_OVER.name, 3],
-  [LEAVE.name, 3],
+  [ACQUIRE.name, ([ticket]: readonly string[]) => ticket],
+  [RELEASE.name, ([, , text]: readonly string[]) => text?.split(' ')[9]],
 ]);
 
 /** The order of the calls for a `fair` lock: checked after each script, in what the scripts keep in Redis. */
@@ -47,7 +44,7 @@ export class OrderChecks {
   ran({ source, keys: [lock = ''], args }: ScriptRun): void {
     const { server, plan, timeline } = this.#world;
     if (plan.lockType !== 'fair') return;
-    const ticket = args[TICKET_IN.get(this.#scripts.get(source) ?? '') ?? -1] ?? '';
+    const ticket = TICKET_IN.get(this.#scripts.get(source) ?? '')?.(args) ?? '';
     const from = hostOf(this.#world, ticket);
     if (from !== undefined && !this.#called.has(ticket)) {
       this.#entered.set(ticket, timeline.now);
@@ -62,10 +59,11 @@ export class OrderChecks {
 
   #checkOvertaking(lock: string, owner: string): void {
     const { hosts, violations, plan } = this.#world;
-    if (!plan.callers.some(({ key }) => lockName(key) === lock)) return;
+    if (!keysOf(plan).some((key) => lockName(key) === lock)) return;
     const entering = hostOf(this.#world, owner);
     const called = this.#called.get(owner.split('@')[0] ?? '');
-    if (called === undefined) return;
+    // Positions are times of the server.
+    if (called === undefined || this.#world.server.isSetBack) return;
     for (const host of hosts) {
       if (host === entering || !host.process.isAlive || host.closing !== 'no') continue;
       if (this.#maySleepThrough(host, lock) || this.#wasDelayed(host, lock)) continue;
@@ -83,7 +81,7 @@ export class OrderChecks {
   /** Without a script: a message says that a process has a ticket. */
   passedOn(to: Host, lock: string, called: number, caller: string): void {
     const { plan, timeline, violations } = this.#world;
-    if (plan.lockType !== 'fair' || quietFor(this.#world, to) < QUIET) return;
+    if (plan.lockType !== 'fair' || quietFor(this.#world, to) < QUIET || this.#world.server.isSetBack) return;
     const close = plan.isCalm ? AT_ONCE : CLOSE;
     for (const ticket of this.#queue(lock)) {
       const host = hostOf(this.#world, ticket);
@@ -118,7 +116,7 @@ export class OrderChecks {
   /** While messages do not reach it, it polls, and a short grant to one of its callers may run out between two polls. */
   #maySleepThrough(host: Host, lock: string): boolean {
     const asked = this.#world.plan.callers.filter(
-      ({ process, key }) => process === host.index && lockName(key) === lock,
+      ({ process, keys }) => process === host.index && keys.some((key) => lockName(key) === lock),
     );
     const { idleBetweenTries = 100 } = host.registryOptions;
     return asked.some(({ rounds }) => rounds.some(({ ttl }) => ttl !== undefined && ttl < 2 * idleBetweenTries));

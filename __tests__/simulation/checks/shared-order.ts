@@ -1,8 +1,18 @@
-import { isKept } from '../../../lib/protocols/min-hold/kept';
-import { SHARED_KINDS, type SharedKind } from '../../../lib/protocols/semaphore-read-write/shared-kinds';
 import { HEAD_START } from '../../../lib/protocols/semaphore-read-write/shared-scripts';
 import { isShared, keysOf } from '../plan';
-import { hostOf, lockName, membersOf, quietFor, sumOf, takenBy, type World } from '../world';
+import {
+  hostOf,
+  isKept,
+  lockName,
+  membersOf,
+  quietFor,
+  SHARED_KINDS,
+  type SharedKind,
+  sumOf,
+  takenBy,
+  type World,
+} from '../world';
+import type { Grants } from './grants';
 import type { OpenLease } from './leases';
 
 /** A ticket in the queue of a shared lock. */
@@ -26,7 +36,9 @@ const QUIET = 1_000;
  */
 export class SharedOrderChecks {
   readonly #world: World;
-  readonly #locks: readonly string[];
+  readonly #grants: Grants;
+  /** By name in Redis. */
+  readonly #locks: ReadonlyMap<string, string>;
   /** By lock, after the last script: who was in it until when, and who in its queue. */
   readonly #members = new Map<string, ReadonlyMap<string, number>>();
   readonly #queues = new Map<string, ReadonlySet<string>>();
@@ -34,20 +46,23 @@ export class SharedOrderChecks {
   readonly #arrivals = new Map<string, number>();
   readonly #seenAt = new Map<string, number>();
   readonly #enteredAt = new Map<string, number>();
-  /** By lock: until when a writer had it, and when one was last removed from it, before it expired; µs. */
+  /** By lock: until when a writer had it, µs. */
   readonly #writtenUntil = new Map<string, number>();
-  readonly #leftAt = new Map<string, number>();
+  /** Readers that waited when a writer left: they come before the next one. */
+  readonly #first = new Set<string>();
   /** By member: when its first reader entered. */
   readonly #openedAt = new Map<string, number>();
 
-  constructor(world: World) {
+  constructor(world: World, grants: Grants) {
     this.#world = world;
-    this.#locks = isShared(world.plan.lockType) ? keysOf(world.plan).map(lockName) : [];
+    this.#grants = grants;
+    const keys = isShared(world.plan.lockType) ? keysOf(world.plan) : [];
+    this.#locks = new Map(keys.map((key) => [lockName(key), key]));
   }
 
   /** After each script: one may be about several locks, and let a reader in before a writer queues. */
   ran(): void {
-    for (const lock of this.#locks) this.#check(lock);
+    for (const lock of this.#locks.keys()) this.#check(lock);
   }
 
   #check(lock: string): void {
@@ -62,16 +77,19 @@ export class SharedOrderChecks {
     const writer = gone.find(([member]) => member.startsWith('write:'));
     if (writer !== undefined) {
       this.#writtenUntil.set(lock, server.time * 1_000);
-      // Nothing may tell of a writer whose key has expired.
-      if (writer[1] > server.time) this.#leftAt.set(lock, server.time * 1_000);
+      // Nothing may tell of a writer whose key has expired, or was deleted.
+      const isLost = this.#grants.lostAt(lock, writer[0].slice('write:'.length)) !== undefined;
+      if (writer[1] > server.time && !isLost)
+        for (const { member, kind } of queue) if (kind === 'read') this.#first.add(member);
     }
-    for (const { member, kind, owner } of entrants) {
+    let holders = sumOf(members) - sumOf(entrants);
+    for (const { member, kind, owner, takes } of entrants) {
       this.#enteredAt.set(member, timeline.now);
       // A process gives a permit back, and keeps it for its next caller.
       const isExchange = kind === 'semaphore' && gone.some(([one]) => this.#hostOf(one) === this.#hostOf(member));
-      const holders = sumOf(members) - sumOf(entrants);
       // A lease that is kept takes the place of another one.
       if (!isKept(owner)) this.#entered(lock, member, kind, holders, waiting, isExchange ? HEAD_START : 0);
+      holders += takes;
     }
     for (const { member, arrival } of queue) {
       this.#arrivals.set(member, arrival);
@@ -112,16 +130,22 @@ export class SharedOrderChecks {
     queue: readonly Ticket[],
     headStart: number,
   ): void {
-    const { plan, violations } = this.#world;
+    const { violations } = this.#world;
+    const key = this.#locks.get(lock) ?? '';
+    const permits = Math.max(...this.#world.permits.numbers(key));
+    // One that takes all: the number was lowered.
+    if (kind === 'semaphore' && holders > 0 && holders + takenBy(member) > permits) {
+      const text = `${member} entered "${key}" with ${holders} others inside, and it has ${permits} permits`;
+      violations.report('too many permits', key, text);
+    }
     const arrival = (this.#arrivals.get(member) ?? Number.POSITIVE_INFINITY) - headStart;
     if (kind === 'read' && arrival < (this.#writtenUntil.get(lock) ?? 0) + 1_000) return; // counted in whole ms
-    // Readers that waited when a writer left come before the next one.
-    const isFirst = ({ kind: of, arrival: since }: Ticket): boolean =>
-      since < arrival || (kind === 'write' && of === 'read' && since <= (this.#leftAt.get(lock) ?? 0));
-    const front = queue.filter(isFirst);
+    const front = queue.filter(
+      (ticket) => ticket.arrival < arrival || (kind === 'write' && this.#first.has(ticket.member)),
+    );
     const first = kind === 'read' ? front.find((ticket) => ticket.kind === 'write') : front[0];
-    if (first === undefined || (kind === 'semaphore' && holders + sumOf(front) + takenBy(member) <= plan.permits))
-      return;
+    const needed = holders + sumOf(front) + takenBy(member);
+    if (first === undefined || (kind === 'semaphore' && needed <= permits)) return;
     violations.report('overtaken', lock, `${member} entered ${lock} before ${first.member}, which came earlier`);
   }
 

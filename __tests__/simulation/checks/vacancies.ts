@@ -1,7 +1,16 @@
-import { isKept } from '../../../lib/protocols/min-hold/kept';
-import { SHARED_KINDS, type SharedKind } from '../../../lib/protocols/semaphore-read-write/shared-kinds';
 import { isShared, keysOf } from '../plan';
-import { hostOf, isLeftToPollers, lockName, membersOf, ownerOf, quietFor, type World } from '../world';
+import {
+  hostOf,
+  isKept,
+  isLeftToPollers,
+  lockName,
+  membersOf,
+  ownerOf,
+  quietFor,
+  SHARED_KINDS,
+  type SharedKind,
+  type World,
+} from '../world';
 import type { LeaseChecks } from './leases';
 
 /** ms in which a process that nothing disturbs takes what it was granted. */
@@ -70,6 +79,7 @@ export class Vacancies {
     const { server } = this.#world;
     const owner = ownerOf(server, lockName(key));
     return (
+      this.#world.plan.lockType !== 'multi' &&
       owner?.includes('@') === true &&
       !isKept(owner) &&
       !this.#leases.wasOpened(owner) &&
@@ -78,6 +88,9 @@ export class Vacancies {
   }
 
   #noteOwner(key: string, now: string | undefined): void {
+    const host = this.#world.plan.lockType === 'multi' ? hostOf(this.#world, now) : undefined;
+    // A lock of several keys may have it, and wait for another one.
+    if (host !== undefined) this.#leases.noteHeld(host, key);
     const end = this.#world.server.keys.expiresAt(lockName(key)) ?? 0;
     const known = this.#owners.get(key);
     if (known === undefined || known.now !== now) {
@@ -101,10 +114,10 @@ export class Vacancies {
 
   /** Those that have a shared lock leave room. Beside readers, a reader has to wait for the writers in front. */
   #isOpenTo(kind: SharedKind, key: string, isAwaited: (key: string, kind: SharedKind) => boolean): boolean {
-    const { plan, server } = this.#world;
-    const members = membersOf(server, lockName(key));
+    const members = membersOf(this.#world.server, lockName(key));
+    const permits = Math.min(...this.#world.permits.numbers(key));
     // A caller that asks for many waits for all of them.
-    if (kind === 'semaphore') return this.#takesMany ? members.length === 0 : members.length < plan.permits;
+    if (kind === 'semaphore') return this.#takesMany ? members.length === 0 : members.length < permits;
     if (members.length === 0) return true;
     return kind === 'read' && members.every((member) => member.kind === 'read') && !isAwaited(key, 'write');
   }

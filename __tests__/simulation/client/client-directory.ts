@@ -1,10 +1,12 @@
 import type { SimulatedProcess } from '../process/simulated-process';
-import type { Delays, Network } from './connection';
+import type { Connection, Delays, Network } from './connection';
 import type { SimulatedClient } from './simulated-client';
 
 export interface ClientTraits {
   readonly delays: Delays;
   readonly disableOfflineQueue: boolean;
+  /** It sends again what was not answered when its connection broke, as ioredis does. */
+  readonly repeats: boolean;
   /** ms between two tries to connect. */
   readonly reconnectAfter: number;
 }
@@ -14,6 +16,7 @@ export interface ClientDirectory {
   readonly network: Network;
   readonly process: SimulatedProcess;
   readonly clients: Set<SimulatedClient>;
+  has(connection: Connection): boolean;
   /** A reply to a command of the library was read. */
   replied(): void;
 }

@@ -67,6 +67,10 @@ export interface Network {
   readonly repetitions: Random;
   readonly messageFaults: MessageFaults;
   readonly inbox: Inbox;
+  /** The library gives a command to its client. */
+  asked(command: readonly string[]): void;
+  /** A client wrote a command. */
+  sent(connection: Connection, command: readonly string[]): void;
   /** A message did not reach its subscriber, or reached it twice. */
   messageFailed(connection: Connection): void;
 }
@@ -97,6 +101,7 @@ export class Connection implements ServerConnection {
   send(command: readonly string[]): void {
     if (!this.#isOpenToClient) return;
     this.up.send(() => this.#afterCut(() => this.#network.inbox.arrived(() => this.#execute(command))));
+    this.#network.sent(this, command);
   }
 
   message(channel: string, message: string): void {

@@ -89,6 +89,10 @@ export class SimulatedClient extends Emitter {
     return this.#unsubscribe('SUNSUBSCRIBE', channel);
   }
 
+  get unanswered(): (readonly string[])[] {
+    return [...this.#waiting, ...this.#toWrite].map(({ words }) => words);
+  }
+
   /** Commands whose replies have not come. */
   get pending(): number {
     return this.#waiting.length + this.#toWrite.length;
@@ -97,6 +101,7 @@ export class SimulatedClient extends Emitter {
   send(words: readonly string[]): Promise<unknown> {
     if (!this.isOpen) return Promise.reject(new ClientClosedError());
     if (!this.isReady && this.#traits.disableOfflineQueue) return Promise.reject(new ClientOfflineError());
+    this.#directory.network.asked(words);
     return new Promise((resolve, reject) => {
       this.#toWrite.push({ words, resolve, reject });
       this.#scheduleWrite();
@@ -196,6 +201,10 @@ export class SimulatedClient extends Emitter {
     this.isReady = false;
     const error = new SocketClosedUnexpectedlyError();
     const rejected = this.#waiting.splice(0);
+    if (this.#traits.repeats) {
+      // But not what it sends by itself.
+      this.#toWrite.unshift(...rejected.splice(0).filter(({ words: [name] }) => name?.startsWith('EVAL')));
+    }
     if (this.#traits.disableOfflineQueue) rejected.push(...this.#toWrite.splice(0));
     this.#rejectAll(rejected, error);
     this.emit('error', error);

@@ -1,13 +1,10 @@
 import crypto from 'node:crypto';
 import path from 'node:path';
 import { Script } from 'node:vm';
-import { buildSync } from 'esbuild';
+import { build } from 'esbuild';
 import type * as Library from '../../../lib';
+import { mutating } from '../../../support/mutations';
 import type { VirtualTimer } from './simulated-process';
-
-/** The one internal file that the simulation needs: its clock is replaced in every instance. */
-const CLOCK = './internal/clock';
-const CLOCK_BEFORE_THE_ROOMS = './clock';
 
 /** What an instance asks of the process that it runs in. */
 export interface Surroundings {
@@ -47,26 +44,23 @@ class LastingRef<T> {
   }
 }
 
-/** The library as one file of CommonJS, for the simulation to evaluate once for each process. */
-export function bundleLibrary(): string {
-  const lib = path.resolve(__dirname, '../../../lib');
-  const build = (clock: string): string => {
-    const { outputFiles } = buildSync({
-      stdin: { contents: `export * from './index'; export { clock } from '${clock}';`, resolveDir: lib, loader: 'ts' },
-      bundle: true,
-      write: false,
-      platform: 'node',
-      target: 'es2022',
-      format: 'cjs',
-      logLevel: 'silent',
-    });
-    return outputFiles[0]?.text ?? '';
-  };
-  try {
-    return build(CLOCK);
-  } catch {
-    return build(CLOCK_BEFORE_THE_ROOMS);
-  }
+/** The library as one file of CommonJS, for the simulation to evaluate once for each process; with these mutations. */
+export async function bundleLibrary(mutations: readonly string[] = []): Promise<string> {
+  const { outputFiles } = await build({
+    stdin: {
+      contents: "export * from './index'; export { clock } from './internal/clock';",
+      resolveDir: path.resolve(__dirname, '../../../lib'),
+      loader: 'ts',
+    },
+    plugins: [mutating(mutations)],
+    bundle: true,
+    write: false,
+    platform: 'node',
+    target: 'es2022',
+    format: 'cjs',
+    logLevel: 'silent',
+  });
+  return outputFiles[0]?.text ?? '';
 }
 
 /** Some scripts are made by a function of their file. */

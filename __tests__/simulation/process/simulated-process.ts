@@ -34,8 +34,9 @@ export class SimulatedProcess {
   readonly name: string;
   readonly timers = new Set<VirtualTimer>();
   isAlive = true;
-  /** What must not happen in any process: reported with the moment of its happening. */
   pausedUntil = 0;
+  /** Its event loop is about to be blocked for so many ms. */
+  onPause: (ms: number) => void = () => undefined;
   readonly #timeline: Timeline;
   readonly #traits: ClockTraits;
   readonly #random: Random;
@@ -167,6 +168,7 @@ export class SimulatedProcess {
       return;
     }
     if (end <= this.pausedUntil) return;
+    this.onPause(ms);
     this.pausedUntil = end;
     this.#timeline.at(end, () => this.#resume());
   }

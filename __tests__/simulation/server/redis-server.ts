@@ -19,6 +19,7 @@ export interface ScriptRun {
   readonly keys: readonly string[];
   readonly args: readonly string[];
   readonly reply: Reply;
+  readonly connection: ServerConnection;
 }
 
 const NO_SCRIPT: Reply = { err: 'NOSCRIPT No matching script. Please use EVAL.' };
@@ -32,6 +33,9 @@ export class RedisServer {
   readonly #connections = new Set<ServerConnection>();
   readonly #context: CommandContext;
   readonly #onRun: (run: ScriptRun) => void;
+  /** ms by which its clock was set back. */
+  #behind = 0;
+  #setBackUntil = Number.NEGATIVE_INFINITY;
   /** It accepts connections. */
   isUp = true;
   /** How often its data were lost. */
@@ -45,15 +49,25 @@ export class RedisServer {
     this.#context = {
       keys: this.keys,
       now: () => this.time,
-      microseconds: () => Math.floor((EPOCH + timeline.now) * 1000),
+      microseconds: () => Math.floor((EPOCH + timeline.now - this.#behind) * 1000),
       publish: (channel, message, isSharded) => this.#publish(channel, message, isSharded),
       listeners: (channel, isSharded) => this.#listeners(channel, isSharded).length,
     };
   }
 
+  setBack(ms: number): void {
+    this.#behind += ms;
+    this.#setBackUntil = this.#timeline.now + this.#behind;
+  }
+
+  /** Its clock has not come to the time again that it showed before it was set back. */
+  get isSetBack(): boolean {
+    return this.#timeline.now < this.#setBackUntil;
+  }
+
   /** The server's clock in whole ms. */
   get time(): number {
-    return Math.floor(EPOCH + this.#timeline.now);
+    return Math.floor(EPOCH + this.#timeline.now - this.#behind);
   }
 
   connected(connection: ServerConnection): void {
@@ -67,10 +81,10 @@ export class RedisServer {
   execute(connection: ServerConnection, [name = '', ...args]: readonly string[]): Reply {
     switch (name) {
       case 'EVALSHA':
-        return this.#run(this.#scripts.get(args[0] ?? ''), args);
+        return this.#run(connection, this.#scripts.get(args[0] ?? ''), args);
       case 'EVAL':
         this.#scripts.set(sha1(args[0] ?? ''), args[0] ?? '');
-        return this.#run(args[0], args);
+        return this.#run(connection, args[0], args);
       case 'SUBSCRIBE':
       case 'SSUBSCRIBE':
         return this.#change(connection, name, args, (channels, channel) => channels.add(channel));
@@ -95,12 +109,12 @@ export class RedisServer {
     this.keys.clear();
   }
 
-  #run(source: string | undefined, [, count = '0', ...rest]: readonly string[]): Reply {
+  #run(connection: ServerConnection, source: string | undefined, [, count = '0', ...rest]: readonly string[]): Reply {
     if (source === undefined) return NO_SCRIPT;
     const keys = rest.slice(0, Number(count));
     const args = rest.slice(Number(count));
     const reply = this.#engine.run(source, keys, args, (command) => execute(this.#context, command, true));
-    this.#onRun({ source, keys, args, reply });
+    this.#onRun({ source, keys, args, reply, connection });
     return reply;
   }
 

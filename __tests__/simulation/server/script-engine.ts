@@ -1,13 +1,11 @@
 import { createHash } from 'node:crypto';
-import { type Chunk, compile } from '../lua/compiler';
-import { library, tableOf } from '../lua/library';
-import { general } from '../lua/numbers';
-import { Operators } from '../lua/operators';
-import { LuaError, type LuaFunction, LuaTable, type LuaValue } from '../lua/value';
-import { isError, type Reply } from './reply';
+import { createRequire } from 'node:module';
+import { join, resolve } from 'node:path';
+import { installEmbeddedRedis } from '../../../scripts/embedded-redis/start';
+import type { Reply } from './reply';
 
 /** Executes one command for a script. */
-export type Execute = (command: readonly string[]) => Reply;
+type Execute = (command: readonly string[]) => Reply;
 
 /** Runs scripts as Redis 7 does. */
 export interface ScriptEngine {
@@ -25,91 +23,62 @@ export function sha1(source: string): string {
   return sha;
 }
 
-const chunks = new Map<string, Chunk>();
+/** What scripts and commands reply, of what lua-redis-wasm can express. */
+type ReplyValue =
+  | null
+  | number
+  | Buffer
+  | { readonly ok: Buffer }
+  | { readonly err: Buffer; readonly code?: Buffer }
+  | ReplyValue[];
 
-/** Runs scripts that were compiled to JavaScript, each once for the whole process. */
-export class CompiledScripts implements ScriptEngine {
-  readonly #operators = new Operators();
-  readonly #globals = library();
-  #execute: Execute = () => null;
-
-  constructor() {
-    this.#operators.strings = this.#globals.get('string') as LuaTable;
-    const call: LuaFunction = (...args) => {
-      const reply = this.#execute(args.map(commandArgument));
-      if (isError(reply)) throw new LuaError(fromReply(reply));
-      return [fromReply(reply)];
-    };
-    const pcall: LuaFunction = (...args) => [fromReply(this.#execute(args.map(commandArgument)))];
-    this.#globals.set(
-      'redis',
-      tableOf({
-        call,
-        pcall,
-        sha1hex: (value) => [sha1(String(value))],
-        error_reply: (message) => [tableOf({ err: message })],
-        status_reply: (message) => [tableOf({ ok: message })],
-        log: () => [],
-        LOG_WARNING: 3,
-      }),
-    );
-  }
-
-  run(source: string, keys: readonly string[], args: readonly string[], execute: Execute): Reply {
-    this.#execute = execute;
-    const own: Record<string, LuaValue> = { KEYS: new LuaTable([...keys]), ARGV: new LuaTable([...args]) };
-    try {
-      return toReply(this.#chunk(source)(this.#operators, (name) => this.#global(name, own))[0]);
-    } catch (error) {
-      if (error instanceof LuaError) return this.#failed(error, source);
-      throw error;
-    }
-  }
-
-  #chunk(source: string): Chunk {
-    let chunk = chunks.get(source);
-    if (chunk === undefined) {
-      chunk = compile(source);
-      chunks.set(source, chunk);
-    }
-    return chunk;
-  }
-
-  #global(name: string, own: Record<string, LuaValue>): LuaValue {
-    const value = own[name] ?? this.#globals.get(name);
-    if (value === undefined) throw new LuaError(`Script attempted to access nonexistent global variable '${name}'`);
-    return value;
-  }
-
-  #failed({ value }: LuaError, source: string): Reply {
-    const at = `script: ${sha1(source)}, on @user_script:${this.#operators.line}.`;
-    if (value instanceof LuaTable) return { err: `${String(value.get('err'))} ${at}` };
-    return { err: `ERR user_script:${this.#operators.line}: ${String(value)} ${at}` };
-  }
+interface LuaWasm {
+  readonly LuaWasmEngine: {
+    create(options: {
+      readonly host: {
+        redisCall(args: Buffer[]): ReplyValue;
+        redisPcall(args: Buffer[]): ReplyValue;
+        log(): void;
+      };
+    }): Promise<{ evalWithArgs(source: string, keys: string[], args: string[]): ReplyValue }>;
+  };
 }
 
-function commandArgument(value: LuaValue): string {
-  if (typeof value === 'string') return value;
-  if (typeof value === 'number') return Number.isInteger(value) ? String(value) : general(value, 17);
-  throw new LuaError('Lua redis lib command arguments must be strings or integers');
+/** js-redis-server brings it along: a dependency of the project's own would ask for a newer Node.js than the project. */
+function loadLuaWasm(): LuaWasm {
+  installEmbeddedRedis();
+  return createRequire(join(resolve(__dirname, '../../../scripts/embedded-redis'), 'start.ts'))('lua-redis-wasm');
 }
 
-function fromReply(reply: Reply): LuaValue {
-  if (reply === null) return false;
-  if (typeof reply !== 'object') return reply;
-  if (Array.isArray(reply)) return new LuaTable(reply.map(fromReply));
-  return tableOf(reply as { ok: string } | { err: string });
+/** The Lua 5.1 of Redis itself, compiled to WebAssembly. */
+export async function createScriptEngine(): Promise<ScriptEngine> {
+  const { LuaWasmEngine } = loadLuaWasm();
+  let current: Execute = () => null;
+  const call = (args: Buffer[]): ReplyValue => fromReply(current(args.map(String)));
+  const engine = await LuaWasmEngine.create({ host: { redisCall: call, redisPcall: call, log: () => undefined } });
+  return {
+    run: (source, keys, args, execute) => {
+      current = execute;
+      return toReply(engine.evalWithArgs(source, [...keys], [...args]));
+    },
+  };
 }
 
-function toReply(value: LuaValue): Reply {
-  if (typeof value === 'string') return value;
-  if (typeof value === 'number') return Math.trunc(value);
-  if (value === true) return 1;
-  if (!(value instanceof LuaTable)) return null;
-  const error = value.get('err');
-  if (typeof error === 'string') return { err: error };
-  const status = value.get('ok');
-  if (typeof status === 'string') return { ok: status };
-  const end = value.array.indexOf(undefined);
-  return (end < 0 ? value.array : value.array.slice(0, end)).map(toReply);
+function fromReply(reply: Reply): ReplyValue {
+  if (reply === null || typeof reply === 'number') return reply;
+  if (typeof reply === 'string') return Buffer.from(reply);
+  if (Array.isArray(reply)) return reply.map(fromReply);
+  return 'ok' in reply ? { ok: Buffer.from(reply.ok) } : { err: Buffer.from((reply as { err: string }).err) };
+}
+
+function toReply(value: ReplyValue): Reply {
+  if (value === null || typeof value === 'number') return value;
+  if (Buffer.isBuffer(value)) return value.toString();
+  if (Array.isArray(value)) return value.map(toReply);
+  if (typeof value === 'object' && 'ok' in value) return { ok: value.ok.toString() };
+  if (typeof value === 'object' && 'err' in value) {
+    const code = value.code === undefined ? '' : `${value.code.toString()} `;
+    return { err: `${code}${value.err.toString()}` };
+  }
+  throw new TypeError(`Unexpected reply of a script: ${String(value)}`);
 }

@@ -1,8 +1,11 @@
+import { isKept } from '../../api/owner-name';
+import { Availability } from '../../core/availability';
 import type { Hold } from '../../core/hold';
 import type {
   Confirmed,
   Grant,
   Holder,
+  Keep,
   LockProtocol,
   NotGranted,
   Ownership,
@@ -15,9 +18,7 @@ import { clock, reliableUntil } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
 import type { ReleaseReply } from '../format/replies';
 import type { ScriptedFormat } from '../format/scripted-format';
-import { isKept, type Keep } from '../min-hold/kept';
-import { PollableProtocol } from '../pollers/pollable-protocol';
-import type { Pollers } from '../pollers/pollers';
+import type { Pollers } from '../pollers';
 import type { Sharing } from '../sharing/sharing';
 import type { Waiting } from '../waiting/waiting';
 
@@ -32,8 +33,7 @@ export interface ContendedParts {
   sharing(): Sharing;
   /** Whether callers of one process may hand the lock over to each other at all. */
   readonly handsOver: boolean;
-  /** `undefined`: nobody polls for these locks. */
-  readonly pollers: (() => Pollers) | undefined;
+  pollers(): Pollers | undefined;
   /** The server refused to publish a release. */
   onNotificationRefused(): void;
 }
@@ -43,29 +43,27 @@ export interface ContendedParts {
  * format, a way of waiting, and a way of sharing. The callers of one process queue locally, and hand it over to each
  * other.
  */
-export class ContendedProtocol extends PollableProtocol implements LockProtocol {
+export class ContendedProtocol implements LockProtocol {
+  readonly availability = new Availability();
   holder: Holder | undefined;
   readonly #names: LockNames;
   readonly #parts: ContendedParts;
+  readonly #pollers: Pollers | undefined;
   /** Made for the first hand-over, or the first release that others listen for: most locks need none. */
   #lazySharing: Sharing | undefined;
-  /** When this process last acquired the lock from Redis: its slice begins. Whole ms, as `#releasedAt`. */
+  /** When this process last acquired the lock from Redis: its slice begins. Whole ms: a fraction would cost memory. */
   #acquiredAt = 0;
   /** Made for the first caller that waits. */
   #waiting: Waiting | undefined;
 
   constructor(names: LockNames, parts: ContendedParts) {
-    super();
     this.#names = names;
     this.#parts = parts;
+    this.#pollers = parts.pollers();
   }
 
   get queue(): 'local' {
     return 'local';
-  }
-
-  protected createPollers(): Pollers | undefined {
-    return this.#parts.pollers?.();
   }
 
   private get sharing(): Sharing {
@@ -89,24 +87,23 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
   }
 
   private leaveToPollers(wait: Wait): Promise<void> | undefined {
-    return wait.standBack(this.lazyPollers?.pauses.beforeAttempt() ?? 0);
+    return wait.standBack(this.#pollers?.freeFor ?? 0);
   }
 
   attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
     const { ticket, ttl, sentAt, drift } = hold;
     const hintsBefore = this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
     return this.#parts.format.acquire(this.#names, hold, timeout, (found): Grant | Refusal => {
-      this.lazyPollers?.takeBack.done();
       if (!found.granted) {
         this.#lazySharing?.refused?.();
         const now = clock.now();
         // A kept key ends without a message: a new holder after it is no sign of pollers.
-        if (isKept(found.owner)) this.pollers?.refusedByListener(now);
-        else this.pollers?.refused(now, found.remaining, this.#waiting?.hints ?? 0);
+        if (isKept(found.owner)) this.#pollers?.refusedByListener(now);
+        else this.#pollers?.refused(now, found.remaining, this.#waiting?.hints ?? 0);
         const { remaining, owner } = found;
         return { granted: false, remaining, owner, roundTrip: now - sentAt, hintsBefore };
       }
-      this.noteGrant(sentAt);
+      this.#pollers?.acquired(sentAt);
       this.#acquiredAt = Math.floor(sentAt);
       this.#lazySharing?.acquired(sentAt);
       const { fencingToken } = found;
@@ -116,7 +113,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
 
   wait(_hold: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     // Another process has published a release: the holder may have lost the lock, by a command or a forced unlock.
-    this.#waiting ??= this.#parts.waiting(this.#names, this.pollers, () => this.holder?.confirmNow());
+    this.#waiting ??= this.#parts.waiting(this.#names, this.#pollers, () => this.holder?.confirmNow());
     return this.#waiting.wait(refusal, wait);
   }
 
@@ -125,7 +122,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
   }
 
   release(owner: string, timeout: number, now = clock.now()): Promise<Released> {
-    return this.releaseAt(owner, timeout, now, false);
+    return this.#pollers?.isDue(now) ? this.leave(owner, timeout) : this.releaseAt(owner, timeout, now, false);
   }
 
   private releaseAt(owner: string, timeout: number, sentAt: number, atSliceEnd: boolean): Promise<Released> {
@@ -151,14 +148,12 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
    */
   mayPassOn(now: number): boolean {
     const { format, handsOver } = this.#parts;
-    if (handsOver) this.noteDemand(now);
     // Each lease has a token of its own, which only Redis gives.
-    return handsOver && !format.isFencing && !this.isPauseDue(now) && !this.sharing.isSliceOver(now);
+    return handsOver && !format.isFencing && !this.#pollers?.isDue(now) && !this.sharing.isSliceOver(now);
   }
 
   confirmOrRelease(owner: string, ttl: number, timeout: number, now: number): Promise<Confirmed | Released> {
-    if (!this.#parts.handsOver) return this.release(owner, timeout, now);
-    if (this.isPauseDue(now)) return this.leave(owner, timeout);
+    if (!this.#parts.handsOver || this.#pollers?.isDue(now)) return this.release(owner, timeout, now);
     const isSliceOver = this.sharing.isSliceOver(now);
     const { format } = this.#parts;
     if (isSliceOver && !(this.sharing.yieldsToListeners && format.countsListeners)) {
@@ -181,16 +176,16 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
   private leave(owner: string, timeout: number): Promise<Released> {
     return this.#parts.format.leaveToPollers(this.#names, owner, timeout, ({ found, listeners }) => {
       if (listeners < 0) this.#parts.onNotificationRefused();
-      if (found === 'released') this.pollers?.leftByHandOver(clock.now(), () => this.notifyWaiters());
+      if (found === 'released') this.#pollers?.left(clock.now(), () => this.notifyWaiters());
       return found;
     });
   }
 
   /** No local caller has taken the lock back in time. If it is still free, waiters have to be notified. */
-  private notifyWaiters(): void {
+  private async notifyWaiters(): Promise<void> {
     if (this.#parts.format.isClosed) return;
     // If that fails, they poll.
-    this.#parts.format.notifyIfFree(this.#names, NOTIFY_TIMEOUT).catch(() => undefined);
+    await this.#parts.format.notifyIfFree(this.#names, NOTIFY_TIMEOUT).catch(() => undefined);
   }
 
   orphanLife({ ttl }: Hold): number {
@@ -212,9 +207,7 @@ export class ContendedProtocol extends PollableProtocol implements LockProtocol 
       : Number(this.#waiting?.isSubscribed ?? false);
     const others = Math.max(atSliceEnd ? 1 : 0, counted);
     const answeredAt = clock.now();
-    this.noteRelease(answeredAt, others === 0);
-    // `spin` leaves it free at the end of a slice anyway: that counts as a pause.
-    if (atSliceEnd && !this.sharing.yieldsToListeners) this.lazyPollers?.pauses.replacedByBreak(answeredAt);
+    this.#pollers?.released(answeredAt);
     const sharing = atSliceEnd || others > 0 ? this.sharing : this.#lazySharing;
     sharing?.released({ sentAt, answeredAt, others, hintsBefore, atSliceEnd });
   }

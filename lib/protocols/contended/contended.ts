@@ -1,4 +1,4 @@
-import type { LockInspector } from '../../lock-backend';
+import type { LockInspector } from '../../core/backend';
 import type { Protocols } from '../lock-type';
 import { type ContendedParts, ContendedProtocol } from './contended-protocol';
 

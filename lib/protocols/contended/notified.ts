@@ -1,7 +1,7 @@
-import type { LockInspector } from '../../lock-backend';
+import type { LockInspector } from '../../core/backend';
 import type { ScriptedFormat } from '../format/scripted-format';
 import type { Protocols } from '../lock-type';
-import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
+import { USUAL_PACE_FOR } from '../pollers';
 import type { RegistryParts } from '../registry-parts';
 import { YieldToListeners } from '../sharing/yield-to-listeners';
 import { Notification } from '../waiting/notification';
@@ -22,7 +22,7 @@ export function notified(
       new Notification(names, format, subscriber, idleBetweenTries, pollers, onOthersRelease),
     sharing: () => new YieldToListeners(handOver),
     handsOver: handOver > 0,
-    pollers: parts.settings.sharedWithPollers ? () => new Pollers(idleBetweenTries, USUAL_PACE_FOR) : undefined,
+    pollers: () => parts.pollers(USUAL_PACE_FOR),
     onNotificationRefused: parts.warnNotificationRefused,
   });
 }

@@ -1,7 +1,10 @@
+import { Availability } from '../../core/availability';
 import type { Hold } from '../../core/hold';
 import {
   type Exchange,
   type Grant,
+  type Holder,
+  type Keep,
   type LockProtocol,
   NOT_GRANTED,
   type NotGranted,
@@ -11,229 +14,386 @@ import {
   type RenewalMode,
 } from '../../core/protocol';
 import type { Wait } from '../../core/wait';
-import { clock } from '../../internal/clock';
-import { isServerAnswer } from '../../redis/failure';
-import type { Keep } from '../min-hold/kept';
-import { FairQueue } from './fair-queue';
-import type { NotifiedBy } from './fair-scripts';
-import { type AcquireReply, type QueueReply, type ReleaseReply, replyUntil } from './queue-replies';
-import type { Ticket } from './ticket';
+import { clock, drift, wasSuspended } from '../../internal/clock';
+import { isServerAnswer, NotSentError } from '../../redis/failure';
+import type { LockNames } from '../../redis/names';
+import type { Script } from '../../redis/script';
+import { keepArguments } from '../format/left-to-keep';
+import { STRING_HELD } from '../held-scripts';
+import { fairInspector } from '../inspection/fair-inspector';
+import type { LockTypeDefinition } from '../lock-type';
+import { Pollers, USUAL_PACE_FOR } from '../pollers';
+import { FairFormat, type QueueReply } from './fair-format';
+import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, type NotifiedBy, RELEASE, WANTED } from './fair-scripts';
+import { Presence } from './presence';
+import { Ticket, ticketOf } from './ticket';
+
+/** ms; a renewal has at least this long to be answered. */
+const RENEWAL_AT_LEAST = 10;
+
+/** A grant by hand-over that arrived. */
+type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'drift' | 'life'>;
 
 /**
  * FIFO over all callers of all processes, by direct hand-over: the releasing script itself makes the next caller the
  * owner. The callers of a process take the local turn, so that it has one ticket in the queue in Redis: that of its
- * first caller. A release says who is next in the process, and since when; the script (`HAND_OVER`) decides between
- * that caller and the tickets of other processes. A process that cannot be reached is passed over, and its ticket keeps
- * its position.
+ * first caller. A release says who is next in the process, and since when; the script decides between that caller and
+ * the tickets of other processes.
  *
- * The ticket that the script was sent for gets its full ttl, and the reply says so. Every other one gets the claim
- * window. A message tells the ticket's process, unless that process polls, or ran the script itself.
- *
- * A caller may enter as soon as its process is notified, without another round trip. Why that is safe: the grant is a
- * key. Redis keeps it for the window W from the moment M at which the script made it. The message carries the server's
- * time of M. From that, `ServerClock` computes the earliest local time at which M can have been. Until that time + W,
- * minus a margin for clocks of different rates, the key is there, and nobody else has the lock. The first renewal gives
- * the key its full ttl. It is sent before the caller enters, and has half of the window to arrive. If it is not
- * confirmed, the lease ends with the window. If less than half of the window is certain, the caller waits for the
- * answer of the renewal.
+ * The ticket that the script was sent for gets its full ttl. Every other one gets the claim window W, and a message tells
+ * its process. Its caller may enter at once. Why that is safe: Redis keeps the key for W from the moment at which the
+ * script made it, and the message has the server's time of that. `ServerClock` computes the earliest local time at which
+ * it can have been. The first renewal, which gives the key its full ttl, is sent before the caller enters, and has half
+ * of W to arrive. If it is not confirmed, the lease ends with W. If less than half of W is certain, the caller waits for
+ * the answer of the renewal.
  */
-export class FairProtocol extends FairQueue implements LockProtocol {
+export class FairProtocol implements LockProtocol {
+  readonly queue = 'local';
+  readonly availability = new Availability();
+  holder: Holder | undefined;
+  /**
+   * Of the caller that has the local turn, if it waits. Set before a command is sent: the message of a grant may come
+   * before the reply. It stays if that caller leaves meanwhile, until it is removed from Redis or there is another one.
+   */
+  ticket: Ticket | undefined;
+  readonly #names: LockNames;
+  readonly #format: FairFormat;
+  readonly #pollers: Pollers | undefined;
+  /** Made for the first waiter. */
+  #presence: Presence | undefined;
+  /** The last grant that a caller of this process entered with. Whatever repeats it later is ignored. */
+  #entered: string | undefined;
+  /** Messages that said that another process waits, or may have. */
+  #wanted = 0;
   /** The number of `wanted` when nobody else waited. `undefined`: it is not known whether others wait. */
   #aloneAt: number | undefined;
+  /** Messages that said that the lock may be free. */
+  #hints = 0;
 
-  get queue(): 'local' {
-    return 'local';
+  constructor(names: LockNames, format: FairFormat) {
+    const { idleBetweenTries, sharedWithPollers } = format.parts.settings;
+    this.#names = names;
+    this.#format = format;
+    this.#pollers = sharedWithPollers ? new Pollers(idleBetweenTries, USUAL_PACE_FOR) : undefined;
+  }
+
+  get isActive(): boolean {
+    return this.ticket !== undefined || (this.#presence?.isActive ?? false);
+  }
+
+  private get presence(): Presence {
+    this.#presence ??= new Presence(this.#names, this.#format, this);
+    return this.#presence;
+  }
+
+  /** How this process is notified of a grant. After an earlier wait it may still be subscribed. */
+  private get notifiedBy(): NotifiedBy {
+    // Without a presence, the first attempt says 'poll', and the first poll corrects it. A free lock needs no presence.
+    return this.#presence?.notifiedBy ?? 'poll';
   }
 
   /** The queue gives every process its turn. */
   standBack(): undefined {}
 
+  // A caller on its way to the lock
+
   attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
-    const { sentAt, waits } = hold;
-    const ticket = this.waiters.ticketFor(hold);
-    ticket.asking();
-    hold.isEnqueued = waits;
-    const notifiedBy = waits ? this.notifiedBy : 'none';
-    const { format } = this.services;
-    const { wanted } = this;
-    const answered = (reply: AcquireReply): Grant | Refusal => {
-      ticket.isAsked = false;
+    const { sentAt } = hold;
+    const notifiedBy = hold.waits ? this.notifiedBy : 'none';
+    const ticket = this.asking(hold, notifiedBy);
+    const text = `${this.#format.presence[notifiedBy]} ${ticket.age(sentAt)} ${ticket.score}`;
+    return this.ask(ACQUIRE, [ticket.id, String(hold.ttl), text], ticket, sentAt, timeout, (reply) => {
       ticket.score = reply.score;
       if (ticket.hasOwner(reply.owner)) {
-        this.noteGrant(sentAt);
-        return this.enter(ticket, reply, notifiedBy, wanted);
+        this.#pollers?.acquired(sentAt);
+        return this.enter(ticket, reply);
       }
       this.onReply(reply);
       return { granted: false, remaining: reply.life, owner: reply.holder, roundTrip: clock.now() - sentAt };
-    };
-    const failed = (error: unknown): void => {
-      ticket.isAsked = false;
-      this.missedReply(error);
-    };
-    return format.enter(this.names, ticket, notifiedBy, hold, timeout, answered, failed);
+    });
   }
 
-  /** The reply to a script that was sent for the ticket says that the ticket has the lock. `wanted`: as it was before. */
-  private enter(ticket: Ticket, reply: QueueReply, notifiedBy: NotifiedBy, wanted: number): Grant {
-    this.#aloneAt = reply.isAlone && notifiedBy === 'message' ? wanted : undefined;
-    const { owner = ticket.id, token, drift } = reply;
-    this.waiters.enter(ticket, owner);
-    this.lazyPresence?.leave();
-    const fencingToken = this.services.format.fencingToken(token);
-    return { granted: true, owner, until: replyUntil(reply), fencingToken, drift };
+  /** The ticket of a hold for which a script is about to be sent. */
+  private asking(hold: Hold, notifiedBy: NotifiedBy): Ticket {
+    const ticket = this.ticket?.id === hold.ticket ? this.ticket : new Ticket(hold);
+    if (hold.waits) this.ticket = ticket;
+    hold.isEnqueued = hold.waits;
+    ticket.asking(notifiedBy === 'message' ? this.#wanted : undefined);
+    return ticket;
+  }
+
+  /** The reply to the script that was sent for the ticket says that the ticket has the lock. */
+  private enter(ticket: Ticket, reply: QueueReply): Grant {
+    const { owner = ticket.id, until, drift: driftBefore } = reply;
+    this.#entered = owner;
+    this.forgetTicket(owner);
+    this.#aloneAt = reply.isAlone ? ticket.aloneAt : undefined;
+    const fencingToken = this.#format.isFencing ? Number(reply.token) : undefined;
+    return { granted: true, owner, until, fencingToken, drift: driftBefore };
+  }
+
+  /** The caller of the ticket waits no more, or the lease is about to be given back. Sends nothing. */
+  private forgetTicket(ownerOrTicket: string): void {
+    if (this.ticket?.hasOwner(ownerOrTicket)) this.ticket = undefined;
+    this.#presence?.leave();
   }
 
   async wait(hold: Hold, _refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
-    const ticket = this.waiters.ticketFor(hold);
+    const { ticket } = this;
+    // It was forgotten, for a reason that another attempt will show.
+    if (ticket?.id !== hold.ticket) return NOT_GRANTED;
     this.presence.listen();
-    try {
-      const offered = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
-      // The key of a grant by hand-over may end with the claim window, before the `minHold` ends.
-      const isShort = offered?.renewal !== undefined && offered.until - clock.now() < hold.leastLife;
-      const grant = isShort ? await whenRenewed(offered, wait) : offered;
-      if (grant === undefined || grant.until <= clock.now()) {
-        if (offered !== undefined) ticket.offered = undefined;
-        return NOT_GRANTED;
-      }
-      this.waiters.enter(ticket, grant.owner);
-      this.#aloneAt = undefined;
-      this.noteGrant(clock.now());
-      this.presence.leave();
-      return grant;
-    } catch (interruption) {
-      this.forgetTicket(ticket.id);
-      throw interruption;
+    const grant = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
+    if (grant === undefined || grant.until <= clock.now()) {
+      if (grant !== undefined) ticket.offered = undefined;
+      return NOT_GRANTED;
     }
+    this.#aloneAt = undefined;
+    this.#pollers?.acquired(clock.now());
+    this.#entered = grant.owner;
+    this.forgetTicket(grant.owner);
+    return grant;
   }
+
+  orphanLife({ ttl }: Hold): number {
+    return Math.max(ttl, this.#format.processLife);
+  }
+
+  // A lease that ends
 
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
-    this.services.format.renew(this.names, owner, ttl, mode, timeout, settle);
+    this.#format.renew(this.#names, owner, ttl, mode, timeout, settle);
   }
 
-  /**
-   * Also removes from the queue the ticket of a caller that gave up. If that ticket had the lock, the next one gets
-   * it.
-   */
+  /** Also removes the ticket of a caller that gave up. If that had the lock, the next one gets it. */
   release(ownerOrTicket: string, timeout: number, now = clock.now()): Promise<Released> {
-    this.lazyPresence?.leaveAsHolder();
-    return this.end(ownerOrTicket, undefined, timeout, now, ({ found, queue }) =>
-      queue === undefined ? found : this.takeOver(queue, timeout).then(() => found),
-    );
+    this.#presence?.leave(false);
+    const use = (reply: QueueReply) => this.take(reply, timeout)?.then(() => reply.found) ?? reply.found;
+    return this.end(ownerOrTicket, undefined, undefined, timeout, now, use);
   }
 
-  /**
-   * Nobody waited in the queue at the last answer, and a message would have said so if anybody did since. The order stays
-   * that of the calls, but for a message's time.
-   */
+  /** Nobody waited at the last answer, and a message would have said so since: the order is right but for its time. */
   mayPassOn(): boolean {
-    if (this.#aloneAt !== this.wanted || this.services.format.isFencing) return false;
-    return this.lazyPollers === undefined && this.lazyPresence?.notifiedBy === 'message';
+    if (this.#aloneAt !== this.#wanted || this.#format.isFencing) return false;
+    return this.#pollers === undefined && this.#presence?.notifiedBy === 'message';
   }
 
   /**
    * The lock goes to the earliest caller whose process can be reached: the next one of this process, or one that waits
-   * in another process. In the second case, the next one of this process has a position in the queue afterwards.
+   * in another process. With `keep` it stays taken. The next one of this process has a position in the queue afterwards.
    */
-  exchange(owner: string, to: Hold, timeout: number): Promise<Exchange> {
-    const { sentAt } = to;
-    const ticket = this.waiters.ticketFor(to);
-    to.isEnqueued = true;
-    this.noteDemand(sentAt);
-    ticket.asking();
-    const { notifiedBy, wanted } = this;
+  exchange(owner: string, to: Hold, timeout: number, keep?: Keep): Promise<Exchange> {
+    const ticket = this.asking(to, this.notifiedBy);
     // So that the next ones need no command, as long as nobody else waits.
-    this.presence.listenAsHolder(owner);
-    return this.end(owner, ticket, timeout, sentAt, (reply) => {
-      const { found, queue } = reply;
-      if (queue === undefined || !ticket.hasOwner(queue.owner)) return this.notGranted(ticket, reply, timeout, sentAt);
-      ticket.isAsked = false;
-      return { found, answer: this.enter(ticket, queue, notifiedBy, wanted) };
+    this.presence.listen(true);
+    return this.end(owner, ticket, keep, timeout, to.sentAt, (reply) => {
+      if (!ticket.hasOwner(reply.owner)) return this.notGranted(ticket, reply, timeout);
+      return { found: reply.found, answer: this.enter(ticket, reply) };
     });
   }
 
   /** The lock went to another process: the next caller has a position in the queue, if it was ours. */
-  private async notGranted(ticket: Ticket, reply: ReleaseReply, timeout: number, sentAt: number): Promise<Exchange> {
-    const { found, queue, score } = reply;
-    ticket.isAsked = false;
-    this.lazyPresence?.leaveAsHolder();
-    if (queue === undefined) return this.notQueued(ticket, found);
-    await this.takeOver(queue, timeout);
-    if (score === '') return this.notQueued(ticket, found);
+  private async notGranted(ticket: Ticket, reply: QueueReply, timeout: number): Promise<Exchange> {
+    const { found, score, life, sentAt } = reply;
+    this.#presence?.leave(false);
+    await this.take(reply, timeout);
+    if (score === '') {
+      // The next caller has to make an attempt of its own.
+      this.forgetTicket(ticket.id);
+      return { found, answer: undefined };
+    }
     ticket.score = score;
-    this.presence.schedulePoll(queue.life);
-    return { found, answer: { granted: false, remaining: queue.life, roundTrip: clock.now() - sentAt } };
-  }
-
-  /** The next caller has to make an attempt of its own. */
-  private notQueued(ticket: Ticket, found: Released): Exchange {
-    this.forgetTicket(ticket.id);
-    return { found, answer: undefined };
-  }
-
-  /** Ends a lease, or takes a ticket out of the queue. Resolves to what `use` makes of the reply. */
-  private end<T>(
-    ownerOrTicket: string,
-    next: Ticket | undefined,
-    timeout: number,
-    now: number,
-    use: (reply: ReleaseReply) => T | Promise<T>,
-  ): Promise<T> {
-    this.forgetTicket(ownerOrTicket);
-    // Hand-overs leave the key of a busy lock no free moment. So it is left to pollers at intervals.
-    const pauses = this.lazyPollers?.pauses;
-    const pause = pauses?.isDue(now) ? { length: pauses.length, interval: pauses.interval(now) } : undefined;
-    const { format, onNotificationRefused } = this.services;
-    const answered = (reply: ReleaseReply): T | Promise<T> => {
-      this.waiters.forgetEntered(ownerOrTicket);
-      const { found, pauseIn, isNotificationRefused } = reply;
-      if (found === 'released') this.noteRelease(clock.now(), false);
-      if (pauseIn !== undefined) pauses?.leftOrDueIn(clock.now(), pauseIn);
-      if (isNotificationRefused) onNotificationRefused();
-      return use(reply);
-    };
-    const failed = (error: unknown): void => {
-      this.waiters.forgetEntered(ownerOrTicket);
-      this.missedReply(error);
-      if (next === undefined) return;
-      next.isAsked = false;
-      if (isServerAnswer(error)) this.forgetTicket(next.id);
-    };
-    const notifiedBy = next === undefined ? 'none' : this.notifiedBy;
-    return format.leave(this.names, ownerOrTicket, next, notifiedBy, pause, now, timeout, answered, failed);
-  }
-
-  /** The reply of a release may say that a ticket of this process has the lock now. */
-  private async takeOver(reply: QueueReply, timeout: number): Promise<void> {
-    const unclaimed = this.takeGrant(reply);
-    // Its caller has left: release it, or the lock stays taken.
-    if (unclaimed !== undefined) await this.release(unclaimed, timeout).catch(() => undefined);
+    this.presence.schedulePoll(life);
+    return { found, answer: { granted: false, remaining: life, roundTrip: clock.now() - sentAt } };
   }
 
   /**
-   * The grant stays known as entered: a repeated message about it must not release the lock before it is kept. Waiters
-   * of this process learn at once when the key ends, though messages may not arrive.
+   * Ends a lease, or takes a ticket out of the queue. `next`: the ticket of the next caller of this process, which gets
+   * the lock or a position. `keep`: the lock stays taken. Resolves to what `use` makes of the reply.
    */
-  async keep(ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
-    const found = await this.services.format.keepUntil(this.names, ownerOrTicket, keep, timeout);
-    this.lazyPresence?.poll();
-    return found;
+  private end<T>(
+    ownerOrTicket: string,
+    next: Ticket | undefined,
+    keep: Keep | undefined,
+    timeout: number,
+    now: number,
+    use: (reply: QueueReply) => T | Promise<T>,
+  ): Promise<T> {
+    this.forgetTicket(ownerOrTicket);
+    const format = this.#format;
+    // Hand-overs leave the key of a busy lock no free moment. So it is left to pollers at intervals.
+    const pollers = this.#pollers;
+    const pause = pollers?.isDue(now) && keep === undefined ? `${pollers.pause} ${pollers.interval}` : undefined;
+    let text: string = format.publish;
+    if (next !== undefined || pause !== undefined || keep !== undefined) {
+      const keepFor = keep === undefined ? '0 0 0' : keepArguments(keep).join(' ');
+      text = `${format.presence[this.notifiedBy]} ${pause ?? '0 0'} ${keepFor}`;
+    }
+    if (next !== undefined) text += ` ${next.age(now)} ${next.id} ${next.hold.ttl}`;
+    const script = next === undefined ? RELEASE : HAND_OVER;
+    const args = [ownerOrTicket, format.deleteCommand, text, ...format.notification(this.#names)];
+    const answered = (reply: QueueReply): T | Promise<T> => {
+      if (reply.found === 'released' && keep === undefined) pollers?.released(clock.now());
+      if (reply.pauseIn === 0) pollers?.left(clock.now());
+      else if (reply.pauseIn !== undefined) pollers?.dueIn(clock.now(), reply.pauseIn);
+      if (reply.isNotificationRefused) format.parts.warnNotificationRefused();
+      return use(reply);
+    };
+    // A kept grant stays known as entered: a repeated message about it must not release the lock before it is kept.
+    return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);
+  }
+
+  /** The waiter of this process learns at once when the key ends, though messages may not arrive. */
+  keep(ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
+    return this.end(ownerOrTicket, undefined, keep, timeout, clock.now(), ({ found }) => {
+      this.#presence?.poll();
+      return found;
+    });
   }
 
   /** The lock may be free: a poll hands it over to the next ticket. */
   leaseLost(): void {
-    if (this.waiters.size > 0) this.presence.poll();
+    this.#presence?.poll();
   }
 
-  orphanLife({ ttl }: Hold): number {
-    return Math.max(ttl, this.services.format.processLife);
+  // What messages and replies say
+
+  /**
+   * `grant <owner> <window in ms> <token>`; `wanted`: another process waits, or may; or the lock's name: the lock may be
+   * free, or its key ends at another time now.
+   */
+  onMessage(message: string): void {
+    if (message === WANTED) this.#wanted++;
+    if (message === this.#names.lock) {
+      this.#hints++;
+      this.holder?.confirmNow();
+      this.#presence?.poll();
+    }
+    const [kind, owner = '', milliseconds, token = ''] = message.split(' ');
+    const life = Number(milliseconds);
+    if (kind !== 'grant' || !(life > 0)) return;
+    const now = clock.now();
+    const driftNow = drift(now);
+    const until = this.ticket === undefined ? now : this.#format.grantUntil(owner, life, this.ticket, now, driftNow);
+    void this.take({ owner, token, until, drift: driftNow, life }, this.#format.parts.settings.commandTimeout);
+  }
+
+  /** The reply of a poll or of an attempt. */
+  onReply(reply: QueueReply): void {
+    const { owner, holder, life, isOutsiders } = reply;
+    const now = clock.now();
+    if (life > 0) this.availability.refused(now, life, holder);
+    if (this.ticket !== undefined) {
+      let pollIn = life;
+      if (isOutsiders && this.#pollers !== undefined) {
+        // The holder may notify nobody of its release.
+        this.#pollers.refused(now, life, this.#hints);
+        pollIn = Math.min(life, this.#pollers.pollingInterval(this.#format.longestPollInterval));
+      } else if (owner === undefined) this.#pollers?.refusedByListener(now);
+      this.presence.schedulePoll(pollIn);
+    }
+    void this.take(reply);
+  }
+
+  /** Gives a grant to the caller that it is for. `timeout`: if that caller has left, it is released within this time. */
+  private take(grant: ArrivedGrant, timeout?: number): Promise<unknown> | undefined {
+    const { owner } = grant;
+    const { ticket } = this;
+    if (owner === undefined || owner === this.#entered) return undefined;
+    if (ticket?.hasOwner(owner)) void this.offer(ticket, owner, grant);
+    else if (timeout !== undefined && owner !== ticketOf(owner))
+      return this.release(owner, timeout).catch(() => undefined);
+    return undefined;
+  }
+
+  /**
+   * Lets the ticket's caller enter, after the first renewal: at once where half of the window is certain, else when the
+   * renewal is confirmed. With `minReplicas`, when replicas have the renewal, and with it the grant.
+   */
+  private async offer(ticket: Ticket, owner: string, grant: ArrivedGrant): Promise<void> {
+    const { until, life, drift: driftBefore } = grant;
+    if (ticket.offered === owner) return;
+    // A process without fencing may have granted it.
+    if (this.#format.isFencing && grant.token === '') {
+      ticket.retry();
+      return;
+    }
+    ticket.offered = owner;
+    const driftNow = drift();
+    const fencingToken = this.#format.isFencing ? Number(grant.token) : undefined;
+    const isProved = !wasSuspended(driftBefore, driftNow) && !this.#format.parts.redis.isReplicated;
+    const window = Math.min(life, CLAIM_WINDOW);
+    // Without the renewal, its key may end with the window, before the `minHold` ends.
+    const isCertain = isProved && until - clock.now() >= Math.max(window / 2, ticket.hold.leastLife);
+    const timeout = Math.max(RENEWAL_AT_LEAST, window / 2);
+    const renewal = this.#format.renewGrant(this.#names, owner, ticket.hold.ttl, timeout);
+    // A task may block the event loop as soon as it has the lock: the renewal has to be on its way before.
+    const ownership = await (isCertain ? clock.immediate() : renewal);
+    if (ticket.offered !== owner) return;
+    if (ownership === undefined) {
+      ticket.deliver({ granted: true, owner, until, fencingToken, drift: driftBefore, renewal });
+    } else if (ownership.state === 'held') {
+      ticket.deliver({ granted: true, owner, until: ownership.until, fencingToken, drift: driftNow });
+    } else {
+      ticket.retry();
+    }
+  }
+
+  // Scripts
+
+  /**
+   * Runs a script that ends a lease, `ended`, or may give `ticket` the lock. `use` makes the result of the reply: to await
+   * the promise for that would cost each acquisition another one.
+   */
+  private ask<T>(
+    script: Script,
+    args: string[],
+    ticket: Ticket | undefined,
+    sentAt: number,
+    timeout: number,
+    use: (reply: QueueReply) => T | Promise<T>,
+    ended?: string,
+  ): Promise<T> {
+    const format = this.#format;
+    const driftBefore = ticket?.hold.drift ?? drift(sentAt);
+    return new Promise((resolve, reject) => {
+      const read = (reply: unknown): T | Promise<T> => {
+        this.settled(ticket, ended);
+        return use(format.read(script, reply, ticket, sentAt, driftBefore));
+      };
+      const failed = (error: unknown): void => {
+        this.settled(ticket, ended);
+        // A caller of this process may have been granted the lock: a poll finds out.
+        if (!isServerAnswer(error)) this.#presence?.poll();
+        // Redis does not know the ticket: nothing will be released for it. Another attempt makes it anew.
+        const isUnknown = error instanceof NotSentError || (isServerAnswer(error) && ended !== undefined);
+        if (isUnknown && ticket?.score === '') this.forgetTicket(ticket.id);
+        reject(error);
+      };
+      format.parts.redis.send(script, format.keysOf(this.#names), args, timeout, read, resolve, failed, sentAt);
+    });
+  }
+
+  /** A script was answered, or failed. */
+  private settled(ticket: Ticket | undefined, ended: string | undefined): void {
+    if (ticket !== undefined) ticket.isAsked = false;
+    // A message may still report the grant; to release it once more changes nothing.
+    if (this.#entered === ended) this.#entered = undefined;
   }
 }
 
-/** The grant, when its first renewal is confirmed; `undefined`: it was not, or the wait was over before. */
-async function whenRenewed(grant: Grant, wait: Wait): Promise<Grant | undefined> {
-  const { owner, fencingToken, drift, renewal } = grant;
-  const ownership = await wait.suspend<Ownership>(wait.remaining, (resume) => void renewal?.then(resume));
-  return ownership?.state === 'held'
-    ? { granted: true, owner, until: ownership.until, fencingToken, drift }
-    : undefined;
-}
+/** A queue in Redis on Spring's format. */
+export const FAIR: LockTypeDefinition = {
+  held: STRING_HELD,
+  protocols(parts) {
+    const format = new FairFormat(parts);
+    return {
+      inspector: fairInspector(parts.redis, format),
+      open(names) {
+        format.assertNames(names);
+        return new FairProtocol(names, format);
+      },
+      close: () => format.pollTimer.close(),
+    };
+  },
+};

@@ -1,24 +1,10 @@
+import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
-import { isFound } from '../format/replies';
-import { mint, RENEW } from '../spring/spring-scripts';
-import {
-  ENQUEUE_FUNCTION,
-  FUNCTIONS,
-  HAND_OVER_FUNCTION,
-  isGrantIn,
-  KEYS_BY_NAME,
-  NOW,
-  OUTSIDER_FUNCTION,
-  prolongQueue,
-  SCORE,
-  WANTED,
-  WRITE_NOTHING,
-} from './fair-script-parts';
-
-/** A poll looks for processes that are gone only where `tickets` has this many fields more than its queue needs. */
-const SPARE_FIELDS = 16;
-
-export { CLAIM_WINDOW, type NotifiedBy, OUTSIDER, WANTED } from './fair-script-parts';
+import { leftToKeep } from '../format/left-to-keep';
+import { isFound, isGrant } from '../format/replies';
+import { ifForced } from '../inspection/forced-unlock';
+import { LONGEST_PAUSE } from '../pollers';
+import { deleteBy, mint, publish, RENEW } from '../spring/spring-scripts';
 
 /*
  * The fair lock in Redis, all keys in one hash slot:
@@ -34,62 +20,216 @@ export { CLAIM_WINDOW, type NotifiedBy, OUTSIDER, WANTED } from './fair-script-p
  * caller of a release of its own process, has it under its ticket. Every other grant has an owner value of its own,
  * "<ticket>@<server time of the grant>". So whatever is sent later for an earlier grant finds nothing.
  *
- * KEYS of every script: lock, queue, tickets [, fence]. An uncontended acquisition needs few of the arguments, and each
- * one costs the client and the server time: so several are one text, with spaces between them. Times of the server are
- * in microseconds. Every script is idempotent.
+ * KEYS of every script: lock, queue, tickets [, fence]. Each argument costs the client and the server time: so several
+ * are one text, with spaces between them. Times of the server are in microseconds. Every script is idempotent.
+ *
+ * A table that they return is what `QueueReply` says, in this order: owner, token, life, server time, score, holder;
+ * RELEASE and POLL add found, refused, unreachable, pauseIn. What does not apply is '' or 0, or missing at the end.
  */
+
+/** ms; a grant by hand-over lasts this long until it is renewed; never longer than the ttl that was asked for. */
+export const CLAIM_WINDOW = 1_000;
+
+/** In place of an owner: the holder may be of another lock type, or of a library that publishes no releases. */
+export const OUTSIDER = 'outsider';
+
+/** A message to the process that holds the lock: another process waits for it. */
+export const WANTED = 'wanted';
+
+/** How a process learns of a grant: by a message, or it polls. `none`: the caller does not wait. */
+export type NotifiedBy = 'message' | 'poll' | 'none';
+
+// Parts of several scripts
+
+const KEYS_BY_NAME = `
+local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]`;
+
+/** Changes nothing. At maxmemory a script may write more only if it has written before. */
+const WRITE_NOTHING = "redis.call('ZREM', queue, '')";
+
+/** The time; `now` in microseconds. */
+const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]`;
+
+/** Sets `score`, a number: the position of a caller that called `age` microseconds ago. It may have waited here since. */
+const SCORE = `
+local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)
+-- A score a second ahead: the clock was set back. Calls cannot be compared then, and it goes to the end.
+score = last > now + 1000000 and last + 1 or now - age`;
+
+/**
+ * What the scripts do with the queue. Inserted after the paths on which nobody else is to be granted the lock, since Lua
+ * creates functions at every run. Needs NOW, and `publish`: PUBLISH or SPUBLISH. Sets `refused` if the server refuses that.
+ */
+const FUNCTIONS = `
+local refused = false
+
+-- Lua prints at most 14 digits by itself.
+local function digits(number) return string.format('%.0f', number) end
+
+local function processOf(owner) return string.match(owner, '^(.*):') end
+local function ticketOf(owner) return string.match(owner, '^(.*)@') or owner end
+
+-- Returns how many connections of the process got the message.
+local function notify(process, message)
+  local channel = string.gsub(queue, '}:queue', '}:grants', 1) .. ':' .. process
+  local heard = redis.pcall(publish, channel, message)
+  if type(heard) == 'number' then return heard end
+  refused = true
+  return 0
+end
+
+-- Asks the process of the first ticket to poll.
+local function notifyFirst()
+  local first = redis.call('ZRANGE', queue, 0, 0)[1]
+  if first then notify(processOf(first), lock) end
+end
+
+-- Empty without a fence.
+local function mint()
+  if not fence then return '' end
+  ${WRITE_NOTHING}
+  local last = redis.call('GET', fence)
+  ${mint('fence')}
+end
+
+-- The token of the grant that holds the lock. Empty where the process that granted it has no fencing.
+local function tokenOf(owner)
+  local last = fence and redis.call('GET', fence)
+  local grantedAt = string.match(owner, '@(%d+)$')
+  return last and (not grantedAt or tonumber(last) >= tonumber(grantedAt)) and last or ''
+end
+
+-- ms since the last pause ended; below 0 while it lasts. One that is too far ahead was written before the clock was set
+-- back.
+local function sincePause()
+  local at = tonumber(redis.call('HGET', tickets, 'pause'))
+  return at and at - now <= ${1000 * LONGEST_PAUSE} and (now - at) / 1000 or math.huge
+end
+
+-- ms for which a free lock is left to pollers.
+local function pauseLeft() return math.max(0, math.ceil(-sincePause())) end
+
+-- ms until another attempt is worth it: until the lock's key ends, or until a free lock may be handed over.
+local function lifeLeft()
+  local life = redis.call('PTTL', lock)
+  return life == -2 and pauseLeft() or life
+end
+
+-- OUTSIDER, unless the owner value of the holder is that of a grant from the queue, or its process is the one that runs
+-- the script, or has had a ticket lately.
+local function outsider(holder, process)
+  if not holder or string.find(holder, '@', 1, true) then return '' end
+  local its = processOf(holder)
+  return its and (its == process or redis.call('HGET', tickets, its)) and '' or '${OUTSIDER}'
+end
+
+local function forget(ticket)
+  redis.call('ZREM', queue, ticket)
+  redis.call('HDEL', tickets, ticket)
+end
+
+-- Enters a ticket, or prolongs its life. Its process is taken for alive for \`life\` ms. See WRITE_NOTHING.
+local function enqueue(ticket, ttl, score, how, life)
+  redis.call('ZADD', queue, score, ticket)
+  local presence = digits(now / 1000 + tonumber(life)) .. ':' .. how
+  local added = redis.call('HSET', tickets, ticket, ttl, processOf(ticket), presence)
+  -- Where both fields are new, so may be the hash, without an expiry.
+  if added == 2 or redis.call('PTTL', queue) < tonumber(life) then
+    -- A second longer, so that not every script has to write it.
+    for _, key in ipairs({ queue, tickets }) do redis.call('PEXPIRE', key, life + 1000) end
+  end
+end
+
+-- Where the lock is the ticket's already, since a reply or a message was lost: gives it the full ttl. Returns as handOver.
+local function grantedBefore(ticket, holder, ttl)
+  if type(holder) ~= 'string' or ticketOf(holder) ~= ticket then return end
+  if redis.call('PTTL', lock) < tonumber(ttl) then redis.call('PEXPIRE', lock, ttl) end
+  forget(ticket)
+  local token = tokenOf(holder)
+  return holder, token == '' and mint() or token, redis.call('PTTL', lock)
+end
+
+-- Gives a lock that is free, or about to be, to the first ticket whose process can be reached. \`mine\`: the process that
+-- runs the script. \`asking\`: the ticket that it was sent for. Only that one gets its full ttl: its process learns of it
+-- from the reply, and follows it up if the reply is lost. Every other grant lasts for the claim window.
+-- Returns the owner and the token, both '' for a ticket of another process, and the ms that are granted; or nothing. The
+-- ticket is taken out of the queue before SET, so that a server at maxmemory allows it.
+local function handOver(mine, asking)
+  local passedOver, token = 0
+  while true do
+    local ticket = redis.call('ZRANGE', queue, passedOver, passedOver)[1]
+    if not ticket then return end
+    local process = processOf(ticket)
+    local ttl, presence = unpack(redis.call('HMGET', tickets, ticket, process))
+    local lifeEnd, how = string.match(presence or '', '^(%d+):(%a+)$')
+    if not ttl or not lifeEnd or tonumber(lifeEnd) * 1000 < now then
+      -- Its process counts as dead. If it is alive, it enters the ticket again, with its first score.
+      forget(ticket)
+    elseif ticket == asking then
+      forget(ticket)
+      redis.call('SET', lock, ticket, 'PX', ttl)
+      return ticket, mint(), tonumber(ttl)
+    else
+      local window = math.min(${CLAIM_WINDOW}, tonumber(ttl))
+      local owner = ticket .. '@' .. digits(now)
+      token = token or mint()
+      -- A process that polls finds the grant by itself.
+      if process == mine or how == 'poll' or notify(process, 'grant ' .. owner .. ' ' .. window .. ' ' .. token) > 0 then
+        forget(ticket)
+        redis.call('SET', lock, owner, 'PX', window)
+        if process ~= mine then owner, token = '', '' end
+        return owner, token, window
+      end
+      -- It is dead or reconnecting: it is passed over and keeps its position.
+      passedOver = passedOver + 1
+    end
+  end
+end
+`;
+
+// The scripts
 
 /**
  * Acquires a lock, or takes a position in its queue.
  *
  * ARGV: ticket, ttl in ms, and as one text: PUBLISH or SPUBLISH, how the ticket's process is notified (NotifiedBy), ms
- * until the process is taken for dead unless it is heard of, microseconds since the caller's call, the ticket's first
- * score or ''
- * Returns 1, or with a fence the token as text, when the lock was free and there were no waiters; else { the owner
- * value, if the lock was granted to a ticket of the process that runs the script, OUTSIDER, or ''; its token, life of
- * the lock's key in ms, server time, score, who held it before or '' }.
+ * until it is taken for dead, microseconds since the caller's call, the ticket's first score or ''
+ * Returns 1, or with a fence the token as text, when the lock was free and there were no waiters; else a table.
  */
 export const ACQUIRE = new LockScript(
   'acquire (fair)',
   `${KEYS_BY_NAME}
 local ticket, ttl = ARGV[1], ARGV[2]
 local hasWaiters = redis.call('EXISTS', queue, tickets) > 0
--- Nearly always the lock is free. If the server refuses this SET, a command below raises the error.
-local set = not hasWaiters and not fence and redis.pcall('SET', lock, ticket, 'NX', 'PX', ttl)
-if set and not set.err then return 1 end
-local holder = redis.call('GET', lock)
-if not holder and not hasWaiters then
-  local time = fence and redis.call('TIME')
-  local last = fence and redis.call('GET', fence)
-  redis.call('SET', lock, ticket, 'PX', ttl)
+-- Nearly always the lock is free.
+local set = not hasWaiters and redis.pcall('SET', lock, ticket, 'NX', 'PX', ttl)
+if set and not set.err then
   if not fence then return 1 end
+  local time, last = redis.call('TIME'), redis.call('GET', fence)
   ${mint('fence')}
 end
+local holder = redis.call('GET', lock)
+-- The server refused to write.
+if set and not holder then return set end
 local publish, how, life, age, score = string.match(ARGV[3], '^(%S+) (%S+) (%S+) (%S+) (%S*)$')
 ${NOW}
-${FUNCTIONS}${HAND_OVER_FUNCTION}${ENQUEUE_FUNCTION}${OUTSIDER_FUNCTION}
+${FUNCTIONS}
 local process = processOf(ticket)
-if holder and (holder == ticket or string.match(holder, '^(.*)@') == ticket) then
-  -- It is granted already: the reply or the message was lost.
-  if redis.call('PTTL', lock) < tonumber(ttl) then redis.call('PEXPIRE', lock, ttl) end
-  forget(ticket)
-  local token = tokenOf(holder)
-  if token == '' then token = mint() end
-  return { holder, token, redis.call('PTTL', lock), digits(now), score }
-end
-local owner, token, granted
-if how == 'none' then
+local owner, token, left = grantedBefore(ticket, holder, ttl)
+if how == 'none' and not owner then
   -- A caller that does not wait is refused only while the lock is held, so it ignores a pause.
   if not holder then
-    owner, token, granted = handOver(process)
+    owner, token, left = handOver(process)
     if not owner then
       -- No waiter can be reached.
       ${WRITE_NOTHING}
       redis.call('SET', lock, ticket, 'PX', ttl)
-      owner, token, granted = ticket, mint(), tonumber(ttl)
+      owner, token, left = ticket, mint(), tonumber(ttl)
     end
   end
-else
+elseif not owner then
   if score == '' then score = redis.call('ZSCORE', queue, ticket) end
   if score then
     -- The removal is a write too: see WRITE_NOTHING.
@@ -101,80 +241,172 @@ else
   enqueue(ticket, ttl, score, how, life)
   local its = holder and processOf(holder)
   if not holder then
-    if pauseLeft() == 0 then owner, token, granted = handOver(process, ticket) end
+    if pauseLeft() == 0 then owner, token, left = handOver(process, ticket) end
   elseif its and its ~= process then
     -- It passes the lock on among its own callers until it hears of others.
     notify(its, '${WANTED}')
   end
 end
-if type(owner) ~= 'string' then owner, token = outsider(holder, process), '' end
-return { owner, token, granted or lifeLeft(), digits(now), score, holder or '' }`,
+return { owner or outsider(holder, process), token or '', left or lifeLeft(), digits(now), score, holder or '' }`,
   undefined,
-  isGrantIn,
+  isGranted,
 );
 
 /**
- * Polls for the waiters of one process: prolongs the life of the tickets that are in the queue, and hands a free lock
- * over. It never creates a ticket: a poll that is executed late must not leave one. A process that does not listen
- * as it says counts as one that polls.
+ * Prolongs the life of a ticket that is in the queue, and hands a free lock over. It never creates a ticket: a poll that
+ * is executed late must not leave one. A process that does not listen as it says counts as one that polls.
  *
- * ARGV: process; as one text: PUBLISH or SPUBLISH, how the process is notified, ms until it is taken for dead; tickets
- * Returns { owner value if the lock belongs to a ticket of the process, OUTSIDER, or ''; its token or ''; life of the
- * lock's key in ms, or of a free lock until it may be handed over; server time; 1 when the process does not listen as
- * it says; who held the lock before or ''; positions among the tickets of those that are not in the queue }.
+ * ARGV: ticket; as one text: PUBLISH or SPUBLISH, how the process is notified, ms until it is taken for dead
+ * Returns a table.
  */
 export const POLL = new LockScript(
   'poll (fair)',
   `${KEYS_BY_NAME}
-local process = ARGV[1]
+local ticket = ARGV[1]
 local publish, how, life = string.match(ARGV[2], '^(%S+) (%S+) (%S+)$')
 ${NOW}
-${FUNCTIONS}${HAND_OVER_FUNCTION}${OUTSIDER_FUNCTION}
-local waiting = {}
-for i = 3, #ARGV do waiting[#waiting + 1] = ARGV[i] end
-local missing = {}
-for i, ttl in ipairs(redis.call('HMGET', tickets, unpack(waiting))) do
-  -- Eviction, or a command by hand, may have taken one of the two keys.
-  if not ttl or not redis.call('ZSCORE', queue, waiting[i]) then missing[#missing + 1] = i end
-end
-local unreachable = 0
+${FUNCTIONS}
+local process = processOf(ticket)
+-- Eviction, or a command by hand, may have taken one of the two keys.
+local ttl = redis.call('HGET', tickets, ticket)
+local score = ttl and redis.call('ZSCORE', queue, ticket)
 -- The server may have lost a connection that the process takes for open.
-if how == 'message' and notify(process, 'poll') == 0 and not refused then
-  unreachable = 1
-  how = 'poll'
-end
-if #missing < #waiting then
+local isUnreachable = how == 'message' and notify(process, 'poll') == 0 and not refused
+if score then
   ${WRITE_NOTHING}
-  redis.call('HSET', tickets, process, digits(now / 1000 + tonumber(life)) .. ':' .. how)
-  ${prolongQueue('false')}
+  enqueue(ticket, ttl, score, isUnreachable and 'poll' or how, life)
 end
--- Processes that are gone: each leaves a field. The others are known by theirs, so it stays while they live.
-if redis.call('HLEN', tickets) > 2 * redis.call('ZCARD', queue) + ${SPARE_FIELDS} then
+-- Each process leaves a field. It is known by that while it lives. When there are many, those of the dead go.
+if redis.call('HLEN', tickets) > 2 * redis.call('ZCARD', queue) + 16 then
   local fields = redis.call('HGETALL', tickets)
   for i = 1, #fields, 2 do
     local lifeEnd = string.match(fields[i + 1], '^(%d+):%a+$')
     if lifeEnd and tonumber(lifeEnd) * 1000 < now then redis.call('HDEL', tickets, fields[i]) end
   end
 end
-local owner, token, granted = redis.call('GET', lock), ''
-local holder = owner or ''
-if not owner then
-  if pauseLeft() == 0 then owner, token, granted = handOver(process) end
-elseif processOf(owner) == process then
-  token = tokenOf(owner)
-else
-  owner = outsider(owner, process)
+local holder = redis.call('GET', lock)
+local owner, token, left
+if not holder then
+  if pauseLeft() == 0 then owner, token, left = handOver(process) end
+elseif processOf(holder) == process then
+  owner, token = holder, tokenOf(holder)
 end
-if type(owner) ~= 'string' then owner, token = '', '' end
-return { owner, token, granted or lifeLeft(), digits(now), unreachable, holder, unpack(missing) }`,
+return {
+  owner or outsider(holder, process), token or '', left or lifeLeft(), digits(now), score or '',
+  holder or '', 1, 0, isUnreachable and 1 or 0
+}`,
 );
 
+/** How RELEASE deletes the lock. Sets `deleted`. */
+const FREE = `${deleteBy('ARGV[2]')}
+  ${publish(4)}`;
+
+const RELEASE_SOURCE = `${KEYS_BY_NAME}
+local owner = ARGV[1]
+-- pcall: a key of another type is the key of another owner.
+local holder = redis.pcall('GET', lock)
+local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)
+if isOwners and not string.find(ARGV[3], ' ', 1, true) and redis.call('EXISTS', queue, tickets) == 0 then
+  ${FREE}
+  return deleted
+end
+local publish, how, life, pause, interval, keepFor, minHold, keyTtl, age, next, ttl =
+  string.match(ARGV[3], '^(%S+)${' ?(%S*)'.repeat(10)}$')
+pause, keepFor = tonumber(pause) or 0, tonumber(keepFor) or 0
+if next == '' then next = nil end
+${NOW}
+if isOwners and next and pause == 0 and keepFor == 0 and redis.call('EXISTS', queue) == 0 then
+  local last = fence and redis.call('GET', fence)
+  if redis.pcall('SET', lock, next, 'PX', ttl).err then
+    -- Out of memory, Redis refuses SET to a script that has not written yet.
+    redis.call('PEXPIRE', lock, ttl)
+    redis.call('SET', lock, next, 'PX', ttl)
+  end
+  if not fence then return 1 end
+  ${mint('fence')}
+end
+${FUNCTIONS}
+local granted, token, left
+if not isOwners then
+  granted, token, left = grantedBefore(next, holder, ttl)
+  local position = next and redis.call('ZSCORE', queue, next)
+  local kept = type(holder) == 'string' and string.match(holder, '^${KEPT}(.*)$')
+  if granted or position or kept and (kept == owner or ticketOf(kept) == owner) then
+    -- An earlier run, whose reply was lost, has handed the lock over, or kept it, and has given the next ticket its position.
+    return { granted or '', token or '', left or lifeLeft(), digits(now), position or '', '' }
+  end
+  -- The ticket of a holder is not in the queue.
+  forget(ticketOf(owner))
+end
+local found = isOwners and 1 or holder and -1 or 0
+if not holder then
+  ${ifForced('owner', 'found = -1')}
+end
+local score
+if isOwners and next then
+  ${SCORE}
+  ${WRITE_NOTHING}
+  score = digits(score)
+  enqueue(next, ttl, score, how, life)
+end
+if isOwners and keepFor > 0 then
+  -- The key of a grant by hand-over may not have its full ttl yet. Its owner value says its age.
+  local grantedAt = string.match(holder, '@(%d+)$')
+  ${leftToKeep('keepFor', 'minHold', 'keyTtl', 'grantedAt and (now - grantedAt) / 1000')}
+  redis.call('PEXPIRE', lock, left)
+  redis.call('SET', lock, '${KEPT}' .. holder, 'PX', left)
+  ${publish(4)}
+  notifyFirst()
+  return { '', '', tonumber(left), digits(now), score or '', '' }
+end
+local pauseIn = pause > 0 and math.max(0, math.ceil(interval - pause - sincePause()))
+if isOwners and pauseIn == 0 then
+  ${FREE}
+  redis.call('HSET', tickets, 'pause', digits(now + pause * 1000))
+  redis.call('PEXPIRE', tickets, math.max(redis.call('PTTL', tickets), math.ceil(pause)))
+  notifyFirst()
+  return { '', '', pause, digits(now), score or '', '', deleted, refused and 1 or 0, 0, 0 }
+end
+if isOwners or (not holder and pauseLeft() == 0) then
+  granted, token, left = handOver(processOf(owner), isOwners and next)
+  if not granted and redis.call('ZCARD', queue) == 0 then redis.call('DEL', tickets) end
+end
+if isOwners and not granted then
+  ${FREE}
+  found = deleted
+end
+return {
+  granted or '', token or '', left or lifeLeft(), digits(now), score or '',
+  '', found, refused and 1 or 0, 0, pauseIn and math.max(1, pauseIn) or nil
+}`;
+
 /**
- * The first renewal of a grant by hand-over. It is the renewal of spring, but counts as an acquisition: with
- * `minReplicas`, replicas have to have it.
+ * Releases a lock and hands it over to the first ticket in the queue; takes a ticket out of the queue, with any grant of
+ * it. The lock goes to nobody while its `minHold` has not ended, and when it is left to pollers: if the last pause is long
+ * ago, a release is published to the waiters of `spin` and `pub-sub` under the same name, and of Spring. Then the first
+ * waiter in the queue polls, and so learns when the key or the pause ends.
  *
- * KEYS: lock
- * ARGV: owner, ttl in ms
- * Returns as the script of spring.
+ * ARGV: owner or ticket, command that deletes, a text, what `publish` of spring takes. The text is PUBLISH or SPUBLISH.
+ * If there is more to do: how the process is notified, ms until it is taken for dead; ms of a pause and ms from one to the
+ * next; ms left of a minHold by the local clock, minHold and ttl of the acquisition in ms. What does not apply is 0. For
+ * HAND_OVER also microseconds since the call of the next caller, its ticket, its ttl in ms
+ * Returns 1 or 2 when the lock was the owner's and there were no waiters (2: deleted by DEL); else a table.
  */
+export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) => {
+  return Number(Array.isArray(reply) ? reply[6] : reply) > 0;
+});
+
+/**
+ * The same for the next caller of the process: the lock goes to that one or to one of the queue, whoever is the earliest
+ * that can be reached. Where it does not get the lock, the next caller has a position in the queue afterwards.
+ * Returns 1, or with a fence the token as text, when the lock is the next ticket's and there were no others; or a table.
+ */
+export const HAND_OVER = new LockScript('release (fair)', RELEASE_SOURCE, undefined, isGranted);
+
+/** The first renewal of a grant by hand-over: as that of spring, but an acquisition, which replicas have to have. */
 export const RENEW_GRANT = new LockScript('renew a grant (fair)', RENEW.source, isFound, isFound);
+
+/** Whether the reply says that the lock was granted to a ticket of the process. */
+function isGranted(reply: unknown): boolean {
+  return isGrant(reply) || !['', OUTSIDER].includes((reply as string[])[0] ?? '');
+}

@@ -1,129 +1,75 @@
-import type { Availability } from '../../core/availability';
-import { clock } from '../../internal/clock';
-import type { SharedTimer } from '../../internal/shared-timer';
+import { clock, drift } from '../../internal/clock';
 import { isFinal } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
-import type { Subscriber, Subscription } from '../../redis/subscriber';
-import { CLAIM_WINDOW, type NotifiedBy } from './fair-scripts';
-import type { QueueFormat } from './queue-format';
-import type { QueueReply } from './queue-replies';
+import type { Subscription } from '../../redis/subscriber';
+import type { FairFormat } from './fair-format';
+import type { FairProtocol } from './fair-protocol';
+import { CLAIM_WINDOW, type NotifiedBy, POLL, WANTED } from './fair-scripts';
 import { processOf, type Ticket } from './ticket';
-import type { Waiters } from './waiters';
 
-/** ms for which a process, after a grant to it lapsed, polls instead of relying on messages. */
-const POLLS_AFTER_LAPSE = 10_000;
+/** ms for which a process that messages do not reach polls, while its connection for them is made anew. */
+const DEAF_FOR = 10_000;
 
-/** ms; the shortest interval between two polls. */
+/** ms; the shortest interval between two polls, and how long each has to be answered at least. */
 const LEAST_INTERVAL = 10;
+const LEAST_TIMEOUT = 500;
 
-/** ms; a poll has at least this long to be answered. */
-const POLL_TIMEOUT_AT_LEAST = 500;
-
-/** What the fair locks of a registry share. Durations in ms. */
-export interface FairServices {
-  readonly format: QueueFormat;
-  readonly subscriber: Subscriber;
-  readonly pollTimer: SharedTimer;
-  /** The longest time between two polls while messages reach this process. */
-  readonly longestPollInterval: number;
-  /** The same while they do not, but at most a third of the claim window. */
-  readonly idleBetweenTries: number;
-  readonly sharedWithPollers: boolean;
-  readonly commandTimeout: number;
-  readonly unavailableAfter: number;
-  readonly onNotificationRefused: () => void;
-}
-
-/** What presence reports to the protocol of its lock. */
-export interface PresenceListener {
-  /** Messages may have been missed. */
-  onResubscribed(): void;
-  /** A message on one of the channels. */
-  onMessage(message: string): void;
-  /** The reply of a poll, or of an attempt. */
-  onReply(reply: QueueReply): void;
-}
+/** The ticket of this process, and what is told of replies and messages. */
+type QueuedLock = Pick<FairProtocol, 'ticket' | 'availability' | 'onReply' | 'onMessage'>;
 
 /**
- * How the waiters of this process are present in the queue of one lock: they listen for messages, and poll. A poll
- * prolongs the life of their tickets. It finds a grant whose message was lost, a lock whose holder died or whose key
- * was deleted, and an unreachable Redis.
+ * How the waiter of this process is present in the queue of one lock: it listens for messages, and polls. A poll
+ * prolongs the life of its ticket. It finds a grant whose message was lost, a lock whose holder died or whose key was
+ * deleted, and an unreachable Redis.
  */
 export class Presence {
   readonly #names: LockNames;
-  readonly #services: FairServices;
-  readonly #waiters: Waiters;
-  readonly #availability: Availability;
-  readonly #listener: PresenceListener;
+  readonly #format: FairFormat;
+  readonly #lock: QueuedLock;
   #subscription: Subscription | undefined;
   #hasJoined = false;
   #isHolder = false;
   #isPolling = false;
-  /** A poll is to follow the poll in flight, or the attempt in flight of the only waiter. */
+  /** A poll is to follow the poll in flight, or the attempt in flight. */
   #isToPollAgain = false;
-  /** At the last poll, Redis knew of no listener of this process. */
-  #isUnreachable = false;
-  /** A message came after the reply of the last poll. */
-  #hasHeard = false;
-  #pollsUntil = Number.NEGATIVE_INFINITY;
+  #deafUntil = Number.NEGATIVE_INFINITY;
   readonly #pollNow = (): void => this.poll();
 
-  constructor(
-    names: LockNames,
-    services: FairServices,
-    waiters: Waiters,
-    availability: Availability,
-    listener: PresenceListener,
-  ) {
+  constructor(names: LockNames, format: FairFormat, lock: QueuedLock) {
     this.#names = names;
-    this.#services = services;
-    this.#waiters = waiters;
-    this.#availability = availability;
-    this.#listener = listener;
+    this.#format = format;
+    this.#lock = lock;
   }
 
   get isActive(): boolean {
-    return this.#isPolling || this.isSubscribed;
-  }
-
-  get isSubscribed(): boolean {
-    return this.#subscription !== undefined && !this.#subscription.isOver;
+    return this.#isPolling || this.#subscription?.isOver === false;
   }
 
   get notifiedBy(): NotifiedBy {
-    return this.#listens && !this.#isUnreachable ? 'message' : 'poll';
+    return this.#subscription?.isOpen && clock.now() >= this.#deafUntil ? 'message' : 'poll';
   }
 
-  /** As far as this process knows. Redis may know of no listener. */
-  get #listens(): boolean {
-    return (this.#subscription?.isOpen ?? false) && clock.now() >= this.#pollsUntil;
+  /** The ticket, if a poll can tell what became of it. */
+  get #waiting(): Ticket | undefined {
+    const { ticket } = this.#lock;
+    return ticket?.offered === undefined && !ticket?.isAsked ? ticket : undefined;
   }
 
-  /** Listens while this process passes its hold on: another process that waits sends a message to it. */
-  listenAsHolder(owner: string): void {
-    this.#isHolder = true;
-    this.listen(owner);
-  }
-
-  /** This process passes nothing on any more. */
-  leaveAsHolder(): void {
-    if (!this.#isHolder) return;
-    this.#isHolder = false;
-    this.leave();
-  }
-
-  /** Listens while there are waiters. Whenever a message may have been missed, it polls. */
-  listen(id = this.#waiters.anyId): void {
-    if (id === undefined) return;
-    if (!this.isSubscribed) {
+  /** Listens while there is a waiter; `isHolder`: also while this process passes its hold on, to hear of others. */
+  listen(isHolder = this.#isHolder): void {
+    this.#isHolder = isHolder;
+    const { ticket } = this.#lock;
+    if (ticket === undefined) return;
+    if (this.#subscription?.isOver !== false) {
       this.#hasJoined = false;
-      const onMessage = (message: string): void => {
-        this.#hasHeard = true;
-        this.#listener.onMessage(message);
-      };
-      this.#subscription = this.#services.subscriber.subscribe(this.#channels(id), onMessage);
+      const { countsListeners, subscriber } = this.#format;
+      const channels = [`${this.#names.companion('grants')}:${processOf(ticket.id)}`];
+      // On a cluster, the other lock types and Spring publish a release on a channel that is not sharded: polls find it.
+      if (countsListeners) channels.push(...this.#format.channels(this.#names));
+      this.#subscription = subscriber.subscribe(channels, (message) => this.#lock.onMessage(message));
       this.#subscription?.onWake(() => {
-        this.#listener.onResubscribed();
+        // A message may have been missed.
+        this.#lock.onMessage(WANTED);
         this.poll();
       });
     }
@@ -132,11 +78,12 @@ export class Presence {
     this.#hasJoined = true;
   }
 
-  /** Waiters have left: the last one ends the polls, and the subscription a moment later. */
-  leave(): void {
-    if (this.#waiters.size > 0) return;
+  /** The waiter has left, or with `isHolder` false the holder: that ends the polls, and a moment later the subscription. */
+  leave(isHolder = this.#isHolder): void {
+    this.#isHolder = isHolder;
+    if (this.#lock.ticket !== undefined) return;
     this.#isToPollAgain = false;
-    this.#services.pollTimer.cancel(this.#pollNow);
+    this.#format.pollTimer.cancel(this.#pollNow);
     if (this.#isHolder) return;
     if (this.#hasJoined) this.#subscription?.leave();
     this.#hasJoined = false;
@@ -144,17 +91,18 @@ export class Presence {
 
   /** A reply says that the lock's key lives for `life` ms: the next poll comes then, or after the longest interval. */
   schedulePoll(life: number): void {
-    if (this.#waiters.size === 0) return;
+    if (this.#lock.ticket === undefined) return;
     if (this.#isToPollAgain) this.poll();
-    const { idleBetweenTries, pollTimer, longestPollInterval } = this.#services;
-    const longest = this.notifiedBy === 'message' ? longestPollInterval : Math.min(idleBetweenTries, CLAIM_WINDOW / 3);
+    const { pollTimer, longestPollInterval, parts } = this.#format;
+    const withoutMessages = Math.min(parts.settings.idleBetweenTries, CLAIM_WINDOW / 3);
+    const longest = this.notifiedBy === 'message' ? longestPollInterval : withoutMessages;
     pollTimer.schedule(this.#pollNow, clock.now() + Math.max(LEAST_INTERVAL, Math.min(life + 1, longest)));
   }
 
   /** Polls now, or after the poll or the attempt that is in flight: that one may have been sent too early. */
   poll(): void {
-    if (this.#waiters.size === 0) return;
-    if (this.#isPolling || this.#waiters.waiting.length === 0) this.#isToPollAgain = true;
+    if (this.#lock.ticket === undefined) return;
+    if (this.#isPolling || this.#waiting === undefined) this.#isToPollAgain = true;
     else void this.#poll();
   }
 
@@ -163,60 +111,48 @@ export class Presence {
     do {
       this.#isToPollAgain = false;
       this.listen();
-      await this.#pollFor(this.#waiters.waiting);
-    } while (this.#isToPollAgain && this.#waiters.waiting.length > 0);
+      if (this.#waiting !== undefined) await this.#pollFor(this.#waiting);
+    } while (this.#isToPollAgain && this.#waiting !== undefined);
     this.#isPolling = false;
   }
 
-  async #pollFor(tickets: readonly Ticket[]): Promise<void> {
-    const [first] = tickets;
-    if (first === undefined) return;
-    const { format, commandTimeout, longestPollInterval } = this.#services;
+  async #pollFor(ticket: Ticket): Promise<void> {
+    const format = this.#format;
+    const { settings } = format.parts;
+    const { availability } = this.#lock;
     // A poll that goes over a connection that is silently dead, as one of a pool may be, must not hold up the next one.
-    const timeout = Math.min(commandTimeout, Math.max(longestPollInterval, POLL_TIMEOUT_AT_LEAST));
-    this.#availability.asked(clock.now());
-    try {
-      const how = this.#listens ? 'message' : 'poll';
-      const reply = await format.pollFor(this.#names, processOf(first.id), how, tickets, timeout);
-      this.#availability.answered();
-      this.#isUnreachable = reply.isUnreachable;
-      this.#listener.onReply(reply);
-      // A ticket that is granted the lock leaves the queue. One that is missing, and has no grant, let the grant lapse:
-      // its message may not have arrived. An attempt enters it again.
-      const missing = reply.missing.flatMap((position) => tickets[position] ?? []);
-      const lapsed = missing.filter(({ offered, isAsked }) => offered === undefined && !isAsked);
-      // A poll of a process that listens also publishes a message to it. If none came, the connection is dead.
-      const isDead = reply.isUnreachable || (lapsed.length > 0 && !this.#hasHeard);
-      if (isDead && this.#listens) this.#services.subscriber.renew();
-      if (lapsed.length > 0) this.#pollsUntil = clock.now() + POLLS_AFTER_LAPSE;
-      this.#hasHeard = false;
-      for (const ticket of lapsed) ticket.retry();
-    } catch (error) {
-      this.#pollFailed(error, tickets);
-    }
-  }
-
-  /**
-   * A final error: all waiters make an attempt, which reports it. Otherwise only waiters that had no answer for
-   * `unavailableAfter` do.
-   */
-  #pollFailed(error: unknown, tickets: readonly Ticket[]): void {
+    const timeout = Math.min(settings.commandTimeout, Math.max(format.longestPollInterval, LEAST_TIMEOUT));
     const now = clock.now();
-    this.#availability.failed(error);
-    for (const ticket of tickets) {
-      const isSilent = this.#availability.silence(ticket.sentAt, now) >= this.#services.unavailableAfter;
+    const driftBefore = drift(now);
+    availability.asked(now);
+    const args = [ticket.id, format.presence[this.notifiedBy]];
+    const read = (reply: unknown) => format.read(POLL, reply, ticket, now, driftBefore);
+    const asked = format.parts.redis.run(POLL, format.keysOf(this.#names), args, timeout, read, now);
+    // A caller that makes a single attempt, and does not get the turn, waits for the answer.
+    availability.attemptInFlight = asked;
+    try {
+      const reply = await asked;
+      availability.answered();
+      if (reply.isUnreachable) this.#noteDeaf();
+      this.#lock.onReply(reply);
+      if (reply.score !== '' || this.#waiting !== ticket) return;
+      // It is missing in the queue, and has no grant: that has lapsed, and its message may not have arrived. An attempt
+      // enters it again.
+      this.#noteDeaf();
+      ticket.retry();
+    } catch (error) {
+      availability.failed(error);
+      // An attempt reports a final error, or that there was no answer for `unavailableAfter`.
+      const isSilent = availability.silence(ticket.sentAt, clock.now()) >= settings.unavailableAfter;
       if (isFinal(error) || isSilent) ticket.retry();
+      this.schedulePoll(settings.idleBetweenTries);
+    } finally {
+      if (availability.attemptInFlight === asked) availability.attemptInFlight = undefined;
     }
-    this.schedulePoll(this.#services.idleBetweenTries);
   }
 
-  /**
-   * On a cluster, the other lock types and Spring publish a release on a channel that is not sharded: only polls find
-   * it.
-   */
-  #channels(id: string): string[] {
-    const { format } = this.#services;
-    const grants = format.grants(this.#names, processOf(id));
-    return format.countsListeners ? [grants, ...format.channels(this.#names)] : [grants];
+  #noteDeaf(): void {
+    if (this.notifiedBy === 'message') this.#format.subscriber.renew();
+    this.#deafUntil = clock.now() + DEAF_FOR;
   }
 }

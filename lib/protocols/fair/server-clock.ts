@@ -9,16 +9,13 @@ const TOLERANCE = 2;
 /** ms for which stamps prove nothing after a contradiction: all messages sent before it have arrived by then. */
 const DISTRUST = 60_000;
 
-/**
- * An exchange with the server: when it was sent and received, in local monotonic ms, and what its clock showed, in ms.
- */
+/** An exchange with the server: when it was sent and received, in local monotonic ms, and what its clock showed, in ms. */
 interface Anchor {
   readonly sentAt: number;
   readonly receivedAt: number;
   readonly serverTime: number;
-  /** The connections that it holds for. */
+  /** The connections that it holds for, and the drift between the local clocks then. */
   readonly connection: string;
-  /** The drift between the local clocks then. */
   readonly drift: number;
 }
 
@@ -38,19 +35,20 @@ export class ServerClock {
 
   /** Notes an exchange; `connection` is undefined for a client that does not say when it talks to another server. */
   note(sentAt: number, receivedAt: number, serverTime: number, connection: string | undefined): void {
-    const now = drift();
-    const before = this.#anchorFor(connection, now);
-    if (before !== undefined && !fits(before, sentAt, receivedAt, serverTime)) {
-      this.#distrustedUntil = receivedAt + DISTRUST;
+    const before = this.#anchorFor(connection);
+    if (before !== undefined) {
+      const elapsed = serverTime - before.serverTime;
+      const least = (sentAt - before.receivedAt) * (1 - RATE) - TOLERANCE;
+      const most = (receivedAt - before.sentAt) * (1 + RATE) + TOLERANCE;
+      if (elapsed < least || elapsed > most) this.#distrustedUntil = receivedAt + DISTRUST;
     }
     const isTrusted = connection !== undefined && receivedAt >= this.#distrustedUntil;
-    this.#anchor = isTrusted ? { sentAt, receivedAt, serverTime, connection, drift: now } : undefined;
+    this.#anchor = isTrusted ? { sentAt, receivedAt, serverTime, connection, drift: drift() } : undefined;
   }
 
   /**
-   * The local time, in ms, until which a grant may be relied on. It lasts for `window` ms, was stamped `stamp` and
-   * received at `receivedAt`; its ticket was first sent at `sentAt`. It was made after the ticket was sent, whatever
-   * else can be proved, and before it was received.
+   * The local time, in ms, until which a grant may be relied on. It lasts for `window` ms, was stamped `stamp`, and was
+   * made after `sentAt`, when its ticket was first sent, and before `receivedAt`, whatever else can be proved.
    */
   grantUntil(
     stamp: number,
@@ -59,27 +57,16 @@ export class ServerClock {
     receivedAt: number,
     connection: string | undefined,
   ): number {
-    const madeAt = Math.max(sentAt, this.#earliest(stamp, connection));
+    const anchor = this.#anchorFor(connection);
+    const span = stamp - (anchor?.serverTime ?? 0);
+    const earliest = anchor === undefined ? sentAt : anchor.sentAt + span - Math.abs(span) * RATE;
+    const madeAt = Math.max(sentAt, earliest);
     return reliableUntil(Math.min(madeAt, receivedAt), window);
   }
 
-  #earliest(stamp: number, connection: string | undefined): number {
-    const anchor = this.#anchorFor(connection, drift());
-    if (anchor === undefined) return Number.NEGATIVE_INFINITY;
-    const span = stamp - anchor.serverTime;
-    return anchor.sentAt + span - Math.abs(span) * RATE;
-  }
-
-  #anchorFor(connection: string | undefined, driftNow: number): Anchor | undefined {
+  #anchorFor(connection: string | undefined): Anchor | undefined {
     const anchor = this.#anchor;
     if (anchor === undefined || anchor.connection !== connection) return undefined;
-    return wasSuspended(anchor.drift, driftNow) ? undefined : anchor;
+    return wasSuspended(anchor.drift, drift()) ? undefined : anchor;
   }
-}
-
-function fits(before: Anchor, sentAt: number, receivedAt: number, serverTime: number): boolean {
-  const elapsed = serverTime - before.serverTime;
-  const least = (sentAt - before.receivedAt) * (1 - RATE) - TOLERANCE;
-  const most = (receivedAt - before.sentAt) * (1 + RATE) + TOLERANCE;
-  return elapsed >= least && elapsed <= most;
 }

@@ -18,27 +18,11 @@ export function grantedAt(owner: string): number | undefined {
   return at < 0 ? undefined : Number(owner.slice(at + 1)) / 1000;
 }
 
-/** A grant that a message reports; `window` in ms. */
-export interface ReportedGrant {
-  readonly owner: string;
-  readonly window: number;
-  readonly token: string;
-}
-
-/** The grant that a message reports: `grant <owner> <window in ms> <token>`; `undefined` for any other message. */
-export function grantIn(message: string): ReportedGrant | undefined {
-  const [kind, owner = '', milliseconds = '', token = ''] = message.split(' ');
-  const window = Number(milliseconds);
-  return kind === 'grant' && window > 0 ? { owner, window, token } : undefined;
-}
-
 /** One caller of this process that waits for a fair lock. */
 export class Ticket {
   readonly id: string;
-  /** ms; what it asks for. */
-  readonly ttl: number;
-  /** When its caller called, on the monotonic clock. */
-  readonly since: number;
+  /** What its caller asks for. */
+  readonly hold: Hold;
   /** When it was first sent, on the monotonic clock, and the drift between the clocks then. */
   readonly sentAt: number;
   readonly drift: number;
@@ -48,21 +32,22 @@ export class Ticket {
   offered: string | undefined;
   /** A command that may give it the lock, or a position, is in flight: a poll could not tell its outcome. */
   isAsked = false;
+  /** How often others had been wanted here before that; `undefined`: no message would say it. */
+  aloneAt: number | undefined;
   /** What came while its caller did not wait for it: before its first wait, or during an attempt. */
-  #missed: Grant | 'retry' | undefined;
+  #missed: { readonly grant: Grant | undefined } | undefined;
   #resume: ((grant: Grant | undefined) => void) | undefined;
 
-  constructor({ ticket, ttl, since, sentAt, drift }: Hold) {
-    this.id = ticket;
-    this.ttl = ttl;
-    this.since = since;
-    this.sentAt = sentAt;
-    this.drift = drift;
+  constructor(hold: Hold) {
+    this.id = hold.ticket;
+    this.hold = hold;
+    this.sentAt = hold.sentAt;
+    this.drift = hold.drift;
   }
 
   /** Microseconds from its caller's call until a script was sent, for its position in the queue. */
   age(sentAt: number): string {
-    return String(Math.max(0, Math.round(1_000 * (sentAt - this.since))));
+    return String(Math.max(0, Math.round(1_000 * (sentAt - this.hold.since))));
   }
 
   /** Whether the owner value was granted for it. Mostly it is its id itself. */
@@ -71,35 +56,32 @@ export class Ticket {
   }
 
   /** A command for it is about to be sent. It is also the attempt that an earlier `retry` asked for. */
-  asking(): void {
+  asking(aloneAt: number | undefined): void {
     this.isAsked = true;
-    if (this.#missed === 'retry') this.#missed = undefined;
+    this.aloneAt = aloneAt;
+    if (this.#missed?.grant === undefined) this.#missed = undefined;
   }
 
-  /**
-   * Calls `resume` once, with a grant, or with nothing when another attempt is needed. Either may have come before:
-   * then at once.
-   */
+  /** Calls `resume` once, with a grant, or with nothing when another attempt is needed. At once if that came before. */
   attach(resume: (grant: Grant | undefined) => void): () => void {
     this.#resume = resume;
     const missed = this.#missed;
     this.#missed = undefined;
-    if (missed !== undefined) resume(missed === 'retry' ? undefined : missed);
+    if (missed !== undefined) resume(missed.grant);
     return () => {
       this.#resume = undefined;
     };
   }
 
-  /** The lock is its own. */
-  deliver(grant: Grant): void {
-    if (this.#resume === undefined) this.#missed = grant;
+  /** The lock is its own; `undefined`: see `retry`. */
+  deliver(grant: Grant | undefined): void {
+    if (this.#resume === undefined) this.#missed = { grant };
     else this.#resume(grant);
   }
 
   /** Another attempt is needed: it enters the ticket again, or shows what is wrong. */
   retry(): void {
     this.offered = undefined;
-    if (this.#resume === undefined) this.#missed = 'retry';
-    else this.#resume(undefined);
+    this.deliver(undefined);
   }
 }

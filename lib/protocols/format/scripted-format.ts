@@ -1,12 +1,12 @@
-import type { Ownership, Released, RenewalMode } from '../../core/protocol';
+import type { Keep, Ownership, Released, RenewalMode } from '../../core/protocol';
 import { clock } from '../../internal/clock';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
-import { type Keep, keepArguments } from '../min-hold/kept';
 import type { ReleaseChannels } from '../waiting/notification';
+import { keepArguments } from './left-to-keep';
 import {
   type Acquired,
   type ConfirmReply,

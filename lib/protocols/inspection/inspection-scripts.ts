@@ -1,5 +1,5 @@
+import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
-import { KEPT } from '../min-hold/kept';
 import { deleteBy } from '../spring/spring-scripts';
 import { LEAVE_MARK } from './forced-unlock';
 

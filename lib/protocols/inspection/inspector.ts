@@ -1,5 +1,5 @@
+import type { Inspected, LockInspector } from '../../core/backend';
 import { clock } from '../../internal/clock';
-import type { Inspected, LockInspector } from '../../lock-backend';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';

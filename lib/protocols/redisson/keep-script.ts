@@ -1,7 +1,7 @@
+import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
+import { leftToKeep } from '../format/left-to-keep';
 import { isFound } from '../format/replies';
-import { KEPT } from '../min-hold/kept';
-import { leftToKeep } from '../min-hold/left-to-keep';
 import { returnWithListeners } from '../spring/spring-scripts';
 import { EXAMINE_GONE, OWNED, publishRelease } from './redisson-scripts';
 
@@ -12,7 +12,7 @@ ${OWNED}
 if owned == -1 and redis.pcall('HEXISTS', KEYS[1], '${KEPT}' .. ARGV[1]) == 1 then return 1 end
 ${EXAMINE_GONE}
 if owned ~= 1 then return owned end
-${leftToKeep(first)}
+${leftToKeep(`ARGV[${first}]`, `ARGV[${first + 1}]`, `ARGV[${first + 2}]`)}
 -- PEXPIRE first: out of memory, Redis refuses HSET to a script that has not written yet. The new field comes before the
 -- old one goes, since a hash without fields is deleted.
 redis.call('PEXPIRE', KEYS[1], left)

@@ -1,6 +1,9 @@
+import { isKept } from '../../api/owner-name';
+import { Availability } from '../../core/availability';
 import type { Hold } from '../../core/hold';
 import type {
   Grant,
+  Keep,
   LockProtocol,
   NotGranted,
   Ownership,
@@ -13,10 +16,7 @@ import type { Wait } from '../../core/wait';
 import { clock, reliableUntil } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
 import type { Subscriber } from '../../redis/subscriber';
-import { isKept, type Keep } from '../min-hold/kept';
-import type { Pauses } from '../pollers/pauses';
-import { PollableProtocol } from '../pollers/pollable-protocol';
-import { Pollers, USUAL_PACE_FOR } from '../pollers/pollers';
+import type { Pollers } from '../pollers';
 import { Notification } from '../waiting/notification';
 import type { PastPositions } from './past-positions';
 import type { RedissonQueueFormat } from './redisson-queue-format';
@@ -31,6 +31,7 @@ export interface RedissonFairServices {
   readonly format: RedissonQueueFormat;
   readonly subscriber: Subscriber;
   readonly pastPositions: PastPositions;
+  pollers(): Pollers | undefined;
 }
 
 /**
@@ -43,9 +44,11 @@ export interface RedissonFairServices {
  * out the positions of a process that was killed, and each of them holds up all others, Java's too, for the whole wait,
  * five minutes. For the same reason the lock is not handed over locally: that would overtake the queue.
  */
-export class RedissonFairProtocol extends PollableProtocol implements LockProtocol {
+export class RedissonFairProtocol implements LockProtocol {
+  readonly availability = new Availability();
   readonly #names: LockNames;
   readonly #services: RedissonFairServices;
+  readonly #pollers: Pollers | undefined;
   /** Of the local caller that has the turn: the owner value that its channel is named after. */
   #ticket = '';
   /** The last owner value that had a position in the queue. */
@@ -53,18 +56,13 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
   #notification: Notification | undefined;
 
   constructor(names: LockNames, services: RedissonFairServices) {
-    super();
     this.#names = names;
     this.#services = services;
+    this.#pollers = services.pollers();
   }
 
   get queue(): 'local' {
     return 'local';
-  }
-
-  protected createPollers(): Pollers | undefined {
-    const { idleBetweenTries, sharedWithPollers } = this.#services.settings;
-    return sharedWithPollers ? new Pollers(idleBetweenTries, USUAL_PACE_FOR) : undefined;
   }
 
   get isActive(): boolean {
@@ -73,7 +71,7 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
 
   /** The queue serves every process in its order, but not pollers. */
   standBack(wait: Wait): Promise<void> | undefined {
-    return wait.standBack(this.lazyPollers?.pauses.left() ?? 0);
+    return wait.standBack(this.#pollers?.freeFor ?? 0);
   }
 
   attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
@@ -87,11 +85,11 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
         const now = clock.now();
         if (waits) this.#enqueued = ticket;
         // Only the first in the queue is notified. The end of a kept key is no sign of pollers.
-        if (isFirst && !isKept(owner)) this.pollers?.refused(now, remaining, notification?.hints ?? 0);
-        else this.pollers?.refusedByListener(now);
+        if (isFirst && !isKept(owner)) this.#pollers?.refused(now, remaining, notification?.hints ?? 0);
+        else this.#pollers?.refusedByListener(now);
         return { granted: false, remaining, owner, roundTrip: now - sentAt, hintsBefore };
       }
-      this.noteGrant(sentAt);
+      this.#pollers?.acquired(sentAt);
       const { fencingToken } = found;
       return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
     });
@@ -106,7 +104,13 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
         isLeftToPollers: (message: string) => message === LEFT_TO_POLLERS,
       };
       this.#ticket = ticket;
-      this.#notification = new Notification(this.#names, channels, subscriber, settings.idleBetweenTries, this.pollers);
+      this.#notification = new Notification(
+        this.#names,
+        channels,
+        subscriber,
+        settings.idleBetweenTries,
+        this.#pollers,
+      );
     }
     return this.#notification.wait(refusal, wait);
   }
@@ -115,53 +119,30 @@ export class RedissonFairProtocol extends PollableProtocol implements LockProtoc
     this.#services.format.hash.renew(this.#names, owner, ttl, mode, timeout, settle);
   }
 
-  release(owner: string, timeout: number): Promise<Released> {
-    const now = clock.now();
-    const pauses = this.lazyPollers?.pauses;
-    if (pauses?.isDue(now)) return this.#leave(owner, pauses, now, timeout);
-    return this.#services.format.release(this.#names, owner, timeout, (found) => {
-      this.#released(owner, found);
-      return found;
-    });
-  }
-
   /**
-   * A release was answered. If it found no lock of the owner, a pause of a later owner goes on. The position is given
-   * up now and not before: after a reconnect it is removed once more, and that must not overtake the release. A release
-   * without an answer is repeated by its caller.
+   * A position is given up when the release is answered and not before: after a reconnect it is removed once more, and
+   * that must not overtake the release. A release without an answer is repeated by its caller.
    */
-  #released(owner: string, found: Released): void {
-    if (found === 'released') this.noteRelease(clock.now(), false);
-    if (owner === this.#enqueued) this.#services.pastPositions.add(this, () => this.#releaseAgain(owner));
-  }
-
-  #releaseAgain(owner: string): Promise<Released> {
-    const { format, settings } = this.#services;
-    return format.release(this.#names, owner, settings.commandTimeout, (found) => found);
-  }
-
-  /** Releases the lock, and leaves it to pollers for a moment before the first in the queue is notified. */
-  #leave(owner: string, pauses: Pauses, now: number, timeout: number): Promise<Released> {
-    const [busy, interval] = [pauses.busyFor(now), pauses.interval(now)];
-    return this.#services.format.leaveToPollers(this.#names, owner, busy, interval, timeout, (found, isLeft) => {
-      this.#released(owner, found);
-      if (isLeft) {
-        pauses.begin(clock.now(), false);
-        clock.setTimeout(() => void this.#endPause(owner), pauses.length).unref?.();
-      }
+  release(owner: string, timeout: number): Promise<Released> {
+    const { format } = this.#services;
+    const isPauseDue = this.#pollers?.isDue(clock.now()) ?? false;
+    return format.release(this.#names, owner, isPauseDue, timeout, (found) => {
+      if (found === 'released') this.#released(owner, isPauseDue);
+      if (owner === this.#enqueued) this.#services.pastPositions.add(this, () => this.#releaseAgain(owner));
       return found;
     });
   }
 
-  /** A release that finds no key notifies the first in the queue. */
-  async #endPause(owner: string): Promise<void> {
-    if (this.#services.format.isClosed) return;
-    try {
-      const found = await this.#releaseAgain(owner);
-      this.pollers?.pauses.over(found === 'stolen', clock.now());
-    } catch {
-      // Waiters of this library poll.
-    }
+  #released(owner: string, isLeft: boolean): void {
+    const now = clock.now();
+    if (!isLeft) this.#pollers?.released(now);
+    // A release that finds no key notifies the first in the queue. If it fails, waiters of this library poll.
+    else this.#pollers?.left(now, () => this.#releaseAgain(owner).catch(() => undefined));
+  }
+
+  async #releaseAgain(owner: string): Promise<void> {
+    const { format, settings } = this.#services;
+    if (!format.isClosed) await format.release(this.#names, owner, false, settings.commandTimeout, () => undefined);
   }
 
   keep(owner: string, keep: Keep, timeout: number): Promise<Released> {

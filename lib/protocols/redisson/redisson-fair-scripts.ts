@@ -128,31 +128,25 @@ return { life, head == owner and 1 or 0, not isFree and redis.call('HKEYS', KEYS
  * ARGV: as above, then the command that deletes
  * Returns 1 deleted, 2 deleted by DEL, since the command was refused; 0 no key; -1 the key of another owner.
  */
-export const RELEASE = release('release (redisson-fair)', '', 'owned');
+export const RELEASE = release('release (redisson-fair)', '');
 
 /**
- * Releases a lock as `RELEASE` does, but notifies nobody if the process has been busy with it for long: then it is left
- * to pollers, and the waiters are asked to leave it too: one that makes an attempt would take it. The other processes
- * in the queue may do the same: the more there are, the less often each does it.
- *
- * ARGV: as for `RELEASE`, then ms for which the process has been busy, ms from one pause to the next
- * Returns { what RELEASE returns, 1 when the lock was left to pollers }.
+ * Releases a lock as `RELEASE` does, and leaves it to pollers: all waiters are asked to make no attempt. ARGV and reply
+ * are the same.
  */
 export const LEAVE = release(
   'leave to pollers (redisson-fair)',
   `
-local waiters = redis.call('LRANGE', queue, 0, -1)
-if owned > 0 and tonumber(ARGV[7]) >= tonumber(ARGV[8]) * (1 + #waiters) then
-  for _, waiter in ipairs(waiters) do
+if owned > 0 then
+  for _, waiter in ipairs(redis.call('LRANGE', queue, 0, -1)) do
     ${publishRelease('ARGV[4]', "ARGV[5] .. ':' .. waiter", LEFT_TO_POLLERS)}
   end
-  return { owned, 1 }
+  return owned
 end`,
-  '{ owned, 0 }',
 );
 
 /** `leave`: what may end the script before anybody is notified. */
-function release(name: string, leave: string, result: string): LockScript {
+function release(name: string, leave: string): LockScript {
   return new LockScript(
     name,
     `${PRELUDE}
@@ -175,7 +169,7 @@ head = redis.call('LINDEX', queue, 0)
 if head then
   ${NOTIFY_HEAD}
 end
-return ${result}`,
+return owned`,
     isFound,
   );
 }

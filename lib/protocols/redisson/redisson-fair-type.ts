@@ -1,5 +1,6 @@
 import { redissonFairInspector } from '../inspection/redisson-fair-inspector';
 import type { LockTypeDefinition } from '../lock-type';
+import { USUAL_PACE_FOR } from '../pollers';
 import { PastPositions } from './past-positions';
 import { RedissonFairProtocol } from './redisson-fair-protocol';
 import { RedissonFormat } from './redisson-format';
@@ -16,13 +17,14 @@ export const REDISSON_FAIR: LockTypeDefinition = {
     const format = new RedissonQueueFormat(redis, settings, hash);
     const subscriber = parts.subscriber(hash.isSharded, true);
     const pastPositions = new PastPositions();
+    const pollers = () => parts.pollers(USUAL_PACE_FOR);
     const stopMonitoring = redis.monitor.onReconnect(() => pastPositions.removeAgain());
     return {
       inspector: redissonFairInspector(redis, hash),
       open(names) {
         // Throws for a name whose queue would be in another hash slot.
         redissonKey(names, QUEUE, redis.isCluster);
-        return new RedissonFairProtocol(names, { settings, format, subscriber, pastPositions });
+        return new RedissonFairProtocol(names, { settings, format, subscriber, pastPositions, pollers });
       },
       close() {
         stopMonitoring();

@@ -1,11 +1,11 @@
-import type { ProtocolSettings, Released } from '../../core/protocol';
+import type { Keep, ProtocolSettings, Released } from '../../core/protocol';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
+import { keepArguments } from '../format/left-to-keep';
 import { type Acquired, foundIn, ownerIn, remainingIn } from '../format/replies';
-import { type Keep, keepArguments } from '../min-hold/kept';
 import { KEEP } from './redisson-fair-keep-script';
 import { ACQUIRE, LEAVE, RELEASE } from './redisson-fair-scripts';
 import { type RedissonFormat, TOKEN } from './redisson-format';
@@ -59,29 +59,20 @@ export class RedissonQueueFormat {
     return this.#run(ACQUIRE, names, owner, ttl, [waits ? '1' : '0'], timeout, read);
   }
 
-  /** Also takes the owner out of the queue. A release that finds no key notifies the first in the queue. */
-  release<T>(names: LockNames, owner: string, timeout: number, use: (found: Released) => T): Promise<T> {
-    const read = (reply: unknown): T => use(this.hash.foundIn(RELEASE, reply, reply));
-    return this.#run(RELEASE, names, owner, 0, [this.hash.deleteCommand], timeout, read);
-  }
-
   /**
-   * Releases the lock to pollers. `isLeft`: the first in the queue was not notified. `busy`: ms for which this
-   * process has had the lock without a pause; `interval`: ms from one pause to the next.
+   * Also takes the owner out of the queue. A release that finds no key notifies the first in the queue. `toPollers`:
+   * the waiters are asked to make no attempt.
    */
-  leaveToPollers<T>(
+  release<T>(
     names: LockNames,
     owner: string,
-    busy: number,
-    interval: number,
+    toPollers: boolean,
     timeout: number,
-    use: (found: Released, isLeft: boolean) => T,
+    use: (found: Released) => T,
   ): Promise<T> {
-    const last = [this.hash.deleteCommand, String(busy), String(interval)];
-    return this.#run(LEAVE, names, owner, 0, last, timeout, (reply) => {
-      const [found, isLeft] = Array.isArray(reply) ? arrayIn(LEAVE, reply, 2) : [reply];
-      return use(this.hash.foundIn(LEAVE, reply, found), isLeft === 1);
-    });
+    const script = toPollers ? LEAVE : RELEASE;
+    const read = (reply: unknown): T => use(this.hash.foundIn(script, reply, reply));
+    return this.#run(script, names, owner, 0, [this.hash.deleteCommand], timeout, read);
   }
 
   keep(names: LockNames, owner: string, keep: Keep, timeout: number): Promise<Released> {

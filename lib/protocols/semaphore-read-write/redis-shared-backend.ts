@@ -1,5 +1,5 @@
+import type { LockInspector, ScriptRunner, SharedBackend } from '../../core/backend';
 import type { LockProtocol } from '../../core/protocol';
-import type { LockInspector, ScriptRunner, SharedBackend } from '../../lock-backend';
 import type { LockNames } from '../../redis/names';
 import { HeldScripts } from '../held-scripts';
 import type { RegistryParts } from '../registry-parts';

@@ -1,8 +1,10 @@
 import { Availability } from '../../core/availability';
 import { FRESH, type Hold } from '../../core/hold';
+import type { Permits } from '../../core/permits';
 import {
   type Exchange,
   type Grant,
+  type Keep,
   type LockProtocol,
   NOT_GRANTED,
   type NotGranted,
@@ -11,6 +13,7 @@ import {
   type Released,
   type RenewalMode,
 } from '../../core/protocol';
+import type { LockRequest } from '../../core/request';
 import type { Wait } from '../../core/wait';
 import { clock, reliableUntil } from '../../internal/clock';
 import { UnexpectedReplyError } from '../../redis/failure';
@@ -18,12 +21,11 @@ import type { LockNames } from '../../redis/names';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { LockScript } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
-import type { LockRequest } from '../../settings';
+import { keepArguments } from '../format/left-to-keep';
 import { foundIn, ownerIn, ownershipIn, remainingIn, unknownOwnership } from '../format/replies';
-import { type Keep, keepArguments } from '../min-hold/kept';
 import type { RegistryParts } from '../registry-parts';
 import { LONGEST_SLEEP, Notification } from '../waiting/notification';
-import type { Permits, SharedKind } from './shared-kinds';
+import type { SharedKind } from './shared-kinds';
 import { ACQUIRE, EXCHANGE, RELEASE, RENEW } from './shared-scripts';
 
 /** A ticket is kept for this many of the longest intervals between two polls, and for this many ms at least. */
@@ -94,7 +96,8 @@ export class SharedProtocol implements LockProtocol {
   }
 
   /** The lock goes to the first in the queue. That may be the next caller. */
-  exchange(owner: string, to: Hold, timeout: number): Promise<Exchange> {
+  exchange(owner: string, to: Hold, timeout: number, keep?: Keep): Promise<Exchange> {
+    if (keep !== undefined) return this.keep(owner, keep, timeout).then((found) => ({ found, answer: undefined }));
     const { args, granted, refused } = this.#ask(to, EXCHANGE);
     return this.#run(EXCHANGE, this.#allKeys, to.ticket, [...args, owner], timeout, (reply) => {
       const [found, notified, grant, ...refusal] = arrayIn(EXCHANGE, reply, 3, 7);
@@ -215,7 +218,7 @@ export class SharedProtocol implements LockProtocol {
       granted: (reply: unknown, value: unknown): Grant => {
         const token = numberIn(script, reply, value);
         if (token < 1) throw new UnexpectedReplyError(script.name, reply);
-        permits?.told(givenAt, count);
+        permits?.told(givenAt, token);
         this.#last = { hold, aloneAt: token === 1 ? wanted : undefined };
         const fencingToken = this.#isFencing ? token : undefined;
         return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };

@@ -1,8 +1,8 @@
+import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
 import { EXAMINE_ERROR, examineGone } from '../held-scripts';
 import { mark } from '../inspection/forced-unlock';
-import { KEPT } from '../min-hold/kept';
 import { mint } from '../spring/spring-scripts';
 import type { SharedKind } from './shared-kinds';
 
@@ -213,11 +213,12 @@ local published = letIn(own, makesRoom and channel, makesRoom)
 
 local granted, refusal
 if score or own.hasEntered then
-  granted = isWanted and 2 or 1
+  granted = kind == 'semaphore' and permits or isWanted and 2 or 1
 else
   arrival = digits(own.arrival + headStart)
   if queues then
-    local lasts = digits(now + keptFor) .. ':' .. digits(now + entersFor) .. ':' .. own.leaseEnd
+    local enterUntil = entersFor > 0 and digits(now + entersFor) or '0'
+    local lasts = digits(now + keptFor) .. ':' .. enterUntil .. ':' .. own.leaseEnd
     redis.call('HSET', waiters, member, arrival .. ':' .. lasts)
     if redis.call('PTTL', waiters) < keptFor then redis.call('PEXPIRE', waiters, keptFor) end
     -- The readers of other processes let nobody in from now on.
@@ -248,9 +249,9 @@ end`;
  * ARGV: as above, then channel, ttl in ms, permits, ms since they were given, 1 if the lock has not been told so or 0,
  * 1 to queue or 0, arrival or '' when it is not known, ms for which the ticket is kept, ms for which it may be let in
  * without an attempt
- * Returns 1, or 2 when a writer waits, or with a fence the token as text, when the owner has entered; else { ms until the
- * first lease ends, or until the first ticket is dropped; the owner of that lease or ''; arrival or ''; the number of
- * permits, 0 for others than semaphores }.
+ * Returns 1, or 2 when a writer waits, of a semaphore the number of permits, or with a fence the token as text, when the
+ * owner has entered; else { ms until the first lease ends, or until the first ticket is dropped; the owner of that lease
+ * or ''; arrival or ''; the number of permits, 0 for others than semaphores }.
  */
 export const ACQUIRE = new LockScript(
   'acquire (shared)',

@@ -1,7 +1,7 @@
+import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
+import { leftToKeep } from '../format/left-to-keep';
 import { isFound } from '../format/replies';
-import { KEPT } from '../min-hold/kept';
-import { leftToKeep } from '../min-hold/left-to-keep';
 import { publish, READ_HOLDER, returnWithListeners } from './spring-scripts';
 
 /**
@@ -18,7 +18,7 @@ export const KEEP = new LockScript(
 -- It is kept already: the reply was lost.
 if holder == '${KEPT}' .. ARGV[1] then return 1 end
 if holder ~= ARGV[1] then return -1 end
-${leftToKeep(2)}
+${leftToKeep('ARGV[2]', 'ARGV[3]', 'ARGV[4]')}
 -- PEXPIRE first: out of memory, Redis refuses SET to a script that has not written yet.
 redis.call('PEXPIRE', KEYS[1], left)
 redis.call('SET', KEYS[1], '${KEPT}' .. ARGV[1], 'PX', left)

@@ -2,7 +2,7 @@ import { contended } from '../contended/contended';
 import { STRING_HELD } from '../held-scripts';
 import { springInspector } from '../inspection/spring-inspector';
 import type { LockTypeDefinition } from '../lock-type';
-import { Pollers, USUAL_PACE_OF_POLLING } from '../pollers/pollers';
+import { USUAL_PACE_OF_POLLING } from '../pollers';
 import { TimeSlice } from '../sharing/time-slice';
 import { Polling } from '../waiting/polling';
 import { SpringFormat } from './spring-format';
@@ -24,7 +24,7 @@ export const SPIN: LockTypeDefinition = {
       waiting: (_names, pollers) => new Polling(idleBetweenTries, pollers),
       sharing: () => new TimeSlice(slices),
       handsOver: handOver !== 0,
-      pollers: settings.sharedWithPollers ? () => new Pollers(idleBetweenTries, USUAL_PACE_OF_POLLING) : undefined,
+      pollers: () => parts.pollers(USUAL_PACE_OF_POLLING),
       onNotificationRefused: parts.warnNotificationRefused,
     });
   },

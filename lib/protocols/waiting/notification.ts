@@ -3,7 +3,7 @@ import type { Wait } from '../../core/wait';
 import { clock } from '../../internal/clock';
 import type { LockNames } from '../../redis/names';
 import type { Subscriber, Subscription } from '../../redis/subscriber';
-import type { Pollers } from '../pollers/pollers';
+import type { Pollers } from '../pollers';
 import { pauseBeforeNextAttempt } from './pause';
 import type { Waiting } from './waiting';
 
@@ -118,7 +118,7 @@ export class Notification implements Waiting {
       this.#subscription = this.#subscriber.subscribe(this.#channels.channels(names), (message) => {
         if (this.#channels.isRelease(message, names)) {
           this.#noteRelease();
-          this.#pollers?.pauses.announcedRelease();
+          this.#pollers?.announcedRelease();
           this.#subscription?.wake();
         } else if (this.#channels.isLeftToPollers(message)) {
           this.#pollers?.announced(clock.now());

@@ -1,6 +1,6 @@
 import { NOT_GRANTED, type NotGranted, type Refusal } from '../../core/protocol';
 import type { Wait } from '../../core/wait';
-import type { Pollers } from '../pollers/pollers';
+import type { Pollers } from '../pollers';
 import { pauseBeforeNextAttempt } from './pause';
 import type { Waiting } from './waiting';
 

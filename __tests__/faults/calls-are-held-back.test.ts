@@ -1,0 +1,66 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, it } from '@jest/globals';
+import { DISTINCT_TYPES } from '../support/lock-types';
+import { startMonitor } from '../support/monitor';
+import { CLIENT_KINDS, type ClientKind, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
+import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
+
+/** Calls that the client keeps for a silent server, before it is given no more. */
+const KEPT = 250;
+
+const CASES = [
+  ...DISTINCT_TYPES.map((lockType) => ({ lockType, kind: 'a client' as ClientKind })),
+  ...CLIENT_KINDS.map((kind) => ({ lockType: 'spin' as const, kind })),
+];
+
+describePrivate.each(CASES)('Calls that $kind is not given, since the server is silent: $lockType', (test) => {
+  const start = async () => {
+    const redis = await PrivateRedis.start();
+    const admin = await redis.connect();
+    const client = await clientKinds[test.kind](redis.address);
+    const locks = createRegistry(client, { lockType: test.lockType, commandTimeout: 10_000, unavailableAfter: 20_000 });
+    const burst = (name: string, waitTime: number) =>
+      Promise.allSettled(
+        Array.from({ length: KEPT }, (_, i) => locks.registry.run(`${name} ${i}`, () => undefined, { waitTime })),
+      );
+    // Then it is known that keys may go together.
+    await burst('before', 10_000);
+    const monitor = await startMonitor({ socket: redis.address });
+    redis.freeze();
+    const kept = burst('kept', 400);
+    await sleep(700);
+    return { ...locks, redis, admin, monitor, kept };
+  };
+
+  it('fail as before, and never come to the server', async () => {
+    const { registry, redis, admin, monitor, kept, nameOf } = await start();
+    for (const call of [1, 2, 3].map((i) => registry.obtain(`late ${i}`).lock({ waitTime: 200 }))) {
+      await expect(call).rejects.toMatchObject({
+        name: 'CannotAcquireLockError',
+        message: /Redis has not answered for/,
+      });
+    }
+    await kept;
+    redis.thaw();
+    await registry.run('after', () => undefined);
+    await until(async () => (await admin.keys(`*${nameOf('')}*`)).length === 0, { within: 20_000 });
+    await monitor.settle();
+    const keys = monitor.commands.flatMap(({ args }) => args);
+    // One of them may have been sent as a probe.
+    expect(keys.filter((key) => key === nameOf('late 2') || key === nameOf('late 3'))).toEqual([]);
+    monitor.stop();
+  });
+
+  it('go out with the first answer, where their callers still wait', async () => {
+    const { registry, redis, monitor, kept } = await start();
+    const locking = Promise.all(Array.from({ length: 50 }, (_, i) => registry.obtain(`late ${i}`).lock()));
+    await sleep(300);
+    redis.thaw();
+    const startedAt = performance.now();
+    for (const lease of await locking) await lease.unlock();
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    await kept;
+    monitor.stop();
+  });
+});

@@ -1,0 +1,126 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { codeSpans, prose, ROOT, tableBelow } from './pages';
+
+/** What stands for a part that is known only at run time, on the page too. */
+const HOLE = '…';
+
+/** Messages of the library itself to nobody but itself, or of its parts that speak to no application. */
+const INTERNAL = [/^lib\/cli\//, /^lib\/opentelemetry\//];
+
+/** The code in front of a message: an error that is made, a warning, or a part of a message that has a name. */
+const BEFORE = [
+  /new \w*(?:Error|Warning)\(\s*/,
+  /super\(\s*/,
+  /\bmessage: /,
+  /(?:cannotAcquire|notHeld|notReleased)\([^,()]*, /,
+  /\b(?:why|message|expectation|NO_ANSWER) =\s*/,
+];
+
+/** The literal that begins at this place, with a hole for each part that is known only at run time. */
+function literalAt(source: string, start: number): string | undefined {
+  const quote = source[start];
+  if (quote !== "'" && quote !== '"' && quote !== '`') return undefined;
+  let text = '';
+  for (let i = start + 1; source[i] !== quote; i++) {
+    if (source[i] === '\\') {
+      text += source[++i];
+    } else if (quote === '`' && source.startsWith('${', i)) {
+      for (let depth = 1, open = i + 2; depth > 0; open++) {
+        if (source[open] === '{') depth++;
+        if (source[open] === '}') depth--;
+        i = open;
+      }
+      text += HOLE;
+    } else {
+      text += source[i];
+    }
+  }
+  return text.replaceAll('`', '');
+}
+
+interface Message {
+  readonly file: string;
+  readonly text: string;
+}
+
+function messagesOf(file: string): Message[] {
+  const source = readFileSync(join(ROOT, file), 'utf8').replace(/^\s*(\*|\/\/).*$/gm, '');
+  const places = source.matchAll(new RegExp(BEFORE.map((one) => one.source).join('|'), 'g'));
+  return [...places].flatMap((match) => {
+    const text = literalAt(source, match.index + match[0].length);
+    // A name, or the continuation of a message, is no message.
+    const isMessage = text !== undefined && / /.test(text) && !text.startsWith(`${HOLE},`) && partsOf(text).length > 0;
+    return isMessage ? [{ file, text }] : [];
+  });
+}
+
+/** What is fixed in a message. */
+function partsOf(message: string): string[] {
+  return message
+    .split(HOLE)
+    .map((part) => part.trim())
+    .filter((part) => /\w{2}/.test(part));
+}
+
+/** Whether all that is fixed in one message is in the other, in its order. */
+function contains(whole: string, message: string): boolean {
+  let from = 0;
+  return partsOf(message).every((part) => {
+    const at = whole.indexOf(part, from);
+    from = at + part.length;
+    return at >= 0;
+  });
+}
+
+const MESSAGES = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })
+  .map((file) => `lib/${file}`)
+  .filter((file) => file.endsWith('.ts') && !INTERNAL.some((internal) => internal.test(file)))
+  .flatMap(messagesOf);
+
+const PAGE = 'docs/troubleshooting.md';
+const [, listed = ''] = prose(PAGE).split(/^## Messages\n/m);
+/** The first cell of each row of messages, and the messages of warnings. */
+const LISTED = [
+  ...(listed.split(/^## /m)[0] ?? '').split('\n').map((line) => line.split('|')[1] ?? ''),
+  ...tableBelow(PAGE, 'Warnings').map(([, message = '']) => message),
+].flatMap(codeSpans);
+
+describe(PAGE, () => {
+  it('lists many messages', () => {
+    expect(MESSAGES.length).toBeGreaterThan(60);
+    expect(LISTED.length).toBeGreaterThan(60);
+  });
+
+  it('has every message of the code', () => {
+    const missing = MESSAGES.filter(({ text }) => !LISTED.some((one) => contains(one, text)));
+    expect(missing.map(({ file, text }) => `${file}: ${text}`)).toEqual([]);
+  });
+
+  it('has no message that the code has not', () => {
+    const sources = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts'))
+      .map((file) => readFileSync(join(ROOT, 'lib', file), 'utf8'))
+      .join('\n')
+      .replaceAll(/[`\\]/g, '');
+    // A message may be made of several literals.
+    const known = (part: string) =>
+      sources.includes(part) || MESSAGES.some(({ text }) => partsOf(text).some((one) => part.includes(one)));
+    expect(LISTED.filter((one) => !partsOf(one).every(known))).toEqual([]);
+  });
+
+  it('has every answer of the server that is tried again, and no other as such', () => {
+    const source = readFileSync(join(ROOT, 'lib/redis/failure.ts'), 'utf8');
+    const [, codes = ''] = /const TRANSIENT = new Set\(\[([^\]]*)\]/.exec(source) ?? [];
+    const transient = [...codes.matchAll(/'(\w+)'/g)].map(([, code]) => code as string);
+    const rows = tableBelow(PAGE, 'Answers of the server').filter(([, isRepeated]) => isRepeated === 'yes');
+    expect(transient.length).toBeGreaterThan(5);
+    expect(rows.flatMap(([answer = '']) => codeSpans(answer)).sort()).toEqual(transient.sort());
+  });
+
+  it('has the code of every warning', () => {
+    const codes = (page: string) => tableBelow(page, 'Warnings').map(([cell = '']) => codeSpans(cell)[0]);
+    expect(codes(PAGE).sort()).toEqual(codes('docs/operations.md').sort());
+  });
+});

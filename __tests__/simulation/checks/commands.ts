@@ -1,0 +1,61 @@
+import type { World } from '../world';
+
+/** Removals of one acquisition that may be unanswered at a time: two of its unlock, and one that follows it up. */
+const MOST_UNANSWERED = 3;
+
+/**
+ * Removals of one acquisition that may be sent: some are repeated while an attempt may still be executed. Not for
+ * Redisson's queue, where the last position is removed once more after each reconnect.
+ */
+const MOST_SENT = 6;
+
+/** What is sent for one acquisition that is over is bounded, however long Redis is away. */
+export class CommandChecks {
+  readonly #world: World;
+  /** By text and by digest. */
+  readonly #scripts: ReadonlyMap<string, string>;
+  readonly #sent = new Map<string, number>();
+
+  constructor(world: World, scripts: ReadonlyMap<string, string>) {
+    this.#world = world;
+    this.#scripts = scripts;
+  }
+
+  /** The library sends a script. */
+  asked([, script = '', ...args]: readonly string[]): void {
+    if (this.#scripts.get(script)?.includes('redisson-fair')) return;
+    for (const owner of this.#removed(script, args)) {
+      const count = (this.#sent.get(owner) ?? 0) + 1;
+      this.#sent.set(owner, count);
+      if (count > MOST_SENT) {
+        this.#world.violations.report('too many commands', owner, `${owner} is removed for the ${count}th time`);
+      }
+    }
+  }
+
+  /** Now and then. */
+  check(): void {
+    for (const { directory } of this.#world.hosts) {
+      const unanswered = new Map<string, number>();
+      for (const client of directory.clients) {
+        for (const [, script = '', ...args] of client.unanswered) {
+          for (const owner of this.#removed(script, args)) {
+            const count = (unanswered.get(owner) ?? 0) + 1;
+            unanswered.set(owner, count);
+            if (count <= MOST_UNANSWERED) continue;
+            const text = `${count} removals of ${owner} are unanswered`;
+            this.#world.violations.report('too many commands', owner, text);
+          }
+        }
+      }
+    }
+  }
+
+  /** The acquisitions that a script removes. */
+  #removed(script: string, args: readonly string[]): readonly string[] {
+    if (!/^(release|leave|keep)/.test(this.#scripts.get(script) ?? '')) return [];
+    return args.filter(
+      (arg) => /:\d+(@\d+)?$/.test(arg) && this.#world.hosts.some(({ clientId }) => arg.startsWith(clientId)),
+    );
+  }
+}

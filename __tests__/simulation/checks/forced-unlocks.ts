@@ -1,0 +1,38 @@
+import { keysOf } from '../plan';
+import type { ScriptRun } from '../server/redis-server';
+import { holderOf, lockName, ownersOf, type World } from '../world';
+
+/** A script that unlocks by force says so. */
+const LEAVES_MARK = "redis.pcall('SET', mark, holder";
+
+/** The holders that a forced unlock ends: those that it has seen, and nobody that came after them. */
+export class ForcedUnlocks {
+  readonly #world: World;
+  readonly #excuse: (key: string, owner: string) => void;
+  /** By key: who had it after the last script. */
+  readonly #owners = new Map<string, readonly string[]>();
+
+  constructor(world: World, excuse: (key: string, owner: string) => void) {
+    this.#world = world;
+    this.#excuse = excuse;
+  }
+
+  /** After each script; true when it unlocked by force. */
+  ran({ source, args }: ScriptRun): boolean {
+    const isForced = source.includes(LEAVES_MARK);
+    for (const key of keysOf(this.#world.plan)) {
+      const owners = ownersOf(this.#world.server, lockName(key)).map(acquisitionOf);
+      for (const owner of isForced ? (this.#owners.get(key) ?? []) : []) {
+        const wasSeen = args.some((arg) => arg.split(' ').some((seen) => acquisitionOf(seen) === owner));
+        if (wasSeen && !owners.includes(owner)) this.#excuse(key, owner);
+      }
+      this.#owners.set(key, owners);
+    }
+    return isForced;
+  }
+}
+
+/** Of a shared lock too, and of a grant by hand-over. */
+function acquisitionOf(value: string): string {
+  return (holderOf(value.replace(/^(semaphore|read|write):/, '')) ?? '').replace(/@\d+$/, '');
+}

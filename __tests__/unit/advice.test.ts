@@ -1,0 +1,152 @@
+import { execFile } from 'node:child_process';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import Redis from 'ioredis';
+import { createClient } from 'redis';
+import { LockLostError, type RedisClient, RedisLockRegistry } from '../../lib';
+import { fromBun } from '../../lib/bun';
+import { fromIoredis } from '../../lib/ioredis';
+import { fromGlide } from '../../lib/valkey-glide';
+import { mockRedis } from '../support/mock-redis';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+
+const run = promisify(execFile);
+/** Run by Node, which works on Windows too. */
+const TSC = join(__dirname, '../../node_modules/typescript/bin/tsc');
+
+/** What an error says, and what to do about it, for what people most often do wrong. */
+async function messageOf(acquiring: Promise<unknown>): Promise<string> {
+  return acquiring.then(
+    () => 'nothing was refused',
+    (error: Error) => error.message,
+  );
+}
+
+function messageThrown(make: () => unknown): string {
+  try {
+    make();
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return 'nothing was refused';
+}
+
+describePrivate('An error of an acquisition says what to do', () => {
+  const redis = PrivateRedis.install();
+
+  it('when the server is a replica', async () => {
+    const client = await redis.connect();
+    await redis.admin.replicaOf('127.0.0.1', 1);
+    try {
+      const registry = new RedisLockRegistry(client, { registryKey: 'orders' });
+      const message = await messageOf(registry.obtain('order:42').lock({ waitTime: 300 }));
+      expect(message).toMatch(/READONLY .*\(this server is a replica: connect to the master\)/);
+      await registry.close({ timeout: 0 });
+    } finally {
+      await redis.admin.sendCommand(['REPLICAOF', 'NO', 'ONE']);
+    }
+  });
+
+  it('when the client was never connected', async () => {
+    const client = createClient();
+    const registry = new RedisLockRegistry(client, { registryKey: 'orders' });
+    expect(await messageOf(registry.obtain('order:42').lock())).toBe(
+      'Lock "order:42" could not be acquired: The client is closed (or it was never connected: call its connect() first)',
+    );
+    await registry.close({ timeout: 0 });
+  });
+
+  it('when the client has a wrong password, though the server says that it has none', async () => {
+    await redis.admin.configSet('requirepass', 'right');
+    try {
+      const { path } = redis.address as { path: string };
+      const client = createClient({ socket: { path, tls: false, reconnectStrategy: false }, password: 'wrong' });
+      const said: string[] = [];
+      client.on('error', ({ message }: Error) => said.push(message));
+      const registry = new RedisLockRegistry(client, { registryKey: 'orders' });
+      const connecting = messageOf(client.connect());
+      expect(await messageOf(registry.obtain('order:42').lock())).toMatch(
+        /NOAUTH .*\(the client has no password, or a wrong one\)$/,
+      );
+      expect(await connecting).toContain('WRONGPASS');
+      await registry.close({ timeout: 0 });
+    } finally {
+      await redis.admin.configSet('requirepass', '');
+    }
+  });
+});
+
+describe('An adapter', () => {
+  it.each([
+    ['fromIoredis', fromIoredis],
+    ['fromGlide', fromGlide],
+    ['fromBun', fromBun],
+  ])('that is given a client of node-redis says that it needs none: %s', (_name, adapt) => {
+    const message = messageThrown(() => adapt(createClient() as never));
+    expect(message).toContain('needs no adapter');
+    expect(message).toContain('pass it to RedisLockRegistry as it is');
+  });
+
+  it('that is given a client of another kind names its adapter', () => {
+    const redis = new Redis({ lazyConnect: true });
+    expect(messageThrown(() => fromGlide(redis as never))).toContain('fromIoredis(redis)');
+    redis.disconnect();
+  });
+});
+
+it('A lost lease whose key is gone says that Redis may have restarted without it', () => {
+  expect(new LockLostError('order:42', 'expired').message).toMatch(/or Redis restarted without it$/);
+});
+
+describe('An unknown option', () => {
+  const refusal = (options: object) =>
+    messageThrown(() => new RedisLockRegistry(mockRedis() as RedisClient, { registryKey: 'orders', ...options }));
+
+  it.each([
+    ['expiresAfter', 'expireAfter'],
+    ['idleBetweenTry', 'idleBetweenTries'],
+    ['locktype', 'lockType'],
+    ['maxhold', 'maxHold'],
+    ['minReplica', 'minReplicas'],
+  ])('%s is answered with the one that was probably meant: %s', (given, meant) => {
+    expect(refusal({ [given]: 1 })).toContain(
+      `Unknown option \`${given}\` (1); did you mean \`${meant}\`?; known are `,
+    );
+  });
+
+  it.each(['retryCount', 'url', 'ttl'])('%s, which is like none, is answered with the list alone', (given) => {
+    expect(refusal({ [given]: 1 })).toContain(`Unknown option \`${given}\` (1); known are registryKey, `);
+  });
+
+  it('of a call is answered so too', async () => {
+    const registry = new RedisLockRegistry(mockRedis() as RedisClient, { registryKey: 'orders' });
+    const locking = registry.obtain('order:42').lock({ waitTimes: 5 } as object);
+    expect(await messageOf(locking)).toContain('did you mean `waitTime`?');
+  });
+});
+
+describe('The compiler', () => {
+  // Inside the project, so that the program finds its packages.
+  const folder = join(__dirname, '.compiled');
+
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+
+  it('names an adapter for a client that needs one', async () => {
+    await mkdir(folder, { recursive: true });
+    const program = `import { Redis } from 'ioredis';
+import { RedisLockRegistry } from '../../../lib';
+export const registry = new RedisLockRegistry(new Redis(), { registryKey: 'orders' });
+`;
+    await writeFile(join(folder, 'program.ts'), program);
+    const settings = { extends: '../../../tsconfig.json', compilerOptions: { noEmit: true, rootDir: '../../..' } };
+    await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ ...settings, include: ['*.ts'] }));
+    const compiling = run(process.execPath, [TSC, '-p', folder], { timeout: 50_000 });
+    const said = await compiling.then(
+      () => 'nothing',
+      ({ stdout }: { stdout: string }) => stdout,
+    );
+    expect(said).toContain('FromIoredis');
+  });
+});

@@ -1,0 +1,3 @@
+export default function Page() {
+  return <p>POST to /orders/42, twice at the same time.</p>;
+}

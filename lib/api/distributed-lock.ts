@@ -1,0 +1,258 @@
+/*
+ * What application code depends on. Nothing here knows Redis: unit tests may give a service another implementation.
+ */
+
+/** Options of one acquisition. Durations are in ms. */
+export interface LockOptions {
+  /**
+   * ms, at least 5. If given, the lease is fixed: it is not renewed, unless `renew` is true.
+   * @default the registry's `expireAfter`
+   */
+  ttl?: number | undefined;
+  /**
+   * Whether the watchdog renews this lease.
+   * @default the registry's `renew` without `ttl`, false with it
+   */
+  renew?: boolean | undefined;
+  /**
+   * ms to wait at most, one budget for the local queue and Redis together. 0 is exactly one attempt.
+   * @default Infinity for `lock` and `run`, 0 for `tryLock` and `tryRun`
+   */
+  waitTime?: number | undefined;
+  /**
+   * ms; for this long after its acquisition nobody else gets the lock, even if it is unlocked earlier: so a short job
+   * runs once on machines whose clocks differ. The lease ends at `unlock()` in any case; the key in Redis stays until
+   * then, without a holder. `close()` does not wait for it. After a crash the lock ends with its ttl. At most the ttl.
+   * A nested call extends it to this many ms from that call.
+   * @default 0
+   */
+  minHold?: number | undefined;
+  /**
+   * How many permits of a semaphore to take, all or none. First come, first served: nobody behind a caller that waits for
+   * many enters before it. More than there are is a `RangeError`, as more than 1 is for other locks.
+   * @default 1
+   */
+  permits?: number | undefined;
+  /**
+   * Stops waiting: the call rejects at once with `signal.reason`. It has no influence on a lease that was obtained.
+   * @default none
+   */
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * Why a lease was lost. `expired`: the key is gone, or a lease that is not renewed came to its end. `stolen`: another
+ * owner has the key, or the lock was unlocked by force. `unconfirmed`: a renewed lease ended because Redis was silent.
+ * `closed`: by `registry.close()`.
+ */
+export type LockLostReason = 'expired' | 'stolen' | 'unconfirmed' | 'closed';
+
+/** What the script of `Lease.eval` is called with. */
+export interface LeaseEvalOptions {
+  /**
+   * KEYS of the script.
+   * @default none
+   */
+  keys?: readonly string[] | undefined;
+  /**
+   * ARGV of the script.
+   * @default none
+   */
+  arguments?: readonly string[] | undefined;
+}
+
+/** One holder's right, from acquisition to unlock or loss. */
+export interface Lease extends AsyncDisposable {
+  readonly key: string;
+  /**
+   * Aborts with a `LockLostError` when the lease is lost. A local timer does that, so it needs no answer of Redis.
+   * `unlock()` does not abort it. Its listeners run in the async context in which the signal was first read.
+   * @example
+   * await fetch(url, { signal: lease.signal });
+   */
+  readonly signal: AbortSignal;
+  /**
+   * ms for which the lease is still held, computed when it is read. 0 when it is over, or Redis has to confirm it
+   * first.
+   */
+  readonly remaining: number;
+  /** A number that rises with every acquisition of the key. `undefined` without `fencing: true`. */
+  readonly fencingToken: number | undefined;
+  /**
+   * Returns if the lease is held now.
+   * @throws LockLostError when it is over, or Redis has to confirm it first.
+   * @throws NotLockOwnerError after `unlock()`.
+   */
+  assertHeld(): void;
+  /**
+   * Makes the lease last at least `ttl` ms from now, and never less than before.
+   * @param ttl ms, at least 5; by default the ttl that it was taken with
+   * @throws LockLostError when it is over.
+   * @throws NotLockOwnerError after `unlock()`.
+   * @throws CannotAcquireLockError when Redis failed or was silent; then `remaining` is as it was.
+   * @throws TypeError or RangeError when the ttl is not valid.
+   */
+  renew(ttl?: number): Promise<void>;
+  /**
+   * Runs a Lua script, atomically, if the lease is still held at that moment: a write into the same Redis that no late
+   * holder can make. The script sees KEYS and ARGV as given. Resolves to its reply, in the client's default types;
+   * errors that it raises or returns reject as they come. On a cluster its keys must share the lock's hash slot.
+   * @param script as for EVAL. What it writes before it raises an error stays.
+   * @throws LockLostError when the lease is over; then the script did not run.
+   * @throws LeaseEvalError when Redis did not answer: it may have run, or may still run while the lease is held, though
+   *   not after a later script of this lease. It runs once at most, also with a client that repeats commands.
+   * @throws NotLockOwnerError after `unlock()`.
+   * @throws TypeError when the script, a key or an argument is not a string.
+   * @throws RangeError when a key is in another hash slot of the cluster, or the lock's name has braces that are no hash
+   *   tag; nothing is sent then.
+   * @example
+   * await lease.eval("return redis.call('INCRBY', KEYS[1], ARGV[1])", { keys: ['stock:42'], arguments: ['-1'] });
+   */
+  eval(script: string, options?: LeaseEvalOptions): Promise<unknown>;
+  /**
+   * Gives the lock back. The next local caller has its turn in any case. A second call does nothing.
+   * @throws LockLostError when the lease had been lost.
+   * @throws LockReleaseError when Redis did not confirm the release.
+   */
+  unlock(): Promise<void>;
+  /**
+   * Unlocks, and never throws, so that it cannot hide an error of the block. A loss shows on `signal`.
+   * @example
+   * await using lease = await lock.lock(); // unlocked at the end of the block
+   */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** The lease of several locks. It is held as long as each of them is, and lost when the first of them is lost. */
+export interface MultiLease extends Lease {
+  /** All keys, for messages. */
+  readonly key: string;
+  /** Each lock has a token of its own: see `fencingTokens`. */
+  readonly fencingToken: undefined;
+  /** The token of each key; empty without `fencing: true`. */
+  readonly fencingTokens: ReadonlyMap<string, number>;
+  /**
+   * A script is checked against one lock only.
+   * @throws TypeError always.
+   */
+  eval(): Promise<never>;
+}
+/** The task ran under the lock, or another holder had the lock. */
+export type TryRunResult<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
+
+/** What is known of a lock, all of one moment. */
+export interface LockState {
+  /** Somebody has the lock; or it was unlocked, and stays taken until its `minHold` ends. */
+  readonly held: boolean;
+  /** The value in Redis that says who; `undefined` when the lock is free. `kept@` before it: who unlocked it. */
+  readonly owner: string | undefined;
+  /**
+   * The name of the registry in the owner value, by default host and pid; `undefined` for owners of other libraries.
+   */
+  readonly name: string | undefined;
+  /** The registry that was asked has it, and has not unlocked it. */
+  readonly isOurs: boolean;
+  /** ms until the key expires unless it is renewed; `Infinity` without an expiry, 0 when the lock is free. */
+  readonly remaining: number;
+  /** With `fencing: true`: the last token of the lock, while it is held. */
+  readonly fencingToken: number | undefined;
+  /**
+   * How many wait. `fair` and `redisson-fair`: processes in the queue. `pub-sub` and `redisson`:
+   * connections that listen for a release, also for a second after they waited. Semaphores and read/write locks:
+   * processes in the queue, a process that waits for reading and for writing twice. `undefined` where it cannot be
+   * known: with `spin`; with `pub-sub` on a cluster; with `redisson` on a cluster without sharded channels; without the
+   * right to PUBSUB.
+   */
+  readonly waiting: number | undefined;
+  /** Of a semaphore and a read/write lock only: how many leases there are. `owner` is the one that lasts longest. */
+  readonly holders?: number;
+}
+
+/** A lock that `RedisLockRegistry.list` found. */
+export interface ListedLock extends LockState {
+  /** What the application locks. */
+  readonly key: string;
+}
+
+/** The lock of one key. */
+export interface DistributedLock {
+  readonly key: string;
+  /**
+   * Waits for the lock.
+   * @throws LockTimeoutError when `waitTime` is over.
+   * @throws CannotAcquireLockError when Redis failed or was silent.
+   * @throws RegistryClosedError when the registry is closed.
+   * @throws TypeError or RangeError when an option is not valid.
+   * @example
+   * const lease = await registry.obtain('order:42').lock();
+   * try {
+   *   // one holder among all processes
+   * } finally {
+   *   await lease.unlock();
+   * }
+   */
+  lock(options?: LockOptions): Promise<Lease>;
+  /**
+   * Makes one attempt, or waits for up to `waitTime`. Returns `null` only when Redis answered that the lock is held.
+   * @throws CannotAcquireLockError when Redis failed or was silent.
+   * @throws RegistryClosedError when the registry is closed.
+   * @throws TypeError or RangeError when an option is not valid.
+   * @example
+   * const lease = await registry.obtain('order:42').tryLock();
+   * if (lease === null) return; // it is in progress elsewhere
+   */
+  tryLock(options?: LockOptions): Promise<Lease | null>;
+  /**
+   * Locks, runs the task, unlocks. Opens a scope: a nested `run` of the same lock re-enters. An error of the task takes
+   * precedence over an error of the release.
+   * @throws LockLostError when the lease was lost under a task that succeeded; the task's value is its `result`.
+   * @throws LockTimeoutError when `waitTime` is over.
+   * @throws CannotAcquireLockError when Redis failed or was silent.
+   * @throws RegistryClosedError when the registry is closed.
+   * @throws TypeError or RangeError when an option is not valid.
+   * @example
+   * await registry.obtain('order:42').run(({ signal }) => ship(order, signal), { waitTime: 5_000 });
+   */
+  run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T>;
+  /**
+   * As `run`, if the lock is free: it makes one attempt, or waits for up to `waitTime`. `{ ran: false }` only when
+   * Redis answered that the lock is held; the task was not called then.
+   * @throws LockLostError when the lease was lost under a task that succeeded; the task's value is its `result`.
+   * @throws CannotAcquireLockError when Redis failed or was silent.
+   * @throws RegistryClosedError when the registry is closed.
+   * @throws TypeError or RangeError when an option is not valid.
+   * @example
+   * const { ran } = await registry.obtain('nightly').tryRun(() => clean(), { minHold: 30_000 }); // once for each tick of cron
+   */
+  tryRun<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<TryRunResult<T>>;
+  /**
+   * Ends the oldest lease of this lock that was taken with `lock` or `tryLock` and not unlocked: in the caller's scope,
+   * or outside all scopes.
+   * @throws NotLockOwnerError when there is none, or a shared lock has several; then nothing changes.
+   * @throws LockLostError when that lease had been lost.
+   * @throws LockReleaseError when Redis did not confirm the release.
+   */
+  unlock(): Promise<void>;
+  /**
+   * Asks who has the lock, for how long, and how many wait: one script.
+   * @throws LockInspectionError when Redis failed or was silent.
+   * @example
+   * const { held, name, remaining } = await registry.obtain('order:42').inspect();
+   */
+  inspect(): Promise<LockState>;
+  /**
+   * Takes the lock by force from the owner that has it, and notifies the waiters: two scripts. For people on call: the
+   * holder learns of it at once where its process listens for releases, and by its next renewal otherwise, and until
+   * then two tasks may run. Resolves to what `inspect` would have said before. If that owner had lost the lock or given
+   * it back meanwhile, nothing is done: the next one keeps it.
+   * @throws LockInspectionError when Redis failed or was silent: the lock may be unlocked, or not.
+   */
+  forceUnlock(): Promise<LockState>;
+  /** Whether this process holds the lock, as far as it knows: no command is sent. */
+  readonly isAcquiredInThisProcess: boolean;
+}
+
+/** Hands out locks by key. */
+export interface LockSource {
+  obtain(key: string): DistributedLock;
+}

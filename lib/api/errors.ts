@@ -1,0 +1,177 @@
+import type { LockLostReason } from './distributed-lock';
+import { holderOf, isKept } from './owner-name';
+
+/** The codes of the errors. */
+export type LockErrorCode =
+  | 'ERR_CANNOT_ACQUIRE_LOCK'
+  | 'ERR_LOCK_TIMEOUT'
+  | 'ERR_LOCK_LOST'
+  | 'ERR_LOCK_RELEASE'
+  | 'ERR_NOT_LOCK_OWNER'
+  | 'ERR_NOT_REPLICATED'
+  | 'ERR_LOCK_INSPECTION'
+  | 'ERR_LEASE_EVAL'
+  | 'ERR_REGISTRY_CLOSED';
+
+/**
+ * The base of all errors of this library: a stable `code`, and the `key` as the application knows it.
+ */
+export abstract class LockError extends Error {
+  abstract readonly code: LockErrorCode;
+  /** What the application locks; `undefined` where the error is not about one key. */
+  readonly key: string | undefined;
+
+  constructor(message: string, key: string | undefined, options?: ErrorOptions) {
+    super(message, options);
+    this.key = key;
+  }
+}
+
+/**
+ * The lock could not be acquired because of a failure: Redis failed or was silent (`cause`), or the cache is full of
+ * locks in use.
+ */
+export class CannotAcquireLockError extends LockError {
+  readonly code = 'ERR_CANNOT_ACQUIRE_LOCK';
+}
+
+/**
+ * Fewer replicas than `minReplicas` acknowledged an acquisition within `replicaTimeout`. It was given back: a failover
+ * could have forgotten it. It is the `cause` of a `CannotAcquireLockError`.
+ */
+export class NotReplicatedError extends LockError {
+  readonly code = 'ERR_NOT_REPLICATED';
+  /** How many replicas had to have it. */
+  readonly wanted: number;
+  /** How many had it in time. */
+  readonly acknowledged: number;
+
+  /** `timeout` in ms. */
+  constructor(wanted: number, acknowledged: number, timeout: number, options?: ErrorOptions) {
+    super(
+      `${acknowledged} of ${wanted} replicas acknowledged the acquisition within ${timeout} ms`,
+      undefined,
+      options,
+    );
+    this.wanted = wanted;
+    this.acknowledged = acknowledged;
+  }
+}
+
+export function cannotAcquire(key: string, why: string, cause: unknown): CannotAcquireLockError {
+  return new CannotAcquireLockError(`Lock "${key}" could not be acquired: ${why}`, key, { cause });
+}
+
+function described({ owner, remaining }: { readonly owner: string; readonly remaining: number }): string {
+  const ms = Math.round(remaining);
+  if (isKept(owner)) return `: ${holderOf(owner)} unlocked it, and its minHold ends in ${ms} ms`;
+  return `: ${owner} holds it, and its key expires in ${ms} ms unless it is renewed`;
+}
+
+/** `waitTime` is over, and another holder still has the lock. Contention, not a failure. */
+export class LockTimeoutError extends LockError {
+  readonly code = 'ERR_LOCK_TIMEOUT';
+  /** ms */
+  readonly waitTime: number;
+  /**
+   * The value in Redis that says who holds the lock (`kept@` before it: who unlocked it before `minHold` ended), where
+   * the last answer said it.
+   */
+  readonly owner: string | undefined;
+  /** ms until the holder's key expires unless it is renewed, by that answer. */
+  readonly remaining: number | undefined;
+
+  constructor(key: string, waitTime: number, holder?: { readonly owner: string; readonly remaining: number }) {
+    super(`Lock "${key}" was not free within ${waitTime} ms${holder === undefined ? '' : described(holder)}`, key);
+    this.waitTime = waitTime;
+    this.owner = holder?.owner;
+    this.remaining = holder?.remaining;
+  }
+}
+
+const EXPLANATIONS: Record<LockLostReason, string> = {
+  expired: 'its time to live ended, its key was deleted, or Redis restarted without it',
+  stolen: 'another owner has its key, or it was unlocked by force',
+  unconfirmed: 'Redis did not confirm it in time',
+  closed: 'its registry was closed',
+};
+
+/** The lease ended before `unlock()`: what it protected may already be in use by another holder. */
+export class LockLostError extends LockError {
+  readonly code = 'ERR_LOCK_LOST';
+  readonly reason: LockLostReason;
+  /** From `run`: what the task had returned. The work is done, but it was not protected to its end. */
+  readonly result: unknown;
+
+  constructor(key: string, reason: LockLostReason, result?: unknown) {
+    super(`Lock "${key}" was lost (${reason}): ${EXPLANATIONS[reason]}`, key);
+    this.reason = reason;
+    this.result = result;
+  }
+}
+
+/** Redis did not confirm the release. It is repeated in the background; the key ends with its ttl at the latest. */
+export class LockReleaseError extends LockError {
+  readonly code = 'ERR_LOCK_RELEASE';
+}
+
+/** The error of a release that failed, with its `reason` in words. */
+export function notReleased(key: string, reason: string, cause: unknown): LockReleaseError {
+  return new LockReleaseError(`The release of lock "${key}" was not confirmed: ${reason}`, key, { cause });
+}
+
+/** The caller does not hold this lock (any more). Nothing was changed. */
+export class NotLockOwnerError extends LockError {
+  readonly code = 'ERR_NOT_LOCK_OWNER';
+}
+
+/** `how`: in what way the caller took it to be held. */
+export function notHeld(key: string, how: string): NotLockOwnerError {
+  return new NotLockOwnerError(`Lock "${key}" is not held ${how}`, key);
+}
+
+/** The error of a lease that was unlocked. */
+export function leaseUnlocked(key: string): NotLockOwnerError {
+  return notHeld(key, 'by this lease any more: it was unlocked');
+}
+
+/** Redis failed or was silent (`cause`): nothing is known of the lock, nor whether it was unlocked by force. */
+export class LockInspectionError extends LockError {
+  readonly code = 'ERR_LOCK_INSPECTION';
+}
+
+/**
+ * Redis did not answer `lease.eval` (`cause`): the script may have run once, or not. It can still run late, but only
+ * while the lease is held, and not after a later script of the same lease.
+ */
+export class LeaseEvalError extends LockError {
+  readonly code = 'ERR_LEASE_EVAL';
+}
+
+/** `close()` was called on the registry. */
+export class RegistryClosedError extends LockError {
+  readonly code = 'ERR_REGISTRY_CLOSED';
+}
+
+/** The error of a caller that comes, or waits, when the registry is closed. */
+export function registryClosed(key: string): RegistryClosedError {
+  return new RegistryClosedError(`Lock "${key}" cannot be acquired: its registry is closed`, key);
+}
+
+/**
+ * What logs show, on the prototypes: a minifier changes the names of classes. A subclass of the application's inherits
+ * it, unless it sets its own.
+ */
+const NAMED = {
+  LockError,
+  CannotAcquireLockError,
+  NotReplicatedError,
+  LockTimeoutError,
+  LockLostError,
+  LockReleaseError,
+  NotLockOwnerError,
+  LockInspectionError,
+  LeaseEvalError,
+  RegistryClosedError,
+};
+for (const [name, type] of Object.entries(NAMED)) type.prototype.name = name;

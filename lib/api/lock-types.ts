@@ -1,0 +1,37 @@
+import type { NameSeparator } from './owner-name';
+
+/** What the options and the names of a lock type depend on. */
+interface LockTypeTraits {
+  /** ms; the default of the option `expireAfter`. */
+  readonly expireAfter: number;
+  /** Whether a lock's name has to begin with a `registryKey`. */
+  readonly needsRegistryKey: boolean;
+  readonly nameSeparator: NameSeparator;
+}
+
+const SPRING: LockTypeTraits = { expireAfter: 60_000, needsRegistryKey: true, nameSeparator: ':' };
+/** Redisson's lockWatchdogTimeout. */
+const REDISSON: LockTypeTraits = { expireAfter: 30_000, needsRegistryKey: false, nameSeparator: '/' };
+
+/**
+ * The names of the lock types, each with the traits that its format has. A file of its own, since locks in memory have
+ * these names too and need no scripts. `lock-types.ts` says what each is made of.
+ */
+const traits = {
+  spin: SPRING,
+  'pub-sub': SPRING,
+  fair: SPRING,
+  redisson: REDISSON,
+  'redisson-fair': REDISSON,
+};
+
+/** How a lock is written in Redis, and how a waiter learns that it is free. */
+export type LockType = keyof typeof traits;
+
+/** @internal */
+export const LOCK_TYPES = Object.keys(traits) as LockType[];
+
+/** @internal */
+export function traitsOf(lockType: LockType): LockTypeTraits {
+  return traits[lockType];
+}

@@ -1,0 +1,87 @@
+import { hostname } from 'node:os';
+import { expected, nonEmptyString } from '../internal/validation';
+
+/*
+ * What a person can read in an owner value. It is `<name>:<random>:<number>`, and with the Redisson types
+ * `<name>/<random>:<number>`, since Redisson's format has one colon: that before the number. `fair` may add
+ * `@<server time>`, and `*<number>` says how many permits of a semaphore it has. A lock that was unlocked before its `minHold` ended has `kept@` before all of that.
+ */
+
+/** What separates the name from the random part. */
+export type NameSeparator = ':' | '/';
+
+/** bytes of UTF-8; an owner value goes with every command. */
+const LONGEST = 64;
+
+/** Spaces and `@` separate the parts of the messages and owner values of `fair`; braces make hash tags in channels. */
+const UNSUITABLE = /[\p{C}\p{Z}@{}]/gu;
+
+/** The random part: 16 bytes as base64url. */
+const OWNER = /^(.+)[:/][\w-]{22}:\d+(?:@\d+|\*(\d+))?$/;
+
+/** Checks the option `name`. */
+export function registryName(name: string, value: unknown): string {
+  const text = nonEmptyString(name, value);
+  if (text.search(UNSUITABLE) >= 0) {
+    throw new RangeError(expected(name, 'without spaces, control characters, "@" and braces', value));
+  }
+  if (Buffer.byteLength(text) > LONGEST) throw new RangeError(expected(name, `of at most ${LONGEST} bytes`, value));
+  return text;
+}
+
+/** Throws `RangeError` for a name that does not fit into the owner values of a lock type. */
+export function assertNameFits(name: string, separator: NameSeparator): void {
+  if (separator === '/' && name.includes(':')) {
+    throw new RangeError(expected('name', 'without ":" for the Redisson types, whose format has it elsewhere', name));
+  }
+}
+
+/** `<hostname>:<pid>`, or with the other separator. */
+export function defaultName(separator: NameSeparator): string {
+  const process = `${separator}${globalThis.process.pid}`;
+  let host = hostname().replace(UNSUITABLE, '-').replace(/[:/]/g, '-') || 'unnamed';
+  while (Buffer.byteLength(host + process) > LONGEST) host = [...host].slice(0, -1).join('');
+  return host + process;
+}
+
+/** The part of the owner values of one registry before the number. `uuid` makes it unique. */
+export function registryId(name: string, separator: NameSeparator, uuid: string): string {
+  return `${name}${separator}${Buffer.from(uuid.replaceAll('-', ''), 'hex').toString('base64url')}`;
+}
+
+/** The name in an owner value; `undefined` where it is not of this library. */
+export function nameIn(owner: string): string | undefined {
+  return OWNER.exec(holderOf(owner))?.[1];
+}
+
+/** How many permits of a semaphore an owner has. */
+export function permitsIn(owner: string): number {
+  return Number(OWNER.exec(holderOf(owner))?.[2] ?? 1);
+}
+
+/** Whether it is the default name of this process. */
+export function isNamedByDefault(name: string | undefined): boolean {
+  return name !== undefined && (name === defaultName(':') || name === defaultName('/'));
+}
+
+/** Whether the owner value is of the registry with this id. */
+export function isOfRegistry(owner: string, id: string): boolean {
+  return owner.startsWith(`${id}:`);
+}
+
+/**
+ * What the owner value of a lock begins with that was unlocked before its `minHold` ended. Its key stays until then. With
+ * this value no later command for the lease matches it: no renewal, no release, no repeated attempt. It belongs to
+ * nobody, and ends by itself. Names of registries have no "@", so no other owner value begins like this.
+ */
+export const KEPT = 'kept@';
+
+/** Whether the owner value is that of a lock that was unlocked, and is kept. */
+export function isKept(owner: string | undefined): boolean {
+  return owner?.startsWith(KEPT) ?? false;
+}
+
+/** The owner value that a kept lock had before. */
+export function holderOf(owner: string): string {
+  return isKept(owner) ? owner.slice(KEPT.length) : owner;
+}

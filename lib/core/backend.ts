@@ -1,0 +1,76 @@
+import type { LockState } from '../api/distributed-lock';
+import type { SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
+import type { Connection } from '../redis/connection';
+import type { LockNames } from '../redis/names';
+import type { LockProtocol } from './protocol';
+
+/** What an inspection of a lock found. `owner`: `undefined`: the lock is free. */
+export type Inspected = Omit<LockState, 'held' | 'name' | 'isOurs'>;
+
+/** Inspects locks, and unlocks them by force. Timeouts are in ms. */
+export interface LockInspector {
+  inspect(names: LockNames, timeout: number): Promise<Inspected>;
+  /**
+   * Ends the hold of the owner that it finds, and of nobody who comes after it, though the client repeats a command.
+   * Resolves to what was found before.
+   */
+  forceUnlock(names: LockNames, timeout: number): Promise<Inspected>;
+}
+
+/** A script of the application's, and what it is called with. */
+export interface HeldCall {
+  readonly script: string;
+  readonly keys: readonly string[];
+  readonly args: readonly string[];
+}
+
+/** The script ran while the lock was the owner's; or it was not, and nothing was done. */
+export type HeldResult =
+  | { readonly held: true; readonly reply: unknown }
+  | { readonly held: false; readonly state: 'expired' | 'stolen' };
+
+/** Runs scripts of the application's, each only if the lock is still the owner's at that moment. */
+export interface ScriptRunner {
+  /** Throws `RangeError` for keys that cannot be used in one script with the lock. */
+  assertPlaced(names: LockNames, call: HeldCall): void;
+  /** `timeout` in ms. */
+  run(names: LockNames, owner: string, call: HeldCall, timeout: number): Promise<HeldResult>;
+}
+
+/** The semaphores and read/write locks of one registry. */
+export interface SharedBackend {
+  readonly inspector: LockInspector;
+  /** As `LockBackend.open`. */
+  open(kind: SharedKind, names: LockNames): LockProtocol;
+  heldScripts(kind: SharedKind): ScriptRunner;
+}
+
+/**
+ * Where the locks of one registry are: in Redis, or in memory. Everything else (the cache, leases and their renewal,
+ * scopes, local queues, closing) is the same for all.
+ */
+export interface LockBackend {
+  readonly connection: Connection;
+  readonly inspector: LockInspector;
+  readonly heldScripts: ScriptRunner;
+  readonly shared: SharedBackend;
+  /**
+   * The protocol of one lock. Throws `RangeError` if the keys that belong to the lock could not share its hash slot.
+   */
+  open(names: LockNames): LockProtocol;
+  /**
+   * The names of keys that begin with `prefix`, and go on as the glob `match` says, step by step. A name may come more
+   * than once, and may be of a key that is no lock. `count`: about how many keys to look at in a step. `timeout`: ms
+   * for a step. Throws `TypeError` where that is not possible.
+   */
+  keys(prefix: string, match: string, count: number, timeout: number): AsyncIterable<string[]>;
+  /**
+   * For an error about a key of the wrong type: an error that says what the key is, and what it is used as here.
+   * `timeout` in ms.
+   */
+  explainWrongType(error: unknown, names: LockNames, usedAs: string, timeout: number): Promise<unknown>;
+  /** Calls back each time that a connection was made again, perhaps to other data. Returns what stops it. */
+  onReconnect(listener: () => void): () => void;
+  /** Ends timers, subscriptions and connections of its own. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,103 @@
+import type { ListedLock, LockState } from '../api/distributed-lock';
+import { LockInspectionError } from '../api/errors';
+import { isOfRegistry, nameIn } from '../api/owner-name';
+import { messageOf, serverErrorCode } from '../redis/failure';
+import { LockNames } from '../redis/names';
+import type { Inspected, LockBackend, LockInspector } from './backend';
+
+/** What a registry reports about the locks of all processes. */
+export class Inspection {
+  readonly #backend: LockBackend;
+  readonly #inspector: LockInspector;
+  readonly #registryId: string;
+  /** ms */
+  readonly #timeout: number;
+
+  constructor(backend: LockBackend, registryId: string, timeout: number, inspector = backend.inspector) {
+    this.#backend = backend;
+    this.#inspector = inspector;
+    this.#registryId = registryId;
+    this.#timeout = timeout;
+  }
+
+  /** The same, for the locks of another kind. */
+  of(inspector: LockInspector): Inspection {
+    return new Inspection(this.#backend, this.#registryId, this.#timeout, inspector);
+  }
+
+  async inspect(key: string, names: LockNames): Promise<LockState> {
+    try {
+      return this.#stateOf(await this.#ask((inspector) => inspector.inspect(names, this.#timeout)));
+    } catch (cause) {
+      throw new LockInspectionError(`Lock "${key}" could not be inspected: ${messageOf(cause)}`, key, { cause });
+    }
+  }
+
+  async forceUnlock(key: string, names: LockNames): Promise<LockState> {
+    try {
+      return this.#stateOf(await this.#ask((inspector) => inspector.forceUnlock(names, this.#timeout)));
+    } catch (cause) {
+      const message = `It is not known whether lock "${key}" was unlocked by force: ${messageOf(cause)}`;
+      throw new LockInspectionError(message, key, { cause });
+    }
+  }
+
+  /**
+   * The held locks under a registryKey. `match`: a glob for their keys. `count`: how many keys SCAN looks at in a step.
+   */
+  async *list(registryKey: string, match: string, count: number): AsyncGenerator<ListedLock, void, undefined> {
+    const prefix = registryKey === '' ? '' : `${registryKey}:`;
+    const seen = new Set<string>();
+    const steps = this.#backend.keys(prefix, match, count, this.#timeout);
+    try {
+      for await (const names of steps) {
+        const unseen = names.filter((name) => name.length > prefix.length && !seen.has(name));
+        for (const name of unseen) seen.add(name);
+        const found = await Promise.all(unseen.map((name) => this.#listed(registryKey, name.slice(prefix.length))));
+        for (const lock of found) if (lock !== undefined) yield lock;
+      }
+    } catch (cause) {
+      if (cause instanceof LockInspectionError) throw cause;
+      throw new LockInspectionError(`Locks could not be listed: ${messageOf(cause)}`, undefined, { cause });
+    }
+  }
+
+  /** `undefined`: it is free by now, or it is no lock of this type. */
+  async #listed(registryKey: string, key: string): Promise<ListedLock | undefined> {
+    try {
+      const state = await this.inspect(key, new LockNames(registryKey, key));
+      return state.held ? { key, ...state } : undefined;
+    } catch (error) {
+      // A key that belongs to another lock, or a key of another type.
+      const { cause = error } = error as Error;
+      if (cause instanceof RangeError || serverErrorCode(cause) === 'WRONGTYPE') return undefined;
+      throw error;
+    }
+  }
+
+  /** Asks about a lock of the registry's type first. A key of another type may be a shared lock. */
+  async #ask(question: (inspector: LockInspector) => Promise<Inspected>): Promise<Inspected> {
+    try {
+      return await question(this.#inspector);
+    } catch (error) {
+      const shared = this.#backend.shared?.inspector;
+      if (shared === undefined || serverErrorCode(error) !== 'WRONGTYPE') throw error;
+      return await question(shared).catch(() => {
+        throw error;
+      });
+    }
+  }
+
+  #stateOf({ owner, remaining, fencingToken, waiting, holders }: Inspected): LockState {
+    return {
+      held: owner !== undefined,
+      owner,
+      name: owner === undefined ? undefined : nameIn(owner),
+      isOurs: owner !== undefined && isOfRegistry(owner, this.#registryId),
+      remaining,
+      fencingToken,
+      waiting,
+      ...(holders === undefined ? {} : { holders }),
+    };
+  }
+}

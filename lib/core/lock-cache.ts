@@ -1,0 +1,110 @@
+import { CannotAcquireLockError } from '../api/errors';
+import { clock } from '../internal/clock';
+import { LinkedList } from '../internal/linked-list';
+import { DetachedProtocols } from '../protocols/detached-protocols';
+import type { LockNames } from '../redis/names';
+import type { LockBackend } from './backend';
+import type { RedisLock } from './lock';
+import type { LockProtocol } from './protocol';
+
+/** The locks of a registry by key, of which the least recently used ones are evicted. */
+export class LockCache {
+  readonly #capacity: number;
+  readonly #registryKey: string;
+  readonly #backend: Pick<LockBackend, 'open'>;
+  readonly #locks = new Map<string, RedisLock>();
+  /** The same locks: the least recently used one comes first. */
+  readonly #byUse = new LinkedList<RedisLock>();
+  /** The protocols of locks that were evicted, by the lock's name. */
+  readonly #detached = new DetachedProtocols();
+
+  constructor(capacity: number, registryKey: string, backend: Pick<LockBackend, 'open'>) {
+    this.#capacity = capacity;
+    this.#registryKey = registryKey;
+    this.#backend = backend;
+  }
+
+  get size(): number {
+    return this.#locks.size;
+  }
+
+  get(key: string): RedisLock | undefined {
+    return this.#locks.get(key);
+  }
+
+  get inUse(): RedisLock[] {
+    return [...this.#locks.values()].filter((lock) => lock.isInUse);
+  }
+
+  /** The protocol of a lock: the one that still exists for its name, or a new one. */
+  openProtocol(names: LockNames): LockProtocol {
+    return this.#detached.find(names.lock) ?? this.#backend.open(names);
+  }
+
+  /** Removes the locks that are not in use and were not called for more than `age` ms. */
+  expireUnusedOlderThan(age: number): void {
+    const now = clock.now();
+    for (const lock of this.#locks.values()) {
+      if (!lock.isInUse && now - lock.usedAt > age) this.#evict(lock);
+    }
+  }
+
+  /** Makes it the most recently used one, and makes room for it where it is new. */
+  add(lock: RedisLock): RedisLock {
+    if (this.#locks.has(lock.key)) {
+      this.#byUse.remove(lock);
+    } else {
+      this.#makeRoom(lock.key);
+      this.#locks.set(lock.key, lock);
+      lock.evicted = false;
+      lock.usedAt = Math.floor(clock.now());
+    }
+    this.#byUse.append(lock);
+    return lock;
+  }
+
+  /**
+   * The lock of the key, which is then the most recently used one, if it is cached. The clock is not read, which would
+   * cost as much as the rest: a lock that is obtained is mostly called next, and notes the time itself.
+   */
+  obtain(key: string): RedisLock | undefined {
+    const lock = this.#locks.get(key);
+    if (lock !== undefined) {
+      this.#byUse.remove(lock);
+      this.#byUse.append(lock);
+    }
+    return lock;
+  }
+
+  /** Caches a lock again that was evicted, unless another one is cached for its key. Returns the cached one. */
+  readmit(lock: RedisLock): RedisLock {
+    return this.get(lock.key) ?? this.add(lock);
+  }
+
+  #makeRoom(key: string): void {
+    if (this.#locks.size < this.#capacity) return;
+    const { last } = this.#byUse;
+    for (const lock of this.#byUse) {
+      if (!lock.isInUse) {
+        this.#evict(lock);
+        return;
+      }
+      // What is in use is recently used: then the next search does not have to pass it again.
+      this.#byUse.remove(lock);
+      this.#byUse.append(lock);
+      if (lock === last) break;
+    }
+    throw new CannotAcquireLockError(
+      `Lock "${key}" cannot be cached: all ${this.#capacity} locks of registry "${this.#registryKey}" are in use (cacheCapacity ${this.#capacity})`,
+      key,
+    );
+  }
+
+  #evict(lock: RedisLock): void {
+    this.#locks.delete(lock.key);
+    this.#byUse.remove(lock);
+    lock.evicted = true;
+    const protocol = lock.detachProtocol();
+    if (protocol !== undefined) this.#detached.add(lock.names.lock, protocol);
+  }
+}

@@ -1,0 +1,55 @@
+import type { LockOptions } from '../api/distributed-lock';
+import type { RegistrySettings } from '../api/options';
+import { abortSignal, boolean, checkOptions, expected, notNegative, ttl, wholeNumber } from '../internal/validation';
+
+/** What one call asks for, with the registry's defaults filled in. */
+export interface LockRequest {
+  readonly ttl: number;
+  /** The ttl was given by this call; it is not the registry's default. */
+  readonly explicitTtl: boolean;
+  readonly renew: boolean;
+  readonly waitTime: number;
+  /** ms; 0: none. */
+  readonly minHold: number;
+  /** Of a semaphore; 1 for other locks. */
+  readonly permits: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+const CHECKS = {
+  ttl,
+  renew: boolean,
+  waitTime: notNegative,
+  minHold: notNegative,
+  permits: (name: string, value: unknown) => wholeNumber(name, value, 1),
+  signal: abortSignal,
+};
+
+export function checkLockOptions(options: LockOptions): void {
+  checkOptions(CHECKS, options);
+}
+
+/** `mostPermits`: of a semaphore. */
+export function lockRequest(
+  options: LockOptions | undefined,
+  settings: Pick<RegistrySettings, 'expireAfter' | 'renew'>,
+  defaultWaitTime: number,
+  mostPermits = 1,
+): LockRequest {
+  if (options !== undefined) checkLockOptions(options);
+  const givenTtl = options?.ttl;
+  const request = {
+    ttl: givenTtl ?? settings.expireAfter,
+    explicitTtl: givenTtl !== undefined,
+    renew: options?.renew ?? (givenTtl === undefined && settings.renew),
+    waitTime: options?.waitTime ?? defaultWaitTime,
+    minHold: options?.minHold ?? 0,
+    permits: options?.permits === undefined ? 1 : wholeNumber('permits', options.permits, 1, mostPermits),
+    signal: options?.signal,
+  };
+  // The ttl is what a process that crashes leaves: it would end first.
+  if (request.minHold > request.ttl) {
+    throw new RangeError(expected('minHold', `at most the ttl of ${request.ttl} ms`, request.minHold));
+  }
+  return request;
+}

@@ -1,0 +1,199 @@
+import { clock } from '../internal/clock';
+
+/*
+ * A lock may be shared with clients that take it by polling, and publish no releases: Spring's SPIN_LOCK, Redisson's
+ * spin lock, a loop of SET NX. Redis does not show them. With the option `sharedWithPollers` two things are done for
+ * all lock types; without it there is no object of this file.
+ *
+ * A busy lock goes from one caller to the next, and is never free for them. So it is left free now and then: when it has
+ * been busy for ten pauses, the process that releases it leaves it free for a pause. Waiters that listen are asked to
+ * make no attempt meanwhile. One process pauses for all.
+ *
+ * A poller that takes the lock over and over leaves it free for moments only, and notifies nobody. A waiter that sees
+ * the holder change like that polls faster and faster, until it has the lock.
+ */
+
+/**
+ * ms; the limits of a pause: 1.1 times `idleBetweenTries`. It outlasts the interval of most pollers, so that one that
+ * waits makes an attempt in it. Redisson's spin lock sleeps for up to 128 ms between two attempts, Spring's for 100 ms
+ * by default. A round trip and the delay of a busy machine are added to both.
+ */
+const SHORTEST_PAUSE = 145;
+export const LONGEST_PAUSE = 500;
+
+/** From the start of one pause to that of the next, in pauses. So they take a tenth of the time. */
+const PAUSE_EVERY = 10;
+
+/** ms by which a process may be late to take back a lock that it left to pollers. */
+const TAKEN_BACK_LATE = 100;
+
+/**
+ * ms of waiting before a waiter that listens polls faster than `idleBetweenTries`; one that only polls waits longer.
+ */
+export const USUAL_PACE_FOR = 300;
+export const USUAL_PACE_OF_POLLING = 1_000;
+
+/** ms; the faster polls: the interval is halved every 250 ms, down to the shortest one, while holders change. */
+const HALVED_EVERY = 250;
+const SHORTEST_INTERVAL = 3;
+const CHANGE_IS_RECENT = 1_000;
+
+/** ms after a change of holders for which a waiter that listens polls at every `idleBetweenTries`. */
+const CHANGE_IS_REMEMBERED = 60_000;
+
+/**
+ * A renewal also prolongs a key, but by at least a quarter of its ttl: renewals come at a third, less the slack of the
+ * watchdog. A gain below this part of the ttl is a new holder.
+ */
+const RENEWED_AFTER = 0.2;
+
+/** The holder's key, as a refusal found it. */
+interface Refusal {
+  readonly at: number;
+  /** ms that were left of it. */
+  readonly remaining: number;
+  /** Releases that had been noticed by then. */
+  readonly hints: number;
+}
+
+/** What a process knows of those that poll for one lock. */
+export class Pollers {
+  /** ms that a pause lasts, and from the start of one to that of the next. */
+  readonly pause: number;
+  readonly interval: number;
+  readonly #idleBetweenTries: number;
+  readonly #usualPaceFor: number;
+  /** Those of a registry whose pause has an end that is not over. */
+  readonly #running: Set<Pollers> | undefined;
+  /** Since when the lock has not been free for a pause, as far as this process knows; `undefined`: it does not. */
+  #busySince: number | undefined;
+  #releasedAt = Number.NEGATIVE_INFINITY;
+  /** Until when this process leaves it to pollers, and until when another one does. */
+  #leftUntil = 0;
+  #leftByOtherUntil = 0;
+  #endOfPause: { readonly timer: NodeJS.Timeout; readonly end: () => Promise<unknown> } | undefined;
+  /** Since when this process has waited for the lock, and its last refusal by a holder that may poll. */
+  #waitsSince: number | undefined;
+  #lastRefusal: Refusal | undefined;
+  /** When the holder last changed without a message. */
+  #changedAt = Number.NEGATIVE_INFINITY;
+
+  /** `usualPaceFor`: ms for which a waiter polls at its usual pace in any case. */
+  constructor(idleBetweenTries: number, usualPaceFor: number, running?: Set<Pollers>) {
+    this.#idleBetweenTries = idleBetweenTries;
+    this.#usualPaceFor = usualPaceFor;
+    this.#running = running;
+    this.pause = Math.min(Math.max(1.1 * idleBetweenTries, SHORTEST_PAUSE), LONGEST_PAUSE);
+    this.interval = PAUSE_EVERY * this.pause;
+  }
+
+  // When the lock is left free
+
+  /** A release at this time is to leave the lock to pollers. */
+  isDue(now: number): boolean {
+    return this.#busySince !== undefined && now - this.#busySince >= this.interval;
+  }
+
+  /** ms for which a free lock is to stay so. */
+  get freeFor(): number {
+    return Math.max(0, Math.max(this.#leftUntil, this.#leftByOtherUntil) - clock.now());
+  }
+
+  /**
+   * This process left the lock to pollers. `end` notifies waiters. It is called if no attempt of this process was
+   * answered soon after the pause, and never rejects.
+   */
+  left(at: number, end?: () => Promise<unknown>): void {
+    this.released(at);
+    this.#leftUntil = this.#busySince = at + this.pause;
+    if (end === undefined) return;
+    const timer = clock.setTimeout(() => void this.endPause(), this.pause + TAKEN_BACK_LATE);
+    timer.unref?.();
+    this.#endOfPause = { timer, end };
+    this.#running?.add(this);
+  }
+
+  /** Notifies waiters now, if this process has left the lock to pollers, and nobody here has asked for it since. */
+  async endPause(): Promise<void> {
+    const ending = this.#endOfPause;
+    this.#answered();
+    await ending?.end();
+  }
+
+  /** An attempt was answered: this process has the lock, or its holder will publish its release. */
+  #answered(): void {
+    if (this.#endOfPause === undefined) return;
+    clock.clearTimeout(this.#endOfPause.timer);
+    this.#endOfPause = undefined;
+    this.#running?.delete(this);
+  }
+
+  /** The server says in how many ms a release is to leave the lock to pollers. */
+  dueIn(at: number, ms: number): void {
+    this.#busySince = at + ms - this.interval;
+  }
+
+  /** A process said that it leaves the lock to pollers. It may be this one: its own message reaches it too. */
+  announced(at: number): void {
+    this.#lastRefusal = undefined;
+    if (at < this.#leftUntil) return;
+    this.#busySince = at + this.pause;
+    // The other process takes the lock back first: otherwise this one would be taken for a poller.
+    this.#leftByOtherUntil = at + this.pause + TAKEN_BACK_LATE;
+  }
+
+  /** A release was published: a pause of another process is over. */
+  announcedRelease(): void {
+    this.#leftByOtherUntil = 0;
+  }
+
+  // What this process does with the lock
+
+  /** It acquired the lock by an attempt that was sent then. */
+  acquired(sentAt: number): void {
+    const wasPolled = this.#waitsSince !== undefined && this.#changedAt >= this.#waitsSince;
+    const wasFree = this.#waitsSince === undefined && sentAt - this.#releasedAt >= this.pause;
+    if (wasPolled || wasFree) this.#busySince = sentAt;
+    this.#waitsSince = this.#lastRefusal = undefined;
+    this.#answered();
+  }
+
+  released(at: number): void {
+    this.#releasedAt = at;
+    this.#leftUntil = this.#leftByOtherUntil = 0;
+  }
+
+  /** An attempt was refused. `remaining`: ms that are left of the holder's key; `hints`: releases noticed so far. */
+  refused(at: number, remaining: number, hints: number): void {
+    const last = this.#lastRefusal;
+    this.refusedByListener(at);
+    this.#lastRefusal = { at, remaining, hints };
+    if (last !== undefined && isSuccessor(this.#lastRefusal, last)) this.#changedAt = at;
+  }
+
+  /** An attempt was refused, and the holder is no poller. */
+  refusedByListener(at: number): void {
+    // Nothing was known of the lock for long.
+    if (this.#waitsSince === undefined && at - this.#releasedAt >= this.interval) this.#busySince = at;
+    this.#waitsSince ??= at;
+    this.#lastRefusal = undefined;
+    this.#answered();
+  }
+
+  /** ms until the next poll of a waiter whose usual interval is `usual`. */
+  pollingInterval(usual: number): number {
+    const now = clock.now();
+    const sinceChange = now - this.#changedAt;
+    if (sinceChange >= CHANGE_IS_REMEMBERED) return usual;
+    const interval = Math.min(usual, this.#idleBetweenTries);
+    const beyond = now - (this.#waitsSince ?? now) - this.#usualPaceFor;
+    if (beyond <= 0 || sinceChange >= CHANGE_IS_RECENT) return interval;
+    return Math.max(interval / 2 ** (beyond / HALVED_EVERY), Math.min(SHORTEST_INTERVAL, interval));
+  }
+}
+
+/** Whether a key belongs to a new holder, which took the lock without a message. */
+function isSuccessor(key: Refusal, before: Refusal): boolean {
+  const gained = key.remaining - before.remaining + (key.at - before.at);
+  return key.hints === before.hints && key.remaining > before.remaining && gained <= RENEWED_AFTER * key.remaining;
+}

@@ -1,0 +1,210 @@
+import { randomUUID } from 'node:crypto';
+import type { DistributedLock, ListedLock } from '../api/distributed-lock';
+import { type NotReplicatedError, notHeld } from '../api/errors';
+import { traitsOf } from '../api/lock-types';
+import type { CloseOptions, KindSettings, ListOptions, RegistrySettings, SemaphoreOptions } from '../api/options';
+import { registryId } from '../api/owner-name';
+import { type WarningListener, warn } from '../api/warnings';
+import type { LockBackend } from '../core/backend';
+import { Inspection } from '../core/inspection';
+import { type LockServices, RedisLock } from '../core/lock';
+import { LockCache } from '../core/lock-cache';
+import { OpenWaits } from '../core/open-waits';
+import { Orphans } from '../core/orphans';
+import { Watchdog } from '../core/watchdog';
+import { clock, within } from '../internal/clock';
+import {
+  ttl as checkedTtl,
+  checkOptions,
+  count,
+  expected,
+  nonEmptyString,
+  notNegative,
+  number,
+} from '../internal/validation';
+import { MultiLock, multiKeys } from '../multi/multi-lock';
+import type { ReadWriteLock } from '../semaphore-read-write/shared-lock';
+import { SharedLocks } from '../semaphore-read-write/shared-locks';
+import { LockRegistry } from './lock-registry';
+
+/** ms; how long `close` waits for the holders by default. */
+const CLOSE_TIMEOUT = 10_000;
+
+/** ms; `close` has at least this long to remove what attempts in flight leave in Redis. */
+const CLEANING_AT_LEAST = 500;
+
+/**
+ * A registry of locks that are in a backend: in Redis, or in memory. It hands out one `RedisLock` for each key.
+ */
+export abstract class BackedLockRegistry extends LockRegistry implements AsyncDisposable {
+  readonly #services: LockServices;
+  readonly #backend: LockBackend;
+  readonly #cache: LockCache;
+  readonly #shared: SharedLocks;
+  /**
+   * The part of this registry's owner values before their number: its name and a random part. It tells which process
+   * holds a key in Redis.
+   * @example 'web-7:4121:h0pCmsO5S7mSQpHDOZJ1Sw'
+   */
+  readonly id: string;
+  readonly #stopMonitoring: () => void;
+  #closing: Promise<void> | undefined;
+
+  /** @internal */
+  protected constructor(settings: RegistrySettings, backend: LockBackend) {
+    super();
+    this.id = registryId(settings.name, traitsOf(settings.lockType).nameSeparator, randomUUID());
+    const { connection } = backend;
+    const watchdog = new Watchdog(settings.commandTimeout);
+    this.#backend = backend;
+    this.#cache = new LockCache(settings.cacheCapacity, settings.registryKey, backend);
+    this.#services = {
+      settings,
+      connection,
+      inspection: new Inspection(backend, this.id, settings.commandTimeout),
+      nextOwner: ownersOf(this.id),
+      explainWrongType: (error, names, timeout) =>
+        backend.explainWrongType(error, names, `a lock of type ${settings.lockType}`, timeout),
+      warnNotReplicated: once(settings.onWarning),
+      watchdog,
+      heldScripts: backend.heldScripts,
+      orphans: new Orphans(connection, settings.commandTimeout),
+      waits: new OpenWaits(settings.warnAfter, settings.onWarning),
+      protocols: this.#cache,
+      cache: this.#cache,
+    };
+    this.#shared = new SharedLocks(this.#services, backend);
+    // A server that was restarted, or failed over, may have lost locks: their holders learn it at once.
+    this.#stopMonitoring = backend.onReconnect(() => watchdog.askAboutAll());
+  }
+
+  /**
+   * The lock of this key: the same object for the same key, as long as it is cached.
+   * @throws TypeError for a key that is no string, is empty, or is not well-formed UTF-16.
+   * @throws RangeError for a key that has no name in Redis with the registry's lock type.
+   * @throws CannotAcquireLockError when the cache is full of locks that are in use.
+   */
+  obtain(key: string): RedisLock {
+    // A key that is cached was checked when its lock was made.
+    return this.#cache.obtain(key) ?? this.#cache.add(new RedisLock(nonEmptyString('key', key), this.#services));
+  }
+
+  override multi(keys: readonly string[]): MultiLock {
+    return new MultiLock(multiKeys(keys).map((key) => this.obtain(key)));
+  }
+
+  override semaphore(key: string, options: SemaphoreOptions): DistributedLock {
+    return this.#shared.semaphore(key, options);
+  }
+
+  override readWrite(key: string): ReadWriteLock {
+    return this.#shared.readWrite(key);
+  }
+
+  /** The number of cached locks: a semaphore is one, a read/write lock is two. */
+  get size(): number {
+    return this.#cache.size + this.#shared.size;
+  }
+
+  /**
+   * Makes the lease that this process holds on `key` last at least `ttl` ms from now, and never less than before.
+   * @param ttl ms, at least 5; by default the ttl that it was taken with
+   * @throws NotLockOwnerError when this process does not hold it; else as `Lease.renew`.
+   */
+  async renewLock(key: string, ttl?: number): Promise<void> {
+    const lock = this.#cache.get(nonEmptyString('key', key));
+    if (ttl !== undefined) checkedTtl('ttl', ttl);
+    if (lock === undefined) throw notHeld(key, 'in this process');
+    await lock.renew(ttl);
+  }
+
+  /**
+   * The locks under the registryKey that somebody holds, with what `inspect` says of each. SCAN finds them, step by
+   * step: one that is taken or released meanwhile may be missing. Needs a client with the method `scan`, as node-redis'
+   * are.
+   * @throws TypeError when an option is not valid, or the client has no `scan`.
+   * @throws LockInspectionError when Redis failed or was silent.
+   * @example
+   * for await (const { key, name, remaining } of registry.list({ match: 'order:*' })) console.log(key, name, remaining);
+   */
+  list(options: ListOptions = {}): AsyncIterableIterator<ListedLock> {
+    checkOptions({ match: nonEmptyString, count }, options);
+    const { match = '*', count: keys = 1_000 } = options;
+    return this.#services.inspection.list(this.settings.registryKey, match, keys);
+  }
+
+  /**
+   * Removes from the cache the locks that are not in use and were not called for more than `age` ms. To obtain a lock
+   * that is cached is no call of it.
+   * @param age ms; a negative age removes all that are not in use
+   * @throws TypeError or RangeError when the age is not a number.
+   */
+  expireUnusedOlderThan(age: number): void {
+    if (Number.isNaN(number('age', age))) throw new RangeError(expected('age', 'a number of milliseconds', age));
+    this.#cache.expireUnusedOlderThan(age);
+    this.#shared.expireUnusedOlderThan(age);
+  }
+
+  /**
+   * Rejects the waiters and all later callers with `RegistryClosedError`. Waits for the holders, whose leases are still
+   * renewed, for up to `timeout` ms. A lease that is still held then is no longer renewed: its signal aborts with a
+   * `LockLostError` of reason `closed`, and its key expires; it is not deleted under a running task. When this
+   * resolves, unlocks in flight have been answered, and what attempts in flight left in Redis has been removed, as far as
+   * Redis answered. A second call waits for the first.
+   * @throws TypeError or RangeError when the timeout is not valid.
+   * @example
+   * await registry.close({ timeout: 5_000 });
+   * client.destroy();
+   */
+  override async close(options: CloseOptions = {}): Promise<void> {
+    const { timeout = CLOSE_TIMEOUT } = options;
+    this.#closing ??= this.#close(notNegative('timeout', timeout));
+    await this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #close(timeout: number): Promise<void> {
+    const { orphans, settings, waits, watchdog } = this.#services;
+    const endsAt = clock.now() + timeout;
+    waits.close();
+    const locks = [...this.#cache.inUse, ...this.#shared.inUse];
+    // Without a timer for 0: one that a test has faked may never fire.
+    const free = Promise.all(locks.map((lock) => lock.free()));
+    if (timeout > 0) await within(timeout, free);
+    for (const lock of locks) lock.loseByClose();
+    watchdog.close();
+    waits.stopWarning();
+    // Releases in flight are answered, and what attempts in flight leave in Redis is removed, before this settles: the
+    // application closes its client next.
+    const limit = Math.min(settings.commandTimeout, Math.max(endsAt - clock.now(), CLEANING_AT_LEAST));
+    await within(limit, Promise.all([waits.none(), free]));
+    await orphans.removeNow(limit);
+    this.#stopMonitoring();
+    await this.#backend.close();
+  }
+
+  /** @internal */
+  protected get settings(): KindSettings {
+    return this.#services.settings;
+  }
+}
+
+/** Makes owner values, each for one hold only. */
+function ownersOf(id: string): () => string {
+  let count = 0;
+  return () => `${id}:${++count}`;
+}
+
+/** Warns once: a caller that continues to wait would learn of it much later. */
+function once(onWarning: WarningListener): (cause: NotReplicatedError, key: string) => void {
+  let hasWarned = false;
+  return (cause, key) => {
+    if (hasWarned) return;
+    hasWarned = true;
+    const message = `Lock "${key}" was given back: ${cause.message}`;
+    warn(onWarning, { code: 'NOT_REPLICATED', message, key, cause });
+  };
+}

@@ -1,0 +1,93 @@
+import type { DistributedLock, Lease, LockOptions, LockSource, TryRunResult } from '../api/distributed-lock';
+import type { CloseOptions, SegmentedLockOptions, SemaphoreOptions } from '../api/options';
+import type { MultiLock } from '../multi/multi-lock';
+import { SegmentedLock } from '../segmented/segmented-lock';
+import type { ReadWriteLock } from '../semaphore-read-write/shared-lock';
+
+/**
+ * Hands out locks by key: what a service gets injected. An abstract class and not an interface, so that it can be a
+ * token for dependency injection. Unit tests may extend it.
+ */
+export abstract class LockRegistry implements LockSource {
+  /**
+   * The lock of this key. It sends no command.
+   * @throws TypeError when the key is not a string, is empty, or is not well-formed UTF-16.
+   * @example
+   * const lock = registry.obtain('order:42');
+   */
+  abstract obtain(key: string): DistributedLock;
+
+  /**
+   * Shorthand for `obtain(key).run(task, options)`, with the same errors.
+   * @example
+   * await registry.run('order:42', async (lease) => ship(order, lease.signal), { waitTime: 5_000 });
+   */
+  async run<T>(key: string, task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
+    return this.obtain(key).run(task, options);
+  }
+
+  /**
+   * Shorthand for `obtain(key).tryRun(task, options)`, with the same errors.
+   * @example
+   * const result = await registry.tryRun('nightly', () => clean(), { minHold: 30_000 });
+   * if (!result.ran) console.log('another process does it');
+   */
+  async tryRun<T>(
+    key: string,
+    task: (lease: Lease) => T | PromiseLike<T>,
+    options?: LockOptions,
+  ): Promise<TryRunResult<T>> {
+    return this.obtain(key).tryRun(task, options);
+  }
+
+  /**
+   * The lock of a resource that is split into segments, so that several callers work on it at a time.
+   * @throws TypeError or RangeError when the key or an option is not valid.
+   * @example
+   * const stock = registry.segmented('{product:7}', { segments: 20 }); // create it once and keep it
+   */
+  segmented(key: string, options: SegmentedLockOptions): SegmentedLock {
+    return new SegmentedLock(this, key, options);
+  }
+
+  /**
+   * A lock that up to `permits` callers have at a time, over all processes, in the order in which they came. The same
+   * object for the same key, as long as it is cached; the number that was given last counts.
+   * @throws TypeError or RangeError when the key or `permits` is not valid.
+   * @throws Error when this registry has no semaphores.
+   * @example
+   * await registry.semaphore('render', { permits: 3 }).run(() => render(page));
+   */
+  semaphore(_key: string, _options: SemaphoreOptions): DistributedLock {
+    throw new Error(`${this.constructor.name} has no semaphores`);
+  }
+
+  /**
+   * A lock that many readers have at a time, or one writer, in the order in which they came: a waiting writer keeps new
+   * readers out. The same object for the same key, as long as it is cached.
+   * @throws TypeError or RangeError when the key is not valid.
+   * @throws Error when this registry has no read/write locks.
+   * @example
+   * const { read, write } = registry.readWrite('prices');
+   * const price = await read.run(() => priceOf(article));
+   */
+  readWrite(_key: string): ReadWriteLock {
+    throw new Error(`${this.constructor.name} has no read/write locks`);
+  }
+
+  /**
+   * A multi-key lock: the locks of several keys, taken all or nothing. Keys that are given twice count once.
+   * @throws TypeError or RangeError when there is no key, there are over 1,000, or one is not valid.
+   * @example
+   * await registry.multi(['account:1', 'account:2']).run(() => transfer());
+   */
+  multi(_keys: readonly string[]): MultiLock {
+    throw new TypeError(`${this.constructor.name} has no locks of several keys`);
+  }
+
+  /**
+   * Refuses new callers, rejects the waiters, and waits for the holders. A registry that has nothing to close does
+   * nothing.
+   */
+  async close(_options?: CloseOptions): Promise<void> {}
+}

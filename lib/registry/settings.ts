@@ -1,0 +1,72 @@
+import { LOCK_TYPES, type LockType, traitsOf } from '../api/lock-types';
+import type { RedisLockRegistryOptions, RegistryOptions, RegistrySettings } from '../api/options';
+import { assertNameFits, defaultName, registryName } from '../api/owner-name';
+import { emitProcessWarning } from '../api/warnings';
+import { publishingWarnings } from '../diagnostics/channels';
+import {
+  boolean,
+  type Check,
+  callback,
+  count,
+  duration,
+  durationOrNever,
+  nonEmptyString,
+  oneOf,
+  string,
+  ttl,
+} from '../internal/validation';
+
+/** The checks of the options that every registry has, and of its key. */
+export const registryChecks: Record<keyof RegistryOptions | 'registryKey', Check<unknown>> = {
+  registryKey: string,
+  name: registryName,
+  lockType: oneOf(LOCK_TYPES),
+  expireAfter: ttl,
+  renew: boolean,
+  maxHold: duration,
+  fencing: boolean,
+  cacheCapacity: count,
+  commandTimeout: duration,
+  unavailableAfter: duration,
+  warnAfter: durationOrNever,
+  onWarning: callback,
+};
+
+const DEFAULTS = {
+  renew: true,
+  maxHold: Number.POSITIVE_INFINITY,
+  idleBetweenTries: 100,
+  handOver: undefined,
+  sharedWithPollers: false,
+  fencing: false,
+  legacyChannel: false,
+  shardedSubscriptionMode: 'auto',
+  fairLockWaitTimeout: 300_000,
+  cacheCapacity: 100_000,
+  commandTimeout: 5_000,
+  unavailableAfter: 10_000,
+  minReplicas: 0,
+  replicaTimeout: 100,
+  warnAfter: 30_000,
+  subscriber: undefined,
+} as const;
+
+/** Fills in the defaults of options that were checked. The warnings are published too. */
+export function registrySettings(options: RedisLockRegistryOptions, defaultLockType: LockType): RegistrySettings {
+  const { lockType = defaultLockType, onWarning = emitProcessWarning } = options;
+  const { expireAfter, needsRegistryKey, nameSeparator } = traitsOf(lockType);
+  if (options.name !== undefined) assertNameFits(options.name, nameSeparator);
+  const registryKey = (needsRegistryKey ? nonEmptyString : string)('registryKey', options.registryKey);
+  const { name = defaultName(nameSeparator) } = options;
+  // An option that is `undefined` was not given.
+  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+  return {
+    ...DEFAULTS,
+    expireAfter,
+    ...(given as Partial<RegistrySettings>),
+    registryKey,
+    name,
+    lockType,
+    onWarning: publishingWarnings(registryKey, lockType, onWarning),
+  };
+}

@@ -1,0 +1,453 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are source code
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, sep } from 'node:path';
+import type { Plugin } from 'esbuild';
+
+const LIB = join(__dirname, '..', 'lib') + sep;
+
+/** A mistake that is put into the library, to show that a judge finds it. */
+export interface Mutation {
+  /** What goes wrong with it. */
+  readonly finding: string;
+  /** The types with which the simulation finds it: `npm run simulate -- --mutations`. */
+  readonly simulation?: readonly string[];
+  /** The types with which a short soak finds it, and what it says then: `npm run soak -- --wrong NAME`. */
+  readonly soak?: { readonly types: readonly string[]; readonly kinds: readonly string[] };
+  /** Texts of `lib`, each of which is there exactly once, and what replaces them. */
+  readonly replacements: readonly (readonly [text: string, by: string])[];
+}
+
+/** By name. The first of each group is about leases, contention, passing on, `fair`, shared locks, and all else. */
+export const MUTATIONS = {
+  // Leases
+  'release-without-check': {
+    finding: 'a late release deletes the key of the next holder',
+    simulation: ['spin'],
+    soak: { types: ['fair', 'pub-sub'], kinds: ['two holders', 'lost too early'] },
+    replacements: [
+      ["if holder ~= ARGV[1] then return -1 end\n${deleteBy('ARGV[2]')}", "${deleteBy('ARGV[2]')}"],
+      [
+        "local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)",
+        'local isOwners = holder and true',
+      ],
+      [
+        "if owned ~= 1 then return owned end\n${deleteBy('ARGV[2]')}",
+        "if owned == 0 then return owned end\n${deleteBy('ARGV[2]')}",
+      ],
+      ['if owned == -1 then return -1 end', 'if owned == -1 then owned = 1 end'],
+    ],
+  },
+  'owner-of-the-process': {
+    finding: 'every acquisition of a process has the same owner value',
+    simulation: ['spin'],
+    soak: { types: ['fair', 'pub-sub'], kinds: ['two holders', 'token does not rise'] },
+    replacements: [['`${id}:${++count}`', '`${id}:1`']],
+  },
+  'min-hold-ignored': {
+    finding: 'a lock is free as soon as it is unlocked, whatever its minHold',
+    simulation: ['spin'],
+    replacements: [
+      ['if (this.#minHoldUntil === 0) return undefined;', 'if (this.#minHoldUntil >= 0) return undefined;'],
+    ],
+  },
+  'kept-under-its-owner': {
+    finding: 'a late release or renewal finds a lock that is kept for its minHold',
+    simulation: ['pub-sub'],
+    replacements: [["const KEPT = 'kept@';", "const KEPT = '';"]],
+  },
+  'deadline-from-the-reply': {
+    finding: 'a lease is counted from the reply, and not from before its request',
+    simulation: ['spin'],
+    replacements: [['return sentAt + ttl - (ttl * 0.001 + 1);', 'return clock.now() + ttl - (ttl * 0.001 + 1);']],
+  },
+  'suspension-not-noticed': {
+    finding: 'the monotonic clock stands still while the machine is suspended: a lease outlives its key',
+    simulation: ['spin'],
+    replacements: [['const SUSPENDED = 100;', 'const SUSPENDED = Infinity;']],
+  },
+  'unread-answers': {
+    finding: 'a lease is called lost at its deadline though the answer of a renewal lies unread',
+    simulation: ['fair'],
+    replacements: [['if (this.unread > 0) this.reading ??= this.#readThenLose();', 'if (this.unread < 0) return;']],
+  },
+  'renewal-counted-twice': {
+    finding: 'a renewal fails at its deadline after its answer was read: the lease is never renewed again',
+    simulation: ['spin', 'semaphore'],
+    replacements: [['if (this.#isSettled) return;\n    this.#isSettled = true;', 'this.#isSettled = true;']],
+  },
+  'no-question-after-reconnect': {
+    finding: 'a server that was restarted without its data: holders learn it at the next renewal only',
+    simulation: ['spin'],
+    replacements: [['backend.onReconnect(() => watchdog.askAboutAll())', 'backend.onReconnect(() => undefined)']],
+  },
+  'loss-in-foreign-context': {
+    finding: 'abort listeners run in the async context of the code that finds the loss',
+    simulation: ['spin'],
+    replacements: [['this.#inContext(() => this.#controller.abort(reason))', 'this.#controller.abort(reason)']],
+  },
+
+  // Contention
+  'late-grant-not-released': {
+    finding: 'an attempt whose reply was lost, or came too late, leaves its key for the whole ttl',
+    simulation: ['spin', 'pub-sub'],
+    replacements: [
+      ['if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) this.hold.doubt(attempt);', ''],
+    ],
+  },
+  'close-does-not-wait': {
+    finding: 'close() settles before attempts in flight are followed up: keys are left for their whole ttl',
+    simulation: ['spin', 'pub-sub'],
+    replacements: [
+      [
+        'await within(limit, Promise.all([waits.none(), free]));\n    await orphans.removeNow(limit);',
+        'void [within, limit, free];',
+      ],
+    ],
+  },
+  'removals-queued-again': {
+    finding: 'while Redis is away, each acquisition that was given up queues another removal every 6 s',
+    simulation: ['pub-sub', 'fair'],
+    replacements: [
+      ['if (!(error instanceof CommandTimeoutError)) throw error;\n    await error.late;', 'throw error;'],
+    ],
+  },
+  'stand-back-without-limit': {
+    finding: 'one slow reply makes a process leave a free lock alone for seconds',
+    simulation: ['pub-sub'],
+    replacements: [
+      ['const LONGEST_STEP = 20;', 'const LONGEST_STEP = Infinity;'],
+      ['const LONGEST_STAND_BACK = 200;', 'const LONGEST_STAND_BACK = Infinity;'],
+    ],
+  },
+  'stand-back-without-any-limit': {
+    finding: 'one slow reply long ago makes every later wait stand back',
+    simulation: ['pub-sub'],
+    replacements: [
+      ['const LONGEST_STEP = 20;', 'const LONGEST_STEP = Infinity;'],
+      ['const LONGEST_STAND_BACK = 200;', 'const LONGEST_STAND_BACK = Infinity;'],
+      ['const MEMORY = 1_000;', 'const MEMORY = Infinity;'],
+    ],
+  },
+  'silence-is-contention': {
+    finding: 'null and LockTimeoutError where Redis has been silent',
+    simulation: ['fair', 'pub-sub'],
+    replacements: [
+      [
+        'if (this.#refusal === undefined || isSilent || isServerAnswer(availability.failure))',
+        'if (this.#refusal === undefined)',
+      ],
+    ],
+  },
+  'single-attempt-behind-a-short-wait': {
+    finding: 'a single attempt fails where the last attempt in front had too little time',
+    simulation: ['mixed', 'pub-sub', 'spin'],
+    replacements: [['freed === undefined && !this.#isContended', 'freed === undefined']],
+  },
+
+  // Passing on within a process
+  'passed-on-without-confirmation': {
+    finding: 'a hold is passed on long after Redis confirmed it, though its key is gone',
+    simulation: ['pub-sub', 'fair'],
+    replacements: [['return isEnough && now - this.sentAt <= FRESH && !this.isSuspectAt(drift(now));', 'return true;']],
+  },
+  'lease-outlasts-its-hold': {
+    finding: 'a fixed lease is passed on that ends after the key of its hold',
+    simulation: ['pub-sub', 'fair'],
+    replacements: [
+      ['return Math.max(renew ? ttl / 3 : reliableUntil(0, ttl), minHold);', 'return 0;'],
+      [
+        'return Math.min(this.#keyUntil, this.lease?.endsAt ?? Number.POSITIVE_INFINITY);',
+        'return Number.isFinite(this.lease?.endsAt) ? (this.lease?.endsAt as number) : this.#keyUntil;',
+      ],
+    ],
+  },
+  'script-in-the-lease-of-another': {
+    finding: 'a hold is passed on while a script of the application runs under it',
+    simulation: ['pub-sub', 'redisson'],
+    replacements: [['const isUnused = hold.evals === 0;', 'const isUnused = true;']],
+  },
+  'script-holds-up-the-queue': {
+    finding: 'a lease is released past the next local caller, since a script ran under it',
+    simulation: ['fair'],
+    replacements: [
+      [
+        'if (protocol.exchange !== undefined) return this.#exchange(hold, timeout / 2, trace);',
+        `if (!isUnused) return undefined;
+    if (protocol.exchange !== undefined) return this.#exchange(hold, timeout / 2, trace);`,
+      ],
+    ],
+  },
+  'used-after-its-release': {
+    finding: 'the end of a slice releases a hold, and the next caller has a lease of it',
+    simulation: ['pub-sub', 'spin'],
+    replacements: [
+      [
+        "if (typeof answer === 'string') return answer;",
+        "if (typeof answer === 'string') answer = { until: hold.keyUntil, fencingToken: hold.fencingToken };",
+      ],
+    ],
+  },
+  'min-hold-passed-on': {
+    finding: 'a hold is passed on before the minHold of its lease ends',
+    simulation: ['pub-sub'],
+    replacements: [
+      ['keep === undefined && isUnused && protocol.mayPassOn(now, hold)', 'isUnused && protocol.mayPassOn(now, hold)'],
+    ],
+  },
+  'others-not-counted': {
+    finding: 'a fair hold is passed on though others waited when it was handed over',
+    simulation: ['fair'],
+    replacements: [['isAlone = false;', 'isAlone = true;']],
+  },
+  'slow-hand-over': {
+    finding: 'a call settles late, since its first attempt has the time of the unlock before it',
+    simulation: ['fair'],
+    replacements: [['const timeout = Math.min(limit, this.#firstTimeout);', 'const timeout = limit;']],
+  },
+
+  // fair
+  'grant-without-own-owner': {
+    finding: 'a grant by hand-over has the ticket itself as its owner',
+    simulation: ['fair'],
+    replacements: [["local owner = ticket .. '@' .. digits(now)", 'local owner = ticket']],
+  },
+  'entered-grant-forgotten': {
+    finding: 'a message that comes again releases the lease that runs',
+    simulation: ['fair'],
+    replacements: [['owner === undefined || owner === this.#entered', 'owner === undefined']],
+  },
+  'grants-for-the-full-ttl': {
+    finding: 'a grant by hand-over that nobody takes keeps the lock for the full ttl',
+    simulation: ['fair'],
+    replacements: [["redis.call('SET', lock, owner, 'PX', window)", "redis.call('SET', lock, owner, 'PX', ttl)"]],
+  },
+  'positions-from-the-end-of-the-local-wait': {
+    finding: 'a caller that waited in its process goes behind later callers of other processes',
+    simulation: ['fair'],
+    replacements: [['Math.round(1_000 * (sentAt - this.hold.since))', '0 * (sentAt - this.hold.since)']],
+  },
+  'next-caller-before-the-queue': {
+    finding: 'the next caller of a process gets the lock before one of another process that called earlier',
+    simulation: ['fair'],
+    replacements: [["keepFor == 0 and redis.call('EXISTS', queue) == 0 then", 'keepFor == 0 then']],
+  },
+  'polls-create-tickets': {
+    finding: 'a poll that is executed late leaves a ticket',
+    simulation: ['fair'],
+    replacements: [
+      [
+        "local score = ttl and redis.call('ZSCORE', queue, ticket)",
+        `ttl = ttl or '30000'
+local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
+      ],
+    ],
+  },
+  'entry-without-proof': {
+    finding: 'a grant is counted from the arrival of its message',
+    simulation: ['fair'],
+    replacements: [
+      ['return reliableUntil(Math.min(madeAt, receivedAt), window);', 'return reliableUntil(receivedAt, window);'],
+    ],
+  },
+  'suspension-of-a-waiter-not-noticed': {
+    finding: 'a message was made long before it arrived, since the machine was suspended',
+    simulation: ['fair'],
+    replacements: [['if (wasSuspended(ticket.drift, driftNow)) return Number.NEGATIVE_INFINITY;', '']],
+  },
+  'no-polls': {
+    finding: 'a waiter that is not notified waits for ever',
+    simulation: ['fair'],
+    replacements: [['pollTimer.schedule(this.#pollNow, clock.now() +', 'void (clock.now() +']],
+  },
+  'pause-by-the-clock-of-the-server': {
+    finding: 'the clock of the server goes back, and a free lock is left to pollers until it has caught up',
+    simulation: ['fair'],
+    replacements: [['return at and at - now <= ${1000 * LONGEST_PAUSE} and', 'return at and']],
+  },
+  'token-of-nobody': {
+    finding: 'a lease without a token where another process without fencing granted it',
+    simulation: ['fair'],
+    replacements: [["if (this.#format.isFencing && grant.token === '') {", 'if (this.#format.isClosed) {']],
+  },
+  'token-of-an-earlier-grant': {
+    finding: 'a lease gets the token of an earlier grant',
+    simulation: ['fair', 'mixed'],
+    replacements: [
+      ["return last and (not grantedAt or tonumber(last) >= tonumber(grantedAt)) and last or ''", "return last or ''"],
+    ],
+  },
+  'kept-grant-forgotten': {
+    finding: 'a repeated message about a grant releases its lock before it is kept for its minHold',
+    simulation: ['fair'],
+    replacements: [
+      [
+        'return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);',
+        'if (keep !== undefined) this.#entered = undefined; return this.ask(script, args, next, now, timeout, answered, ownerOrTicket);',
+      ],
+    ],
+  },
+  'two-protocols-for-a-name': {
+    finding: 'a lock that was evicted and made anew releases the grants of its waiters',
+    simulation: ['fair'],
+    replacements: [['return this.#all.get(name)?.deref();', 'return undefined;']],
+  },
+
+  // Shared locks
+  'one-permit-too-many': {
+    finding: 'one more than the permits of a semaphore enter',
+    simulation: ['semaphore'],
+    soak: { types: ['semaphore'], kinds: ['too many holders'] },
+    replacements: [['permitsOf(waiter.ticket) <= (permits or 1)', 'permitsOf(waiter.ticket) <= (permits or 1) + 1']],
+  },
+  'tickets-not-counted': {
+    finding: 'a caller takes the permit of one that waits in front of it',
+    simulation: ['semaphore'],
+    replacements: [['holders = holders + permitsOf(waiter.ticket)\n', '\n']],
+  },
+  'permits-counted-once': {
+    finding: 'a caller that has several permits counts as one that has one',
+    simulation: ['semaphore'],
+    replacements: [['holders = holders + permitsOf(holder) - 1', 'holders = holders']],
+  },
+  'permits-counted-twice': {
+    finding: 'the permits of a caller that has several are taken twice: others wait though there are enough',
+    simulation: ['semaphore'],
+    replacements: [['holders = holders + permitsOf(holder) - 1', 'holders = holders + permitsOf(holder)']],
+  },
+  'permits-passed-on-as-they-are': {
+    finding: 'the hold of a caller with one permit goes to one that asks for several',
+    simulation: ['semaphore'],
+    replacements: [[' && this.permits === request.permits;', ';']],
+  },
+  'latest-permits-ignored': {
+    finding: 'while somebody waits, the number of a later call does not count',
+    simulation: ['semaphore'],
+    replacements: [['local isGiven = not stored or isNews and', 'local isGiven = not stored or false and']],
+  },
+  'reader-beside-writer': {
+    finding: 'a reader enters while a writer is inside',
+    simulation: ['read-write'],
+    soak: { types: ['read-write'], kinds: ['too many holders'] },
+    replacements: [['return not isWritten end', 'return true end']],
+  },
+  'writer-beside-reader': {
+    finding: 'a writer enters while readers are inside',
+    simulation: ['read-write'],
+    replacements: [['return holders == 0\nend', 'return not isWritten\nend']],
+  },
+  'reader-before-waiting-writer': {
+    finding: 'readers that come later enter before a writer that waits',
+    simulation: ['read-write'],
+    replacements: [['isOpen = isOpen and mayEnter(waiter)', 'isOpen = mayEnter(waiter)']],
+  },
+  'reader-joins-before-waiting-writer': {
+    finding: 'a reader enters beside others of its process though a writer waits',
+    simulation: ['read-write'],
+    replacements: [['aloneAt: token === 1 ? wanted : undefined', 'aloneAt: wanted']],
+  },
+  'released-though-taken-over': {
+    finding: 'a position in the queue that the next caller has taken over is given back by the one before',
+    simulation: ['semaphore'],
+    replacements: [['this.#hasLeft && this.#hold === hold', 'this.#hasLeft']],
+  },
+  'group-never-closes': {
+    finding: 'the readers of a process take in others for as long as their hold is renewed',
+    simulation: ['read-write'],
+    replacements: [['return isOpen && now - hold.acquiredAt <= FRESH;', 'return isOpen;']],
+  },
+  'writers-follow-each-other': {
+    finding: 'readers that wait while a writer leaves wait for the next one too',
+    simulation: ['read-write'],
+    replacements: [["if wasWritten and holders == 0 and waiter.kind == 'read' then", 'if false then']],
+  },
+  'let-in-before-min-hold': {
+    finding: 'waiters are let in while a permit, or a lock, stays taken until its minHold ends',
+    simulation: ['read-write'],
+    replacements: [['letIn(nil, channel, not keeps and not wasKept)', 'letIn(nil, channel, true)']],
+  },
+  'ended-leases-counted': {
+    finding: 'the permit of a process that died is never free again while others hold the rest',
+    simulation: ['semaphore'],
+    replacements: [["return redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now))", 'return 0']],
+  },
+  'kept-permit-free': {
+    finding: 'a permit is free before the minHold of its caller ends',
+    simulation: ['semaphore'],
+    replacements: [
+      ["redis.call('ZADD', lock, digits(now + math.max(1, math.ceil(math.min(left, minHold - age)))), kept)", ''],
+    ],
+  },
+  'silence-behind-others': {
+    finding: 'a caller behind another one of its process gets null though Redis has been silent',
+    simulation: ['semaphore', 'read-write'],
+    replacements: [
+      ['availability.isRefused(now) && availability.isContended(now) && ', 'availability.isRefused(now) && '],
+    ],
+  },
+  'tickets-for-ever': {
+    finding: 'the ticket of a process that died holds up all others',
+    simulation: ['semaphore', 'read-write'],
+    replacements: [['elseif ticket == member or tonumber(second) > now then', 'elseif second then']],
+  },
+
+  // Several keys, force, scripts
+  'part-kept-after-giving-up': {
+    finding: 'a lock of several keys that is given up keeps the parts that it had',
+    simulation: ['multi'],
+    replacements: [['await within(LEAST_TIME_TO_ANSWER, this.#release(0));', 'void [within, this.#release];']],
+  },
+  'forced-whoever-holds-it': {
+    finding: 'a client repeats a forced unlock, which ends the lease of the next holder',
+    simulation: ['spin'],
+    replacements: [
+      ["if not holder or ${acquisitionOf('holder')} ~= ${acquisitionOf('ARGV[1]')} then", 'if not holder then'],
+    ],
+  },
+  'script-runs-again': {
+    finding: 'a client repeats a script of the application, which runs twice',
+    simulation: ['spin'],
+    replacements: [["tonumber(number) < tonumber(least) or string.find(ran, ' ' .. number .. ' ', 1, true)", 'false']],
+  },
+} as const satisfies Record<string, Mutation>;
+
+export type MutationName = keyof typeof MUTATIONS;
+
+export const mutations: readonly (Mutation & { readonly name: MutationName })[] = Object.entries(MUTATIONS).map(
+  ([name, mutation]) => ({ name: name as MutationName, ...mutation }),
+);
+
+export function mutationNamed(name: string): Mutation {
+  const mutation = mutations.find((one) => one.name === name);
+  if (mutation !== undefined) return mutation;
+  throw new RangeError(`Unknown mutation "${name}": one of ${mutations.map((one) => one.name).join(', ')}`);
+}
+
+/** The texts that are not in `lib` exactly once: so a change of the library cannot make a mutation right unnoticed. */
+export function staleTexts(): string[] {
+  const files = readdirSync(LIB, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
+  const source = files.map((name) => readFileSync(join(LIB, name), 'utf8')).join('\n');
+  return mutations.flatMap(({ name, replacements }) =>
+    replacements.flatMap(([text]) => {
+      const count = source.split(text).length - 1;
+      return count === 1 ? [] : [`${name}: in lib ${count} times, not once: ${text}`];
+    }),
+  );
+}
+
+/** Puts mutations into the library while it is bundled. */
+export function mutating(names: readonly string[]): Plugin {
+  const replacements = names.flatMap((name) => mutationNamed(name).replacements);
+  return {
+    name: 'mutations',
+    setup: ({ onLoad }) => {
+      onLoad({ filter: /\.ts$/ }, ({ path }) => {
+        if (replacements.length === 0 || !path.startsWith(LIB)) return undefined;
+        const source = readFileSync(path, 'utf8');
+        return {
+          contents: replacements.reduce((text, [one, by]) => text.replace(one, () => by), source),
+          loader: 'ts',
+        };
+      });
+    },
+  };
+}
