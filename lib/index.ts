@@ -44,7 +44,7 @@ export type { RedisLock } from './core/lock';
 export type { ShardedSubscriptionMode } from './core/protocol';
 export type { MultiLock } from './multi/multi-lock';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
-export type { RedisSubscriber } from './redis/subscriber-connection';
+export type { RedisSubscriber } from './redis/subscriber';
 export { LockRegistry } from './registry/lock-registry';
 export { RedisLockRegistry } from './registry/redis-lock-registry';
 export type { AcrossResult, AcrossTask, Exhausted, Part, Segment, SegmentedResult, Share } from './segmented/segment';

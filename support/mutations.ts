@@ -25,16 +25,20 @@ export const MUTATIONS = {
     simulation: ['spin'],
     soak: { types: ['fair', 'pub-sub'], kinds: ['two holders', 'lost too early'] },
     replacements: [
-      ["if holder ~= ARGV[1] then return -1 end\n${deleteBy('ARGV[2]')}", "${deleteBy('ARGV[2]')}"],
+      // spin, pub-sub and redisson
+      [
+        "${examine(held)}${RETURN_UNLESS_HELD}\n${deleteBy('ARGV[2]')}",
+        "${examine(held)}\nif state == 'expired' then return 0 end\n${deleteBy('ARGV[2]')}",
+      ],
       [
         "local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)",
         'local isOwners = holder and true',
       ],
+      // redisson-fair
       [
-        "if owned ~= 1 then return owned end\n${deleteBy('ARGV[2]')}",
-        "if owned == 0 then return owned end\n${deleteBy('ARGV[2]')}",
+        "if state == 'stolen' and redis.call('EXISTS', lock) == 1 then return -1 end",
+        "if state == 'stolen' and redis.call('EXISTS', lock) == 1 then state = nil end",
       ],
-      ['if owned == -1 then return -1 end', 'if owned == -1 then owned = 1 end'],
     ],
   },
   'owner-of-the-process': {
@@ -197,7 +201,7 @@ export const MUTATIONS = {
   'others-not-counted': {
     finding: 'a fair hold is passed on though others waited when it was handed over',
     simulation: ['fair'],
-    replacements: [['isAlone = false;', 'isAlone = true;']],
+    replacements: [['said.isAlone = reply === 1;', 'said.isAlone = true;']],
   },
   'slow-hand-over': {
     finding: 'a call settles late, since its first attempt has the time of the unlock before it',
@@ -229,7 +233,7 @@ export const MUTATIONS = {
   'next-caller-before-the-queue': {
     finding: 'the next caller of a process gets the lock before one of another process that called earlier',
     simulation: ['fair'],
-    replacements: [["keepFor == 0 and redis.call('EXISTS', queue) == 0 then", 'keepFor == 0 then']],
+    replacements: [['now - age < first and first <= now + ${SET_BACK}', 'true']],
   },
   'polls-create-tickets': {
     finding: 'a poll that is executed late leaves a ticket',
@@ -267,7 +271,7 @@ local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
   'token-of-nobody': {
     finding: 'a lease without a token where another process without fencing granted it',
     simulation: ['fair'],
-    replacements: [["if (this.#format.isFencing && grant.token === '') {", 'if (this.#format.isClosed) {']],
+    replacements: [["if (this.#format.isFencing && grant.token === '')", 'if (this.#format.isClosed)']],
   },
   'token-of-an-earlier-grant': {
     finding: 'a lease gets the token of an earlier grant',

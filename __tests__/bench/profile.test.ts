@@ -19,7 +19,7 @@ describe('A profile of the benchmarks', () => {
   it.each([
     ['core', '/app/lib/core/wait.ts'],
     ['protocols', '/app/lib/protocols/fair/ticket.ts'],
-    ['redis', '/app/lib/redis/batches.ts'],
+    ['redis', '/app/lib/redis/redis.ts'],
     ['registry', '/app/lib/registry/settings.ts'],
     ['registry', '/app/lib/internal/clock.ts'],
     ['asyncMutex', '/app/node_modules/async-mutex/lib/Semaphore.js'],
@@ -41,9 +41,9 @@ describe('A profile of the benchmarks', () => {
   });
 
   it('counts a builtin for the function that called it', () => {
-    const shares = sharesOf(frame('add', '/app/lib/redis/batches.ts', 1, frame('push', '', 4, frame('grow', '', 2))));
+    const shares = sharesOf(frame('add', '/app/lib/redis/redis.ts', 1, frame('push', '', 4, frame('grow', '', 2))));
     expect([...shares.byOwner]).toEqual([['redis', 7]]);
-    expect([...shares.byFunction]).toEqual([['lib/redis/batches.ts add', 7]]);
+    expect([...shares.byFunction]).toEqual([['lib/redis/redis.ts add', 7]]);
   });
 
   it('counts native writes to a socket for the kernel, not for their caller', () => {

@@ -1,5 +1,5 @@
 import { fromBun } from '../../lib/bun';
-import type { BunInternals } from '../../lib/bun/bun';
+import type { BunInternals } from '../../lib/bun/client';
 import { contractFor } from '../contract/lock-contract';
 import { adminOf, type ClientKind } from '../support/client-kinds';
 import { createRealClient } from '../support/redis';

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from '@jest/globals';
 import { RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import { fromBun } from '../../lib/bun';
-import type { BunInternals } from '../../lib/bun/bun';
+import type { BunInternals } from '../../lib/bun/client';
 import { createRealClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
 

@@ -1,6 +1,6 @@
 import { Availability } from '../../lib/core/availability';
 import { Hold } from '../../lib/core/hold';
-import { SharedTimer } from '../../lib/internal/shared-timer';
+import { SharedTimer } from '../../lib/internal/timers';
 import { type FairFormat, QueueReply } from '../../lib/protocols/fair/fair-format';
 import { Presence } from '../../lib/protocols/fair/presence';
 import { Ticket } from '../../lib/protocols/fair/ticket';

@@ -59,7 +59,8 @@ describePrivate('For semaphores and read/write locks, docs/operations.md', () =>
     const all = ['on', '>secret', 'resetkeys', 'resetchannels', '-@all', '+hello', ...RULES];
     await redis.admin.sendCommand(['ACL', 'SETUSER', 'shared', ...all]);
     const user = { username: 'shared', password: 'secret' };
-    const [one, other] = [await registry(user), await registry(user)];
+    // Each is a process of its own: callers of one process pass a lock on without a queue in Redis.
+    const [one, other, third] = [await registry(user), await registry(user), await registry(user)];
     for (const lockOf of [
       (of: RedisLockRegistry) => of.semaphore(KEY, { permits: 1 }),
       (of: RedisLockRegistry) => of.readWrite(KEY).write,
@@ -67,7 +68,7 @@ describePrivate('For semaphores and read/write locks, docs/operations.md', () =>
       const held = await lockOf(one).lock();
       await held.renew(90_000);
       const leaving = new AbortController();
-      const left = lockOf(one)
+      const left = lockOf(third)
         .lock({ signal: leaving.signal })
         .catch(() => undefined);
       await queued(1);

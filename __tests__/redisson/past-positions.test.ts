@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { PastPositions } from '../../lib/protocols/redisson/past-positions';
+import { PastPositions } from '../../lib/protocols/redisson/redisson-fair';
 import { untilCollected } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
 

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { createSentinel as createSentinel5 } from 'redis5';
 import { NotReplicatedError, type RedisClient, RedisLockRegistry } from '../../lib';
-import { hashSlot } from '../../lib/redis/hash-slot';
+import { hashSlot } from '../../lib/redis/cluster';
 import { type ClusterServers, startCluster } from '../support/cluster';
 import { machineDelay } from '../support/machine-delay';
 import { mockRedis } from '../support/mock-redis';

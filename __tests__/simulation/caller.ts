@@ -171,11 +171,15 @@ export class Caller {
       const state = isHeld(lease) ? 'held' : 'not held';
       this.#note(() => `computes no more, remaining ${remaining.toFixed(1)} ms, ${state}`);
     }
+    if (round.evals === 'first') this.#evaluate(lease);
     for (let left = round.hold; left > 0; left -= round.chunk || left) {
       if (round.chunk > 0) await process.block(round.chunk);
       await this.#sleep(round.chunk > 0 ? 1 : left);
     }
-    if (!round.evals) return;
+    if (round.evals === 'last') this.#evaluate(lease);
+  }
+
+  #evaluate(lease: Lease): void {
     const script = lease.eval(EVALUATED, { arguments: [`${this.name}#${++this.#scripts}`] });
     script.catch((error) => this.#note(() => String(error)));
   }

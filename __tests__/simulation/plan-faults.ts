@@ -74,8 +74,8 @@ export function planOutage(random: Random): LongOutage {
 /** Faults that only some seeds have. `pollers`: free locks are left to them, by the clock of the server. */
 export function planMoreFaults(random: Random, { processes, keys }: FaultScale, pollers: boolean): Fault[] {
   const faults: Fault[] = [];
-  if (random.chance(pollers ? 0.6 : 0.15)) {
-    const ms = random.pick([50, 700, 5_000, 30_000]);
+  if (pollers || random.chance(0.15)) {
+    const ms = pollers ? 30_000 : random.pick([50, 700, 5_000, 30_000]);
     faults.push({ kind: 'server clock', at: random.between(20, SPAN), ms });
   }
   if (!random.chance(0.25)) return faults;

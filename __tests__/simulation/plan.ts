@@ -53,8 +53,8 @@ export interface Round {
   readonly block: number;
   /** It computes while it holds the lock: it blocks its event loop for so long, again and again. */
   readonly chunk: number;
-  /** A script of the application's is on its way when the lock is unlocked. */
-  readonly evals: boolean;
+  /** A script of the application's runs when it has the lock, or is on its way when it unlocks. */
+  readonly evals: 'first' | 'last' | undefined;
   /** What happens to the process of the caller at a moment of this acquisition: many faults matter only just then. */
   readonly aimed: AimedFault | undefined;
 }
@@ -176,7 +176,7 @@ export function planOf(seed: number, lockType: LockType): Plan {
           const isOnly = callers.findIndex(({ process }) => process === caller.process) === index;
           return computed(caller, processes, computing, isOnly && computes === 'in chunks');
         })
-      : busy.chance(0.25)
+      : busy.chance(0.25) || (pollers && !isCalm)
         ? callers.flatMap((caller) => crowdOf(caller, busy, evals))
         : callers
     )
@@ -297,7 +297,7 @@ function planCaller(random: Random, scale: CallerScale): CallerPlan {
       ]),
       block: !isCalm && random.chance(0.07) ? random.between(50, 1_500) : 0,
       chunk: 0,
-      evals: false,
+      evals: undefined,
       aimed: random.chance(0.15) ? planAimed(random, scale, abortAfter) : undefined,
     };
   });
@@ -312,7 +312,7 @@ function crowdOf({ rounds, ...caller }: CallerPlan, random: Random, evals: Rando
       ...random.pick(rounds),
       think: random.between(0, 5),
       hold: random.pick([0, random.between(0, 3), random.between(0, 30)]),
-      evals: evals.chance(0.15),
+      evals: evals.chance(0.15) ? 'last' : undefined,
       aimed: index === 0 ? rounds[position]?.aimed : undefined,
     })),
   }));
@@ -343,7 +343,7 @@ function computed(
 
 /** Scripts run under its leases. */
 function withScripts({ rounds, ...caller }: CallerPlan, random: Random): CallerPlan {
-  return { ...caller, rounds: rounds.map((round) => (random.chance(0.3) ? { ...round, evals: true } : round)) };
+  return { ...caller, rounds: rounds.map((round) => (random.chance(0.4) ? { ...round, evals: 'first' } : round)) };
 }
 
 /** Many calls are given up while Redis is away, and some more follow. */
@@ -366,7 +366,7 @@ function callersDuring({ duration }: LongOutage, callers: readonly CallerPlan[],
       hold: 0,
       block: 0,
       chunk: 0,
-      evals: false,
+      evals: undefined,
       aimed: undefined,
     })),
   }));

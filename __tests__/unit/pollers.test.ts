@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Pollers, USUAL_PACE_FOR } from '../../lib/protocols/pollers';
+import { type Pauses, Pollers, USUAL_PACE_FOR } from '../../lib/protocols/pollers';
 import { FakeClock } from '../support/fake-clock';
 
 /** ms between two attempts of a waiter here. */
@@ -65,7 +65,7 @@ function pollBeside(work: number, { period, phase }: Poller, ms: number): number
     if (next >= freeUntil) continue;
     waits.push(next - since);
     const heldUntil = next + HELD;
-    for (; time.now < heldUntil; time.now += IDLE) pollers.refused(time.now, TTL - (time.now - next), 0);
+    for (; time.now < heldUntil; time.now += IDLE) pollers.refused(time.now, { remaining: TTL - (time.now - next) }, 0);
     [since, next] = [heldUntil, heldUntil];
   }
   waits.push(time.now - since);
@@ -113,7 +113,7 @@ describe('A busy lock beside a poller', () => {
     const others = 500;
     let left = 0;
     for (const end = time.now + 60_000; time.now < end; ) {
-      pollers.refused(time.now, TTL, time.now);
+      pollers.refused(time.now, { remaining: TTL }, time.now);
       time.now += others;
       pollers.acquired(time.now);
       time.now += 20;
@@ -126,9 +126,9 @@ describe('A busy lock beside a poller', () => {
   it('is busy anew once a poller had it', () => {
     useAndLeave();
     time.now += pollers.pause;
-    pollers.refused(time.now, TTL - 50, 0);
+    pollers.refused(time.now, { remaining: TTL - 50 }, 0);
     time.now += 2 * pollers.interval;
-    pollers.refused(time.now, TTL, 0);
+    pollers.refused(time.now, { remaining: TTL }, 0);
     pollers.acquired(time.now);
     expect(pollers.isDue(time.now + pollers.interval - 1)).toBe(false);
     expect(pollers.isDue(time.now + pollers.interval)).toBe(true);
@@ -137,33 +137,30 @@ describe('A busy lock beside a poller', () => {
 
 describe('A lock that this process left to pollers', () => {
   const startPause = () => {
+    const pauses: Pauses = new Set();
     let ends = 0;
-    pollers.left(time.now, async () => ends++);
-    return () => ends;
+    pollers = new Pollers(IDLE, USUAL_PACE_FOR, pauses);
+    pollers.left(time.now, async () => void ends++);
+    return { pauses, ends: () => ends };
   };
 
-  it('is left alone for a pause; then waiters are notified, if nobody here asks for it', async () => {
-    const ends = startPause();
+  it('is left alone for a pause; then waiters are notified', async () => {
+    const { pauses, ends } = startPause();
     expect(pollers.freeFor).toBe(pollers.pause);
     await time.advance(pollers.pause);
     expect(pollers.freeFor).toBe(0);
     expect(ends()).toBe(0);
     await time.advance(200);
     expect(ends()).toBe(1);
-    await pollers.endPause();
-    expect(ends()).toBe(1);
+    expect(pauses.size).toBe(0);
   });
 
-  it.each([
-    ['was granted', () => pollers.acquired(time.now)],
-    ['was refused', () => pollers.refused(time.now, TTL, 0)],
-  ])('is not announced when an attempt %s', async (_how, answer) => {
-    const ends = startPause();
-    await time.advance(pollers.pause);
-    answer();
+  it('is announced once when the registry is closed', async () => {
+    const { pauses, ends } = startPause();
+    for (const end of pauses) await end();
+    expect(ends()).toBe(1);
+    expect(pauses.size).toBe(0);
     expect(time.pending).toBe(0);
-    await pollers.endPause();
-    expect(ends()).toBe(0);
   });
 
   it('keeps no process alive', () => {
@@ -175,7 +172,7 @@ describe('A lock that this process left to pollers', () => {
 
 describe('A lock that another process left to pollers', () => {
   it('is left alone until that process has had the time to take it back', () => {
-    pollers.refused(time.now, TTL, 0);
+    pollers.refused(time.now, { remaining: TTL }, 0);
     expect(pollers.freeFor).toBe(0);
     pollers.announced(time.now);
     expect(pollers.freeFor).toBeGreaterThan(pollers.pause);
@@ -185,7 +182,7 @@ describe('A lock that another process left to pollers', () => {
 
   it('is left alone also when an attempt is refused that was sent before', () => {
     pollers.announced(time.now);
-    pollers.refused(time.now, TTL, 0);
+    pollers.refused(time.now, { remaining: TTL }, 0);
     expect(pollers.freeFor).toBeGreaterThan(0);
   });
 
@@ -198,10 +195,10 @@ describe('A lock that another process left to pollers', () => {
 
   it('is no sign of pollers when its holder changes', () => {
     for (let change = 0; change < 3; change++) {
-      pollers.refused(time.now, TTL - 500, 0);
+      pollers.refused(time.now, { remaining: TTL - 500 }, 0);
       pollers.announced(time.now);
       time.now += 500;
-      pollers.refused(time.now, TTL, 0);
+      pollers.refused(time.now, { remaining: TTL }, 0);
     }
     expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
   });
@@ -233,9 +230,9 @@ describe('The message of a process about its own pause', () => {
 describe('A waiter', () => {
   /** Is refused; 50 ms later the holder is another one. */
   const seeChange = (remaining = TTL) => {
-    pollers.refused(time.now, TTL - 50, 0);
+    pollers.refused(time.now, { remaining: TTL - 50 }, 0);
     time.now += 50;
-    pollers.refused(time.now, remaining, 0);
+    pollers.refused(time.now, { remaining: remaining }, 0);
   };
 
   it('polls at its usual pace while the holder stays', () => {

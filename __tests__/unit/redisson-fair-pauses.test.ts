@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Hold } from '../../lib/core/hold';
-import type { Released } from '../../lib/core/protocol';
 import { Wait } from '../../lib/core/wait';
 import { Pollers, USUAL_PACE_FOR } from '../../lib/protocols/pollers';
-import { RedissonFairProtocol, type RedissonFairServices } from '../../lib/protocols/redisson/redisson-fair-protocol';
+import { RedissonFormat } from '../../lib/protocols/redisson/redisson';
+import { RedissonFairProtocol, type RedissonFairServices } from '../../lib/protocols/redisson/redisson-fair';
+import { ACQUIRE, LEAVE } from '../../lib/protocols/redisson/redisson-fair-scripts';
 import { LockNames } from '../../lib/redis/names';
+import type { Redis } from '../../lib/redis/redis';
+import type { Script } from '../../lib/redis/script';
 import { FakeClock } from '../support/fake-clock';
 import { FakeProtocol } from '../support/fake-protocol';
 
@@ -16,37 +19,40 @@ const WORK = 500;
 
 describe('A pause of redisson-fair', () => {
   let time: FakeClock;
-  /** What the next release finds. */
-  let found: Released;
+  /** What the next release finds: 1 its key, 0 no key, -1 the key of another owner. */
+  let found: number;
   let isLeft: boolean;
 
   /** Its scripts, answered at once: a lock that nobody else uses. */
-  const format = {
-    enter: async (...args: unknown[]) => (args.at(-1) as (found: unknown) => unknown)({ granted: true }),
-    release: async (
-      _names: LockNames,
-      _owner: string,
-      toPollers: boolean,
+  const redis = {
+    isCluster: false,
+    run: async (
+      script: Script,
+      _keys: string[],
+      _args: string[],
       _timeout: number,
-      use: (found: Released) => unknown,
+      read: (reply: unknown) => unknown,
     ) => {
-      isLeft ||= toPollers;
-      return use(found);
+      isLeft ||= script === LEAVE;
+      return read(script === ACQUIRE ? 1 : found);
     },
-  };
+  } as unknown as Redis;
 
   beforeEach(() => {
     time = new FakeClock();
-    found = 'released';
+    found = 1;
     isLeft = false;
   });
 
   afterEach(() => time.restore());
 
-  it.each<Released>(['expired', 'stolen'])('goes on when an earlier owner is released late: %s', async (state) => {
-    const settings = { idleBetweenTries: 100, commandTimeout: TIMEOUT, fairLockWaitTimeout: 300_000 };
-    const pollers = () => new Pollers(100, USUAL_PACE_FOR);
-    const services = { settings, format, pollers } as unknown as RedissonFairServices;
+  it.each([
+    ['expired', 0],
+    ['stolen', -1],
+  ])('goes on when an earlier owner is released late: %s', async (_state, state) => {
+    const settings = { idleBetweenTries: 100, commandTimeout: TIMEOUT, fairLockWaitTimeout: 300_000, fencing: false };
+    const parts = { redis, settings, pollers: () => new Pollers(100, USUAL_PACE_FOR) };
+    const services = { parts, format: new RedissonFormat(redis, settings as never) } as unknown as RedissonFairServices;
     const protocol = new RedissonFairProtocol(new LockNames('registry', 'key'), services);
     const acquisition = new Hold('process:1', TTL, true, undefined, time.now, new FakeProtocol());
     for (let turn = 0; !isLeft && turn < 100; turn++) {

@@ -1,6 +1,6 @@
 import { afterEach, expect, it, jest } from '@jest/globals';
 import { clock } from '../../lib/internal/clock';
-import { WakeTimer } from '../../lib/internal/wake-timer';
+import { WakeTimer } from '../../lib/internal/timers';
 import { Subscription } from '../../lib/redis/subscriber';
 
 afterEach(() => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { SharedTimer } from '../../lib/internal/shared-timer';
+import { SharedTimer } from '../../lib/internal/timers';
 import { FakeClock } from '../support/fake-clock';
 
 let time: FakeClock;

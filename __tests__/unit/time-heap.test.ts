@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { TimeHeap } from '../../lib/internal/time-heap';
+import { TimeHeap } from '../../lib/internal/timers';
 
 class Member {
   position = -1;

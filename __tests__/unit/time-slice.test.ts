@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Wait } from '../../lib/core/wait';
-import { TimeSlice } from '../../lib/protocols/sharing/time-slice';
+import { TimeSlice } from '../../lib/protocols/sharing';
 import { FakeClock } from '../support/fake-clock';
 
 const IDLE = 100;

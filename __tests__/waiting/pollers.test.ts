@@ -5,7 +5,7 @@ import type { LockType } from '../../lib/protocols/lock-types';
 import * as redissonFair from '../../lib/protocols/redisson/redisson-fair-scripts';
 import * as redisson from '../../lib/protocols/redisson/redisson-scripts';
 import * as spring from '../../lib/protocols/spring/spring-scripts';
-import { LONGEST_SLEEP } from '../../lib/protocols/waiting/notification';
+import { LONGEST_SLEEP } from '../../lib/protocols/waiting';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
@@ -39,7 +39,7 @@ const FREQUENT = 30;
 const PAUSE = 145;
 
 /** The messages that a lock is left to those that poll. */
-const LEFT: readonly string[] = [spring.LEFT_TO_POLLERS, redisson.LEFT_TO_POLLERS];
+const LEFT: readonly string[] = [spring.SPRING_SCRIPTS.leftToPollers, redisson.LEFT_TO_POLLERS];
 
 const TAKE_HASH = "return redis.call('EXISTS', KEYS[1]) == 0 and redis.call('HSET', KEYS[1], 'poller', 1) or 0";
 
@@ -159,7 +159,10 @@ describePrivate('A lock that a busy process takes over and over', () => {
     await until(async () => (await poller.pubSubChannels(`*${name}*`)).length > 0);
     await sleep(FREQUENT);
     const since = performance.now();
-    await poller.publish(await channel(name, registryKey), isHash ? redisson.LEFT_TO_POLLERS : spring.LEFT_TO_POLLERS);
+    await poller.publish(
+      await channel(name, registryKey),
+      isHash ? redisson.LEFT_TO_POLLERS : spring.SPRING_SCRIPTS.leftToPollers,
+    );
     await sleep(FREQUENT); // until it has heard that
     await poller.del(name);
     const { at, lease } = await entered;
@@ -207,8 +210,8 @@ describePrivate('A lock that a busy process takes over and over', () => {
   );
 
   it.each([
-    { lockType: 'pub-sub', leave: spring.LEAVE, end: spring.NOTIFY },
-    { lockType: 'redisson', leave: redisson.LEAVE, end: redisson.NOTIFY },
+    { lockType: 'pub-sub', leave: spring.SPRING_SCRIPTS.LEAVE, end: spring.SPRING_SCRIPTS.NOTIFY },
+    { lockType: 'redisson', leave: redisson.REDISSON_SCRIPTS.LEAVE, end: redisson.REDISSON_SCRIPTS.NOTIFY },
     { lockType: 'redisson-fair', leave: redissonFair.LEAVE, end: redissonFair.RELEASE },
   ] as const)(
     '$lockType: close() notifies waiters of a lock that is left to pollers, and nothing is sent after it',

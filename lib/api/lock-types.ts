@@ -1,10 +1,8 @@
 import type { NameSeparator } from './owner-name';
 
-/** What the options and the names of a lock type depend on. */
+/** What the options and the names of a lock type depend on. `expireAfter`: the default of the option, in ms. */
 interface LockTypeTraits {
-  /** ms; the default of the option `expireAfter`. */
   readonly expireAfter: number;
-  /** Whether a lock's name has to begin with a `registryKey`. */
   readonly needsRegistryKey: boolean;
   readonly nameSeparator: NameSeparator;
 }

@@ -1,6 +1,6 @@
 import type { ShardedSubscriptionMode } from '../core/protocol';
 import type { SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
-import type { RedisSubscriber } from '../redis/subscriber-connection';
+import type { RedisSubscriber } from '../redis/subscriber';
 import type { LockType } from './lock-types';
 import type { WarningListener } from './warnings';
 

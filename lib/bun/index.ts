@@ -1,9 +1,8 @@
 import { describeForAdapter, type RedisClient } from '../redis/client';
-import type { RedisSubscriber } from '../redis/subscriber-connection';
-import { type BunRedis, isBunRedis } from './bun';
-import { BunClient } from './bun-client';
+import type { RedisSubscriber } from '../redis/subscriber';
+import { BunClient, type BunRedis, isBunRedis } from './client';
 
-export type { BunRedis } from './bun';
+export type { BunRedis } from './client';
 
 /** One for each client, so that registries share the connection for messages. */
 const clients = new WeakMap<BunRedis, RedisClient & RedisSubscriber>();

@@ -1,12 +1,10 @@
 import { LOCK_TYPES, type LockType } from '../api/lock-types';
 import { holderOf, isKept, nameIn } from '../api/owner-name';
 import { grantedAt } from '../protocols/fair/ticket';
-import { TOKEN } from '../protocols/redisson/redisson-format';
-import { redissonName } from '../protocols/redisson/redisson-names';
-import { QUEUE } from '../protocols/redisson/redisson-queue-format';
+import { QUEUE, redissonName, TOKEN } from '../protocols/redisson/redisson';
+import { literally } from '../redis/cluster';
 import { messageOf, serverErrorCode } from '../redis/failure';
 import { LockNames } from '../redis/names';
-import { literally } from '../redis/scan';
 
 /*
  * Finds the locks of every registry, by what their keys are in Redis: a string, a hash or a zset that has an owner value

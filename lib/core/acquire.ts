@@ -1,7 +1,7 @@
 import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '../api/errors';
 import { noteContention } from '../diagnostics/channels';
-import { Backoff } from '../internal/backoff';
 import { clock } from '../internal/clock';
+import { Backoff } from '../internal/timers';
 import { isFinal, isServerAnswer, messageOf, NotSentError, serverErrorCode } from '../redis/failure';
 import { LEARNS_REPLACEMENT } from '../redis/silence';
 import { SILENT } from './availability';

@@ -1,6 +1,5 @@
-import { Backoff } from '../internal/backoff';
 import { clock } from '../internal/clock';
-import type { SharedTimer } from '../internal/shared-timer';
+import { Backoff, type SharedTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import { CommandTimeoutError, isClientClosed } from '../redis/failure';
 import type { Hold } from './hold';

@@ -1,6 +1,6 @@
 import type { LockLostReason } from '../api/distributed-lock';
-import { Backoff } from '../internal/backoff';
 import { clock, drift, pause, reliableUntil, wasSuspended } from '../internal/clock';
+import { Backoff } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import { CommandTimeoutError, isFinal, isServerAnswer, messageOf, NotSentError } from '../redis/failure';
 import type { RedisLease } from './lease';

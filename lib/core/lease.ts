@@ -4,8 +4,7 @@ import { CannotAcquireLockError, LeaseEvalError, LockLostError, leaseUnlocked, n
 import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../api/messages';
 import { type LockWarningCode, warn } from '../api/warnings';
 import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
-import { captureContext } from '../internal/background';
-import { clock, drift } from '../internal/clock';
+import { captureContext, clock, drift } from '../internal/clock';
 import { ttl as checkedTtl, checkOptions, expected, nonEmptyString, string } from '../internal/validation';
 import { isErrorReply, messageOf } from '../redis/failure';
 import type { HeldCall } from './backend';

@@ -1,6 +1,5 @@
-import { inBackground } from '../internal/background';
-import { backgroundPause } from '../internal/clock';
-import { SharedTimer } from '../internal/shared-timer';
+import { backgroundPause, inBackground } from '../internal/clock';
+import { SharedTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import { FollowUp } from './follow-up';
 import type { Hold } from './hold';

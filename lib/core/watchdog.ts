@@ -1,6 +1,5 @@
 import { clock, drift, wasSuspended } from '../internal/clock';
-import { type Timed, TimeHeap } from '../internal/time-heap';
-import { WakeTimer } from '../internal/wake-timer';
+import { type Timed, TimeHeap, WakeTimer } from '../internal/timers';
 
 /**
  * ms; the shortest interval between two renewals of a lease, however short its ttl: it limits the commands a second.

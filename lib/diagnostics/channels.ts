@@ -4,8 +4,7 @@ import { RegistryClosedError } from '../api/errors';
 import type { LockType } from '../api/lock-types';
 import type { AcquireMessage, HoldMessage, LockMessage, ReleaseMessage, WarningMessage } from '../api/messages';
 import type { WarningListener } from '../api/warnings';
-import { captureContext, inBackground } from '../internal/background';
-import { clock } from '../internal/clock';
+import { captureContext, clock, inBackground } from '../internal/clock';
 
 /*
  * What the library publishes by Node's diagnostics_channel. Each place asks first whether anybody has subscribed, and

@@ -1,8 +1,8 @@
 import { describeForAdapter, type RedisClient } from '../redis/client';
-import type { RedisSubscriber } from '../redis/subscriber-connection';
-import { ClusterClient } from './cluster-client';
+import type { RedisSubscriber } from '../redis/subscriber';
+import { SingleClient } from './client';
+import { ClusterClient } from './cluster';
 import type { ClusterIoredis, Ioredis, IoredisOptions, SingleIoredis } from './ioredis';
-import { SingleClient } from './single-client';
 
 export type { Ioredis } from './ioredis';
 

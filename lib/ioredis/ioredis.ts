@@ -1,3 +1,5 @@
+import type { EvalOptions } from '../redis/client';
+
 /** What the adapter needs of an instance of ioredis or iovalkey, by structure. It imports neither of them. */
 export interface Ioredis {
   readonly isCluster: boolean;
@@ -53,6 +55,16 @@ export interface ClusterIoredis extends Omit<Ioredis, keyof Emitter>, Emitter {
   /** For each slot `host:port` of its master, then of its replicas. */
   readonly slots: readonly (readonly string[] | undefined)[];
   nodes(role: 'master'): SingleIoredis[];
+}
+
+/** Runs a script. */
+export function run(
+  redis: Pick<Ioredis, 'eval' | 'evalsha'>,
+  command: 'eval' | 'evalsha',
+  script: string,
+  { keys = [], arguments: args = [] }: EvalOptions = {},
+): Promise<unknown> {
+  return redis[command](script, keys.length, ...keys, ...args);
 }
 
 /** `host:port`, as in `slots`. */

@@ -2,36 +2,9 @@ import type { HeldCall, HeldResult, ScriptRunner } from '../core/backend';
 import type { LockNames } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { Script } from '../redis/script';
-import { ifForced } from './inspection/forced-unlock';
 
 /** At most this many scripts are kept with their digest. */
 const CAPACITY = 100;
-
-/**
- * For a lock that is not there: a replica may be behind, and says nothing. READONLY is the script's reply then.
- * `write`: a command that writes, and changes nothing. `ifForced`: Lua that runs its second argument after a forced
- * unlock.
- */
-export const examineGone = (write: string, ifForced: (owner: string, then: string, lock: string) => string) => `
-local written = redis.pcall(${write})
-if type(written) == 'table' and string.find(written.err, 'READONLY', 1, true) then return written end
-state = 'expired'
-${ifForced('owner', "state = 'stolen'", 'lock')}`;
-
-/** The same for a lock whose key is not there at all. */
-export const EXAMINE_GONE = examineGone("'PEXPIRE', lock, 1", ifForced);
-
-/** Another error than that of a key of another type, which is another owner's, is the script's reply. */
-export const EXAMINE_ERROR = `
-if not string.find(found.err, 'WRONGTYPE', 1, true) then return found end
-state = 'stolen'`;
-
-/** Whether a string key is the owner's. In Lua: sets `state`, nil when it is. */
-export const STRING_HELD = `
-local found = redis.pcall('GET', lock)
-if type(found) == 'table' then ${EXAMINE_ERROR}
-elseif not found then ${EXAMINE_GONE}
-elseif found ~= owner then state = 'stolen' end`;
 
 /*
  * A client may send a command again whose reply was lost. So each call has a number, and a mark beside the lock has
@@ -80,14 +53,14 @@ export class HeldScripts implements ScriptRunner {
     const { lock } = names;
     names.companion('evals');
     const slot = this.#redis.slotOf(lock);
-    keys.forEach((key, i) => {
+    for (const [i, key] of keys.entries()) {
       const other = this.#redis.slotOf(key);
-      if (other === slot) return;
+      if (other === slot) continue;
       const expectation = `Expected \`keys[${i}]\` to be in slot ${slot} of the cluster, as the lock "${lock}" is`;
       throw new RangeError(
         `${expectation}, got "${key}" in slot ${other}: a common hash tag, "{...}", puts them together`,
       );
-    });
+    }
   }
 
   async run(names: LockNames, owner: string, { script, keys, args }: HeldCall, timeout: number): Promise<HeldResult> {

@@ -1,10 +1,9 @@
 import type { LockType } from '../api/lock-types';
 import { FAIR } from './fair/fair-protocol';
-import type { LockTypeDefinition } from './lock-type';
-import { REDISSON_FAIR } from './redisson/redisson-fair-type';
-import { REDISSON } from './redisson/redisson-type';
-import { PUB_SUB } from './spring/pub-sub-type';
-import { SPIN } from './spring/spin-type';
+import { REDISSON } from './redisson/redisson';
+import { REDISSON_FAIR } from './redisson/redisson-fair';
+import type { LockTypeDefinition } from './registry-parts';
+import { PUB_SUB, SPIN } from './spring/spring';
 
 export { LOCK_TYPES, type LockType } from '../api/lock-types';
 

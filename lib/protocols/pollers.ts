@@ -1,17 +1,6 @@
+import { isKept } from '../api/owner-name';
+import type { Refusal } from '../core/protocol';
 import { clock } from '../internal/clock';
-
-/*
- * A lock may be shared with clients that take it by polling, and publish no releases: Spring's SPIN_LOCK, Redisson's
- * spin lock, a loop of SET NX. Redis does not show them. With the option `sharedWithPollers` two things are done for
- * all lock types; without it there is no object of this file.
- *
- * A busy lock goes from one caller to the next, and is never free for them. So it is left free now and then: when it has
- * been busy for ten pauses, the process that releases it leaves it free for a pause. Waiters that listen are asked to
- * make no attempt meanwhile. One process pauses for all.
- *
- * A poller that takes the lock over and over leaves it free for moments only, and notifies nobody. A waiter that sees
- * the holder change like that polls faster and faster, until it has the lock.
- */
 
 /**
  * ms; the limits of a pause: 1.1 times `idleBetweenTries`. It outlasts the interval of most pollers, so that one that
@@ -47,47 +36,55 @@ const CHANGE_IS_REMEMBERED = 60_000;
  */
 const RENEWED_AFTER = 0.2;
 
-/** The holder's key, as a refusal found it. */
-interface Refusal {
+/** What ends each pause that runs in a registry. */
+export type Pauses = Set<() => Promise<void>>;
+
+/** The holder's key, as a refusal found it: the ms that were left of it, and the releases noticed by then. */
+interface HoldersKey {
   readonly at: number;
-  /** ms that were left of it. */
   readonly remaining: number;
-  /** Releases that had been noticed by then. */
   readonly hints: number;
 }
 
-/** What a process knows of those that poll for one lock. */
+/**
+ * A lock may be shared with clients that take it by polling, and publish no releases: Spring's SPIN_LOCK, Redisson's
+ * spin lock, a loop of SET NX. Redis does not show them. With the option `sharedWithPollers` there is one object for
+ * each lock, and two rules:
+ *
+ * A busy lock goes from one caller to the next, and is never free for them. So it is left free now and then: when it has
+ * been busy for ten pauses, the process that releases it leaves it free for a pause. Waiters that listen are asked to
+ * make no attempt meanwhile. One process pauses for all.
+ *
+ * A poller that takes the lock over and over leaves it free for moments only, and notifies nobody. A waiter that sees
+ * the holder change like that polls faster and faster, until it has the lock.
+ */
 export class Pollers {
   /** ms that a pause lasts, and from the start of one to that of the next. */
   readonly pause: number;
   readonly interval: number;
   readonly #idleBetweenTries: number;
   readonly #usualPaceFor: number;
-  /** Those of a registry whose pause has an end that is not over. */
-  readonly #running: Set<Pollers> | undefined;
+  readonly #pauses: Pauses | undefined;
   /** Since when the lock has not been free for a pause, as far as this process knows; `undefined`: it does not. */
   #busySince: number | undefined;
   #releasedAt = Number.NEGATIVE_INFINITY;
   /** Until when this process leaves it to pollers, and until when another one does. */
   #leftUntil = 0;
   #leftByOtherUntil = 0;
-  #endOfPause: { readonly timer: NodeJS.Timeout; readonly end: () => Promise<unknown> } | undefined;
-  /** Since when this process has waited for the lock, and its last refusal by a holder that may poll. */
+  /** Since when this process has waited for the lock, and the key of its last holder that may poll. */
   #waitsSince: number | undefined;
-  #lastRefusal: Refusal | undefined;
+  #lastKey: HoldersKey | undefined;
   /** When the holder last changed without a message. */
   #changedAt = Number.NEGATIVE_INFINITY;
 
   /** `usualPaceFor`: ms for which a waiter polls at its usual pace in any case. */
-  constructor(idleBetweenTries: number, usualPaceFor: number, running?: Set<Pollers>) {
+  constructor(idleBetweenTries: number, usualPaceFor: number, pauses?: Pauses) {
     this.#idleBetweenTries = idleBetweenTries;
     this.#usualPaceFor = usualPaceFor;
-    this.#running = running;
+    this.#pauses = pauses;
     this.pause = Math.min(Math.max(1.1 * idleBetweenTries, SHORTEST_PAUSE), LONGEST_PAUSE);
     this.interval = PAUSE_EVERY * this.pause;
   }
-
-  // When the lock is left free
 
   /** A release at this time is to leave the lock to pollers. */
   isDue(now: number): boolean {
@@ -100,42 +97,26 @@ export class Pollers {
   }
 
   /**
-   * This process left the lock to pollers. `end` notifies waiters. It is called if no attempt of this process was
-   * answered soon after the pause, and never rejects.
+   * The lock was left to pollers. `end` notifies waiters if the lock is still free when this process should have taken it
+   * back. It never rejects. Absent: the server does that.
    */
-  left(at: number, end?: () => Promise<unknown>): void {
+  left(at: number, end?: () => Promise<void>): void {
     this.released(at);
     this.#leftUntil = this.#busySince = at + this.pause;
     if (end === undefined) return;
-    const timer = clock.setTimeout(() => void this.endPause(), this.pause + TAKEN_BACK_LATE);
+    const endNow = (): Promise<void> => {
+      clock.clearTimeout(timer);
+      this.#pauses?.delete(endNow);
+      return end();
+    };
+    const timer = clock.setTimeout(() => void endNow(), this.pause + TAKEN_BACK_LATE);
     timer.unref?.();
-    this.#endOfPause = { timer, end };
-    this.#running?.add(this);
-  }
-
-  /** Notifies waiters now, if this process has left the lock to pollers, and nobody here has asked for it since. */
-  async endPause(): Promise<void> {
-    const ending = this.#endOfPause;
-    this.#answered();
-    await ending?.end();
-  }
-
-  /** An attempt was answered: this process has the lock, or its holder will publish its release. */
-  #answered(): void {
-    if (this.#endOfPause === undefined) return;
-    clock.clearTimeout(this.#endOfPause.timer);
-    this.#endOfPause = undefined;
-    this.#running?.delete(this);
-  }
-
-  /** The server says in how many ms a release is to leave the lock to pollers. */
-  dueIn(at: number, ms: number): void {
-    this.#busySince = at + ms - this.interval;
+    this.#pauses?.add(endNow);
   }
 
   /** A process said that it leaves the lock to pollers. It may be this one: its own message reaches it too. */
   announced(at: number): void {
-    this.#lastRefusal = undefined;
+    this.#lastKey = undefined;
     if (at < this.#leftUntil) return;
     this.#busySince = at + this.pause;
     // The other process takes the lock back first: otherwise this one would be taken for a poller.
@@ -147,15 +128,13 @@ export class Pollers {
     this.#leftByOtherUntil = 0;
   }
 
-  // What this process does with the lock
-
   /** It acquired the lock by an attempt that was sent then. */
   acquired(sentAt: number): void {
-    const wasPolled = this.#waitsSince !== undefined && this.#changedAt >= this.#waitsSince;
-    const wasFree = this.#waitsSince === undefined && sentAt - this.#releasedAt >= this.pause;
-    if (wasPolled || wasFree) this.#busySince = sentAt;
-    this.#waitsSince = this.#lastRefusal = undefined;
-    this.#answered();
+    const since = this.#waitsSince;
+    // It was free, or pollers had it.
+    const isNew = since === undefined ? sentAt - this.#releasedAt >= this.pause : this.#changedAt >= since;
+    if (isNew) this.#busySince = sentAt;
+    this.#waitsSince = this.#lastKey = undefined;
   }
 
   released(at: number): void {
@@ -164,11 +143,13 @@ export class Pollers {
   }
 
   /** An attempt was refused. `remaining`: ms that are left of the holder's key; `hints`: releases noticed so far. */
-  refused(at: number, remaining: number, hints: number): void {
-    const last = this.#lastRefusal;
+  refused(at: number, { remaining, owner }: Pick<Refusal, 'remaining' | 'owner'>, hints: number): void {
+    const last = this.#lastKey;
     this.refusedByListener(at);
-    this.#lastRefusal = { at, remaining, hints };
-    if (last !== undefined && isSuccessor(this.#lastRefusal, last)) this.#changedAt = at;
+    // A kept key ends without a message: a new holder after it is no sign of pollers.
+    if (isKept(owner)) return;
+    this.#lastKey = { at, remaining, hints };
+    if (last !== undefined && isSuccessor(this.#lastKey, last)) this.#changedAt = at;
   }
 
   /** An attempt was refused, and the holder is no poller. */
@@ -176,8 +157,7 @@ export class Pollers {
     // Nothing was known of the lock for long.
     if (this.#waitsSince === undefined && at - this.#releasedAt >= this.interval) this.#busySince = at;
     this.#waitsSince ??= at;
-    this.#lastRefusal = undefined;
-    this.#answered();
+    this.#lastKey = undefined;
   }
 
   /** ms until the next poll of a waiter whose usual interval is `usual`. */
@@ -193,7 +173,7 @@ export class Pollers {
 }
 
 /** Whether a key belongs to a new holder, which took the lock without a message. */
-function isSuccessor(key: Refusal, before: Refusal): boolean {
+function isSuccessor(key: HoldersKey, before: HoldersKey): boolean {
   const gained = key.remaining - before.remaining + (key.at - before.at);
   return key.hints === before.hints && key.remaining > before.remaining && gained <= RENEWED_AFTER * key.remaining;
 }

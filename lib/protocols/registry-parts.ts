@@ -1,15 +1,30 @@
 import { warn } from '../api/warnings';
-import type { ProtocolSettings } from '../core/protocol';
+import type { LockInspector } from '../core/backend';
+import type { LockProtocol, ProtocolSettings } from '../core/protocol';
+import type { LockNames } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { Subscriber } from '../redis/subscriber';
-import { Pollers } from './pollers';
+import { type Pauses, Pollers } from './pollers';
+
+/** One lock type: called once for each registry. */
+export type LockTypeDefinition = (parts: RegistryParts) => Protocols;
+
+/** The protocols of one registry. `open` throws `RangeError` if the keys of a lock could not share its hash slot. */
+export interface Protocols {
+  /** Lua that finds whether a lock is held: see `HeldScripts`. */
+  readonly held: string;
+  readonly inspector: LockInspector;
+  open(names: LockNames): LockProtocol;
+  /** Ends timers. */
+  close?(): void;
+}
 
 /** What is made once for each registry, when the lock type needs it. */
 export class RegistryParts {
   readonly redis: Redis;
   readonly settings: ProtocolSettings;
   readonly #subscribers = new Map<boolean, Subscriber>();
-  readonly #pauses = new Set<Pollers>();
+  readonly #pauses: Pauses = new Set();
   #hasWarned = false;
 
   constructor(redis: Redis, settings: ProtocolSettings) {
@@ -36,7 +51,7 @@ export class RegistryParts {
 
   /** Ends pauses and subscriptions. */
   async close(): Promise<void> {
-    await Promise.all([...this.#pauses].map((pollers) => pollers.endPause()));
+    await Promise.all([...this.#pauses].map((end) => end()));
     await Promise.all([...this.#subscribers.values()].map((subscriber) => subscriber.close()));
   }
 

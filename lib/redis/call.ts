@@ -1,96 +1,76 @@
 import { clock } from '../internal/clock';
+import { type Linked, LinkedList } from '../internal/linked-list';
+import { WakeTimer } from '../internal/timers';
 import type { EvalOptions, RedisCommands } from './client';
-import type { Deadline, Deadlines } from './deadlines';
-import { CommandTimeoutError, isNoScript, NotSentError } from './failure';
-import type { Line } from './line';
-import type { Script } from './script';
-import type { Silence } from './silence';
+import { CommandTimeoutError, isErrorLike, isNoScript, NotSentError, UnexpectedReplyError } from './failure';
+import type { LockScript, Script } from './script';
+import type { Line } from './silence';
 
-/** Receives the answer of Redis. */
-export interface Receiver {
+/** A command that runs a script, and receives the answer of Redis. */
+export interface Command {
+  readonly script: Script;
+  readonly options: EvalOptions;
   /** Nobody waits for the answer any more: sending something now would only do harm. */
   readonly isOver: boolean;
   answer(reply: unknown): void;
   fail(error: unknown): void;
 }
 
-/** What is to be run, for a receiver. */
-export interface ScriptRun extends Receiver {
-  readonly script: Script;
-  readonly keys: string[];
-  readonly args: string[];
-  /** It is about to go to the client: whether it is executed is unknown until the answer. */
-  isSent: boolean;
-}
-
 /** Scripts that a command in flight brings to the server, by the client that it goes over. */
 const loading = new WeakMap<RedisCommands, Set<Script>>();
 
 /**
- * Runs a script: EVALSHA, and EVAL where the server does not know it (NOSCRIPT; also after a failover). Of many calls at
- * once only the first one sends the text; the others ask by the digest once more. `asText`: EVAL at once, where a second
- * round trip would come too late.
+ * Runs a script: EVALSHA, and EVAL where the server does not know it (NOSCRIPT; also after a failover). Of many commands
+ * at once only the first one sends the text; the others ask by the digest once more. `asText`: EVAL at once, where a
+ * second round trip would come too late.
  */
 export function evaluate(
   commands: RedisCommands,
-  script: Script,
-  options: EvalOptions,
-  receiver: Receiver,
-  silence: Silence,
+  command: Command,
   line: Line,
   asText = false,
   isSecond = false,
 ): void {
+  const { script, options } = command;
   const known = loading.get(commands) ?? new Set();
   loading.set(commands, known);
+  const keys = options.keys?.length ?? 0;
   const sentAt = clock.now();
-  const count = options.keys?.length ?? 0;
-  line.asked(count, sentAt);
+  const failed = (error: unknown): void => {
+    line.failed(keys, sentAt, error);
+    if (asText) known.delete(script);
+    if (!isNoScript(error) || command.isOver || asText) command.fail(error);
+    else evaluate(commands, command, line, isSecond || !known.has(script), true);
+  };
+  line.asked(keys, sentAt);
   try {
     const sent = asText ? commands.eval(script.source, options) : commands.evalSha(script.sha1, options);
     if (asText) known.add(script);
-    sent.then(
-      (reply) => {
-        silence.answered(sentAt);
-        line.settled(count);
-        if (asText) known.delete(script);
-        receiver.answer(reply);
-      },
-      (error: unknown) => {
-        silence.failed(error, sentAt);
-        line.settled(count);
-        if (asText) known.delete(script);
-        if (!isNoScript(error) || receiver.isOver || asText) receiver.fail(error);
-        else if (isSecond || !known.has(script)) evaluate(commands, script, options, receiver, silence, line, true);
-        else evaluate(commands, script, options, receiver, silence, line, false, true);
-      },
-    );
+    sent.then((reply) => {
+      line.answered(keys, sentAt);
+      if (asText) known.delete(script);
+      command.answer(reply);
+    }, failed);
   } catch (error) {
-    line.settled(count);
-    receiver.fail(error);
+    failed(error);
   }
 }
 
-/** Sends scripts to Redis. */
-export interface ScriptRunner {
-  run(script: Script, options: EvalOptions, receiver: Receiver): void;
-}
-
 /** One run of a script. It settles once: with the answer of Redis or at its deadline, whichever comes first. */
-export class Call<T> implements Deadline, ScriptRun {
+export class Call implements Command, Linked<Call> {
   readonly script: Script;
-  readonly keys: string[];
-  readonly args: string[];
+  readonly options: Readonly<Required<EvalOptions>>;
+  /** Its deadline, on the monotonic clock. */
   readonly at: number;
-  previous: Deadline | undefined;
-  next: Deadline | undefined;
+  previous: Call | undefined;
+  next: Call | undefined;
+  /** It is about to go to the client: whether it is executed is unknown until the answer. */
   isSent = false;
 
-  /** ms */
   readonly #timeout: number;
   readonly #deadlines: Deadlines;
-  readonly #read: (reply: unknown) => T;
-  readonly #resolve: (value: T) => void;
+  readonly #read: (reply: unknown) => unknown;
+  readonly #resolve: (value: never) => void;
   readonly #reject: (error: unknown) => void;
   /** After the deadline: passes on the answer that may still come. */
   #late: ((answer: Promise<unknown>) => void) | undefined;
@@ -104,19 +84,18 @@ export class Call<T> implements Deadline, ScriptRun {
     timeout: number,
     now: number,
     deadlines: Deadlines,
-    read: (reply: unknown) => T,
-    resolve: (value: T) => void,
+    read: (reply: unknown) => unknown,
+    resolve: (value: never) => void,
     reject: (error: unknown) => void,
   ) {
     this.script = script;
-    this.keys = keys;
-    this.args = args;
-    this.#timeout = timeout;
+    this.options = { keys, arguments: args };
     this.at = now + timeout;
+    this.#timeout = timeout;
+    this.#deadlines = deadlines;
     this.#read = read;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#deadlines = deadlines;
     deadlines.add(this, now);
   }
 
@@ -130,40 +109,112 @@ export class Call<T> implements Deadline, ScriptRun {
     else this.#late(Promise.resolve(reply));
     // Its caller has gone on: what the reply says may be of the past.
     if (this.#isSettled) return;
-    let value: T;
+    let value: unknown;
     try {
       value = this.#read(reply);
     } catch (error) {
-      this.#settle(this.#reject, error);
+      this.#fail(error);
       return;
     }
-    this.#settle(this.#resolve, value);
+    this.#isSettled = true;
+    this.#resolve(value as never);
   }
 
   fail(error: unknown): void {
-    if (this.#late === undefined) {
-      this.#deadlines.remove(this);
-      this.#settle(this.#reject, error);
-      return;
-    }
-    this.#late(Promise.reject(error));
-    // NOSCRIPT is no answer to a caller: the script would have been sent, in time.
-    if (!isNoScript(error)) this.#settle(this.#reject, error);
+    if (this.#late === undefined) this.#deadlines.remove(this);
+    else this.#late(Promise.reject(error));
+    // NOSCRIPT that comes late is no answer to a caller: the script would have been sent, in time.
+    if (this.#late === undefined || !isNoScript(error)) this.#fail(error);
   }
 
-  /** As Deadline. */
+  /** Its deadline has passed, without an answer. */
   missed(): void {
     const elapsed = clock.now() - (this.at - this.#timeout);
     const late = new Promise((pass) => (this.#late = pass));
     const error = this.isSent ? new CommandTimeoutError(elapsed, late) : new NotSentError(elapsed);
     // After a pause of the event loop the answer may lie in the socket's buffer: it is read first.
-    void clock.immediate().then(() => this.#settle(this.#reject, error));
+    void clock.immediate().then(() => this.#fail(error));
   }
 
   /** Once: an answer may be read between the deadline and the rejection. */
-  #settle<R>(settle: (result: R) => void, result: R): void {
+  #fail(error: unknown): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
-    settle(result);
+    this.#reject(error);
+  }
+}
+
+/** Calls of one script that go to Redis as one command. */
+export class Batch implements Command {
+  readonly script: Script;
+  readonly options: EvalOptions;
+  readonly #calls: Call[];
+  /** Of all calls. */
+  readonly #failed: (calls: readonly Call[], error: unknown) => void;
+
+  constructor(calls: Call[], script: LockScript, failed: (calls: readonly Call[], error: unknown) => void) {
+    this.script = script.forMany;
+    this.options = script.forMany.options(calls.map(({ options }) => options));
+    this.#calls = calls;
+    this.#failed = failed;
+  }
+
+  get isOver(): boolean {
+    return this.#calls.every(({ isOver }) => isOver);
+  }
+
+  answer(replies: unknown): void {
+    if (!Array.isArray(replies) || replies.length !== this.#calls.length) {
+      this.fail(new UnexpectedReplyError(this.script.name, replies));
+      return;
+    }
+    this.#takeCalls().forEach((call, i) => {
+      const reply: unknown = replies[i];
+      if (isErrorLike(reply)) call.fail(reply);
+      else call.answer(reply);
+    });
+  }
+
+  fail(error: unknown): void {
+    this.#failed(this.#takeCalls(), error);
+  }
+
+  /** They are taken out of the array: node-redis refers to what it has sent for longer than it needs it. */
+  #takeCalls(): Call[] {
+    return this.#calls.splice(0);
+  }
+}
+
+/**
+ * The deadlines of all calls in flight, on one timer: a timer for each would cost as much as the rest of a command.
+ * Removing a call leaves the timer as it is; it fires once for nothing then. The timer does not keep the process alive:
+ * the connection that brings the answer does.
+ */
+export class Deadlines {
+  readonly #pending = new LinkedList<Call>();
+  readonly #timer = new WakeTimer(() => this.#tick(), false);
+
+  add(call: Call, now: number): void {
+    this.#pending.append(call);
+    this.#timer.by(call.at, now);
+  }
+
+  /** Only once, and not one that missed its deadline. */
+  remove(call: Call): void {
+    this.#pending.remove(call);
+  }
+
+  #tick(): void {
+    const now = clock.now();
+    let earliest = Number.POSITIVE_INFINITY;
+    for (const call of this.#pending) {
+      if (call.at > now) {
+        earliest = Math.min(earliest, call.at);
+      } else {
+        this.#pending.remove(call);
+        call.missed();
+      }
+    }
+    this.#timer.by(earliest, now);
   }
 }

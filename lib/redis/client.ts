@@ -60,17 +60,12 @@ export function describeValue(value: unknown): string {
   const make = 'make a client: createClient({ url })';
   if (typeof value === 'string') return `a string; ${make}`;
   if (value === null || typeof value !== 'object') return value === null ? 'null' : typeof value;
-  const has = (...methods: string[]): boolean =>
-    methods.every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
-  if (has('evalsha', 'defineCommand')) {
-    return adaptable('an ioredis or iovalkey client', 'fromIoredis(redis)', 'ioredis');
-  }
-  if (has('invokeScript', 'customCommand')) {
-    return adaptable('a valkey-glide client', 'fromGlide(client)', 'valkey-glide');
-  }
-  if (has('send', 'evalsha', 'duplicate') && 'connected' in value) {
-    return adaptable('a client of Bun', 'fromBun(client)', 'bun');
-  }
+  const has = (...names: string[]): boolean => names.every((name) => name in value);
+  const wrap = (client: string, call: string, entryPoint: string): string =>
+    `${client}; wrap it: ${call}, the adapter in 'redis-lock-registry/${entryPoint}'`;
+  if (has('evalsha', 'defineCommand')) return wrap('an ioredis or iovalkey client', 'fromIoredis(redis)', 'ioredis');
+  if (has('invokeScript', 'customCommand')) return wrap('a valkey-glide client', 'fromGlide(client)', 'valkey-glide');
+  if (has('send', 'evalsha', 'duplicate', 'connected')) return wrap('a client of Bun', 'fromBun(client)', 'bun');
   const kind = value.constructor?.name ?? 'Object';
   return kind === 'Object' ? `an options object; ${make}` : `an instance of ${kind}`;
 }
@@ -84,6 +79,32 @@ export function describeForAdapter(value: unknown): string {
     : describeValue(value);
 }
 
-function adaptable(client: string, call: string, entryPoint: string): string {
-  return `${client}; wrap it: ${call}, the adapter in 'redis-lock-registry/${entryPoint}'`;
+/** What node-redis' plain client has beside a method for each command. */
+interface PlainClient extends RedisClient {
+  /** Its options: those of the application, and those of `withTypeMapping` and its like. */
+  readonly options?: { readonly commandOptions?: { readonly typeMapping?: unknown } };
+  readonly _commandOptions?: { readonly typeMapping?: unknown };
+  sendCommand?(args: string[], options: object): Promise<unknown>;
+}
+
+/**
+ * The commands of a client, without node-redis' own timeout, and with replies in their own types, though the application
+ * made its client answer with Buffers.
+ */
+export function commandsOf(client: PlainClient): RedisCommands {
+  // node-redis' plain client: one connection to one server, as far as it knows.
+  const isPlain = client.socketEpoch !== undefined && '_commandOptions' in client;
+  const { _commandOptions: own, options } = client;
+  const hasMapping = (own?.typeMapping ?? options?.commandOptions?.typeMapping) !== undefined;
+  // It copies the options for every command: without a type mapping, it is not asked to have none.
+  const ours = isPlain && !hasMapping ? { timeout: 0 } : { timeout: 0, typeMapping: {} };
+  const commands = (client.withCommandOptions?.(ours) ?? client) as Required<PlainClient>;
+  if (!isPlain || commands.sendCommand === undefined) return commands;
+  // Its methods for single commands make a parser and two more promises each.
+  const send = (command: string, script: string, { keys = [], arguments: args = [] }: EvalOptions = {}) =>
+    commands.sendCommand([command, script, String(keys.length), ...keys, ...args], ours);
+  return {
+    eval: (source, run) => send('EVAL', source, run),
+    evalSha: (sha1, run) => send('EVALSHA', sha1, run),
+  };
 }

@@ -1,3 +1,5 @@
+import { EventEmitter, errorMonitor } from 'node:events';
+
 /** What is known of the way to Redis: whether commands may be lost or repeated on it, and why. */
 export interface Connection {
   /**
@@ -15,4 +17,97 @@ export interface Connection {
   mayBeOutdated(sentAt: number): boolean;
   /** On a cluster, the slot of a key, for error messages. */
   slotOf(key: string): number | undefined;
+}
+
+/** What the monitor needs from a client, by structure. */
+interface ConnectionEvents {
+  on?(event: string, listener: () => void): unknown;
+  off?(event: string, listener: () => void): unknown;
+  /** A client that an adapter made: as a listener of `errorMonitor`. Returns the function that stops it. */
+  onError?(listener: (error: unknown) => void): () => void;
+  /** A pool does not have it. */
+  readonly isReady?: boolean;
+}
+
+const monitors = new WeakMap<ConnectionEvents, ConnectionMonitor>();
+
+/**
+ * Listens to the connection events of one client, for all registries that use it. Node warns of a leak when a client
+ * has more than ten listeners of one event, so there is one for each event and not one for each registry.
+ */
+export class ConnectionMonitor {
+  readonly #client: ConnectionEvents;
+  readonly #listeners = new Set<() => void>();
+  #stop: () => void = () => undefined;
+  /** Connections that were lost, as far as the client says. */
+  lostConnections = 0;
+  /** The last error that the client emitted since it was connected. */
+  lastError: unknown;
+
+  /** The monitor of this client. */
+  static of(client: ConnectionEvents): ConnectionMonitor {
+    const monitor = monitors.get(client) ?? new ConnectionMonitor(client);
+    monitors.set(client, monitor);
+    return monitor;
+  }
+
+  private constructor(client: ConnectionEvents) {
+    this.#client = client;
+  }
+
+  /**
+   * Calls `listener` each time that a connection was made again. Where the client does not say so, it is called when
+   * one was lost: what is sent then waits in the client for the next one. Returns the function that stops it.
+   */
+  onReconnect(listener: () => void): () => void {
+    if (this.#listeners.size === 0) this.#stop = this.#attach();
+    this.#listeners.add(listener);
+    return () => {
+      if (this.#listeners.delete(listener) && this.#listeners.size === 0) this.#stop();
+    };
+  }
+
+  /** Returns the function that stops it. */
+  #attach(): () => void {
+    const client = this.#client;
+    for (const [event, listener] of this.#events) client.on?.(event, listener);
+    // errorMonitor is no listener of `error`: an error that the application does not handle still ends its process.
+    if (client instanceof EventEmitter) client.on(errorMonitor, this.#onError);
+    const stopErrors = client instanceof EventEmitter ? undefined : client.onError?.(this.#onError);
+    return () => {
+      for (const [event, listener] of this.#events) client.off?.(event, listener);
+      if (client instanceof EventEmitter) client.off(errorMonitor, this.#onError);
+      stopErrors?.();
+    };
+  }
+
+  readonly #onReconnected = (): void => {
+    this.lastError = undefined;
+    this.#notify();
+  };
+
+  readonly #onLost = (): void => {
+    this.lostConnections++;
+    this.#notify();
+  };
+
+  readonly #onError = (error: unknown): void => {
+    this.lastError = error;
+    // A pool has no event for a connection that was made again.
+    if (this.#client.isReady === undefined) this.#notify();
+  };
+
+  readonly #events = [
+    // A connection was made again, and may lead to a server with other data: of a client, a cluster, a sentinel.
+    ['ready', this.#onReconnected],
+    ['node-ready', this.#onReconnected],
+    ['topology-change', this.#onReconnected],
+    // A sentinel client lost a connection. Which of these it emits depends on its version.
+    ['client-error', this.#onLost],
+    ['topology-change', this.#onLost],
+  ] as const;
+
+  #notify(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
 }

@@ -1,39 +1,52 @@
 import type { ReplicationSettings } from '../api/options';
 import { clock } from '../internal/clock';
-import { Batches } from './batches';
-import { Call, evaluate, type Receiver, type ScriptRun } from './call';
-import type { EvalOptions, RedisClient, RedisCommands } from './client';
-import { commandsOf } from './client-commands';
-import { addressOf, masterOf } from './cluster-client';
-import type { Connection } from './connection';
-import { ConnectionMonitor } from './connection-monitor';
-import { Deadlines } from './deadlines';
-import { hashSlot } from './hash-slot';
-import { KeyPlacement } from './key-placement';
-import { Line } from './line';
-import { ReplicatedScripts } from './replicated-scripts';
-import type { Script } from './script';
-import { Silence } from './silence';
+import { Batch, Call, type Command, Deadlines, evaluate } from './call';
+import { commandsOf, type RedisClient, type RedisCommands } from './client';
+import { addressOf, hashSlot, masterOf } from './cluster';
+import { type Connection, ConnectionMonitor } from './connection';
+import { isFinal, isServerAnswer, serverErrorCode } from './failure';
+import { KeyPlacement } from './keys';
+import { ReplicatedScripts } from './replicas';
+import { LockScript, type Script } from './script';
+import { Line, Silence } from './silence';
+
+/** At most this many calls go into one command: it occupies the server for a fraction of a millisecond. */
+const LARGEST = 100;
+
+/** Calls back before the client writes to its socket. */
+const SOON = Promise.resolve();
+
+/** Errors about keys that cannot be used in one command, though each of them can. All but the first one pass. */
+const SPLIT = new Set(['CROSSSLOT', 'TRYAGAIN', 'MOVED', 'ASK']);
 
 /**
  * The caller's client, with a deadline of our own for each command. node-redis does not time out a command that was
  * written to the socket, and its default timeout for the others costs several times the throughput. So its timeout is
  * switched off, and every command settles here.
+ *
+ * Calls of one script that are made at the same time, about several locks, go to Redis as one command: a command costs
+ * client and server more than the work in it. "At the same time" is before the client writes to its socket, so no call
+ * waits for another. Only those that acquire wait once, for the first answer to where the keys are.
  */
 export class Redis implements Connection {
   readonly client: RedisClient;
   readonly monitor: ConnectionMonitor;
-  /** As Connection. */
   isClosed = false;
+  /** On a cluster, what PUBLISH returns inside a script leaves out the listeners on other nodes. */
+  readonly isCluster: boolean;
   readonly #commands: RedisCommands;
   readonly #commandTimeout: number;
   readonly #deadlines = new Deadlines();
-  readonly #batches: Batches;
   readonly #silence: Silence;
   /** By the address of the server. Of what is not a cluster, or does not say which server has a key, there is one. */
   readonly #lines = new Map<string, Line>();
+  readonly #placement: KeyPlacement;
+  /** Whether scripts that acquire may go together: over a client with one connection to one server, and on a cluster. */
+  readonly #mayAcquireTogether: boolean;
   /** Runs scripts that acquire, with `minReplicas`. */
   readonly #replicated: ReplicatedScripts | undefined;
+  /** Calls that are made now. */
+  #together: Call[] = [];
 
   /**
    * `registryKey`: keys that begin with it may be written. Throws `TypeError` with a `replication` for which the client
@@ -42,19 +55,19 @@ export class Redis implements Connection {
   constructor(client: RedisClient, registryKey: string, commandTimeout: number, replication?: ReplicationSettings) {
     this.client = client;
     this.monitor = ConnectionMonitor.of(client);
+    this.isCluster = Array.isArray((client as { slots?: unknown }).slots);
     this.#commands = commandsOf(client);
     this.#commandTimeout = commandTimeout;
     // A plain client, of node-redis or adapted, has one connection to one server, as far as it knows.
-    const mayAcquireTogether = client.socketEpoch !== undefined || this.isCluster;
-    const isReplicated = replication !== undefined && replication.minReplicas > 0;
-    this.#silence = new Silence(client.socketEpoch !== undefined && !isReplicated);
-    const placement = new KeyPlacement(registryKey, commandTimeout, this.isCluster, (script, keys, args) =>
+    const isPlain = client.socketEpoch !== undefined;
+    this.#mayAcquireTogether = isPlain || this.isCluster;
+    if (replication !== undefined && replication.minReplicas > 0) {
+      this.#replicated = new ReplicatedScripts(client, replication);
+    }
+    this.#silence = new Silence(isPlain && this.#replicated === undefined);
+    this.#placement = new KeyPlacement(registryKey, commandTimeout, this.isCluster, (script, keys, args) =>
       this.runNow(script, keys, args, commandTimeout, true, (reply) => reply),
     );
-    this.#batches = new Batches({ run: this.#issue }, placement, mayAcquireTogether);
-    if (isReplicated) {
-      this.#replicated = new ReplicatedScripts(client, replication, this.#silence);
-    }
   }
 
   /** Grants count only when replicas have them. */
@@ -68,39 +81,24 @@ export class Redis implements Connection {
     this.#replicated?.close();
   }
 
-  /**
-   * The connection that commands go over now; `undefined` for a client that has several, or does not say, and where
-   * acquisitions have one of their own. If the epoch is the same before the first and after the last command, they
-   * arrived in order.
-   */
+  /** As Connection: acquisitions that replicas must have go over a connection of their own. */
   get connectionEpoch(): number | undefined {
     return this.#replicated === undefined ? this.client.socketEpoch : undefined;
   }
 
-  /**
-   * Grows with every connection that was lost, as far as the client says. A sentinel client repeats by itself a command
-   * whose reply was lost with its connection.
-   */
+  /** As Connection. A sentinel client repeats by itself a command whose reply was lost with its connection. */
   get disruptions(): number {
     return this.client.socketEpoch ?? this.monitor.lostConnections;
   }
 
-  /** As Connection. */
   mayBeOutdated(sentAt: number): boolean {
     return this.#silence.mayBeOutdated(sentAt);
   }
 
-  /** As Connection: the last error that the client emitted. */
   get lastError(): unknown {
     return this.monitor.lastError;
   }
 
-  /** On a cluster, what PUBLISH returns inside a script leaves out the listeners on other nodes. */
-  get isCluster(): boolean {
-    return Array.isArray((this.client as { slots?: unknown }).slots);
-  }
-
-  /** On a cluster, the slot of a key, for error messages. */
   slotOf(key: string): number | undefined {
     return this.isCluster ? hashSlot(key) : undefined;
   }
@@ -134,7 +132,8 @@ export class Redis implements Connection {
     reject: (error: unknown) => void,
     now = clock.now(),
   ): void {
-    const call = this.#call(script, keys, args, timeout, read, resolve, reject, now);
+    const limit = Math.min(timeout, this.#commandTimeout);
+    const call = new Call(script, keys, args, limit, now, this.#deadlines, read, resolve, reject);
     this.#lineTo(keys[0]).add(call, now);
   }
 
@@ -150,45 +149,118 @@ export class Redis implements Connection {
     asText: boolean,
     read: (reply: unknown) => T,
   ): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const call = this.#call(script, keys, args, timeout, read, resolve, reject);
-      call.isSent = true;
-      this.#issue(script, { keys, arguments: args }, call, asText);
+    const limit = Math.min(timeout, this.#commandTimeout);
+    return new Promise<T>((resolve, reject) => {
+      this.#sendAlone(new Call(script, keys, args, limit, clock.now(), this.#deadlines, read, resolve, reject), asText);
     });
   }
-
-  readonly #issue = (script: Script, options: EvalOptions, receiver: Receiver, asText = false): void => {
-    const line = this.#lineTo(options.keys?.[0]);
-    if (this.#replicated === undefined || script.grants === undefined) {
-      evaluate(this.#commands, script, options, receiver, this.#silence, line, asText);
-    } else {
-      this.#replicated.run(script, options, receiver, line);
-    }
-  };
 
   #lineTo(key = ''): Line {
     const address = this.isCluster ? addressOf(masterOf(this.client, hashSlot(key))) : '';
     let line = this.#lines.get(address);
     if (line === undefined) {
-      line = new Line((call: ScriptRun) => this.#batches.add(call));
+      line = new Line(this.#silence, (call) => {
+        if (this.#together.push(call) === 1) void SOON.then(this.#sendTogether);
+      });
       this.#lines.set(address, line);
     }
     return line;
   }
 
-  #call<T>(
-    script: Script,
-    keys: string[],
-    args: string[],
-    timeout: number,
-    read: (reply: unknown) => T,
-    resolve: (value: T) => void,
-    reject: (error: unknown) => void,
-    now = clock.now(),
-  ): Call<T> {
-    const limit = Math.min(timeout, this.#commandTimeout);
-    return new Call(script, keys, args, limit, now, this.#deadlines, read, resolve, reject);
+  readonly #sendTogether = (): void => {
+    const calls = this.#together;
+    this.#together = [];
+    const [first] = calls;
+    if (calls.length === 1 && first !== undefined) {
+      this.#sendAlone(first);
+      return;
+    }
+    const answer = this.#placement.made(calls.length);
+    if (answer === undefined || !this.#mayAcquireTogether) {
+      this.#sendAll(calls);
+      return;
+    }
+    this.#sendAll(calls.filter(({ script }) => !mayAcquire(script)));
+    // Nobody waits any more for some of them: what they acquire would be nobody's.
+    void answer.then(() => this.#sendAll(calls.filter(({ script, isOver }) => mayAcquire(script) && !isOver)));
+  };
+
+  #sendAll(calls: readonly Call[]): void {
+    for (const group of this.#groups(calls)) {
+      const [first] = group;
+      if (group.length === 1 && first !== undefined) {
+        this.#sendAlone(first);
+        continue;
+      }
+      for (const call of group) call.isSent = true;
+      this.#issue(new Batch(group, first?.script as LockScript, this.#batchFailed));
+    }
   }
+
+  /** Calls of one script that fit together, in the order in which the first call of each group was made. */
+  #groups(calls: readonly Call[]): Call[][] {
+    const groups: Call[][] = [];
+    const open = new Map<Script, Map<string, Call[]>>();
+    let last: Call[] | undefined;
+    let lastSlot: string | undefined;
+    for (const call of calls) {
+      const { script } = call;
+      const mayGoTogether = script instanceof LockScript && (!mayAcquire(script) || this.#mayAcquireTogether);
+      const slot = mayGoTogether ? this.#placement.groupOf(call.options.keys[0] ?? '') : undefined;
+      if (slot === undefined) {
+        groups.push([call]);
+        continue;
+      }
+      // Nearly always it is like the call before it.
+      if (last?.[0]?.script !== script || lastSlot !== slot) last = open.get(script)?.get(slot);
+      lastSlot = slot;
+      if (last !== undefined && last.length < LARGEST && isLike(last[0], call)) {
+        last.push(call);
+        continue;
+      }
+      last = [call];
+      groups.push(last);
+      const ofScript = open.get(script) ?? new Map<string, Call[]>();
+      open.set(script, ofScript);
+      ofScript.set(slot, last);
+    }
+    return groups;
+  }
+
+  #sendAlone(call: Call, asText = false): void {
+    call.isSent = true;
+    this.#issue(call, asText);
+  }
+
+  #issue(command: Command, asText = false): void {
+    const line = this.#lineTo(command.options.keys?.[0]);
+    if (this.#replicated === undefined || command.script.grants === undefined) {
+      evaluate(this.#commands, command, line, asText);
+    } else {
+      this.#replicated.run(command, line);
+    }
+  }
+
+  readonly #batchFailed = (calls: readonly Call[], error: unknown): void => {
+    const code = serverErrorCode(error);
+    if (code === 'CROSSSLOT') this.#placement.crossSlot();
+    // The server may refuse all of them because of one.
+    const tryAlone = code !== undefined && (SPLIT.has(code) || (isServerAnswer(error) && isFinal(error)));
+    for (const call of calls) {
+      if (tryAlone && !call.isOver) this.#sendAlone(call);
+      else call.fail(error);
+    }
+  };
+}
+
+/** A script about one lock that was not taken before, as far as is known. */
+function mayAcquire(script: Script): boolean {
+  return script instanceof LockScript && script.found === undefined;
+}
+
+/** They have the same number of keys and of arguments. */
+function isLike(one: Call | undefined, { options: { keys, arguments: args } }: Call): boolean {
+  return one?.options.keys.length === keys.length && one.options.arguments.length === args.length;
 }
 
 /**

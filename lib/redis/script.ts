@@ -1,4 +1,8 @@
 import { createHash } from 'node:crypto';
+import type { EvalOptions } from './client';
+
+/** KEYS and ARGV of one run. */
+type RunOptions = Readonly<Required<EvalOptions>>;
 
 /** A Lua script, with the digest that EVALSHA identifies it by. */
 export class Script {
@@ -78,15 +82,15 @@ export class ScriptForMany extends Script {
   }
 
   /** KEYS and ARGV for these runs, as `LockScript.forMany` says. An argument that all runs have is sent once. */
-  options(runs: readonly Run[]): { keys: string[]; arguments: string[] } {
-    const first = runs[0] as Run;
+  options(runs: readonly RunOptions[]): RunOptions {
+    const first = runs[0] as RunOptions;
     const keys: string[] = [];
     const args = [String(runs.length), ''];
     const own: number[] = [];
     let pattern = '';
-    for (let i = 0; i < first.args.length; i++) {
-      const one = first.args[i] as string;
-      const isShared = runs.every((run) => run.args[i] === one);
+    for (let i = 0; i < first.arguments.length; i++) {
+      const one = first.arguments[i] as string;
+      const isShared = runs.every((run) => run.arguments[i] === one);
       pattern += isShared ? '=' : '-';
       if (isShared) args.push(one);
       else own.push(i);
@@ -94,14 +98,8 @@ export class ScriptForMany extends Script {
     args[1] = pattern;
     for (const run of runs) {
       for (const key of run.keys) keys.push(key);
-      for (const i of own) args.push(run.args[i] as string);
+      for (const i of own) args.push(run.arguments[i] as string);
     }
     return { keys, arguments: args };
   }
-}
-
-/** KEYS and ARGV of one run. */
-interface Run {
-  readonly keys: readonly string[];
-  readonly args: readonly string[];
 }

@@ -1,10 +1,9 @@
 import { type WarningListener, warn } from '../api/warnings';
-import { inBackground } from '../internal/background';
-import { backgroundPause, clock } from '../internal/clock';
-import { WakeTimer } from '../internal/wake-timer';
+import { backgroundPause, clock, inBackground } from '../internal/clock';
+import { WakeTimer } from '../internal/timers';
 import type { RedisClient } from './client';
+import { ConnectionMonitor } from './connection';
 import { isServerAnswer, isUnknownCommand, messageOf } from './failure';
-import { type RedisSubscriber, SubscriberConnection } from './subscriber-connection';
 
 /** ms that a subscription stays without listeners: it spares a caller that waits again soon two requests. */
 const LINGER = 1_000;
@@ -17,6 +16,47 @@ const RENEWED_AT_MOST = 5_000;
 
 /** ms that `close` waits for channels of the caller's connection to be unsubscribed. */
 const CLOSING = 1_000;
+
+/** Our own connection is pinged this many times per `socketTimeout` of the client. */
+const PINGS = 3;
+
+/** Called with each message of a channel. */
+export type MessageListener = (message: string, channel: string) => unknown;
+
+/** A pub/sub connection, by structure: node-redis' client, cluster and sentinel have it. */
+export interface RedisSubscriber {
+  subscribe(channel: string, listener: MessageListener): Promise<unknown>;
+  unsubscribe(channel: string, listener?: (message: unknown, channel: unknown) => unknown): Promise<unknown>;
+  /** Sharded channels, for the lock types that need them on a cluster. */
+  sSubscribe?(channel: string, listener: MessageListener): Promise<unknown>;
+  sUnsubscribe?(channel: string, listener?: (message: unknown, channel: unknown) => unknown): Promise<unknown>;
+  /** For the events `ready` and `node-ready`: after a reconnect all waiters poll. */
+  on?(event: string, listener: () => void): unknown;
+  off?(event: string, listener: () => void): unknown;
+}
+
+/** A connection of our own, made with the client's `duplicate()`. */
+interface OwnConnection extends RedisSubscriber {
+  on(event: string, listener: () => void): unknown;
+  connect(): Promise<unknown>;
+  destroy(): void;
+  ping?(): Promise<unknown>;
+  unref?(): void;
+  /** `false` once it is closed for good. */
+  readonly isOpen?: boolean;
+  /** `false` while it connects. */
+  readonly isReady?: boolean;
+}
+
+interface Duplicable {
+  readonly options?: { readonly socket?: { readonly socketTimeout?: number } };
+  duplicate(): OwnConnection;
+}
+
+export function isSubscriber(value: unknown): value is RedisSubscriber {
+  const subscriber = value as Partial<RedisSubscriber> | null | undefined;
+  return typeof subscriber?.subscribe === 'function' && typeof subscriber.unsubscribe === 'function';
+}
 
 /** The subscription of one lock to its channels. The lock's protocol owns it. It outlasts its listeners by a moment. */
 export class Subscription {
@@ -113,15 +153,20 @@ interface SubscriberOptions {
 }
 
 /**
- * The pub/sub connection of a registry. It is made when a waiter listens for the first time, and its channels are
- * counted by reference. Without a connection waiters poll, and there is one warning.
+ * The pub/sub connection of a registry, and its channels, counted by reference. It is the caller's, or the client itself
+ * where that can listen and send commands at once (cluster, sentinel), or a duplicate of a plain client. It is made when
+ * a waiter listens for the first time. Without one waiters poll, and there is one warning.
  */
 export class Subscriber {
-  readonly #connection: SubscriberConnection;
+  readonly #client: RedisClient;
   readonly #options: SubscriberOptions;
   #isSharded: boolean;
   readonly #subscriptions = new Set<Subscription>();
   readonly #channels = new Map<string, Channel>();
+  #connection: Promise<RedisSubscriber> | undefined;
+  /** It is our own, and ends with all its subscriptions when it is closed. */
+  #own: OwnConnection | undefined;
+  #stopMonitoring: (() => void) | undefined;
   #unavailableUntil = Number.NEGATIVE_INFINITY;
   #renewedAt = Number.NEGATIVE_INFINITY;
   #hasWarned = false;
@@ -130,14 +175,9 @@ export class Subscriber {
   reconnects = 0;
 
   constructor(client: RedisClient, options: SubscriberOptions) {
+    this.#client = client;
     this.#options = options;
     this.#isSharded = options.isSharded;
-    this.#connection = new SubscriberConnection(
-      client,
-      options.connection,
-      () => this.#reconnected(),
-      () => this.#lost(),
-    );
   }
 
   /** Subscribes to the channels of one lock; `undefined` while there is no connection. */
@@ -158,11 +198,12 @@ export class Subscriber {
     const now = clock.now();
     if (this.#isClosed || now - this.#renewedAt < RENEWED_AT_MOST) return false;
     this.#renewedAt = now;
-    if (!this.#connection.isOwn) {
-      this.#connection.probe();
+    if (this.#own === undefined) {
+      const given = this.#options.connection as { ping?(): Promise<unknown> } | undefined;
+      given?.ping?.().catch(() => undefined);
       return true;
     }
-    this.#closeConnection();
+    this.#disconnect();
     for (const subscription of this.#subscriptions) {
       subscription.isOpen = false;
       void inBackground(() => this.#open(subscription));
@@ -173,13 +214,15 @@ export class Subscriber {
   /** Leaves no channel subscribed, and closes the connection if it is our own. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    if (!this.#connection.isOwn) {
+    if (this.#own === undefined) {
       const ended = Promise.all([...this.#subscriptions].map((subscription) => this.#end(subscription)));
       await Promise.race([ended, backgroundPause(CLOSING)]);
     }
     for (const subscription of this.#subscriptions) subscription.over();
-    this.#closeConnection();
+    this.#disconnect();
   }
+
+  // Channels
 
   async #open(subscription: Subscription): Promise<void> {
     const renewedAt = this.#renewedAt;
@@ -187,7 +230,14 @@ export class Subscriber {
     const late = clock.setTimeout(() => this.#warn(new Error('no answer to SUBSCRIBE')), this.#options.timeout);
     late.unref?.();
     try {
-      await Promise.all(subscription.channels.map((name) => this.#join(name, subscription)));
+      await Promise.all(
+        subscription.channels.map((name) => {
+          const channel = this.#channels.get(name) ?? new Channel();
+          this.#channels.set(name, channel);
+          channel.users.add(subscription);
+          return this.#adjust(name, channel);
+        }),
+      );
       if (!subscription.isOver) subscription.confirmed(true);
     } catch (error) {
       // It is being opened over another connection.
@@ -212,13 +262,6 @@ export class Subscriber {
     await Promise.allSettled(parting);
   }
 
-  #join(name: string, subscription: Subscription): Promise<void> {
-    const channel = this.#channels.get(name) ?? new Channel();
-    this.#channels.set(name, channel);
-    channel.users.add(subscription);
-    return this.#adjust(name, channel);
-  }
-
   /**
    * Subscribes or unsubscribes the channel, depending on whether a subscription needs it. One command at a time for
    * each channel: in node-redis a `subscribe` that meets the `unsubscribe` of the same channel resolves, and then
@@ -238,13 +281,13 @@ export class Subscriber {
   async #adjustNow(name: string, channel: Channel): Promise<void> {
     const isWanted = channel.users.size > 0;
     if (isWanted === channel.isSubscribed) return;
-    const connection = await this.#connection.get();
+    const connection = await this.#connected();
     try {
       await this.#command(connection, isWanted, name, channel);
     } catch (error) {
       if (isServerAnswer(error) || isUnknownCommand(error) || channel.users.size === 0) throw error;
       // It failed with its connection: once more, on the next one.
-      await this.#command(await this.#connection.get(), isWanted, name, channel);
+      await this.#command(await this.#connected(), isWanted, name, channel);
     }
     channel.isSubscribed = isWanted;
   }
@@ -263,16 +306,71 @@ export class Subscriber {
     }
   }
 
+  // The connection
+
+  #connected(): Promise<RedisSubscriber> {
+    // The socket outlives the caller that needs it first.
+    this.#connection ??= inBackground(() => this.#connect());
+    return this.#connection;
+  }
+
+  async #connect(): Promise<RedisSubscriber> {
+    const given = this.#options.connection ?? this.#client;
+    // A plain client (it counts its connections) does not listen and send commands at once: it is duplicated.
+    if (this.#options.connection === undefined && this.#client.socketEpoch !== undefined) return this.#duplicate();
+    if (!isSubscriber(given)) {
+      throw new Error('the client has no pub/sub connection (a pool has none): pass one as the option `subscriber`');
+    }
+    this.#stopMonitoring = ConnectionMonitor.of(given).onReconnect(this.#reconnected);
+    return given;
+  }
+
+  async #duplicate(): Promise<RedisSubscriber> {
+    const client = this.#client as RedisClient & Partial<Duplicable>;
+    if (client.duplicate === undefined) throw new Error('the client has no `duplicate()`');
+    const own = client.duplicate();
+    this.#own = own;
+    // It reconnects by itself, unless its reconnectStrategy gives up. Without a listener the process would end.
+    own.on('error', () => {
+      if (own.isOpen === false && own === this.#own) this.#lost();
+    });
+    own.on('ready', () => {
+      if (own === this.#own) this.#reconnected();
+      else destroy(own);
+    });
+    // It would try to reconnect for ever, and keep the process alive, though the application has closed its client.
+    own.on('reconnecting', () => {
+      if (own !== this.#own || client.isOpen === false) destroy(own);
+    });
+    own.unref?.();
+    await own.connect();
+    if (own !== this.#own) throw new Error('it was closed while it connected');
+    const { socketTimeout = 0 } = client.options?.socket ?? {};
+    if (socketTimeout > 0) this.#keepBusy(own, socketTimeout / PINGS);
+    return own;
+  }
+
+  /** A connection that only listens is idle most of the time, and its socketTimeout would end it. */
+  #keepBusy(own: OwnConnection, interval: number): void {
+    if (own !== this.#own || own.ping === undefined) return;
+    const timer = clock.setTimeout(() => {
+      const again = (): void => this.#keepBusy(own, interval);
+      // One at a time, so that a connection that is dead still is idle.
+      own.ping?.().then(again, again);
+    }, interval);
+    timer.unref?.();
+  }
+
   /** Between a lost connection and the resubscription messages are missed: all waiters poll. */
-  #reconnected(): void {
+  readonly #reconnected = (): void => {
     this.reconnects++;
     for (const subscription of [...this.#subscriptions]) subscription.wake();
-  }
+  };
 
   /** Our own connection is closed for good: no message arrives on it any more. */
   #lost(): void {
     if (this.renew()) return;
-    this.#closeConnection();
+    this.#disconnect();
     this.#giveUp(new Error('the pub/sub connection is closed for good'));
     for (const subscription of [...this.#subscriptions].filter(({ isOpen }) => isOpen)) {
       void this.#end(subscription);
@@ -282,19 +380,30 @@ export class Subscriber {
 
   #giveUp(cause: unknown): void {
     this.#unavailableUntil = clock.now() + RETRY_AFTER;
-    if (![...this.#channels.values()].some(({ isSubscribed }) => isSubscribed)) this.#connection.close();
+    if (![...this.#channels.values()].some(({ isSubscribed }) => isSubscribed)) this.#closeConnection();
     this.#warn(cause);
   }
 
   /** Our own connection ends with everything that it is subscribed to. */
-  #closeConnection(): void {
+  #disconnect(): void {
     for (const channel of this.#channels.values()) {
       // Commands about it that wait for an earlier one find that nobody needs it.
       channel.isSubscribed = false;
       channel.users.clear();
     }
     this.#channels.clear();
-    this.#connection.close();
+    this.#closeConnection();
+  }
+
+  /** Closes our own connection, or leaves the caller's as it was. */
+  #closeConnection(): void {
+    const own = this.#own;
+    this.#stopMonitoring?.();
+    this.#stopMonitoring = undefined;
+    this.#own = undefined;
+    this.#connection = undefined;
+    // node-redis leaves a socket open that connects after `destroy`: its next event ends it (see `#duplicate`).
+    if (own?.isReady !== false) destroy(own);
   }
 
   #warn(cause: unknown): void {
@@ -306,4 +415,10 @@ export class Subscriber {
       cause,
     });
   }
+}
+
+function destroy(connection: OwnConnection | undefined): void {
+  try {
+    connection?.destroy();
+  } catch {} // redis 5: it is closed already
 }

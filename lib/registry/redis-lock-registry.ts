@@ -1,13 +1,11 @@
 import type { RedisLockRegistryOptions, RegistrySettings, SegmentedLockOptions } from '../api/options';
 import { warn } from '../api/warnings';
 import type { LockBackend, LockInspector, ScriptRunner, SharedBackend } from '../core/backend';
-import type { LockProtocol } from '../core/protocol';
-import { SHARDED_SUBSCRIPTION_MODES } from '../core/protocol';
+import { type LockProtocol, SHARDED_SUBSCRIPTION_MODES } from '../core/protocol';
 import { boolean, type Check, checkOptions, duration, notNegative, oneOf, wholeNumber } from '../internal/validation';
 import { HeldScripts } from '../protocols/held-scripts';
-import type { Protocols } from '../protocols/lock-type';
 import { LOCK_TYPE_DEFINITIONS } from '../protocols/lock-types';
-import { RegistryParts } from '../protocols/registry-parts';
+import { type Protocols, RegistryParts } from '../protocols/registry-parts';
 import { RedisSharedBackend } from '../protocols/semaphore-read-write/redis-shared-backend';
 import {
   describeValue,
@@ -16,12 +14,12 @@ import {
   type RedisClient,
   type RedisClientOrFromIoredis,
 } from '../redis/client';
+import { canScan, literally, scan } from '../redis/cluster';
 import type { Connection } from '../redis/connection';
-import { explainWrongType } from '../redis/key-type';
+import { explainWrongType } from '../redis/keys';
 import { hashTag, type LockNames } from '../redis/names';
 import { Redis } from '../redis/redis';
-import { canScan, literally, scan } from '../redis/scan';
-import { isSubscriber } from '../redis/subscriber-connection';
+import { isSubscriber } from '../redis/subscriber';
 import type { SegmentedLock } from '../segmented/segmented-lock';
 import { BackedLockRegistry } from './backed-lock-registry';
 import { registryChecks, registrySettings } from './settings';
@@ -90,9 +88,8 @@ class RedisBackend implements LockBackend {
   constructor(client: RedisClient, settings: RegistrySettings) {
     this.#redis = new Redis(client, settings.registryKey, settings.commandTimeout, settings);
     this.#parts = new RegistryParts(this.#redis, settings);
-    const { held, protocols } = LOCK_TYPE_DEFINITIONS[settings.lockType];
-    this.#protocols = protocols(this.#parts);
-    this.heldScripts = new HeldScripts(this.#redis, held);
+    this.#protocols = LOCK_TYPE_DEFINITIONS[settings.lockType](this.#parts);
+    this.heldScripts = new HeldScripts(this.#redis, this.#protocols.held);
     this.inspector = this.#protocols.inspector;
     this.shared = new RedisSharedBackend(this.#parts);
   }
@@ -120,7 +117,7 @@ class RedisBackend implements LockBackend {
   }
 
   async close(): Promise<void> {
-    this.#protocols.close();
+    this.#protocols.close?.();
     await this.#parts.close();
     this.#redis.close();
   }

@@ -1,5 +1,4 @@
-import { inBackground } from '../internal/background';
-import { clock } from '../internal/clock';
+import { clock, inBackground } from '../internal/clock';
 
 /** The clock of the fake timers of jest, vitest and sinon. `now` is a date, which a test may set; `performance` only goes on. */
 interface FakeClock {

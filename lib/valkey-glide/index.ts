@@ -1,9 +1,8 @@
 import { describeForAdapter, type RedisClient } from '../redis/client';
-import type { RedisSubscriber } from '../redis/subscriber-connection';
-import type { Glide, GlideInternals } from './glide';
-import { ClusterGlide, SingleGlide } from './glide-client';
+import type { RedisSubscriber } from '../redis/subscriber';
+import { ClusterGlide, type Glide, type GlideInternals, SingleGlide } from './client';
 
-export type { Glide } from './glide';
+export type { Glide } from './client';
 
 /** One for each client, so that registries share the connection for messages. */
 const clients = new WeakMap<Glide, RedisClient & RedisSubscriber>();

@@ -71,7 +71,9 @@ export class CallChecks {
   /** `isRefused`: it ended because somebody else is said to hold the lock. `failed`: without a lease. */
   end(call: PendingCall, isRefused: boolean, failed = isRefused): void {
     this.pending.delete(call);
-    if (failed && !isRefused) for (const key of call.keys) this.#world.permits.doubt(call.host, key);
+    // One that did not wait left its number where nobody else waits.
+    if (failed && (!isRefused || call.waitTime === 0))
+      for (const key of call.keys) this.#world.permits.doubt(call.host, key);
     this.#checkDeadline(call);
     if (!isRefused) return;
     this.#checkRefusal(call);

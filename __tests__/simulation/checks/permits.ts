@@ -2,7 +2,7 @@ import type { Timeline } from '../timeline';
 import { type Host, quietFor } from '../world';
 
 /** ms in which a number that is given reaches the lock, where nothing is disturbed. */
-const TOLD_WITHIN = 1_000;
+const TOLD_WITHIN = 200;
 
 interface Given {
   readonly number: number;

@@ -63,8 +63,8 @@ export async function bundleLibrary(mutations: readonly string[] = []): Promise<
   return outputFiles[0]?.text ?? '';
 }
 
-/** Some scripts are made by a function of their file. */
-const SCRIPT_CONSTANT = /^var (\w+) = (?:new (?:Lock)?Script|release\d*)\(/gm;
+/** Some scripts are made by a function of their file, or are those of a family. */
+const SCRIPT_CONSTANT = /^var (\w+) = (?:new (?:Lock)?Script|release\d*|(?:lock|inspection)Scripts)\(/gm;
 
 /** Evaluates the bundle whenever it is called: instances share nothing. */
 export function libraryLoader(bundle: string): () => LibraryInstance {
@@ -82,7 +82,7 @@ module.exports.scripts = { ${names.join(', ')} };
     const load = (name: string): unknown =>
       name === 'node:crypto' ? { ...crypto, randomUUID: () => instance.surroundings.randomUUID() } : require(name);
     script.runInThisContext()(module.exports, module, load, math, LastingRef, { timeOrigin: 0 });
-    const { clock, scripts, ...library } = module.exports as { clock: object; scripts: Record<string, ScriptObject> };
+    const { clock, scripts, ...library } = module.exports as { clock: object; scripts: object };
     replaceClock(clock, instance);
     instance.library = library as never;
     instance.scripts = namesOf(scripts);
@@ -100,9 +100,15 @@ function replaceClock(clock: object, instance: LibraryInstance): void {
   });
 }
 
-function namesOf(scripts: Record<string, ScriptObject>): Map<string, string> {
-  const names = new Map<string, string>();
-  for (const { name, source, forMany } of Object.values(scripts)) {
+/** `scripts`: scripts, and families of them. */
+function namesOf(scripts: object, names = new Map<string, string>()): Map<string, string> {
+  for (const script of Object.values(scripts) as (ScriptObject | object | string)[]) {
+    if (typeof script === 'string') continue;
+    if (!('source' in script)) {
+      namesOf(script, names);
+      continue;
+    }
+    const { name, source, forMany } = script;
     names.set(source, name);
     if (forMany !== undefined) names.set(forMany.source, `${name} x n`);
   }

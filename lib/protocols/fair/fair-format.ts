@@ -1,14 +1,14 @@
 import type { Ownership, Released } from '../../core/protocol';
 import { clock, reliableUntil, wasSuspended } from '../../internal/clock';
-import { SharedTimer } from '../../internal/shared-timer';
+import { SharedTimer } from '../../internal/timers';
 import type { LockNames } from '../../redis/names';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
 import { ownerIn, ownershipIn, remainingIn, unknownOwnership } from '../format/replies';
 import type { RegistryParts } from '../registry-parts';
-import { SpringFormat } from '../spring/spring-format';
-import { LONGEST_SLEEP } from '../waiting/notification';
+import { SpringFormat } from '../spring/spring';
+import { LONGEST_SLEEP } from '../waiting';
 import { type NotifiedBy, OUTSIDER, RENEW_GRANT } from './fair-scripts';
 import { ServerClock } from './server-clock';
 import { grantedAt, type Ticket } from './ticket';
@@ -58,7 +58,7 @@ export class FairFormat extends SpringFormat {
   readonly longestPollInterval: number;
   /** ms until a process that runs no script is taken for dead. */
   readonly processLife: number;
-  /** On a cluster only a sharded channel belongs to the lock's node: there SPUBLISH can say how many listen. */
+  /** On a cluster only a sharded channel belongs to the lock's node: so SPUBLISH can say how many listen. */
   readonly publish: 'PUBLISH' | 'SPUBLISH';
   /** What this process says to a script: how it hears of a grant, and when it is to be taken for dead. */
   readonly presence: Readonly<Record<NotifiedBy, string>>;
@@ -84,7 +84,6 @@ export class FairFormat extends SpringFormat {
     names.companion('queue');
   }
 
-  /** KEYS of the scripts. */
   keysOf(names: LockNames): string[] {
     if (this.#keys?.names !== names) {
       const [lock, ...fence] = this.keys(names) as [string, ...string[]];
@@ -101,13 +100,13 @@ export class FairFormat extends SpringFormat {
         said.found = this.foundIn(script, reply, reply);
         return said;
       }
-      // The ticket has the lock, and nobody waits.
+      // The ticket has the lock: 1, or 2 where others wait, or the token.
       numberIn(script, reply, reply);
       said.owner = ticket.id;
       said.token = String(reply);
       said.life = ticket.hold.ttl;
       said.score = ticket.score;
-      said.isAlone = true;
+      said.isAlone = reply === 1;
       return said;
     }
     const values = arrayIn(script, reply, 6, 10);

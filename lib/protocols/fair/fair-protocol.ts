@@ -18,18 +18,17 @@ import { clock, drift, wasSuspended } from '../../internal/clock';
 import { isServerAnswer, NotSentError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
-import { keepArguments } from '../format/left-to-keep';
-import { STRING_HELD } from '../held-scripts';
-import { fairInspector } from '../inspection/fair-inspector';
-import type { LockTypeDefinition } from '../lock-type';
+import { keepArguments, STRING_HELD } from '../format/script-parts';
+import { fairInspector } from '../inspector';
 import { Pollers, USUAL_PACE_FOR } from '../pollers';
+import type { LockTypeDefinition } from '../registry-parts';
 import { FairFormat, type QueueReply } from './fair-format';
 import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, type NotifiedBy, RELEASE, WANTED } from './fair-scripts';
 import { Presence } from './presence';
 import { Ticket, ticketOf } from './ticket';
 
-/** ms; a renewal has at least this long to be answered. */
-const RENEWAL_AT_LEAST = 10;
+/** ms; the first renewal has at least this long to be answered. */
+const LEAST_TIMEOUT = 10;
 
 /** A grant by hand-over that arrived. */
 type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'drift' | 'life'>;
@@ -43,9 +42,8 @@ type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'drift' | 'li
  * The ticket that the script was sent for gets its full ttl. Every other one gets the claim window W, and a message tells
  * its process. Its caller may enter at once. Why that is safe: Redis keeps the key for W from the moment at which the
  * script made it, and the message has the server's time of that. `ServerClock` computes the earliest local time at which
- * it can have been. The first renewal, which gives the key its full ttl, is sent before the caller enters, and has half
- * of W to arrive. If it is not confirmed, the lease ends with W. If less than half of W is certain, the caller waits for
- * the answer of the renewal.
+ * it can have been. The first renewal, which gives the key its full ttl, is sent before the caller enters. It has half of
+ * W to arrive; if less is certain, the caller waits for its answer. If it is not confirmed, the lease ends with W.
  */
 export class FairProtocol implements LockProtocol {
   readonly queue = 'local';
@@ -86,9 +84,8 @@ export class FairProtocol implements LockProtocol {
     return this.#presence;
   }
 
-  /** How this process is notified of a grant. After an earlier wait it may still be subscribed. */
+  /** How this process is notified of a grant. A free lock needs no presence: the first attempt says 'poll'. */
   private get notifiedBy(): NotifiedBy {
-    // Without a presence, the first attempt says 'poll', and the first poll corrects it. A free lock needs no presence.
     return this.#presence?.notifiedBy ?? 'poll';
   }
 
@@ -178,10 +175,7 @@ export class FairProtocol implements LockProtocol {
     return this.#pollers === undefined && this.#presence?.notifiedBy === 'message';
   }
 
-  /**
-   * The lock goes to the earliest caller whose process can be reached: the next one of this process, or one that waits
-   * in another process. With `keep` it stays taken. The next one of this process has a position in the queue afterwards.
-   */
+  /** See HAND_OVER. */
   exchange(owner: string, to: Hold, timeout: number, keep?: Keep): Promise<Exchange> {
     const ticket = this.asking(to, this.notifiedBy);
     // So that the next ones need no command, as long as nobody else waits.
@@ -234,8 +228,8 @@ export class FairProtocol implements LockProtocol {
     const args = [ownerOrTicket, format.deleteCommand, text, ...format.notification(this.#names)];
     const answered = (reply: QueueReply): T | Promise<T> => {
       if (reply.found === 'released' && keep === undefined) pollers?.released(clock.now());
-      if (reply.pauseIn === 0) pollers?.left(clock.now());
-      else if (reply.pauseIn !== undefined) pollers?.dueIn(clock.now(), reply.pauseIn);
+      // It was left to pollers now, or not long ago.
+      if (reply.pauseIn !== undefined) pollers?.left(clock.now());
       if (reply.isNotificationRefused) format.parts.warnNotificationRefused();
       return use(reply);
     };
@@ -258,10 +252,7 @@ export class FairProtocol implements LockProtocol {
 
   // What messages and replies say
 
-  /**
-   * `grant <owner> <window in ms> <token>`; `wanted`: another process waits, or may; or the lock's name: the lock may be
-   * free, or its key ends at another time now.
-   */
+  /** `grant <owner> <ms> <token>`, WANTED, or the lock's name: it may be free, or its key ends at another time now. */
   onMessage(message: string): void {
     if (message === WANTED) this.#wanted++;
     if (message === this.#names.lock) {
@@ -287,7 +278,7 @@ export class FairProtocol implements LockProtocol {
       let pollIn = life;
       if (isOutsiders && this.#pollers !== undefined) {
         // The holder may notify nobody of its release.
-        this.#pollers.refused(now, life, this.#hints);
+        this.#pollers.refused(now, { remaining: life, owner: holder }, this.#hints);
         pollIn = Math.min(life, this.#pollers.pollingInterval(this.#format.longestPollInterval));
       } else if (owner === undefined) this.#pollers?.refusedByListener(now);
       this.presence.schedulePoll(pollIn);
@@ -307,17 +298,14 @@ export class FairProtocol implements LockProtocol {
   }
 
   /**
-   * Lets the ticket's caller enter, after the first renewal: at once where half of the window is certain, else when the
-   * renewal is confirmed. With `minReplicas`, when replicas have the renewal, and with it the grant.
+   * Sends the first renewal, and lets the ticket's caller enter: at once where half of the window is certain, else when
+   * that is confirmed. With `minReplicas`, when replicas have it, and with it the grant.
    */
   private async offer(ticket: Ticket, owner: string, grant: ArrivedGrant): Promise<void> {
     const { until, life, drift: driftBefore } = grant;
     if (ticket.offered === owner) return;
     // A process without fencing may have granted it.
-    if (this.#format.isFencing && grant.token === '') {
-      ticket.retry();
-      return;
-    }
+    if (this.#format.isFencing && grant.token === '') return ticket.retry();
     ticket.offered = owner;
     const driftNow = drift();
     const fencingToken = this.#format.isFencing ? Number(grant.token) : undefined;
@@ -325,8 +313,7 @@ export class FairProtocol implements LockProtocol {
     const window = Math.min(life, CLAIM_WINDOW);
     // Without the renewal, its key may end with the window, before the `minHold` ends.
     const isCertain = isProved && until - clock.now() >= Math.max(window / 2, ticket.hold.leastLife);
-    const timeout = Math.max(RENEWAL_AT_LEAST, window / 2);
-    const renewal = this.#format.renewGrant(this.#names, owner, ticket.hold.ttl, timeout);
+    const renewal = this.#format.renewGrant(this.#names, owner, ticket.hold.ttl, Math.max(window / 2, LEAST_TIMEOUT));
     // A task may block the event loop as soon as it has the lock: the renewal has to be on its way before.
     const ownership = await (isCertain ? clock.immediate() : renewal);
     if (ticket.offered !== owner) return;
@@ -338,8 +325,6 @@ export class FairProtocol implements LockProtocol {
       ticket.retry();
     }
   }
-
-  // Scripts
 
   /**
    * Runs a script that ends a lease, `ended`, or may give `ticket` the lock. `use` makes the result of the reply: to await
@@ -374,7 +359,6 @@ export class FairProtocol implements LockProtocol {
     });
   }
 
-  /** A script was answered, or failed. */
   private settled(ticket: Ticket | undefined, ended: string | undefined): void {
     if (ticket !== undefined) ticket.isAsked = false;
     // A message may still report the grant; to release it once more changes nothing.
@@ -383,17 +367,15 @@ export class FairProtocol implements LockProtocol {
 }
 
 /** A queue in Redis on Spring's format. */
-export const FAIR: LockTypeDefinition = {
-  held: STRING_HELD,
-  protocols(parts) {
-    const format = new FairFormat(parts);
-    return {
-      inspector: fairInspector(parts.redis, format),
-      open(names) {
-        format.assertNames(names);
-        return new FairProtocol(names, format);
-      },
-      close: () => format.pollTimer.close(),
-    };
-  },
+export const FAIR: LockTypeDefinition = (parts) => {
+  const format = new FairFormat(parts);
+  return {
+    held: STRING_HELD,
+    inspector: fairInspector(parts.redis, format),
+    open(names) {
+      format.assertNames(names);
+      return new FairProtocol(names, format);
+    },
+    close: () => format.pollTimer.close(),
+  };
 };

@@ -14,7 +14,6 @@ const DEAF_FOR = 10_000;
 const LEAST_INTERVAL = 10;
 const LEAST_TIMEOUT = 500;
 
-/** The ticket of this process, and what is told of replies and messages. */
 type QueuedLock = Pick<FairProtocol, 'ticket' | 'availability' | 'onReply' | 'onMessage'>;
 
 /**

@@ -23,11 +23,10 @@ interface Anchor {
  * What is known of the server's clock. It computes, from a time stamp of the server, how old the stamp is at most.
  *
  * One exchange shows that the server's clock was at S1 at some time between the local times a (sent) and b (received).
- * So a stamp S was not made before local a + (S - S1), minus the possible difference of their rates over that span.
- * This assumes that both clocks run at the same rate to within 0.1 %, and that the server's clock was not set between
- * S1 and S. A clock that was set shows at the next exchange, which has to fit the one before. Another server has
- * another clock, so an exchange counts only while the connections are the same. While this machine is suspended its
- * monotonic clock stands still, so an exchange counts only as long as its wall clock has not run ahead.
+ * So a stamp S was not made before local a + (S - S1), minus 0.1 % of that span, by which the clocks may differ. This
+ * assumes that the server's clock was not set between S1 and S: that shows at the next exchange, which has to fit the one
+ * before. Another server has another clock, so an exchange counts only while the connections are the same. While this
+ * machine is suspended its monotonic clock stands still: then it counts no more.
  */
 export class ServerClock {
   #anchor: Anchor | undefined;

@@ -1,7 +1,7 @@
 import type { Hold } from '../../core/hold';
 import type { Grant } from '../../core/protocol';
 
-/** The process that a ticket or owner value belongs to: "<process>:<number>", "<process>:<number>@<server time>". */
+/** That of a ticket or owner value: "<process>:<number>", "<process>:<number>@<server time>". */
 export function processOf(owner: string): string {
   return owner.slice(0, owner.lastIndexOf(':'));
 }
@@ -32,7 +32,7 @@ export class Ticket {
   offered: string | undefined;
   /** A command that may give it the lock, or a position, is in flight: a poll could not tell its outcome. */
   isAsked = false;
-  /** How often others had been wanted here before that; `undefined`: no message would say it. */
+  /** The number of WANTED before that; `undefined`: no message would say it. */
   aloneAt: number | undefined;
   /** What came while its caller did not wait for it: before its first wait, or during an attempt. */
   #missed: { readonly grant: Grant | undefined } | undefined;

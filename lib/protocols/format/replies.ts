@@ -4,23 +4,6 @@ import { CommandTimeoutError, UnexpectedReplyError } from '../../redis/failure';
 import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 
-/** What an attempt found. */
-export type Acquired =
-  | { readonly granted: true; readonly fencingToken: number | undefined }
-  /** ms that are left of the holder's key; `Infinity` when it has no expiry. */
-  | { readonly granted: false; readonly remaining: number; readonly owner: string | undefined };
-
-/** What a release found, and how many connections were notified of it. */
-export interface ReleaseReply {
-  readonly found: Released;
-  readonly listeners: number;
-}
-
-/** Whether a hold is confirmed for the next caller of the process; else it was released for others, or is not ours. */
-export type ConfirmReply =
-  | { readonly isHeld: true; readonly fencingToken: number | undefined }
-  | ({ readonly isHeld: false } & ReleaseReply);
-
 /** Reads the owner in a refusal, which may be missing. */
 export function ownerIn(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
@@ -67,9 +50,4 @@ export function isGrant(reply: unknown): boolean {
 /** For a `LockScript`: whether the reply says that the owner's key was there. */
 export function isFound(reply: unknown): boolean {
   return Array.isArray(reply) ? reply.length === 1 || Number(reply[0]) > 0 : Number(reply) > 0;
-}
-
-/** For a `LockScript`: whether the reply says that the owner's key was there, and is confirmed or released. */
-export function isConfirmed(reply: unknown): boolean {
-  return isGrant(reply) || (Array.isArray(reply) && Number(reply[0]) > 0);
 }

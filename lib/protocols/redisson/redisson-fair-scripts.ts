@@ -1,8 +1,8 @@
 import { LockScript } from '../../redis/script';
+import { inspectionScripts, keepUntilItsEnd } from '../format/lock-scripts';
 import { isFound, isGrant } from '../format/replies';
-import { ifForced } from '../inspection/forced-unlock';
-import { ASSERT_WRITABLE, deleteBy } from '../spring/spring-scripts';
-import { HOLD, LEFT_TO_POLLERS, OWNED, PROLONG, publishRelease } from './redisson-scripts';
+import { deleteBy } from '../format/script-parts';
+import { HASH, LEFT_TO_POLLERS, PROLONG, publishOn, TAKE } from './redisson-scripts';
 
 /*
  * Redisson's fair lock:
@@ -23,7 +23,8 @@ import { HOLD, LEFT_TO_POLLERS, OWNED, PROLONG, publishRelease } from './redisso
  */
 
 const PRELUDE = `
-local owner, wait, queue, timeouts = ARGV[1], tonumber(ARGV[3]), KEYS[2], KEYS[3]
+local lock, queue, timeouts, token = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local owner, ttl, wait = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 
@@ -60,14 +61,14 @@ for _, other in ipairs(redis.call('LRANGE', queue, 0, -1)) do
 end
 head = redis.call('LINDEX', queue, 0)`;
 
-/** Notifies the first waiter, on its own channel. */
-const NOTIFY_HEAD = publishRelease('ARGV[4]', "ARGV[5] .. ':' .. head");
+/** Sends a message to one waiter, on its own channel. */
+const notify = (waiter: string, message?: string) => publishOn('ARGV[4]', `ARGV[5] .. ':' .. ${waiter}`, message);
 
 /** Notifies the first waiter, if there is one. KEYS[2] is the queue. */
-export const NOTIFY_FIRST = `
-local head = redis.call('LINDEX', KEYS[2], 0)
-if head then
-  ${NOTIFY_HEAD}
+const NOTIFY_FIRST = `
+local first = redis.call('LINDEX', KEYS[2], 0)
+if first then
+  ${notify('first')}
 end`;
 
 /**
@@ -75,19 +76,20 @@ end`;
  *
  * ARGV: as above, then 1 to queue or 0
  * Returns 1, or with a token key the token, when the lock is the owner's; else { ms after which the lock may be for
- * another waiter, 1 when the owner was the first in the queue before, the owner that holds it or '' }. These ms are the
+ * another waiter, the owner that holds it or '', 1 when the owner was the first in the queue before }. These ms are the
  * life of the holder's key or, when the lock is free, the time for which the first position is kept.
  */
 export const ACQUIRE = new LockScript(
   'acquire (redisson-fair)',
   `${PRELUDE}
+local queues = ARGV[6] == '1'
 -- Out of memory, Redis refuses this command, which changes nothing, unless the script has written before.
 redis.call('ZADD', timeouts, 'XX', 0, '')
 ${REMOVE_STALE}
 if head and not redis.call('ZSCORE', timeouts, owner) then
   ${removePast(false)}
 end
-local isFree = redis.call('EXISTS', KEYS[1]) == 0
+local isFree = redis.call('EXISTS', lock) == 0
 if isFree and (not head or head == owner) then
   redis.call('LPOP', queue)
   redis.call('ZREM', timeouts, owner)
@@ -95,15 +97,15 @@ if isFree and (not head or head == owner) then
   for _, other in ipairs(redis.call('ZRANGE', timeouts, 0, -1)) do
     redis.call('ZINCRBY', timeouts, -wait, other)
   end
-  ${HOLD}
-  return KEYS[4] and redis.call('INCR', KEYS[4]) or 1
+  ${TAKE}
+  return token and redis.call('INCR', token) or 1
 end
-if not isFree and redis.call('HEXISTS', KEYS[1], owner) == 1 then
+if not isFree and redis.call('HEXISTS', lock, owner) == 1 then
   ${PROLONG}
-  return KEYS[4] and tonumber(redis.call('GET', KEYS[4])) or 1
+  return token and tonumber(redis.call('GET', token)) or 1
 end
-local life = redis.call('PTTL', KEYS[1])
-if ARGV[6] == '1' and not redis.call('ZSCORE', timeouts, owner) then
+local life = redis.call('PTTL', lock)
+if queues and not redis.call('ZSCORE', timeouts, owner) then
   local last = redis.call('LINDEX', queue, -1)
   local timeout = last and last ~= owner and redis.call('ZSCORE', timeouts, last)
   local base = timeout and tonumber(timeout) - now or math.max(0, life)
@@ -113,10 +115,10 @@ if ARGV[6] == '1' and not redis.call('ZSCORE', timeouts, owner) then
 end
 if isFree then
   -- A Java waiter that gave up at its turn notified nobody: the head may not know that the lock is free.
-  ${NOTIFY_HEAD}
+  ${notify('head')}
   life = redis.call('ZSCORE', timeouts, head) - now
 end
-return { life, head == owner and 1 or 0, not isFree and redis.call('HKEYS', KEYS[1])[1] or '' }`,
+return { life, not isFree and redis.call('HKEYS', lock)[1] or '', head == owner and 1 or 0 }`,
   undefined,
   isGrant,
 );
@@ -130,22 +132,17 @@ return { life, head == owner and 1 or 0, not isFree and redis.call('HKEYS', KEYS
  */
 export const RELEASE = release('release (redisson-fair)', '');
 
-/**
- * Releases a lock as `RELEASE` does, and leaves it to pollers: all waiters are asked to make no attempt. ARGV and reply
- * are the same.
- */
+/** As RELEASE, but the lock is left to pollers: all waiters are asked to make no attempt. */
 export const LEAVE = release(
   'leave to pollers (redisson-fair)',
   `
-if owned > 0 then
   for _, waiter in ipairs(redis.call('LRANGE', queue, 0, -1)) do
-    ${publishRelease('ARGV[4]', "ARGV[5] .. ':' .. waiter", LEFT_TO_POLLERS)}
+    ${notify('waiter', LEFT_TO_POLLERS)}
   end
-  return owned
-end`,
+  do return deleted end`,
 );
 
-/** `leave`: what may end the script before anybody is notified. */
+/** `leave`: what may end the script when the lock was released. */
 function release(name: string, leave: string): LockScript {
   return new LockScript(
     name,
@@ -154,22 +151,35 @@ ${REMOVE_STALE}
 if head then
   ${removePast(true)}
 end
-${OWNED}
-if owned == -1 then return -1 end
-if owned == 0 then
-  ${ASSERT_WRITABLE}
-  ${ifForced('owner', 'owned = -1')}
-end
-if owned == 1 then
+local state ${HASH.held}
+-- Another owner has it; it was not unlocked by force.
+if state == 'stolen' and redis.call('EXISTS', lock) == 1 then return -1 end
+local reply = state == 'stolen' and -1 or 0
+if not state then
   ${deleteBy('ARGV[6]')}
-  owned = deleted
+  ${leave}
+  reply = deleted
 end
-${leave}
-head = redis.call('LINDEX', queue, 0)
-if head then
-  ${NOTIFY_HEAD}
-end
-return owned`,
+${NOTIFY_FIRST}
+return reply`,
     isFound,
   );
 }
+
+/**
+ * Gives a lock back that has to stay taken until its `minHold` ends. The first in the queue is notified, on its own
+ * channel: its next attempt tells it when the key ends.
+ *
+ * ARGV: owner, 0, wait in ms, PUBLISH or SPUBLISH, channel of the lock; then the three numbers of a `Keep`
+ * Returns 1 kept; 0 no key; -1 the key of another owner.
+ */
+export const KEEP = new LockScript(
+  'keep (redisson-fair)',
+  `${keepUntilItsEnd(HASH, 6)}
+${NOTIFY_FIRST}
+return 1`,
+  isFound,
+);
+
+/** Notified by: PUBLISH or SPUBLISH, the channel of the lock. The first in the queue has a channel of its own. */
+export const INSPECTION = inspectionScripts('redisson-fair', HASH.holder, 'LLEN', NOTIFY_FIRST);

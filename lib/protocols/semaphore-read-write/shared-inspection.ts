@@ -1,9 +1,9 @@
 import type { ProtocolSettings } from '../../core/protocol';
 import type { Redis } from '../../redis/redis';
 import { LockScript } from '../../redis/script';
-import { LEAVE_MARK } from '../inspection/forced-unlock';
-import type { InspectionScripts } from '../inspection/inspection-scripts';
-import { Inspector } from '../inspection/inspector';
+import type { InspectionScripts } from '../format/lock-scripts';
+import { LEAVE_MARK } from '../format/script-parts';
+import { Inspector } from '../inspector';
 import { LOCK, QUEUE } from './shared-scripts';
 
 /*
@@ -15,7 +15,7 @@ import { LOCK, QUEUE } from './shared-scripts';
  * Returns { the owner whose lease lasts longest or '', ms until it ends, the token of a writer or '', tickets, leases, or
  * permits that are taken; the members with spaces between them }.
  *
- * To unlock by force. ARGV: the members, '', the command that deletes, channel
+ * To unlock by force. ARGV: the members, '', '', channel
  * Returns 1, or 0 when there were none of them any more.
  */
 
@@ -58,6 +58,5 @@ export function sharedInspector(redis: Redis, settings: ProtocolSettings): Inspe
     scripts: SHARED,
     keys: (names) => [names.lock, names.companion('waiters'), ...(settings.fencing ? [names.companion('fence')] : [])],
     notification: (names) => [names.channel],
-    format: { deleteCommand: 'DEL' },
   });
 }

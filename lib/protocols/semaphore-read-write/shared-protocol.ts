@@ -21,10 +21,10 @@ import type { LockNames } from '../../redis/names';
 import { arrayIn, numberIn, textIn } from '../../redis/reply';
 import type { LockScript } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
-import { keepArguments } from '../format/left-to-keep';
 import { foundIn, ownerIn, ownershipIn, remainingIn, unknownOwnership } from '../format/replies';
+import { keepArguments } from '../format/script-parts';
 import type { RegistryParts } from '../registry-parts';
-import { LONGEST_SLEEP, Notification } from '../waiting/notification';
+import { LONGEST_SLEEP, Waiting } from '../waiting';
 import type { SharedKind } from './shared-kinds';
 import { ACQUIRE, EXCHANGE, RELEASE, RENEW } from './shared-scripts';
 
@@ -66,7 +66,7 @@ export class SharedProtocol implements LockProtocol {
   #wanted = 0;
   /** The hold that was granted last. `aloneAt`: what `#wanted` was when no writer waited; `undefined`: one did. */
   #last: { readonly hold: Hold; readonly aloneAt: number | undefined } | undefined;
-  #notification: Notification | undefined;
+  #notification: Waiting | undefined;
 
   constructor(names: LockNames, services: SharedServices) {
     this.#names = names;
@@ -177,7 +177,7 @@ export class SharedProtocol implements LockProtocol {
   }
 
   /** A message names tickets. It wakes the waiting caller only if its own ticket is one of them. */
-  #notifications(): Notification {
+  #notifications(): Waiting {
     const { kind, parts, subscriber } = this.#services;
     const { idleBetweenTries } = parts.settings;
     const channels = {
@@ -193,7 +193,7 @@ export class SharedProtocol implements LockProtocol {
       },
       isLeftToPollers: () => false,
     };
-    return new Notification(this.#names, channels, subscriber, idleBetweenTries);
+    return new Waiting(this.#names, channels, subscriber, idleBetweenTries);
   }
 
   /** What ACQUIRE is called with, after the owner; and what its reply says: `value`, or `values`, of it. */

@@ -1,9 +1,7 @@
 import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
-import { EXAMINE_ERROR, examineGone } from '../held-scripts';
-import { mark } from '../inspection/forced-unlock';
-import { mint } from '../spring/spring-scripts';
+import { EXAMINE_ERROR, examineGone, mark, mint } from '../format/script-parts';
 import type { SharedKind } from './shared-kinds';
 
 /*

@@ -1,0 +1,244 @@
+import { EventEmitter, errorMonitor } from 'node:events';
+import { type Channel, Channels } from '../redis/channels';
+import type { EvalOptions, RedisClient } from '../redis/client';
+import { ClientClosedError, isServerAnswer, isUnknownCommand } from '../redis/failure';
+import { ignore, run, type SingleIoredis } from './ioredis';
+
+/** An instance of ioredis' `Redis`, as the registry wants a plain client. */
+export class SingleClient implements RedisClient {
+  readonly #redis: SingleIoredis;
+  readonly #inFlight: InFlight | undefined;
+  #stream: unknown;
+  #epoch = 0;
+
+  constructor(redis: SingleIoredis) {
+    this.#redis = redis;
+    if (redis.options.autoResendUnfulfilledCommands === false) this.#inFlight = new InFlight(redis);
+  }
+
+  /** A connection that was made again has another socket: so it shows without a listener. */
+  get socketEpoch(): number {
+    const { stream } = this.#redis;
+    if (stream !== this.#stream) {
+      this.#stream = stream;
+      this.#epoch++;
+    }
+    return this.#epoch;
+  }
+
+  get isOpen(): boolean {
+    const { status, manuallyClosing } = this.#redis;
+    // When `disconnect` is called in the pause before the next try, ioredis keeps this status for ever.
+    return status !== 'end' && !(status === 'reconnecting' && manuallyClosing === true);
+  }
+
+  get isReady(): boolean {
+    return this.#redis.status === 'ready';
+  }
+
+  eval(script: string, options?: EvalOptions): Promise<unknown> {
+    return this.#run('eval', script, options);
+  }
+
+  evalSha(sha1: string, options?: EvalOptions): Promise<unknown> {
+    return this.#run('evalsha', sha1, options);
+  }
+
+  async scan(cursor: string, { MATCH, COUNT }: { MATCH: string; COUNT: number }) {
+    const page = await this.#redis.scan(cursor, 'MATCH', MATCH, 'COUNT', String(COUNT));
+    return { cursor: page[0], keys: page[1] };
+  }
+
+  duplicate(): OwnConnection {
+    return new OwnConnection(this.#redis);
+  }
+
+  on(event: string, listener: () => void): void {
+    this.#redis.on(event, listener);
+  }
+
+  off(event: string, listener: () => void): void {
+    this.#redis.off(event, listener);
+  }
+
+  onError(listener: (error: unknown) => void): () => void {
+    this.#redis.on(errorMonitor, listener as never);
+    return () => this.#redis.off(errorMonitor, listener as never);
+  }
+
+  #run(command: 'eval' | 'evalsha', script: string, options?: EvalOptions): Promise<unknown> {
+    if (this.#redis.status === 'end') return Promise.reject(new ClientClosedError('The client is closed'));
+    const reply = run(this.#redis, command, script, options);
+    return this.#inFlight === undefined ? reply : this.#inFlight.track(reply);
+  }
+}
+
+/**
+ * The options of a connection of our own, in place of the caller's. It repeats nothing by itself: what waits for
+ * replicas must not be sent again over another connection. Its commands wait for a connection, as node-redis' do.
+ */
+const OPTIONS = {
+  lazyConnect: true,
+  autoResubscribe: false,
+  autoResendUnfulfilledCommands: false,
+  enableAutoPipelining: false,
+  enableOfflineQueue: true,
+  maxRetriesPerRequest: null,
+  commandTimeout: undefined,
+};
+
+/**
+ * A connection of our own beside the caller's: for messages, or for acquisitions that replicas must have. It subscribes
+ * again after a reconnect: ioredis does not handle a refused resubscription, and does not report when it has resubscribed.
+ */
+export class OwnConnection extends Channels {
+  readonly #redis: SingleIoredis;
+  readonly #events = new EventEmitter();
+  readonly #inFlight: InFlight;
+  #connecting: Promise<void> | undefined;
+  #lastError: unknown;
+  #isDestroyed = false;
+  /** Connections so far. */
+  socketEpoch = 0;
+
+  constructor(original: SingleIoredis, overrides: object = {}) {
+    super();
+    const redis = original.duplicate({ ...OPTIONS, ...overrides });
+    this.#redis = redis;
+    this.#inFlight = new InFlight(redis);
+    redis.on('connect', () => {
+      this.socketEpoch++;
+      redis.stream?.unref?.();
+    });
+    // Without a listener ioredis writes its errors to the console.
+    redis.on('error', ((error: unknown) => {
+      this.#lastError = error;
+      this.#events.emit('failed');
+    }) as never);
+    redis.on('reconnecting', () => this.#events.emit('reconnecting'));
+    redis.on('end', () => {
+      this.#events.emit('failed');
+      this.#events.emit('closed');
+      for (const channel of this.channels.values())
+        channel.fail(new Error('the pub/sub connection is closed for good'));
+    });
+    const deliver = (channel: string, message: string): unknown => this.deliver(message, channel);
+    redis.on('message', deliver as never);
+    redis.on('smessage', deliver as never);
+    redis.on('ready', () => {
+      const subscribed = Promise.all([...this.channels.values()].map((channel) => this.#subscribe(channel)));
+      void subscribed.then(() => this.#events.emit('ready'));
+    });
+  }
+
+  /** `false` once it is closed for good. */
+  get isOpen(): boolean {
+    return !this.#isDestroyed && this.#redis.status !== 'end';
+  }
+
+  get isReady(): boolean {
+    return this.#redis.status === 'ready';
+  }
+
+  /** Resolves at its first connection. Rejects when it gives up. */
+  connect(): Promise<void> {
+    this.#connecting ??= new Promise((resolve, reject) => {
+      this.#events.once('ready', resolve);
+      this.#events.once('closed', () => reject(this.#lastError ?? new Error('the connection was closed')));
+      this.#redis.connect().catch(ignore); // it goes on trying
+    });
+    return this.#connecting;
+  }
+
+  /**
+   * `ready`: connected and subscribed. `error`: of a connection, and also when it is closed for good. `reconnecting`.
+   */
+  on(event: string, listener: () => void): this {
+    this.#events.on(event === 'error' ? 'failed' : event, listener);
+    return this;
+  }
+
+  /** Closes it at once. Nobody waits for its replies any more. */
+  destroy(): void {
+    this.#isDestroyed = true;
+    this.#redis.disconnect();
+    this.#redis.stream?.destroy?.();
+    this.#events.emit('closed'); // ioredis does not say so while it waits for its next try
+  }
+
+  eval(script: string, options?: EvalOptions): Promise<unknown> {
+    return this.#inFlight.track(run(this.#redis, 'eval', script, options));
+  }
+
+  evalSha(sha1: string, options?: EvalOptions): Promise<unknown> {
+    return this.#inFlight.track(run(this.#redis, 'evalsha', sha1, options));
+  }
+
+  wait(replicas: number, timeout: number): Promise<unknown> {
+    return this.#inFlight.track(this.#redis.wait(replicas, timeout));
+  }
+
+  sendCommand(command: readonly string[]): Promise<unknown> {
+    return this.#inFlight.track(this.#redis.call(...command));
+  }
+
+  /** Before it is ready, it waits: what is sent during the handshake may never be settled. */
+  protected added(channel: Channel): void {
+    if (channel.isSharded && this.#redis.ssubscribe === undefined) {
+      void this.drop(channel, new TypeError('the client has no sharded pub/sub'));
+    } else if (this.isReady) {
+      void this.#subscribe(channel);
+    }
+  }
+
+  protected async removed({ name, isSharded }: Channel): Promise<void> {
+    if (!this.isReady) return;
+    await (isSharded ? this.#redis.sunsubscribe?.(name) : this.#redis.unsubscribe(name))?.catch(ignore);
+  }
+
+  /** Never rejects. */
+  async #subscribe(channel: Channel): Promise<void> {
+    const { name, isSharded } = channel;
+    try {
+      await (isSharded ? this.#redis.ssubscribe?.(name) : this.#redis.subscribe(name));
+      channel.confirm();
+    } catch (error) {
+      // If it failed with its connection: again on the next one.
+      if (isServerAnswer(error) || isUnknownCommand(error)) await this.drop(channel, error);
+    }
+  }
+}
+
+/**
+ * The commands of a connection whose replies are awaited. Without `autoResendUnfulfilledCommands`, ioredis never
+ * settles a command whose connection was lost, once there is a new one. This rejects it.
+ */
+class InFlight {
+  readonly #rejects = new Set<(error: Error) => void>();
+  #isUp: boolean;
+
+  constructor(redis: SingleIoredis) {
+    this.#isUp = redis.status === 'ready';
+    redis.on('ready', () => {
+      this.#isUp = true;
+    });
+    redis.on('close', () => {
+      // What was issued while there was no connection waits in ioredis for the next one.
+      if (this.#isUp) this.#rejectAll();
+      this.#isUp = false;
+    });
+  }
+
+  track(reply: Promise<unknown>): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.#rejects.add(reject);
+      reply.then(resolve, reject).finally(() => this.#rejects.delete(reject));
+    });
+  }
+
+  #rejectAll(): void {
+    const rejects = [...this.#rejects];
+    this.#rejects.clear();
+    for (const reject of rejects) reject(new Error('The connection was lost before Redis replied'));
+  }
+}

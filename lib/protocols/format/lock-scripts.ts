@@ -1,0 +1,239 @@
+import { KEPT } from '../../api/owner-name';
+import { LockScript, Script } from '../../redis/script';
+import { isFound, isGrant } from './replies';
+import { deleteBy, LEAVE_MARK, leftToKeep } from './script-parts';
+
+/*
+ * The scripts about a lock that processes contend for. They are the same for all formats but for the parts below.
+ *
+ *   KEYS          lock; for ACQUIRE and CONFIRM_OR_RELEASE also the fence, with fencing
+ *   notification  in ARGV: what `ScriptedFormat.notification` returns
+ *   listeners     in a reply: the connections that got the message, -1 where their number is not known
+ *
+ * A script about a lock that is not the owner's returns 0 where there is no key, -1 where the key is another owner's.
+ */
+
+/** What the scripts of a format are made of, all in Lua. `lock` is the key, `owner` the owner value. */
+interface OwnerFormat {
+  readonly acquire: string;
+  /** Finds whether the lock is the owner's: STRING_HELD or HASH_HELD. Reads who holds KEYS[1]. */
+  readonly held: string;
+  readonly holder: string;
+  /** Whether the lock is another owner's, `kept`. Makes it so, for `left` ms: its key expires then already. */
+  readonly isKept: string;
+  readonly keep: string;
+  /**
+   * Publishes the release, or `message`. ARGV[first] to the last: notification. Sets `heard`: the listeners. pcall: else
+   * a user without rights on channels could not release.
+   */
+  publish(first: number, message?: string): string;
+  /** The message that a lock is left to pollers. */
+  readonly leftToPollers: string;
+  /** Returns the next fencing token, or 1 without fencing. What it needs is read before anything is written. */
+  readonly beforeToken: string;
+  readonly token: string;
+}
+
+export type LockScripts = ReturnType<typeof lockScripts>;
+
+/** Finds whether KEYS[1] is ARGV[1]'s. */
+const examine = (held: string) => `
+local lock, owner, state = KEYS[1], ARGV[1], nil
+${held}`;
+
+/** After `examine`: returns if it is not. */
+const RETURN_UNLESS_HELD = `
+if state then return state == 'expired' and 0 or -1 end`;
+
+/** The end of a script that gives a lock back. `found`: what it found. */
+const returnWithListeners = (found: string) => `
+if heard == 0 then return ${found} end
+return { ${found}, heard }`;
+
+export function lockScripts(name: string, format: OwnerFormat) {
+  const { held, publish, leftToPollers } = format;
+  const release = (what: string, message?: string) =>
+    new LockScript(
+      `${what} (${name})`,
+      `${examine(held)}${RETURN_UNLESS_HELD}
+${deleteBy('ARGV[2]')}
+${publish(3, message)}${returnWithListeners('deleted')}`,
+      isFound,
+    );
+  return {
+    held,
+
+    /**
+     * Acquires a lock.
+     *
+     * ARGV: owner, ttl in ms
+     * Returns 1, or with a fence the token, when the lock is the owner's; else { life of the holder's key in ms, its
+     * owner }.
+     */
+    ACQUIRE: new LockScript(`acquire (${name})`, format.acquire, undefined, isGrant),
+
+    /**
+     * Renews a lock, or only asks whether it is still the owner's. Never shortens its life.
+     *
+     * ARGV: owner, ttl in ms [, 'ask': only a key that has lost its expiry gets the ttl again]
+     * Returns 1 the key has the ttl; { life in ms } it lives longer, or was only asked about.
+     */
+    RENEW: new LockScript(
+      `renew (${name})`,
+      `${examine(held)}${RETURN_UNLESS_HELD}
+local ttl, mode = tonumber(ARGV[2]), ARGV[3]
+local life = redis.call('PTTL', lock)
+if life < (mode == 'ask' and 0 or ttl) then
+  redis.call('PEXPIRE', lock, ttl)
+  return 1
+end
+return { life }`,
+      isFound,
+    ),
+
+    /**
+     * Confirms a hold for the next caller of its process. With `listeners of our own`, releases it if there are others.
+     *
+     * ARGV: owner, ttl in ms [, listeners of our own, command that deletes, notification]
+     * Returns 1, or with a fence the next token, when the key is the owner's and lives for the ttl at least; else
+     * { what RELEASE returns, listeners }.
+     */
+    CONFIRM_OR_RELEASE: new LockScript(
+      `confirm or release (${name})`,
+      `${examine(held)}
+if state then return { state == 'expired' and 0 or -1, 0 } end
+local ttl, ownListeners = tonumber(ARGV[2]), tonumber(ARGV[3])
+${format.beforeToken}
+if ownListeners then
+  ${publish(5)}
+  -- Where the number of listeners is not known, others may listen.
+  if heard == -1 or heard > ownListeners then
+    ${deleteBy('ARGV[4]')}
+    return { deleted, heard }
+  end
+end
+-- In any case: out of memory, Redis refuses other writes to a script that has not written yet.
+redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), ttl))
+${format.token}`,
+      isFound,
+    ),
+
+    /**
+     * Releases a lock and publishes that it is free.
+     *
+     * ARGV: owner, command that deletes, notification
+     * Returns 1 deleted (2: by DEL, since the command was refused), as { 1 or 2, listeners } where there are listeners.
+     */
+    RELEASE: release('release'),
+
+    /** As RELEASE, but publishes `leftToPollers`. */
+    LEAVE: release('leave to pollers', leftToPollers),
+    leftToPollers,
+
+    /**
+     * Gives a lock back that has to stay taken until its `minHold` ends. Waiters are notified as of a release: their
+     * next attempt tells them when the key ends.
+     *
+     * ARGV: owner, ms left by the local clock, minHold and ttl of the acquisition in ms, notification
+     * Returns as RELEASE, with 1 for a lock that is kept.
+     */
+    KEEP: new LockScript(
+      `keep (${name})`,
+      `${keepUntilItsEnd(format, 2)}
+${publish(5)}${returnWithListeners('1')}`,
+      isFound,
+    ),
+
+    /**
+     * Publishes that a lock is free, if it is. Changes nothing.
+     *
+     * ARGV: notification
+     * Returns the listeners.
+     */
+    NOTIFY: new Script(
+      `notify (${name})`,
+      `
+if redis.call('PTTL', KEYS[1]) ~= -2 then return 0 end
+${publish(1)}
+return heard`,
+    ),
+
+    inspection: inspectionScripts(name, format.holder, undefined, publish(4)),
+  };
+}
+
+/** Makes the lock that of nobody, until its `minHold` ends. ARGV[first]: the numbers of a `Keep`. */
+export const keepUntilItsEnd = (
+  { held, isKept, keep }: Pick<OwnerFormat, 'held' | 'isKept' | 'keep'>,
+  first: number,
+) => `
+${examine(held)}
+-- It is kept already: the reply was lost.
+local kept = '${KEPT}' .. owner
+if state == 'stolen' and ${isKept} then return 1 end
+${RETURN_UNLESS_HELD}
+${leftToKeep(`ARGV[${first}]`, `ARGV[${first + 1}]`, `ARGV[${first + 2}]`)}
+-- PEXPIRE first: out of memory, Redis refuses other writes to a script that has not written yet.
+redis.call('PEXPIRE', lock, left)
+${keep}`;
+
+/** Reads who holds a lock that is a string. */
+export const OWNER_OF_STRING = "redis.call('GET', KEYS[1])";
+
+/** The acquisition that an owner value names, be it granted with a claim window, or kept. In Lua. */
+const acquisitionOf = (owner: string) => `string.gsub(string.gsub(${owner}, '^${KEPT}', ''), '@%d+$', '')`;
+
+/** pcall: a user without rights on it, or an old server, does not learn how many wait. */
+const LISTENERS = `
+if ARGV[1] ~= '' then
+  local counted = redis.pcall('PUBSUB', ARGV[1], ARGV[2])
+  if not counted.err then waiting = tonumber(counted[2]) end
+end`;
+
+export type InspectionScripts = ReturnType<typeof inspectionScripts>;
+
+/**
+ * What a lock looks like, for people. `holder`: Lua that reads the owner. `queue`: the command that counts the queue;
+ * `undefined`: there is none, and listeners are counted. `notify`: Lua that notifies the waiters.
+ */
+export function inspectionScripts(type: string, holder: string, queue: string | undefined, notify: string) {
+  return {
+    /**
+     * KEYS: lock [, queue, for the types that have one] [, fence]
+     * ARGV: NUMSUB, SHARDNUMSUB or '', the channel whose listeners wait
+     * Returns { owner or '', remaining ms of its key, last token or '', how many wait or -1 }.
+     */
+    inspect: new LockScript(
+      `inspect (${type})`,
+      `
+local holder = ${holder}
+local remaining = holder and redis.call('PTTL', KEYS[1]) or 0
+local waiting = -1
+${queue === undefined ? LISTENERS : `waiting = redis.call('${queue}', KEYS[2])`}
+local fence = KEYS[${queue === undefined ? 2 : 3}]
+local token = holder and fence and redis.call('GET', fence) or ''
+return { holder or '', remaining, token, waiting }`,
+      (reply) => Array.isArray(reply) && reply[0] !== '',
+    ),
+
+    /**
+     * Deletes the lock if it still is the owner's that was inspected, and notifies the waiters. A client may repeat the
+     * command whose reply was lost: the lock may be the next owner's by then.
+     *
+     * KEYS: as above
+     * ARGV: owner, '', '', and how the waiters are notified
+     * Returns 1, or 0 for a lock that was not this owner's any more.
+     */
+    forceUnlock: new LockScript(
+      `unlock by force (${type})`,
+      `
+local holder = ${holder}
+if not holder or ${acquisitionOf('holder')} ~= ${acquisitionOf('ARGV[1]')} then return 0 end
+local remaining = redis.call('PTTL', KEYS[1])
+${deleteBy("'UNLINK'")}
+${LEAVE_MARK}
+${notify}
+return 1`,
+    ),
+  };
+}

@@ -1,0 +1,113 @@
+import type { Keep } from '../../core/protocol';
+
+/*
+ * Parts of scripts, in Lua, that several lock types have in common. They are inserted as text and not called as Lua
+ * functions: Lua creates a function anew at every run, which costs the server as much as a command.
+ *
+ * Every script is idempotent: a sentinel client repeats a command whose reply was lost. A script reads before it writes,
+ * or tries a single write first, so that one that the server refuses has written nothing.
+ */
+
+/** ms; a fencing counter outlives its last use by a day. When it is gone, the server's time takes over. */
+const FENCE_TTL = 24 * 60 * 60 * 1000;
+
+/**
+ * Mints a fencing token and returns it: max(last + 1, server time in microseconds). It rises with every acquisition,
+ * also after the counter was lost. Lua prints at most 14 digits by itself, hence string.format.
+ * Needs `last`, the value of the counter, and `time`, the reply of TIME. `fence` is the counter's key, in Lua.
+ */
+export const mint = (fence: string) => `
+local token = string.format('%.0f', math.max((tonumber(last) or 0) + 1, time[1] * 1000000 + time[2]))
+redis.call('SET', ${fence}, token, 'PX', ${FENCE_TTL})
+return token`;
+
+/** Deletes KEYS[1]. Sets `deleted`: 1, or 2 where the command was refused and DEL did it. */
+export const deleteBy = (command: string) => `
+local deleted = 1
+if type(redis.pcall(${command}, KEYS[1])) == 'table' then
+  redis.call('DEL', KEYS[1])
+  deleted = 2
+end`;
+
+/*
+ * A lock that was unlocked by force has no key any more, and neither has one that expired. So that its holder learns
+ * which of the two it was, the forced unlock leaves a mark beside the lock, `{name}:forced`: the owner that had it. It
+ * expires when the lock would have.
+ *
+ * Its name is made in Lua, where a script finds no key. To send it with every command would cost more than it is worth.
+ * It is in the hash slot of the lock. A server or a user without access to it takes the lock for expired.
+ */
+
+/** ms; a mark for a lock that had no expiry. */
+const WITHOUT_EXPIRY = 60_000;
+
+/** Sets `mark`: the name of the mark of `lock`, as `LockNames.companion` makes it. */
+export const mark = (lock: string) => `
+local tag = string.match(${lock}, '^[^{]*{([^}]+)}')
+local mark = tag and '{' .. tag .. '}:forced:' .. ${lock} or '{' .. ${lock} .. '}:forced'`;
+
+/** Leaves the mark of `holder`, whose key had `remaining` ms left. */
+export const LEAVE_MARK = `${mark('KEYS[1]')}
+redis.pcall('SET', mark, holder, 'PX', remaining > 0 and remaining or ${WITHOUT_EXPIRY})`;
+
+/** For a `lock` that is not there: runs `then` if it was unlocked by force while `owner` had it. All in Lua. */
+export const ifForced = (owner: string, then: string, lock = 'KEYS[1]') => `${mark(lock)}
+if redis.pcall('GET', mark) == ${owner} then ${then} end`;
+
+/*
+ * Whether `lock` is `owner`'s: what follows sets `state` to 'expired' or 'stolen', and leaves it nil where it is. An
+ * error of the server that says nothing of it is the script's reply.
+ */
+
+/**
+ * For a lock that is not there: a replica may be behind, and says nothing. READONLY is the script's reply then.
+ * `write`: a command that writes, and changes nothing. `ifForced`: Lua that runs its second argument after a forced
+ * unlock.
+ */
+export const examineGone = (write: string, ifForced: (owner: string, then: string, lock: string) => string) => `
+local written = redis.pcall(${write})
+if type(written) == 'table' and string.find(written.err, 'READONLY', 1, true) then return written end
+state = 'expired'
+${ifForced('owner', "state = 'stolen'", 'lock')}`;
+
+/** The same for a lock whose key is not there at all. */
+const EXAMINE_GONE = examineGone("'PEXPIRE', lock, 1", ifForced);
+
+/** Another error than that of a key of another type, which is another owner's, is the script's reply. */
+export const EXAMINE_ERROR = `
+if not string.find(found.err, 'WRONGTYPE', 1, true) then return found end
+state = 'stolen'`;
+
+/** For a string key, whose value is the owner. */
+export const STRING_HELD = `
+local found = redis.pcall('GET', lock)
+if type(found) == 'table' then ${EXAMINE_ERROR}
+elseif not found then ${EXAMINE_GONE}
+elseif found ~= owner then state = 'stolen' end`;
+
+/** For a hash key, which has the owner as its field. */
+export const HASH_HELD = `
+local found = redis.pcall('HEXISTS', lock, owner)
+if type(found) == 'table' then ${EXAMINE_ERROR}
+elseif found == 0 and redis.call('EXISTS', lock) == 0 then ${EXAMINE_GONE}
+elseif found == 0 then state = 'stolen' end`;
+
+/** The three numbers of a `Keep`, as the scripts take them. */
+export function keepArguments({ left, minHold, ttl }: Keep): string[] {
+  return [String(left), String(minHold), String(ttl)];
+}
+
+/**
+ * Sets `left`: ms for which the key is kept from now on. `keepFor`, `minHold`, `ttl`: the numbers of a `Keep`, in Lua.
+ *
+ * What is left of the key's ttl shows how long ago the key was given it, by the server's clock. That is more exact than
+ * the local clock, since no time passes on the way. A renewal makes the key look younger: this estimate is too long
+ * then. The local clock misses a suspension of the machine, and the time in which a grant was not read: its estimate is
+ * too long then. Neither is ever too short, so the smaller one is used. `age`: Lua that finds the age of the grant in
+ * ms, where it shows otherwise.
+ */
+export const leftToKeep = (keepFor: string, minHold: string, ttl: string, age?: string) => `
+local left, remaining = tonumber(${keepFor}), redis.call('PTTL', KEYS[1])
+local age = ${age === undefined ? '' : `${age} or `}remaining >= 0 and ${ttl} - remaining
+if age then left = math.min(left, ${minHold} - age) end
+left = string.format('%.0f', math.max(1, math.ceil(left)))`;

@@ -1,0 +1,267 @@
+import { Availability } from '../../core/availability';
+import type { Hold } from '../../core/hold';
+import type {
+  Grant,
+  Keep,
+  LockProtocol,
+  NotGranted,
+  Ownership,
+  Refusal,
+  Released,
+  RenewalMode,
+} from '../../core/protocol';
+import type { Wait } from '../../core/wait';
+import { backgroundPause, clock, inBackground } from '../../internal/clock';
+import { Backoff } from '../../internal/timers';
+import { isFinal } from '../../redis/failure';
+import type { LockNames } from '../../redis/names';
+import type { Script } from '../../redis/script';
+import { foundIn } from '../format/replies';
+import { HASH_HELD, keepArguments } from '../format/script-parts';
+import { Inspector } from '../inspector';
+import { type Pollers, USUAL_PACE_FOR } from '../pollers';
+import type { LockTypeDefinition, RegistryParts } from '../registry-parts';
+import { Waiting } from '../waiting';
+import { QUEUE, RedissonFormat, redissonKey, redissonName, TIMEOUTS, TOKEN } from './redisson';
+import { ACQUIRE, INSPECTION, KEEP, LEAVE, RELEASE } from './redisson-fair-scripts';
+
+/** ms by which a command may reach the server after its connection was given up. */
+const LATE_COMMAND = 10_000;
+
+/** Redisson's queue on Redisson's format. */
+export const REDISSON_FAIR: LockTypeDefinition = (parts) => {
+  const { redis, settings } = parts;
+  const format = new RedissonFormat(redis, settings);
+  // Throws for a name whose queue would be in another hash slot.
+  const queueOf = (names: LockNames) => redissonKey(names, QUEUE, redis.isCluster);
+  const pastPositions = new PastPositions();
+  const stopMonitoring = redis.monitor.onReconnect(() => pastPositions.removeAgain());
+  return {
+    held: HASH_HELD,
+    inspector: new Inspector(redis, {
+      scripts: INSPECTION,
+      keys(names) {
+        const [lock, ...token] = format.keys(names) as [string, ...string[]];
+        return [lock, queueOf(names), ...token];
+      },
+      notification: (names) => format.notification(names),
+    }),
+    open(names) {
+      queueOf(names);
+      return new RedissonFairProtocol(names, { parts, format, pastPositions });
+    },
+    close() {
+      stopMonitoring();
+      pastPositions.close();
+    },
+  };
+};
+
+/** Shared by the locks of a registry. */
+export interface RedissonFairServices {
+  readonly parts: RegistryParts;
+  /** Of the lock itself: to renew it takes no queue. */
+  readonly format: RedissonFormat;
+  readonly pastPositions: PastPositions;
+}
+
+/**
+ * Redisson's RedissonFairLock, shared with Java processes that use `redisson.getFairLock(name)`. A waiter has a
+ * position in a queue in Redis and a channel of its own. A release notifies the first in the queue, which then takes
+ * the lock.
+ *
+ * The callers of one process take the local turn first, so that a process has one position in the queue of a lock. The
+ * order is that of arrival among processes (and Java threads), and among the callers of each. The reason: nobody takes
+ * out the positions of a process that was killed, and each of them holds up all others, Java's too, for the whole wait,
+ * five minutes. For the same reason the lock is not handed over locally: that would overtake the queue.
+ */
+export class RedissonFairProtocol implements LockProtocol {
+  readonly availability = new Availability();
+  readonly #names: LockNames;
+  readonly #services: RedissonFairServices;
+  readonly #pollers: Pollers | undefined;
+  /** The last owner value that had a position in the queue. Its channel is named after it. */
+  #enqueued = '';
+  #waiting: Waiting | undefined;
+
+  constructor(names: LockNames, services: RedissonFairServices) {
+    this.#names = names;
+    this.#services = services;
+    this.#pollers = services.parts.pollers(USUAL_PACE_FOR);
+  }
+
+  get queue(): 'local' {
+    return 'local';
+  }
+
+  get isActive(): boolean {
+    return this.#waiting?.isActive ?? false;
+  }
+
+  /** The queue serves every process in its order, but not pollers. */
+  standBack(wait: Wait): Promise<void> | undefined {
+    return wait.standBack(this.#pollers?.freeFor ?? 0);
+  }
+
+  /** Acquires the lock, or takes a position in its queue if the caller waits. */
+  attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
+    const { ticket, ttl, waits, sentAt } = hold;
+    const waiting = ticket === this.#enqueued ? this.#waiting : undefined;
+    const hintsBefore = waiting?.isSubscribed ? waiting.hints : undefined;
+    hold.isEnqueued = waits;
+    return this.#run(ACQUIRE, ticket, ttl, [waits ? '1' : '0'], timeout, (reply): Grant | Refusal => {
+      const answer = this.#services.format.answerIn(ACQUIRE, reply, 3, hold, hintsBefore);
+      if (answer.granted) {
+        this.#pollers?.acquired(sentAt);
+        return answer;
+      }
+      if (waits && ticket !== this.#enqueued) {
+        this.#enqueued = ticket;
+        this.#waiting = undefined;
+      }
+      const now = sentAt + answer.roundTrip;
+      // Only the first in the queue is notified.
+      if ((reply as unknown[])[2] === 1) this.#pollers?.refused(now, answer, waiting?.hints ?? 0);
+      else this.#pollers?.refusedByListener(now);
+      return answer;
+    });
+  }
+
+  wait({ ticket }: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
+    const { format, parts } = this.#services;
+    const channels = {
+      channels: (names: LockNames) => format.channels(names).map((channel) => `${channel}:${ticket}`),
+      isRelease: (message: string) => format.isRelease(message),
+      isLeftToPollers: (message: string) => format.isLeftToPollers(message),
+    };
+    const subscriber = parts.subscriber(format.isSharded, true);
+    const { idleBetweenTries } = parts.settings;
+    this.#waiting ??= new Waiting(this.#names, channels, subscriber, idleBetweenTries, this.#pollers);
+    return this.#waiting.wait(refusal, wait);
+  }
+
+  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
+    this.#services.format.renew(this.#names, owner, ttl, mode, timeout, settle);
+  }
+
+  /**
+   * Also takes the owner out of the queue. A position is given up when the release is answered and not before: after a
+   * reconnect it is removed once more, and that must not overtake the release. A release without an answer is repeated
+   * by its caller.
+   */
+  async release(owner: string, timeout: number): Promise<Released> {
+    const toPollers = this.#pollers?.isDue(clock.now()) ?? false;
+    const found = await this.#release(toPollers ? LEAVE : RELEASE, owner, timeout);
+    // A release that finds no key notifies the first in the queue. If that fails, waiters of this library poll.
+    const endPause = () => this.#releaseAgain(owner).catch(() => undefined);
+    if (found === 'released' && toPollers) this.#pollers?.left(clock.now(), endPause);
+    else if (found === 'released') this.#pollers?.released(clock.now());
+    if (owner === this.#enqueued) this.#services.pastPositions.add(this, () => this.#releaseAgain(owner));
+    return found;
+  }
+
+  #release(script: Script, owner: string, timeout: number): Promise<Released> {
+    const { format } = this.#services;
+    return this.#run(script, owner, 0, [format.deleteCommand], timeout, (reply) =>
+      format.foundIn(script, reply, reply),
+    );
+  }
+
+  async #releaseAgain(owner: string): Promise<void> {
+    const { redis, settings } = this.#services.parts;
+    if (!redis.isClosed) await this.#release(RELEASE, owner, settings.commandTimeout);
+  }
+
+  keep(owner: string, keep: Keep, timeout: number): Promise<Released> {
+    return this.#run(KEEP, owner, 0, keepArguments(keep), timeout, (reply) => foundIn(KEEP, reply, reply));
+  }
+
+  /** The lock is for the first in the queue. */
+  mayPassOn(): boolean {
+    return false;
+  }
+
+  /**
+   * A position has no expiry. It ends one `fairLockWaitTimeout` after the position before it. This covers the first
+   * position, and late commands.
+   */
+  orphanLife({ ttl, isEnqueued }: Hold): number {
+    return isEnqueued ? ttl + this.#services.parts.settings.fairLockWaitTimeout + LATE_COMMAND : ttl;
+  }
+
+  #run<T>(
+    script: Script,
+    owner: string,
+    ttl: number,
+    last: readonly string[],
+    timeout: number,
+    read: (reply: unknown) => T,
+  ): Promise<T> {
+    const names = this.#names;
+    const { format, parts } = this.#services;
+    const keys = [names.lock, redissonName(names, QUEUE), redissonName(names, TIMEOUTS)];
+    if (format.isFencing) keys.push(redissonName(names, TOKEN));
+    const wait = String(Math.ceil(parts.settings.fairLockWaitTimeout));
+    return parts.redis.run(
+      script,
+      keys,
+      [owner, String(ttl), wait, ...format.notification(names), ...last],
+      timeout,
+      read,
+    );
+  }
+}
+
+/** ms; a failover forgets only what was written within this time before a client learns of it. */
+const REMEMBERED = 30_000;
+
+/** ms for which a removal is tried after a reconnect. Another reconnect begins anew. */
+const TRIED_FOR = 10_000;
+
+/**
+ * Positions that were given up lately, in the queues of the locks of one registry. A server that takes over may not
+ * know that they were given up, and a position does not expire: it would hold up all others. So they are removed once
+ * more after each reconnect.
+ */
+export class PastPositions {
+  /** For each lock, how to remove the last one. It is forgotten soon: it refers to a lock that may have been evicted. */
+  readonly #removals = new Map<object, { readonly remove: () => Promise<unknown>; readonly timer: NodeJS.Timeout }>();
+  #round = 0;
+
+  /** The last position in the queue of `lock` is being given up. `remove` also removes those that came before it. */
+  add(lock: object, remove: () => Promise<unknown>): void {
+    clock.clearTimeout(this.#removals.get(lock)?.timer);
+    const timer = clock.setTimeout(() => this.#removals.delete(lock), REMEMBERED);
+    timer.unref?.();
+    this.#removals.set(lock, { remove, timer });
+  }
+
+  /** A connection was made again, perhaps to another server. */
+  removeAgain(): void {
+    const round = ++this.#round;
+    const endsAt = clock.now() + TRIED_FOR;
+    // Without an await between them, so that they go to Redis together.
+    inBackground(() => {
+      for (const { remove } of this.#removals.values()) void this.#repeat(remove, round, endsAt);
+    });
+  }
+
+  close(): void {
+    this.#round++;
+    for (const { timer } of this.#removals.values()) clock.clearTimeout(timer);
+    this.#removals.clear();
+  }
+
+  /** Until Redis has answered, or a later reconnect has begun another round. */
+  async #repeat(remove: () => Promise<unknown>, round: number, endsAt: number): Promise<void> {
+    for (const backoff = new Backoff(); round === this.#round && clock.now() < endsAt; ) {
+      try {
+        await remove();
+        return;
+      } catch (error) {
+        if (isFinal(error)) return;
+        await backgroundPause(backoff.next());
+      }
+    }
+  }
+}

@@ -1,0 +1,70 @@
+import type { ProtocolSettings } from '../../core/protocol';
+import { hashTag, type LockNames, noHashTag } from '../../redis/names';
+import type { Redis } from '../../redis/redis';
+import { contended } from '../contended';
+import { ScriptedFormat } from '../format/scripted-format';
+import type { LockTypeDefinition } from '../registry-parts';
+import { REDISSON_SCRIPTS, UNLOCKED } from './redisson-scripts';
+
+/* The prefixes of names: see `redissonName`. */
+
+/** The channel on which releases are published. */
+const CHANNEL = 'redisson_lock__channel';
+
+/**
+ * The counter of fencing tokens, as RFencedLock has it. It is shared with Java, so the rule is Redisson's: plus one for
+ * every acquisition by a process that uses tokens. The key is never deleted and has no expiry. Its tokens rise as long
+ * as Redis keeps it: after a failover that lost it, or an eviction, it begins again at 1. That is weaker than the fence
+ * of the string types, which then takes over from the server's clock.
+ */
+export const TOKEN = 'redisson_lock_token';
+
+/** Of the fair lock: the queue of waiters, and the ends of their positions. */
+export const QUEUE = 'redisson_lock_queue';
+export const TIMEOUTS = 'redisson_lock_timeout';
+
+/** A key or channel that belongs to the lock, named exactly as Redisson does: a name with a brace is not wrapped. */
+export function redissonName({ lock }: LockNames, prefix: string): string {
+  return lock.includes('{') ? `${prefix}:${lock}` : `${prefix}:{${lock}}`;
+}
+
+/**
+ * As `redissonName`, for a key. With `isCluster` it throws `RangeError` where the braces in the lock's name put the key
+ * into another hash slot: there Redisson fails too.
+ */
+export function redissonKey(names: LockNames, prefix: string, isCluster: boolean): string {
+  const key = redissonName(names, prefix);
+  if (isCluster && hashTag(key) !== (hashTag(names.lock) ?? names.lock)) throw noHashTag(names.lock);
+  return key;
+}
+
+/**
+ * Redisson's hash key: see redisson-scripts.ts. A lock's name is that of the Java side: `registryKey:key` (what a
+ * NameMapper there makes of it), or the key alone where the registryKey is empty.
+ */
+export class RedissonFormat extends ScriptedFormat {
+  constructor(redis: Redis, { fencing, shardedSubscriptionMode: mode }: ProtocolSettings) {
+    // Redisson's own rule: on a cluster, if the server has sharded channels.
+    super(redis, fencing, REDISSON_SCRIPTS, mode === 'auto' ? redis.isCluster : mode === 'on');
+  }
+
+  channels(names: LockNames): readonly string[] {
+    return [redissonName(names, CHANNEL)];
+  }
+
+  isRelease(message: string): boolean {
+    return message === UNLOCKED;
+  }
+
+  notification(names: LockNames): readonly string[] {
+    return [this.isSharded ? 'SPUBLISH' : 'PUBLISH', ...this.channels(names)];
+  }
+
+  protected fence(names: LockNames): string {
+    return redissonKey(names, TOKEN, this.redis.isCluster);
+  }
+}
+
+/** Contended on Redisson's format, with waiting by notification. */
+export const REDISSON: LockTypeDefinition = (parts) =>
+  contended(parts, new RedissonFormat(parts.redis, parts.settings));

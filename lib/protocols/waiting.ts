@@ -1,0 +1,147 @@
+import { NOT_GRANTED, type NotGranted, type Refusal } from '../core/protocol';
+import type { Wait } from '../core/wait';
+import { clock } from '../internal/clock';
+import type { LockNames } from '../redis/names';
+import type { Subscriber, Subscription } from '../redis/subscriber';
+import type { Pollers } from './pollers';
+
+/** A waiter polls after this many idle intervals at the latest: Spring's SPIN_LOCK does not publish its releases. */
+export const LONGEST_SLEEP = 10;
+
+/** ms in which a process receives its own message. */
+const ECHO = 1_000;
+
+/** Where the releases of a lock are published, and what a message there is about. */
+interface ReleaseChannels {
+  channels(names: LockNames): readonly string[];
+  isRelease(message: string, names: LockNames): boolean;
+  isLeftToPollers(message: string): boolean;
+}
+
+/**
+ * How a waiter learns that a lock may be free. Releases are published on channels, and a waiter sleeps until then. A
+ * message is only a hint, and may be lost: so a waiter also polls after `LONGEST_SLEEP` intervals, and every
+ * `idleBetweenTries` while it is not subscribed. Without a subscriber it always polls, as Spring's SPIN_LOCK does: that
+ * works with every Redis. One object for each lock.
+ */
+export class Waiting {
+  readonly #names: LockNames;
+  readonly #channels: ReleaseChannels;
+  readonly #subscriber: Subscriber | undefined;
+  readonly #idleBetweenTries: number;
+  readonly #pollers: Pollers | undefined;
+  readonly #onOthersRelease: () => void;
+  #subscription: Subscription | undefined;
+  /** Messages of this process that it will receive itself, if they are not lost. */
+  #echoes = 0;
+  #echoesUntil = 0;
+  /** How many releases it was notified of, or may have missed. It only grows. */
+  hints = 0;
+  /** When that was last, on the monotonic clock. */
+  hintedAt = Number.NEGATIVE_INFINITY;
+
+  /** `onOthersRelease` is called for each message about a release by somebody else. */
+  constructor(
+    names: LockNames,
+    channels: ReleaseChannels,
+    subscriber: Subscriber | undefined,
+    idleBetweenTries: number,
+    pollers?: Pollers,
+    onOthersRelease: () => void = () => undefined,
+  ) {
+    this.#names = names;
+    this.#channels = channels;
+    this.#subscriber = subscriber;
+    this.#idleBetweenTries = idleBetweenTries;
+    this.#pollers = pollers;
+    this.#onOthersRelease = onOthersRelease;
+  }
+
+  get isSubscribed(): boolean {
+    return this.#subscription?.isOpen ?? false;
+  }
+
+  /** Connections of this process that a release is published to. */
+  get ownListeners(): number {
+    return this.#subscription?.isOpen ? this.#subscription.channels.length : 0;
+  }
+
+  /** This process publishes a release at this time. It also receives it, and must not take it for another's. */
+  expectEcho(sentAt: number): void {
+    this.#echoes = this.ownListeners;
+    this.#echoesUntil = sentAt + ECHO;
+  }
+
+  /** Something is remembered that a new object would not know. */
+  get isActive(): boolean {
+    return this.#subscription !== undefined && !this.#subscription.isOver;
+  }
+
+  /** The waiting caller makes an attempt now, as after a message. */
+  wake(): void {
+    this.#subscription?.wake();
+  }
+
+  /** Calls back at every notification of a release. Returns the function that stops it. */
+  onRelease(listener: () => void): () => void {
+    return this.#subscription?.onWake(listener) ?? (() => undefined);
+  }
+
+  /** After a refusal: resolves when it is time for another attempt, or the wait is over. */
+  async wait(refusal: Refusal, wait: Wait): Promise<NotGranted> {
+    const subscription = this.#subscribe();
+    const wasSubscribed = subscription !== undefined && refusal.hintsBefore !== undefined;
+    const usual = wasSubscribed ? this.#idleBetweenTries * LONGEST_SLEEP : this.#idleBetweenTries;
+    const longest = this.#pollers?.pollingInterval(usual) ?? usual;
+    const pause = pauseBeforeNextAttempt(longest, refusal, wait.remaining);
+    if (subscription === undefined) {
+      await wait.sleep(pause);
+      return NOT_GRANTED;
+    }
+    subscription.join();
+    try {
+      // Messages sent before the subscription opened are lost, so attempt again once it is open.
+      if (wasSubscribed ? this.hints === refusal.hintsBefore : !subscription.isOpen) {
+        await wait.suspend<void>(pause, (resume) => subscription.onWake(resume));
+      }
+    } finally {
+      subscription.leave();
+    }
+    return NOT_GRANTED;
+  }
+
+  #subscribe(): Subscription | undefined {
+    if (this.#subscription !== undefined && !this.#subscription.isOver) return this.#subscription;
+    const channels = this.#channels.channels(this.#names);
+    const subscription = this.#subscriber?.subscribe(channels, (message) => this.#received(message));
+    subscription?.onWake(() => {
+      this.hints++;
+      this.hintedAt = clock.now();
+    });
+    this.#subscription = subscription;
+    return subscription;
+  }
+
+  #received(message: string): void {
+    if (this.#channels.isRelease(message, this.#names)) {
+      if (this.#echoes > 0 && clock.now() < this.#echoesUntil) this.#echoes--;
+      else this.#onOthersRelease();
+      this.#pollers?.announcedRelease();
+      this.#subscription?.wake();
+    } else if (this.#channels.isLeftToPollers(message)) {
+      this.#pollers?.announced(clock.now());
+    }
+  }
+}
+
+/**
+ * ms until the next attempt: `interval`, or less when the holder's key ends before, but at least 1. The last attempt of
+ * a wait is made a little before its end, so that it can still be answered. When there is no time left for one, the rest
+ * is slept.
+ */
+function pauseBeforeNextAttempt(interval: number, { remaining, roundTrip }: Refusal, left: number): number {
+  const pause = Math.max(1, Math.min(interval, remaining));
+  // One slow reply must not put the last attempt off by more than an interval.
+  const lastAttempt = left - (2 * Math.min(roundTrip, interval) + 1);
+  return lastAttempt < 1 ? left : Math.min(pause, lastAttempt);
+}

@@ -1,0 +1,105 @@
+import { Timer } from '../internal/clock';
+import type { RedisClient } from './client';
+import { CommandTimeoutError } from './failure';
+import { hashTag } from './names';
+
+/** A node of a cluster, as node-redis knows it. */
+export interface ClusterNode {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** node-redis' cluster client, by structure. `Client`: what is needed of the clients of its nodes. */
+export interface ClusterClient<Client> extends RedisClient {
+  readonly slots: readonly ({ readonly master: ClusterNode } | undefined)[];
+  readonly masters: readonly ClusterNode[];
+  /** A client that an adapter made has this, and its `slots` are empty. */
+  masterOf?(slot: number): ClusterNode | undefined;
+  nodeClient(node: ClusterNode): Promise<Client> | Client;
+}
+
+export function isClusterClient<Client>(client: RedisClient): client is ClusterClient<Client> {
+  const { slots, masters, nodeClient } = client as Partial<ClusterClient<Client>>;
+  return Array.isArray(slots) && Array.isArray(masters) && typeof nodeClient === 'function';
+}
+
+/** The node that has the slot, as far as the client says. */
+export function masterOf(client: RedisClient, slot: number): ClusterNode | undefined {
+  const cluster = client as Partial<ClusterClient<unknown>>;
+  return cluster.masterOf === undefined ? cluster.slots?.[slot]?.master : cluster.masterOf(slot);
+}
+
+/** Empty without a node. */
+export function addressOf(node: ClusterNode | undefined): string {
+  return node === undefined ? '' : `${node.host}:${node.port}`;
+}
+
+const SLOTS = 16_384;
+
+/** x^16 + x^12 + x^5 + 1, without its first term. */
+const POLYNOMIAL = 0x1021;
+
+/** The slot of a key on a Redis Cluster: the CRC-16/XMODEM of its hash tag, or of all of it. */
+export function hashSlot(key: string): number {
+  let remainder = 0;
+  for (const byte of Buffer.from(hashTag(key) ?? key)) {
+    remainder ^= byte << 8;
+    for (let bit = 0; bit < 8; bit++) {
+      remainder = remainder & 0x8000 ? (remainder << 1) ^ POLYNOMIAL : remainder << 1;
+    }
+    remainder &= 0xffff;
+  }
+  return remainder % SLOTS;
+}
+
+/** node-redis: what SCAN needs. */
+interface ScanningClient {
+  scan(cursor: string, options: { MATCH: string; COUNT: number }): Promise<{ cursor: unknown; keys: unknown[] }>;
+}
+
+export function canScan(client: RedisClient): boolean {
+  return isClusterClient(client) || isScanning(client);
+}
+
+/**
+ * Pages of the keys that match a glob, on all servers. A key may come more than once. `timeout` in ms, for each page.
+ */
+export async function* scan(
+  client: RedisClient,
+  pattern: string,
+  count: number,
+  timeout: number,
+): AsyncGenerator<string[], void, undefined> {
+  for (const server of await serversOf(client)) {
+    let cursor = '0';
+    do {
+      const page = await answered(server.scan(cursor, { MATCH: pattern, COUNT: count }), timeout);
+      cursor = String(page.cursor);
+      yield page.keys.map(String);
+    } while (cursor !== '0');
+  }
+}
+
+/** The glob that matches nothing but this text. */
+export function literally(text: string): string {
+  return text.replace(/[\\*?[\]^-]/g, '\\$&');
+}
+
+async function serversOf(client: RedisClient): Promise<ScanningClient[]> {
+  // SCAN is about one server.
+  if (isClusterClient<ScanningClient>(client)) {
+    return Promise.all(client.masters.map((master) => client.nodeClient(master)));
+  }
+  return isScanning(client) ? [client] : [];
+}
+
+function answered<T>(reply: Promise<T>, timeout: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = new Timer(timeout, () => reject(new CommandTimeoutError(timeout, reply)));
+    void reply.then(resolve, reject).finally(() => timer.cancel());
+  });
+}
+
+function isScanning(client: object): client is ScanningClient {
+  return typeof (client as Partial<ScanningClient>).scan === 'function';
+}

@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto';
+import { clock } from '../internal/clock';
+import { serverErrorCode, UnexpectedReplyError } from './failure';
+import { hashTag, LockNames } from './names';
+import type { Redis } from './redis';
+import { Script } from './script';
+
+/** Calls that went alone, though others were made with them: as many are worth a probe. */
+const WORTH_A_PROBE = 32;
+
+/** Keys of a probe. A proxy that spreads keys evenly over two servers has them on one of them once in 500,000 times. */
+const PROBED = 20;
+
+/** ms after a probe that failed. */
+const PAUSE = 10_000;
+
+const WRITE = new Script(
+  'probe: write',
+  `for i = 1, #KEYS do redis.call('SET', KEYS[i], '', 'PX', ARGV[1]) end
+return #KEYS`,
+);
+
+/** Says whether the key was there, and removes it. With SET, since every user of locks has the right to it. */
+const TAKE = new Script('probe: take', `return redis.call('SET', KEYS[1], '', 'XX', 'PX', 1) and 1 or 0`);
+
+/** Runs a script about these keys, alone. Resolves to its reply. Rejects after `commandTimeout`. */
+type RunAlone = (script: Script, keys: string[], args: string[]) => Promise<unknown>;
+
+/**
+ * Where the keys of a client are. A command about keys of several locks needs all of them on one server. A cluster
+ * refuses other commands (CROSSSLOT). A proxy that shards keys may route by the first key without an error. So a probe
+ * asks once: one command writes several keys, and then a command for each looks for it.
+ */
+export class KeyPlacement {
+  #state: 'unknown' | 'together' | 'by slot' | 'apart';
+  #probe: Promise<void> | undefined;
+  #wentAlone = 0;
+  #notBefore = Number.NEGATIVE_INFINITY;
+  readonly #registryKey: string;
+  /** ms */
+  readonly #commandTimeout: number;
+  readonly #run: RunAlone;
+
+  constructor(registryKey: string, commandTimeout: number, isCluster: boolean, run: RunAlone) {
+    this.#state = isCluster ? 'by slot' : 'unknown';
+    this.#registryKey = registryKey;
+    this.#commandTimeout = commandTimeout;
+    this.#run = run;
+  }
+
+  /** Keys with the same group may go into one command; `undefined`: this key goes alone. */
+  groupOf(key: string): string | undefined {
+    if (this.#state === 'together') return '';
+    return this.#state === 'by slot' ? (hashTag(key) ?? key) : undefined;
+  }
+
+  /** The server refused keys of several slots in one command. */
+  crossSlot(): void {
+    this.#state = 'by slot';
+  }
+
+  /** As many calls were made at once. A promise: the answer to a probe is on its way, and may be worth the wait. */
+  made(calls: number): Promise<void> | undefined {
+    if (this.#state !== 'unknown') return undefined;
+    this.#wentAlone += calls;
+    if (this.#wentAlone >= WORTH_A_PROBE && clock.now() >= this.#notBefore) this.#probe ??= this.#ask();
+    return this.#probe;
+  }
+
+  /** Never rejects: calls go alone until a later probe is answered. */
+  async #ask(): Promise<void> {
+    try {
+      const isTogether = await this.#findsAll();
+      if (this.#state === 'unknown') this.#state = isTogether ? 'together' : 'apart';
+    } catch (error) {
+      if (serverErrorCode(error) === 'CROSSSLOT') this.crossSlot();
+      this.#notBefore = clock.now() + PAUSE;
+      this.#wentAlone = 0;
+    }
+    this.#probe = undefined;
+  }
+
+  async #findsAll(): Promise<boolean> {
+    // Names that belong to locks, and that no lock can have.
+    const keys = Array.from({ length: PROBED }, () =>
+      new LockNames(this.#registryKey, `probe-${randomUUID()}`).companion('forced'),
+    );
+    // They expire after the last command about them has been answered.
+    const written = await this.#run(WRITE, keys, [String(Math.ceil(3 * this.#commandTimeout))]);
+    if (written !== PROBED) throw new UnexpectedReplyError(WRITE.name, written);
+    const found = await Promise.all(keys.map((key) => this.#run(TAKE, [key], [])));
+    const nonsense = found.find((one) => one !== 0 && one !== 1);
+    if (nonsense !== undefined) throw new UnexpectedReplyError(TAKE.name, nonsense);
+    return !found.includes(0);
+  }
+}
+
+/**
+ * What the key of a lock is.
+ *
+ * KEYS: lock
+ * Returns its type; for a sorted set also the kind of its first member.
+ */
+const DESCRIBE = new Script(
+  'describe a key',
+  `
+local type = redis.call('TYPE', KEYS[1])
+type = type.ok or type
+if type ~= 'zset' then return type end
+return string.match(redis.call('ZRANGE', KEYS[1], 0, 0)[1] or '', '^(%a+):') or type`,
+);
+
+/** What has a key of this type, or a member of this kind. */
+const KEYS_OF: Readonly<Record<string, string>> = {
+  string: 'a lock of type spin, pub-sub or fair',
+  hash: 'a lock of type redisson or redisson-fair',
+  semaphore: 'a semaphore',
+  read: 'a read/write lock',
+  write: 'a read/write lock',
+};
+
+/**
+ * For an error about a key of the wrong type: an error that says what the key is, and what it is used as here.
+ * `timeout` in ms.
+ */
+export async function explainWrongType(
+  error: unknown,
+  redis: Pick<Redis, 'run'>,
+  name: string,
+  usedAs: string,
+  timeout: number,
+): Promise<unknown> {
+  try {
+    const type = await redis.run(DESCRIBE, [name], [], timeout, String);
+    if (type === 'none') return error;
+    const what = KEYS_OF[type] ?? `a key of type ${type}`;
+    return new Error(`WRONGTYPE It is ${what} in Redis, and it is used as ${usedAs} here`, { cause: error });
+  } catch {
+    // A user without the right to ask.
+    return error;
+  }
+}

@@ -1,0 +1,271 @@
+import { NotReplicatedError } from '../api/errors';
+import type { ReplicationSettings } from '../api/options';
+import { clock, inBackground } from '../internal/clock';
+import { type Command, evaluate } from './call';
+import { describeValue, type RedisClient, type RedisCommands } from './client';
+import { addressOf, type ClusterClient, type ClusterNode, hashSlot, isClusterClient, masterOf } from './cluster';
+import { isErrorLike, messageOf, NotSentError } from './failure';
+import { ScriptForMany } from './script';
+import type { Line } from './silence';
+
+/**
+ * A connection of our own: a duplicate of a client or sentinel of node-redis, or of a client that `fromIoredis` made.
+ */
+interface OwnClient extends RedisCommands {
+  connect(): Promise<unknown>;
+  destroy(): unknown;
+  on(event: string, listener: () => void): unknown;
+  wait(replicas: number, timeout: number): Promise<unknown>;
+  withCommandOptions?(options: { timeout: number; typeMapping: Record<never, never> }): OwnCommands;
+  sendCommand(args: readonly string[]): Promise<unknown>;
+  unref?(): void;
+  readonly socketEpoch?: number;
+  /** `false` once it is closed for good. */
+  readonly isOpen?: boolean;
+}
+
+type OwnCommands = RedisCommands & Pick<OwnClient, 'sendCommand' | 'wait'>;
+
+/** A client that can make a connection of our own: a plain one or a sentinel of node-redis, or one of `fromIoredis`. */
+interface Duplicable extends RedisClient {
+  duplicate(overrides?: object): OwnClient;
+  /** A sentinel. */
+  getMasterNode?(): unknown;
+}
+
+/** The sentinel of node-redis 5 has no duplicate(). A pool has one, and is neither. */
+function isDuplicable(client: RedisClient): client is Duplicable {
+  const { duplicate, getMasterNode, socketEpoch } = client as Partial<Duplicable>;
+  return typeof duplicate === 'function' && (socketEpoch !== undefined || typeof getMasterNode === 'function');
+}
+
+/** A sentinel with one connection to the master, for all commands, that reports each loss of it. */
+const SENTINEL = { masterPoolSize: 1, replicaPoolSize: 0, reserveClient: true, passthroughClientErrorEvents: true };
+
+/** After one of these a sentinel client may have another connection to the master than before. */
+const SENTINEL_LOST = ['error', 'client-error', 'topology-change'];
+
+/**
+ * A connection over which locks are acquired, and replicas waited for. WAIT is about what its own connection has seen:
+ * on a new one, or on a new master, it would count replicas that have not got the lock.
+ */
+class ReplicatingConnection {
+  readonly commands: OwnCommands;
+  readonly #client: OwnClient;
+  readonly #replication: ReplicationSettings;
+  /** The WAIT that is about to be sent, for all acquisitions whose replies came at the same time. */
+  #next: Promise<number> | undefined;
+  #connecting: Promise<unknown> | undefined;
+  #lost = 0;
+
+  /** `isWanted`: asked when the connection is lost; it is not made again otherwise. */
+  constructor(client: OwnClient, replication: ReplicationSettings, isWanted: () => boolean) {
+    this.#client = client;
+    this.#replication = replication;
+    this.commands = client.withCommandOptions?.({ timeout: 0, typeMapping: {} }) ?? client;
+    for (const event of SENTINEL_LOST) client.on(event, () => this.#lost++);
+    // It would try to connect for ever, and keep the process alive.
+    client.on('reconnecting', () => {
+      if (!isWanted()) this.close();
+    });
+    client.unref?.();
+  }
+
+  get isClosed(): boolean {
+    return this.#connecting !== undefined && this.#client.isOpen === false;
+  }
+
+  /** Resolves when commands may be sent. */
+  async open(): Promise<void> {
+    this.#connecting ??= inBackground(() => this.#client.connect());
+    await this.#connecting;
+  }
+
+  close(): void {
+    try {
+      void Promise.resolve(this.#client.destroy()).catch(() => undefined);
+    } catch {} // redis 5: it is closed already
+  }
+
+  /**
+   * Resolves when enough replicas have what this connection has written so far. To be called when the reply of what was
+   * written has just arrived. Rejects with `NotReplicatedError`, or an error that leaves the outcome unknown.
+   */
+  async replicated(): Promise<void> {
+    const { minReplicas, replicaTimeout } = this.#replication;
+    const before = this.#epoch;
+    this.#next ??= Promise.resolve().then(() => {
+      this.#next = undefined;
+      return this.#wait();
+    });
+    const acknowledged = await this.#next;
+    if (this.#epoch !== before) throw new Error('The connection was lost before the replicas acknowledged the lock');
+    if (acknowledged < minReplicas) throw new NotReplicatedError(minReplicas, acknowledged, replicaTimeout);
+  }
+
+  get #epoch(): number {
+    return this.#client.socketEpoch ?? this.#lost;
+  }
+
+  async #wait(): Promise<number> {
+    const { minReplicas, replicaTimeout } = this.#replication;
+    try {
+      return Number(await this.commands.wait(minReplicas, Math.ceil(replicaTimeout)));
+    } catch (cause) {
+      // The master became a replica, before WAIT or during it.
+      const isOfReplica = /^(UNBLOCKED|ERR WAIT cannot)/.test(messageOf(cause));
+      throw isOfReplica ? new NotReplicatedError(minReplicas, 0, replicaTimeout, { cause }) : cause;
+    }
+  }
+}
+
+/**
+ * Runs scripts that acquire locks, and answers for a grant only when enough replicas have it. WAIT holds up what else
+ * is sent over its connection, so this has connections of its own: one to each master, made when it is needed. One WAIT
+ * serves a batch, and all replies that come at the same time.
+ */
+export class ReplicatedScripts {
+  readonly #client: RedisClient;
+  /** The client, where it is one of a cluster. */
+  readonly #cluster: ClusterClient<Duplicable> | undefined;
+  readonly #replication: ReplicationSettings;
+  /** By the address of a master; by an empty text where there is no cluster. */
+  readonly #connections = new Map<string, Promise<ReplicatingConnection>>();
+  #isClosed = false;
+
+  /** Throws `TypeError` for a client without such a connection: a pool, a foreign client. */
+  constructor(client: RedisClient, replication: ReplicationSettings) {
+    this.#client = client;
+    this.#cluster = isClusterClient<Duplicable>(client) ? client : undefined;
+    this.#replication = replication;
+    if (this.#cluster === undefined && !isDuplicable(client)) {
+      const needed =
+        '`client` to be a client, cluster or sentinel of node-redis, or one that fromIoredis made, and no pool';
+      const why = `minReplicas ${replication.minReplicas} needs a connection of its own`;
+      throw new TypeError(`Expected ${needed}, since ${why}, got ${describeValue(client)}`);
+    }
+  }
+
+  run(command: Command, line: Line): void {
+    const sentAt = clock.now();
+    // The connection may be long in the making.
+    line.asked(1, sentAt);
+    this.#connectionFor(command.options.keys?.[0] ?? '').then(
+      (connection) => {
+        line.settled(1);
+        // Its time is over, and what it acquires would be nobody's.
+        if (command.isOver) command.fail(new NotSentError(clock.now() - sentAt));
+        else this.#send(connection, command, line, true);
+      },
+      (error: unknown) => {
+        line.settled(1);
+        command.fail(error);
+      },
+    );
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#closeAll();
+  }
+
+  #send(connection: ReplicatingConnection, command: Command, line: Line, mayRedirect: boolean): void {
+    const { script, options } = command;
+    const replicated: Command = {
+      script,
+      options,
+      get isOver() {
+        return command.isOver;
+      },
+      answer: (reply) => void answer(connection, command, reply),
+      fail: (error) => {
+        if (mayRedirect) void this.#redirect(command, line, error);
+        else command.fail(error);
+      },
+    };
+    evaluate(connection.commands, replicated, line);
+  }
+
+  /** Sends it to the node that a cluster redirects to, where the error says so, and the client knows that node. */
+  async #redirect(command: Command, line: Line, error: unknown): Promise<void> {
+    const [, kind, address] = /^(MOVED|ASK) \d+ (\S+)/.exec(messageOf(error)) ?? [];
+    const cluster = kind === undefined ? undefined : this.#cluster;
+    try {
+      // The caller's client learns of the new node by being redirected itself.
+      void cluster?.eval('return 1', { keys: [command.options.keys?.[0] ?? ''] }).catch(() => undefined);
+      const master = cluster?.masters.find((node) => addressOf(node) === address);
+      if (master === undefined) throw error;
+      const connection = await this.#open(master);
+      if (command.isOver) throw error;
+      // It is for the next command only, which is sent at once.
+      if (kind === 'ASK') connection.commands.sendCommand(['ASKING']).catch(() => undefined);
+      this.#send(connection, command, line, false);
+    } catch {
+      command.fail(error);
+    }
+  }
+
+  /** The connection to the master of this key. Rejects when no master serves the key. */
+  async #connectionFor(key: string): Promise<ReplicatingConnection> {
+    if (this.#cluster === undefined) return this.#open();
+    const slot = hashSlot(key);
+    const master = masterOf(this.#cluster, slot);
+    if (master === undefined) throw new Error(`No node serves slot ${slot} of the cluster`);
+    return this.#open(master);
+  }
+
+  /** Without a master: the connection to the only one. */
+  async #open(master?: ClusterNode): Promise<ReplicatingConnection> {
+    const address = addressOf(master);
+    let connecting = this.#connections.get(address);
+    if (connecting === undefined) {
+      connecting = inBackground(() => this.#make(master));
+      this.#connections.set(address, connecting);
+      connecting.catch(() => this.#connections.delete(address));
+    }
+    const connection = await connecting;
+    if (connection.isClosed) {
+      // Another call may have made the next one.
+      if (this.#connections.get(address) === connecting) this.#connections.delete(address);
+      return this.#open(master);
+    }
+    await connection.open();
+    return connection;
+  }
+
+  async #make(master: ClusterNode | undefined): Promise<ReplicatingConnection> {
+    const client = (await (master && this.#cluster?.nodeClient(master))) ?? (this.#client as Duplicable);
+    if (this.#cluster === undefined) {
+      // A sentinel would stay connected, and keep the process alive, though the application has closed its own.
+      client.off?.('end', this.#closeAll);
+      client.on?.('end', this.#closeAll);
+    }
+    const own = client.duplicate(client.getMasterNode === undefined ? undefined : SENTINEL);
+    const isKnown = (): boolean =>
+      master === undefined || this.#cluster?.masters.some((node) => addressOf(node) === addressOf(master)) === true;
+    const isWanted = (): boolean => !this.#isClosed && this.#client.isOpen !== false && isKnown();
+    return new ReplicatingConnection(own, this.#replication, isWanted);
+  }
+
+  readonly #closeAll = (): void => {
+    this.#client.off?.('end', this.#closeAll);
+    for (const connecting of this.#connections.values()) {
+      void connecting.then((connection) => connection.close()).catch(() => undefined);
+    }
+    this.#connections.clear();
+  };
+}
+
+async function answer(connection: ReplicatingConnection, command: Command, reply: unknown): Promise<void> {
+  const isGrant = (one: unknown): boolean => !isErrorLike(one) && command.script.grants?.(one) !== false;
+  const replies = command.script instanceof ScriptForMany && Array.isArray(reply) ? (reply as unknown[]) : undefined;
+  try {
+    if (replies?.some(isGrant) ?? isGrant(reply)) await connection.replicated();
+  } catch (error) {
+    // Others of the batch were refused: that stays true.
+    if (replies === undefined || !(error instanceof NotReplicatedError)) command.fail(error);
+    else command.answer(replies.map((one) => (isGrant(one) ? error : one)));
+    return;
+  }
+  command.answer(reply);
+}
