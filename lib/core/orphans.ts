@@ -22,6 +22,9 @@ export class Orphans {
 
   /** Removes in the background what the hold has in Redis, while one of its attempts may still be executed. */
   follow(hold: Hold): void {
+    // Many leases of one hold may end with it.
+    if (hold.isOrphan) return;
+    hold.isOrphan = true;
     const followUp = new FollowUp(hold, this.#connection, this.#commandTimeout, this.#timer);
     this.#followUps.add(followUp);
     inBackground(() => void followUp.run().finally(() => this.#followUps.delete(followUp)));
