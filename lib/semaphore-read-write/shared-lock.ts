@@ -210,6 +210,11 @@ export class WriteLock extends RedisLock {
     this.#read = read;
   }
 
+  /** None before the `minHold` of the lease ends: the release keeps it until then. */
+  protected override nextAfter(hold: Hold): Call | undefined {
+    return hold.keep === undefined ? super.nextAfter(hold) : undefined;
+  }
+
   protected override assertMayEnter(): void {
     const read = this.#read();
     if (read === undefined || Scope.holding(read) === undefined) return;

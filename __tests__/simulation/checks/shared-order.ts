@@ -138,6 +138,8 @@ export class SharedOrderChecks {
       const text = `${member} entered "${key}" with ${holders} others inside, and it has ${permits} permits`;
       violations.report('too many permits', key, text);
     }
+    // Arrivals are times of the server.
+    if (this.#world.server.isSetBack) return;
     const arrival = (this.#arrivals.get(member) ?? Number.POSITIVE_INFINITY) - headStart;
     if (kind === 'read' && arrival < (this.#writtenUntil.get(lock) ?? 0) + 1_000) return; // counted in whole ms
     const front = queue.filter(
