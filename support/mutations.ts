@@ -391,7 +391,12 @@ local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
   'tickets-for-ever': {
     finding: 'the ticket of a process that died holds up all others',
     simulation: ['semaphore', 'read-write'],
-    replacements: [['elseif ticket == member or tonumber(second) > now then', 'elseif second then']],
+    replacements: [['elseif ticket == member or tonumber(second) > now and not isAhead then', 'elseif second then']],
+  },
+  'ticket-by-the-clock-of-the-server': {
+    finding: 'the clock of the server goes back, and the ticket of a process that died holds up all others until then',
+    simulation: ['semaphore', 'read-write'],
+    replacements: [['local isAhead = enterUntil and enterUntil - now > ${SET_BACK}', 'local isAhead = false']],
   },
 
   // Several keys, force, scripts

@@ -58,6 +58,18 @@ describe('What abandoned calls may have left in Redis', () => {
     expect(commands).toBeLessThan(CALLS / 2);
   });
 
+  it('is removed once for readers that lost the lock together', async () => {
+    redis.evalSha.mockImplementation(async () => 1);
+    const { read } = registry.readWrite('key');
+    const leases = await Promise.all(Array.from({ length: CALLS }, () => read.lock({ ttl: 1_000 })));
+    redis.evalSha.mockImplementation(() => new Promise(() => {}));
+    const before = redis.calls.length;
+    await time.advance(2_000);
+    await Promise.allSettled(leases.map((lease) => lease.unlock()));
+    await time.advance(1_000);
+    expect(redis.calls.length - before).toBe(1);
+  });
+
   it('is not removed any more by a registry that is closed', async () => {
     redis.evalSha.mockImplementation(async () => {
       throw new Error('Socket closed unexpectedly');

@@ -68,8 +68,6 @@ export class Hold implements WatchedLease {
   settled: Promise<unknown> | undefined;
   /** An attempt came to Redis, or may have. What was held back until its time was over leaves nothing. */
   reachedRedis = false;
-  /** What it has in Redis is being removed. */
-  isOrphan = false;
   /** The outcome of an attempt will never be known: its connection was lost before Redis answered. */
   lostTrack = false;
   /** ms for which its key has to live from the grant on, even if its process dies: the `minHold` of the call. */

@@ -12,7 +12,7 @@ import type { Hold } from './hold';
 export class Orphans {
   readonly #connection: Connection;
   readonly #commandTimeout: number;
-  readonly #followUps = new Set<FollowUp>();
+  readonly #followUps = new Map<Hold, FollowUp>();
   readonly #timer = new SharedTimer(false);
 
   constructor(connection: Connection, commandTimeout: number) {
@@ -22,12 +22,11 @@ export class Orphans {
 
   /** Removes in the background what the hold has in Redis, while one of its attempts may still be executed. */
   follow(hold: Hold): void {
-    // Many leases of one hold may end with it.
-    if (hold.isOrphan) return;
-    hold.isOrphan = true;
+    // Readers that were in together lose one hold, and each of them gives it back.
+    if (this.#followUps.has(hold)) return;
     const followUp = new FollowUp(hold, this.#connection, this.#commandTimeout, this.#timer);
-    this.#followUps.add(followUp);
-    inBackground(() => void followUp.run().finally(() => this.#followUps.delete(followUp)));
+    this.#followUps.set(hold, followUp);
+    inBackground(() => void followUp.run().finally(() => this.#followUps.delete(hold)));
   }
 
   /**
@@ -36,7 +35,7 @@ export class Orphans {
    */
   async removeNow(timeout: number): Promise<void> {
     if (this.#followUps.size === 0) return;
-    const removed = [...this.#followUps].map((followUp) => followUp.removeNow());
+    const removed = [...this.#followUps.values()].map((followUp) => followUp.removeNow());
     await Promise.race([Promise.all(removed), backgroundPause(timeout)]);
   }
 }

@@ -92,8 +92,9 @@ export class LeaseChecks {
       isWiped: false,
       isExcused: lostAt !== undefined,
       isRenewed: renew ?? ttl === undefined,
-      // A reader that entered together with it has blocked the event loop already.
-      isOutlasted: kind === 'read' && lease.remaining === 0,
+      // A reader that entered together with it, or another caller of its process, has blocked the event loop already.
+      isOutlasted:
+        (kind === 'read' && lease.remaining === 0) || (host.process.isPaused && lease.remaining <= MARGIN / 10),
       wasUndisturbed: host.disturbedUntil === 0 || this.#world.timeline.now - host.disturbedUntil > QUIET,
     };
     this.open.add(entry);
@@ -266,7 +267,8 @@ export class LeaseChecks {
     const life = lifeOf(server, lockName(key), lease.owner);
     // The answer lies there: it is read before the lease is called lost.
     const isBlockedOnly = wasUndisturbed && host.process.hasUnread && timeline.now > host.disturbedUntil;
-    if (life > MARGIN && (isBlockedOnly || quietFor(this.#world, host) > QUIET)) {
+    // The key lives for longer then than it was given.
+    if (!server.isSetBack && life > MARGIN && (isBlockedOnly || quietFor(this.#world, host) > QUIET)) {
       violations.report(
         'lost though confirmed',
         key,

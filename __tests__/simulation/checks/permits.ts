@@ -4,6 +4,9 @@ import { type Host, quietFor } from '../world';
 /** ms in which a number that is given reaches the lock, where nothing is disturbed. */
 const TOLD_WITHIN = 200;
 
+/** ms in which a command that was sent over a connection that broke is executed. */
+const EXECUTED_WITHIN = 15_000;
+
 interface Given {
   readonly number: number;
   readonly host: Host;
@@ -42,8 +45,12 @@ export class PermitChecks {
   numbers(key: string): readonly number[] {
     const all = this.#given.get(key) ?? [];
     const last = all.findLastIndex((one) => this.#isKnown(one));
-    if (last > 0) all.splice(0, last);
-    return all.map(({ number }) => number);
+    // What is in doubt may be executed late, and its age is that of its sending.
+    const counts = all.filter(
+      (one, i) => i >= last || (one.isInDoubt && this.#timeline.now - one.at < EXECUTED_WITHIN),
+    );
+    this.#given.set(key, counts);
+    return counts.map(({ number }) => number);
   }
 
   #isKnown({ host, at, isInDoubt }: Given): boolean {

@@ -49,6 +49,9 @@ local function expireWithLastLease()
   redis.call('PEXPIREAT', lock, redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')[2])
 end`;
 
+/** ms; a ticket that was entered further ahead of the server's clock shows that the clock was set back. */
+const SET_BACK = 1_000;
+
 /**
  * The queue, and who may enter. `readQueue` comes first, when the leases that have ended were removed. It sets:
  *
@@ -83,11 +86,14 @@ local function readQueue()
   for i = 1, #fields, 2 do
     local ticket, value = fields[i], fields[i + 1]
     local first, second, rest = string.match(value, '^(%d+):(%d+)(.*)$')
+    local enterUntil, leaseEnd = string.match(rest, '^:(%d+):(%d+)$')
+    -- It was entered before the clock was set back. If its process is alive, it enters the ticket again.
+    local isAhead = enterUntil and enterUntil - now > ${SET_BACK}
     if ticket == 'permits' then
       permits, givenAt = tonumber(first), tonumber(second)
-    elseif ticket == member or tonumber(second) > now then
+    elseif ticket == member or tonumber(second) > now and not isAhead then
       local waiter = { ticket = ticket, kind = string.match(ticket, '^%a+'), arrival = tonumber(first) }
-      waiter.seenUntil, waiter.enterUntil, waiter.leaseEnd = second, string.match(rest, '^:(%d+):(%d+)$')
+      waiter.seenUntil, waiter.enterUntil, waiter.leaseEnd = second, enterUntil, leaseEnd
       if wasWritten and holders == 0 and waiter.kind == 'read' then
         waiter.arrival = 0
         redis.call('HSET', waiters, ticket, '0:' .. second .. rest)
