@@ -69,21 +69,6 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       await nothingLeft();
     });
 
-    // A caller of a fair type has a position in one queue after the other.
-    (lockType.endsWith('fair') ? it.skip : it)('keeps none of its keys at first, so that others go on', async () => {
-      const [taken] = await takenElsewhere('b');
-      const waiting = fixture.registry({ idleBetweenTries: 500 }).multi(KEYS).lock();
-      const other = fixture.otherRegistry();
-      for (let i = 0; i < 10; i++) {
-        await new Promise((resolve) => setTimeout(resolve, 20));
-        const leases = await Promise.all(['a', 'c'].map((key) => other.obtain(key).lock({ waitTime: 2_000 })));
-        await Promise.all(leases.map((lease) => lease.unlock()));
-      }
-      expect(await heldKeys()).toEqual(['b']);
-      await taken?.unlock();
-      await (await waiting).unlock();
-    });
-
     it('gives up at the end of its waitTime, names the key that was held, and leaves nothing', async () => {
       const [taken] = await takenElsewhere('c');
       const waiting = fixture.registry().multi(KEYS).lock({ waitTime: 300 });

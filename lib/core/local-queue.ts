@@ -45,8 +45,6 @@ class Waiting<Caller> {
   readonly waiters = new LinkedList<Waiter<Caller>>();
   readonly semaphore: Semaphore;
   isAsking = false;
-  /** Called when the turn is free, and nobody waits for it. */
-  readonly onFree = new Set<() => void>();
 
   constructor(isTaken: boolean) {
     this.semaphore = new Semaphore(isTaken ? 0 : 1);
@@ -75,11 +73,6 @@ export class LocalQueue<Caller = void> {
     return this.#waiting?.waiters.first?.caller;
   }
 
-  /** Callers that do not queue wait until nobody has the turn: see `untilFree`. */
-  get isWatched(): boolean {
-    return this.#waiting !== undefined && this.#waiting.onFree.size > 0;
-  }
-
   /** Takes the turn if it is free, synchronously: no other caller can come between the question and the answer. */
   tryEnter(): Turn | undefined {
     if (this.#isTaken || this.hasWaiters) return undefined;
@@ -103,17 +96,6 @@ export class LocalQueue<Caller = void> {
     });
   }
 
-  /** For a caller that does not queue, for `ms` at most; `undefined`: the turn is free. */
-  untilFree(wait: Wait, ms: number): Promise<void> | undefined {
-    if (!this.#isTaken) return undefined;
-    this.#waiting ??= new Waiting(true);
-    const { onFree } = this.#waiting;
-    return wait.suspend<void>(Math.min(ms, wait.remaining), (resume) => {
-      onFree.add(resume as () => void);
-      return () => onFree.delete(resume as () => void);
-    });
-  }
-
   /** Passes the turn to the next caller without a release. */
   pass(turn: Turn): void {
     const first = this.#waiting?.waiters.first;
@@ -131,10 +113,8 @@ export class LocalQueue<Caller = void> {
       this.#waiting?.semaphore.release();
       return;
     }
-    const onFree = this.#waiting?.onFree;
     this.#waiting = undefined;
     this.#isTaken = false;
-    for (const callBack of onFree ?? []) callBack();
   }
 
   /** Called when a waiter has the turn, or has given up. */

@@ -209,21 +209,6 @@ export class RedisLock implements DistributedLock {
     return this.enterHere(request, false, trace);
   }
 
-  /** @internal Whether a caller may wait for it without a turn, and without a position in a queue. */
-  get canBeWatched(): boolean {
-    return this.#openProtocol.untilFree !== undefined;
-  }
-
-  /**
-   * @internal `undefined` if an attempt may be granted, as far as this process knows: nobody here has the turn, and Redis
-   * has not said that others have the lock. Else resolves when that may have changed, or the wait or `ms` are over.
-   */
-  untilFree(wait: Wait, ms: number): Promise<void> | undefined {
-    const lock = this.cached();
-    if (Scope.holding(lock.scopeLock) !== undefined) return undefined;
-    return lock.queue.untilFree(wait, ms) ?? lock.#protocol?.untilFree?.(wait);
-  }
-
   /** @internal The error of a wait that is over. */
   timeoutError(options: LockOptions | undefined): LockTimeoutError {
     const lock = this.cached();
@@ -330,13 +315,9 @@ export class RedisLock implements DistributedLock {
     trace: ReleaseMessage | undefined,
   ): 'passed on' | Promise<FirstRelease> | undefined {
     const { hold } = ended;
-    const { protocol, keep } = hold;
     const next = this.nextAfter(hold);
-    if (next === undefined) {
-      const isWatched = this.queue.isWatched && keep === undefined;
-      const released = isWatched ? protocol.releaseWatched?.(hold.owner, timeout / 2, now) : undefined;
-      return released && afterFailure(released);
-    }
+    if (next === undefined) return undefined;
+    const { protocol, keep } = hold;
     // A script of the application's that is not answered would run in the lease of the next caller.
     const isUnused = hold.evals === 0;
     // Before its `minHold` ends, the lock is nobody else's.

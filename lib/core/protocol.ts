@@ -105,11 +105,6 @@ export interface LockProtocol {
   attempt(hold: Hold, timeout: number): Promise<Grant | Refusal>;
   /** After a refusal: resolves when it is time for another attempt, with the lock itself, or when the wait is over. */
   wait(hold: Hold, refusal: Refusal, wait: Wait): Promise<Grant | NotGranted>;
-  /**
-   * For a caller without a turn: `undefined` if the lock may be free, as far as this process knows; else resolves when
-   * that may have changed, or the wait is over. Absent where every caller that waits has a position in a queue.
-   */
-  untilFree?(wait: Wait): Promise<void> | undefined;
   /** Calls `settle` once, and never throws. A renewal never shortens the ttl of the key. */
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void;
   /**
@@ -118,8 +113,6 @@ export interface LockProtocol {
    * that has read the clock just now.
    */
   release(owner: string, timeout: number, now?: number): Promise<Released>;
-  /** The same where local callers watch it (see `untilFree`): they are the next to try, for one slice. */
-  releaseWatched?(owner: string, timeout: number, now: number): Promise<Released>;
   /**
    * In place of a release: nobody else gets the lock before its `minHold` ends. Then its key ends by itself, and
    * waiters know when. Repeated calls, and a release after it, change nothing.

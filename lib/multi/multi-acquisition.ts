@@ -1,24 +1,19 @@
 import { CannotAcquireLockError, cannotAcquire } from '../api/errors';
-import type { LockServices, RedisLock } from '../core/lock';
+import type { RedisLock } from '../core/lock';
 import type { LockRequest } from '../core/request';
 import type { HeldLease } from '../core/unlock-order';
 import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
-import { clock, within } from '../internal/clock';
-
-/** In `idleBetweenTries`; after this time a caller keeps what it gets. */
-const PATIENCE = 20;
+import { within } from '../internal/clock';
 
 const NO_ANSWER = 'Redis did not answer within the waitTime';
 
 /**
  * One acquisition of several locks, all or nothing.
  *
- * It makes one attempt for each lock, one right after the other, so that they go to Redis together. If one is refused,
- * it gives all back, and tries again when it may be free: others go on meanwhile. That may last for ever where each of
- * many keys is free now and then. So after some time it keeps the locks before the one that is refused, gives back those
- * behind it, and waits for that one alone. All processes have the same order, so a caller that waits for a lock holds
- * none that comes later in the order: no two callers wait for each other in a circle (ordered acquisition, after
- * Havender, 1968).
+ * It makes one attempt for each lock, one right after the other, so that they go to Redis together. While a
+ * lock is refused, it keeps the locks before that one, gives back those behind it, and waits for that one alone. All
+ * processes have the same order, so a caller that waits for a lock holds none that comes later in the order: no two
+ * callers wait for each other in a circle (ordered acquisition, after Havender, 1968).
  */
 export class MultiAcquisition {
   /** The time and the signal of the caller, for all of it. */
@@ -60,8 +55,6 @@ export class MultiAcquisition {
 
   /** Resolves to the part that was not free until the wait was over; `undefined`: all are held. */
   async #acquireAll(): Promise<RedisLock | undefined> {
-    const [first] = this.#parts as [RedisLock];
-    if (!this.wait.isSingleAttempt && first.canBeWatched) await this.#attemptWhenFree(first.services);
     for (let hasWaited = false; ; hasWaited = true) {
       if (hasWaited) this.#dropLost();
       const failures = await this.#attemptMissing();
@@ -84,38 +77,6 @@ export class MultiAcquisition {
     }
   }
 
-  /** Ends when all are held, when Redis fails, or after `PATIENCE`. */
-  async #attemptWhenFree({ settings, waits }: LockServices): Promise<void> {
-    const { wait } = this;
-    const endsAt = wait.startedAt + PATIENCE * settings.idleBetweenTries;
-    waits.begin(wait);
-    try {
-      for (let now = clock.now(); now < endsAt && wait.remaining > 0; now = clock.now()) {
-        const obstacle = this.#obstacle(endsAt - now);
-        if (obstacle !== undefined) {
-          await obstacle;
-          continue;
-        }
-        const failures = await this.#attemptMissing();
-        if (!this.#leases.includes(undefined)) return;
-        await this.#inTime(this.#release(0));
-        if (failures.size > 0) return;
-      }
-    } finally {
-      waits.end(wait);
-    }
-  }
-
-  /** `undefined`: all may be free. Else resolves when another look is worth it, after `ms` at most. */
-  #obstacle(ms: number): Promise<void> | undefined {
-    for (const part of this.#parts) {
-      this.wait.lock = part;
-      const obstacle = part.untilFree(this.wait, ms);
-      if (obstacle !== undefined) return obstacle;
-    }
-    return undefined;
-  }
-
   /**
    * One attempt for each lock that is not held. Failures of Redis are returned, by the index of the part: a wait for it
    * retries them. Throws any other error, such as an abort.
@@ -133,7 +94,6 @@ export class MultiAcquisition {
         failures.set(index, error);
       }
     };
-    if (!this.#leases.includes(undefined)) return failures;
     const attempts = this.#leases.map((held, index) => (held === undefined ? attempt(index) : undefined));
     const results = await this.#inTime(Promise.allSettled(attempts));
     for (const result of results) if (result.status === 'rejected') throw result.reason;

@@ -69,10 +69,6 @@ class ContendedProtocol implements LockProtocol {
   #acquiredAt = 0;
   /** Made for the first caller that waits. */
   #waiting: Waiting | undefined;
-  /** It was released to callers of this process: if they get it, the slice goes on. */
-  #goesOn = false;
-  /** The last answer to an attempt, if another process had the lock. */
-  #refusal: Refusal | undefined;
 
   constructor(names: LockNames, services: ContendedServices) {
     this.#names = names;
@@ -112,38 +108,18 @@ class ContendedProtocol implements LockProtocol {
       const answer = format.answerIn(ACQUIRE, reply, 1, hold, hintsBefore);
       if (answer.granted) {
         this.#pollers?.acquired(sentAt);
-        if (!this.#goesOn) {
-          this.#acquiredAt = Math.floor(sentAt);
-          this.#lazySharing?.acquired(sentAt);
-        }
+        this.#acquiredAt = Math.floor(sentAt);
+        this.#lazySharing?.acquired(sentAt);
       } else {
         this.#pollers?.refused(sentAt + answer.roundTrip, answer, this.#waiting?.hints ?? 0);
         this.#lazySharing?.refused();
       }
-      this.#refusal = answer.granted ? undefined : answer;
-      this.#goesOn = false;
       return answer;
     };
     return parts.redis.run(ACQUIRE, format.keys(this.#names), [ticket, String(ttl)], timeout, read, sentAt);
   }
 
-  /** A hint, or the time for a poll, ends what the last refusal said. */
-  untilFree(wait: Wait): Promise<void> | undefined {
-    const pause = this.#goesOn ? undefined : this.standBack(wait);
-    const refusal = this.#refusal;
-    if (pause !== undefined || refusal === undefined) return pause;
-    const { hintsBefore } = refusal;
-    if (hintsBefore !== undefined && hintsBefore !== this.#waiting?.hints) return undefined;
-    return this.#waitAfter(refusal, wait).then(() => {
-      if (this.#refusal === refusal) this.#refusal = undefined;
-    });
-  }
-
   wait(_hold: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
-    return this.#waitAfter(refusal, wait);
-  }
-
-  #waitAfter(refusal: Refusal, wait: Wait): Promise<NotGranted> {
     const { format, parts, subscriber } = this.#services;
     const { idleBetweenTries } = parts.settings;
     // Another process has published a release: the holder may have lost the lock, by a command or a forced unlock.
@@ -160,12 +136,6 @@ class ContendedProtocol implements LockProtocol {
     const { deleteCommand, scripts } = this.#services.format;
     const script = this.#pollers?.isDue(now) ? scripts.LEAVE : scripts.RELEASE;
     return this.#giveBack(script, [owner, deleteCommand], timeout, now, atSliceEnd);
-  }
-
-  releaseWatched(owner: string, timeout: number, now: number): Promise<Released> {
-    const isSliceOver = this.#sharing.isSliceOver(now);
-    this.#goesOn = !isSliceOver;
-    return this.release(owner, timeout, now, isSliceOver);
   }
 
   keep(owner: string, keep: Keep, timeout: number): Promise<Released> {

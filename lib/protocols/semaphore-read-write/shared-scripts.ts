@@ -124,7 +124,7 @@ local function letIn(own, channel, enters)
   for _, waiter in ipairs(queue) do
     -- One that may not enter stops those behind it. One that may, and does not yet, counts as if it had entered.
     isOpen = isOpen and mayEnter(waiter)
-    local isHere = isOpen and (waiter == own or (enters and now < tonumber(waiter.enterUntil or 0)))
+    local isHere = isOpen and (waiter == own or (enters and waiter.leaseEnd ~= '0' and now < tonumber(waiter.enterUntil or 0)))
     if isOpen then
       holders = holders + permitsOf(waiter.ticket)
       isWritten = waiter.kind == 'write'
@@ -221,8 +221,9 @@ if score or own.hasEntered then
 else
   arrival = digits(own.arrival + headStart)
   if queues then
-    local enterUntil = entersFor > 0 and digits(now + entersFor) or '0'
-    local lasts = digits(now + keptFor) .. ':' .. enterUntil .. ':' .. own.leaseEnd
+    -- Without an end of its lease it is not let in.
+    local leaseEnd = entersFor > 0 and own.leaseEnd or '0'
+    local lasts = digits(now + keptFor) .. ':' .. digits(now + entersFor) .. ':' .. leaseEnd
     redis.call('HSET', waiters, member, arrival .. ':' .. lasts)
     if redis.call('PTTL', waiters) < keptFor then redis.call('PEXPIRE', waiters, keptFor) end
     -- The readers of other processes let nobody in from now on.
