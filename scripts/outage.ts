@@ -1,9 +1,10 @@
 /**
  * Keeps Redis away from an application that goes on calling, and prints what that costs, as JSON:
  *
- *     node --expose-gc -r esbuild-register scripts/outage.ts refused|silent [type] [seconds] [calls a second]
+ *     node --expose-gc -r esbuild-register scripts/outage.ts refused|silent [type] [seconds] [calls a second] [keys]
  *
- * `refused`: the server is killed, and started again. `silent`: it is frozen, and its connections stay open.
+ * `refused`: the server is killed, and started again. `silent`: it is frozen, and its connections stay open. Without a
+ * number of keys, each call has one of its own, and the registry's cache of locks grows with them.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,6 +16,9 @@ import { LOCK_TYPES } from '../lib/protocols/lock-types';
 import { type RedisServer, startRedis } from './redis';
 
 type Kind = 'refused' | 'silent';
+
+/** Different keys. */
+const KEYS = Number(process.argv[6] ?? Number.MAX_SAFE_INTEGER);
 
 /** ms */
 const WAIT_TIME = 200;
@@ -95,7 +99,7 @@ async function outage(kind: Kind, lockType: LockType, seconds: number, rate: num
   };
 }
 
-/** Calls with a key of its own for each, as often. */
+/** Calls, as often. */
 class Application {
   readonly outcomes: Record<string, number> = {};
   calls = 0;
@@ -118,7 +122,7 @@ class Application {
   }
 
   async #call(): Promise<void> {
-    const key = `${this.#name}${++this.calls}`;
+    const key = `${this.#name}${++this.calls % KEYS}`;
     const outcome = await this.#registry
       .run(key, () => 'ran', { waitTime: WAIT_TIME })
       .catch((error: Error) => error.name);

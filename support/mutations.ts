@@ -152,12 +152,7 @@ export const MUTATIONS = {
   'passed-on-without-confirmation': {
     finding: 'a hold is passed on long after Redis confirmed it, though its key is gone',
     simulation: ['pub-sub', 'fair'],
-    replacements: [
-      [
-        'return now - this.sentAt <= FRESH && this.#keyUntil - now >= needed && !this.isSuspectAt(drift(now));',
-        'return true;',
-      ],
-    ],
+    replacements: [['return isEnough && now - this.sentAt <= FRESH && !this.isSuspectAt(drift(now));', 'return true;']],
   },
   'lease-outlasts-its-hold': {
     finding: 'a fixed lease is passed on that ends after the key of its hold',
@@ -206,7 +201,7 @@ export const MUTATIONS = {
   'others-not-counted': {
     finding: 'a fair hold is passed on though others waited when it was handed over',
     simulation: ['fair'],
-    replacements: [['isAlone = false;', 'isAlone = true;']],
+    replacements: [['said.isAlone = reply === 1;', 'said.isAlone = true;']],
   },
   'slow-hand-over': {
     finding: 'a call settles late, since its first attempt has the time of the unlock before it',
@@ -238,7 +233,7 @@ export const MUTATIONS = {
   'next-caller-before-the-queue': {
     finding: 'the next caller of a process gets the lock before one of another process that called earlier',
     simulation: ['fair'],
-    replacements: [["keepFor == 0 and redis.call('EXISTS', queue) == 0 then", 'keepFor == 0 then']],
+    replacements: [['now - age < first and first <= now + ${SET_BACK}', 'true']],
   },
   'polls-create-tickets': {
     finding: 'a poll that is executed late leaves a ticket',
@@ -306,12 +301,27 @@ local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
     finding: 'one more than the permits of a semaphore enter',
     simulation: ['semaphore'],
     soak: { types: ['semaphore'], kinds: ['too many holders'] },
-    replacements: [['return holders < (permits or 1) end', 'return holders <= (permits or 1) end']],
+    replacements: [['permitsOf(waiter.ticket) <= (permits or 1)', 'permitsOf(waiter.ticket) <= (permits or 1) + 1']],
   },
   'tickets-not-counted': {
     finding: 'a caller takes the permit of one that waits in front of it',
     simulation: ['semaphore'],
-    replacements: [['holders = holders + 1\n', '\n']],
+    replacements: [['holders = holders + permitsOf(waiter.ticket)\n', '\n']],
+  },
+  'permits-counted-once': {
+    finding: 'a caller that has several permits counts as one that has one',
+    simulation: ['semaphore'],
+    replacements: [['holders = holders + permitsOf(holder) - 1', 'holders = holders']],
+  },
+  'permits-counted-twice': {
+    finding: 'the permits of a caller that has several are taken twice: others wait though there are enough',
+    simulation: ['semaphore'],
+    replacements: [['holders = holders + permitsOf(holder) - 1', 'holders = holders + permitsOf(holder)']],
+  },
+  'permits-passed-on-as-they-are': {
+    finding: 'the hold of a caller with one permit goes to one that asks for several',
+    simulation: ['semaphore'],
+    replacements: [[' && this.permits === request.permits;', ';']],
   },
   'latest-permits-ignored': {
     finding: 'while somebody waits, the number of a later call does not count',

@@ -75,7 +75,7 @@ describePrivate.each(each)('%s loses its connection after a command was executed
     await redis.admin.mSet([name, 'stuck', `${name}-before`, 'stuck']);
     await registry.obtain('key-before').forceUnlock();
     proxy.refuse();
-    const lost = proxy.loseReply('UNLINK');
+    const lost = proxy.loseReply('stuck');
     const forcing = registry.obtain('key').forceUnlock();
     await lost;
     expect(await redis.admin.set(name, 'next', { NX: true })).toBe('OK');

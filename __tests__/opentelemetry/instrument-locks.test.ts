@@ -237,7 +237,10 @@ describePrivate('Instrumented locks', () => {
     [{ tracer: 7 }, 'Expected `tracer` to be a Tracer of OpenTelemetry, got 7 (number)'],
     [{ meter: null }, 'Expected `meter` to be a Meter of OpenTelemetry, got null (null)'],
     [{ group: 'orders' }, "Expected `group` to be a function, got 'orders' (string)"],
-    [{ groups: () => 'orders' }, 'Unknown option `groups` (function); known are tracer, meter, group'],
+    [
+      { groups: () => 'orders' },
+      'Unknown option `groups` (function); did you mean `group`?; known are tracer, meter, group',
+    ],
   ])('reject %p', (options, message) => {
     instrument();
     expect(() => instrumentLocks(options as InstrumentLocksOptions)).toThrow(new TypeError(message));

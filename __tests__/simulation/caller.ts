@@ -246,17 +246,22 @@ function isHeld(lease: Lease): boolean {
   }
 }
 
-function options({ ttl, renew, waitTime, minHold }: Round, controller: AbortController | undefined): LockOptions {
+function options(
+  { ttl, renew, waitTime, minHold, takes }: Round,
+  controller: AbortController | undefined,
+): LockOptions {
   return {
     ...(ttl === undefined ? {} : { ttl }),
     ...(renew === undefined ? {} : { renew }),
     ...(waitTime === undefined ? {} : { waitTime }),
     ...(minHold === undefined ? {} : { minHold }),
+    ...(takes === 1 ? {} : { permits: takes }),
     ...(controller === undefined ? {} : { signal: controller.signal }),
   };
 }
 
-function describe({ ttl, renew, waitTime, minHold }: Round): string {
-  const given = Object.entries({ ttl, renew, waitTime, minHold }).filter(([, value]) => value !== undefined);
+function describe({ ttl, renew, waitTime, minHold, takes }: Round): string {
+  const permits = takes === 1 ? undefined : takes;
+  const given = Object.entries({ ttl, renew, waitTime, minHold, permits }).filter(([, value]) => value !== undefined);
   return given.map(([name, value]) => `, ${name} ${value}`).join('');
 }

@@ -44,6 +44,8 @@ export interface Round {
   readonly renew: boolean | undefined;
   readonly waitTime: number | undefined;
   readonly minHold: number | undefined;
+  /** How many permits of a semaphore it takes. */
+  readonly takes: number;
   /** After the call; the signal aborts then, if the caller still waits. */
   readonly abortAfter: number | undefined;
   readonly hold: number;
@@ -128,6 +130,9 @@ export function planOf(seed: number, lockType: LockType): Plan {
   const given = new Random(seed, 'permits');
   const givesOthers = given.chance(0.5);
   const kindOf = kindsOf(lockType, sharing);
+  const weights = new Random(seed, 'weights');
+  const isHeavy = lockType === 'semaphore' && weights.chance(0.3);
+  const takes = (most: number): number => (isHeavy ? weights.whole(1, most) : 1);
   const callers = processes.flatMap(({ options }, process) =>
     Array.from({ length: random.whole(1, 3) }, () =>
       planCaller(random, {
@@ -137,6 +142,7 @@ export function planOf(seed: number, lockType: LockType): Plan {
         life,
         holding,
         kindOf,
+        takes,
         expireAfter: options.expireAfter as number,
         ...scale,
       }),
@@ -249,13 +255,15 @@ interface CallerScale extends FaultScale {
   /** For a seed with `minHold`. */
   readonly holding: Random | undefined;
   readonly kindOf: () => SharedKind | undefined;
+  readonly takes: (most: number) => number;
   /** ms; the ttl of a round without one. */
   readonly expireAfter: number;
 }
 
 function planCaller(random: Random, scale: CallerScale): CallerPlan {
-  const { process, of, life, isCalm, holding, kindOf, permits, expireAfter } = scale;
+  const { process, of, life, isCalm, holding, kindOf, permits, takes, expireAfter } = scale;
   const rounds = Array.from({ length: random.whole(1, 5) }, (): Round => {
+    const number = permits();
     const method = random.weighted({ lock: 5, tryLock: 3, run: 2 });
     const isLong = life === 'long' || (life === 'mixed' && random.chance(0.5));
     const isFixed = random.chance(0.5);
@@ -268,7 +276,8 @@ function planCaller(random: Random, scale: CallerScale): CallerPlan {
       think,
       method,
       kind: kindOf(),
-      permits: permits(),
+      permits: number,
+      takes: takes(number),
       ttl,
       renew: isFixed && random.chance(0.2) ? true : undefined,
       waitTime:

@@ -10,7 +10,7 @@ const ROOT = path.resolve(__dirname, '../..');
 /** In a process of its own: the simulation ends turns of the event loop by itself, and Jest has a context of its own. */
 async function simulate(...args: string[]): Promise<string> {
   const command = ['-r', 'esbuild-register', 'scripts/simulate.ts', ...args];
-  const { stdout } = await run(process.execPath, command, { cwd: ROOT, maxBuffer: 1e8, timeout: 120_000 });
+  const { stdout } = await run(process.execPath, command, { cwd: ROOT, maxBuffer: 1e8, timeout: 300_000 });
   return stdout;
 }
 

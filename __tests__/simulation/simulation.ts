@@ -113,7 +113,7 @@ export class Simulation {
     this.#commands = new CommandChecks(this.#world, scriptNames);
     this.#calls = new CallChecks(this.#world, this.#leases);
     const order = new OrderChecks(this.#world, this.#calls, this.#leases, scripts);
-    const sharedOrder = new SharedOrderChecks(this.#world);
+    const sharedOrder = new SharedOrderChecks(this.#world, grants);
     const services = { world: this.#world, leases: this.#leases, calls: this.#calls, order, sharedOrder };
     plan.processes.forEach((one, index) => {
       const host = createHost(this.#world, one, index, instances[index] as LibraryInstance);

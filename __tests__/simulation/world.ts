@@ -91,6 +91,8 @@ export interface Member {
   readonly member: string;
   readonly kind: SharedKind;
   readonly owner: string;
+  /** How many permits it has. */
+  readonly takes: number;
   /** ms */
   readonly life: number;
 }
@@ -102,8 +104,18 @@ export function membersOf(server: RedisServer, lock: string): Member[] {
     const colon = member.indexOf(':');
     const life = end - server.time;
     if (life <= 0) return [];
-    return [{ member, kind: member.slice(0, colon) as SharedKind, owner: member.slice(colon + 1), life }];
+    const owner = member.slice(colon + 1);
+    return [{ member, kind: member.slice(0, colon) as SharedKind, owner, takes: takenBy(member), life }];
   });
+}
+
+/** How many permits a member, or a ticket, has or asks for. */
+export function takenBy(member: string): number {
+  return Number(/\*(\d+)$/.exec(member)?.[1] ?? 1);
+}
+
+export function sumOf(some: readonly { readonly takes: number }[]): number {
+  return some.reduce((sum, { takes }) => sum + takes, 0);
 }
 
 /** The owner values that have the lock in Redis: at most one, but for shared locks. */

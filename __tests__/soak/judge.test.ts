@@ -155,6 +155,9 @@ describe('The judge of the soak', () => {
     expect(exclusion(...inside)).toEqual([]);
     expect(exclusion(...inside, permit('d', 40))).toEqual([['too many holders', 'a', 'b', 'c', 'd']]);
     expect(exclusion(...inside, permit('d', 100))).toEqual([]);
+    const two = permit('two', 15).map((record) => (record.event === 'called' ? { ...record, permits: 2 } : record));
+    expect(exclusion(permit('a', 10), two)).toEqual([]);
+    expect(exclusion(permit('a', 10), two, permit('b', 20))).toEqual([['too many holders', 'a', 'two', 'b']]);
     const promised = shared('permit', lease('dead', 1, [[10, 500]]));
     expect(exclusion(promised, permit('b', 20), permit('c', 30), permit('d', 40))).toEqual([
       ['promise broken', 'dead', 'b', 'c', 'd'],

@@ -65,6 +65,7 @@ export class NotedLease extends Hold {
       explicitTtl: true,
       waitTime: 0,
       minHold: 0,
+      permits: 1,
       signal: undefined,
     };
     this.#lease = new RedisLease(lock, this, request, now, false);

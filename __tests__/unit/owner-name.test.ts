@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { type LockType, RedisLockRegistry } from '../../lib';
-import { isOfRegistry, nameIn } from '../../lib/api/owner-name';
+import { isOfRegistry, nameIn, permitsIn } from '../../lib/api/owner-name';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { mockRedis } from '../support/mock-redis';
 
@@ -22,6 +22,8 @@ describe.each(LOCK_TYPES)('The owner values of a %s registry', (lockType) => {
     expect(id).toMatch(/^web-7[:/][\w-]{22}$/);
     expect(nameIn(`${id}:17`)).toBe('web-7');
     expect(nameIn(`${id}:17@1700000000000001`)).toBe('web-7');
+    expect(nameIn(`${id}:17*3`)).toBe('web-7');
+    expect([`${id}:17`, `${id}:17*3`, `kept@${id}:17*12`].map(permitsIn)).toEqual([1, 3, 12]);
   });
 
   it('are those of no other registry with the same name', () => {

@@ -28,6 +28,12 @@ export interface LockOptions {
    */
   minHold?: number | undefined;
   /**
+   * How many permits of a semaphore to take, all or none. First come, first served: nobody behind a caller that waits for
+   * many enters before it. More than there are is a `RangeError`, as more than 1 is for other locks.
+   * @default 1
+   */
+  permits?: number | undefined;
+  /**
    * Stops waiting: the call rejects at once with `signal.reason`. It has no influence on a lease that was obtained.
    * @default none
    */

@@ -4,7 +4,7 @@ import { expected, nonEmptyString } from '../internal/validation';
 /*
  * What a person can read in an owner value. It is `<name>:<random>:<number>`, and with the Redisson types
  * `<name>/<random>:<number>`, since Redisson's format has one colon: that before the number. `fair` may add
- * `@<server time>`. A lock that was unlocked before its `minHold` ended has `kept@` before all of that.
+ * `@<server time>`, and `*<number>` says how many permits of a semaphore it has. A lock that was unlocked before its `minHold` ended has `kept@` before all of that.
  */
 
 /** What separates the name from the random part. */
@@ -17,7 +17,7 @@ const LONGEST = 64;
 const UNSUITABLE = /[\p{C}\p{Z}@{}]/gu;
 
 /** The random part: 16 bytes as base64url. */
-const OWNER = /^(.+)[:/][\w-]{22}:\d+(?:@\d+)?$/;
+const OWNER = /^(.+)[:/][\w-]{22}:\d+(?:@\d+|\*(\d+))?$/;
 
 /** Checks the option `name`. */
 export function registryName(name: string, value: unknown): string {
@@ -52,6 +52,11 @@ export function registryId(name: string, separator: NameSeparator, uuid: string)
 /** The name in an owner value; `undefined` where it is not of this library. */
 export function nameIn(owner: string): string | undefined {
   return OWNER.exec(holderOf(owner))?.[1];
+}
+
+/** How many permits of a semaphore an owner has. */
+export function permitsIn(owner: string): number {
+  return Number(OWNER.exec(holderOf(owner))?.[2] ?? 1);
 }
 
 /** Whether it is the default name of this process. */

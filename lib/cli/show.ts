@@ -1,5 +1,6 @@
 import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
+import { permitsIn } from '../api/owner-name';
 import { RedisLockRegistry } from '../registry/redis-lock-registry';
 import { type Arguments, assertNoKey, keyOf, lockTypeOf, registryKeyOf, type Values } from './arguments';
 import { columns, complain, EXIT, ExitError, jsonOf, print, printable, shown, usageError } from './output';
@@ -120,7 +121,9 @@ function detailsOf(lock: FoundLock): string {
 }
 
 function kindOf({ kind, holders, permits, isKept }: FoundLock): string {
-  if (kind === 'semaphore') return `semaphore ${holders.length}/${permits ?? '?'}`;
+  if (kind === 'semaphore') {
+    return `semaphore ${holders.reduce((sum, { owner }) => sum + permitsIn(owner), 0)}/${permits ?? '?'}`;
+  }
   return isKept ? 'kept' : kind === 'read' ? `read ${holders.length}` : kind;
 }
 

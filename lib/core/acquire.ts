@@ -126,8 +126,9 @@ export class Call {
     this.#abandon();
   }
 
-  #asksFor({ ttl, leastLife, waits }: Hold): boolean {
-    return waits && Math.ceil(this.#ttl) === ttl && this.request.minHold === leastLife;
+  #asksFor({ ttl, leastLife, permits, waits }: Hold): boolean {
+    const { request } = this;
+    return waits && Math.ceil(this.#ttl) === ttl && request.minHold === leastLife && request.permits === permits;
   }
 
   /** What it sent is not answered yet. */
@@ -210,8 +211,12 @@ export class Call {
     const { request, wait } = this;
     const { connection, nextOwner } = this.#lock.services;
     const waits = !wait.isSingleAttempt && this.#mayQueue;
-    const hold = new Hold(nextOwner(), this.#ttl, waits, connection.connectionEpoch, wait.startedAt, this.#protocol);
-    hold.leastLife = request.minHold;
+    const { permits, minHold } = request;
+    // A semaphore counts what stands in the owner value.
+    const owner = permits === 1 ? nextOwner() : `${nextOwner()}*${permits}`;
+    const hold = new Hold(owner, this.#ttl, waits, connection.connectionEpoch, wait.startedAt, this.#protocol);
+    hold.leastLife = minHold;
+    hold.permits = permits;
     this.#hold = hold;
     return hold;
   }

@@ -5,6 +5,7 @@ import type { Connection } from '../redis/connection';
 import { CommandTimeoutError, isFinal, isServerAnswer, messageOf, NotSentError } from '../redis/failure';
 import type { RedisLease } from './lease';
 import type { Grant, Keep, LockProtocol, Ownership, Released, RenewalMode } from './protocol';
+import type { LockRequest } from './request';
 import type { Watchdog, WatchedLease } from './watchdog';
 
 /**
@@ -71,6 +72,8 @@ export class Hold implements WatchedLease {
   lostTrack = false;
   /** ms for which its key has to live from the grant on, even if its process dies: the `minHold` of the call. */
   leastLife = 0;
+  /** Of a semaphore. */
+  permits = 1;
 
   /** The lease that relies on it. `undefined`: it is not granted yet, or it is over. */
   lease: LeaseOfHold | undefined;
@@ -179,10 +182,11 @@ export class Hold implements WatchedLease {
 
   /**
    * Whether it may go to another lease without a command: Redis confirmed it just now, and what is left of it is enough
-   * for a lease that needs `needed` ms.
+   * for what is asked for.
    */
-  isFresh(needed: number, now: number): boolean {
-    return now - this.sentAt <= FRESH && this.#keyUntil - now >= needed && !this.isSuspectAt(drift(now));
+  isFreshFor(request: LockRequest, now: number): boolean {
+    const isEnough = this.#keyUntil - now >= neededFor(request) && this.permits === request.permits;
+    return isEnough && now - this.sentAt <= FRESH && !this.isSuspectAt(drift(now));
   }
 
   /** When its acquisition was sent, or a little earlier. */

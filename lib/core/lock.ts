@@ -228,6 +228,11 @@ export class RedisLock implements DistributedLock {
 
   // For a call on its way to its lease
 
+  /** How many permits a caller may take: those of a semaphore. */
+  protected get mostPermits(): number {
+    return 1;
+  }
+
   /** @internal Several callers of this process may have leases of it. */
   get isShared(): boolean {
     return false;
@@ -316,7 +321,7 @@ export class RedisLock implements DistributedLock {
     // A script of the application's that is not answered would run in the lease of the next caller.
     const isUnused = hold.evals === 0;
     // Before its `minHold` ends, the lock is nobody else's.
-    if (keep === undefined && isUnused && protocol.mayPassOn(now, hold) && hold.isFresh(neededFor(next.request), now)) {
+    if (keep === undefined && isUnused && protocol.mayPassOn(now, hold) && hold.isFreshFor(next.request, now)) {
       if (trace !== undefined) trace.isHandedOver = true;
       this.#pass(ended, true, now);
       return 'passed on';
@@ -364,7 +369,7 @@ export class RedisLock implements DistributedLock {
     hold.unlocked();
     await clock.immediate();
     const next = this.nextAfter(hold);
-    if (next !== undefined && hold.isFresh(neededFor(next.request), clock.now())) {
+    if (next !== undefined && hold.isFreshFor(next.request, clock.now())) {
       this.#passNow(ended, false);
       return;
     }
@@ -445,7 +450,7 @@ export class RedisLock implements DistributedLock {
     defaultWaitTime: number,
     isRun: boolean,
   ): Promise<HeldLease | null> {
-    return this.enterHere(lockRequest(options, this.services.settings, defaultWaitTime), isRun);
+    return this.enterHere(lockRequest(options, this.services.settings, defaultWaitTime, this.mostPermits), isRun);
   }
 
   private enterHere(request: LockRequest, isRun: boolean, trace?: AcquireMessage): Promise<HeldLease | null> {

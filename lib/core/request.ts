@@ -1,6 +1,6 @@
 import type { LockOptions } from '../api/distributed-lock';
 import type { RegistrySettings } from '../api/options';
-import { abortSignal, boolean, checkOptions, expected, notNegative, ttl } from '../internal/validation';
+import { abortSignal, boolean, checkOptions, expected, notNegative, ttl, wholeNumber } from '../internal/validation';
 
 /** What one call asks for, with the registry's defaults filled in. */
 export interface LockRequest {
@@ -11,19 +11,30 @@ export interface LockRequest {
   readonly waitTime: number;
   /** ms; 0: none. */
   readonly minHold: number;
+  /** Of a semaphore; 1 for other locks. */
+  readonly permits: number;
   readonly signal: AbortSignal | undefined;
 }
 
-const CHECKS = { ttl, renew: boolean, waitTime: notNegative, minHold: notNegative, signal: abortSignal };
+const CHECKS = {
+  ttl,
+  renew: boolean,
+  waitTime: notNegative,
+  minHold: notNegative,
+  permits: (name: string, value: unknown) => wholeNumber(name, value, 1),
+  signal: abortSignal,
+};
 
 export function checkLockOptions(options: LockOptions): void {
   checkOptions(CHECKS, options);
 }
 
+/** `mostPermits`: of a semaphore. */
 export function lockRequest(
   options: LockOptions | undefined,
   settings: Pick<RegistrySettings, 'expireAfter' | 'renew'>,
   defaultWaitTime: number,
+  mostPermits = 1,
 ): LockRequest {
   if (options !== undefined) checkLockOptions(options);
   const givenTtl = options?.ttl;
@@ -33,6 +44,7 @@ export function lockRequest(
     renew: options?.renew ?? (givenTtl === undefined && settings.renew),
     waitTime: options?.waitTime ?? defaultWaitTime,
     minHold: options?.minHold ?? 0,
+    permits: options?.permits === undefined ? 1 : wholeNumber('permits', options.permits, 1, mostPermits),
     signal: options?.signal,
   };
   // The ttl is what a process that crashes leaves: it would end first.

@@ -1,10 +1,11 @@
 import type { DistributedLock, LockLostReason } from '../api/distributed-lock';
 import { CannotAcquireLockError } from '../api/errors';
 import type { Call, Entry } from '../core/acquire';
-import { type Hold, type LeaseOfHold, neededFor } from '../core/hold';
+import type { Hold, LeaseOfHold } from '../core/hold';
 import type { RedisLease } from '../core/lease';
 import type { Turn } from '../core/local-queue';
 import { isLoopTurnDue, type LockServices, RedisLock } from '../core/lock';
+import { Permits } from '../core/permits';
 import type { LockProtocol } from '../core/protocol';
 import { Scope } from '../core/scope';
 import { clock } from '../internal/clock';
@@ -68,6 +69,25 @@ export class SharedLock extends RedisLock {
     const lease = take(call);
     if (lease !== undefined) call.receive(lease, this.queue.next);
     call.wake();
+  }
+}
+
+/** A lock that up to a number of callers have at a time. */
+export class Semaphore extends SharedLock {
+  readonly permits: Permits;
+
+  /** @internal */
+  constructor(key: string, services: LockServices, permits = new Permits()) {
+    const { protocols } = services;
+    super(key, {
+      ...services,
+      protocols: { openProtocol: (names) => Object.assign(protocols.openProtocol(names), { permits }) },
+    });
+    this.permits = permits;
+  }
+
+  protected override get mostPermits(): number {
+    return this.permits.count;
   }
 }
 
@@ -141,7 +161,7 @@ export class ReadLock extends SharedLock {
     const hold = this.#hold;
     const now = clock.now();
     if (hold?.isHeld && !this.queue.hasWaiters && protocol.mayPassOn(now, hold) && !isLoopTurnDue(now)) {
-      if (hold.isFresh(neededFor(call.request), now)) return this.leaseOf(hold, call, call.request.renew);
+      if (hold.isFreshFor(call.request, now)) return this.leaseOf(hold, call, call.request.renew);
     }
     return super.tryEnter(call, protocol);
   }
@@ -158,7 +178,7 @@ export class ReadLock extends SharedLock {
     this.#hold = hold;
     this.passing = (call) => this.leaseOf(hold, call, call.request.renew);
     for (let { next } = this.queue; next !== undefined; { next } = this.queue) {
-      if (!hold.isFresh(neededFor(next.request), clock.now())) break;
+      if (!hold.isFreshFor(next.request, clock.now())) break;
       this.queue.pass(turn);
     }
     this.passing = undefined;

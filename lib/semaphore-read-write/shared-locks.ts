@@ -3,10 +3,9 @@ import type { SemaphoreOptions } from '../api/options';
 import type { LockBackend, SharedBackend } from '../core/backend';
 import type { LockServices, RedisLock } from '../core/lock';
 import { LockCache } from '../core/lock-cache';
-import { Permits } from '../core/permits';
 import { type Check, checkOptions, nonEmptyString, wholeNumber } from '../internal/validation';
 import { describeKind, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
-import { ReadLock, type ReadWriteLock, SharedLock, WriteLock } from './shared-lock';
+import { ReadLock, type ReadWriteLock, Semaphore, WriteLock } from './shared-lock';
 
 /** The locks of one kind, and what they share. */
 interface Kind {
@@ -21,7 +20,6 @@ export class SharedLocks {
   readonly #shared: SharedBackend;
   /** Made when one of them is asked for: most registries have none. */
   readonly #kinds = new Map<SharedKind, Kind>();
-  readonly #permits = new WeakMap<RedisLock, Permits>();
   /** By the lock for reading. */
   readonly #pairs = new WeakMap<RedisLock, ReadWriteLock>();
 
@@ -38,8 +36,8 @@ export class SharedLocks {
     // Also when it is missing: without a number nobody could enter.
     const count = wholeNumber('permits', options.permits, 1);
     const { cache, services } = this.#kind('semaphore');
-    const lock = cache.get(key) ?? this.#newSemaphore(key, cache, services);
-    this.#permits.get(lock)?.give(count);
+    const lock = (cache.get(key) as Semaphore | undefined) ?? new Semaphore(key, services);
+    lock.permits.give(count);
     return cache.add(lock);
   }
 
@@ -73,16 +71,6 @@ export class SharedLocks {
 
   get #caches(): LockCache[] {
     return [...this.#kinds.values()].map(({ cache }) => cache);
-  }
-
-  #newSemaphore(key: string, cache: LockCache, services: LockServices): RedisLock {
-    const permits = new Permits();
-    const lock = new SharedLock(key, {
-      ...services,
-      protocols: { openProtocol: (names) => Object.assign(cache.openProtocol(names), { permits }) },
-    });
-    this.#permits.set(lock, permits);
-    return lock;
   }
 
   #kind(kind: SharedKind): Kind {

@@ -48,11 +48,11 @@ export class InMemoryProtocol implements LockProtocol {
   standBack(): undefined {}
 
   async attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
-    const { ticket, ttl, waits } = hold;
+    const { ticket, ttl, waits, permits: takes } = hold;
     hold.isEnqueued = waits;
     const answer = await this.#backend.send(() => {
       const permits = this.permits && { count: this.permits.count, at: this.permits.givenAt };
-      return this.#lock.acquire({ ticket, kind: this.#kind, ttl, permits }, waits);
+      return this.#lock.acquire({ ticket, kind: this.#kind, ttl, permits, takes }, waits);
     }, timeout);
     return this.#answer(answer);
   }

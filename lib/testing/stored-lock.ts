@@ -25,6 +25,8 @@ interface Claim {
   readonly ttl: number;
   /** How many may hold a semaphore. The number that was given last counts. */
   readonly permits: { readonly count: number; readonly at: number } | undefined;
+  /** How many of them it takes. */
+  readonly takes: number;
 }
 
 /** Of a waiting caller: gets the lock, or is woken without it. */
@@ -38,6 +40,7 @@ interface Position extends Claim {
 /** Times are on the monotonic clock, in ms. */
 interface StoredLease {
   readonly kind: StoredKind;
+  readonly takes: number;
   readonly token: number;
   /** What its life comes from. */
   ttl: number;
@@ -90,7 +93,7 @@ export class StoredLock {
       remaining: lease === undefined ? 0 : lease.expiresAt - clock.now(),
       fencingToken: lease?.token,
       waiting: this.#queue.size,
-      ...(lease !== undefined && lease.kind !== 'lock' && { holders: this.#leases.size }),
+      ...(lease !== undefined && lease.kind !== 'lock' && { holders: taken([...this.#leases.values()]) }),
     };
   }
 
@@ -174,7 +177,7 @@ export class StoredLock {
   /** This owner has it alone from now on, in place of others. */
   give(owner: string, ttl: number): void {
     this.#leases.clear();
-    this.#enter({ ticket: owner, kind: 'lock', ttl, permits: undefined });
+    this.#enter({ ticket: owner, kind: 'lock', ttl, permits: undefined, takes: 1 });
   }
 
   /** Forgets what has expired, and grants a free lock to those at the head of the queue that may have it. */
@@ -209,17 +212,20 @@ export class StoredLock {
   }
 
   /** Whether a caller may enter beside the leases. A claim in front counts as entered, so nobody overtakes. */
-  #mayEnter({ kind }: Claim, front: readonly Claim[]): boolean {
+  #mayEnter({ kind, takes }: Claim, front: readonly Claim[]): boolean {
     const leases = [...this.#leases.values()];
     // What was given by hand is of kind `lock`, and excludes everybody, whatever the lock is used as.
     if (leases.some((lease) => lease.kind === 'lock' || lease.kind === 'write')) return false;
-    if (kind === 'semaphore') return leases.length + front.length < this.#permits.count;
+    if (kind === 'semaphore') {
+      const others = taken([...leases, ...front]);
+      return others === 0 || others + takes <= this.#permits.count;
+    }
     if (kind === 'read') return front.every((other) => other.kind === 'read');
     return leases.length + front.length === 0;
   }
 
-  #enter({ ticket, kind, ttl }: Claim): Grant {
-    const lease = { kind, ttl, expiresAt: clock.now() + ttl, token: this.#store.nextToken() };
+  #enter({ ticket, kind, takes, ttl }: Claim): Grant {
+    const lease = { kind, takes, ttl, expiresAt: clock.now() + ttl, token: this.#store.nextToken() };
     this.#leases.set(ticket, lease);
     this.#isWritten = kind === 'write';
     this.#watchExpiry();
@@ -262,6 +268,10 @@ export class StoredLock {
     const ms = Math.max(1, Math.ceil(first.expiresAt - clock.now()));
     this.#expiry = clock.setTimeout(() => this.#changed(), ms);
   }
+}
+
+function taken(some: readonly { readonly takes: number }[]): number {
+  return some.reduce((sum, { takes }) => sum + takes, 0);
 }
 
 function extend(lease: StoredLease, ttl: number): void {

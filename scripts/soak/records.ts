@@ -27,6 +27,8 @@ export type WorkerRecord =
       readonly call: string;
       readonly key: string;
       readonly access?: Access;
+      /** How many permits of a semaphore it takes. */
+      readonly permits?: number;
       /** Keys that it takes together with it. */
       readonly others: readonly string[];
       readonly what: string;

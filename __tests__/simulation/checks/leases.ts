@@ -25,6 +25,8 @@ export interface OpenLease {
   readonly caller: string;
   /** Of a shared lock. */
   readonly kind: SharedKind | undefined;
+  /** How many permits of a semaphore it has. */
+  readonly takes: number;
   /** Virtual ms. */
   readonly since: number;
   /** An earlier lease of its process had the same owner value. */
@@ -76,7 +78,7 @@ export class LeaseChecks {
     this.minHolds = new MinHoldChecks(world, keysOf(world.plan));
   }
 
-  opened(lease: OwnedLease, host: Host, key: string, caller: string, { kind, ttl, renew }: Round): OpenLease {
+  opened(lease: OwnedLease, host: Host, key: string, caller: string, { kind, takes, ttl, renew }: Round): OpenLease {
     const lostAt = this.#grants.lostAt(lockName(key), lease.owner);
     const entry: OpenLease = {
       lease,
@@ -84,13 +86,15 @@ export class LeaseChecks {
       key,
       caller,
       kind,
+      takes,
       since: this.#world.timeline.now,
       isPassedOn: this.#opened.has(lease.owner),
       isWiped: false,
       isExcused: lostAt !== undefined,
       isRenewed: renew ?? ttl === undefined,
-      // Others of its process may block the event loop already.
-      isOutlasted: host.process.isPaused && lease.remaining <= MARGIN / 10,
+      // A reader that entered together with it, or another caller of its process, has blocked the event loop already.
+      isOutlasted:
+        (kind === 'read' && lease.remaining === 0) || (host.process.isPaused && lease.remaining <= MARGIN / 10),
       wasUndisturbed: host.disturbedUntil === 0 || this.#world.timeline.now - host.disturbedUntil > QUIET,
     };
     this.open.add(entry);

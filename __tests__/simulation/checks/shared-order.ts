@@ -1,6 +1,18 @@
 import { HEAD_START } from '../../../lib/protocols/semaphore-read-write/shared-scripts';
 import { isShared, keysOf } from '../plan';
-import { hostOf, isKept, lockName, membersOf, quietFor, SHARED_KINDS, type SharedKind, type World } from '../world';
+import {
+  hostOf,
+  isKept,
+  lockName,
+  membersOf,
+  quietFor,
+  SHARED_KINDS,
+  type SharedKind,
+  sumOf,
+  takenBy,
+  type World,
+} from '../world';
+import type { Grants } from './grants';
 import type { OpenLease } from './leases';
 
 /** A ticket in the queue of a shared lock. */
@@ -8,6 +20,7 @@ interface Ticket {
   readonly member: string;
   readonly kind: SharedKind;
   readonly arrival: number;
+  readonly takes: number;
 }
 
 /** ms after Redis has let the first reader of a process in, in which others enter with its hold: `FRESH`. */
@@ -23,6 +36,7 @@ const QUIET = 1_000;
  */
 export class SharedOrderChecks {
   readonly #world: World;
+  readonly #grants: Grants;
   /** By name in Redis. */
   readonly #locks: ReadonlyMap<string, string>;
   /** By lock, after the last script: who was in it until when, and who in its queue. */
@@ -32,14 +46,16 @@ export class SharedOrderChecks {
   readonly #arrivals = new Map<string, number>();
   readonly #seenAt = new Map<string, number>();
   readonly #enteredAt = new Map<string, number>();
-  /** By lock: until when a writer had it, and when one was last removed from it, before it expired; µs. */
+  /** By lock: until when a writer had it, µs. */
   readonly #writtenUntil = new Map<string, number>();
-  readonly #leftAt = new Map<string, number>();
+  /** Readers that waited when a writer left: they come before the next one. */
+  readonly #first = new Set<string>();
   /** By member: when its first reader entered. */
   readonly #openedAt = new Map<string, number>();
 
-  constructor(world: World) {
+  constructor(world: World, grants: Grants) {
     this.#world = world;
+    this.#grants = grants;
     const keys = isShared(world.plan.lockType) ? keysOf(world.plan) : [];
     this.#locks = new Map(keys.map((key) => [lockName(key), key]));
   }
@@ -61,17 +77,19 @@ export class SharedOrderChecks {
     const writer = gone.find(([member]) => member.startsWith('write:'));
     if (writer !== undefined) {
       this.#writtenUntil.set(lock, server.time * 1_000);
-      // Nothing may tell of a writer whose key has expired.
-      if (writer[1] > server.time) this.#leftAt.set(lock, server.time * 1_000);
+      // Nothing may tell of a writer whose key has expired, or was deleted.
+      const isLost = this.#grants.lostAt(lock, writer[0].slice('write:'.length)) !== undefined;
+      if (writer[1] > server.time && !isLost)
+        for (const { member, kind } of queue) if (kind === 'read') this.#first.add(member);
     }
-    let holders = members.length - entrants.length;
-    for (const { member, kind, owner } of entrants) {
+    let holders = sumOf(members) - sumOf(entrants);
+    for (const { member, kind, owner, takes } of entrants) {
       this.#enteredAt.set(member, timeline.now);
       // A process gives a permit back, and keeps it for its next caller.
       const isExchange = kind === 'semaphore' && gone.some(([one]) => this.#hostOf(one) === this.#hostOf(member));
       // A lease that is kept takes the place of another one.
       if (!isKept(owner)) this.#entered(lock, member, kind, holders, waiting, isExchange ? HEAD_START : 0);
-      holders++;
+      holders += takes;
     }
     for (const { member, arrival } of queue) {
       this.#arrivals.set(member, arrival);
@@ -115,7 +133,8 @@ export class SharedOrderChecks {
     const { violations } = this.#world;
     const key = this.#locks.get(lock) ?? '';
     const permits = Math.max(...this.#world.permits.numbers(key));
-    if (kind === 'semaphore' && holders >= permits) {
+    // One that takes all: the number was lowered.
+    if (kind === 'semaphore' && holders > 0 && holders + takenBy(member) > permits) {
       const text = `${member} entered "${key}" with ${holders} others inside, and it has ${permits} permits`;
       violations.report('too many permits', key, text);
     }
@@ -123,12 +142,12 @@ export class SharedOrderChecks {
     if (this.#world.server.isSetBack) return;
     const arrival = (this.#arrivals.get(member) ?? Number.POSITIVE_INFINITY) - headStart;
     if (kind === 'read' && arrival < (this.#writtenUntil.get(lock) ?? 0) + 1_000) return; // counted in whole ms
-    // Readers that waited when a writer left come before the next one.
-    const isFirst = ({ kind: of, arrival: since }: Ticket): boolean =>
-      since < arrival || (kind === 'write' && of === 'read' && since <= (this.#leftAt.get(lock) ?? 0));
-    const front = queue.filter(isFirst);
+    const front = queue.filter(
+      (ticket) => ticket.arrival < arrival || (kind === 'write' && this.#first.has(ticket.member)),
+    );
     const first = kind === 'read' ? front.find((ticket) => ticket.kind === 'write') : front[0];
-    if (first === undefined || (kind === 'semaphore' && holders + front.length < permits)) return;
+    const needed = holders + sumOf(front) + takenBy(member);
+    if (first === undefined || (kind === 'semaphore' && needed <= permits)) return;
     violations.report('overtaken', lock, `${member} entered ${lock} before ${first.member}, which came earlier`);
   }
 
@@ -142,7 +161,7 @@ export class SharedOrderChecks {
       const kind = SHARED_KINDS.find((one) => member.startsWith(`${one}:`));
       const [arrival, seenUntil] = value.split(':').map(Number);
       if (kind === undefined || (seenUntil ?? 0) <= server.time) return [];
-      return [{ member, kind, arrival: arrival ?? 0 }];
+      return [{ member, kind, arrival: arrival ?? 0, takes: takenBy(member) }];
     });
   }
 }

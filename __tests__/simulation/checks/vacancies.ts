@@ -38,11 +38,13 @@ export class Vacancies {
   readonly #freeSince = new Map<string, number>();
   readonly #idleSince = new Map<string, number>();
   readonly #owners = new Map<string, Owners>();
+  readonly #takesMany: boolean;
 
   constructor(world: World, leases: LeaseChecks) {
     this.#world = world;
     this.#leases = leases;
     this.#keys = keysOf(world.plan);
+    this.#takesMany = world.plan.callers.some(({ rounds }) => rounds.some(({ takes }) => takes > 1));
     this.#kinds = isShared(world.plan.lockType) ? SHARED_KINDS : [undefined];
   }
 
@@ -113,7 +115,9 @@ export class Vacancies {
   /** Those that have a shared lock leave room. Beside readers, a reader has to wait for the writers in front. */
   #isOpenTo(kind: SharedKind, key: string, isAwaited: (key: string, kind: SharedKind) => boolean): boolean {
     const members = membersOf(this.#world.server, lockName(key));
-    if (kind === 'semaphore') return members.length < Math.min(...this.#world.permits.numbers(key));
+    const permits = Math.min(...this.#world.permits.numbers(key));
+    // A caller that asks for many waits for all of them.
+    if (kind === 'semaphore') return this.#takesMany ? members.length === 0 : members.length < permits;
     if (members.length === 0) return true;
     return kind === 'read' && members.every((member) => member.kind === 'read') && !isAwaited(key, 'write');
   }

@@ -100,13 +100,13 @@ export class FairFormat extends SpringFormat {
         said.found = this.foundIn(script, reply, reply);
         return said;
       }
-      // The ticket has the lock, and nobody waits.
+      // The ticket has the lock: 1, or 2 where others wait, or the token.
       numberIn(script, reply, reply);
       said.owner = ticket.id;
       said.token = String(reply);
       said.life = ticket.hold.ttl;
       said.score = ticket.score;
-      said.isAlone = true;
+      said.isAlone = reply === 1;
       return said;
     }
     const values = arrayIn(script, reply, 6, 10);

@@ -44,13 +44,19 @@ local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]`;
 /** Changes nothing. At maxmemory a script may write more only if it has written before. */
 const WRITE_NOTHING = "redis.call('ZREM', queue, '')";
 
+/** Microseconds. */
+const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]`;
+
+/** Microseconds; a score that is further ahead shows that the clock was set back. Then calls cannot be compared. */
+const SET_BACK = 1_000_000;
+
 /**
  * What the scripts do with the queue. Inserted after the paths on which nobody else is to be granted the lock, since Lua
- * creates functions at every run. Needs `publish`: PUBLISH or SPUBLISH. Sets `refused` if the server refuses that.
+ * creates functions at every run. Needs `now` and `publish`: PUBLISH or SPUBLISH. Sets `refused` if the server refuses it.
  */
 const FUNCTIONS = `
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
 local refused = false
 
 -- Lua prints at most 14 digits by itself.
@@ -66,12 +72,6 @@ local function notify(process, message)
   if type(heard) == 'number' then return heard end
   refused = true
   return 0
-end
-
--- Asks the process of the first ticket to poll.
-local function notifyFirst()
-  local first = redis.call('ZRANGE', queue, 0, 0)[1]
-  if first then notify(processOf(first), lock) end
 end
 
 -- Empty without a fence.
@@ -121,8 +121,7 @@ end
 -- The position of a caller that called \`age\` microseconds ago. It may have waited in its process since.
 local function positionOf(age)
   local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)
-  -- A score a second ahead: the clock was set back. Calls cannot be compared then, and it goes to the end.
-  return digits(last > now + 1000000 and last + 1 or now - age)
+  return digits(last > now + ${SET_BACK} and last + 1 or now - age)
 end
 
 -- Enters a ticket, or prolongs its life. Its process is taken for alive for \`life\` ms. See WRITE_NOTHING.
@@ -207,6 +206,7 @@ local holder = redis.call('GET', lock)
 -- The server refused to write.
 if set and not holder then return set end
 local publish, how, life, age, score = string.match(ARGV[3], '^(%S+) (%S+) (%S+) (%S+) (%S*)$')
+${NOW}
 ${FUNCTIONS}
 local process = processOf(ticket)
 local owner, token, left = grantedBefore(ticket, holder, ttl)
@@ -251,6 +251,7 @@ export const POLL = new LockScript(
   `${KEYS_BY_NAME}
 local ticket = ARGV[1]
 local publish, how, life = string.match(ARGV[2], '^(%S+) (%S+) (%S+)$')
+${NOW}
 ${FUNCTIONS}
 local process = processOf(ticket)
 -- Eviction, or a command by hand, may have taken one of the two keys.
@@ -292,23 +293,34 @@ local owner = ARGV[1]
 -- pcall: a key of another type is the key of another owner.
 local holder = redis.pcall('GET', lock)
 local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)
-if isOwners and not string.find(ARGV[3], ' ', 1, true) and redis.call('EXISTS', queue, tickets) == 0 then
+-- The text is more than PUBLISH or SPUBLISH.
+local hasMore = #ARGV[3] > 8
+if isOwners and not hasMore and redis.call('EXISTS', queue, tickets) == 0 then
   ${FREE}
   return deleted
 end
-local publish, how, life, pause, interval, keepFor, minHold, keyTtl, age, next, ttl =
-  string.match(ARGV[3], '^(%S+)${' ?(%S*)'.repeat(10)}$')
-pause, keepFor = tonumber(pause) or 0, tonumber(keepFor) or 0
-if next == '' then next = nil end
-if isOwners and next and pause == 0 and keepFor == 0 and redis.call('EXISTS', queue) == 0 then
-  if redis.pcall('SET', lock, next, 'PX', ttl).err then
-    -- Out of memory, Redis refuses SET to a script that has not written yet.
-    redis.call('PEXPIRE', lock, ttl)
-    redis.call('SET', lock, next, 'PX', ttl)
+local publish, how, life, pause, interval, keepFor, minHold, keyTtl, age, next, ttl = ARGV[3]
+if hasMore then
+  publish, how, life, pause, interval, keepFor, minHold, keyTtl, age, next, ttl =
+    string.match(publish, '^(%S+)${' (%S+)'.repeat(7)}${' ?(%S*)'.repeat(3)}$')
+  if next == '' then next = nil end
+end
+pause, keepFor = tonumber(pause or 0), tonumber(keepFor or 0)
+${NOW}
+if isOwners and next and pause == 0 and keepFor == 0 then
+  -- It called before all that wait. But they have to know its process: a holder that never had a ticket may be a poller.
+  local first = tonumber(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')[2])
+  local isFirst = first and now - age < first and first <= now + ${SET_BACK}
+  if not first or isFirst and redis.call('HGET', tickets, string.match(owner, '^(.*):')) then
+    if redis.pcall('SET', lock, next, 'PX', ttl).err then
+      -- Out of memory, Redis refuses SET to a script that has not written yet.
+      redis.call('PEXPIRE', lock, ttl)
+      redis.call('SET', lock, next, 'PX', ttl)
+    end
+    if not fence then return first and 2 or 1 end
+    local last = redis.call('GET', fence)
+    ${mint('fence')}
   end
-  if not fence then return 1 end
-  local time, last = redis.call('TIME'), redis.call('GET', fence)
-  ${mint('fence')}
 end
 ${FUNCTIONS}
 local granted, token, left
@@ -332,23 +344,25 @@ if score then
   ${WRITE_NOTHING}
   enqueue(next, ttl, score, how, life)
 end
-if isOwners and keepFor > 0 then
-  -- The key of a grant by hand-over may not have its full ttl yet. Its owner value says its age.
-  local grantedAt = string.match(holder, '@(%d+)$')
-  ${leftToKeep('keepFor', 'minHold', 'keyTtl', 'grantedAt and (now - grantedAt) / 1000')}
-  redis.call('PEXPIRE', lock, left)
-  redis.call('SET', lock, '${KEPT}' .. holder, 'PX', left)
-  ${publish(4)}
-  notifyFirst()
-  return { '', '', tonumber(left), digits(now), score or '', '' }
-end
 local pauseIn = pause > 0 and math.max(0, math.ceil(interval - pause - sincePause()))
-if isOwners and pauseIn == 0 then
-  ${FREE}
-  redis.call('HSET', tickets, 'pause', digits(now + pause * 1000))
-  redis.call('PEXPIRE', tickets, math.max(redis.call('PTTL', tickets), math.ceil(pause)))
-  notifyFirst()
-  return { '', '', pause, digits(now), score or '', '', deleted, refused and 1 or 0, 0, 0 }
+if isOwners and (keepFor > 0 or pauseIn == 0) then
+  if keepFor > 0 then
+    -- The key of a grant by hand-over may not have its full ttl yet. Its owner value says its age.
+    local grantedAt = string.match(holder, '@(%d+)$')
+    ${leftToKeep('keepFor', 'minHold', 'keyTtl', 'grantedAt and (now - grantedAt) / 1000')}
+    redis.call('PEXPIRE', lock, left)
+    redis.call('SET', lock, '${KEPT}' .. holder, 'PX', left)
+    ${publish(4)}
+  else
+    ${FREE}
+    found = deleted
+    redis.call('HSET', tickets, 'pause', digits(now + pause * 1000))
+    redis.call('PEXPIRE', tickets, math.max(redis.call('PTTL', tickets), math.ceil(pause)))
+  end
+  -- Its process polls, and so learns when the key or the pause ends.
+  local first = redis.call('ZRANGE', queue, 0, 0)[1]
+  if first then notify(processOf(first), lock) end
+  return { '', '', lifeLeft(), digits(now), score or '', '', found, refused and 1 or 0, 0, pauseIn or nil }
 end
 if isOwners or (not holder and pauseLeft() == 0) then
   granted, token, left = handOver(processOf(owner), isOwners and next)
@@ -366,8 +380,7 @@ return {
 /**
  * Releases a lock and hands it over to the first ticket in the queue; takes a ticket out of the queue, with any grant of
  * it. The lock goes to nobody while its `minHold` has not ended, and when it is left to pollers: if the last pause is long
- * ago, a release is published to the waiters of `spin` and `pub-sub` under the same name, and of Spring. Then the first
- * waiter in the queue polls, and so learns when the key or the pause ends.
+ * ago, a release is published to the waiters of `spin` and `pub-sub` under the same name, and of Spring.
  *
  * ARGV: owner or ticket, command that deletes, a text, what `publish` of spring takes. The text is PUBLISH or SPUBLISH.
  * If there is more to do: how the process is notified, ms until it is taken for dead; ms of a pause and ms from one to the
@@ -382,7 +395,8 @@ export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) 
 /**
  * The same for the next caller of the process: the lock goes to that one or to one of the queue, whoever is the earliest
  * that can be reached. Where it does not get the lock, the next caller has a position in the queue afterwards.
- * Returns 1, or with a fence the token as text, when the lock is the next ticket's and there were no others; or a table.
+ * Returns 1 when the lock is the next ticket's and there were no others, 2 when it is before all others; with a fence the
+ * token as text in both cases; else a table.
  */
 export const HAND_OVER = new LockScript('release (fair)', RELEASE_SOURCE, undefined, isGranted);
 

@@ -12,8 +12,8 @@ import { LOCK, QUEUE } from './shared-scripts';
  * KEYS: lock, waiters [, fence]
  *
  * To inspect. ARGV: '', ''
- * Returns { the owner whose lease lasts longest or '', ms until it ends, the token of a writer or '', tickets, leases,
- * the members of them with spaces between them }.
+ * Returns { the owner whose lease lasts longest or '', ms until it ends, the token of a writer or '', tickets, leases, or
+ * permits that are taken; the members with spaces between them }.
  *
  * To unlock by force. ARGV: the members, '', '', channel
  * Returns 1, or 0 when there were none of them any more.
@@ -28,7 +28,10 @@ local isWritten = holder and string.sub(leases[#leases - 1], 1, 6) == 'write:'
 local token = isWritten and KEYS[3] and redis.call('GET', KEYS[3]) or ''
 local waiting = redis.call('HLEN', waiters) - redis.call('HEXISTS', waiters, 'permits')
 local members = {}
-for i = 1, #leases, 2 do members[#members + 1] = leases[i] end
+for i = 1, #leases, 2 do
+  members[#members + 1] = leases[i]
+  count = count + tonumber(string.match(leases[i], '%*(%d+)$') or 1) - 1
+end
 return { holder or '', remaining, token, waiting, count, table.concat(members, ' ') }`;
 
 const SHARED: InspectionScripts = {

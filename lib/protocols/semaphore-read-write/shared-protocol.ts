@@ -96,7 +96,8 @@ export class SharedProtocol implements LockProtocol {
   }
 
   /** The lock goes to the first in the queue. That may be the next caller. */
-  exchange(owner: string, to: Hold, timeout: number): Promise<Exchange> {
+  exchange(owner: string, to: Hold, timeout: number, keep?: Keep): Promise<Exchange> {
+    if (keep !== undefined) return this.keep(owner, keep, timeout).then((found) => ({ found, answer: undefined }));
     const { args, granted, refused } = this.#ask(to, EXCHANGE);
     return this.#run(EXCHANGE, this.#allKeys, to.ticket, [...args, owner], timeout, (reply) => {
       const [found, notified, grant, ...refusal] = arrayIn(EXCHANGE, reply, 3, 7);

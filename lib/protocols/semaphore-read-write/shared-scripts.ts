@@ -16,7 +16,7 @@ import type { SharedKind } from './shared-kinds';
  *                                        tickets
  *   fence     string   the last fencing token, of writers only
  *
- * A kind is semaphore, read or write. The readers of a process share one owner. Each process has one ticket of each kind
+ * A kind is semaphore, read or write. An owner that has several permits ends with `*<number>`. The readers of a process share one owner. Each process has one ticket of each kind
  * at a time, so that the queue is short: a script reads all of it. A waiting process polls, which prolongs its ticket.
  *
  * A script that makes room lets in those at the front of the queue that may enter. The lock is theirs at once where their
@@ -58,12 +58,15 @@ const SET_BACK = 1_000;
  *   queue      the tickets, in the order of their arrival; when a writer has left, readers come first
  *   permits    the number that counts for them, given at `givenAt`
  *   isDropped  there were tickets whose process has not polled for too long, which it removes, but not `member`
- *   holders    how many leases there are; `firstHolder`: a member; `isWritten`: it is a writer's
+ *   holders    how many leases there are, or permits that are taken; `firstHolder`: a member; `isWritten`: it is a writer's
  *
  * Returns whether there was anything in the hash.
  */
 export const QUEUE = `
 local queue, permits, givenAt, isDropped, holders, firstHolder, isWritten = {}, nil, nil, false, 0, nil, false
+
+-- How many permits an owner has, or asks for.
+local function permitsOf(ticket) return tonumber(string.match(ticket, '%*(%d+)$') or 1) end
 
 local function sortQueue()
   table.sort(queue, function(one, other)
@@ -76,6 +79,9 @@ local function readQueue()
   holders = redis.call('ZCARD', lock)
   firstHolder = redis.call('ZRANGE', lock, 0, 0)[1]
   isWritten = firstHolder and string.sub(firstHolder, 1, 6) == 'write:'
+  if firstHolder and string.sub(firstHolder, 1, 10) == 'semaphore:' then
+    for _, holder in ipairs(redis.call('ZRANGE', lock, 0, -1)) do holders = holders + permitsOf(holder) - 1 end
+  end
   local fields = redis.call('HGETALL', waiters)
   for i = 1, #fields, 2 do
     local ticket, value = fields[i], fields[i + 1]
@@ -103,7 +109,8 @@ local function readQueue()
 end
 
 local function mayEnter(waiter)
-  if waiter.kind == 'semaphore' then return holders < (permits or 1) end
+  -- One that takes all: the number of permits was lowered.
+  if waiter.kind == 'semaphore' then return holders == 0 or holders + permitsOf(waiter.ticket) <= (permits or 1) end
   if waiter.kind == 'read' then return not isWritten end
   return holders == 0
 end
@@ -117,9 +124,9 @@ local function letIn(own, channel, enters)
   for _, waiter in ipairs(queue) do
     -- One that may not enter stops those behind it. One that may, and does not yet, counts as if it had entered.
     isOpen = isOpen and mayEnter(waiter)
-    local isHere = isOpen and (waiter == own or (enters and now < tonumber(waiter.enterUntil or 0)))
+    local isHere = isOpen and (waiter == own or (enters and waiter.leaseEnd ~= '0' and now < tonumber(waiter.enterUntil or 0)))
     if isOpen then
-      holders = holders + 1
+      holders = holders + permitsOf(waiter.ticket)
       isWritten = waiter.kind == 'write'
       if channel and waiter ~= own then message[#message + 1] = waiter.ticket .. (isHere and '=' or '') end
     end
@@ -214,7 +221,9 @@ if score or own.hasEntered then
 else
   arrival = digits(own.arrival + headStart)
   if queues then
-    local lasts = digits(now + keptFor) .. ':' .. digits(now + entersFor) .. ':' .. own.leaseEnd
+    -- Without an end of its lease it is not let in.
+    local leaseEnd = entersFor > 0 and own.leaseEnd or '0'
+    local lasts = digits(now + keptFor) .. ':' .. digits(now + entersFor) .. ':' .. leaseEnd
     redis.call('HSET', waiters, member, arrival .. ':' .. lasts)
     if redis.call('PTTL', waiters) < keptFor then redis.call('PEXPIRE', waiters, keptFor) end
     -- The readers of other processes let nobody in from now on.

@@ -23,6 +23,8 @@ export interface JudgedLease {
   readonly call: string;
   readonly key: string;
   readonly access: Access;
+  /** How many permits of a semaphore it has. */
+  readonly permits: number;
   readonly what: string;
   readonly token: number | undefined;
   /** It was valid throughout each of them; in between it read that it was not, or not confirmed. */
@@ -41,12 +43,13 @@ export function leasesOf(records: readonly WorkerRecord[]): JudgedLease[] {
   for (const record of records) {
     if (record.event === 'called') calls.set(record.call, record);
     if (record.event === 'granted') {
-      const { key, access = 'exclusive', what, minHold, at } = calls.get(record.call) ?? UNKNOWN;
+      const { key, access = 'exclusive', permits = 1, what, minHold, at } = calls.get(record.call) ?? UNKNOWN;
       const { call, token, sample } = record;
       const lease = {
         call,
         key,
         access,
+        permits,
         what,
         token,
         valid: [],

@@ -35,7 +35,8 @@ export function sharingViolations(leases: readonly JudgedLease[]): Violation[] {
 
 /** Those of the others that keep the newcomer out. */
 function conflicting({ lease }: LeaseSpan, others: readonly LeaseSpan[]): readonly LeaseSpan[] {
-  if (lease.access === 'permit') return others.length >= PERMITS ? others : [];
+  const taken = others.reduce((sum, other) => sum + other.lease.permits, lease.permits);
+  if (lease.access === 'permit') return taken > PERMITS ? others : [];
   return lease.access === 'write' ? others : others.filter((other) => other.lease.access === 'write');
 }
 

@@ -11,7 +11,7 @@ import {
 import { sharedNow } from '../awake-clock';
 import type { Random } from '../random';
 import type { Access, Outcome } from '../records';
-import { isShared, registryOptions, type SoakType } from '../settings';
+import { isShared, PERMITS, registryOptions, type SoakType } from '../settings';
 import type { Gate } from './gate';
 import type { HeldLeases } from './held-leases';
 import { lockFor, randomAccess } from './locks';
@@ -68,17 +68,18 @@ export class Caller {
     const { records, type, nextCall } = this.#services;
     const call = nextCall();
     const access = randomAccess(type, this.#random);
+    const permits = access === 'permit' && this.#random.chance(0.2) ? PERMITS - 1 : 1;
     const together = request.others.map((other) => ` + ${other}`).join('');
     const what = `${request.method}${together} ${JSON.stringify(request.options)}`;
     const { key, others, options } = request;
     const { minHold } = options;
-    records.write({ event: 'called', call, key, others, access, what, minHold, at: sharedNow() });
+    records.write({ event: 'called', call, key, others, access, permits, what, minHold, at: sharedNow() });
     const stop = new AbortController();
     const { abortAfter } = request;
     const timer = abortAfter === undefined ? undefined : setTimeout(() => stop.abort(new GaveUp()), abortAfter);
     let outcome: Outcome;
     try {
-      outcome = await this.#acquire(call, what, request, access, stop.signal);
+      outcome = await this.#acquire(call, what, request, access, permits, stop.signal);
     } catch (error) {
       outcome = outcomeOf(error);
       if (outcome === 'unexpected') records.violation('unexpected error', `${call} ${what}: ${String(error)}`);
@@ -88,11 +89,18 @@ export class Caller {
     return outcome;
   }
 
-  async #acquire(call: string, what: string, request: Request, access: Access, signal: AbortSignal): Promise<Outcome> {
+  async #acquire(
+    call: string,
+    what: string,
+    request: Request,
+    access: Access,
+    permits: number,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
     const { steps, registry } = this.#services;
     const { key, others } = request;
     const lock = others.length === 0 ? lockFor(registry(), key, access) : registry().multi([key, ...others]);
-    const options = { ...request.options, signal };
+    const options = { ...request.options, permits, signal };
     if (request.evicts) setTimeout(() => registry().expireUnusedOlderThan(-1), request.hold / 2);
     if (request.method === 'run') {
       await this.#run(call, what, request, (task) => lock.run(task, options), signal);

@@ -1,0 +1,144 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import type { DistributedLock, LockOptions } from '../../lib';
+import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
+import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
+import { describeReal } from '../support/redis';
+import { until } from '../support/until';
+import { ownerOf, SharedFixture } from './shared-fixture';
+
+type Pair = readonly [BackedLockRegistry, BackedLockRegistry];
+
+function semaphore(registry: BackedLockRegistry, permits = 4): DistributedLock {
+  return registry.semaphore('key', { permits });
+}
+
+async function queued(lock: DistributedLock, tickets: number): Promise<void> {
+  await until(async () => ((await lock.inspect()).waiting ?? 0) >= tickets);
+}
+
+/** What holds wherever the semaphore is. */
+function severalPermits(pair: () => Promise<Pair>): void {
+  it('are taken all or none, and given back together', async () => {
+    const [one, other] = await pair();
+    const three = await semaphore(one).lock({ permits: 3 });
+    expect(await semaphore(other).tryLock({ permits: 2 })).toBeNull();
+    const last = await semaphore(other).tryLock({ permits: 1 });
+    expect(await semaphore(one).inspect()).toMatchObject({ held: true, holders: 4 });
+    expect(await semaphore(one).tryLock()).toBeNull();
+    await three.unlock();
+    expect(await semaphore(one).inspect()).toMatchObject({ holders: 1 });
+    expect(await semaphore(one).run(() => 'two', { permits: 2 })).toBe('two');
+    expect(await semaphore(other).tryRun(() => 'three', { permits: 3 })).toEqual({ ran: true, value: 'three' });
+    await last?.unlock();
+    expect(await semaphore(one).inspect()).toMatchObject({ held: false });
+  });
+
+  it('are not overtaken for ever: who asks for many stops those behind, of every process', async () => {
+    const [one, other] = await pair();
+    const held = [await semaphore(one).lock(), await semaphore(other).lock()];
+    const order: string[] = [];
+    const many = semaphore(one).run(() => void order.push('many'), { permits: 4 });
+    await queued(semaphore(one), 1);
+    await sleep(50); // a process keeps a permit if others came only a little earlier
+    const few = [one, other].map((registry) => semaphore(registry).run(() => void order.push('few')));
+    await sleep(100);
+    expect(order).toEqual([]);
+    for (const lease of held) await lease.unlock();
+    await Promise.all([many, ...few]);
+    expect(order).toEqual(['many', 'few', 'few']);
+  });
+
+  it('come to a caller that asks for many while others of both processes never pause', async () => {
+    const [one, other] = await pair();
+    let isOver = false;
+    const busy = [one, other, one, other, one, other].map(async (registry) => {
+      while (!isOver) await semaphore(registry).run(() => sleep(3));
+    });
+    for (let i = 0; i < 5; i++) await (await semaphore(one).lock({ permits: 4, waitTime: 20_000 })).unlock();
+    isOver = true;
+    await Promise.all(busy);
+  });
+
+  it('that are more than there are, are a RangeError that quotes the number', async () => {
+    const [one] = await pair();
+    await expect(semaphore(one).lock({ permits: 5 })).rejects.toThrow(RangeError);
+    await expect(semaphore(one).tryLock({ permits: 5 })).rejects.toThrow('from 1 to 4, got 5');
+    await expect(one.obtain('lock').lock({ permits: 2 })).rejects.toThrow('from 1 to 1, got 2');
+    await expect(one.readWrite('other').read.run(() => 1, { permits: 2 })).rejects.toThrow(RangeError);
+    await expect(one.multi(['a', 'b']).lock({ permits: 2 })).rejects.toThrow(RangeError);
+    for (const permits of [0, 1.5, -1, Number.NaN]) {
+      await expect(semaphore(one).lock({ permits })).rejects.toThrow(RangeError);
+    }
+    await expect(semaphore(one).lock({ permits: '2' } as unknown as LockOptions)).rejects.toThrow(TypeError);
+    await (await one.obtain('lock').lock({ permits: 1 })).unlock();
+  });
+
+  it('count for all there are when the number was lowered meanwhile', async () => {
+    const [one, other] = await pair();
+    const held = await semaphore(one).lock();
+    const many = semaphore(one).lock({ permits: 4, waitTime: 20_000 });
+    await queued(semaphore(one), 1);
+    expect(await semaphore(other, 2).tryLock()).toBeNull();
+    await held.unlock();
+    const lease = await many;
+    expect(await semaphore(other, 2).tryLock()).toBeNull();
+    await lease.unlock();
+  });
+
+  it('are not taken again inside `run`', async () => {
+    const [one] = await pair();
+    const inside = await semaphore(one).run(() => semaphore(one).run(() => 'inside', { permits: 4 }), { permits: 3 });
+    expect(inside).toBe('inside');
+  });
+}
+
+describeReal('Several permits', () => {
+  const fixture = SharedFixture.install();
+  severalPermits(() => fixture.pair());
+
+  it('are passed on to a caller that asks for as many, and to no other', async () => {
+    const registry = await fixture.registry();
+    const held = await semaphore(registry).lock({ permits: 3 });
+    const same = semaphore(registry).lock({ permits: 3 });
+    await queued(semaphore(registry), 1);
+    await held.unlock();
+    const next = await same;
+    const one = semaphore(registry).lock({ permits: 2 });
+    await queued(semaphore(registry), 1);
+    await next.unlock();
+    const other = await one;
+    expect(ownerOf(other)).not.toBe(ownerOf(next));
+    expect(await semaphore(registry).inspect()).toMatchObject({ holders: 2 });
+    await other.renew(70_000);
+    await expect(other.eval('return 1')).resolves.toBe(1);
+    await other.unlock();
+    expect(await fixture.client.exists(`${fixture.registryKey}:key`)).toBe(0);
+  });
+
+  it('are listed, unlocked by force and kept as they are', async () => {
+    const [one, other] = await fixture.pair();
+    const three = await semaphore(one).lock({ permits: 3, ttl: 60_000, minHold: 30_000 });
+    await three.unlock();
+    expect(await semaphore(other).inspect()).toMatchObject({ holders: 3, owner: `kept@${ownerOf(three)}` });
+    expect(await semaphore(other).tryLock({ permits: 2 })).toBeNull();
+    const listed = [];
+    for await (const lock of other.list()) listed.push(lock);
+    expect(listed).toMatchObject([{ key: 'key', holders: 3, name: expect.any(String) }]);
+    await semaphore(other).forceUnlock();
+    await (await semaphore(other).lock({ permits: 4 })).unlock();
+  });
+});
+
+describe('Several permits, in memory', () => {
+  const registries: InMemoryLockRegistry[] = [];
+  afterEach(async () => {
+    await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
+  });
+  severalPermits(async () => {
+    const locks = new InMemoryLocks();
+    const two = [new InMemoryLockRegistry({ locks }), new InMemoryLockRegistry({ locks })] as const;
+    registries.push(...two);
+    return two;
+  });
+});
