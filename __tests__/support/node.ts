@@ -15,9 +15,17 @@ export class Node {
   #admin: Promise<TestClient> | undefined;
 
   static async start(...args: string[]): Promise<Node> {
-    const port = await freePort();
-    const dir = await mkdtemp(join(tmpdir(), 'node-'));
-    return new Node(port, dir, args, await startRedis({ port, dir, args }));
+    for (;;) {
+      const port = await freePort();
+      const dir = await mkdtemp(join(tmpdir(), 'node-'));
+      try {
+        return new Node(port, dir, args, await startRedis({ port, dir, args }));
+      } catch (error) {
+        // Another server took the port meanwhile, perhaps for its cluster bus.
+        if (!String(error).includes('Address already in use')) throw error;
+        await rm(dir, { recursive: true, force: true });
+      }
+    }
   }
 
   private constructor(port: number, dir: string, args: readonly string[], server: RedisServer) {

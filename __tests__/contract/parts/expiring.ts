@@ -43,14 +43,14 @@ export function expiring(fixture: LockFixture): void {
     });
 
     it('counts down', async () => {
-      const lease = await fixture.registry().obtain('key').lock({ ttl: 300 });
+      const lease = await fixture.registry().obtain('key').lock({ ttl: 1_000 });
       const seen = [lease.remaining];
       await until(() => {
         const { remaining } = lease;
         if (remaining !== seen.at(-1)) seen.push(remaining);
         return remaining === 0;
       });
-      expect(seen.length).toBeGreaterThan(3);
+      expect(seen.length).toBeGreaterThan(2);
       expect(seen).toEqual([...seen].sort((a, b) => b - a));
     });
 
