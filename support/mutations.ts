@@ -115,6 +115,14 @@ export const MUTATIONS = {
       ['if (!(error instanceof CommandTimeoutError)) throw error;\n    await error.late;', 'throw error;'],
     ],
   },
+  'removed-again-and-again': {
+    finding:
+      'after one lost connection, each acquisition is removed again every few ms for as long as its key may live',
+    soak: { types: ['pub-sub', 'spin'], kinds: ['too many commands'] },
+    replacements: [
+      ['const AGAIN_AFTER = [1_000, 10_000];', 'const AGAIN_AFTER: number[] = new Array(10_000).fill(5);'],
+    ],
+  },
   'stand-back-without-limit': {
     finding: 'one slow reply makes a process leave a free lock alone for seconds',
     simulation: ['pub-sub'],

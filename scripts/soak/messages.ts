@@ -25,7 +25,8 @@ export type CommandTo<Do extends Command['do']> = Extract<Command, { readonly do
 
 export type Answer =
   | { readonly done: 'start' }
-  | { readonly done: 'pause' }
+  /** `memory`: bytes that are resident. */
+  | { readonly done: 'pause'; readonly memory: number }
   | { readonly done: 'resume' }
   | { readonly done: 'finish' }
   /** The keys whose leases `close` gave up: they stay in Redis until their ttl ends. */

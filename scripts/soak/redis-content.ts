@@ -49,6 +49,12 @@ export async function readContent(admin: AdminClient): Promise<RedisContent> {
   };
 }
 
+/** How many scripts the server has executed. */
+export async function countScripts(admin: AdminClient): Promise<number> {
+  const stats = await admin.info('commandstats');
+  return [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce((sum, [, calls]) => sum + Number(calls), 0);
+}
+
 /** The name of a lock's key, and not of one of its companions. */
 function isLockName(name: string): boolean {
   return name.startsWith(`${REGISTRY_KEY}:`) && !name.includes('{');

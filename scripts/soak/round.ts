@@ -1,8 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type AwakeClock, holdsWithin, sharedNow } from './awake-clock';
 import type { FaultLanes } from './faults/fault-lanes';
 import type { Violation } from './judge/violation';
 import type { Leftover, Leftovers } from './leftovers';
 import { healthy } from './network';
+import { type AdminClient, countScripts } from './redis-content';
 import { KEYS } from './settings';
 import type { WorkerSlot } from './worker-slot';
 
@@ -11,7 +13,14 @@ const CLEANING = 10_000;
 /** ms in calm within which each worker must get each lock. */
 const PROGRESS = 10_000;
 
+/** ms in which the commands of workers are counted that nobody calls, and how many each of them may send. */
+const IDLE = 1_000;
+const MOST_COMMANDS = 15;
+/** MB that a worker may have resident; it begins with some 80. */
+const MOST_MEMORY = 300;
+
 export interface RoundServices {
+  readonly admin: AdminClient;
   readonly slots: readonly WorkerSlot[];
   readonly lanes: FaultLanes;
   readonly leftovers: Leftovers;
@@ -27,15 +36,37 @@ export interface RoundResult {
 
 /** Work under faults for a time; then calm, in which nothing may be left in Redis and every worker must get every lock. */
 export async function runRound(services: RoundServices, ms: number): Promise<RoundResult> {
-  const { slots, lanes, leftovers, clock } = services;
+  const { slots, lanes, leftovers, clock, admin } = services;
   await Promise.all(slots.map(({ process }) => process.ask({ do: 'resume' })));
   await lanes.inflict(sharedNow() + ms);
   for (const { proxy } of slots) healthy(proxy);
-  await Promise.all(slots.map(({ process }) => process.ask({ do: 'pause' })));
-  const before = await leftoversAfter(leftovers, clock);
+  const paused = await Promise.all(
+    slots.map(async ({ name, process }) => ({ name, ...(await process.ask({ do: 'pause' })) })),
+  );
+  const before = [
+    ...paused.flatMap(({ name, memory }) => tooMuchMemory(name, memory)),
+    ...(await tooManyCommands(admin, slots.length)),
+    ...(await leftoversAfter(leftovers, clock)),
+  ];
   const { violations, inCalm } = await progress(services);
   const after = await leftoversAfter(leftovers, clock);
   return { violations: [...before, ...violations, ...after], inCalm };
+}
+
+function tooMuchMemory(name: string, memory: number): Violation[] {
+  const mb = Math.round(memory / 2 ** 20);
+  if (mb <= MOST_MEMORY) return [];
+  return [{ kind: 'too much memory', text: `${name} has ${mb} MB resident`, at: sharedNow() }];
+}
+
+/** What is sent for acquisitions that are over is bounded. */
+async function tooManyCommands(admin: AdminClient, workers: number): Promise<Violation[]> {
+  const before = await countScripts(admin);
+  await sleep(IDLE);
+  const count = (await countScripts(admin)) - before;
+  if (count <= MOST_COMMANDS * workers) return [];
+  const text = `${workers} workers that nobody calls have sent ${count} scripts within ${IDLE} ms`;
+  return [{ kind: 'too many commands', text, at: sharedNow() }];
 }
 
 export async function leftoversAfter(leftovers: Leftovers, clock: AwakeClock): Promise<Violation[]> {

@@ -54,6 +54,7 @@ class TypeSoak {
   readonly #slots: readonly WorkerSlot[];
   readonly #leftovers: Leftovers;
   readonly #clock: AwakeClock;
+  readonly #admin: AdminClient;
   readonly #journal = new FaultJournal();
   readonly #lanes: FaultLanes;
   readonly #records: RecordFolder;
@@ -72,6 +73,7 @@ class TypeSoak {
     this.#slots = slots;
     this.#leftovers = leftovers;
     this.#clock = clock;
+    this.#admin = admin;
     const position = SOAK_TYPES.indexOf(options.type);
     this.#lanes = new FaultLanes({ server, admin }, slots, this.#journal, options.random.fork(), position);
     this.#records = new RecordFolder(options.folder);
@@ -96,6 +98,7 @@ class TypeSoak {
       lanes: this.#lanes,
       leftovers: this.#leftovers,
       clock: this.#clock,
+      admin: this.#admin,
       deadPositionsBlock: this.#options.type === 'redisson-fair',
     };
     const { violations, inCalm } = await runRound(services, ms);

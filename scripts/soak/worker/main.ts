@@ -49,7 +49,7 @@ async function start(): Promise<(command: Command) => Promise<void>> {
         return blockEventLoop(command.ms);
       case 'pause':
         await gate.shut();
-        return answer({ done: 'pause' });
+        return answer({ done: 'pause', memory: process.memoryUsage.rss() });
       case 'resume':
         gate.open();
         return answer({ done: 'resume' });
