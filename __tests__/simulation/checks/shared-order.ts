@@ -4,6 +4,7 @@ import {
   hostOf,
   isKept,
   lockName,
+  type Member,
   membersOf,
   quietFor,
   SHARED_KINDS,
@@ -69,6 +70,7 @@ export class SharedOrderChecks {
     const before = this.#members.get(lock) ?? new Map<string, number>();
     const queuedBefore = this.#queues.get(lock) ?? new Set();
     const members = membersOf(this.#world.server, lock);
+    this.#checkTogether(lock, members);
     const queue = this.#queueOf(lock);
     const entrants = members.filter(({ member }) => !before.has(member));
     const waiting = queue.filter(({ member }) => queuedBefore.has(member));
@@ -97,6 +99,15 @@ export class SharedOrderChecks {
     }
     this.#members.set(lock, new Map(members.map(({ member, life }) => [member, server.time + life])));
     this.#queues.set(lock, new Set(queue.map(({ member }) => member)));
+  }
+
+  /** A writer is alone: beside those too that have unlocked, and are kept until their `minHold` ends. */
+  #checkTogether(lock: string, members: readonly Member[]): void {
+    const writer = members.find(({ kind }) => kind === 'write');
+    const other = members.find((one) => one !== writer);
+    if (writer === undefined || other === undefined) return;
+    const kind = isKept(writer.owner) || isKept(other.owner) ? 'min hold' : 'two holders';
+    this.#world.violations.report(kind, lock, `${writer.member} and ${other.member} are in ${lock} at one time`);
   }
 
   /** A reader has a lease. One that has joined others must not have come when a writer was waiting already. */
