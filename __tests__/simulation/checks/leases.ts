@@ -170,8 +170,9 @@ export class LeaseChecks {
       entry.isWiped ||= losesCounters && this.#world.plan.processes[entry.host.index]?.connections === 1;
     }
     if (losesCounters) this.#world.permits.lost();
-    if (losesCounters && this.#world.plan.processes[0]?.options.lockType?.startsWith('redisson'))
-      this.#lastToken.clear();
+    // Redisson's counter begins again. Ours continues by the clock, which may be behind the last token (P10).
+    const isRedissons = this.#world.plan.processes[0]?.options.lockType?.startsWith('redisson');
+    if (losesCounters && (isRedissons || this.#world.server.isSetBack)) this.#lastToken.clear();
   }
 
   /** Somebody has ended the acquisition by force. */
