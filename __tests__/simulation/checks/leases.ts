@@ -62,7 +62,8 @@ export class LeaseChecks {
   readonly open = new Set<OpenLease>();
   readonly minHolds: MinHoldChecks;
   readonly #world: World;
-  readonly #lastToken = new Map<string, { readonly token: number; readonly caller: string }>();
+  /** `isForgotten`: the server has lost the counter since. */
+  readonly #lastToken = new Map<string, { readonly token: number; readonly caller: string; isForgotten: boolean }>();
   readonly #lastOpen = new Map<string, number>();
   readonly #lastOpened = new Map<string, number>();
   readonly #lastExcused = new Map<string, number>();
@@ -170,9 +171,9 @@ export class LeaseChecks {
       entry.isWiped ||= losesCounters && this.#world.plan.processes[entry.host.index]?.connections === 1;
     }
     if (losesCounters) this.#world.permits.lost();
-    // Redisson's counter begins again. Ours continues by the clock, which may be behind the last token (P10).
-    const isRedissons = this.#world.plan.processes[0]?.options.lockType?.startsWith('redisson');
-    if (losesCounters && (isRedissons || this.#world.server.isSetBack)) this.#lastToken.clear();
+    if (!losesCounters) return;
+    if (this.#world.plan.processes[0]?.options.lockType?.startsWith('redisson')) this.#lastToken.clear();
+    for (const last of this.#lastToken.values()) last.isForgotten = true;
   }
 
   /** Somebody has ended the acquisition by force. */
@@ -238,11 +239,13 @@ export class LeaseChecks {
     const token = lease.fencingToken;
     if (token === undefined || entry.isExcused || !this.#isValid(entry)) return;
     const last = this.#lastToken.get(key);
-    if (last !== undefined && token <= last.token) {
+    // Without its counter, tokens go on by the clock of the server. That may be behind the last one (P10).
+    const isExcused = last?.isForgotten && this.#world.server.isSetBack;
+    if (last !== undefined && token <= last.token && !isExcused) {
       const text = `${caller} got token ${token} of "${key}" after ${last.caller} had ${last.token}`;
       this.#world.violations.report('token', key, text);
     }
-    this.#lastToken.set(key, { token, caller });
+    this.#lastToken.set(key, { token, caller, isForgotten: false });
   }
 
   /** What is lost though Redis has confirmed it, and says so on an undisturbed connection. */

@@ -91,6 +91,8 @@ export class SharedOrderChecks {
       const isExchange = kind === 'semaphore' && gone.some(([one]) => this.#hostOf(one) === this.#hostOf(member));
       // A lease that is kept takes the place of another one.
       if (!isKept(owner)) this.#entered(lock, member, kind, holders, waiting, isExchange ? HEAD_START : 0);
+      // It has had its turn. An attempt that a client repeats may queue once more.
+      this.#first.delete(member);
       holders += takes;
     }
     for (const { member, arrival } of queue) {
