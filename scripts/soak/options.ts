@@ -8,6 +8,8 @@ export interface Options {
   readonly seed: number;
   readonly wrong: MutationName | undefined;
   readonly json: boolean;
+  /** Where what the workers wrote down is kept. */
+  readonly records: string | undefined;
 }
 
 export const usage = `npm run soak -- [options] [minutes]
@@ -15,6 +17,7 @@ export const usage = `npm run soak -- [options] [minutes]
   --minutes N     how long (5)
   --seed N        repeats the choice of calls and faults, as far as real processes allow
   --wrong NAME    gives the workers a wrong build, which has to fail: a mutation of support/mutations.ts
+  --records DIR   keeps there what the workers wrote down, for npm run judge
   --json          prints the results as JSON on stdout, and all else on stderr`;
 
 export class UsageError extends Error {}
@@ -34,7 +37,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
   if (unknown !== undefined) throw new UsageError(`There is no type "${unknown}"`);
   const wrong = mutations.find(({ name }) => name === values.wrong)?.name;
   if (values.wrong !== undefined && wrong === undefined) throw new UsageError(`There is no build "${values.wrong}"`);
-  return { types, minutes, seed, wrong, json: values.json ?? false };
+  return { types, minutes, seed, wrong, json: values.json ?? false, records: values.records };
 }
 
 function parse(args: readonly string[]) {
@@ -48,6 +51,7 @@ function parse(args: readonly string[]) {
         seed: { type: 'string' },
         wrong: { type: 'string' },
         json: { type: 'boolean' },
+        records: { type: 'string' },
         help: { type: 'boolean', short: 'h' },
       },
     });
