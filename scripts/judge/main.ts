@@ -25,7 +25,8 @@ function recordsIn(folder: string) {
   return files.map((name) => parseRecords(readFileSync(join(folder, name), 'utf8')));
 }
 
-const isRejected = ({ own, porcupineKeys, unknown }: Judgement) => own.length + porcupineKeys.length + unknown.length > 0;
+const isRejected = ({ own, porcupineKeys, unknown }: Judgement) =>
+  own.length + porcupineKeys.length + unknown.length > 0;
 const differ = ({ ownKeys, porcupineKeys }: Judgement) => ownKeys.join('\n') !== porcupineKeys.join('\n');
 
 function main(): number {
