@@ -18,7 +18,7 @@ describe('The specification', () => {
   });
 
   it('has at least ten wrong variants that every change is checked with', () => {
-    const small = VARIANTS.filter(({ model }) => MODELS[model]?.size === 'small');
+    const small = VARIANTS.filter(({ model, isSlow }) => MODELS[model]?.size === 'small' && !isSlow);
     expect(small.length).toBeGreaterThanOrEqual(10);
     expect(new Set(VARIANTS.map(({ name }) => name)).size).toBe(VARIANTS.length);
   });

@@ -1,29 +1,16 @@
 /** `npm run judge`: exit code 0; 1 when a history is rejected, or the judges differ; 2 for a wrong option. */
 
-import { readdirSync, readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import Table from 'cli-table3';
-import { parseRecords } from '../soak/records';
 import { type Judgement, judgeByBoth } from './both';
+import { histories, recordsIn } from './folders';
 
 const USAGE = `npm run judge -- [options] FOLDER...
   Judges histories twice: by the judge of the soak, and by Porcupine. \`npm run soak -- --records FOLDER\` writes them, and
   \`RECORDS=FOLDER npm run test:failover\`. Each folder with files *.jsonl is one history, each file a process.
   --compare    only a difference between the judges fails: some histories are rejected for good reasons
   --html FILE  where Porcupine draws the first history that it rejects`;
-
-/** The folders with a history, in this folder and below. */
-function histories(folder: string): string[] {
-  const entries = readdirSync(folder, { withFileTypes: true });
-  const below = entries.filter((entry) => entry.isDirectory()).flatMap(({ name }) => histories(join(folder, name)));
-  return [...(entries.some(({ name }) => name.endsWith('.jsonl')) ? [folder] : []), ...below.sort()];
-}
-
-function recordsIn(folder: string) {
-  const files = readdirSync(folder).filter((name) => name.endsWith('.jsonl'));
-  return files.map((name) => parseRecords(readFileSync(join(folder, name), 'utf8')));
-}
 
 const isRejected = ({ own, porcupineKeys, unknown }: Judgement) =>
   own.length + porcupineKeys.length + unknown.length > 0;

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,6 +14,8 @@ export interface Verdict {
   /** "Unknown": it had not enough time. */
   readonly result: 'Ok' | 'Illegal' | 'Unknown';
 }
+
+export const hasGo = (): boolean => spawnSync('go', ['version']).status === 0;
 
 let isBuilt = false;
 

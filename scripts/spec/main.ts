@@ -65,7 +65,8 @@ async function checkVariants(options: Options): Promise<number> {
   const table = new Table({ head: ['wrong variant', 'module', 'states', 's', 'refuted'], style });
   let wrong = 0;
   const wanted = VARIANTS.filter(
-    ({ name, model }) => isWanted(MODELS[model]?.size ?? 'large', options) && name.includes(options.only),
+    ({ name, model, isSlow }) =>
+      isWanted(MODELS[model]?.size ?? 'large', options) && !(isSlow && options.small) && name.includes(options.only),
   );
   for (const variant of wanted) {
     const { name, replacements, refutes } = variant;

@@ -92,6 +92,7 @@ export const MODELS: Readonly<Record<string, Model & { readonly size: 'small' | 
     ...alive(fair('2 calls', ['death', 'mute'], { Calls: '2', InFlight: '2' }), 'Served'),
     size: 'small',
   },
+  'queue, callers leave, 3 calls': { ...fair('3 calls', ['abort'], { Calls: '3', InFlight: '2' }), size: 'medium' },
   'queue, nothing is slow': { ...fair('3 calls', ['abort', 'deaf'], { Calls: '3', InFlight: '2' }), size: 'medium' },
   'queue, slow and lossy, 2 calls': {
     ...fair('2 calls', ['slow', 'loss', 'mute', 'abort'], { Calls: '2', InFlight: '2' }),
