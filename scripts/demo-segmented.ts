@@ -12,7 +12,7 @@
 import { type DemoEnvironment, runDemo, WORKERS } from './demo/environment';
 import { count, faults, rate, resultTable, sum, verdict } from './demo/report';
 import { scenarios } from './demo/scenarios';
-import { howToGetRedis } from './redis-binary';
+import { howToGetRedis } from '../support/redis-binary';
 
 const PIECES = 1_000;
 const SAMPLE = 5_000; // ms in which the rate of the single lock is measured: all the pieces would take more than 20 s

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { findRedisBinary, howToGetRedis, identifyRedis, redisCache } from './redis-binary';
+import { findRedisBinary, howToGetRedis, identifyRedis, redisCache } from '../support/redis-binary';
 
 interface Installer {
   readonly name: string;

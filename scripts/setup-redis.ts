@@ -1,4 +1,4 @@
-import { findRedisBinary, identifyRedis } from './redis-binary';
+import { findRedisBinary, identifyRedis } from '../support/redis-binary';
 import { installRedis } from './redis-install';
 
 async function setup(): Promise<void> {

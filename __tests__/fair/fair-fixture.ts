@@ -7,7 +7,7 @@ import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { processOf } from '../../lib/protocols/fair/ticket';
 import { LockNames } from '../../lib/redis/names';
 import { connectTo, PrivateRedis } from '../support/private-redis';
-import type { FaultyProxy } from '../support/proxy';
+import type { FaultyProxy } from '../../support/proxy';
 import { type TestClient, uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';

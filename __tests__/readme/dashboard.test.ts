@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Meter, MetricOptions } from '@opentelemetry/api';
 import { instrumentLocks } from '../../lib/opentelemetry';
-import { type RedisServer, startRedis } from '../../scripts/redis';
+import { type RedisServer, startRedis } from '../../support/redis';
 import { describePrivate } from '../support/private-redis';
 import { codeSpans, ROOT, tableBelow } from './pages';
 import { ProgramFolder } from './program-folder';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { installLockedPackages } from '../../scripts/npm-install';
-import { type RedisServer, startRedis } from '../../scripts/redis';
+import { type RedisServer, startRedis } from '../../support/redis';
 import { describePrivate } from '../support/private-redis';
 import { ROOT, tableBelow } from './pages';
 import { programsOf, promisedOutput, withRedis } from './programs';

@@ -4,7 +4,7 @@ import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
 import { Oracle } from '../support/oracle';
 import { describePrivate } from '../support/private-redis';
-import type { FaultyProxy } from '../support/proxy';
+import type { FaultyProxy } from '../../support/proxy';
 import { until } from '../support/until';
 import { RedisFixture } from './redis-fixture';
 

@@ -3,7 +3,7 @@ import { type LockWarning, type RedisLockRegistry, RegistryClosedError } from '.
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
-import type { FaultyProxy } from '../support/proxy';
+import type { FaultyProxy } from '../../support/proxy';
 import { until } from '../support/until';
 import { RedisFixture } from './redis-fixture';
 

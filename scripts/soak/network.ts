@@ -1,4 +1,4 @@
-import { FaultyProxy } from '../../__tests__/support/proxy';
+import { FaultyProxy } from '../../support/proxy';
 
 export { FaultyProxy };
 

@@ -1,5 +1,5 @@
 import { createClient } from 'redis';
-import { type RedisServer, startRedis } from '../redis';
+import { type RedisServer, startRedis } from '../../support/redis';
 import { AwakeClock, sharedNow } from './awake-clock';
 import { FaultJournal } from './faults/fault-journal';
 import { FaultLanes } from './faults/fault-lanes';

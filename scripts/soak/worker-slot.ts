@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { RedisAddress } from '../redis';
+import type { RedisAddress } from '../../support/redis';
 import { type AwakeClock, sharedNow } from './awake-clock';
 import type { Leftovers } from './leftovers';
 import { FaultyProxy, healthy } from './network';

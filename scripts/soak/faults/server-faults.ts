@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RedisServer } from '../../redis';
+import type { RedisServer } from '../../../support/redis';
 import type { Random } from '../random';
 import type { AdminClient } from '../redis-content';
 
