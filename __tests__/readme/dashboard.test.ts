@@ -110,7 +110,7 @@ describePrivate('docs/grafana-dashboard.json', () => {
     expect([...series.keys()].filter((name) => !/_(sum|count)$/.test(name))).toHaveLength(7);
     for (const { expr, legendFormat } of TARGETS) {
       const [by = ''] = [...expr.matchAll(/by \(([^)]+)\)/g)].map(([, labels]) => labels);
-      const selected = [...expr.matchAll(/(\w+)=~/g)].map(([, label]) => label);
+      const selected = [...expr.matchAll(/\b(?!__name__)(\w+)=~/g)].map(([, label]) => label);
       const shown = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label]) => label);
       const [name = ''] = [...series.keys()].filter((name) =>
         selectorsIn(expr).some((selector) => selector.test(name)),
