@@ -66,7 +66,8 @@ export class NotedLease extends Hold {
       waitTime: 0,
       minHold: 0,
       permits: 1,
-      signal: undefined, origin: undefined,
+      signal: undefined,
+      origin: undefined,
     };
     this.#lease = new RedisLease(lock, this, request, now, false);
     this.granted(grant, this.#lease, watchdog, now);
