@@ -1,5 +1,5 @@
 import { findRedisBinary, identifyRedis } from '../support/redis-binary';
-import { installRedis } from './redis-install';
+import { installRedis } from '../support/redis-install';
 
 async function setup(): Promise<void> {
   const found = findRedisBinary();

@@ -3,7 +3,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { installLockedPackages } from '../../scripts/npm-install';
+import { installLockedPackages } from '../../support/npm-install';
 import { type RedisServer, startRedis } from '../../support/redis';
 import { describePrivate } from '../support/private-redis';
 import { ROOT, tableBelow } from './pages';

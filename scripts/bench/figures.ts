@@ -1,5 +1,5 @@
 import { max, min, quantileSorted, sum } from 'simple-statistics';
-import { conflicts, type Stay } from '../../support/judge';
+import { conflicts, type Stay } from '../../support/judge/exclusion';
 import { type Acquisition, type CallersSettings, CLOCK_ERROR, type LoadSpec, type Observation } from './loads';
 
 /** The raw figures of one window. */

@@ -2,7 +2,7 @@ import { type StdioOptions, spawnSync } from 'node:child_process';
 import { copyFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { buildSync } from 'esbuild';
-import { installLockedPackages } from '../npm-install';
+import { installLockedPackages } from '../../support/npm-install';
 
 const root = join(__dirname, '..', '..');
 /** For what is built here. */

@@ -357,7 +357,7 @@ export const scenarios: readonly Scenario[] = [
       settings: { callers: 20, keys: 20, work: 500, workJitter: 250, pause: 350 },
     }),
     full: { longest: 1_000, settling: 1_000, window: 3_500 },
-    quick: { longest: 200, window: 500 },
+    quick: { longest: 200, window: 1_500 },
     delay: 10,
   },
   ...growth,

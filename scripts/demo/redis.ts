@@ -1,4 +1,4 @@
-import { installEmbeddedRedis, startEmbeddedRedis } from '../embedded-redis/start';
+import { installEmbeddedRedis, startEmbeddedRedis } from '../../support/embedded-redis/start';
 import { startRedis } from '../../support/redis';
 import { findRedisBinary } from '../../support/redis-binary';
 import { connect, type Redis } from './connection';
