@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import { runMutations } from '../__tests__/simulation/find-mutations';
-import { LOCK_TYPES, type LockType, planOf } from '../__tests__/simulation/plan';
-import { bundleLibrary } from '../__tests__/simulation/process/library';
-import { createScriptEngine } from '../__tests__/simulation/server/script-engine';
-import { shrink } from '../__tests__/simulation/shrink';
-import { Simulator } from '../__tests__/simulation/simulator';
-import { Summary, summaryTable } from '../__tests__/simulation/summary';
+import { runMutations } from '../support/simulation/find-mutations';
+import { LOCK_TYPES, type LockType, planOf } from '../support/simulation/plan';
+import { bundleLibrary } from '../support/simulation/process/library';
+import { createScriptEngine } from '../support/simulation/server/script-engine';
+import { shrink } from '../support/simulation/shrink';
+import { Simulator } from '../support/simulation/simulator';
+import { Summary, summaryTable } from '../support/simulation/summary';
 
 const USAGE = `npm run simulate -- [options]
   --seeds N       how many seeds of each type (default 1000)

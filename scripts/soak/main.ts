@@ -1,6 +1,6 @@
 /** `npm run soak`: exit code 0; 1 after a violation, or when the soak itself failed; 2 for a wrong option. */
 
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Options, readOptions, UsageError, usage } from './options';
@@ -11,12 +11,11 @@ import { tables } from './tables';
 import { soakType } from './type-soak';
 import { bundleWorker } from './worker-bundle';
 
-/** ms of work under faults in one round; calm follows, which takes a few seconds. */
-const ROUND = 20_000;
+/** ms of calm that follow the work under faults of each round. */
 const CALM = 3_000;
 
 async function soak(options: Options): Promise<void> {
-  const { types, minutes, seed, wrong, json } = options;
+  const { types, minutes, round, seed, wrong, json, records: keptIn } = options;
   const out = json ? process.stderr : process.stdout;
   const folder = mkdtempSync(join(tmpdir(), 'soak-'));
   try {
@@ -24,32 +23,40 @@ async function soak(options: Options): Promise<void> {
     await bundleWorker(bundle, wrong);
     out.write(`seed ${seed}${wrong === undefined ? '' : `, a wrong build: ${wrong}`}\n`);
     const progress = new ProgressLine(minutes * 60_000);
+    // A wrong build is found once any type finds it.
+    const found = new AbortController();
+    const ended = wrong === undefined ? undefined : found.signal;
     const results = await Promise.all(
-      types.map((type) => {
+      types.map(async (type) => {
         const records = join(folder, type);
         mkdirSync(records);
         const random = new Random(seed + type.length * 1_000_003 + type.charCodeAt(0));
-        return soakType({
+        const result = await soakType({
           type,
-          workers: minutes < 1 ? 3 : 4,
-          rounds: roundsOf(minutes),
+          workers: minutes < 1 || wrong !== undefined ? 3 : 4,
+          rounds: roundsOf(minutes * 60_000, round * 1_000),
           random,
           bundle,
           folder: records,
+          ended,
         });
+        if (result.violations.length > 0) found.abort();
+        return result;
       }),
     ).finally(() => progress.stop());
     report(results, out);
     if (json) console.log(JSON.stringify({ options, results }, null, 2));
     if (results.some(({ violations }) => violations.length > 0)) process.exitCode = 1;
   } finally {
+    if (keptIn !== undefined)
+      for (const type of types) cpSync(join(folder, type), join(keptIn, type), { recursive: true });
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function roundsOf(minutes: number): number[] {
-  const total = minutes * 60_000;
-  const count = Math.max(1, Math.round(total / (ROUND + CALM)));
+/** ms of work in each of the rounds that the time has room for. */
+function roundsOf(total: number, round: number): number[] {
+  const count = Math.max(1, Math.round(total / (round + CALM)));
   return new Array<number>(count).fill(count === 1 ? total : total / count - CALM);
 }
 

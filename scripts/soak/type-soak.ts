@@ -23,6 +23,8 @@ export interface TypeSoakOptions {
   readonly bundle: string;
   /** For the files of the workers; nothing else is in it. */
   readonly folder: string;
+  /** Once aborted, no further round begins. */
+  readonly ended?: AbortSignal | undefined;
 }
 
 /** The soak of one type, on a server of its own. It ends with the first round that finds a violation. */
@@ -83,7 +85,7 @@ class TypeSoak {
   async run(): Promise<SoakResult> {
     for (const ms of this.#options.rounds) {
       this.#judgeRound(await failureAsViolation(this.#round(ms)));
-      if (this.#judge.violations.length > 0) break;
+      if (this.#judge.violations.length > 0 || this.#options.ended?.aborted) break;
     }
     if (this.#judge.violations.length === 0) this.#judgeRound(await failureAsViolation(this.#finish()));
     const { acquisitions, killed, inCalm, rounds, outcomes } = this.#tally;
