@@ -53,10 +53,9 @@ async function candidate({ id, ...options }: Role & { role: 'candidate' }): Prom
 }
 
 async function proxy({ address, delay }: Role & { role: 'proxy' }): Promise<void> {
-  const { requests, replies, address: proxied } = await FaultyProxy.start(address);
-  requests.delay = delay;
-  replies.delay = delay;
-  reply({ proxied });
+  const started = await FaultyProxy.start(address);
+  started.delay = delay;
+  reply({ proxied: started.address });
 }
 
 /**

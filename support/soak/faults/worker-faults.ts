@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { healthy } from '../network';
 import type { Random } from '../random';
+import { HEALTHY } from '../settings';
 import type { WorkerSlot } from '../worker-slot';
 
 type WorkerFault = (slot: WorkerSlot, random: Random) => Promise<void>;
@@ -11,7 +11,7 @@ export const workerFaults = {
     proxy.requests.delay = random.between(0, 400);
     proxy.replies.delay = random.between(0, 400);
     await sleep(random.between(300, 1_500));
-    healthy(proxy);
+    proxy.delay = HEALTHY;
   },
   cut: async ({ proxy }) => proxy.reset(),
   'lost reply': async ({ proxy }) => {
@@ -22,7 +22,7 @@ export const workerFaults = {
     proxy.requests.delay = late;
     await sleep(random.between(20, 150));
     proxy.hangUp();
-    healthy(proxy);
+    proxy.delay = HEALTHY;
     await sleep(late);
   },
   'black hole': async ({ proxy }, random) => {
