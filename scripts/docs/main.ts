@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
-import { installLockedPackages } from '../npm-install';
+import { installLockedPackages } from '../../support/npm-install';
 import { BASE, makeRelative, namesBase } from './base';
 import { forSite, onSite, SECTIONS, summaryOf, titleOf } from './pages';
 
