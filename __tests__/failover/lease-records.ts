@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DistributedLock, Lease, LockLostError, LockOptions } from '../../lib';
-import type { Sample, WorkerRecord } from '../../scripts/soak/records';
+import type { Sample, WorkerRecord } from '../../support/judge/records';
 
 /** ms between two readings of a lease. */
 const EVERY = 40;
