@@ -9,7 +9,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Step is one operation of a history, as scripts/judge/history.ts writes it. Times are nanoseconds.
+// Step is one operation of a history, as support/judge/history.ts writes it. Times are nanoseconds.
 type Step struct {
 	// "acquire": the caller got the lock. "end": its right ended. "told": it was told that its right is over.
 	Do      string `json:"do"`
