@@ -21,6 +21,7 @@ export const LONG_TESTS = [
   'replicas/topologies',
   'segmented/killing',
   'semaphore-read-write/processes',
+  'soak/porcupine',
   'soak/soak',
   'waiting/long-chain',
   'waiting/many-cycles',

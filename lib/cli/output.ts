@@ -42,9 +42,9 @@ export function printable(text: string): string {
   return text.replace(/\p{C}/gu, '\ufffd');
 }
 
-/** For people: `850 ms`, `12 s`, `3 min 20 s`. */
-export function shown(ms: number): string {
-  if (ms === Number.POSITIVE_INFINITY) return 'no expiry';
+/** For people: `850 ms`, `12 s`, `3 min 20 s`. `null`: for ever. */
+export function shown(ms: number | null): string {
+  if (ms === null) return 'no expiry';
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   const seconds = Math.round(ms / 1_000);
   if (seconds < 60) return `${seconds} s`;
@@ -104,11 +104,6 @@ export function columns(head: readonly string[], rows: readonly (readonly string
 function bold(text: string): string {
   const isPlain = !process.stdout.isTTY || process.env.NO_COLOR || process.env.TERM === 'dumb';
   return isPlain ? text : `\u001b[1m${text}\u001b[22m`;
-}
-
-/** JSON has no Infinity: a lock without expiry has the remaining time null. */
-export function jsonOf(value: unknown): string {
-  return JSON.stringify(value, (_name, part) => (part === Number.POSITIVE_INFINITY ? null : part));
 }
 
 /** On stderr. */

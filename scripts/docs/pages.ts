@@ -18,6 +18,7 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
     pages: [
       'docs/in-an-application.md',
       'docs/recipes.md',
+      'docs/when-a-lock-is-lost.md',
       'docs/fencing.md',
       'docs/re-entrancy.md',
       'docs/testing.md',
@@ -39,7 +40,7 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
   },
   {
     text: 'For contributors',
-    pages: ['CONTRIBUTING.md', 'docs/architecture.md', 'docs/benchmarks.md', 'docs/growth.md'],
+    pages: ['CONTRIBUTING.md', 'docs/architecture.md', 'docs/proof.md', 'docs/benchmarks.md', 'docs/growth.md'],
   },
 ];
 

@@ -1,6 +1,6 @@
 /** `npm run soak`: exit code 0; 1 after a violation, or when the soak itself failed; 2 for a wrong option. */
 
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Options, readOptions, UsageError, usage } from './options';
@@ -15,7 +15,7 @@ import { bundleWorker } from './worker-bundle';
 const CALM = 3_000;
 
 async function soak(options: Options): Promise<void> {
-  const { types, minutes, round, seed, wrong, json } = options;
+  const { types, minutes, round, seed, wrong, json, records: keptIn } = options;
   const out = json ? process.stderr : process.stdout;
   const folder = mkdtempSync(join(tmpdir(), 'soak-'));
   try {
@@ -48,6 +48,8 @@ async function soak(options: Options): Promise<void> {
     if (json) console.log(JSON.stringify({ options, results }, null, 2));
     if (results.some(({ violations }) => violations.length > 0)) process.exitCode = 1;
   } finally {
+    if (keptIn !== undefined)
+      for (const type of types) cpSync(join(folder, type), join(keptIn, type), { recursive: true });
     rmSync(folder, { recursive: true, force: true });
   }
 }

@@ -10,6 +10,8 @@ export interface Options {
   readonly seed: number;
   readonly wrong: MutationName | undefined;
   readonly json: boolean;
+  /** Where what the workers wrote down is kept. */
+  readonly records: string | undefined;
 }
 
 export const usage = `npm run soak -- [options] [minutes]
@@ -19,6 +21,7 @@ export const usage = `npm run soak -- [options] [minutes]
   --seed N        repeats the choice of calls and faults, as far as real processes allow
   --wrong NAME    gives the workers a wrong build, which has to fail: a mutation of support/mutations.ts;
                   the first violation of any type ends the soak
+  --records DIR   keeps there what the workers wrote down, for npm run judge
   --json          prints the results as JSON on stdout, and all else on stderr`;
 
 export class UsageError extends Error {}
@@ -38,7 +41,8 @@ export function readOptions(args: readonly string[]): Options | undefined {
   if (unknown !== undefined) throw new UsageError(`There is no type "${unknown}"`);
   const wrong = mutations.find(({ name }) => name === values.wrong)?.name;
   if (values.wrong !== undefined && wrong === undefined) throw new UsageError(`There is no build "${values.wrong}"`);
-  return { types, minutes, round, seed, wrong, json: values.json ?? false };
+  const { json = false, records } = values;
+  return { types, minutes, round, seed, wrong, json, records };
 }
 
 function positive(what: string, text: string): number {
@@ -60,6 +64,7 @@ function parse(args: readonly string[]) {
         seed: { type: 'string' },
         wrong: { type: 'string' },
         json: { type: 'boolean' },
+        records: { type: 'string' },
         help: { type: 'boolean', short: 'h' },
       },
     });
