@@ -21,6 +21,7 @@ export const LONG_TESTS = [
   'replicas/topologies',
   'segmented/killing',
   'semaphore-read-write/processes',
+  'simulation/trace',
   'soak/porcupine',
   'soak/soak',
   'waiting/long-chain',

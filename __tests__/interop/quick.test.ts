@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, it } from '@jest/globals';
-import { freePort } from '../../scripts/free-port';
-import { type RedisServer, startRedis } from '../../scripts/redis';
+import { freePort } from '../../support/free-port';
+import { type RedisServer, startRedis } from '../../support/redis';
 import { type ClusterServers, startCluster } from '../support/cluster';
 import { holdAll, POLLING, SATURATED, type Scene } from './competition';
 import { RIVALS } from './kinds';

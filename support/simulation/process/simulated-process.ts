@@ -57,6 +57,11 @@ export class SimulatedProcess {
     this.#history = history;
   }
 
+  /** How fast its clocks run, about 1. */
+  get rate(): number {
+    return this.#traits.rate;
+  }
+
   get isPaused(): boolean {
     return this.pausedUntil > this.#timeline.now;
   }
