@@ -17,13 +17,16 @@ export interface Mutation {
   readonly replacements: readonly (readonly [text: string, by: string])[];
 }
 
+/** What a soak may see first when the key of a holder is deleted for another acquisition. */
+const KINDS_OF_A_LOST_KEY = ['too many holders', 'lost too early', 'promise broken', 'token does not rise'];
+
 /** By name. The first of each group is about leases, contention, passing on, `fair`, shared locks, and all else. */
 export const MUTATIONS = {
   // Leases
   'release-without-check': {
     finding: 'a late release deletes the key of the next holder',
     simulation: ['spin'],
-    soak: { types: ['fair', 'pub-sub'], kinds: ['two holders', 'lost too early'] },
+    soak: { types: ['fair', 'pub-sub'], kinds: KINDS_OF_A_LOST_KEY },
     replacements: [
       // spin, pub-sub and redisson
       [
@@ -44,7 +47,7 @@ export const MUTATIONS = {
   'owner-of-the-process': {
     finding: 'every acquisition of a process has the same owner value',
     simulation: ['spin'],
-    soak: { types: ['fair', 'pub-sub'], kinds: ['two holders', 'token does not rise'] },
+    soak: { types: ['fair', 'pub-sub'], kinds: KINDS_OF_A_LOST_KEY },
     replacements: [['`${id}:${++count}`', '`${id}:1`']],
   },
   'min-hold-ignored': {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { delayOf } from '../../lib/cli/arguments';
-import type { FoundLock } from '../../lib/cli/survey';
-import { History } from '../../lib/cli/watch';
+import type { FoundLock } from '../../lib/inspection/found-lock';
+import { History } from '../../lib/inspection/history';
 
 const RANDOM = 'AAAAAAAAAAAAAAAAAAAAAA';
 
@@ -11,13 +11,23 @@ function held(lock: string, ...owners: string[]): FoundLock {
     owner,
     holder: owner.replace('kept@', '').slice(0, 1),
     remaining: 1_000,
+    isKept: owner.startsWith('kept@'),
+    permits: 1,
   }));
   const [{ owner, holder } = { owner: '', holder: '' }] = holders;
   const isShared = lock === 'sem';
   return {
-    ...{ lock, registryKey: null, key: null, kind: 'lock', format: isShared ? 'shared' : 'spring', type: null },
+    ...{
+      lock,
+      registryKey: null,
+      key: null,
+      kind: 'lock',
+      format: isShared ? 'shared' : 'spring',
+      type: null,
+      types: [],
+    },
     ...{ isSure: true, isKept: owner.startsWith('kept@'), owner, holder, holders, remaining: 1_000, heldFor: null },
-    ...{ renewed: null, permits: null, waiting: null, fencingToken: null },
+    ...{ renewed: null, permits: null, waiting: null, queue: null, fencingToken: null },
   };
 }
 

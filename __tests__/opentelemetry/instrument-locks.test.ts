@@ -2,10 +2,11 @@ import { execFile } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { SpanStatusCode } from '@opentelemetry/api';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { metrics, SpanStatusCode, trace } from '@opentelemetry/api';
 import { type AcquireMessage, LockLostError } from '../../lib';
 import { type InstrumentLocksOptions, instrumentLocks, type LockInstrumentation } from '../../lib/opentelemetry';
+import packageJson from '../../package.json';
 import { DISTINCT_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry, lossOf } from '../support/test-registry';
@@ -105,7 +106,7 @@ describePrivate('Instrumented locks', () => {
       await first.run('key', () => first.run('key', () => undefined));
 
       const byOutcome = (outcome: string, value: number) => ({ attributes: { ...labels, outcome }, value });
-      const outcomes = [byOutcome('acquired', 2), byOutcome('timed out', 1), byOutcome('aborted', 1)];
+      const outcomes = [byOutcome('acquired', 2), byOutcome('timed_out', 1), byOutcome('aborted', 1)];
       expect(await exported.points()).toEqual({
         'redis_lock.acquisitions': expect.arrayContaining(outcomes),
         'redis_lock.wait.duration': expect.arrayContaining(outcomes),
@@ -181,14 +182,76 @@ describePrivate('Instrumented locks', () => {
     const error = new Error('of the task');
     await expect(registry.run('key', () => Promise.reject(error))).rejects.toBe(error);
     const registryKey = nameOf('').slice(0, -1);
-    expect(exported.span(`hold ${registryKey}`).status).toEqual({ code: SpanStatusCode.ERROR, message: 'of the task' });
+    const section = exported.span(`hold ${registryKey}`);
+    expect(section.status).toEqual({ code: SpanStatusCode.ERROR, message: 'of the task' });
+    expect(section.attributes['error.type']).toBe('Error');
     const failing = { eval: async () => 1, evalSha: () => Promise.reject(new Error('NOPERM no right')) };
     const broken = createRegistry(failing, { registryKey: 'broken' });
     await expect(broken.registry.obtain('key').tryLock()).rejects.toThrow();
     const span = exported.span('lock broken');
     expect(span.status.code).toBe(SpanStatusCode.ERROR);
-    expect(span.attributes['redis_lock.outcome']).toBe('failed');
+    expect(span.attributes).toMatchObject({ 'redis_lock.outcome': 'failed', 'error.type': 'ERR_CANNOT_ACQUIRE_LOCK' });
     expect(eventNames(span)).toEqual(['exception']);
+  });
+
+  it('report a loss that only the release finds, in the section that has ended', async () => {
+    const client = await redis.connect();
+    const { registry, nameOf } = createRegistry(client);
+    const registryKey = nameOf('').slice(0, -1);
+    instrument();
+    const running = registry.run('key', () => client.sendCommand(['DEL', nameOf('key')]));
+    await expect(running).rejects.toThrow(LockLostError);
+    const lease = await registry.obtain('key').lock();
+    await client.sendCommand(['DEL', nameOf('key')]);
+    await expect(lease.unlock()).rejects.toThrow(LockLostError);
+    const sections = exported.spans(`hold ${registryKey}`);
+    expect(sections.map(eventNames)).toEqual([['lost'], ['lost']]);
+    for (const { attributes, endTime, events, status } of sections) {
+      expect(status.code).toBe(SpanStatusCode.ERROR);
+      expect(attributes).toMatchObject({ 'error.type': 'ERR_LOCK_LOST', 'redis_lock.outcome': 'lost' });
+      expect(endTime).toEqual(events[0]?.time);
+    }
+  });
+
+  it('have one section each, whether the lock is passed on, unlocked inside the task, or taken with others', async () => {
+    const { registry, nameOf } = createRegistry(await redis.connect());
+    const registryKey = nameOf('').slice(0, -1);
+    instrument();
+    await Promise.all([1, 2, 3].map(() => registry.run('key', () => new Promise(setImmediate))));
+    await Promise.all([1, 2].map(() => registry.run('key', (lease) => lease.unlock())));
+    await registry.multi(['key', 'other']).run(() => undefined);
+    const sections = exported.spans(`hold ${registryKey}`);
+    expect(sections.map(({ attributes }) => attributes['redis_lock.outcome'])).toEqual(new Array(6).fill('ended'));
+    expect(sections.map(({ attributes }) => attributes['redis_lock.key']).at(-1)).toBe('key + other');
+    expect(sections.flatMap(eventNames)).toEqual([]);
+  });
+
+  it('end a section that is being released when the instrumentation ends', async () => {
+    const { registry, nameOf } = createRegistry(await redis.connect());
+    instrument();
+    const lease = await registry.obtain('key').lock();
+    const unlocking = lease.unlock();
+    end();
+    expect(exported.spans(`hold ${nameOf('').slice(0, -1)}`)).toHaveLength(1);
+    await unlocking;
+  });
+
+  it('count warnings by code', async () => {
+    const { registry, nameOf } = createRegistry(await redis.connect(), { warnHeldAfter: 50 });
+    const labels = { registry_key: nameOf('').slice(0, -1), lock_type: 'spin', code: 'LONG_HOLD' };
+    instrument();
+    await registry.obtain('key').lock();
+    await until(async () => (await exported.points())['redis_lock.warnings'] !== undefined);
+    expect((await exported.points())['redis_lock.warnings']).toEqual([{ attributes: labels, value: 1 }]);
+  });
+
+  it('come from a scope with the name and the version of the package', () => {
+    const scopes = [jest.spyOn(trace, 'getTracer'), jest.spyOn(metrics, 'getMeter')];
+    end = instrumentLocks();
+    for (const scope of scopes) {
+      expect(scope.mock.calls).toEqual([[packageJson.name, packageJson.version]]);
+      scope.mockRestore();
+    }
   });
 
   it('are no longer measured when the instrumentation has ended: what is open ends with it', async () => {

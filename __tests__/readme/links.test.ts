@@ -64,6 +64,7 @@ describe('A link', () => {
       'docs/architecture.md',
       'docs/benchmarks.md',
       'docs/growth.md',
+      'docs/proof.md',
       'docs/examples/README.md',
     ]);
   });

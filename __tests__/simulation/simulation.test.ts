@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import { LOCK_TYPES } from './plan';
+import { LOCK_TYPES } from '../../support/simulation/plan';
 
 const run = promisify(execFile);
 const ROOT = path.resolve(__dirname, '../..');

@@ -67,6 +67,7 @@ export class NotedLease extends Hold {
       minHold: 0,
       permits: 1,
       signal: undefined,
+      origin: undefined,
     };
     this.#lease = new RedisLease(lock, this, request, now, false);
     this.granted(grant, this.#lease, watchdog, now);

@@ -58,6 +58,17 @@ export interface RegistryOptions {
    */
   warnAfter?: number | undefined;
   /**
+   * ms after which a lease that is still held causes the warning `LONG_HOLD` in the process that holds it; `Infinity`:
+   * never.
+   * @default Infinity
+   */
+  warnHeldAfter?: number | undefined;
+  /**
+   * Whether the warning `LONG_HOLD` says where the lock was asked for. It costs every call some microseconds.
+   * @default false
+   */
+  captureStack?: boolean | undefined;
+  /**
    * Receives warnings that no call can report.
    * @default `process.emitWarning`
    */

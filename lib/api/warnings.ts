@@ -1,5 +1,6 @@
 /** The kinds of warning. */
 export type LockWarningCode =
+  | 'LONG_HOLD'
   | 'LONG_WAIT'
   | 'RELEASE_FAILED'
   | 'RELEASE_UNCERTAIN'
@@ -33,14 +34,16 @@ export interface LockWarning {
   readonly cause?: unknown;
   /** With `LONG_WAIT`, where Redis answered who it is. */
   readonly holder?: LockHolder | undefined;
+  /** With `LONG_HOLD` and the option `captureStack`: where the lock was asked for. */
+  readonly stack?: string | undefined;
 }
 
 /** Receives warnings. */
 export type WarningListener = (warning: LockWarning) => void;
 
 /** The default listener: Node's own channel for warnings, which prints to stderr unless the application listens. */
-export const emitProcessWarning: WarningListener = ({ code, message }) => {
-  process.emitWarning(message, { type: 'LockWarning', code });
+export const emitProcessWarning: WarningListener = ({ code, message, stack }) => {
+  process.emitWarning(message, { type: 'LockWarning', code, ...(stack === undefined ? {} : { detail: stack }) });
 };
 
 /** Reports a warning. A listener that throws does not change how locks behave. */

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { DistributedLock, Lease, LockOptions } from '../api/distributed-lock';
 import { LockLostError, LockTimeoutError } from '../api/errors';
-import { holderOf, isKept } from '../api/owner-name';
+import { holderOf, isKept, nameIn } from '../api/owner-name';
 import { messageOf } from '../redis/failure';
 import { RedisLockRegistry } from '../registry/redis-lock-registry';
 import {
@@ -16,7 +16,7 @@ import {
   type Values,
 } from './arguments';
 import { complain, EXIT, ExitError, usageError } from './output';
-import { openServers } from './servers';
+import { connectTo } from './servers';
 
 /** ms after which `run` says that it waits. */
 const SAID_AFTER = 1_000;
@@ -42,8 +42,7 @@ export async function run(args: Arguments): Promise<number> {
   const fencing = values.fencing ?? !lockType.startsWith('redisson');
   const onWarning = ({ message }: { readonly message: string }) => complain(message);
   const settings = { registryKey: registryKeyOf(values) ?? 'locks', lockType, name: values.name, fencing, onWarning };
-  const servers = await openServers(values);
-  const { client, close } = await servers.makeClient();
+  const { client, close } = await connectTo(values);
   const signals = new Signals();
   let registry: RedisLockRegistry | undefined;
   try {
@@ -67,7 +66,6 @@ export async function run(args: Arguments): Promise<number> {
   } finally {
     await registry?.close({ timeout: 0 });
     close();
-    servers.close();
     signals.close();
   }
 }
@@ -120,7 +118,7 @@ async function giveBack(lease: Lease): Promise<boolean> {
 
 function describedHolder(owner: string | undefined): string {
   if (owner === undefined) return '';
-  const who = holderOf(owner);
+  const who = nameIn(owner) ?? holderOf(owner);
   return isKept(owner) ? `: ${who} had it, and its minimum hold has not ended` : `, ${who} holds it`;
 }
 

@@ -1,4 +1,7 @@
+import { serversOf } from '../inspection/servers';
+import { fromIoredis } from '../ioredis';
 import type { RedisClient } from '../redis/client';
+import { answered } from '../redis/cluster';
 import { messageOf } from '../redis/failure';
 import type { Values } from './arguments';
 import { EXIT, ExitError, usageError } from './output';
@@ -6,142 +9,157 @@ import { EXIT, ExitError, usageError } from './output';
 /** ms until a server that does not answer counts as not there. */
 const TIMEOUT = 5_000;
 
-/** A client for a registry. */
-interface Client {
+interface Unconnected {
   readonly client: RedisClient;
-  close(): void;
+  connect(): Promise<unknown>;
+  close(): unknown;
 }
 
-/** A connection to one server. */
-export interface Server extends Client {
+/** A client of what the URL names. */
+export interface Connection extends Unconnected {
+  /** As the URL has it. */
   readonly address: string;
-  /** Rejects with what the server says, or `ExitError` where it does not answer. */
-  send(...command: string[]): Promise<unknown>;
 }
 
-/** The servers that have the locks: one, or the masters of a cluster. */
-export interface Servers {
-  readonly masters: readonly Server[];
-  /** Why others could not be asked. */
-  readonly missing: readonly string[];
-  readonly isCluster: boolean;
-  /** For a registry; it finds the masters by itself. */
-  makeClient(): Promise<Client>;
-  close(): void;
-}
+/** What a client is of: a server, a cluster that the server is a node of, or the master that a sentinel has this name for. */
+type Topology = 'server' | 'cluster' | { readonly master: string };
+
+type Make = (topology: Topology, url: URL) => Unconnected;
 
 /** A connection that was there is made again; one that was never there is an error. */
-function connect(url: URL) {
-  let isConnected = false;
-  const reconnectStrategy = (retries: number) => isConnected && Math.min(50 * 2 ** retries, 2_000);
-  const client = load().createClient({ url: url.href, socket: { connectTimeout: TIMEOUT, reconnectStrategy } });
-  client.on('ready', () => {
-    isConnected = true;
-  });
-  return opened(client);
-}
+class Retries {
+  #isConnected = false;
 
-function connectCluster(url: URL): Promise<Client> {
-  const socket = { connectTimeout: TIMEOUT, ...(url.protocol === 'rediss:' ? { tls: true as const } : {}) };
-  return opened(load().createCluster({ rootNodes: [{ url: url.href }], defaults: { ...secretsOf(url), socket } }));
-}
+  readonly connected = (): void => {
+    this.#isConnected = true;
+  };
 
-function connectBySentinel(url: URL, name: string): Promise<Client> {
-  const sentinelRootNodes = [{ host: url.hostname, port: portOf(url) }];
-  const nodeClientOptions = { ...secretsOf(url), database: Number(url.pathname.slice(1) || 0) };
-  return opened(load().createSentinel({ name, sentinelRootNodes, nodeClientOptions }));
-}
-
-function secretsOf({ username, password }: URL) {
-  const decoded = Object.entries({ username, password }).map(([name, text]) => [name, decodeURIComponent(text)]);
-  return Object.fromEntries(decoded.filter(([, text]) => text !== '')) as { username?: string; password?: string };
-}
-
-async function opened<T extends Openable>(client: T) {
-  client.on('error', () => undefined);
-  await client.connect();
-  return { client, close: () => client.destroy() };
-}
-
-interface Openable extends RedisClient {
-  on(event: 'error', listener: () => void): unknown;
-  connect(): Promise<unknown>;
-  destroy(): void;
-}
-
-/** Loaded when it is used: without it, --help works. */
-function load(): typeof import('redis') {
-  try {
-    return require('redis');
-  } catch {
-    throw new ExitError(EXIT.unavailable, 'The package "redis" is missing: npm install redis');
+  pause(retries: number): number | undefined {
+    return this.#isConnected ? Math.min(50 * 2 ** retries, 2_000) : undefined;
   }
+}
+
+function withNodeRedis(redis: typeof import('redis')): Make {
+  return (topology, url) => {
+    const retries = new Retries();
+    const secrets = secretsOf(url);
+    const tls = url.protocol === 'rediss:' ? { tls: true as const } : {};
+    const client =
+      topology === 'server'
+        ? redis.createClient({
+            url: url.href,
+            socket: { connectTimeout: TIMEOUT, reconnectStrategy: (count) => retries.pause(count) ?? false },
+          })
+        : topology === 'cluster'
+          ? redis.createCluster({
+              rootNodes: [{ url: url.href }],
+              // Else it connects to all nodes at once, and waits for one that is not there.
+              minimizeConnections: true,
+              defaults: { ...secrets, socket: { connectTimeout: TIMEOUT, ...tls } },
+            })
+          : redis.createSentinel({
+              name: topology.master,
+              sentinelRootNodes: [{ host: url.hostname, port: portOf(url) }],
+              nodeClientOptions: { ...secrets, database: databaseOf(url) },
+            });
+    client.on('error', () => undefined);
+    client.on('ready', retries.connected);
+    const close = async () => {
+      // Version 5 throws when it was never connected.
+      await client.destroy();
+    };
+    return { client: client as RedisClient, connect: () => client.connect(), close: () => close().catch(ignore) };
+  };
+}
+
+/** ioredis, or iovalkey. */
+function withIoredis({ Cluster, Redis }: typeof import('ioredis')): Make {
+  return (topology, url) => {
+    const retries = new Retries();
+    const node = { host: url.hostname.replace(/^\[|\]$/g, ''), port: portOf(url) };
+    const common = {
+      ...secretsOf(url),
+      ...(url.protocol === 'rediss:' ? { tls: {} } : {}),
+      connectTimeout: TIMEOUT,
+      // It would keep the process for as long, though the connection is closed.
+      disconnectTimeout: 100,
+      // It asks with INFO, which not every user may.
+      enableReadyCheck: false,
+    };
+    const single = {
+      ...common,
+      db: databaseOf(url),
+      lazyConnect: true,
+      retryStrategy: (count: number) => retries.pause(count) ?? null,
+    };
+    const redis =
+      topology === 'server'
+        ? new Redis({ ...single, ...node })
+        : topology === 'cluster'
+          ? new Cluster([node], { redisOptions: common, lazyConnect: true, slotsRefreshTimeout: TIMEOUT })
+          : new Redis({ ...single, sentinels: [node], name: topology.master });
+    let last: unknown;
+    redis.on('error', (error) => {
+      last = error;
+    });
+    redis.on('ready', retries.connected);
+    const connect = () => redis.connect().catch((error) => Promise.reject(last ?? error));
+    return { client: fromIoredis(redis), connect, close: () => redis.disconnect() };
+  };
+}
+
+/** The first of these packages that is installed. Loaded when it is used: without it, --help works. */
+function clients(): Make {
+  const packages = { redis: withNodeRedis, ioredis: withIoredis, iovalkey: withIoredis };
+  for (const [name, make] of Object.entries(packages)) {
+    try {
+      return make(require(name));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw error;
+    }
+  }
+  throw new ExitError(EXIT.unavailable, 'A client is missing: npm install redis, or ioredis');
 }
 
 /** Connects to what the URL names: a server, or by way of it a cluster, or a master that sentinels watch. */
-export async function openServers(values: Values): Promise<Servers> {
+export async function connectTo(values: Values): Promise<Connection> {
   const url = urlOf(values.url ?? process.env.REDIS_URL ?? 'redis://localhost:6379');
-  const seed = await open(url);
-  const info = String(await seed.send('INFO').catch(() => ''));
-  if (values.sentinel !== undefined || /^redis_mode:sentinel/m.test(info)) {
-    seed.close();
-    const [name, host, port] = masterIn(info, values.sentinel, seed.address);
-    return { ...ofOne(await open(at(url, host, port))), makeClient: () => connectBySentinel(url, name) };
-  }
-  if (!values.cluster && !/^redis_mode:cluster/m.test(info)) {
-    return { ...ofOne(seed), makeClient: async () => ({ client: seed.client, close: () => undefined }) };
-  }
-  const ranges = (await seed.send('CLUSTER', 'SLOTS')) as [first: number, last: number, [host: string, port: number]][];
+  const make = clients();
+  const seed = await opened(make('server', url), url);
+  const info = await infoOf(seed.client);
+  const isCluster = values.cluster || /^redis_mode:cluster/m.test(info);
+  const isSentinel = values.sentinel !== undefined || /^redis_mode:sentinel/m.test(info);
+  if (!isCluster && !isSentinel) return seed;
   seed.close();
-  const nodes = new Map(ranges.map(([, , [host, port]]) => [`${host}:${port}`, at(url, host || url.hostname, port)]));
-  const opening = [...nodes.values()].map((node) => open(node).catch((error: Error) => error.message));
-  const tried = await Promise.all(opening);
-  const masters = tried.filter((one) => typeof one !== 'string');
-  const missing = tried.filter((one) => typeof one === 'string');
-  const unserved = ranges.reduce((left, [first, last]) => left - (last - first + 1), 16_384);
-  if (unserved > 0) missing.push(`No server has ${unserved} of the 16384 slots of the cluster`);
-  const close = () => {
-    for (const master of masters) master.close();
-  };
-  return { masters, missing, isCluster: true, makeClient: () => connectCluster(url), close };
+  const topology = isSentinel ? { master: masterIn(info, values.sentinel, seed.address) } : 'cluster';
+  return opened(make(topology, url), url);
 }
 
-function ofOne(server: Server): Omit<Servers, 'makeClient'> {
-  return { masters: [server], missing: [], isCluster: false, close: () => server.close() };
-}
-
-async function open(url: URL): Promise<Server> {
+async function opened(made: Unconnected, url: URL): Promise<Connection> {
   const address = `${url.hostname}:${portOf(url)}`;
   try {
-    const { client, close } = await within(connect(url));
-    return { address, client, close, send: (...command) => within(client.sendCommand(command)) };
+    await answered(made.connect(), TIMEOUT);
+    return { ...made, address };
   } catch (error) {
-    if (error instanceof ExitError) throw error;
+    made.close();
     // Of several addresses that were tried, the first.
     const first = (error as AggregateError).errors?.[0] ?? error;
     throw new ExitError(EXIT.unavailable, `Redis at ${address} cannot be reached: ${messageOf(first)}`);
   }
 }
 
-function within<T>(answer: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const silent = () => reject(new ExitError(EXIT.unavailable, `no answer within ${TIMEOUT / 1_000} s`));
-    const timer = setTimeout(silent, TIMEOUT);
-    answer.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
+/** '': the user has no right to it. */
+async function infoOf(client: RedisClient): Promise<string> {
+  const { asked } = await serversOf(client, TIMEOUT);
+  return String((await asked[0]?.send('INFO').catch(() => '')) ?? '');
 }
 
-/** The name and the address of a master, by the INFO of a sentinel. */
-function masterIn(
-  info: string,
-  wanted: string | undefined,
-  sentinel: string,
-): [name: string, host: string, port: string] {
-  const masters = [...info.matchAll(/^master\d+:name=(.*),status=.*,address=(.*):(\d+),/gm)];
-  const named = masters.filter(([, name]) => wanted === undefined || name === wanted);
-  const [[, name = '', host = '', port = ''] = []] = named;
-  if (named.length === 1) return [name, host, port];
-  const known = masters.map(([, one]) => one).join(', ') || 'none';
+/** The name of a master, by the INFO of a sentinel. */
+function masterIn(info: string, wanted: string | undefined, sentinel: string): string {
+  const names = [...info.matchAll(/^master\d+:name=(.*?),status=/gm)].map(([, name = '']) => name);
+  const named = names.filter((name) => wanted === undefined || name === wanted);
+  if (named.length === 1) return named[0] as string;
+  const known = names.join(', ') || 'none';
   throw usageError(`--sentinel takes the name of a master; the sentinel at ${sentinel} knows ${known}`);
 }
 
@@ -154,11 +172,15 @@ function urlOf(text: string): URL {
   throw usageError('--url is not a URL such as redis://localhost:6379');
 }
 
-function at(url: URL, host: string, port: number | string): URL {
-  const other = new URL(url);
-  other.hostname = host.includes(':') ? `[${host}]` : host;
-  other.port = String(port);
-  return other;
+function ignore(): void {}
+
+function secretsOf({ username, password }: URL) {
+  const decoded = Object.entries({ username, password }).map(([name, text]) => [name, decodeURIComponent(text)]);
+  return Object.fromEntries(decoded.filter(([, text]) => text !== '')) as { username?: string; password?: string };
+}
+
+function databaseOf({ pathname }: URL): number {
+  return Number(pathname.slice(1) || 0);
 }
 
 function portOf({ port }: URL): number {

@@ -1,24 +1,24 @@
 import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
-import { permitsIn } from '../api/owner-name';
+import { type Found, findLocks } from '../inspection/find-locks';
+import type { FoundLock } from '../inspection/found-lock';
+import { UNNAMED } from '../inspection/servers';
 import { RedisLockRegistry } from '../registry/redis-lock-registry';
 import { type Arguments, assertNoKey, keyOf, lockTypeOf, registryKeyOf, type Values } from './arguments';
-import { columns, complain, EXIT, ExitError, jsonOf, print, printable, shown, usageError } from './output';
-import { openServers, type Servers } from './servers';
-import { type FoundLock, type Survey, survey } from './survey';
+import { columns, complain, EXIT, ExitError, print, printable, shown, usageError } from './output';
+import { type Connection, connectTo } from './servers';
 
 /** `redis-locks ls` */
 export async function list(args: Arguments): Promise<number> {
   assertNoKey(args);
-  return using(args.values, async (servers) => {
-    const found = await look(servers, args.values);
+  return using(args.values, async (connection) => {
+    const found = await look(connection, args.values);
     const { locks } = found;
-    if (args.values.json) for (const lock of locks) print(jsonOf(lock));
+    if (args.values.json) for (const lock of locks) print(JSON.stringify(lock));
     else {
       if (locks.length > 0) print(tableOf(locks).join('\n'));
-      else if (found.missing.length === 0) print(printable(`No lock${searched(args.values)} is held.`));
-      const addresses = servers.masters.map(({ address }) => address).join(', ');
-      if (process.stdout.isTTY || locks.length === 0) print(`Searched on ${addresses}, in the database of the URL.`);
+      else if (found.missing.length === 0) print(noneHeld(args.values));
+      if (process.stdout.isTTY || locks.length === 0) print(`Searched on ${addressesOf(found, connection)}.`);
     }
     return endOf(found, EXIT.ok);
   });
@@ -27,17 +27,20 @@ export async function list(args: Arguments): Promise<number> {
 /** `redis-locks inspect KEY` */
 export async function inspect(args: Arguments): Promise<number> {
   const key = keyOf(args);
-  return using(args.values, async (servers) => {
-    const found = await look(servers, args.values, key);
+  return using(args.values, async (connection) => {
+    const found = await look(connection, args.values, key);
     const { locks } = found;
-    if (args.values.json) for (const lock of locks) print(jsonOf(lock));
+    if (args.values.json) for (const lock of locks) print(JSON.stringify(lock));
     else if (locks.length > 1)
       print([...tableOf(locks), '', `Several locks are named "${printable(key)}".`].join('\n'));
     else if (locks[0] !== undefined) print(detailsOf(locks[0]));
-    if (locks.length === 0) complain(noneNamed(key, args.values));
+    if (locks.length === 0) complain(noneNamed(key, found, args.values));
     return endOf(found, locks.length > 0 ? EXIT.ok : EXIT.unavailable);
   });
 }
+
+const MEANING = `Its holder is not stopped: it learns of this when it renews the lock next.
+Until then, two may be at work.`;
 
 /** `redis-locks release KEY` */
 export async function release(args: Arguments): Promise<number> {
@@ -46,60 +49,48 @@ export async function release(args: Arguments): Promise<number> {
   if (!process.stdin.isTTY && !values.yes) {
     throw usageError('Its holder may still be at work: release asks on a terminal, and takes --yes without one');
   }
-  return using(values, async (servers) => {
-    const found = await look(servers, values, key);
-    const [lock, ...others] = found.locks;
-    if (lock === undefined) {
-      complain(noneNamed(key, values));
+  return using(values, async (connection) => {
+    const found = await look(connection, values, key);
+    const [lock, ...others] = found.locks.filter(({ holder }) => holder !== null);
+    if (lock === undefined || found.missing.length > 0) {
+      complain(lock === undefined ? noneNamed(key, found, values) : 'Nothing was released');
       return endOf(found, EXIT.unavailable);
     }
-    if (others.length > 0 || found.missing.length > 0) {
+    if (others.length > 0) {
       for (const line of tableOf(found.locks)) complain(line);
-      complain(`Which one of the locks named "${key}"? Nothing was released: give its whole name`);
-      return endOf(found, EXIT.usage);
+      throw usageError(`Which one of the locks named "${key}"? Nothing was released: give its whole name`);
     }
-    const question = `Release "${printable(lock.lock)}", held by ${holdersOf(lock)}? [y/N] `;
     if (!values.yes) {
-      if (!(await confirm(question))) return EXIT.notFree;
-      const [now] = (await look(servers, values, key)).locks.filter((other) => other.lock === lock.lock);
+      process.stderr.write(`${MEANING}\n`);
+      if (!(await confirm(`Release "${printable(lock.lock)}", ${heldBy(lock)}? [y/N] `))) return EXIT.notFree;
+      const [now] = (await look(connection, values, key)).locks.filter((other) => other.lock === lock.lock);
       const isOther = now !== undefined && now.owner !== lock.owner && lock.format !== 'shared';
-      if (isOther) throw new ExitError(EXIT.notFree, `Nothing was released: by now ${holdersOf(now)} holds it`);
+      if (isOther) throw new ExitError(EXIT.notFree, `Nothing was released: by now it is ${heldBy(now)}`);
     }
-    const { client, close } = await servers.makeClient();
-    try {
-      const [registryKey, own] = splitOf(lock);
-      const lockType = lock.type ?? (lock.format === 'redisson' || registryKey === '' ? 'redisson' : 'pub-sub');
-      const onWarning = ({ message }: { readonly message: string }) => complain(message);
-      const registry = new RedisLockRegistry(client, { registryKey, lockType, onWarning });
-      const state = await registry.obtain(own).forceUnlock();
-      await registry.close({ timeout: 0 });
-      if (!state.held) throw new ExitError(EXIT.unavailable, noneNamed(key, values));
-    } finally {
-      close();
-    }
-    print(values.json ? jsonOf(lock) : `Released "${printable(lock.lock)}", held by ${holdersOf(lock)}.`);
+    const [registryKey, own] = splitOf(lock);
+    const lockType = lock.type ?? (lock.format === 'redisson' || registryKey === '' ? 'redisson' : 'pub-sub');
+    const onWarning = ({ message }: { readonly message: string }) => complain(message);
+    const registry = new RedisLockRegistry(connection.client, { registryKey, lockType, onWarning });
+    const state = await registry.obtain(own).forceUnlock();
+    await registry.close({ timeout: 0 });
+    if (!state.held) throw new ExitError(EXIT.unavailable, noneNamed(key, found, values));
+    print(values.json ? JSON.stringify(lock) : `Released "${printable(lock.lock)}", ${heldBy(lock)}.`);
     return EXIT.ok;
   });
 }
 
 /** `isOlder`: it has been held for longer than was seen. */
 export function tableOf(locks: readonly FoundLock[], isOlder: readonly boolean[] = []): string[] {
-  const head = ['LOCK', 'KIND', 'TYPE', 'HOLDER', 'HELD FOR', 'LEFT', 'RENEWED', 'WAITING'];
-  const rows = locks.map((lock, i) => {
-    const heldFor = lock.heldFor === null ? '' : `${isOlder[i] ? 'over ' : ''}${shown(lock.heldFor)}`;
-    const renewed = lock.renewed === null ? '' : lock.renewed ? 'yes' : 'not yet';
-    return [
-      lock.lock,
-      kindOf(lock),
-      typeOf(lock),
-      holdersOf(lock),
-      heldFor,
-      shown(lock.remaining),
-      renewed,
-      String(lock.waiting ?? '?'),
-    ];
-  });
-  return columns(head, rows);
+  const rows = locks.map((lock, i) => [
+    lock.lock,
+    lock.kind === 'lock' ? typeOf(lock) : kindOf(lock),
+    holdersOf(lock),
+    lock.heldFor === null ? '' : `${isOlder[i] ? '>' : ''}${shown(lock.heldFor)}`,
+    lock.holder === null ? '' : shown(lock.remaining),
+    lock.renewed === null ? '' : lock.renewed ? 'yes' : 'not yet',
+    String(lock.waiting ?? '?'),
+  ]);
+  return columns(['LOCK', 'TYPE', 'HOLDER', 'HELD', 'LEFT', 'RENEWED', 'WAITING'], rows);
 }
 
 function detailsOf(lock: FoundLock): string {
@@ -107,32 +98,42 @@ function detailsOf(lock: FoundLock): string {
     ['lock', lock.lock],
     ['registryKey', lock.registryKey ?? 'not known'],
     ['kind', kindOf(lock)],
-    ['type', `${typeOf(lock)}${lock.isSure ? '' : ' (by its form only: it may be data of an application)'}`],
-    ...lock.holders.flatMap(({ holder, owner, remaining }) => [
-      [lock.isKept ? 'unlocked by' : 'holder', holder],
+    ['type', lock.format === 'shared' ? '' : lock.types.join(' or ')],
+    ['', lock.isSure ? '' : 'It only has the form of a lock: it may be data of an application.'],
+    ['holder', lock.holder === null ? 'nobody' : ''],
+    ...lock.holders.flatMap(({ holder, owner, remaining, isKept, permits }) => [
+      [isKept ? 'unlocked by' : 'holder', holder],
       ['owner', owner],
-      ['left', lock.isKept ? `${shown(remaining)}: its minimum hold` : `${shown(remaining)}, unless it is renewed`],
+      ['permits', permits > 1 ? String(permits) : ''],
+      ['left', isKept ? `${shown(remaining)}: its minimum hold` : `${shown(remaining)}, unless it is renewed`],
     ]),
     ['held for', lock.heldFor === null ? '' : shown(lock.heldFor)],
     ['waiting', String(lock.waiting ?? 'not known')],
+    ...(lock.queue ?? []).map(({ position, waiter, kind, waitingFor }) => [
+      position === 1 ? 'queue' : '',
+      `${position}. ${waiter}${kind === lock.kind ? '' : ` (${kind})`}${waitingFor === null ? '' : `, for ${shown(waitingFor)}`}`,
+    ]),
     ['fencing token', String(lock.fencingToken ?? '')],
   ].filter(([, value]) => value !== '');
   return rows.map(([name = '', value = '']) => `${name.padEnd(15)}${printable(value)}`).join('\n');
 }
 
-function kindOf({ kind, holders, permits, isKept }: FoundLock): string {
-  if (kind === 'semaphore') {
-    return `semaphore ${holders.reduce((sum, { owner }) => sum + permitsIn(owner), 0)}/${permits ?? '?'}`;
-  }
-  return isKept ? 'kept' : kind === 'read' ? `read ${holders.length}` : kind;
+function kindOf({ kind, holders, permits }: FoundLock): string {
+  if (kind === 'semaphore') return `semaphore ${holders.reduce((sum, one) => sum + one.permits, 0)}/${permits ?? '?'}`;
+  return kind === 'read' ? `read ${holders.length}` : kind;
 }
 
 function typeOf({ type, format, isSure }: FoundLock): string {
-  return `${type ?? (format === 'shared' ? '' : format)}${isSure ? '' : '?'}`;
+  return `${type ?? format}${isSure ? '' : '?'}`;
 }
 
-function holdersOf({ holder, holders }: FoundLock): string {
-  return printable(holders.length > 1 ? `${holder} and ${holders.length - 1} more` : holder);
+function holdersOf({ holder, holders, isKept }: FoundLock): string {
+  if (holder === null) return 'nobody';
+  return printable(`${isKept ? `kept (${holder})` : holder}${holders.length > 1 ? ` +${holders.length - 1}` : ''}`);
+}
+
+function heldBy(lock: FoundLock): string {
+  return lock.isKept ? `which ${printable(String(lock.holder))} has unlocked` : `held by ${holdersOf(lock)}`;
 }
 
 /** The registryKey and the key of a lock. Where nobody listens for its release, every split is as good. */
@@ -142,25 +143,29 @@ function splitOf({ lock, registryKey, key, format }: FoundLock): [registryKey: s
   return [lock.slice(0, Math.max(0, colon)), lock.slice(colon + 1)];
 }
 
-export async function using(values: Values, use: (servers: Servers) => Promise<number>): Promise<number> {
+export async function using(values: Values, use: (connection: Connection) => Promise<number>): Promise<number> {
   lockTypeOf(values);
-  const servers = await openServers(values);
+  const connection = await connectTo(values);
   try {
-    return await use(servers);
+    return await use(connection);
   } finally {
-    servers.close();
+    connection.close();
   }
 }
 
-export async function look({ masters, isCluster, missing }: Servers, values: Values, key?: string): Promise<Survey> {
-  const wanted = { registryKey: registryKeyOf(values), type: lockTypeOf(values), match: values.match };
-  const found = await survey(masters, isCluster, key === undefined ? wanted : { ...wanted, key });
-  return { ...found, missing: [...missing, ...found.missing] };
+export function look({ client }: Connection, values: Values, key?: string): Promise<Found> {
+  return findLocks(client, { registryKey: registryKeyOf(values), type: lockTypeOf(values), match: values.match, key });
+}
+
+/** Those of the servers, as the client knows them, or else that of the URL. */
+function addressesOf({ searched }: Found, { address }: Connection): string {
+  return searched.map((known) => (known === UNNAMED ? address : known)).join(', ') || 'no server';
 }
 
 /** Says what could not be asked. Nothing at all is another code than a part. */
-function endOf({ missing }: Survey, exitCode: number): number {
+function endOf({ missing, searched }: Found, exitCode: number): number {
   for (const reason of missing) complain(reason);
+  if (searched.length === 0) return EXIT.unavailable;
   return missing.length === 0 ? exitCode : EXIT.partial;
 }
 
@@ -173,8 +178,13 @@ function searched(values: Values): string {
   return `${values.type === undefined ? '' : ` of type ${values.type}`}${values.match === undefined ? '' : ` that matches ${values.match}`} ${where}`;
 }
 
-function noneNamed(key: string, values: Values): string {
-  return `Nobody holds a lock "${key}"${searched(values)}`;
+export function noneHeld(values: Values): string {
+  return printable(`No lock${searched(values)} is held.`);
+}
+
+function noneNamed(key: string, { missing }: Found, values: Values): string {
+  const part = missing.length > 0 ? ', in the part that could be asked' : '';
+  return `Nobody holds a lock "${key}"${searched(values)}${part}`;
 }
 
 /** The end of the input is no. */

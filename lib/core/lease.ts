@@ -42,8 +42,9 @@ export class RedisLease implements HeldLease {
   #unlockedAt = 0;
 
   /** `now`: when the clock was read last. `isPassedOn`: the hold was acquired for another lease, and may outlast this one. */
-  constructor(lock: RedisLock, hold: Hold, { ttl, renew }: LockRequest, now: number, isPassedOn: boolean) {
-    const { maxHold } = lock.services.settings;
+  constructor(lock: RedisLock, hold: Hold, { ttl, renew, origin }: LockRequest, now: number, isPassedOn: boolean) {
+    const { longHolds, settings } = lock.services;
+    const { maxHold } = settings;
     this.#lock = lock;
     this.#hold = hold;
     this.ttl = Math.ceil(ttl);
@@ -52,6 +53,7 @@ export class RedisLease implements HeldLease {
     this.#since = Math.floor(isPassedOn ? now : hold.sentAt);
     if (!renew) this.#renewUntil = Math.floor(now);
     else if (maxHold !== Number.POSITIVE_INFINITY) this.#renewUntil = Math.floor(now + maxHold);
+    longHolds?.add(this, origin);
   }
 
   get key(): string {
@@ -168,6 +170,10 @@ export class RedisLease implements HeldLease {
     return this.#renewUntil === undefined || time < this.#renewUntil;
   }
 
+  get isRenewed(): boolean {
+    return this.mayRenewAt(Number.POSITIVE_INFINITY);
+  }
+
   endRenewal(): void {
     this.#renewUntil = 0;
     this.#hold.endRenewal();
@@ -183,7 +189,8 @@ export class RedisLease implements HeldLease {
   /** Called by its hold, once: it is lost. */
   lost(reason: LockLostReason): void {
     this.#loss = reason;
-    const { orphans } = this.#lock.services;
+    const { longHolds, orphans } = this.#lock.services;
+    longHolds?.remove(this);
     // Its own ttl is over, and the key would outlive it. Others may rely on it still.
     if (reason === 'expired' && this.endsAt < this.#hold.keyUntil && !this.#hold.isHeld) orphans.follow(this.#hold);
     this.#lock.leaseOver(this);
@@ -245,6 +252,7 @@ export class RedisLease implements HeldLease {
     }
     this.endHold?.();
     this.endHold = undefined;
+    this.#lock.services.longHolds?.remove(this);
     // It is over for its holder, whatever comes of the release.
     this.#unlocking = DONE;
     this.#unlockedAt = Math.floor(now);

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import type { DistributedLock, Lease, LockOptions, LockState, TryRunResult } from '../api/distributed-lock';
 import { LockTimeoutError, NotLockOwnerError, type NotReplicatedError, notHeld } from '../api/errors';
 import type { AcquireMessage, LockMessage, ReleaseMessage } from '../api/messages';
@@ -16,6 +17,7 @@ import type { Inspection } from './inspection';
 import { RedisLease } from './lease';
 import { LocalQueue, Turn } from './local-queue';
 import type { LockCache } from './lock-cache';
+import type { LongHolds } from './long-holds';
 import type { OpenWaits } from './open-waits';
 import type { Orphans } from './orphans';
 import type { Confirmed, Grant, LockProtocol, Released } from './protocol';
@@ -39,6 +41,8 @@ export interface LockServices {
   readonly watchdog: Watchdog;
   readonly orphans: Orphans;
   readonly waits: OpenWaits;
+  /** With `warnHeldAfter`. */
+  readonly longHolds: LongHolds | undefined;
   readonly heldScripts: ScriptRunner;
   readonly inspection: Inspection;
   readonly cache: LockCache;
@@ -546,10 +550,20 @@ export class RedisLock implements DistributedLock {
     return this.evicted ? (this.services.cache.get(this.key) ?? this) : this;
   }
 
+  /** What `console.log(lock)` prints: no internals. */
+  [inspect.custom](): string {
+    return lockText('Lock', this, `, lockType: '${this.services.settings.lockType}'`);
+  }
+
   /** What messages say of this lock. */
   private get labels(): LockMessage {
     return lockMessage(this.services.settings, this.key);
   }
+}
+
+/** What `console.log(lock)` prints. */
+export function lockText(type: string, lock: DistributedLock, more = ''): string {
+  return `${type} { key: ${inspect(lock.key)}${more}, isAcquiredInThisProcess: ${lock.isAcquiredInThisProcess} }`;
 }
 
 /** A script that ends a hold failed. An error of the server: it was not executed, and there is still a key to release. */

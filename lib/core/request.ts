@@ -14,6 +14,8 @@ export interface LockRequest {
   /** Of a semaphore; 1 for other locks. */
   readonly permits: number;
   readonly signal: AbortSignal | undefined;
+  /** Where the call was made: with `captureStack`. */
+  readonly origin: { readonly stack?: string } | undefined;
 }
 
 const CHECKS = {
@@ -32,7 +34,7 @@ export function checkLockOptions(options: LockOptions): void {
 /** `mostPermits`: of a semaphore. */
 export function lockRequest(
   options: LockOptions | undefined,
-  settings: Pick<RegistrySettings, 'expireAfter' | 'renew'>,
+  settings: Pick<RegistrySettings, 'expireAfter' | 'renew' | 'captureStack'>,
   defaultWaitTime: number,
   mostPermits = 1,
 ): LockRequest {
@@ -46,10 +48,18 @@ export function lockRequest(
     minHold: options?.minHold ?? 0,
     permits: options?.permits === undefined ? 1 : wholeNumber('permits', options.permits, 1, mostPermits),
     signal: options?.signal,
+    origin: settings.captureStack ? here() : undefined,
   };
   // The ttl is what a process that crashes leaves: it would end first.
   if (request.minHold > request.ttl) {
     throw new RangeError(expected('minHold', `at most the ttl of ${request.ttl} ms`, request.minHold));
   }
   return request;
+}
+
+/** The stack is made a text only when it is read. */
+function here(): { readonly stack?: string } {
+  const origin: { readonly stack?: string } = {};
+  Error.captureStackTrace(origin, lockRequest);
+  return origin;
 }

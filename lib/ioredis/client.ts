@@ -49,6 +49,10 @@ export class SingleClient implements RedisClient {
     return { cursor: page[0], keys: page[1] };
   }
 
+  sendCommand(command: readonly string[]): Promise<unknown> {
+    return this.#redis.call(...command);
+  }
+
   duplicate(): OwnConnection {
     return new OwnConnection(this.#redis);
   }

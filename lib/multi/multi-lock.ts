@@ -1,7 +1,8 @@
+import { inspect } from 'node:util';
 import type { DistributedLock, LockOptions, LockState, MultiLease, TryRunResult } from '../api/distributed-lock';
 import { notHeld } from '../api/errors';
 import type { LockMessage } from '../api/messages';
-import type { RedisLock } from '../core/lock';
+import { lockText, type RedisLock } from '../core/lock';
 import { lockRequest } from '../core/request';
 import { runUnder, Scope } from '../core/scope';
 import { type HeldLease, UnlockOrder } from '../core/unlock-order';
@@ -124,6 +125,11 @@ export class MultiLock implements DistributedLock {
     }
     (Scope.current()?.unlockOrderOf(this) ?? this.#unlockOrder).add(lease);
     return lease;
+  }
+
+  /** What `console.log(lock)` prints: no internals. */
+  [inspect.custom](): string {
+    return lockText('MultiLock', this);
   }
 
   get #first(): RedisLock {

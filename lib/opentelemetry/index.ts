@@ -8,16 +8,23 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import type { AcquireMessage, HoldMessage, LockMessage, LostMessage } from '../api/messages';
-import { acquireChannel, holdChannel, lostChannel } from '../diagnostics/channels';
+import type {
+  AcquireMessage,
+  HoldMessage,
+  LockMessage,
+  LostMessage,
+  ReleaseMessage,
+  WarningMessage,
+} from '../api/messages';
+import { acquireChannel, holdChannel, lostChannel, releaseChannel, warningChannel } from '../diagnostics/channels';
 import { clock } from '../internal/clock';
 import { type Check, callback, checkOptions, expected } from '../internal/validation';
 
 /** Options of `instrumentLocks`. */
 export interface InstrumentLocksOptions {
-  /** @default `trace.getTracer('redis-lock-registry')` of the global tracer provider */
+  /** @default a tracer named `redis-lock-registry`, with the version of this library, of the global tracer provider */
   tracer?: Tracer;
-  /** @default `metrics.getMeter('redis-lock-registry')` of the global meter provider */
+  /** @default a meter named `redis-lock-registry`, with the version of this library, of the global meter provider */
   meter?: Meter;
   /**
    * The attribute `group` of all metrics of a key. It should return few different values: each is a time series of its
@@ -34,6 +41,8 @@ export interface LockInstrumentation extends Disposable {
 }
 
 const NAME = 'redis-lock-registry';
+/** A test compares it with package.json. */
+const VERSION = '0.1.0';
 
 /**
  * Publishes spans and metrics of all locks of this process by OpenTelemetry. Call it once, after the SDK has started
@@ -50,14 +59,16 @@ const NAME = 'redis-lock-registry';
  */
 export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstrumentation {
   checkOptions(CHECKS, options);
-  const { tracer = trace.getTracer(NAME), meter = metrics.getMeter(NAME), group } = options;
+  const { tracer = trace.getTracer(NAME, VERSION), meter = metrics.getMeter(NAME, VERSION), group } = options;
   const telemetry = new Telemetry(tracer, meter, group);
   const subscriptions = [
     [acquireChannel.start, (message: AcquireMessage) => telemetry.acquireStarted(message)],
     [acquireChannel.asyncEnd, (message: AcquireMessage) => telemetry.acquireEnded(message)],
     [holdChannel.start, (message: HoldMessage) => telemetry.holdStarted(message)],
     [holdChannel.asyncEnd, (message: HoldMessage) => telemetry.holdEnded(message)],
+    [releaseChannel.asyncEnd, (message: ReleaseMessage) => telemetry.releaseEnded(message)],
     [lostChannel, (message: LostMessage) => telemetry.lost(message)],
+    [warningChannel, (message: WarningMessage) => telemetry.warned(message)],
   ] as const;
   for (const [channel, listener] of subscriptions) channel.subscribe(listener as (message: unknown) => void);
   const end = (): void => {
@@ -91,6 +102,14 @@ interface Begun {
   readonly counted: Attributes | undefined;
 }
 
+/** A section that has begun. */
+interface Section extends Begun {
+  /** It has ended, and its release has not: only that may find that the lease was lost. */
+  endedAt?: number;
+  /** It was unlocked before it ended: inside the task of `run`. */
+  isReleased?: boolean;
+}
+
 /**
  * A span of its own for each wait and each section, both under the caller's; and metrics. Keys are no attributes of
  * metrics: each would be a series of its own.
@@ -99,9 +118,9 @@ class Telemetry {
   readonly #tracer: Tracer;
   readonly #group: InstrumentLocksOptions['group'];
   readonly #waits = new Map<AcquireMessage, Begun>();
-  readonly #sections = new Map<HoldMessage, Begun>();
-  /** The sections of leases, without their re-entries, by owner. */
-  readonly #held = new Map<string, Span>();
+  readonly #sections = new Map<HoldMessage, Section>();
+  /** The sections of leases, without their re-entries, by owner, until they are released. */
+  readonly #held = new Map<string, Section>();
   readonly #metrics;
 
   constructor(tracer: Tracer, meter: Meter, group: InstrumentLocksOptions['group']) {
@@ -122,6 +141,7 @@ class Telemetry {
         description: 'Calls of lock, tryLock and run by outcome',
       }),
       lost: meter.createCounter('redis_lock.lost', { unit: '{lease}', description: 'Lost leases by reason' }),
+      warnings: meter.createCounter('redis_lock.warnings', { unit: '{warning}', description: 'Warnings by code' }),
       held: meter.createUpDownCounter('redis_lock.held', { unit: '{lease}', description: 'Sections that run now' }),
       waiting: meter.createUpDownCounter('redis_lock.waiting', {
         unit: '{call}',
@@ -141,7 +161,8 @@ class Telemetry {
     if (wait === undefined) return;
     this.#waits.delete(message);
     const { span, startedAt, counted } = wait;
-    const { attempts, contendedAfter, contention, error, fencingToken, isHandedOver, outcome, waited = 0 } = message;
+    const { attempts, contendedAfter, contention, error, fencingToken, isHandedOver, waited = 0 } = message;
+    const outcome = message.outcome?.replaceAll(' ', '_');
     span.setAttributes({
       'redis_lock.outcome': outcome,
       'redis_lock.contention': contention,
@@ -171,7 +192,9 @@ class Telemetry {
     });
     this.#sections.set(message, begun);
     if (begun.counted !== undefined) {
-      this.#held.set(owner, begun.span);
+      // The lease before was passed on: nothing of it is released.
+      this.#endReleased(owner);
+      this.#held.set(owner, begun);
       this.#metrics.held.add(1, begun.counted);
     }
     const inSpan = trace.setSpan(context.active(), begun.span);
@@ -186,19 +209,48 @@ class Telemetry {
     const { error, held = 0, outcome } = message;
     span.setAttribute('redis_lock.outcome', outcome ?? 'ended');
     if (error !== undefined) fail(span, error);
-    span.end();
+    const isLast = this.#held.get(message.owner) === section;
+    if (isLast && outcome === 'ended' && !section.isReleased) {
+      section.endedAt = clock.now();
+    } else {
+      span.end();
+      if (isLast) this.#held.delete(message.owner);
+    }
     if (counted === undefined) return;
-    this.#held.delete(message.owner);
     this.#metrics.held.add(-1, counted);
     this.#metrics.hold.record(held / 1_000, { ...counted, outcome });
   }
 
   lost(message: LostMessage): void {
     const { owner, reason } = message;
-    const span = this.#held.get(owner);
-    span?.addEvent('lost', { 'redis_lock.reason': reason });
-    span?.setStatus({ code: SpanStatusCode.ERROR, message: `lost: ${reason}` });
+    const section = this.#held.get(owner);
+    if (section !== undefined) {
+      const { endedAt, span } = section;
+      span.addEvent('lost', { 'redis_lock.reason': reason }, endedAt);
+      span.setStatus({ code: SpanStatusCode.ERROR, message: `lost: ${reason}` });
+      span.setAttributes({ 'error.type': 'ERR_LOCK_LOST', 'redis_lock.outcome': 'lost' });
+      this.#endReleased(owner);
+    }
     this.#metrics.lost.add(1, { ...this.#countedBy(message), reason });
+  }
+
+  releaseEnded({ isHandedOver, owner }: ReleaseMessage): void {
+    const section = this.#held.get(owner);
+    if (section === undefined || this.#endReleased(owner)) return;
+    // After a hand-over the section may be that of the next lease.
+    if (!isHandedOver) section.isReleased = true;
+  }
+
+  warned({ lockType, registryKey, warning }: WarningMessage): void {
+    this.#metrics.warnings.add(1, { registry_key: registryKey, lock_type: lockType, code: warning.code });
+  }
+
+  /** Ends the span of a section that has ended and was released. Returns whether there is one. */
+  #endReleased(owner: string): boolean {
+    const section = this.#held.get(owner);
+    if (section?.endedAt === undefined) return false;
+    section.span.end(section.endedAt);
+    return this.#held.delete(owner);
   }
 
   /** No message comes any more: ends what has begun. */
@@ -207,6 +259,7 @@ class Telemetry {
       span.end();
       if (counted !== undefined) this.#metrics.waiting.add(-1, counted);
     }
+    for (const owner of [...this.#held.keys()]) this.#endReleased(owner);
     for (const { span, counted } of this.#sections.values()) {
       span.end();
       if (counted !== undefined) this.#metrics.held.add(-1, counted);
@@ -238,6 +291,8 @@ class Telemetry {
 }
 
 function fail(span: Span, error: unknown): void {
+  const { code, name } = (error ?? {}) as { readonly code?: unknown; readonly name?: unknown };
+  span.setAttribute('error.type', String(code ?? name ?? '_OTHER'));
   span.recordException(error instanceof Error ? error : String(error));
   span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.message : String(error) });
 }

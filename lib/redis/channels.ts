@@ -106,6 +106,10 @@ export abstract class WordsClient extends Channels implements RedisCommands {
     return this.#run('EVALSHA', sha1, options);
   }
 
+  sendCommand(words: string[]): Promise<unknown> {
+    return this.command(words);
+  }
+
   protected async scanPage(cursor: string, { MATCH, COUNT }: { MATCH: string; COUNT: number }) {
     const page = await this.command(['SCAN', cursor, 'MATCH', MATCH, 'COUNT', String(COUNT)]);
     const [next, keys] = page as [cursor: string, keys: string[]];

@@ -34,7 +34,7 @@ export function addressOf(node: ClusterNode | undefined): string {
   return node === undefined ? '' : `${node.host}:${node.port}`;
 }
 
-const SLOTS = 16_384;
+export const SLOTS = 16_384;
 
 /** x^16 + x^12 + x^5 + 1, without its first term. */
 const POLYNOMIAL = 0x1021;
@@ -93,7 +93,8 @@ async function serversOf(client: RedisClient): Promise<ScanningClient[]> {
   return isScanning(client) ? [client] : [];
 }
 
-function answered<T>(reply: Promise<T>, timeout: number): Promise<T> {
+/** `reply`, or CommandTimeoutError. `timeout` in ms. */
+export function answered<T>(reply: Promise<T>, timeout: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = new Timer(timeout, () => reject(new CommandTimeoutError(timeout, reply)));
     void reply.then(resolve, reject).finally(() => timer.cancel());

@@ -56,3 +56,9 @@ export function hashTag(name: string): string | undefined {
 export function noHashTag(lock: string): RangeError {
   return new RangeError(`Expected the braces in "${lock}" to make a hash tag, as in "{tag}:rest"`);
 }
+
+/** The lock that a queue belongs to, by the name of its key; `undefined`: it is none. */
+export function lockOfQueue(name: string): string | undefined {
+  const [, tag, lock = tag] = /^\{([^}]+)\}:(?:queue|waiters)(?::(.+))?$/s.exec(name) ?? [];
+  return lock;
+}

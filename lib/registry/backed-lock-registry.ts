@@ -9,6 +9,7 @@ import type { LockBackend } from '../core/backend';
 import { Inspection } from '../core/inspection';
 import { type LockServices, RedisLock } from '../core/lock';
 import { LockCache } from '../core/lock-cache';
+import { LongHolds } from '../core/long-holds';
 import { OpenWaits } from '../core/open-waits';
 import { Orphans } from '../core/orphans';
 import { Watchdog } from '../core/watchdog';
@@ -57,6 +58,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     const { connection } = backend;
     const watchdog = new Watchdog(settings.commandTimeout);
     this.#backend = backend;
+    const { onWarning, warnHeldAfter } = settings;
     this.#cache = new LockCache(settings.cacheCapacity, settings.registryKey, backend);
     this.#services = {
       settings,
@@ -65,11 +67,12 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       nextOwner: ownersOf(this.id),
       explainWrongType: (error, names, timeout) =>
         backend.explainWrongType(error, names, `a lock of type ${settings.lockType}`, timeout),
-      warnNotReplicated: once(settings.onWarning),
+      warnNotReplicated: once(onWarning),
       watchdog,
       heldScripts: backend.heldScripts,
       orphans: new Orphans(connection, settings.commandTimeout),
-      waits: new OpenWaits(settings.warnAfter, settings.onWarning),
+      waits: new OpenWaits(settings.warnAfter, onWarning),
+      longHolds: warnHeldAfter === Number.POSITIVE_INFINITY ? undefined : new LongHolds(warnHeldAfter, onWarning),
       protocols: this.#cache,
       cache: this.#cache,
     };
@@ -177,6 +180,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     for (const lock of locks) lock.loseByClose();
     watchdog.close();
     waits.stopWarning();
+    this.#services.longHolds?.close();
     // Releases in flight are answered, and what attempts in flight leave in Redis is removed, before this settles: the
     // application closes its client next.
     const limit = Math.min(settings.commandTimeout, Math.max(endsAt - clock.now(), CLEANING_AT_LEAST));

@@ -29,6 +29,8 @@ export const registryChecks: Record<keyof RegistryOptions | 'registryKey', Check
   commandTimeout: duration,
   unavailableAfter: duration,
   warnAfter: durationOrNever,
+  warnHeldAfter: durationOrNever,
+  captureStack: boolean,
   onWarning: callback,
 };
 
@@ -48,6 +50,8 @@ const DEFAULTS = {
   minReplicas: 0,
   replicaTimeout: 100,
   warnAfter: 30_000,
+  warnHeldAfter: Number.POSITIVE_INFINITY,
+  captureStack: false,
   subscriber: undefined,
 } as const;
 

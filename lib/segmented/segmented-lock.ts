@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import type { Lease, LockOptions, LockSource } from '../api/distributed-lock';
 import type { SegmentedLockOptions } from '../api/options';
 import { checkLockOptions } from '../core/request';
@@ -202,6 +203,11 @@ export class SegmentedLock {
 
   #segment(lease: Lease, index: number): Segment {
     return { index, name: this.#name(index), lease, exhausted: EXHAUSTED };
+  }
+
+  /** What `console.log(lock)` prints: no internals. */
+  [inspect.custom](): string {
+    return `SegmentedLock { key: ${inspect(this.key)}, segments: ${this.names.length} }`;
   }
 
   #name(index: number): string {

@@ -9,7 +9,7 @@ import { REDISSON_SCRIPTS, UNLOCKED } from './redisson-scripts';
 /* The prefixes of names: see `redissonName`. */
 
 /** The channel on which releases are published. */
-const CHANNEL = 'redisson_lock__channel';
+export const CHANNEL = 'redisson_lock__channel';
 
 /**
  * The counter of fencing tokens, as RFencedLock has it. It is shared with Java, so the rule is Redisson's: plus one for
@@ -26,6 +26,13 @@ export const TIMEOUTS = 'redisson_lock_timeout';
 /** A key or channel that belongs to the lock, named exactly as Redisson does: a name with a brace is not wrapped. */
 export function redissonName({ lock }: LockNames, prefix: string): string {
   return lock.includes('{') ? `${prefix}:${lock}` : `${prefix}:{${lock}}`;
+}
+
+/** The lock that a queue belongs to, by the name of its key; `undefined`: it is none. */
+export function lockOfRedissonQueue(name: string): string | undefined {
+  if (!name.startsWith(`${QUEUE}:`)) return undefined;
+  const rest = name.slice(QUEUE.length + 1);
+  return /^\{([^{}]+)\}$/.exec(rest)?.[1] ?? rest;
 }
 
 /**

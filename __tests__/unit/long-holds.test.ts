@@ -1,0 +1,137 @@
+import { inspect } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import type { DistributedLock, LockWarning } from '../../lib';
+import type { RegistryOptions } from '../../lib/api/options';
+import { emitProcessWarning } from '../../lib/api/warnings';
+import { MAX_DELAY } from '../../lib/internal/clock';
+import { InMemoryLockRegistry } from '../../lib/testing';
+import { FakeClock } from '../support/fake-clock';
+
+// The first one replaces the clock, once in a process: before the tests do.
+new InMemoryLockRegistry();
+
+let time: FakeClock;
+let warnings: LockWarning[];
+
+beforeEach(() => {
+  time = new FakeClock();
+  warnings = [];
+});
+
+afterEach(() => time.restore());
+
+const create = (options: RegistryOptions) =>
+  new InMemoryLockRegistry({ ...options, onWarning: (warning) => void warnings.push(warning) });
+
+function dropALease(lock: DistributedLock) {
+  return lock.lock();
+}
+
+describe('A lease that is held for long', () => {
+  it.each([
+    ['a lock', (registry: InMemoryLockRegistry) => registry.obtain('key')],
+    ['a semaphore', (registry: InMemoryLockRegistry) => registry.semaphore('key', { permits: 2 })],
+    ['a lock for reading', (registry: InMemoryLockRegistry) => registry.readWrite('key').read],
+    ['a lock for writing', (registry: InMemoryLockRegistry) => registry.readWrite('key').write],
+    ['a lock of several keys', (registry: InMemoryLockRegistry) => registry.multi(['key'])],
+  ])('of %s causes one warning, when it has been held for warnHeldAfter', async (_, of) => {
+    const registry = create({ warnHeldAfter: 120_000 });
+    await dropALease(of(registry));
+    await time.advance(119_000);
+    expect(warnings).toEqual([]);
+    await time.advance(1_001);
+    expect(warnings).toHaveLength(1);
+    expect(warnings[0]).toMatchObject({ code: 'LONG_HOLD', key: 'key' });
+    expect(warnings[0]?.message).toMatch(
+      /^This process has held lock "key" for 120 s, and it is renewed until it is unlocked \(owner .*:1\)$/,
+    );
+    expect(warnings[0]?.stack).toBeUndefined();
+    await time.advance(600_000);
+    expect(warnings).toHaveLength(1);
+    await registry.close({ timeout: 0 });
+    expect(time.pending).toBe(0);
+  });
+
+  it('says where it was asked for, with captureStack', async () => {
+    const registry = create({ warnHeldAfter: 1_000, captureStack: true });
+    await dropALease(registry.obtain('key'));
+    void registry.run('other', () => new Promise(() => undefined));
+    await time.advance(1_100);
+    expect(warnings.map(({ key, stack }) => [key, /dropALease.*long-holds\.test/.test(stack ?? '')])).toEqual([
+      ['key', true],
+      ['other', false],
+    ]);
+    expect(warnings[1]?.stack).toMatch(/long-holds\.test/);
+    await registry.close({ timeout: 0 });
+  });
+
+  it('that is passed on begins anew, and says where its own caller is', async () => {
+    const registry = create({ warnHeldAfter: 1_000, captureStack: true });
+    const lock = registry.obtain('key');
+    const first = await lock.lock();
+    const second = dropALease(lock);
+    await time.advance(900);
+    await first.unlock();
+    await second;
+    await time.advance(900);
+    expect(warnings).toEqual([]);
+    await time.advance(200);
+    expect(warnings[0]?.stack).toMatch(/dropALease/);
+    await registry.close({ timeout: 0 });
+  });
+
+  it('causes none when it was unlocked, or lost, before; nor without the option', async () => {
+    const registry = create({ warnHeldAfter: 1_000, expireAfter: 300, renew: false });
+    await (await registry.obtain('unlocked').lock()).unlock();
+    await registry.obtain('lost').lock();
+    const never = create({});
+    await dropALease(never.obtain('key'));
+    await time.advance(200_000);
+    expect(warnings).toEqual([]);
+    await Promise.all([registry.close({ timeout: 0 }), never.close({ timeout: 0 })]);
+  });
+
+  it('says that it ends with its ttl, where it is not renewed', async () => {
+    const registry = create({ warnHeldAfter: 1_000 });
+    await registry.obtain('key').lock({ ttl: 60_000 });
+    await time.advance(1_100);
+    expect(warnings[0]?.message).toMatch(/for 1 s, and it ends with its ttl/);
+    await registry.close({ timeout: 0 });
+  });
+
+  it('sets one timer, which keeps no process alive and is never too long', async () => {
+    const registry = create({ warnHeldAfter: MAX_DELAY });
+    await registry.obtain('key').lock();
+    const { pending } = time;
+    for (let i = 0; i < 100; i++) await registry.obtain(`key-${i}`).lock();
+    expect(time.pending).toBe(pending);
+    expect(time.keepingAlive).toBe(0);
+    expect(Math.max(...time.delays)).toBeLessThanOrEqual(MAX_DELAY);
+    await registry.close({ timeout: 0 });
+  });
+});
+
+it('The default listener prints the stack below the message', async () => {
+  const emitted = jest.spyOn(process, 'emitWarning').mockReturnValue();
+  emitProcessWarning({ code: 'LONG_HOLD', message: 'held for long', stack: 'Error\n    at here' });
+  const expected = { type: 'LockWarning', code: 'LONG_HOLD', detail: 'Error\n    at here' };
+  expect(emitted.mock.calls).toEqual([['held for long', expected]]);
+  emitted.mockRestore();
+});
+
+it('console.log of a lock prints one line, without internals', async () => {
+  const registry = create({});
+  const lock = registry.obtain("o'clock");
+  const lease = await lock.lock();
+  const { read, write } = registry.readWrite('prices');
+  const printed = [lock, read, write, registry.semaphore('render', { permits: 3 }), registry.multi(['b', 'a'])];
+  expect(printed.map((one) => inspect(one))).toEqual([
+    `Lock { key: "o'clock", lockType: 'fair', isAcquiredInThisProcess: true }`,
+    `Lock { key: 'prices', lockType: 'read', isAcquiredInThisProcess: false }`,
+    `Lock { key: 'prices', lockType: 'write', isAcquiredInThisProcess: false }`,
+    `Lock { key: 'render', lockType: 'semaphore', isAcquiredInThisProcess: false }`,
+    `MultiLock { key: 'a + b', isAcquiredInThisProcess: false }`,
+  ]);
+  expect(inspect(registry.segmented('stock', { segments: 20 }))).toBe("SegmentedLock { key: 'stock', segments: 20 }");
+  await lease.unlock();
+});

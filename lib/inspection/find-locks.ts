@@ -1,0 +1,400 @@
+import type { LockType } from '../api/lock-types';
+import { isKept, nameIn } from '../api/owner-name';
+import { grantedAt } from '../protocols/fair/ticket';
+import { CHANNEL, lockOfRedissonQueue, QUEUE, redissonName, TOKEN } from '../protocols/redisson/redisson';
+import type { SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
+import type { RedisClient } from '../redis/client';
+import { literally } from '../redis/cluster';
+import { messageOf, serverErrorCode } from '../redis/failure';
+import { LockNames, lockOfQueue } from '../redis/names';
+import { type FoundLock, foundLock, type Read } from './found-lock';
+import { type Asked, serversOf } from './servers';
+
+/*
+ * Finds the locks of every registry, by what their keys are in Redis: a string, a hash or a zset that has an owner value
+ * in it, or a queue. It sends commands that only read, and no scripts: docs/cli.md has the rights that they need. A key
+ * that has become something else meanwhile is no lock.
+ */
+
+/** What is looked for: without anything, all locks. */
+export interface Search {
+  readonly registryKey?: string | undefined;
+  readonly type?: LockType | undefined;
+  /** A glob for the keys; without `registryKey`, for the ends of the names. */
+  readonly match?: string | undefined;
+  /** One lock: a key, or without `registryKey` a name, or the end of one after a colon. */
+  readonly key?: string | undefined;
+}
+
+export interface Found {
+  /** By name. */
+  readonly locks: readonly FoundLock[];
+  /** The addresses of the servers that answered. */
+  readonly searched: readonly string[];
+  /** Why the answer is only a part; empty: it is complete. */
+  readonly missing: readonly string[];
+}
+
+/** ms until a server that does not answer counts as not there. */
+const TIMEOUT = 5_000;
+
+/**
+ * The locks on the server of a client, or on all masters of its cluster. The client is connected. Never rejects: what
+ * could not be asked is in `missing`.
+ */
+export async function findLocks(client: RedisClient, search: Search = {}): Promise<Found> {
+  const { asked, missing, isCluster } = await serversOf(client, TIMEOUT);
+  const looks = asked.map((server) => new Look(server, isCluster, search));
+  const listeners = new Listeners(await Promise.all(looks.map((look) => look.begin())));
+  const found = (await Promise.all(looks.map((look) => look.locks(listeners)))).flat();
+  // A slot may be moving from one server to another; SCAN may say a name twice.
+  const locks = [...new Map(found.map((lock) => [lock.lock, lock])).values()];
+  const named = locks.filter(({ lock }) => lock === search.key);
+  return {
+    locks: (named.length > 0 ? named : locks).sort((a, b) => (a.lock < b.lock ? -1 : 1)),
+    searched: looks.filter(({ hasFailed }) => !hasFailed).map(({ server }) => server.address),
+    missing: [...missing, ...looks.flatMap((look) => look.missing())],
+  };
+}
+
+const UUID = '[\\da-f]{8}(-[\\da-f]{4}){3}-[\\da-f]{12}';
+/** The owner values of Spring Integration and of Redisson. */
+const SPRINGS = new RegExp(`^${UUID}$`, 'i');
+const REDISSONS = new RegExp(`^${UUID}:\\d+$`, 'i');
+const MEMBER = /^(semaphore|read|write):(.+)$/;
+
+/** The least time in microseconds: a token below it is a counter, and not the time of an acquisition. */
+const LEAST_TIME = 1e15;
+
+/** How many keys SCAN looks at in a step. */
+const STEP = '1000';
+
+const TYPES = ['string', 'hash', 'zset', 'list'] as const;
+type RedisType = (typeof TYPES)[number];
+
+/** How many listen to the releases of a lock, or to a channel of Redisson. `undefined`: it is not known of a server. */
+type Counts = ReadonlyMap<string, number> | undefined;
+
+/** Those of all servers: each of a cluster only knows its own. */
+class Listeners {
+  readonly #counts = new Map<string, number>();
+  readonly #registryKeys = new Map<string, string>();
+  readonly #areKnown: boolean;
+
+  constructor(counts: readonly Counts[]) {
+    this.#areKnown = !counts.includes(undefined);
+    for (const [channel, count] of counts.flatMap((one) => [...(one ?? [])])) {
+      // The channel of a lock has its registryKey twice.
+      const [, registryKey, name = channel] = /^(.*)-channel:(\1:.*)$/s.exec(channel) ?? [];
+      if (registryKey !== undefined) this.#registryKeys.set(name, registryKey);
+      this.#counts.set(name, (this.#counts.get(name) ?? 0) + count);
+    }
+  }
+
+  /** `null`: nobody listens, as far as it is known. */
+  of(name: string): number | null {
+    return this.#areKnown ? (this.#counts.get(name) ?? null) : null;
+  }
+
+  registryKeyOf(lock: string): string | undefined {
+    return this.#registryKeys.get(lock);
+  }
+}
+
+/** One look at one server. */
+class Look {
+  readonly server: Asked;
+  /** Why commands were not executed. */
+  readonly #refused = new Set<string>();
+  /** It did not answer, or does not list its keys. */
+  hasFailed = false;
+  readonly #isCluster: boolean;
+  readonly #search: Search;
+  #listeners = new Listeners([]);
+  /** The server's time, in ms. */
+  #now = 0;
+
+  constructor(server: Asked, isCluster: boolean, search: Search) {
+    this.server = server;
+    this.#isCluster = isCluster;
+    this.#search = search;
+  }
+
+  missing(): string[] {
+    const what = this.hasFailed ? '' : ' about everything';
+    return [...this.#refused].map((reason) => `${this.server.address} could not be asked${what}: ${reason}`);
+  }
+
+  /** Learns the server's time, and who listens there. */
+  async begin(): Promise<Counts> {
+    const plain = ['*-channel:*', `${CHANNEL}:*`].map((pattern) => this.#listening('', pattern));
+    const sharded = this.#isCluster ? [this.#listening('SHARD', `${CHANNEL}:*`)] : [];
+    // Without the right to it, how many wait is not known.
+    const counts = Promise.all([...plain, ...sharded]).catch(() => undefined);
+    try {
+      const [seconds, microseconds] = (await this.server.send('TIME')) as [string, string];
+      this.#now = Number(seconds) * 1_000 + Number(microseconds) / 1_000;
+    } catch (error) {
+      this.#failed(error);
+    }
+    const known = await counts;
+    return known && new Map(known.flat());
+  }
+
+  async #listening(sharded: string, pattern: string): Promise<[channel: string, count: number][]> {
+    const channels = (await this.server.send('PUBSUB', `${sharded}CHANNELS`, pattern)) as unknown[];
+    if (channels.length === 0) return [];
+    const counts = (await this.server.send('PUBSUB', `${sharded}NUMSUB`, ...channels.map(String))) as unknown[];
+    return channels.map((channel, i) => [String(channel), Number(counts[2 * i + 1])]);
+  }
+
+  async locks(listeners: Listeners): Promise<FoundLock[]> {
+    this.#listeners = listeners;
+    const locks: FoundLock[] = [];
+    if (this.hasFailed) return locks;
+    try {
+      for await (const found of this.#found()) locks.push(...found.filter((lock) => lock !== undefined));
+    } catch (error) {
+      this.#failed(error);
+    }
+    return locks;
+  }
+
+  #failed(error: unknown): void {
+    this.hasFailed = true;
+    this.#refused.add(messageOf(error));
+  }
+
+  async *#found(): AsyncGenerator<(FoundLock | undefined)[], void, undefined> {
+    const { registryKey, key, match = '*' } = this.#search;
+    const prefix = registryKey ? `${registryKey}:` : '';
+    if (key !== undefined) {
+      const names = namesOf(prefix + key);
+      const exact = names && ((await this.#held(names)) ?? (await this.#waitedFor(names)));
+      yield [exact];
+      if (exact !== undefined || registryKey !== undefined) return;
+    }
+    const end = key === undefined ? match : `:${literally(key)}`;
+    const pattern = registryKey === undefined ? `*${end}` : literally(prefix) + end;
+    const isWanted = new RegExp(`^${regExpOf(pattern)}$`, 's');
+    for (const type of TYPES) {
+      // The name of a queue has that of its lock in it.
+      const all = type === 'string' ? pattern : `*${pattern}*`;
+      let cursor = '0';
+      do {
+        const page = await this.server.send('SCAN', cursor, 'MATCH', all, 'COUNT', STEP, 'TYPE', type);
+        const [next, names] = page as [unknown, unknown[]];
+        yield await Promise.all(names.map((name) => this.#lockOf(String(name), type, isWanted)));
+        cursor = String(next);
+      } while (cursor !== '0');
+    }
+  }
+
+  /** The lock whose key this is; of a queue, the lock that nobody holds and that is waited for. */
+  async #lockOf(name: string, type: RedisType, isWanted: RegExp): Promise<FoundLock | undefined> {
+    const queued = type === 'list' ? lockOfRedissonQueue(name) : lockOfQueue(name);
+    const names = namesOf(queued ?? name);
+    if (names === undefined || !isWanted.test(names.lock)) return undefined;
+    return queued === undefined ? this.#held(names, type) : this.#waitedFor(names);
+  }
+
+  async #held(names: LockNames, known?: RedisType): Promise<FoundLock | undefined> {
+    const type = known ?? (await this.#ask('TYPE', names.lock));
+    if (type === 'string') return this.#string(names);
+    if (type === 'hash') return this.#hash(names);
+    return type === 'zset' ? this.#zset(names) : undefined;
+  }
+
+  async #waitedFor(names: LockNames): Promise<FoundLock | undefined> {
+    // One that is held is found by its own key.
+    if ((await this.#ask('TYPE', names.lock)) !== 'none') return undefined;
+    const [fair, redissons, shared] = await Promise.all([
+      this.#fairQueue(names),
+      this.#redissonQueue(names),
+      this.#sharedQueue(names),
+    ]);
+    if (fair.length > 0) return this.#made(names, 'spring', [], { type: 'fair', waiting: fair.length, queue: fair });
+    if (redissons.length > 0) {
+      const waiting = redissons.length;
+      return this.#made(names, 'redisson', [], { type: 'redisson-fair', waiting, queue: redissons });
+    }
+    const { queue, permits } = shared;
+    return this.#made(names, 'shared', [], { kind: queue[0]?.kind ?? 'lock', permits, waiting: queue.length, queue });
+  }
+
+  /** Spring's format. */
+  async #string(names: LockNames): Promise<FoundLock | undefined> {
+    const owner = await this.#ask('GETRANGE', names.lock, '0', '255');
+    if (typeof owner !== 'string' || owner === '') return undefined;
+    const isSure = nameIn(owner) !== undefined;
+    const isAsked = this.#search.registryKey !== undefined;
+    if (!isSure && !SPRINGS.test(owner) && !isAsked) return undefined;
+    const [remaining, fencingToken = null, queue] = await Promise.all([
+      this.#number('PTTL', names.lock),
+      this.#number('GET', companion(names, 'fence')),
+      this.#fairQueue(names),
+    ]);
+    // Data of an application has no expiry, more often than not.
+    if (!isSure && remaining === -1 && !isAsked) return undefined;
+    const handedOver = isKept(owner) ? undefined : grantedAt(owner);
+    const isFair = handedOver !== undefined || queue.length > 0;
+    const listeners = this.#listeners.of(names.lock);
+    return this.#made(names, 'spring', [{ owner, remaining }], {
+      isSure,
+      type: isFair ? 'fair' : listeners ? 'pub-sub' : null,
+      since: (isSure ? sinceOf(fencingToken) : undefined) ?? handedOver,
+      waiting: isFair ? queue.length : listeners,
+      queue,
+      fencingToken,
+    });
+  }
+
+  async #hash(names: LockNames): Promise<FoundLock | undefined> {
+    if (Number(await this.#ask('HLEN', names.lock)) !== 1) return undefined;
+    const [owner] = listOf(await this.#ask('HKEYS', names.lock));
+    if (owner === undefined || (nameIn(owner) === undefined && !REDISSONS.test(owner))) return undefined;
+    const [remaining, fencingToken, queue] = await Promise.all([
+      this.#number('PTTL', names.lock),
+      this.#number('GET', redissonName(names, TOKEN)),
+      this.#redissonQueue(names),
+    ]);
+    const isFair = queue.length > 0;
+    return this.#made(names, 'redisson', [{ owner, remaining }], {
+      type: isFair ? 'redisson-fair' : null,
+      waiting: isFair ? queue.length : this.#listeners.of(redissonName(names, CHANNEL)),
+      queue,
+      fencingToken,
+    });
+  }
+
+  /** Semaphores and read/write locks. */
+  async #zset(names: LockNames): Promise<FoundLock | undefined> {
+    const [first = ''] = listOf(await this.#ask('ZRANGE', names.lock, '0', '0'));
+    const kind = MEMBER.exec(first)?.[1] as SharedKind | undefined;
+    if (kind === undefined) return undefined;
+    const [members, { queue, permits }, fencingToken] = await Promise.all([
+      this.#ask('ZRANGE', names.lock, '0', '-1', 'WITHSCORES'),
+      this.#sharedQueue(names),
+      kind === 'write' ? this.#number('GET', companion(names, 'fence')) : null,
+    ]);
+    const owners = pairsOf(members).flatMap(([member, end]) => {
+      const owner = MEMBER.exec(member)?.[2] ?? '';
+      const remaining = Math.round(Number(end) - this.#now);
+      return nameIn(owner) !== undefined && remaining > 0 ? [{ owner, remaining }] : [];
+    });
+    const since = sinceOf(fencingToken);
+    const waiting = queue.length;
+    return this.#made(names, 'shared', owners.reverse(), { kind, permits, since, waiting, queue, fencingToken });
+  }
+
+  #made(
+    { lock }: LockNames,
+    format: Read['format'],
+    owners: Read['owners'],
+    known: Partial<Read>,
+  ): FoundLock | undefined {
+    const { registryKey = this.#listeners.registryKeyOf(lock), type } = this.#search;
+    // -2: it is free by now. -1: it has no expiry.
+    const held = owners.filter(({ remaining }) => remaining !== null && remaining !== -2);
+    const left = held.map(({ owner, remaining }) => ({ owner, remaining: remaining === -1 ? null : remaining }));
+    if (held.length < owners.length && format !== 'shared') return undefined;
+    const found = foundLock({ lock, format, owners: left, now: this.#now, ...known }, registryKey);
+    const isOfType = type === undefined || format === 'shared' || found?.types.includes(type);
+    return isOfType ? found : undefined;
+  }
+
+  /** Their positions are the times at which they came, in microseconds. */
+  async #fairQueue(names: LockNames): Promise<Queue> {
+    const queue = companion(names, 'queue');
+    const tickets = queue === '' ? null : await this.#ask('ZRANGE', queue, '0', '-1', 'WITHSCORES');
+    return pairsOf(tickets).map(([owner, score]) => ({ owner, since: Number(score) / 1_000 }));
+  }
+
+  async #redissonQueue(names: LockNames): Promise<Queue> {
+    return listOf(await this.#ask('LRANGE', redissonName(names, QUEUE), '0', '-1')).map((owner) => ({ owner }));
+  }
+
+  async #sharedQueue(names: LockNames): Promise<{ readonly queue: Queue; readonly permits: number | null }> {
+    const waiters = companion(names, 'waiters');
+    const fields = pairsOf(waiters === '' ? null : await this.#ask('HGETALL', waiters));
+    // "<the number>:<when it was given>"
+    const given = fields.find(([field]) => field === 'permits')?.[1];
+    const tickets = fields.flatMap(([field, value]) => {
+      const [, kind, owner = ''] = MEMBER.exec(field) ?? [];
+      const [arrival = 0, until = 0] = value.split(':').map(Number);
+      // A process that has not polled for too long has lost its ticket.
+      if (kind === undefined || until <= this.#now) return [];
+      // 0: readers that come before others, since a writer has left.
+      return [{ owner, kind: kind as SharedKind, arrival, ...(arrival > 0 ? { since: arrival / 1_000 } : {}) }];
+    });
+    const permits = given === undefined ? null : Number.parseInt(given, 10);
+    return { queue: tickets.sort((one, other) => one.arrival - other.arrival), permits };
+  }
+
+  async #number(...command: string[]): Promise<number | null> {
+    const answer = command[1] === '' ? null : await this.#ask(...command);
+    return answer === null || Number.isNaN(Number(answer)) ? null : Number(answer);
+  }
+
+  /** `null`: the key is something else by now, or on another server. Other errors of the server are noted. */
+  async #ask(...command: string[]): Promise<unknown> {
+    try {
+      return await this.server.send(...command);
+    } catch (error) {
+      const code = serverErrorCode(error);
+      if (code === undefined) throw error;
+      if (code !== 'WRONGTYPE' && code !== 'MOVED') this.#refused.add(messageOf(error));
+      return null;
+    }
+  }
+}
+
+type Queue = NonNullable<Read['queue']>;
+
+/** The time of the acquisition that minted the token, in ms. A token of Redisson is a counter. */
+function sinceOf(token: number | null): number | undefined {
+  return token !== null && token > LEAST_TIME ? token / 1_000 : undefined;
+}
+
+function listOf(answer: unknown): string[] {
+  return Array.isArray(answer) ? answer.map(String) : [];
+}
+
+/** Of a reply with pairs: clients make lists of it, lists of lists, lists of `{ key, value }`, objects or maps. */
+function pairsOf(answer: unknown): (readonly [string, string])[] {
+  if (answer instanceof Map) return pairsOf([...answer]);
+  if (!Array.isArray(answer)) return pairsOf(Object.entries(answer ?? {}));
+  const flat = answer.flatMap((one) => (typeof one === 'object' && 'key' in one ? [one.key, one.value] : one));
+  return flat.flatMap((one, i) => (i % 2 === 0 ? [[String(one), String(flat[i + 1])]] : []));
+}
+
+/** `undefined`: a key of this name belongs to another lock. */
+function namesOf(lock: string): LockNames | undefined {
+  try {
+    return new LockNames('', lock);
+  } catch {
+    return undefined;
+  }
+}
+
+/** '': the braces in the name of the lock make no hash tag, so it has none. */
+function companion(names: LockNames, suffix: 'queue' | 'fence' | 'waiters'): string {
+  try {
+    return names.companion(suffix);
+  } catch {
+    return '';
+  }
+}
+
+/** A glob of Redis as a regular expression. */
+function regExpOf(glob: string): string {
+  return glob.replace(/\\(.)|\[\^?(?:\\.|[^\]\\])*\]|[\s\S]/g, (part, escaped?: string) => {
+    if (escaped !== undefined) return literal(escaped);
+    if (part === '*') return '.*';
+    return part === '?' ? '.' : part.length > 1 ? part : literal(part);
+  });
+}
+
+function literal(letter: string): string {
+  return letter.replace(/[\\^$.*+?()[\]{}|/-]/, '\\$&');
+}

@@ -1,0 +1,134 @@
+import { LOCK_TYPES, type LockType } from '../api/lock-types';
+import { holderOf, isKept, nameIn, permitsIn } from '../api/owner-name';
+import type { SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
+
+/** One lock, as --json prints it: docs/cli.md says what each part is. `null`: not known, or there is none. */
+export interface FoundLock {
+  /** The lock's name in Redis, and its two parts. */
+  readonly lock: string;
+  readonly registryKey: string | null;
+  readonly key: string | null;
+  readonly kind: 'lock' | SharedKind;
+  readonly format: 'spring' | 'redisson' | 'shared';
+  /** `null`: it may be any of `types`. A shared lock has none. */
+  readonly type: LockType | null;
+  readonly types: readonly LockType[];
+  /** `false`: it has the form of a lock, and may be data of an application. */
+  readonly isSure: boolean;
+  /** Those of the first of `holders`. `null`: nobody holds it, and somebody waits for it. */
+  readonly holder: string | null;
+  readonly owner: string | null;
+  readonly remaining: number | null;
+  readonly isKept: boolean;
+  /** Of a shared lock there may be several. First the one whose lease lasts longest. */
+  readonly holders: readonly Holder[];
+  /** ms */
+  readonly heldFor: number | null;
+  /** Redis does not say it: `History` sees it. */
+  readonly renewed: boolean | null;
+  /** Of a semaphore, while somebody waits. */
+  readonly permits: number | null;
+  /** How many processes wait, or how many callers of Redisson. */
+  readonly waiting: number | null;
+  /** `null`: the lock has no queue in Redis. */
+  readonly queue: readonly Waiter[] | null;
+  readonly fencingToken: number | null;
+}
+
+interface Holder {
+  /** The name in the owner value, or else all of it. */
+  readonly holder: string;
+  readonly owner: string;
+  /** ms until it expires unless it is renewed; `null`: never. */
+  readonly remaining: number | null;
+  /** It was unlocked, and stays taken until its `minHold` ends. */
+  readonly isKept: boolean;
+  readonly permits: number;
+}
+
+interface Waiter {
+  /** From 1. */
+  readonly position: number;
+  readonly waiter: string;
+  readonly owner: string;
+  /** What a waiter of a shared lock waits for. */
+  readonly kind: 'lock' | SharedKind;
+  /** ms; of `redisson-fair` not known. */
+  readonly waitingFor: number | null;
+}
+
+/** What is read of a lock. */
+export interface Read {
+  readonly lock: string;
+  readonly format: FoundLock['format'];
+  readonly kind?: FoundLock['kind'];
+  readonly type?: LockType | null;
+  readonly isSure?: boolean;
+  /** `null`: the key does not expire. */
+  readonly owners: readonly { readonly owner: string; readonly remaining: number | null }[];
+  /** The server's time, and since when it is held, in ms. */
+  readonly now: number;
+  readonly since?: number | undefined;
+  readonly permits?: number | null;
+  readonly waiting?: number | null;
+  readonly queue?: readonly { readonly owner: string; readonly kind?: SharedKind; readonly since?: number }[];
+  readonly fencingToken?: number | null;
+}
+
+/** `undefined`: nobody holds it, or waits for it in a queue. */
+export function foundLock(read: Read, registryKey: string | undefined): FoundLock | undefined {
+  const { lock, format, kind = 'lock', type = null, now, since, queue = [] } = read;
+  const holders = read.owners.map(({ owner, remaining }) => {
+    return { holder: nameOf(owner), owner, remaining, isKept: isKept(owner), permits: permitsIn(owner) };
+  });
+  const [{ holder = null, owner = null, remaining = 0, isKept: kept = false } = {}] = holders;
+  if (holder === null && queue.length === 0) return undefined;
+  const prefix = registryKey ?? onlyRegistryKeyIn(lock, format);
+  return {
+    lock,
+    registryKey: prefix ?? null,
+    key: prefix === undefined ? null : lock.slice(prefix === '' ? 0 : prefix.length + 1),
+    kind,
+    format,
+    type,
+    types: type === null ? typesOf(format) : [type],
+    isSure: read.isSure ?? true,
+    holder,
+    owner,
+    remaining,
+    isKept: kept,
+    holders,
+    heldFor: since === undefined || holder === null ? null : elapsed(since, now),
+    renewed: null,
+    permits: read.permits ?? null,
+    waiting: read.waiting ?? null,
+    queue: queue.length === 0 ? null : queue.map((waiter, i) => waiterOf(waiter, i + 1, now)),
+    fencingToken: read.fencingToken ?? null,
+  };
+}
+
+function waiterOf({ owner, kind, since }: NonNullable<Read['queue']>[number], position: number, now: number): Waiter {
+  return {
+    ...{ position, waiter: nameOf(owner), owner, kind: kind ?? 'lock' },
+    waitingFor: since === undefined ? null : elapsed(since, now),
+  };
+}
+
+function nameOf(owner: string): string {
+  return nameIn(owner) ?? holderOf(owner);
+}
+
+function elapsed(since: number, now: number): number {
+  return Math.max(0, Math.round(now - since));
+}
+
+/** With one colon there is one way to split the name, where a registryKey cannot be empty. */
+function onlyRegistryKeyIn(lock: string, format: FoundLock['format']): string | undefined {
+  const [first = '', ...rest] = lock.split(':');
+  return format === 'spring' && rest.length === 1 ? first : undefined;
+}
+
+function typesOf(format: FoundLock['format']): LockType[] {
+  if (format === 'shared') return [];
+  return LOCK_TYPES.filter((type) => type.startsWith('redisson') === (format === 'redisson'));
+}

@@ -1,0 +1,91 @@
+import type { FoundLock } from './found-lock';
+
+/** One change between two lists of locks. */
+export interface Change {
+  readonly at: Date;
+  readonly lock: string;
+  /** `kept`: unlocked, and taken until its minimum hold ends. `entered`, `left`: of a shared lock with other holders. */
+  readonly what: 'taken' | 'passed on' | 'kept' | 'entered' | 'left' | 'free';
+  /** Who has it now, has entered or left it, or had it. */
+  readonly holder: string;
+}
+
+interface Known {
+  readonly lock: FoundLock;
+  /** On the monotonic clock: when it was seen first, and last. */
+  readonly since: number;
+  readonly seenAt: number;
+  /** It was held when the watch began: since when is not known. */
+  readonly isOlder: boolean;
+}
+
+/** ms by which a renewal changes the remaining time at least: two looks at one lease take some time. */
+const RENEWED_BY = 200;
+
+/** With these begins a time that is not that of the holder before. */
+const NEW: readonly Change['what'][] = ['taken', 'passed on', 'free'];
+
+/** What changed between two lists of the held locks. */
+export class History {
+  #known: Map<string, Known> | undefined;
+
+  /** Takes over a list; the changes since the last one. */
+  update(locks: readonly FoundLock[], now: number): Change[] {
+    const before = this.#known;
+    const at = new Date();
+    const changes: Change[] = [];
+    const known = new Map<string, Known>();
+    for (const found of locks) {
+      const last = before?.get(found.lock);
+      const news = changesOf(found, last?.lock);
+      const isNew = last === undefined || news.some(([what]) => NEW.includes(what));
+      const isLonger = !isNew && left(found) > left(last.lock) - (now - last.seenAt) + RENEWED_BY;
+      const renewed = isNew ? null : (isLonger && found.owner === last.lock.owner) || last.lock.renewed;
+      const lock = { ...found, renewed };
+      known.set(
+        lock.lock,
+        isNew ? { lock, since: now, seenAt: now, isOlder: before === undefined } : { ...last, lock, seenAt: now },
+      );
+      if (before !== undefined) changes.push(...news.map(([what, holder]) => ({ at, lock: lock.lock, what, holder })));
+    }
+    for (const [name, { lock }] of before ?? []) {
+      if (!known.has(name) && lock.holder !== null) changes.push({ at, lock: name, what: 'free', holder: lock.holder });
+    }
+    this.#known = known;
+    return changes;
+  }
+
+  /** The locks of the last list, with what the earlier ones tell. `isOlder`: it is held for that long at least. */
+  seen(now: number): { readonly lock: FoundLock; readonly isOlder: boolean }[] {
+    return [...(this.#known?.values() ?? [])].map(({ lock, since, isOlder }) => {
+      const heldFor = lock.heldFor ?? (lock.holder === null ? null : Math.round(now - since));
+      return { lock: { ...lock, heldFor }, isOlder: isOlder && lock.heldFor === null };
+    });
+  }
+}
+
+function left({ remaining }: FoundLock): number {
+  return remaining ?? Number.POSITIVE_INFINITY;
+}
+
+function changesOf(lock: FoundLock, last: FoundLock | undefined): [what: Change['what'], holder: string][] {
+  const { holder, owner } = lock;
+  // Somebody may wait for a lock that nobody holds.
+  if (holder === null || owner === null) return last?.holder ? [['free', last.holder]] : [];
+  if (last === undefined || last.holder === null || last.owner === null) return [['taken', holder]];
+  if (lock.format === 'shared' && last.format === 'shared') {
+    return [...newIn(lock, last, 'entered'), ...newIn(last, lock, 'left')];
+  }
+  if (owner === last.owner) return [];
+  return [[lock.isKept && owner.endsWith(last.owner) ? 'kept' : 'passed on', holder]];
+}
+
+/** The holders of `one` that `other` does not have. */
+function newIn(
+  one: FoundLock,
+  other: FoundLock,
+  what: 'entered' | 'left',
+): [what: 'entered' | 'left', holder: string][] {
+  const others = new Set(other.holders.map(({ owner }) => owner));
+  return one.holders.filter(({ owner }) => !others.has(owner)).map(({ holder }) => [what, holder]);
+}

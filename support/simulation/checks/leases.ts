@@ -1,0 +1,293 @@
+import type { Lease } from '../../../lib';
+import { type Access, mayShare } from '../../judge/exclusion';
+import { keysOf, type Round } from '../plan';
+import {
+  type Host,
+  hostOf,
+  lifeOf,
+  lockName,
+  ownerOf,
+  ownersOf,
+  quietFor,
+  type SharedKind,
+  type World,
+} from '../world';
+import type { Grants } from './grants';
+import { MinHoldChecks } from './min-holds';
+
+/** A lease as this library makes it: with the owner value that Redis has for it, and its own ttl in ms. */
+export type OwnedLease = Lease & { readonly owner: string; readonly ttl: number };
+
+/** A lease that a caller has and has not unlocked. */
+export interface OpenLease {
+  readonly lease: OwnedLease;
+  readonly host: Host;
+  readonly key: string;
+  readonly caller: string;
+  /** Of a shared lock. */
+  readonly kind: SharedKind | undefined;
+  /** How many permits of a semaphore it has. */
+  readonly takes: number;
+  /** Virtual ms. */
+  readonly since: number;
+  /** An earlier lease of its process had the same owner value. */
+  readonly isPassedOn: boolean;
+  /** It was granted before Redis lost the key by a fault: others may have the lock meanwhile. */
+  isExcused: boolean;
+  /** The server lost its data: a process with one connection asks about it as soon as that is made again. */
+  isWiped: boolean;
+  readonly isRenewed: boolean;
+  /** Its event loop was blocked for longer than was left of it. */
+  isOutlasted: boolean;
+  /** No fault can have delayed what its time is counted from. */
+  readonly wasUndisturbed: boolean;
+}
+
+/** A key that has less left, in ms, may be gone by the next check. */
+const MARGIN = 150;
+
+/** ms; a shorter lease may be lost where the network is slow. */
+const LEAST_TTL = 300;
+
+/** ms without a disturbance after which nothing excuses a lease that was lost. */
+const QUIET = 6_000;
+
+/** ms in which a hold may be passed on that the server lost: `FRESH`, and a round trip. */
+const PASSED_ON_WITHIN = 60;
+
+/** ms after a reconnect in which a lease that the server lost is ended. */
+const NOTICED_WITHIN = 1_000;
+
+/** Mutual exclusion, tokens, and what a valid lease promises about Redis. */
+export class LeaseChecks {
+  readonly open = new Set<OpenLease>();
+  readonly minHolds: MinHoldChecks;
+  readonly #world: World;
+  /** `isForgotten`: the server has lost the counter since. */
+  readonly #lastToken = new Map<string, { readonly token: number; readonly caller: string; isForgotten: boolean }>();
+  readonly #lastOpen = new Map<string, number>();
+  readonly #lastOpened = new Map<string, number>();
+  readonly #lastExcused = new Map<string, number>();
+  /** By owner value: the callers that had leases of it, the last one last. */
+  readonly #opened = new Map<string, string[]>();
+  readonly #grants: Grants;
+  /** The scripts that ran. */
+  readonly #evaluated = new Set<string>();
+
+  constructor(world: World, grants: Grants) {
+    this.#world = world;
+    this.#grants = grants;
+    this.minHolds = new MinHoldChecks(world, keysOf(world.plan));
+  }
+
+  opened(lease: OwnedLease, host: Host, key: string, caller: string, { kind, takes, ttl, renew }: Round): OpenLease {
+    const lostAt = this.#grants.lostAt(lockName(key), lease.owner);
+    const entry: OpenLease = {
+      lease,
+      host,
+      key,
+      caller,
+      kind,
+      takes,
+      since: this.#world.timeline.now,
+      isPassedOn: this.#opened.has(lease.owner),
+      isWiped: false,
+      isExcused: lostAt !== undefined,
+      isRenewed: renew ?? ttl === undefined,
+      // A reader that entered together with it, or another caller of its process, has blocked the event loop already.
+      isOutlasted:
+        (kind === 'read' && lease.remaining === 0) || (host.process.isPaused && lease.remaining <= MARGIN / 10),
+      wasUndisturbed: host.disturbedUntil === 0 || this.#world.timeline.now - host.disturbedUntil > QUIET,
+    };
+    this.open.add(entry);
+    if (entry.isPassedOn) this.#passedOn(entry, lostAt);
+    this.#opened.set(lease.owner, [...(this.#opened.get(lease.owner) ?? []), caller]);
+    this.#lastOpened.set(`${host.index}/${key}`, this.#world.timeline.now);
+    this.#checkToken(entry);
+    lease.signal.addEventListener('abort', () => this.#lost(entry));
+    return entry;
+  }
+
+  closed(entry: OpenLease): void {
+    this.open.delete(entry);
+    this.#lastOpen.set(`${entry.host.index}/${entry.key}`, this.#world.timeline.now);
+  }
+
+  noteHeld(host: Host, key: string): void {
+    this.#lastOpen.set(`${host.index}/${key}`, this.#world.timeline.now);
+  }
+
+  wasOpened(owner: string): boolean {
+    return this.#opened.has(owner);
+  }
+
+  /** `caller` has sent this script under its lease: `id` says which one. */
+  evaluated(owner: string, id: string, key: string): void {
+    const [caller = ''] = id.split('#');
+    if (this.#evaluated.has(id)) {
+      this.#world.violations.report('eval ran twice', key, `the script ${id} ran twice under "${key}"`);
+    }
+    this.#evaluated.add(id);
+    const callers = this.#opened.get(owner) ?? [];
+    const now = callers.at(-1);
+    // The readers of a process have one hold.
+    const isReaders = this.#world.plan.lockType === 'read-write' && callers.includes(caller);
+    if (now === caller || isReaders) return;
+    this.#world.violations.report('eval in another lease', key, `a script of ${caller} ran in the lease of ${now}`);
+  }
+
+  /** The event loop of a process is about to be blocked. */
+  paused(host: Host, ms: number): void {
+    for (const entry of this.open) {
+      if (entry.host === host && entry.lease.remaining <= ms + MARGIN / 10) entry.isOutlasted = true;
+    }
+  }
+
+  /** When this process last had the lock of the key; -Infinity: never. */
+  lastHeld(host: Host, key: string): number {
+    const { timeline, plan, server } = this.#world;
+    for (const entry of this.open) if (entry.host === host && entry.key === key) return timeline.now;
+    // A lock of several keys may have it, and wait for another one.
+    if (plan.lockType === 'multi' && hostOf(this.#world, ownerOf(server, lockName(key))) === host) return timeline.now;
+    return this.#lastOpen.get(`${host.index}/${key}`) ?? Number.NEGATIVE_INFINITY;
+  }
+
+  /** When this process last got the lock of the key; -Infinity: never. */
+  lastEntered(host: Host, key: string): number {
+    return this.#lastOpened.get(`${host.index}/${key}`) ?? Number.NEGATIVE_INFINITY;
+  }
+
+  /** When this process last had a lease of the key that Redis had lost by a fault; -Infinity: never. */
+  lastExcused(host: Host, key: string): number {
+    return this.#lastExcused.get(`${host.index}/${key}`) ?? Number.NEGATIVE_INFINITY;
+  }
+
+  /** Redis lost the keys: their holders may be joined by others until their leases are over. */
+  excuse(keys: readonly string[], losesCounters: boolean): void {
+    for (const key of keys) this.#grants.lost(lockName(key), this.#world.timeline.now);
+    this.minHolds.excuse(keys);
+    for (const entry of this.open) {
+      if (!keys.includes(entry.key)) continue;
+      entry.isExcused = true;
+      entry.isWiped ||= losesCounters && this.#world.plan.processes[entry.host.index]?.connections === 1;
+    }
+    if (losesCounters) this.#world.permits.lost();
+    if (!losesCounters) return;
+    if (this.#world.plan.processes[0]?.options.lockType?.startsWith('redisson')) this.#lastToken.clear();
+    for (const last of this.#lastToken.values()) last.isForgotten = true;
+  }
+
+  /** Somebody has ended the acquisition by force. */
+  excuseOne(key: string, acquisition: string): void {
+    this.#grants.lost(lockName(key), this.#world.timeline.now);
+    this.minHolds.excuse([key]);
+    for (const entry of this.open) {
+      if (entry.key === key && entry.lease.owner.replace(/@\d+$/, '') === acquisition) entry.isExcused = true;
+    }
+  }
+
+  /** After every event. */
+  check(): void {
+    this.minHolds.note();
+    for (const entry of this.open) {
+      if (entry.isWiped) this.#checkNoticed(entry);
+      if (entry.isExcused) this.#lastExcused.set(`${entry.host.index}/${entry.key}`, this.#world.timeline.now);
+      if (entry.isExcused || !this.#isValid(entry)) continue;
+      this.#checkKey(entry);
+      for (const other of this.open) {
+        if (other === entry) break;
+        if (other.key !== entry.key || other.isExcused || !this.#isValid(other)) continue;
+        if (mayShare(accessOf(entry), accessOf(other))) continue;
+        const text = `${other.caller} and ${entry.caller} have valid leases of "${entry.key}" at one time`;
+        this.#world.violations.report('two holders', entry.key, text);
+      }
+    }
+  }
+
+  #passedOn({ key, lease, host, caller, kind }: OpenLease, lostAt = Number.POSITIVE_INFINITY): void {
+    // A reader joins others, whose hold goes on.
+    if (kind !== 'read') this.minHolds.passedOn(key, lease.owner);
+    const ms = this.#world.timeline.now - lostAt;
+    if (ms <= PASSED_ON_WITHIN || quietFor(this.#world, host) < NOTICED_WITHIN) return;
+    const text = `${caller} has "${key}" by a hold that Redis lost ${ms.toFixed(0)} ms ago`;
+    this.#world.violations.report('loss not noticed', key, text);
+  }
+
+  #checkNoticed(entry: OpenLease): void {
+    const { host, caller, key, lease } = entry;
+    if (quietFor(this.#world, host) < NOTICED_WITHIN || !this.#isValid(entry)) return;
+    if (ownersOf(this.#world.server, lockName(key)).includes(lease.owner)) return;
+    const text = `${caller} still has a valid lease of "${key}", though it is connected to a server without it`;
+    this.#world.violations.report('loss not noticed', key, text);
+  }
+
+  #isValid({ host, lease }: OpenLease): boolean {
+    const { process } = host;
+    if (!process.isAlive || process.isSuspended) return false;
+    return process.observe(() => lease.remaining) > 0;
+  }
+
+  #checkKey({ key, caller, lease }: OpenLease): void {
+    const owners = ownersOf(this.#world.server, lockName(key));
+    if (owners.includes(lease.owner)) return;
+    const state = owners.length === 0 ? 'free' : owners.join(' and ');
+    const text = `${caller} has a valid lease of "${key}", but in Redis it is ${state}`;
+    this.#world.violations.report('lease without key', key, text);
+  }
+
+  #checkToken(entry: OpenLease): void {
+    const { lease, key, caller } = entry;
+    const token = lease.fencingToken;
+    if (token === undefined || entry.isExcused || !this.#isValid(entry)) return;
+    const last = this.#lastToken.get(key);
+    // Without its counter, tokens go on by the clock of the server. That may be behind the last one (P10).
+    const isExcused = last?.isForgotten && this.#world.server.isSetBack;
+    if (last !== undefined && token <= last.token && !isExcused) {
+      const text = `${caller} got token ${token} of "${key}" after ${last.caller} had ${last.token}`;
+      this.#world.violations.report('token', key, text);
+    }
+    this.#lastToken.set(key, { token, caller, isForgotten: false });
+  }
+
+  /** What is lost though Redis has confirmed it, and says so on an undisturbed connection. */
+  #lost(entry: OpenLease): void {
+    const { host, key, caller, lease, isExcused, wasUndisturbed } = entry;
+    const { plan, server, violations, history, timeline } = this.#world;
+    const reason = (lease.signal.reason as { reason?: string }).reason ?? 'for no reason';
+    history.note(host.process.name, () => `${caller} lost "${key}" (${reason})`);
+    if (isExcused || reason === 'closed' || host.closing !== 'no' || !host.process.isAlive) return;
+    if (isOver(entry, timeline.now) && reason === 'expired') return;
+    if (plan.isCalm && entry.isPassedOn && reason === 'expired') {
+      violations.report(
+        'lost though confirmed',
+        key,
+        `${caller} lost "${key}", which was passed on with too little left`,
+      );
+    }
+    const isReachable = timeline.now - host.lastCutOff > lease.ttl && lease.ttl >= LEAST_TTL;
+    if (entry.isRenewed && isReachable && !entry.isOutlasted && reason !== 'stolen') {
+      const text = `${caller} lost "${key}" (${reason}), and no block of its event loop was as long as what was left of it`;
+      violations.report('lost though renewed', key, text);
+    }
+    const life = lifeOf(server, lockName(key), lease.owner);
+    // The answer lies there: it is read before the lease is called lost.
+    const isBlockedOnly = wasUndisturbed && host.process.hasUnread && timeline.now > host.disturbedUntil;
+    // The key lives for longer then than it was given.
+    if (!server.isSetBack && life > MARGIN && (isBlockedOnly || quietFor(this.#world, host) > QUIET)) {
+      violations.report(
+        'lost though confirmed',
+        key,
+        `${caller} lost "${key}" (${reason}); its key lives for ${life} ms`,
+      );
+    }
+  }
+}
+
+/** The key was given its ttl for an earlier lease, or another reader relies on it: it may outlive this one. */
+function isOver({ isPassedOn, since, lease, kind }: OpenLease, now: number): boolean {
+  return (isPassedOn || kind === 'read') && now - since >= lease.ttl * 0.99 - 2;
+}
+
+function accessOf({ kind }: OpenLease): Access {
+  return kind === 'semaphore' ? 'permit' : (kind ?? 'exclusive');
+}

@@ -1,0 +1,165 @@
+import type { Random } from '../../random';
+import type { Inbox } from '../server/inbox';
+import type { RedisServer, ServerConnection } from '../server/redis-server';
+import type { Reply } from '../server/reply';
+import type { Timeline } from '../timeline';
+
+/** ms */
+const LATEST_REPETITION = 300;
+
+/** What becomes of the commands that are on their way when a connection breaks. */
+export type CutMode = 'lost' | 'executed' | 'late';
+
+/** Delays of one direction of a connection, in ms. */
+export interface Delays {
+  readonly least: number;
+  readonly jitter: number;
+}
+
+/** One direction: bytes arrive in the order in which they were sent. */
+class Direction {
+  /** ms on top of the usual delay, during a fault. */
+  extra = 0;
+  #lastArrival = 0;
+  #heldUntil = 0;
+  readonly #delays: Delays;
+  readonly #timeline: Timeline;
+  readonly #random: Random;
+
+  constructor(delays: Delays, timeline: Timeline, random: Random) {
+    this.#delays = delays;
+    this.#timeline = timeline;
+    this.#random = random;
+  }
+
+  /** Nothing that is sent from now on arrives before. */
+  holdUntil(time: number): void {
+    this.#heldUntil = time;
+  }
+
+  send(deliver: () => void): void {
+    const { least, jitter } = this.#delays;
+    const delay = least + jitter * this.#random.unit() ** 3 + this.extra;
+    this.#lastArrival = Math.max(this.#lastArrival, this.#heldUntil, this.#timeline.now + delay);
+    this.#timeline.at(this.#lastArrival, deliver);
+  }
+}
+
+export interface ConnectionListener {
+  replied(reply: Reply): void;
+  message(channel: string, message: string): void;
+  /** The client notices that the connection is gone. */
+  closed(): void;
+}
+
+/** Faults that concern messages of pub/sub. */
+export interface MessageFaults {
+  readonly lost: number;
+  readonly doubled: number;
+}
+
+/** The network that a simulation's connections share. */
+export interface Network {
+  readonly timeline: Timeline;
+  readonly server: RedisServer;
+  readonly random: Random;
+  /** When a message comes once more. A stream of its own: so it changes nothing for seeds without such messages. */
+  readonly repetitions: Random;
+  readonly messageFaults: MessageFaults;
+  readonly inbox: Inbox;
+  /** The library gives a command to its client. */
+  asked(command: readonly string[]): void;
+  /** A client wrote a command. */
+  sent(connection: Connection, command: readonly string[]): void;
+  /** The server is about to execute a command that was written then. */
+  executing(sentAt: number): void;
+  /** A message did not reach its subscriber, or reached it twice. */
+  messageFailed(connection: Connection): void;
+}
+
+/** A TCP connection between a client and the server: two directions, either of which may be slow, until it breaks. */
+export class Connection implements ServerConnection {
+  readonly channels = new Set<string>();
+  readonly shardChannels = new Set<string>();
+  readonly up: Direction;
+  readonly down: Direction;
+  readonly #network: Network;
+  readonly #listener: ConnectionListener;
+  #isOpenToClient = true;
+  #isOpenToServer = true;
+  /** Commands under way are lost. */
+  #losesCommands = false;
+  /** Commands under way arrive so much later. */
+  #lateBy = 0;
+
+  constructor(network: Network, delays: Delays, listener: ConnectionListener) {
+    this.#network = network;
+    this.#listener = listener;
+    this.up = new Direction(delays, network.timeline, network.random);
+    this.down = new Direction(delays, network.timeline, network.random);
+    network.server.connected(this);
+  }
+
+  send(command: readonly string[]): void {
+    if (!this.#isOpenToClient) return;
+    const sentAt = this.#network.timeline.now;
+    this.up.send(() => this.#afterCut(() => this.#network.inbox.arrived(() => this.#execute(command, sentAt))));
+    this.#network.sent(this, command);
+  }
+
+  message(channel: string, message: string): void {
+    const { random, messageFaults } = this.#network;
+    const times = random.chance(messageFaults.lost) ? 0 : random.chance(messageFaults.doubled) ? 2 : 1;
+    if (times !== 1) this.#network.messageFailed(this);
+    const deliver = (): void => this.#reply(() => this.#listener.message(channel, message));
+    if (times > 0) deliver();
+    if (times > 1) this.#repeat(deliver);
+  }
+
+  /** At once, or when the message is no news any more. */
+  #repeat(deliver: () => void): void {
+    const { repetitions, timeline } = this.#network;
+    if (repetitions.chance(0.5)) deliver();
+    else timeline.after(repetitions.between(0, LATEST_REPETITION), deliver);
+  }
+
+  /** It breaks; the client notices soon, the server after what still arrives. */
+  cut(mode: CutMode, clientNotices = true): void {
+    if (!this.#isOpenToClient) return;
+    const { random, timeline } = this.#network;
+    this.#isOpenToClient = false;
+    this.#losesCommands = mode === 'lost';
+    this.#lateBy = mode === 'late' ? random.between(100, 3_000) : 0;
+    if (clientNotices) timeline.after(random.between(0, 3), () => this.#listener.closed());
+    this.up.send(() => this.#afterCut(() => this.#closeToServer()));
+  }
+
+  /** The server is gone, and with it what it was to execute. */
+  serverStopped(): void {
+    this.#closeToServer();
+    this.cut('lost');
+  }
+
+  #afterCut(deliver: () => void): void {
+    if (this.#lateBy === 0) deliver();
+    else this.#network.timeline.after(this.#lateBy, deliver);
+  }
+
+  #closeToServer(): void {
+    this.#isOpenToServer = false;
+    this.#network.server.closed(this);
+  }
+
+  #execute(command: readonly string[], sentAt: number): void {
+    if (this.#losesCommands || !this.#isOpenToServer) return;
+    this.#network.executing(sentAt);
+    const reply = this.#network.server.execute(this, command);
+    this.#reply(() => this.#listener.replied(reply));
+  }
+
+  #reply(deliver: () => void): void {
+    this.down.send(() => {
+      if (this.#isOpenToClient) deliver();
+    });
+  }
+}

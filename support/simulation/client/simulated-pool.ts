@@ -1,0 +1,50 @@
+import { ClientClosedError } from 'redis';
+import type { Random } from '../../random';
+import type { ScriptOptions } from './command';
+import type { SimulatedClient } from './simulated-client';
+
+/** node-redis' pool, by what the library needs of it: each command goes over a connection that is idle. */
+export class SimulatedPool {
+  isOpen = true;
+  readonly #clients: readonly SimulatedClient[];
+  readonly #random: Random;
+
+  constructor(clients: readonly SimulatedClient[], random: Random) {
+    this.#clients = clients;
+    this.#random = random;
+  }
+
+  withCommandOptions(): this {
+    return this;
+  }
+
+  on(): this {
+    return this;
+  }
+
+  off(): this {
+    return this;
+  }
+
+  evalSha(sha: string, options?: ScriptOptions): Promise<unknown> {
+    return this.#isClosed() ?? this.#idle().evalSha(sha, options);
+  }
+
+  eval(script: string, options?: ScriptOptions): Promise<unknown> {
+    return this.#isClosed() ?? this.#idle().eval(script, options);
+  }
+
+  destroy(): void {
+    this.isOpen = false;
+    for (const client of this.#clients) client.destroy();
+  }
+
+  #isClosed(): Promise<never> | undefined {
+    return this.isOpen ? undefined : Promise.reject(new ClientClosedError());
+  }
+
+  #idle(): SimulatedClient {
+    const least = Math.min(...this.#clients.map(({ pending }) => pending));
+    return this.#random.pick(this.#clients.filter(({ pending }) => pending === least));
+  }
+}

@@ -1,0 +1,87 @@
+import type { DistributedLock } from '../../lib';
+import { Random } from '../random';
+import type { ClientDirectory } from './client/client-directory';
+import { SimulatedClient } from './client/simulated-client';
+import { SimulatedPool } from './client/simulated-pool';
+import type { LockType, ProcessPlan, Round } from './plan';
+import type { LibraryInstance } from './process/library';
+import { SimulatedProcess } from './process/simulated-process';
+import { type Host, REGISTRY_KEY, type World } from './world';
+
+/** A process with a client that connects, and a registry. */
+export function createHost(world: World, plan: ProcessPlan, index: number, instance: LibraryInstance): Host {
+  const { timeline, history, network } = world;
+  const random = new Random(world.plan.seed, `process ${index}`);
+  const process = new SimulatedProcess(`P${index + 1}`, timeline, plan.clock, random, history);
+  const uuid = `${index + 1}0000000-0000-4000-8000-000000000000`;
+  instance.surroundings = {
+    now: () => process.now(),
+    wallNow: () => process.wallNow(),
+    immediate: (run) => process.immediate(run),
+    setTimeout: (callback, ms) => process.setTimeout(callback, ms),
+    clearTimeout: (timer) => process.clearTimeout(timer),
+    randomUUID: () => uuid,
+    random: () => random.unit(),
+  };
+  const directory: ClientDirectory = {
+    network,
+    process,
+    clients: new Set(),
+    has: (connection) => [...directory.clients].some((client) => client.connection === connection),
+    replied: () => (host.lastReply = timeline.now),
+  };
+  const connect = (isSubscriber = false): SimulatedClient => {
+    const client = new SimulatedClient(directory, plan.client, isSubscriber);
+    client.connect().catch(() => undefined);
+    return client;
+  };
+  const client =
+    plan.connections === 1
+      ? connect()
+      : new SimulatedPool(
+          Array.from({ length: plan.connections }, () => connect()),
+          random,
+        );
+  const subscriber = plan.connections > 1 && plan.givesSubscriber ? connect(true) : undefined;
+  const registry = new instance.library.RedisLockRegistry(client, {
+    ...plan.options,
+    ...(subscriber === undefined ? {} : { subscriber }),
+    registryKey: REGISTRY_KEY,
+    name: 'simulated',
+    onWarning: ({ code, message }) => history.note(process.name, () => `warning ${code}: ${message}`),
+  });
+  const host: Host = {
+    index,
+    process,
+    registry,
+    client,
+    directory,
+    clientId: registry.id,
+    registryOptions: plan.options,
+    closing: 'no',
+    leftByClose: new Set(),
+    closedInTrouble: false,
+    whenClosed: () => subscriber?.destroy(),
+    disturbedUntil: 0,
+    cutOffUntil: 0,
+    lastCutOff: Number.NEGATIVE_INFINITY,
+    moments: new Random(world.plan.seed, `moments ${index}`),
+    lastDisturbed: Number.NEGATIVE_INFINITY,
+    lastReply: Number.NEGATIVE_INFINITY,
+    lastPaused: Number.NEGATIVE_INFINITY,
+  };
+  return host;
+}
+
+/** The lock that a caller takes. */
+export function lockOf(
+  { registry }: Host,
+  keys: readonly string[],
+  { kind, permits }: Pick<Round, 'kind' | 'permits'>,
+  type: LockType,
+): DistributedLock {
+  const [key = ''] = keys;
+  if (type === 'multi') return registry.multi(keys);
+  if (kind === 'semaphore') return registry.semaphore(key, { permits });
+  return kind === undefined ? registry.obtain(key) : registry.readWrite(key)[kind];
+}

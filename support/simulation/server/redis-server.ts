@@ -1,0 +1,156 @@
+import type { Timeline } from '../timeline';
+import { type CommandContext, execute } from './commands';
+import { Keyspace } from './keyspace';
+import type { Reply } from './reply';
+import { type ScriptEngine, sha1 } from './script-engine';
+
+/** ms of the server's wall clock at the virtual time 0. */
+const EPOCH = 1_700_000_000_000;
+
+/** One connection, as the server sees it. */
+export interface ServerConnection {
+  readonly channels: Set<string>;
+  readonly shardChannels: Set<string>;
+  message(channel: string, message: string): void;
+}
+
+export interface ScriptRun {
+  readonly source: string;
+  readonly keys: readonly string[];
+  readonly args: readonly string[];
+  readonly reply: Reply;
+  readonly connection: ServerConnection;
+}
+
+const NO_SCRIPT: Reply = { err: 'NOSCRIPT No matching script. Please use EVAL.' };
+
+/** One Redis server in memory, on virtual time: it executes the scripts of the library, and delivers messages. */
+export class RedisServer {
+  readonly keys: Keyspace;
+  readonly #timeline: Timeline;
+  readonly #engine: ScriptEngine;
+  readonly #scripts = new Map<string, string>();
+  readonly #connections = new Set<ServerConnection>();
+  readonly #context: CommandContext;
+  readonly #onRun: (run: ScriptRun) => void;
+  /** ms by which its clock was set back. */
+  #behind = 0;
+  #setBackUntil = Number.NEGATIVE_INFINITY;
+  /** It accepts connections. */
+  isUp = true;
+  /** How often its data were lost. */
+  wipes = 0;
+
+  constructor(timeline: Timeline, engine: ScriptEngine, onRun: (run: ScriptRun) => void) {
+    this.#timeline = timeline;
+    this.#engine = engine;
+    this.#onRun = onRun;
+    this.keys = new Keyspace(() => this.time);
+    this.#context = {
+      keys: this.keys,
+      now: () => this.time,
+      microseconds: () => Math.floor((EPOCH + timeline.now - this.#behind) * 1000),
+      publish: (channel, message, isSharded) => this.#publish(channel, message, isSharded),
+      listeners: (channel, isSharded) => this.#listeners(channel, isSharded).length,
+    };
+  }
+
+  setBack(ms: number): void {
+    this.#behind += ms;
+    this.#setBackUntil = this.#timeline.now + this.#behind;
+  }
+
+  /** ms by which its clock was set back. Keys that were there then last for longer by that. */
+  get behind(): number {
+    return this.#behind;
+  }
+
+  /** Its clock has not come to the time again that it showed before it was set back. */
+  get isSetBack(): boolean {
+    return this.wasSetBackAt(this.#timeline.now);
+  }
+
+  /** The same at a time that is over. */
+  wasSetBackAt(time: number): boolean {
+    return time < this.#setBackUntil;
+  }
+
+  /** The server's clock in whole ms. */
+  get time(): number {
+    return Math.floor(this.exactTime);
+  }
+
+  get exactTime(): number {
+    return EPOCH + this.#timeline.now - this.#behind;
+  }
+
+  connected(connection: ServerConnection): void {
+    this.#connections.add(connection);
+  }
+
+  closed(connection: ServerConnection): void {
+    this.#connections.delete(connection);
+  }
+
+  execute(connection: ServerConnection, [name = '', ...args]: readonly string[]): Reply {
+    switch (name) {
+      case 'EVALSHA':
+        return this.#run(connection, this.#scripts.get(args[0] ?? ''), args);
+      case 'EVAL':
+        this.#scripts.set(sha1(args[0] ?? ''), args[0] ?? '');
+        return this.#run(connection, args[0], args);
+      case 'SUBSCRIBE':
+      case 'SSUBSCRIBE':
+        return this.#change(connection, name, args, (channels, channel) => channels.add(channel));
+      case 'UNSUBSCRIBE':
+      case 'SUNSUBSCRIBE':
+        return this.#change(connection, name, args, (channels, channel) => channels.delete(channel));
+      default:
+        return execute(this.#context, [name, ...args]);
+    }
+  }
+
+  flushScripts(): void {
+    this.#scripts.clear();
+  }
+
+  /** It stops. The caller closes its connections. */
+  stop({ losesData }: { readonly losesData: boolean }): void {
+    this.isUp = false;
+    this.flushScripts();
+    if (!losesData) return;
+    this.wipes++;
+    this.keys.clear();
+  }
+
+  #run(connection: ServerConnection, source: string | undefined, [, count = '0', ...rest]: readonly string[]): Reply {
+    if (source === undefined) return NO_SCRIPT;
+    const keys = rest.slice(0, Number(count));
+    const args = rest.slice(Number(count));
+    const reply = this.#engine.run(source, keys, args, (command) => execute(this.#context, command, true));
+    this.#onRun({ source, keys, args, reply, connection });
+    return reply;
+  }
+
+  #change(
+    connection: ServerConnection,
+    name: string,
+    channels: readonly string[],
+    change: (all: Set<string>, channel: string) => void,
+  ): Reply {
+    const isSharded = name === 'SSUBSCRIBE' || name === 'SUNSUBSCRIBE';
+    const all = isSharded ? connection.shardChannels : connection.channels;
+    for (const channel of channels) change(all, channel);
+    return channels.length;
+  }
+
+  #listeners(channel: string, isSharded: boolean): ServerConnection[] {
+    return [...this.#connections].filter((one) => (isSharded ? one.shardChannels : one.channels).has(channel));
+  }
+
+  #publish(channel: string, message: string, isSharded: boolean): number {
+    const listeners = this.#listeners(channel, isSharded);
+    for (const connection of listeners) connection.message(channel, message);
+    return listeners.length;
+  }
+}

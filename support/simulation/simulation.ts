@@ -1,0 +1,265 @@
+import { Random } from '../random';
+import { applyFault, close, cutOff } from './apply-fault';
+import { Caller, EVALUATED } from './caller';
+import { CallChecks } from './checks/calls';
+import { CommandChecks } from './checks/commands';
+import { ForcedUnlocks } from './checks/forced-unlocks';
+import { Grants } from './checks/grants';
+import { LeaseChecks } from './checks/leases';
+import { checkLeftovers } from './checks/leftovers';
+import { OrderChecks } from './checks/order';
+import { PermitChecks } from './checks/permits';
+import { SharedOrderChecks } from './checks/shared-order';
+import type { Connection, Network } from './client/connection';
+import { describeRun } from './describe-run';
+import { History } from './history';
+import { createHost } from './host';
+import { keysOf, type Plan } from './plan';
+import type { LibraryInstance } from './process/library';
+import { Inbox } from './server/inbox';
+import { RedisServer } from './server/redis-server';
+import { type ScriptEngine, sha1 } from './server/script-engine';
+import { Timeline } from './timeline';
+import { Trace, type TraceEvent } from './trace';
+import { type Violation, Violations } from './violations';
+import { type Host, isCutOff, isDisturbed, lockName, type World } from './world';
+
+/** Virtual ms in which every call has settled. */
+const BOUND = 120_000;
+
+/** Virtual ms in which the library follows up what had an unknown outcome, after the last call and the last fault. */
+const FOLLOW_UP = 12_000;
+
+/** Events of one simulation; more means that something goes on without an end. */
+const MOST_EVENTS = 300_000;
+
+/** Virtual ms after which the clients are connected. */
+const CONNECTED = 20;
+
+/** Virtual ms between two checks of what is pending. */
+const CHECK_INTERVAL = 150;
+
+export interface Outcome {
+  readonly violations: readonly Violation[];
+  readonly history: readonly string[];
+  /** Of each lock, if they were to be written down. */
+  readonly traces: readonly (readonly TraceEvent[])[];
+  readonly events: number;
+  /** Virtual ms. */
+  readonly duration: number;
+}
+
+export interface SimulationOptions {
+  readonly instances: readonly LibraryInstance[];
+  readonly engine: ScriptEngine;
+  readonly isRecorded: boolean;
+  readonly isTraced: boolean;
+}
+
+/** Runs one plan from its beginning to its end. To be called outside of any microtask. */
+export class Simulation {
+  readonly #world: World;
+  readonly #leases: LeaseChecks;
+  readonly #calls: CallChecks;
+  readonly #commands: CommandChecks;
+  readonly #callers: readonly Caller[];
+  readonly #trace: Trace | undefined;
+  #events = 0;
+
+  constructor(plan: Plan, { instances, engine, isRecorded, isTraced }: SimulationOptions) {
+    const timeline = new Timeline();
+    const history = new History(timeline, isRecorded);
+    const violations = new Violations(timeline, history);
+    const hosts: Host[] = [];
+    const server = new RedisServer(timeline, engine, (run) => {
+      const isForced = forced.ran(run);
+      grants.ran(server, locks);
+      this.#trace?.executed(hostWith(run.connection as Connection), isForced);
+      // Several scripts may run in one event, after a freeze of the server.
+      this.#calls.note();
+      order.ran(run);
+      const [id = ''] = run.args;
+      const isEvaluated = run.source.endsWith(EVALUATED) && run.reply === id;
+      if (isEvaluated) this.#leases.evaluated(run.args.at(-1) ?? '', id, run.keys.at(-1) ?? '');
+      this.#cutAfter(run.connection as Connection, isEvaluated || (isForced && run.reply === 1));
+      sharedOrder.ran();
+      history.note('server', () => describeRun(run, hosts, instances));
+    });
+    const hostWith = (connection: Connection): Host | undefined =>
+      hosts.find(({ directory }) => directory.has(connection));
+    const scripts = instances[0]?.scripts ?? new Map<string, string>();
+    // A command has the text of its script, or the digest.
+    const scriptNames = new Map(
+      [...scripts].flatMap(([text, name]) => [[text, name] as const, [sha1(text), name] as const]),
+    );
+    const network: Network = {
+      timeline,
+      server,
+      random: new Random(plan.seed, 'network'),
+      repetitions: new Random(plan.seed, 'repetitions'),
+      messageFaults: plan.messageFaults,
+      inbox: new Inbox(timeline),
+      asked: (command) => this.#commands.asked(command),
+      executing: (sentAt) => this.#trace?.executing(sentAt),
+      sent: (connection, [, script = '']) => {
+        if (!scriptNames.get(script)?.startsWith('renew')) return;
+        const host = hostWith(connection);
+        if (host !== undefined) timeline.after(0, () => this.#blockAtRenewal(host));
+      },
+      messageFailed: (connection) => {
+        const host = hostWith(connection);
+        if (host !== undefined) host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + 1);
+      },
+    };
+    const permits = new PermitChecks(timeline);
+    this.#world = { plan, timeline, history, server, network, hosts, violations, permits };
+    this.#trace = isTraced ? new Trace(this.#world, keysOf(plan)) : undefined;
+    const locks = keysOf(plan).map(lockName);
+    const grants = new Grants();
+    const forced = new ForcedUnlocks(this.#world, (key, owner) => this.#leases.excuseOne(key, owner));
+    this.#leases = new LeaseChecks(this.#world, grants);
+    this.#commands = new CommandChecks(this.#world, scriptNames);
+    this.#calls = new CallChecks(this.#world, this.#leases);
+    const order = new OrderChecks(this.#world, this.#calls, this.#leases, scripts);
+    const sharedOrder = new SharedOrderChecks(this.#world, grants);
+    const services = { world: this.#world, leases: this.#leases, calls: this.#calls, order, sharedOrder };
+    plan.processes.forEach((one, index) => {
+      const host = createHost(this.#world, one, index, instances[index] as LibraryInstance);
+      host.process.onPause = (ms) => this.#leases.paused(host, ms);
+      hosts.push(host);
+    });
+    this.#callers = plan.callers.map((caller, i) => {
+      const host = hosts[caller.process] as Host;
+      const { library } = instances[caller.process] as LibraryInstance;
+      return new Caller(`${host.process.name}.c${i + 1}`, caller, host, library, services);
+    });
+  }
+
+  get violations(): Violations {
+    return this.#world.violations;
+  }
+
+  run(): Outcome {
+    const { plan, timeline, hosts, violations, history } = this.#world;
+    for (const fault of plan.faults) timeline.at(fault.at, () => applyFault(this.#world, this.#leases, fault));
+    timeline.at(CONNECTED, () => {
+      for (const caller of this.#callers) caller.start();
+    });
+    this.#lookNowAndThen();
+    const lastFault = plan.faults.at(-1)?.at ?? 0;
+    const longest = Math.max(0, ...plan.faults.map((fault) => ('duration' in fault ? fault.duration : 0)));
+    this.#runUntil(() => this.#areDone() && timeline.now > lastFault, BOUND + longest);
+    for (const { caller, keys } of this.#calls.pending) {
+      const text = `${caller} still waits for "${keys.join(' + ')}"`;
+      if (this.#isAlive(caller)) violations.report('not settled', caller, text);
+    }
+    const unsettled = this.#callers.filter((caller) => !caller.isDone && caller.isAlive);
+    for (const caller of unsettled)
+      violations.report('not settled', caller.name, `${caller.name} has not come to its end`);
+    const quiet = Math.max(timeline.now, ...hosts.map(({ disturbedUntil }) => disturbedUntil));
+    this.#runUntil(() => timeline.now >= quiet + FOLLOW_UP, quiet + FOLLOW_UP + 1_000);
+    history.note('', () => 'everybody is done');
+    checkLeftovers(this.#world, 'after everybody was done');
+    this.#closeAll();
+    return {
+      violations: violations.all,
+      history: history.lines,
+      traces: this.#trace?.traces ?? [],
+      events: this.#events,
+      duration: timeline.now,
+    };
+  }
+
+  /** The reply of a script is lost with its connection, where the client sends it again. */
+  #cutAfter(connection: Connection, isOnce: boolean): void {
+    const { hosts, plan, history } = this.#world;
+    const host = hosts.find(({ directory }) => directory.has(connection));
+    if (host === undefined || !plan.processes[host.index]?.client.repeats) return;
+    // What must be executed once matters most.
+    if (!host.moments.chance(isOnce ? 0.7 : 0.01)) return;
+    history.note('FAULT', () => `the connection of ${host.process.name} breaks`);
+    cutOff(this.#world, host, connection);
+  }
+
+  /** For less than what is left of its leases: none of them is lost by that. */
+  #blockAtRenewal(host: Host): void {
+    const { plan, history } = this.#world;
+    if (!host.moments.chance(plan.processes[host.index]?.blocksAtRenewal ?? 0)) return;
+    const left = [...this.#leases.open].filter((one) => one.host === host).map(({ lease }) => lease.remaining);
+    const ms = Math.min(...left.filter((remaining) => remaining > 0)) * host.moments.between(0.2, 0.9);
+    if (!Number.isFinite(ms)) return;
+    history.note('FAULT', () => `${host.process.name} is blocked for ${ms.toFixed(0)} ms after it wrote a renewal`);
+    host.process.pause(ms);
+  }
+
+  #closeAll(): void {
+    const { hosts, timeline, violations } = this.#world;
+    const open = hosts.filter(({ process, closing }) => process.isAlive && closing === 'no');
+    for (const host of open) host.process.post('task', () => void close(this.#world, this.#leases, host, 1_000));
+    const end = timeline.now + 3_000;
+    this.#runUntil(() => open.every(({ closing }) => closing === 'closed'), end);
+    for (const { process, closing } of hosts) {
+      if (!process.isAlive) continue;
+      if (closing !== 'closed')
+        violations.report('not settled', process.name, `close() of ${process.name} has not settled`);
+      const left = [...process.timers].filter(({ keepsAlive }) => keepsAlive);
+      if (left.length > 0)
+        violations.report('timer left', process.name, `${left.length} timers keep ${process.name} alive`);
+    }
+    this.#runUntil(() => timeline.now >= end, end);
+    checkLeftovers(this.#world, 'after everything was closed');
+  }
+
+  #runUntil(isOver: () => boolean, end: number): void {
+    const { timeline, violations } = this.#world;
+    // An empty step: so that time goes on to the end where nothing else happens.
+    timeline.at(end, () => undefined);
+    drain();
+    while (!isOver() && timeline.now < end) {
+      if (++this.#events > MOST_EVENTS) {
+        violations.report('not settled', 'everything', `there is no end after ${MOST_EVENTS} events`);
+        return;
+      }
+      if (!timeline.step()) return;
+      drain();
+      this.#checkNow();
+    }
+  }
+
+  #checkNow(): void {
+    for (const host of this.#world.hosts) {
+      if (isDisturbed(this.#world, host)) host.lastDisturbed = this.#world.timeline.now;
+      if (isCutOff(this.#world, host)) host.lastCutOff = this.#world.timeline.now;
+      if (host.process.isPaused) host.lastPaused = this.#world.timeline.now;
+    }
+    this.#leases.check();
+    this.#trace?.check(this.#leases.open);
+    this.#calls.note();
+  }
+
+  #lookNowAndThen(): void {
+    this.#world.timeline.after(CHECK_INTERVAL, () => {
+      this.#calls.check();
+      this.#commands.check();
+      if (!this.#areDone()) this.#lookNowAndThen();
+    });
+  }
+
+  #areDone(): boolean {
+    return this.#callers.every((caller) => caller.isDone || !caller.isAlive);
+  }
+
+  #isAlive(name: string): boolean {
+    return this.#callers.some((caller) => caller.name === name && caller.isAlive);
+  }
+}
+
+interface NodeInternals {
+  /** Node.js' own way to emulate the end of a turn: runs microtasks and ticks, and reports unhandled rejections. */
+  _tickCallback(): void;
+}
+
+/** Runs everything that is ready to run without time going on. */
+function drain(): void {
+  (process as unknown as NodeInternals)._tickCallback();
+}

@@ -1,0 +1,57 @@
+import { type LockType, type Plan, planOf } from './plan';
+import { type LibraryInstance, libraryLoader } from './process/library';
+import type { ScriptEngine } from './server/script-engine';
+import { type Outcome, Simulation } from './simulation';
+import type { Violations } from './violations';
+
+/** Processes of one simulation at most. */
+const MOST_PROCESSES = 4;
+
+/** Runs simulations one after the other, with the same module instances of the library. */
+export class Simulator {
+  readonly #instances: readonly LibraryInstance[];
+  readonly #engine: ScriptEngine;
+  readonly #ignored: readonly string[];
+  #violations: Violations | undefined;
+  readonly #onUnhandled = (error: unknown): void => {
+    this.#violations?.report('unhandled rejection', '', error instanceof Error ? (error.stack ?? '') : String(error));
+  };
+
+  /** `bundle`: the library as one text, see `bundleLibrary`. `ignored`: kinds of violation that are not looked for. */
+  constructor(bundle: string, engine: ScriptEngine, ignored: readonly string[] = []) {
+    const load = libraryLoader(bundle);
+    this.#instances = Array.from({ length: MOST_PROCESSES }, () => load());
+    this.#engine = engine;
+    this.#ignored = ignored;
+    process.on('unhandledRejection', this.#onUnhandled);
+  }
+
+  close(): void {
+    process.off('unhandledRejection', this.#onUnhandled);
+  }
+
+  runSeed(seed: number, lockType: LockType, isRecorded = false, isTraced = false): Promise<Outcome> {
+    return this.run(planOf(seed, lockType), isRecorded, isTraced);
+  }
+
+  run(plan: Plan, isRecorded = false, isTraced = false): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      // Microtasks are drained inside: that is only possible outside of one.
+      setImmediate(() => {
+        try {
+          const services = { instances: this.#instances, engine: this.#engine };
+          const simulation = new Simulation(plan, { ...services, isRecorded, isTraced });
+          this.#violations = simulation.violations;
+          resolve(this.#withoutIgnored(simulation.run()));
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
+  }
+
+  #withoutIgnored(outcome: Outcome): Outcome {
+    const violations = outcome.violations.filter(({ kind }) => !this.#ignored.includes(kind));
+    return { ...outcome, violations };
+  }
+}

@@ -1,0 +1,163 @@
+import type { RedisLockRegistry } from '../../lib';
+import type { Random } from '../random';
+import type { PermitChecks } from './checks/permits';
+import type { ClientDirectory } from './client/client-directory';
+import type { Network } from './client/connection';
+import type { SimulatedClient } from './client/simulated-client';
+import type { SimulatedPool } from './client/simulated-pool';
+import type { History } from './history';
+import type { Plan, ProcessPlan } from './plan';
+import type { SimulatedProcess } from './process/simulated-process';
+import type { RedisServer } from './server/redis-server';
+import type { Timeline } from './timeline';
+import type { Violations } from './violations';
+
+/** What callers of shared locks ask for, and how their leases begin in Redis. */
+export const SHARED_KINDS = ['semaphore', 'read', 'write'] as const;
+
+export type SharedKind = (typeof SHARED_KINDS)[number];
+
+/** Stands before the owner of a lock that was unlocked, and is kept until its minHold ends. */
+const KEPT = 'kept@';
+
+export function isKept(owner: string): boolean {
+  return owner.startsWith(KEPT);
+}
+
+export function holderOf(owner: string): string {
+  return isKept(owner) ? owner.slice(KEPT.length) : owner;
+}
+
+/** One process of the simulation with what it has of the library. */
+export interface Host {
+  readonly index: number;
+  readonly process: SimulatedProcess;
+  readonly registry: RedisLockRegistry;
+  readonly client: SimulatedClient | SimulatedPool;
+  readonly directory: ClientDirectory;
+  /** How the library's owner values begin in this process. */
+  readonly clientId: string;
+  /** `close` was called, and whether it has settled. */
+  closing: 'no' | 'closing' | 'closed';
+  /** A lease was still held when `close` settled: its key is left to expire. */
+  readonly leftByClose: Set<string>;
+  /** It could not reach Redis while it closed. */
+  closedInTrouble: boolean;
+  readonly whenClosed: () => void;
+  /** Until when a fault is known to last. */
+  disturbedUntil: number;
+  /** The same without pauses of the process. */
+  cutOffUntil: number;
+  /** When something else than a pause was last seen wrong; -Infinity: never. */
+  lastCutOff: number;
+  /** Decides about faults that happen just when it does something. */
+  readonly moments: Random;
+  /** When it was last seen disturbed; -Infinity: never. */
+  lastDisturbed: number;
+  /** When a reply of a command was last read. */
+  lastReply: number;
+  /** When it was last seen paused. */
+  lastPaused: number;
+  readonly registryOptions: ProcessPlan['options'];
+}
+
+/** What one simulation consists of. */
+export interface World {
+  readonly plan: Plan;
+  readonly timeline: Timeline;
+  readonly history: History;
+  readonly server: RedisServer;
+  readonly network: Network;
+  readonly hosts: readonly Host[];
+  readonly violations: Violations;
+  readonly permits: PermitChecks;
+}
+
+export const REGISTRY_KEY = 'r';
+
+export function lockName(key: string): string {
+  return `${REGISTRY_KEY}:${key}`;
+}
+
+/** Who has the lock in Redis: the owner value; `undefined`: nobody, or it is a shared lock. */
+export function ownerOf(server: RedisServer, lock: string): string | undefined {
+  const kind = server.keys.kind(lock);
+  if (kind === 'string') return server.keys.get(lock, 'string');
+  return kind === 'hash' ? server.keys.get(lock, 'hash')?.keys().next().value : undefined;
+}
+
+/** A lease of a shared lock in Redis: it is one of several members of the lock. */
+export interface Member {
+  readonly member: string;
+  readonly kind: SharedKind;
+  readonly owner: string;
+  /** How many permits it has. */
+  readonly takes: number;
+  /** ms */
+  readonly life: number;
+}
+
+/** The leases of a shared lock that have not ended. */
+export function membersOf(server: RedisServer, lock: string): Member[] {
+  if (server.keys.kind(lock) !== 'zset') return [];
+  return [...(server.keys.get(lock, 'zset') ?? [])].flatMap(([member, end]) => {
+    const colon = member.indexOf(':');
+    const life = end - server.time;
+    if (life <= 0) return [];
+    const owner = member.slice(colon + 1);
+    return [{ member, kind: member.slice(0, colon) as SharedKind, owner, takes: takenBy(member), life }];
+  });
+}
+
+/** How many permits a member, or a ticket, has or asks for. */
+export function takenBy(member: string): number {
+  return Number(/\*(\d+)$/.exec(member)?.[1] ?? 1);
+}
+
+export function sumOf(some: readonly { readonly takes: number }[]): number {
+  return some.reduce((sum, { takes }) => sum + takes, 0);
+}
+
+/** The owner values that have the lock in Redis: at most one, but for shared locks. */
+export function ownersOf(server: RedisServer, lock: string): string[] {
+  if (server.keys.kind(lock) === 'zset') return membersOf(server, lock).map(({ owner }) => owner);
+  const owner = ownerOf(server, lock);
+  return owner === undefined ? [] : [owner];
+}
+
+/** ms for which the owner still has the lock in Redis; 0: it does not have it. */
+export function lifeOf(server: RedisServer, lock: string, owner: string): number {
+  if (server.keys.kind(lock) === 'zset') {
+    return membersOf(server, lock).find((one) => one.owner === owner)?.life ?? 0;
+  }
+  return ownerOf(server, lock) === owner ? (server.keys.expiresAt(lock) ?? 0) - server.time : 0;
+}
+
+/** Whether a free lock is kept for those that poll, and for the queue after them: a call that ends meanwhile is refused. */
+export function isLeftToPollers(server: RedisServer, lock: string): boolean {
+  const until = server.keys.get(`{${lock}}:tickets`, 'hash')?.get('pause');
+  return until !== undefined && Number(until) / 1_000 > server.time;
+}
+
+/** The process that an owner value belongs to. */
+export function hostOf(world: World, owner: string | undefined): Host | undefined {
+  return world.hosts.find(({ clientId }) => owner?.startsWith(`${clientId}:`));
+}
+
+/** Something is, or may be, wrong between this process and the server. */
+export function isDisturbed(world: World, host: Host): boolean {
+  return world.timeline.now < host.disturbedUntil || host.process.isPaused || isCutOff(world, host);
+}
+
+/** The same, and not only because the process is paused. */
+export function isCutOff({ timeline, server, network }: World, host: Host): boolean {
+  if (timeline.now < host.cutOffUntil || host.process.isSuspended || !server.isUp) return true;
+  if (network.inbox.isFrozen) return true;
+  for (const client of host.directory.clients) if (client.isOpen && !client.isReady) return true;
+  return false;
+}
+
+/** ms for which nothing has disturbed the process. */
+export function quietFor({ timeline }: Pick<World, 'timeline'>, host: Host): number {
+  return timeline.now - host.lastDisturbed;
+}
