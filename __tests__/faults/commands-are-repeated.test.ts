@@ -65,7 +65,13 @@ describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, option
     const { registry, nameOf } = createRegistry(client, { ...options, fencing: true });
     const shared = { ...options, fencing: true, registryKey: nameOf('').slice(0, -1) };
     const [second, third] = [1, 2].map(() => lockOf(createRegistry(redis.admin, shared).registry));
-    return { registry, client, lock: lockOf(registry), second: second as DistributedLock, third: third as DistributedLock };
+    return {
+      registry,
+      client,
+      lock: lockOf(registry),
+      second: second as DistributedLock,
+      third: third as DistributedLock,
+    };
   };
 
   it('acquire, inspect, list and renew give what one execution gives', async () => {

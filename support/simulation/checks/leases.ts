@@ -55,6 +55,9 @@ const QUIET = 6_000;
 /** ms in which a hold may be passed on that the server lost: `FRESH`, and a round trip. */
 const PASSED_ON_WITHIN = 60;
 
+/** ms in which the answer to a release comes. */
+const ON_THE_WAY = 50;
+
 /** ms after a reconnect in which a lease that the server lost is ended. */
 const NOTICED_WITHIN = 1_000;
 
@@ -138,8 +141,11 @@ export class LeaseChecks {
 
   /** The event loop of a process is about to be blocked. */
   paused(host: Host, ms: number): void {
+    const { least = 0, jitter = 0 } = this.#world.plan.processes[host.index]?.client.delays ?? {};
+    // A renewal that goes out after it has to be answered in what is left. What was sent before it is in its way.
+    const margin = Math.max(MARGIN / 10, 4 * (least + jitter));
     for (const entry of this.open) {
-      if (entry.host === host && entry.lease.remaining <= ms + MARGIN / 10) entry.isOutlasted = true;
+      if (entry.host === host && entry.lease.remaining <= ms + margin) entry.isOutlasted = true;
     }
   }
 
@@ -149,7 +155,9 @@ export class LeaseChecks {
     for (const entry of this.open) if (entry.host === host && entry.key === key) return timeline.now;
     // A lock of several keys may have it, and wait for another one.
     if (plan.lockType === 'multi' && hostOf(this.#world, ownerOf(server, lockName(key))) === host) return timeline.now;
-    return this.#lastOpen.get(`${host.index}/${key}`) ?? Number.NEGATIVE_INFINITY;
+    const last = this.#lastOpen.get(`${host.index}/${key}`) ?? Number.NEGATIVE_INFINITY;
+    // One that gave up gives back what it has, without a caller that would wait for the answer.
+    return plan.lockType === 'multi' && timeline.now - last < ON_THE_WAY ? timeline.now : last;
   }
 
   /** When this process last got the lock of the key; -Infinity: never. */
