@@ -55,8 +55,8 @@ const QUIET = 6_000;
 /** ms in which a hold may be passed on that the server lost: `FRESH`, and a round trip. */
 const PASSED_ON_WITHIN = 60;
 
-/** ms in which the answer to a release comes. */
-const ON_THE_WAY = 50;
+/** ms for which a release may be unanswered before that is silence: `SILENT`. */
+const UNANSWERED = 250;
 
 /** ms after a reconnect in which a lease that the server lost is ended. */
 const NOTICED_WITHIN = 1_000;
@@ -157,7 +157,7 @@ export class LeaseChecks {
     if (plan.lockType === 'multi' && hostOf(this.#world, ownerOf(server, lockName(key))) === host) return timeline.now;
     const last = this.#lastOpen.get(`${host.index}/${key}`) ?? Number.NEGATIVE_INFINITY;
     // One that gave up gives back what it has, without a caller that would wait for the answer.
-    return plan.lockType === 'multi' && timeline.now - last < ON_THE_WAY ? timeline.now : last;
+    return plan.lockType === 'multi' && timeline.now - last < UNANSWERED ? timeline.now : last;
   }
 
   /** When this process last got the lock of the key; -Infinity: never. */

@@ -58,8 +58,11 @@ export class PermitChecks {
     const all = this.#given.get(key) ?? [];
     const known = all.findLast((one) => this.#isKnown(one))?.at ?? Number.NEGATIVE_INFINITY;
     // What is in doubt may be executed late, and its age is that of its sending.
-    const isLate = (one: Given): boolean =>
-      (one.isInDoubt || one.mayComeAgain) && this.#timeline.now - one.at < EXECUTED_WITHIN;
+    const isLate = (one: Given): boolean => {
+      const age = this.#timeline.now - one.at;
+      const wasDelayed = quietFor({ timeline: this.#timeline }, one.host) <= age;
+      return (one.isInDoubt || one.mayComeAgain || wasDelayed) && age < EXECUTED_WITHIN;
+    };
     const counts = all.filter((one) => one.at >= known - ON_THE_WAY || isLate(one));
     this.#given.set(key, counts);
     return counts.map(({ number }) => number);
