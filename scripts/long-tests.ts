@@ -3,6 +3,7 @@
  * a clock that cannot be replaced. For one of them: `npm run test:long -- killing`.
  */
 export const LONG_TESTS = [
+  'cli/transcripts',
   'fair/killed-and-frozen',
   'fair/turns',
   'faults/acquisitions-time-out',

@@ -69,6 +69,12 @@ export class FaultyProxy {
     return this.#links.size;
   }
 
+  /** ms of delay for every chunk in both directions. */
+  set delay(ms: number) {
+    this.requests.delay = ms;
+    this.replies.delay = ms;
+  }
+
   /** Drops everything in both directions. */
   set blackHole(on: boolean) {
     this.requests.swallow = on;

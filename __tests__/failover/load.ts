@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Lease, type RedisClient, RedisLockRegistry } from '../../lib';
+import { conflicts, type Stay } from '../../support/judge/exclusion';
 import { LOCK_TYPES } from '../support/lock-types';
 import { until } from '../support/until';
 import { LeaseRecords } from './lease-records';
@@ -39,11 +40,7 @@ export interface Outcome {
 }
 
 /** For how long a caller relies on a lock. */
-interface Stay {
-  readonly key: string;
-  readonly from: number;
-  to: number;
-}
+type MutableStay = Stay & { to: number };
 
 /**
  * Two processes with locks of one type. Callers of both take one lock in turn; and the first one holds locks for the
@@ -54,7 +51,7 @@ export class Load {
   /** A part of every name in Redis. */
   readonly id = randomUUID();
   readonly #registries: readonly RedisLockRegistry[];
-  readonly #stays: Stay[] = [];
+  readonly #stays: MutableStay[] = [];
   readonly #entered: number[] = [];
   readonly #kept: Lease[] = [];
   readonly #calls: Promise<unknown>[] = [];
@@ -187,25 +184,15 @@ export class Load {
     }
   }
 
-  #noteStay(key: string, lease: Lease): Stay {
-    const stay = { key, from: performance.now(), to: Number.POSITIVE_INFINITY };
+  #noteStay(key: string, lease: Lease): MutableStay {
+    const stay = { call: this.#stays.length, key, from: performance.now(), to: Number.POSITIVE_INFINITY };
     this.#stays.push(stay);
     lease.signal.addEventListener('abort', () => (stay.to = Math.min(stay.to, performance.now())));
     return stay;
   }
 
   #longestDouble(): number {
-    const now = performance.now();
-    let longest = 0;
-    for (const key of new Set(this.#stays.map((stay) => stay.key))) {
-      const stays = this.#stays.filter((stay) => stay.key === key);
-      let until = Number.NEGATIVE_INFINITY;
-      for (const { from, to } of stays) {
-        longest = Math.max(longest, Math.min(until, to, now) - from);
-        until = Math.max(until, to);
-      }
-    }
-    return longest;
+    return Math.max(0, ...conflicts(this.#stays).map(({ together }) => together));
   }
 }
 

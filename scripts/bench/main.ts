@@ -21,7 +21,8 @@ const USAGE = `npm run bench -- [options]
   --scenario N   only this scenario (4: 4a, 4b and 4t); may be repeated
   --only NAME    only this candidate and the floor; may be repeated
   --no-growth    all scenarios but 9, which takes the longest
-  --profile      in place of the scenarios: how many functions of ours a cycle visits, and whose code costs how much
+  --profile      in place of the scenarios: how many functions of ours a call visits; with --scenario also
+                 V8's CPU profiles of its candidates, as files
   --json         prints the results as JSON, and progress on stderr
   --page         writes the sections of docs/benchmarks.md and docs/growth.md about what was measured
 Scenarios:

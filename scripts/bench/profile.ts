@@ -1,11 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
 import { Session } from 'node:inspector/promises';
-import { SourceMap } from 'node:module';
-import { dirname, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { type FrameNode, type Shares, sharesOf } from '../../support/cpu-shares';
+import { dirname } from 'node:path';
 import type { Locks } from './candidate';
-import type { Observation } from './loads';
 
 // Runs in the processes of the candidates.
 
@@ -47,38 +42,15 @@ export async function functionCounts(locks: Locks, library: string): Promise<Fun
   });
 }
 
-/**
- * µs between two samples. Each sample interrupts the process, and what it does in the kernel; more of them would change
- * what they measure.
- */
+/** µs between two samples. Each interrupts the process: more of them would change what they measure. */
 const CPU_INTERVAL = 200;
 
-export async function sharesOfCpu(
-  run: () => Promise<Observation>,
-): Promise<{ observation: Observation; shares: Shares }> {
+/** A profile of V8's, as the developer tools of browsers read it. */
+export function cpuProfile(run: () => Promise<unknown>): Promise<string> {
   return withSession(async (session) => {
     await session.post('Profiler.setSamplingInterval', { interval: CPU_INTERVAL });
     await session.post('Profiler.start');
-    const observation = await run();
-    const { profile } = await session.post('Profiler.stop');
-    const nodes = new Map(profile.nodes.map((node) => [node.id, node]));
-    const toTree = (id: number): FrameNode => {
-      const { callFrame, hitCount = 0, children = [] } = nodes.get(id) as (typeof profile.nodes)[number];
-      const source = sourceOf(callFrame.url, callFrame.lineNumber, callFrame.columnNumber);
-      return { name: callFrame.functionName, source, self: hitCount, callees: children.map(toTree) };
-    };
-    return { observation, shares: sharesOf(toTree(profile.nodes[0]?.id as number)) };
+    await run();
+    return JSON.stringify((await session.post('Profiler.stop')).profile);
   });
-}
-
-const maps = new Map<string, SourceMap | undefined>();
-
-/** The path of the source, by the source map beside a file; of other files their own. */
-function sourceOf(url: string, line: number, column: number): string {
-  if (!url.startsWith('file:') && !url.startsWith('/')) return url;
-  const file = url.startsWith('file:') ? fileURLToPath(url) : url;
-  if (!maps.has(file) && existsSync(`${file}.map`))
-    maps.set(file, new SourceMap(JSON.parse(readFileSync(`${file}.map`, 'utf8'))));
-  const entry = maps.get(file)?.findEntry(line, column);
-  return entry !== undefined && 'originalSource' in entry ? resolve(dirname(file), entry.originalSource) : file;
 }

@@ -1,5 +1,4 @@
 import { max, median, min } from 'simple-statistics';
-import type { Shares } from '../../support/cpu-shares';
 import type { Candidate } from './candidate';
 import { acquired, type Figures, figuresOf, type Measurement } from './figures';
 import { candidateNamed, candidates } from './libraries';
@@ -115,10 +114,11 @@ export class RunningCandidate {
     return { ...figuresOf(this.#scenario.loads, measurement), cold: Number(this.isCold) };
   }
 
-  /** Samples of what all processes do in one window, by V8's profiler, which slows them down. */
-  async profile(ms: number): Promise<Shares[]> {
-    const replies = await Promise.all(this.#processes.map((one) => one.request({ observe: ms, profile: true })));
-    return replies.map(({ shares }) => shares as Shares);
+  /** What each process does in one window, by V8's profiler, which slows it down. */
+  async profile(): Promise<string[]> {
+    const request = { observe: this.#timing.window, profile: true };
+    const replies = await Promise.all(this.#processes.map((one) => one.request(request)));
+    return replies.map(({ profile }) => profile as string);
   }
 
   async end(): Promise<void> {

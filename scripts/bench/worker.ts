@@ -1,12 +1,11 @@
 /** A child process of the bench: one process of a candidate, a proxy that delays, or one that keeps a CPU awake. */
 
 import { constants, setPriority } from 'node:os';
-import type { Shares } from '../../support/cpu-shares';
 import { FaultyProxy } from '../../support/proxy';
 import type { Address, OpenOptions } from './candidate';
 import { candidateNamed } from './libraries';
 import { begin, type LoadSpec, type Observation, type Observe, observe } from './loads';
-import { type FunctionCounts, functionCounts, sharesOfCpu } from './profile';
+import { cpuProfile, type FunctionCounts, functionCounts } from './profile';
 
 /** Passed in the environment of the process. */
 export type Role =
@@ -25,7 +24,7 @@ export interface Reply {
   readonly fault?: string;
   readonly proxied?: Address;
   readonly observation?: Observation;
-  readonly shares?: Shares;
+  readonly profile?: string;
   readonly counts?: FunctionCounts;
 }
 
@@ -46,17 +45,16 @@ async function candidate({ id, ...options }: Role & { role: 'candidate' }): Prom
     }
     if (load === undefined) throw new Error('there is no load');
     const run = observe.bind(undefined, load, request.observe, request.isWarmUp);
-    return request.profile ? sharesOfCpu(run) : { observation: await run() };
+    return request.profile ? { profile: await cpuProfile(run) } : { observation: await run() };
   };
   process.on('message', (request: Request) => void execute(request).then(reply, fail));
   reply({});
 }
 
 async function proxy({ address, delay }: Role & { role: 'proxy' }): Promise<void> {
-  const { requests, replies, address: proxied } = await FaultyProxy.start(address);
-  requests.delay = delay;
-  replies.delay = delay;
-  reply({ proxied });
+  const started = await FaultyProxy.start(address);
+  started.delay = delay;
+  reply({ proxied: started.address });
 }
 
 /**

@@ -71,18 +71,47 @@ export function conflicts<S extends Stay>(
   });
 }
 
+/** Whether two leases of one key may be valid at one time. Permits are counted apart. */
+export function mayShare(one: Access, other: Access): boolean {
+  return one === other && (one === 'permit' || one === 'read');
+}
+
 /** Those of the others that keep the newcomer out. */
 function keepingOut<S extends Stay>(
   { access = 'exclusive', permits = 1 }: S,
   others: readonly S[],
   limit: number,
 ): readonly S[] {
-  if (access === 'read') return others.filter((other) => other.access !== 'read');
-  if (access !== 'permit') return others;
+  const excluded = others.filter((other) => !mayShare(access, other.access ?? 'exclusive'));
+  if (access !== 'permit' || excluded.length > 0) return excluded;
   return others.reduce((sum, other) => sum + (other.permits ?? 1), permits) > limit ? others : [];
 }
 
-export function byKey<S extends { readonly key: string }>(stays: readonly S[]): Map<string, S[]> {
+/** A fencing token that is not above that of an earlier grant of its key. */
+export interface FallingToken<G> {
+  readonly grant: G;
+  readonly before: G;
+}
+
+interface Grant {
+  readonly key: string;
+  readonly token?: number | undefined;
+  readonly from: number;
+}
+
+/** `last`: the last grant of each key so far, which is brought up to date. */
+export function fallingTokens<G extends Grant>(grants: readonly G[], last = new Map<string, G>()): FallingToken<G>[] {
+  return [...grants]
+    .sort((a, b) => a.from - b.from)
+    .flatMap((grant) => {
+      const before = last.get(grant.key);
+      last.set(grant.key, grant);
+      if (before?.token === undefined || (grant.token !== undefined && grant.token > before.token)) return [];
+      return [{ grant, before }];
+    });
+}
+
+function byKey<S extends { readonly key: string }>(stays: readonly S[]): Map<string, S[]> {
   const keys = new Map<string, S[]>();
   for (const stay of stays) {
     const ofKey = keys.get(stay.key);

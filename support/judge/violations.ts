@@ -1,4 +1,4 @@
-import { byKey, conflicts, type Stay } from './exclusion';
+import { conflicts, fallingTokens, type Stay } from './exclusion';
 import type { JudgedLease } from './leases';
 import { PERMITS } from './records';
 
@@ -38,26 +38,32 @@ function brokenPromise({ call, key, loss }: JudgedLease): Violation[] {
 
 /** Checks that the fencing tokens of each key rise, over the rounds of a run. */
 export class TokenJudge {
-  readonly #last = new Map<string, JudgedLease>();
+  readonly #last = new Map<string, JudgedLease & { readonly from: number }>();
 
   /** A lease that was over when its process learnt of it says nothing about the order of grants. */
   violations(leases: readonly JudgedLease[]): Violation[] {
-    const withToken = leases.filter(
-      ({ access, valid }) => (access === 'exclusive' || access === 'write') && valid.length > 0,
-    );
-    const inOrder = [...byKey(withToken).values()].flatMap((ofKey) => ofKey.sort((a, b) => startOf(a) - startOf(b)));
-    return inOrder.flatMap((lease) => {
-      const { key, token, call } = lease;
-      const before = this.#last.get(key);
-      this.#last.set(key, lease);
-      if (token !== undefined && (before?.token === undefined || token > before.token)) return [];
-      const text = `${call} has the token ${token} for "${key}", after ${before?.token} of ${before?.call}`;
-      const calls = before === undefined ? [call] : [before.call, call];
-      return [{ kind: 'token does not rise', text, at: startOf(lease), key, calls }];
+    const grants = leases.flatMap((lease) => {
+      const hasToken = lease.access === 'exclusive' || lease.access === 'write';
+      const from = lease.valid[0]?.from;
+      return hasToken && from !== undefined ? [{ ...lease, from }] : [];
     });
+    const none = grants.filter(({ token }) => token === undefined);
+    const falling = fallingTokens(grants, this.#last).filter(({ grant }) => grant.token !== undefined);
+    return [
+      ...none.map(({ call, key, from }) => ({
+        kind: 'token does not rise',
+        text: `${call} has no token for "${key}"`,
+        at: from,
+        key,
+        calls: [call],
+      })),
+      ...falling.map(({ grant: { call, key, token, from }, before }) => ({
+        kind: 'token does not rise',
+        text: `${call} has the token ${token} for "${key}", after ${before.token} of ${before.call}`,
+        at: from,
+        key,
+        calls: [before.call, call],
+      })),
+    ];
   }
-}
-
-function startOf(lease: JudgedLease): number {
-  return lease.valid[0]?.from ?? 0;
 }

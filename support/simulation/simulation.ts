@@ -1,3 +1,4 @@
+import { Random } from '../random';
 import { applyFault, close, cutOff } from './apply-fault';
 import { Caller, EVALUATED } from './caller';
 import { CallChecks } from './checks/calls';
@@ -15,7 +16,6 @@ import { History } from './history';
 import { createHost } from './host';
 import { keysOf, type Plan } from './plan';
 import type { LibraryInstance } from './process/library';
-import { Random } from './random';
 import { Inbox } from './server/inbox';
 import { RedisServer } from './server/redis-server';
 import { type ScriptEngine, sha1 } from './server/script-engine';

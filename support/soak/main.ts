@@ -3,9 +3,9 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Random } from '../random';
 import { type Options, readOptions, UsageError, usage } from './options';
 import { ProgressLine } from './progress-line';
-import { Random } from './random';
 import type { SoakResult } from './results';
 import { tables } from './tables';
 import { soakType } from './type-soak';

@@ -3,9 +3,8 @@ import type { Violation } from '../judge/violations';
 import { type AwakeClock, holdsWithin, sharedNow } from './awake-clock';
 import type { FaultLanes } from './faults/fault-lanes';
 import type { Leftover, Leftovers } from './leftovers';
-import { healthy } from './network';
 import { type AdminClient, countScripts } from './redis-content';
-import { KEYS } from './settings';
+import { HEALTHY, KEYS } from './settings';
 import type { WorkerSlot } from './worker-slot';
 
 /** ms in calm after which everything that nobody holds must be gone from Redis. */
@@ -39,7 +38,7 @@ export async function runRound(services: RoundServices, ms: number): Promise<Rou
   const { slots, lanes, leftovers, clock, admin } = services;
   await Promise.all(slots.map(({ process }) => process.ask({ do: 'resume' })));
   await lanes.inflict(sharedNow() + ms);
-  for (const { proxy } of slots) healthy(proxy);
+  for (const { proxy } of slots) proxy.delay = HEALTHY;
   const paused = await Promise.all(
     slots.map(async ({ name, process }) => ({ name, ...(await process.ask({ do: 'pause' })) })),
   );

@@ -42,3 +42,6 @@ export const registryOptions = {
 
 /** ms beyond its bound after which a call counts as not settled, on the clock of `AwakeClock`. */
 export const SETTLING_MARGIN = 1_000;
+
+/** ms of delay where nothing is wrong: requests in flight can be met by a fault. */
+export const HEALTHY = 1;

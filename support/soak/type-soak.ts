@@ -1,12 +1,12 @@
 import { createClient } from 'redis';
 import type { Violation } from '../judge/violations';
+import type { Random } from '../random';
 import { type RedisServer, startRedis } from '../redis';
 import { AwakeClock, sharedNow } from './awake-clock';
 import { FaultJournal } from './faults/fault-journal';
 import { FaultLanes } from './faults/fault-lanes';
 import { Judge } from './judge/judge';
 import { Leftovers } from './leftovers';
-import type { Random } from './random';
 import { RecordFolder } from './record-folder';
 import type { AdminClient } from './redis-content';
 import { type SoakResult, Tally } from './results';

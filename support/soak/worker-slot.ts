@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseRecords } from '../judge/records';
+import { FaultyProxy } from '../proxy';
+import type { Random } from '../random';
 import type { RedisAddress } from '../redis';
 import { type AwakeClock, sharedNow } from './awake-clock';
 import type { Leftovers } from './leftovers';
-import { FaultyProxy, healthy } from './network';
-import type { Random } from './random';
-import { lockTypeOf, type SoakType } from './settings';
+import { HEALTHY, lockTypeOf, type SoakType } from './settings';
 import { unfinishedKeys } from './unfinished-keys';
 import { WorkerProcess } from './worker-process';
 
@@ -30,7 +30,7 @@ export class WorkerSlot {
 
   static async open(target: RedisAddress, settings: SlotSettings): Promise<WorkerSlot> {
     const slot = new WorkerSlot(await FaultyProxy.start(target), settings);
-    healthy(slot.proxy);
+    slot.proxy.delay = HEALTHY;
     await slot.#start();
     return slot;
   }
@@ -64,7 +64,7 @@ export class WorkerSlot {
       address: this.proxy.address,
       type,
       lockType: lockTypeOf(type, index),
-      seed: random.between(0, 2 ** 31 - 1),
+      seed: random.whole(0, 2 ** 31 - 1),
       recordFile: join(folder, `${name}.jsonl`),
     };
     this.process = await WorkerProcess.start(bundle, settings, clock);

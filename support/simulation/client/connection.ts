@@ -1,4 +1,4 @@
-import type { Random } from '../random';
+import type { Random } from '../../random';
 import type { Inbox } from '../server/inbox';
 import type { RedisServer, ServerConnection } from '../server/redis-server';
 import type { Reply } from '../server/reply';

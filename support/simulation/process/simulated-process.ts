@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
+import type { Random } from '../../random';
 import type { History } from '../history';
-import type { Random } from '../random';
 import type { Timeline } from '../timeline';
 
 /** In what order things that wait for the event loop are done when it runs again. */

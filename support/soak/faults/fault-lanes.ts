@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Mutex } from 'async-mutex';
+import type { Random } from '../../random';
 import { sharedNow } from '../awake-clock';
-import { Bag, type Random } from '../random';
+import { Bag } from '../bag';
 import type { WorkerSlot } from '../worker-slot';
 import type { FaultJournal } from './fault-journal';
 import { SERVER_FAULTS, type ServerTarget, serverFaults } from './server-faults';
@@ -64,13 +65,13 @@ export class FaultLanes {
 
   /** Until `end` on the shared clock; resolves when the last fault is over. One worker is killed at the beginning. */
   async inflict(end: number): Promise<void> {
-    const victim = this.#random.between(0, this.#slots.length - 1);
+    const victim = this.#random.whole(0, this.#slots.length - 1);
     await Promise.all([
       this.#follow(this.#serverLane, end, (kind) => this.#strikeServer(kind as keyof typeof serverFaults)),
       ...this.#workerLanes.map(async (lane, i) => {
         const slot = this.#slots[i] as WorkerSlot;
         if (i === victim) {
-          await sleep(lane.random.between(WORKER_GAP.least, WORKER_GAP.most));
+          await sleep(lane.random.whole(WORKER_GAP.least, WORKER_GAP.most));
           await this.#strikeWorker(slot, 'kill -9', lane.random);
         }
         await this.#follow(lane, end, (kind) => this.#strikeWorker(slot, kind as WorkerFaultKind, lane.random));
@@ -80,7 +81,7 @@ export class FaultLanes {
 
   async #follow({ bag, gap, random }: Lane, end: number, strike: (kind: string) => Promise<void>): Promise<void> {
     for (;;) {
-      await sleep(random.between(gap.least, gap.most));
+      await sleep(random.whole(gap.least, gap.most));
       if (sharedNow() >= end) return;
       await strike(bag.draw());
     }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Random } from '../../random';
 import type { RedisServer } from '../../redis';
-import type { Random } from '../random';
 import type { AdminClient } from '../redis-content';
 
 export interface ServerTarget {
@@ -14,11 +14,11 @@ type ServerFault = (target: ServerTarget, random: Random) => Promise<void>;
 export const serverFaults = {
   'server SIGSTOP': async ({ server }, random) => {
     server.kill('SIGSTOP');
-    await sleep(random.between(50, 1_500));
+    await sleep(random.whole(50, 1_500));
     server.kill('SIGCONT');
   },
-  'CLIENT PAUSE ALL': async ({ admin }, random) => pause(admin, 'ALL', random.between(50, 1_000)),
-  'CLIENT PAUSE WRITE': async ({ admin }, random) => pause(admin, 'WRITE', random.between(50, 1_000)),
+  'CLIENT PAUSE ALL': async ({ admin }, random) => pause(admin, 'ALL', random.whole(50, 1_000)),
+  'CLIENT PAUSE WRITE': async ({ admin }, random) => pause(admin, 'WRITE', random.whole(50, 1_000)),
   'CLIENT KILL normal': async ({ admin }) => {
     await admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes']);
   },

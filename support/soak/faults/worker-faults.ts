@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { healthy } from '../network';
-import type { Random } from '../random';
+import type { Random } from '../../random';
+import { HEALTHY } from '../settings';
 import type { WorkerSlot } from '../worker-slot';
 
 type WorkerFault = (slot: WorkerSlot, random: Random) => Promise<void>;
@@ -8,32 +8,32 @@ type WorkerFault = (slot: WorkerSlot, random: Random) => Promise<void>;
 /** What happens to one worker or to its network. Each resolves when it is over. */
 export const workerFaults = {
   delay: async ({ proxy }, random) => {
-    proxy.requests.delay = random.between(0, 400);
-    proxy.replies.delay = random.between(0, 400);
-    await sleep(random.between(300, 1_500));
-    healthy(proxy);
+    proxy.requests.delay = random.whole(0, 400);
+    proxy.replies.delay = random.whole(0, 400);
+    await sleep(random.whole(300, 1_500));
+    proxy.delay = HEALTHY;
   },
   cut: async ({ proxy }) => proxy.reset(),
   'lost reply': async ({ proxy }) => {
     await Promise.race([proxy.loseReply(), sleep(1_000)]);
   },
   'late delivery': async ({ proxy }, random) => {
-    const late = random.between(200, 1_500);
+    const late = random.whole(200, 1_500);
     proxy.requests.delay = late;
-    await sleep(random.between(20, 150));
+    await sleep(random.whole(20, 150));
     proxy.hangUp();
-    healthy(proxy);
+    proxy.delay = HEALTHY;
     await sleep(late);
   },
   'black hole': async ({ proxy }, random) => {
     proxy.blackHole = true;
-    await sleep(random.between(100, 1_500));
+    await sleep(random.whole(100, 1_500));
     proxy.blackHole = false;
     proxy.reset(); // what was swallowed is a gap in the stream
   },
-  'worker SIGSTOP': async ({ process }, random) => process.freeze(random.between(50, 2_500)),
+  'worker SIGSTOP': async ({ process }, random) => process.freeze(random.whole(50, 2_500)),
   'blocked loop': async ({ process }, random) => {
-    const ms = random.between(20, 1_500);
+    const ms = random.whole(20, 1_500);
     process.block(ms);
     await sleep(ms);
   },

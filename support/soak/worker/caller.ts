@@ -10,8 +10,8 @@ import {
 } from '../../../lib';
 import type { Access } from '../../judge/exclusion';
 import { type Outcome, PERMITS } from '../../judge/records';
+import type { Random } from '../../random';
 import { sharedNow } from '../awake-clock';
-import type { Random } from '../random';
 import { isShared, registryOptions, type SoakType } from '../settings';
 import type { Gate } from './gate';
 import type { HeldLeases } from './held-leases';
@@ -58,7 +58,7 @@ export class Caller {
     while (await gate.enter()) {
       try {
         const outcome = await this.#call(randomRequest(this.#random, !isShared(type)));
-        await sleep(outcome === 'closed' ? ON_CLOSED : this.#random.between(0, 30));
+        await sleep(outcome === 'closed' ? ON_CLOSED : this.#random.whole(0, 30));
       } finally {
         gate.leave();
       }

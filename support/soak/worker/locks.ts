@@ -1,7 +1,7 @@
 import type { DistributedLock, RedisLockRegistry } from '../../../lib';
 import type { Access } from '../../judge/exclusion';
 import { PERMITS } from '../../judge/records';
-import type { Random } from '../random';
+import type { Random } from '../../random';
 import type { SoakType } from '../settings';
 
 /** How a caller takes a lock of this type. */

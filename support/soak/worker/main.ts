@@ -1,9 +1,9 @@
 /** A worker of the soak: callers on one registry, and the commands of the process that started it. */
 
 import type { LockType } from '../../../lib';
+import { Random } from '../../random';
 import { AwakeClock, sharedNow } from '../awake-clock';
 import type { Answer, Command, WorkerSettings } from '../messages';
-import { Random } from '../random';
 import { registryOptions } from '../settings';
 import { Caller } from './caller';
 import { Gate } from './gate';

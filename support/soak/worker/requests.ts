@@ -1,5 +1,5 @@
 import type { LockOptions } from '../../../lib';
-import type { Random } from '../random';
+import type { Random } from '../../random';
 import { KEYS, LONG_TTL, LONGEST_HOLD, LONGEST_MIN_HOLD, LONGEST_WAIT, registryOptions } from '../settings';
 
 /** One call of a caller, and what it does with its lease. */
@@ -23,7 +23,7 @@ export interface Request {
 /** `together`: some calls take several keys. */
 export function randomRequest(random: Random, together: boolean): Request {
   const method = random.pick(['lock', 'lock', 'tryLock', 'run'] as const);
-  const abortAfter = random.chance(0.25) ? random.between(0, 800) : undefined;
+  const abortAfter = random.chance(0.25) ? random.whole(0, 800) : undefined;
   const waitTime = randomWait(random, method, abortAfter !== undefined);
   const key = random.pick(KEYS);
   const ttl = randomTtl(random);
@@ -33,7 +33,7 @@ export function randomRequest(random: Random, together: boolean): Request {
     method,
     options: { ...ttl, ...randomMinHold(random, ttl), ...(waitTime === undefined ? {} : { waitTime }) },
     abortAfter,
-    hold: random.chance(0.06) ? random.between(150, LONGEST_HOLD) : random.between(0, 40),
+    hold: random.chance(0.06) ? random.whole(150, LONGEST_HOLD) : random.whole(0, 40),
     renews: random.chance(0.1),
     evicts: random.chance(0.15),
     // A waitTime of 0, the default of tryLock, is one attempt with the time that a command has.
@@ -43,20 +43,20 @@ export function randomRequest(random: Random, together: boolean): Request {
 
 /** Leases that end under their holder, leases that the watchdog keeps alive, and leases whose leak would show. */
 function randomTtl(random: Random): LockOptions {
-  const kind = random.between(0, 9);
-  if (kind < 3) return { ttl: random.between(80, 500) };
-  if (kind < 6) return { ttl: random.between(600, 1_500), renew: true };
+  const kind = random.whole(0, 9);
+  if (kind < 3) return { ttl: random.whole(80, 500) };
+  if (kind < 6) return { ttl: random.whole(600, 1_500), renew: true };
   return kind < 8 ? { ttl: LONG_TTL } : {};
 }
 
 /** Seldom: it makes all others wait. */
 function randomMinHold(random: Random, { ttl = LONG_TTL }: LockOptions): LockOptions {
-  return random.chance(0.1) ? { minHold: random.between(20, Math.min(ttl, LONGEST_MIN_HOLD)) } : {};
+  return random.chance(0.1) ? { minHold: random.whole(20, Math.min(ttl, LONGEST_MIN_HOLD)) } : {};
 }
 
 /** `undefined` is one attempt of `tryLock`. */
 function randomWait(random: Random, method: Request['method'], aborts: boolean): number | undefined {
   if (method === 'tryLock' && random.chance(0.6)) return undefined;
   if (aborts && random.chance(0.5)) return Number.POSITIVE_INFINITY;
-  return random.chance(0.2) ? random.between(0, 50) : random.between(50, LONGEST_WAIT);
+  return random.chance(0.2) ? random.whole(0, 50) : random.whole(50, LONGEST_WAIT);
 }

@@ -5,7 +5,7 @@ export class Random {
   #c: number;
   #counter = 1;
 
-  constructor(seed: number, stream: string) {
+  constructor(seed: number, stream = '') {
     let hash = 2166136261 ^ seed;
     for (const char of `${seed}/${stream}`) hash = Math.imul(hash ^ char.charCodeAt(0), 16777619);
     this.#a = hash | 0;
@@ -50,4 +50,20 @@ export class Random {
     }
     return (entries[0] as [T, number])[0];
   }
+
+  shuffled<T>(values: readonly T[]): T[] {
+    const rest = [...values];
+    return values.map(() => rest.splice(this.whole(0, rest.length - 1), 1)[0] as T);
+  }
+
+  /** An independent sequence, for a part of the run that must not depend on the timing of the others. */
+  fork(): Random {
+    return new Random(this.whole(0, 2 ** 31 - 1));
+  }
+}
+
+/** In place of `Math.random`. */
+export function seeded(seed: number): () => number {
+  const random = new Random(seed);
+  return () => random.unit();
 }

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Wait } from '../../lib/core/wait';
-import { TimeSlice } from '../../lib/protocols/sharing';
+import { TimeSlice, YieldToListeners } from '../../lib/protocols/sharing';
+import type { Waiting } from '../../lib/protocols/waiting';
 import { FakeClock } from '../support/fake-clock';
 
 const IDLE = 100;
@@ -25,7 +26,7 @@ describe('A time slice', () => {
   };
 
   const release = (slice: TimeSlice, atSliceEnd = true): void =>
-    slice.released({ sentAt: time.now, answeredAt: time.now, others: 1, hintsBefore: 0, atSliceEnd });
+    slice.released({ sentAt: time.now, answeredAt: time.now, others: 1, areCounted: true, hintsBefore: 0, atSliceEnd });
 
   /** The slices of a process that contends all the time. `between`: what happens before it acquires again. */
   const lengths = (slice: TimeSlice, count: number, between: () => void): number[] =>
@@ -84,5 +85,34 @@ describe('A time slice', () => {
     expect(slice.standBack(wait)).toBeDefined();
     time.now += PAUSE + 1;
     expect(slice.standBack(wait)).toBeUndefined();
+  });
+});
+
+describe('Yielding to listeners', () => {
+  let time: FakeClock;
+  beforeEach(() => {
+    time = new FakeClock();
+  });
+  afterEach(() => time.restore());
+
+  /** The ms that a caller stands back, `after` ms from a release on, once all other listeners have had a turn. */
+  function stepsBack(after: number, release: { others: number; areCounted: boolean; atSliceEnd: boolean }): number {
+    const sharing = new YieldToListeners(50);
+    sharing.released({ ...release, sentAt: time.now, answeredAt: time.now, hintsBefore: 0 });
+    time.now += after;
+    const waiting = { hints: 100, hintedAt: time.now, onRelease: () => () => undefined } as unknown as Waiting;
+    void sharing.standBack(new Wait('key', 10_000, undefined), waiting);
+    return time.delays.at(-1) ?? 0;
+  }
+
+  it.each([
+    ['two others, in their time', 99, { others: 2, areCounted: true, atSliceEnd: true }, 4],
+    ['two others, after it', 101, { others: 2, areCounted: true, atSliceEnd: true }, 0],
+    ['one other, in its time', 49, { others: 1, areCounted: true, atSliceEnd: true }, 4],
+    ['one other, after it', 51, { others: 1, areCounted: true, atSliceEnd: true }, 0],
+    ['others that cannot be counted: as two', 99, { others: 1, areCounted: false, atSliceEnd: true }, 4],
+    ['no slice', 10, { others: 2, areCounted: true, atSliceEnd: false }, 0],
+  ])('after a slice leaves two steps to turns that are short: %s', (_, after, release, ms) => {
+    expect(stepsBack(after, release)).toBe(ms);
   });
 });
