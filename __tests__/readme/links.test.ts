@@ -65,6 +65,7 @@ describe('A link', () => {
       'docs/benchmarks.md',
       'docs/growth.md',
       'docs/proof.md',
+      'docs/torture.md',
       'docs/examples/README.md',
     ]);
   });

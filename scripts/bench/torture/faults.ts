@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FaultyProxy } from '../../../support/proxy';
+import { Random } from '../../../support/random';
 import type { RedisServer } from '../../../support/redis';
 import { sharedNow } from '../../../support/soak/awake-clock';
-import { healthy } from '../../../support/soak/network';
-import { Random } from '../../../support/soak/random';
+import { HEALTHY } from '../../../support/soak/settings';
 import type { ToWorker } from './worker';
 
 /** One process and the network before it. */
@@ -22,10 +22,10 @@ export interface Scene {
 /** Each is over when it resolves. The longest of them are longer than the ttl of a lease. */
 const FAULTS = {
   delay: async (_, { proxy }, random) => {
-    proxy.requests.delay = random.between(50, 500);
-    proxy.replies.delay = random.between(50, 500);
+    proxy.requests.delay = random.whole(50, 500);
+    proxy.replies.delay = random.whole(50, 500);
     await sleep(1_000);
-    healthy(proxy);
+    proxy.delay = HEALTHY;
   },
   cut: async (_, { proxy }) => proxy.reset(),
   'lost reply': async (_, { proxy }) => {
@@ -33,27 +33,27 @@ const FAULTS = {
   },
   'black hole': async (_, { proxy }, random) => {
     proxy.blackHole = true;
-    await sleep(random.between(500, 3_000));
+    await sleep(random.whole(500, 3_000));
     proxy.blackHole = false;
     proxy.reset(); // what was swallowed is a gap in the stream
   },
   'process frozen': async (_, victim, random) => {
     victim.signal('SIGSTOP');
-    await sleep(random.between(500, 3_500));
+    await sleep(random.whole(500, 3_500));
     victim.signal('SIGCONT');
   },
   'server frozen': async ({ server }, _, random) => {
     server.kill('SIGSTOP');
-    await sleep(random.between(300, 2_500));
+    await sleep(random.whole(300, 2_500));
     server.kill('SIGCONT');
   },
   'memory full': async ({ command }, _, random) => {
     await command('CONFIG', 'SET', 'maxmemory', '1');
-    await sleep(random.between(300, 1_500));
+    await sleep(random.whole(300, 1_500));
     await command('CONFIG', 'SET', 'maxmemory', '0');
   },
-  'clock set forward': (_, victim, random) => stepped(victim, random.between(500, 3_000)),
-  'clock set back': (_, victim, random) => stepped(victim, -random.between(500, 3_000)),
+  'clock set forward': (_, victim, random) => stepped(victim, random.whole(500, 3_000)),
+  'clock set back': (_, victim, random) => stepped(victim, -random.whole(500, 3_000)),
 } as const satisfies Record<string, (scene: Scene, victim: Victim, random: Random) => Promise<void>>;
 
 export type FaultKind = keyof typeof FAULTS;
@@ -78,7 +78,7 @@ export async function inflict(scene: Scene, seed: number, ms: number): Promise<n
     const own = random.fork();
     await FAULTS[kind](scene, random.pick(scene.victims), own);
     count++;
-    await sleep(random.between(100, 600));
+    await sleep(random.whole(100, 600));
   }
   return count;
 }

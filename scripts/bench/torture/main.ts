@@ -13,7 +13,7 @@ import { parseRecords } from '../../../support/judge/records';
 import { installLockedPackages } from '../../../support/npm-install';
 import { FaultyProxy } from '../../../support/proxy';
 import { startRedis } from '../../../support/redis';
-import { healthy } from '../../../support/soak/network';
+import { HEALTHY } from '../../../support/soak/settings';
 import { inflict, type Victim } from './faults';
 import { LIBRARIES, packagesOf } from './libraries';
 import { TTL, WAIT } from './library';
@@ -83,7 +83,7 @@ async function torture(
   try {
     for (let index = 0; index < PROCESSES; index++) {
       const proxy = await FaultyProxy.start(server.address);
-      healthy(proxy);
+      proxy.delay = HEALTHY;
       const records = join(folder, `${index}.jsonl`);
       files.push(records);
       const own = { library, address: proxy.address, records, name: `process-${index + 1}` };
@@ -92,7 +92,7 @@ async function torture(
     await sleep(1_000);
     const command = (...words: string[]) => admin.sendCommand(words);
     const faults = await inflict({ server, victims: running, command }, seed, seconds * 1_000);
-    for (const { proxy } of running) healthy(proxy);
+    for (const { proxy } of running) proxy.delay = HEALTHY;
     for (const { send } of running) send('stop');
     await Promise.race([Promise.all(running.map(({ settled }) => settled)), sleep(SETTLING)]);
     await sleep(TTL + 1_000);

@@ -8,8 +8,8 @@ Date.now = () => Math.round(systemNow() + step);
 import { openSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Outcome, Sample, WorkerRecord } from '../../../support/judge/records';
+import { Random } from '../../../support/random';
 import { sharedNow } from '../../../support/soak/awake-clock';
-import { Random } from '../../../support/soak/random';
 import { LIBRARIES } from './libraries';
 import type { Held, Library, LibraryAddress } from './library';
 
@@ -100,10 +100,10 @@ async function work(): Promise<void> {
     Array.from({ length: settings.callers }, async () => {
       while (!isOver) {
         // Some work takes longer than the ttl.
-        const hold = random.chance(0.1) ? random.between(2_500, 4_000) : random.between(5, 150);
-        const key = settings.keys[random.between(0, settings.keys.length - 1)] ?? '';
+        const hold = random.chance(0.1) ? random.whole(2_500, 4_000) : random.whole(5, 150);
+        const key = settings.keys[random.whole(0, settings.keys.length - 1)] ?? '';
         await call(library, key, hold);
-        await sleep(random.between(0, 50));
+        await sleep(random.whole(0, 50));
       }
     }),
   );
