@@ -67,6 +67,7 @@ async function call(library: Library, key: string, hold: number): Promise<void> 
   write({ event: 'granted', call: id, token: undefined, sample: sampleOf(lease) });
   held.set(id, lease);
   await sleep(hold);
+  while (!isCalm()) await sleep(EVERY);
   held.delete(id);
   write({ event: 'unlocking', call: id, sample: sampleOf(lease) });
   try {
@@ -77,14 +78,20 @@ async function call(library: Library, key: string, hold: number): Promise<void> 
   }
 }
 
+let ticked = sharedNow();
+let quietUntil = 0;
+
+/** Whether this process has not been paused just now. */
+function isCalm(): boolean {
+  const now = sharedNow();
+  if (now - ticked > PAUSE) quietUntil = now + GRACE;
+  ticked = now;
+  return now >= quietUntil;
+}
+
 function watch(): void {
-  let last = sharedNow();
-  let quietUntil = 0;
   setInterval(() => {
-    const now = sharedNow();
-    if (now - last > PAUSE) quietUntil = now + GRACE;
-    last = now;
-    if (now < quietUntil) return;
+    if (!isCalm()) return;
     for (const [id, lease] of held) write({ event: 'seen', call: id, sample: sampleOf(lease) });
   }, EVERY);
 }
