@@ -43,7 +43,9 @@ const COMPILED = {
     const map = await readFile(`${file}.map`, 'utf8');
     if (!READS.test(code)) return { code, map };
     const folder = dirname(file.replace(/^.*[/\\]compiled-[^/\\]+/, join(ROOT, 'lib')));
-    const textOf = (_: string, name: string) => JSON.stringify(readFileSync(join(folder, name), 'utf8'));
+    const textOf = (_: string, name: string) => {
+      return `\`${readFileSync(join(folder, name), 'utf8').replaceAll(/[\\`]|\$\{/g, '\\$&')}\``;
+    };
     return { code: code.replaceAll(READS, textOf).replaceAll(READERS, ''), map };
   },
 } satisfies Plugin;

@@ -44,6 +44,8 @@ export class Activity {
   readonly changes: ShownChange[] = [];
   /** What this process holds, by owner value. `at` on the monotonic clock. */
   readonly held = new Map<string, { readonly at: number; renewed: boolean }>();
+  /** The names of the registries that held locks. */
+  readonly names = new Set<string>();
   readonly #waits = new Map<AcquireMessage, number>();
   #calls = new Map<string, Calls>();
   #before = new Map<string, Calls>();
@@ -114,7 +116,9 @@ export class Activity {
   }
 
   #began({ isReentry, owner }: HoldMessage): void {
-    if (!isReentry) this.held.set(owner, { at: clock.now(), renewed: false });
+    if (isReentry) return;
+    this.held.set(owner, { at: clock.now(), renewed: false });
+    this.names.add(nameIn(owner) ?? owner);
   }
 
   #warned({ registryKey, warning: { code, key } }: WarningMessage): void {

@@ -1,7 +1,7 @@
 import { type Found, findLocks } from '../inspection/find-locks';
 import type { FoundLock } from '../inspection/found-lock';
 import { History } from '../inspection/history';
-import { clock } from '../internal/clock';
+import { clock, within } from '../internal/clock';
 import type { RedisClient } from '../redis/client';
 import { type Activity, CHANGES, type ShownChange } from './activity';
 
@@ -9,6 +9,10 @@ import { type Activity, CHANGES, type ShownChange } from './activity';
 const LEAST_AGE = 1_000;
 /** A look at many locks takes long: at most a third of the time is spent with looking. */
 const TIMES_LONGER = 2;
+/** ms; how long the page waits for a new look. */
+const LONGEST_WAIT = 500;
+/** ms; a look that takes longer is a problem. */
+const SILENT = 4_000;
 /** How many locks the page gets at a time. */
 const SIZE = 100;
 
@@ -40,6 +44,7 @@ export class View {
   #last: (Found & { readonly at: number }) | undefined;
   #problem: string | null = null;
   #freshUntil = 0;
+  #startedAt = 0;
   #looking: Promise<void> | undefined;
 
   constructor(client: RedisClient, registryKey: string | undefined, activity: Activity, actions: boolean) {
@@ -60,7 +65,12 @@ export class View {
         this.#looking = undefined;
       });
     }
-    await this.#looking;
+    // The last look does, while a new one takes long.
+    const looking = this.#looking;
+    if (looking !== undefined) await (this.#last === undefined ? looking : within(LONGEST_WAIT, looking));
+    const seconds = Math.round((clock.now() - this.#startedAt) / 1_000);
+    const isSilent = this.#looking !== undefined && seconds * 1_000 >= SILENT;
+    const silence = isSilent ? `no answer for ${seconds} s` : null;
     const activity = this.#activity;
     const text = query.get('q')?.toLowerCase() ?? '';
     const found = this.#locks.filter(({ holders, lock }) => {
@@ -75,7 +85,7 @@ export class View {
     const isKept = this.#locks.filter((lock) => lock.isKept).length;
     const { at = Date.now(), missing = [], searched = [] } = this.#last ?? {};
     return {
-      ...{ at, age: Date.now() - at, problem: this.#problem, isAnswered: this.#last !== undefined },
+      ...{ at, age: Date.now() - at, problem: this.#problem ?? silence, isAnswered: this.#last !== undefined },
       ...{ missing, searched, actions: this.#actions, matched: found.length, from, size: SIZE },
       rows: found.slice(from, from + SIZE).map((lock) => ({ ...lock, queue: null })),
       selected: selected ? { ...selected, waitingHere: activity.waitingFor(selected.lock) } : null,
@@ -91,10 +101,10 @@ export class View {
   }
 
   async #look(): Promise<void> {
-    const startedAt = clock.now();
+    this.#startedAt = clock.now();
     const found = await findLocks(this.#client, { registryKey: this.#registryKey });
     const now = clock.now();
-    this.#freshUntil = now + Math.max(LEAST_AGE, TIMES_LONGER * (now - startedAt));
+    this.#freshUntil = now + Math.max(LEAST_AGE, TIMES_LONGER * (now - this.#startedAt));
     this.#problem = found.searched.length > 0 ? null : found.missing.join('; ');
     if (this.#problem !== null) return;
     this.#last = { ...found, at: Date.now() };
@@ -102,9 +112,10 @@ export class View {
     const isWhole = found.missing.length === 0;
     if (isWhole) {
       for (const { at, holder, lock, what } of this.#history.update(found.locks, now)) {
-        this.#seen.push({ at: at.getTime(), by: holder, lock, what });
+        // This process says itself what it does.
+        if (!this.#activity.names.has(holder)) this.#seen.push({ at: at.getTime(), by: holder, lock, what });
       }
-      this.#seen.splice(0, this.#seen.length - CHANGES);
+      this.#seen.splice(0, Math.max(0, this.#seen.length - CHANGES));
     }
     const seen = isWhole ? this.#history.seen(now) : found.locks.map((lock) => ({ lock, isOlder: false }));
     this.#locks = seen.map(({ isOlder, lock }) => {

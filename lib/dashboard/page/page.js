@@ -48,8 +48,8 @@ function printable(text) {
 }
 
 function kindOf({ kind, holders, permits, isKept }) {
-  if (kind === 'semaphore')
-    return `semaphore ${holders.reduce((sum, one) => sum + one.permits, 0)} of ${permits ?? '?'}`;
+  const taken = holders.reduce((sum, one) => sum + one.permits, 0);
+  if (kind === 'semaphore') return `semaphore ${taken}${permits === null ? '' : ` of ${permits}`}`;
   if (kind === 'read') return count(holders.length, 'reader');
   if (kind === 'write') return 'writer';
   return isKept ? 'kept' : 'lock';
@@ -83,14 +83,14 @@ function setHidden(element, isHidden) {
   if (element.hidden !== isHidden) element.hidden = isHidden;
 }
 
-/** The name of a lock, with its registryKey apart where it is known. */
-function nameOf({ lock, registryKey, key }) {
-  const name = make('span', { className: 'name' });
-  if (registryKey && key !== null && key !== undefined) {
-    name.append(make('span', { className: 'registry' }, printable(`${registryKey}:`)));
-  }
-  name.append(make('span', { className: 'key' }, printable(registryKey && key ? key : lock)));
-  return name;
+/** The registryKeys that are known: some locks do not say theirs. */
+const prefixes = new Set();
+
+/** The name of a lock, with its registryKey apart. */
+function nameOf({ lock }) {
+  const prefix = [...prefixes].find((one) => lock.startsWith(one)) ?? '';
+  const key = make('span', { className: 'key' }, printable(lock.slice(prefix.length)));
+  return make('span', { className: 'name' }, make('span', { className: 'registry' }, printable(prefix)), key);
 }
 
 function linkTo(found) {
@@ -109,7 +109,7 @@ function whenChanged(element, shows, remake) {
 
 const rows = new Map();
 
-function rowOf(found) {
+function rowOf() {
   const cell = (label, className = '') => {
     const made = make('td', { className });
     made.setAttribute('role', 'cell');
@@ -117,7 +117,7 @@ function rowOf(found) {
     return made;
   };
   const row = make('tr');
-  const head = make('th', { scope: 'row' }, linkTo(found));
+  const head = make('th', { scope: 'row' });
   row.setAttribute('role', 'row');
   head.setAttribute('role', 'rowheader');
   const cells = {
@@ -129,21 +129,26 @@ function rowOf(found) {
     waiting: cell('Waiting', 'number'),
   };
   row.append(head, ...Object.values(cells));
-  return { row, cells };
+  return { row, head, cells };
 }
 
-function fill({ row, cells }, found) {
+function fill({ row, head, cells }, found) {
+  whenChanged(head, prefixes.size, () => [linkTo(found)]);
   const type = typeOf(found);
   whenChanged(cells.kind, [kindOf(found), type], () => [
     kindOf(found),
-    ...(type === '' ? [] : [make('span', { className: 'tag' }, type)]),
+    ...(type === '' ? [] : [' ', make('span', { className: 'tag' }, type)]),
   ]);
   whenChanged(cells.holder, [holderOf(found), found.isHere], () => [
     make('span', { className: found.holder === null ? 'dim' : '' }, holderOf(found)),
-    ...(found.isHere ? [make('span', { className: 'tag here' }, 'this process')] : []),
+    ...(found.isHere ? [' ', make('span', { className: 'tag here' }, 'this process')] : []),
   ]);
   setText(cells.renewed, found.renewed === null ? '' : found.renewed ? 'yes' : 'not seen');
-  setText(cells.waiting, found.waiting === null ? 'not known' : NUMBER.format(found.waiting));
+  whenChanged(cells.waiting, found.waiting, () =>
+    found.waiting === null
+      ? [make('span', { ariaHidden: 'true' }, '–'), make('span', { className: 'hidden' }, 'not known')]
+      : [NUMBER.format(found.waiting)],
+  );
   cells.waiting.classList.toggle('dim', !found.waiting);
   cells.waiting.classList.toggle('some', found.waiting > 0);
   if (found.lock === wanted.lock) row.setAttribute('aria-current', 'true');
@@ -161,7 +166,7 @@ function showRows() {
   }
   for (const [i, found] of view.rows.entries()) {
     const known = rows.get(found.lock);
-    const made = known ?? rowOf(found);
+    const made = known ?? rowOf();
     made.found = found;
     rows.set(found.lock, made);
     fill(made, found);
@@ -216,7 +221,7 @@ function showDetails() {
   setHidden(byId('details'), !isOpen);
   byId('main').classList.toggle('selected', isOpen);
   if (!isOpen) return;
-  whenChanged(byId('details-title'), wanted.lock, () => [nameOf(found ?? { lock: wanted.lock })]);
+  whenChanged(byId('details-title'), [wanted.lock, prefixes.size], () => [nameOf(wanted)]);
   const facts = found === null ? [['State', 'free: nobody holds it or waits in a queue']] : factsOf(found);
   whenChanged(byId('facts'), facts, () =>
     facts.flatMap(([term, text]) => [make('dt', {}, term), make('dd', {}, text)]),
@@ -314,13 +319,15 @@ function show() {
     [kept, 'kept'],
   ].filter(([number], i) => i < 2 || number > 0);
   whenChanged(byId('counts'), parts, () =>
-    parts.flatMap(([number, what]) => [make('b', {}, NUMBER.format(number)), ` ${what}  `]),
+    parts.flatMap(([number, what], i) => [i > 0 ? ' · ' : '', make('b', {}, NUMBER.format(number)), ` ${what}`]),
   );
-  const problems = [view.problem, ...view.missing].filter((problem) => problem !== null);
-  showState(view.problem === null ? 'live' : 'away', problems);
   const at = CLOCK.format(view.at);
+  const away = `Redis does not answer (${view.problem}). What is shown is of ${at}.`;
+  if (view.problem === null) showState('live', view.missing);
+  else showState('away', [view.isAnswered ? away : `Redis does not answer (${view.problem}).`]);
   setText(byId('updated'), view.problem === null ? `${isPaused ? 'Paused' : 'Live'}, as of ${at}` : `As of ${at}`);
   setText(byId('searched'), view.searched.length > 0 ? `Looked for on ${view.searched.join(', ')}.` : '');
+  for (const { registryKey } of view.rows) if (registryKey) prefixes.add(`${registryKey}:`);
   setHidden(byId('main'), false);
   showRows();
   showDetails();
@@ -387,7 +394,7 @@ function openQuestion() {
   const { selected: found } = view;
   const { holder, isKept, lock, owner, waiting } = found;
   setText(byId('question-title'), `Unlock ${printable(lock)} by force?`);
-  const held = found.heldFor === null ? '' : ` for ${heldFor(found)}`;
+  const held = found.heldFor === null ? '' : ` for ${heldFor(found).replace('>', 'over')}`;
   const lines = isKept
     ? [`${printable(holder)} has unlocked it, and it is kept until its minimum hold ends. Its job may run once more.`]
     : [
@@ -433,10 +440,11 @@ function readAddress() {
 }
 
 function setTheme(theme) {
-  if (theme === 'system') delete document.documentElement.dataset.theme;
+  if (theme === 'auto') delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
   localStorage.setItem('redis-locks-theme', theme);
-  setText(byId('theme'), `Theme: ${theme}`);
+  setText(byId('theme-name'), theme);
+  byId('theme').ariaLabel = `Theme: ${theme}`;
 }
 
 function look(change) {
@@ -467,9 +475,9 @@ byId('pause').addEventListener('click', ({ target }) => {
   else void refresh();
   if (view !== undefined) show();
 });
-const THEMES = ['system', 'light', 'dark'];
+const THEMES = ['auto', 'light', 'dark'];
 byId('theme').addEventListener('click', () => {
-  const now = THEMES.indexOf(document.documentElement.dataset.theme ?? 'system');
+  const now = THEMES.indexOf(document.documentElement.dataset.theme ?? 'auto');
   setTheme(THEMES[(now + 1) % THEMES.length]);
 });
 byId('force').addEventListener('click', openQuestion);
@@ -509,6 +517,6 @@ addEventListener('hashchange', async () => {
 
 token = sessionStorage.getItem('redis-locks-token') ?? '';
 readAddress();
-setTheme(localStorage.getItem('redis-locks-theme') ?? 'system');
+setTheme(localStorage.getItem('redis-locks-theme') ?? 'auto');
 setInterval(tick, 1_000);
 void refresh();
