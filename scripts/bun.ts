@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { startRedis } from './redis';
+import { startRedis } from '../support/redis';
 
 /**
  * `npm run test:bun`: the contract suite and the tests of the adapter under Bun, on a server of its own. Not part of

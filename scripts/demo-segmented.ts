@@ -9,10 +9,10 @@
  * the single lock; 1 when not, or a worker died; 2 without a Redis.
  */
 
+import { howToGetRedis } from '../support/redis-binary';
 import { type DemoEnvironment, runDemo, WORKERS } from './demo/environment';
 import { count, faults, rate, resultTable, sum, verdict } from './demo/report';
 import { scenarios } from './demo/scenarios';
-import { howToGetRedis } from './redis-binary';
 
 const PIECES = 1_000;
 const SAMPLE = 5_000; // ms in which the rate of the single lock is measured: all the pieces would take more than 20 s

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import type { Circus } from '@jest/types';
 import { TestEnvironment as NodeEnvironment } from 'jest-environment-node';
-import { Lateness } from '../__tests__/support/lateness';
+import { Lateness } from '../support/lateness';
 
 /** ms for which the machine may keep this process from working. All tests allow for shorter pauses. */
 const STALL = 250;

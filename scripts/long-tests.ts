@@ -3,6 +3,7 @@
  * a clock that cannot be replaced. For one of them: `npm run test:long -- killing`.
  */
 export const LONG_TESTS = [
+  'cli/transcripts',
   'fair/killed-and-frozen',
   'fair/turns',
   'faults/acquisitions-time-out',
@@ -21,6 +22,7 @@ export const LONG_TESTS = [
   'replicas/topologies',
   'segmented/killing',
   'semaphore-read-write/processes',
+  'simulation/trace',
   'soak/porcupine',
   'soak/soak',
   'waiting/long-chain',

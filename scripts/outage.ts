@@ -13,7 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient } from 'redis';
 import { type LockType, RedisLockRegistry } from '../lib';
 import { LOCK_TYPES } from '../lib/protocols/lock-types';
-import { type RedisServer, startRedis } from './redis';
+import { type RedisServer, startRedis } from '../support/redis';
 
 type Kind = 'refused' | 'silent';
 

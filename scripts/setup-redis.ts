@@ -1,5 +1,5 @@
-import { findRedisBinary, identifyRedis } from './redis-binary';
-import { installRedis } from './redis-install';
+import { findRedisBinary, identifyRedis } from '../support/redis-binary';
+import { installRedis } from '../support/redis-install';
 
 async function setup(): Promise<void> {
   const found = findRedisBinary();

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { runMutations } from '../support/simulation/find-mutations';
-import { LOCK_TYPES, type LockType, planOf } from '../support/simulation/plan';
+import { isShared, LOCK_TYPES, type LockType, planOf } from '../support/simulation/plan';
 import { bundleLibrary } from '../support/simulation/process/library';
 import { createScriptEngine } from '../support/simulation/server/script-engine';
 import { shrink } from '../support/simulation/shrink';
 import { Simulator } from '../support/simulation/simulator';
 import { Summary, summaryTable } from '../support/simulation/summary';
+import { type NamedTrace, refusedTraces } from './spec/traces';
 
 const USAGE = `npm run simulate -- [options]
   --seeds N       how many seeds of each type (default 1000)
@@ -18,6 +19,7 @@ const USAGE = `npm run simulate -- [options]
   --keep-going    do not stop at the first seed of a type that fails
   --ignore KIND   do not look for this kind of violation; may be repeated
   --without NAME  run the library with this mutation, see support/mutations.ts; may be repeated
+  --trace         have TLC check what happened against docs/spec (needs Java and Maven; types with one holder)
   --digest        print a digest of all that happened, and nothing else
   --mutations     run the library with each mutation, or those of --without, and search for a seed that fails (at most
                   --seeds, default 10000)`;
@@ -33,6 +35,7 @@ const { values } = parseArgs({
     'keep-going': { type: 'boolean', default: false },
     ignore: { type: 'string', multiple: true, default: [] },
     without: { type: 'string', multiple: true, default: [] },
+    trace: { type: 'boolean', default: false },
     digest: { type: 'boolean', default: false },
     mutations: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -73,6 +76,23 @@ async function runSeeds(simulator: Simulator, lockType: LockType): Promise<Summa
   return summary;
 }
 
+/** Returns whether TLC refused a trace. */
+async function checkTraces(simulator: Simulator, lockType: LockType): Promise<boolean> {
+  const from = whole(values.seed ?? values.from);
+  const count = values.seed === undefined ? whole(values.seeds ?? '1000') : 1;
+  const traces: NamedTrace[] = [];
+  for (let seed = from; seed < from + count; seed++) {
+    const outcome = await simulator.runSeed(seed, lockType, false, true);
+    for (const events of outcome.traces) traces.push({ name: `--seed ${seed} --type ${lockType}`, events });
+  }
+  const events = traces.reduce((sum, one) => sum + one.events.length, 0);
+  const refused = await refusedTraces(traces);
+  for (const text of refused) console.log(text);
+  const verdict = refused.length === 0 ? 'the specification allows all of them' : 'refused';
+  console.log(`${lockType}: ${count} seeds, ${traces.length} traces, ${events} events: ${verdict}`);
+  return refused.length > 0;
+}
+
 async function printDigests(simulator: Simulator): Promise<void> {
   for (const lockType of lockTypes()) {
     const hash = createHash('sha1');
@@ -100,6 +120,13 @@ async function main(): Promise<number> {
     await printDigests(simulator);
     simulator.close();
     return 0;
+  }
+  if (values.trace) {
+    let isRefused = false;
+    for (const lockType of lockTypes().filter((type) => !isShared(type)))
+      isRefused = (await checkTraces(simulator, lockType)) || isRefused;
+    simulator.close();
+    return isRefused ? 1 : 0;
   }
   const rows: ReturnType<Summary['end']>[] = [];
   let failed = 0;

@@ -1,8 +1,8 @@
 import { createClient } from 'redis';
-import { type EmbeddedRedis, installEmbeddedRedis, startEmbeddedRedis } from './embedded-redis/start';
-import { startRedis } from './redis';
-import { findRedisBinary, howToGetRedis } from './redis-binary';
-import { installRedis } from './redis-install';
+import { type EmbeddedRedis, installEmbeddedRedis, startEmbeddedRedis } from '../support/embedded-redis/start';
+import { startRedis } from '../support/redis';
+import { findRedisBinary, howToGetRedis } from '../support/redis-binary';
+import { installRedis } from '../support/redis-install';
 
 /** The servers of one test run. The tests run in a sandbox and read `environment` from their process. */
 export interface TestServers {

@@ -18,7 +18,7 @@ export interface Mutation {
 }
 
 /** What a soak may see first when the key of a holder is deleted for another acquisition. */
-const KINDS_OF_A_LOST_KEY = ['two holders', 'lost too early', 'promise broken', 'token does not rise'];
+const KINDS_OF_A_LOST_KEY = ['too many holders', 'lost too early', 'promise broken', 'token does not rise'];
 
 /** By name. The first of each group is about leases, contention, passing on, `fair`, shared locks, and all else. */
 export const MUTATIONS = {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type LockWarning, RedisLockRegistry } from '../../lib';
-import { type RedisServer, startRedis } from '../../scripts/redis';
+import { type RedisServer, startRedis } from '../../support/redis';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 
 /** Executions of a command, by clients and scripts together. */

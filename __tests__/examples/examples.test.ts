@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { freePort } from '../../scripts/free-port';
-import { type RedisServer, startRedis } from '../../scripts/redis';
+import { freePort } from '../../support/free-port';
+import { type RedisServer, startRedis } from '../../support/redis';
 import { connectTo, describePrivate } from '../support/private-redis';
 
 const run = promisify(execFile);

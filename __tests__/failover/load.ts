@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { type Lease, type RedisClient, RedisLockRegistry } from '../../lib';
+import { conflicts, type Stay } from '../../support/judge/exclusion';
 import { LOCK_TYPES } from '../support/lock-types';
 import { until } from '../support/until';
+import { LeaseRecords } from './lease-records';
 
 /** ms */
 export const TTL = 12_000;
@@ -38,11 +40,7 @@ export interface Outcome {
 }
 
 /** For how long a caller relies on a lock. */
-interface Stay {
-  readonly key: string;
-  readonly from: number;
-  to: number;
-}
+type MutableStay = Stay & { to: number };
 
 /**
  * Two processes with locks of one type. Callers of both take one lock in turn; and the first one holds locks for the
@@ -53,12 +51,13 @@ export class Load {
   /** A part of every name in Redis. */
   readonly id = randomUUID();
   readonly #registries: readonly RedisLockRegistry[];
-  readonly #stays: Stay[] = [];
+  readonly #stays: MutableStay[] = [];
   readonly #entered: number[] = [];
   readonly #kept: Lease[] = [];
   readonly #calls: Promise<unknown>[] = [];
   readonly #leaving = new AbortController();
   readonly #lostAt: number[] = [];
+  readonly #records: readonly LeaseRecords[];
   #longestWait = 0;
   #faultAt = 0;
   readonly #rejected: string[] = [];
@@ -67,6 +66,7 @@ export class Load {
 
   constructor(lockType: LockType, clients: readonly RedisClient[], tag: string) {
     this.lockType = lockType;
+    this.#records = clients.map((_, i) => new LeaseRecords(`process-${i + 1}`));
     this.#registries = clients.map(
       (client) =>
         new RedisLockRegistry(client, {
@@ -83,14 +83,17 @@ export class Load {
   /** Resolves when all locks are held, and the busy one has been taken several times. */
   async start(): Promise<void> {
     const [first, second] = this.#registries as [RedisLockRegistry, RedisLockRegistry];
+    const [ofFirst, ofSecond] = this.#records as [LeaseRecords, LeaseRecords];
     for (const key of ['kept 1', 'kept 2']) {
-      const lease = await first.obtain(key).lock();
+      const lease = await ofFirst.lock(first.obtain(key));
       this.#kept.push(lease);
       lease.signal.addEventListener('abort', () => this.#lostAt.push(performance.now()));
       this.#noteStay(key, lease);
-      this.#calls.push(this.#waitFor(second, key));
+      this.#calls.push(this.#waitFor(second, ofSecond, key));
     }
-    for (const registry of this.#registries) this.#calls.push(this.#takeAgainAndAgain(registry));
+    this.#registries.forEach((registry, i) => {
+      this.#calls.push(this.#takeAgainAndAgain(registry, this.#records[i] as LeaseRecords));
+    });
     await until(() => this.#entered.length > 10, { within: SETTLES_WITHIN });
   }
 
@@ -112,7 +115,7 @@ export class Load {
     for (const stay of this.#stays) stay.to = Math.min(stay.to, now);
     let isSettled = false;
     this.#leaving.abort(new Error('the run is over'));
-    const all = Promise.allSettled([...this.#calls, ...this.#kept.map((lease) => lease.unlock())]);
+    const all = Promise.allSettled([...this.#calls, ...this.#kept.map((lease) => this.#records[0]?.unlock(lease))]);
     void all.then(() => {
       isSettled = true;
     });
@@ -123,8 +126,14 @@ export class Load {
   /** Ends what is left after a failure: nothing goes on in the background. */
   async abandon(): Promise<void> {
     this.#isOver = true;
+    for (const records of this.#records) records.stop();
     this.#leaving.abort(new Error('the run is over'));
     await Promise.all(this.#registries.map((registry) => registry.close({ timeout: 0 })));
+  }
+
+  /** Keeps what the processes saw of their leases, for `npm run judge`. */
+  keepRecords(folder: string): void {
+    for (const records of this.#records) records.keep(folder);
   }
 
   outcome(left: readonly string[]): Outcome {
@@ -143,12 +152,11 @@ export class Load {
     };
   }
 
-  async #takeAgainAndAgain(registry: RedisLockRegistry): Promise<void> {
+  async #takeAgainAndAgain(registry: RedisLockRegistry, records: LeaseRecords): Promise<void> {
     while (!this.#isOver) {
       const calledAt = performance.now();
-      const lease = await registry
-        .obtain('busy')
-        .lock({ signal: this.#leaving.signal })
+      const lease = await records
+        .lock(registry.obtain('busy'), { signal: this.#leaving.signal })
         .catch((error: unknown) => this.#noteRejection(error));
       if (lease === undefined) continue;
       this.#entered.push(performance.now());
@@ -156,7 +164,7 @@ export class Load {
       const stay = this.#noteStay('busy', lease);
       await new Promise((resolve) => setTimeout(resolve, WORK));
       stay.to = Math.min(stay.to, performance.now());
-      await lease.unlock().catch(() => this.#unlocks++);
+      await records.unlock(lease).catch(() => this.#unlocks++);
     }
   }
 
@@ -164,37 +172,27 @@ export class Load {
     if (!this.#isOver) this.#rejected.push(String(error));
   }
 
-  async #waitFor(registry: RedisLockRegistry, key: string): Promise<void> {
+  async #waitFor(registry: RedisLockRegistry, records: LeaseRecords, key: string): Promise<void> {
     try {
-      const lease = await registry.obtain(key).lock({ signal: this.#leaving.signal });
+      const lease = await records.lock(registry.obtain(key), { signal: this.#leaving.signal });
       const stay = this.#noteStay(key, lease);
       await new Promise((resolve) => this.#leaving.signal.addEventListener('abort', resolve));
       stay.to = Math.min(stay.to, performance.now());
-      await lease.unlock();
+      await records.unlock(lease);
     } catch (error) {
       this.#noteRejection(error);
     }
   }
 
-  #noteStay(key: string, lease: Lease): Stay {
-    const stay = { key, from: performance.now(), to: Number.POSITIVE_INFINITY };
+  #noteStay(key: string, lease: Lease): MutableStay {
+    const stay = { call: this.#stays.length, key, from: performance.now(), to: Number.POSITIVE_INFINITY };
     this.#stays.push(stay);
     lease.signal.addEventListener('abort', () => (stay.to = Math.min(stay.to, performance.now())));
     return stay;
   }
 
   #longestDouble(): number {
-    const now = performance.now();
-    let longest = 0;
-    for (const key of new Set(this.#stays.map((stay) => stay.key))) {
-      const stays = this.#stays.filter((stay) => stay.key === key);
-      let until = Number.NEGATIVE_INFINITY;
-      for (const { from, to } of stays) {
-        longest = Math.max(longest, Math.min(until, to, now) - from);
-        until = Math.max(until, to);
-      }
-    }
-    return longest;
+    return Math.max(0, ...conflicts(this.#stays).map(({ together }) => together));
   }
 }
 

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { expect } from '@jest/globals';
 import { machineDelay } from '../support/machine-delay';
 import type { Node } from '../support/node';
@@ -54,6 +55,8 @@ export async function measure(
 
 async function finish(fault: string, load: Load, bounds: Bounds, nodes: readonly Node[]): Promise<void> {
   const isClean = async () => (await keysOf(load.id, nodes))?.length === 0;
+  const { RECORDS } = process.env;
+  if (RECORDS !== undefined) load.keepRecords(join(RECORDS, fault.replaceAll(/\W+/g, '-'), load.lockType));
   await until(isClean, { within: CLEAN_WITHIN }).catch(() => undefined);
   const left = (await keysOf(load.id, nodes)) ?? ['a node does not answer'];
   const outcome = load.outcome(left);

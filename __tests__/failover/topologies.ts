@@ -1,7 +1,7 @@
 import type { RedisClient } from '../../lib';
+import { FaultyProxy } from '../../support/proxy';
 import { startCluster } from '../support/cluster';
 import { connectToNode, Node } from '../support/node';
-import { FaultyProxy } from '../support/proxy';
 import { type NodeAddresses, startSentinel } from '../support/sentinel';
 import { until } from '../support/until';
 

@@ -1,8 +1,8 @@
 import { expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
+import type { FaultyProxy } from '../../support/proxy';
 import { machineDelay } from '../support/machine-delay';
 import { connectTo, describePrivate } from '../support/private-redis';
-import type { FaultyProxy } from '../support/proxy';
 import { until } from '../support/until';
 import { FairFixture } from './fair-fixture';
 import { KEY } from './worker';

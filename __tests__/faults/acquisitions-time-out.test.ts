@@ -64,8 +64,7 @@ describePrivate('acquisitions that time out at random moments', () => {
     expect(lease).toBeGreaterThan(0);
     expect(aborted + unanswered).toBeGreaterThan(30);
     expect(late).toBe(0);
-    proxy.requests.delay = 0;
-    proxy.replies.delay = 0;
+    proxy.delay = 0;
     // Long before their ttl ends.
     await until(async () => (await admin.keys(`${nameOf('')}*`)).length === 0, { within: 20_000 });
   });

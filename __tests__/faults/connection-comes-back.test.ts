@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { Lateness } from '../support/lateness';
+import { Lateness } from '../../support/lateness';
 import { DISTINCT_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry, lossOf } from '../support/test-registry';

@@ -1,8 +1,8 @@
 import { beforeEach } from '@jest/globals';
 import type { LockWarning, RedisLockRegistry } from '../../lib';
-import type { RedisAddress } from '../../scripts/redis';
+import type { FaultyProxy } from '../../support/proxy';
+import type { RedisAddress } from '../../support/redis';
 import { type AnyClient, PrivateRedis } from '../support/private-redis';
-import type { FaultyProxy } from '../support/proxy';
 import type { TestClient } from '../support/redis';
 import { createRegistry, type TestRegistry } from '../support/test-registry';
 

@@ -2,7 +2,7 @@
 
 import { createClient } from 'redis';
 import { RedisLockRegistry } from '../../lib';
-import type { RedisAddress } from '../../scripts/redis';
+import type { RedisAddress } from '../../support/redis';
 
 async function main(): Promise<void> {
   const client = createClient({ socket: JSON.parse(process.argv[2] as string) as RedisAddress });

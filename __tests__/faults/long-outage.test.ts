@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from '@jest/globals';
-import { findRedisBinary } from '../../scripts/redis-binary';
+import { findRedisBinary } from '../../support/redis-binary';
 import { compiled } from '../support/compiled';
 import { describePrivate } from '../support/private-redis';
 

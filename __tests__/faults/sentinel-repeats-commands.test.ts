@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { EvalOptions, RedisClient } from '../../lib';
+import { FaultyProxy } from '../../support/proxy';
 import { connectTo, describePrivate } from '../support/private-redis';
-import { FaultyProxy } from '../support/proxy';
 import type { TestClient } from '../support/redis';
 import { type SentinelServers, startSentinel, type TestSentinel } from '../support/sentinel';
 import { createRegistry, type TestRegistry } from '../support/test-registry';

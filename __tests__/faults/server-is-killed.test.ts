@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { Lateness } from '../support/lateness';
+import { Lateness } from '../../support/lateness';
 import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry, elapsed, lossOf } from '../support/test-registry';
 

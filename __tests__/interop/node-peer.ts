@@ -4,7 +4,7 @@
  */
 
 import { createInterface } from 'node:readline';
-import { createClient } from 'redis';
+import { createClient, createCluster } from 'redis';
 import { type Lease, RedisLockRegistry } from '../../lib';
 import type { LockType } from '../../lib/protocols/lock-types';
 import { compete } from './compete';
@@ -12,16 +12,23 @@ import type { LockKind } from './kinds';
 import { KINDS } from './kinds';
 import { versions } from './versions';
 
-const [kindName = '', port, registryKey = '', lockType = ''] = process.argv.slice(2);
+const [kindName = '', at = '', registryKey = '', lockType = ''] = process.argv.slice(2);
 /** In a competition a type has its default intervals. */
 const kind =
   lockType === ''
     ? KINDS[kindName as LockKind]
     : { lockType: lockType as LockType, isPrefixed: kindName.startsWith('spring'), idleBetweenTries: undefined };
-const connect = () =>
-  createClient({ socket: { host: '127.0.0.1', port: Number(port) } })
-    .on('error', () => undefined)
-    .connect();
+const socketOf = (port: string) => ({ socket: { host: '127.0.0.1', port: Number(port) } });
+const connect = async () => {
+  const [server = '', masters] = at.split('cluster:');
+  const client =
+    masters === undefined
+      ? createClient(socketOf(server))
+      : createCluster({ rootNodes: masters.split(',').map(socketOf) });
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+};
 
 /** One caller, which executes its commands one after the other. */
 class Caller {

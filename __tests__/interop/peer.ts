@@ -13,6 +13,9 @@ const CLASSPATH = [join(BUILD, 'classes'), join(BUILD, 'libraries', '*')].join('
 /** JVM options for a small, short-lived process: fast to start, and few threads. */
 const JVM = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Xmx128m'];
 
+/** The port of a server, or those of the masters of a cluster. */
+export type At = number | { readonly cluster: readonly number[] };
+
 export type Language = 'Java' | 'Node';
 
 interface Answer {
@@ -28,14 +31,9 @@ export class Peer {
   #asked = 0;
 
   /** `lockType`: of a Node process that competes; else that of the kind. */
-  static async start(
-    language: Language,
-    kind: string,
-    port: number,
-    registryKey: string,
-    lockType = '',
-  ): Promise<Peer> {
-    const args = [kind, String(port), registryKey, lockType];
+  static async start(language: Language, kind: string, at: At, registryKey: string, lockType = ''): Promise<Peer> {
+    const where = typeof at === 'number' ? String(at) : `cluster:${at.cluster.join()}`;
+    const args = [kind, where, registryKey, lockType];
     const peer =
       language === 'Java'
         ? new Peer('java', [...JVM, '-cp', CLASSPATH, 'Peer', ...args])

@@ -29,12 +29,19 @@ for (const [position, versions] of VERSIONS.entries()) {
   if (position > 0 && !values['all-versions']) break;
   const name = nameOf(versions);
   process.stdout.write(`\nbeside ${name}\n`);
-  const files = positionals.length === 0 && position > 0 ? ['interop.test'] : positionals;
-  const { status } = spawnSync(process.execPath, [...jest, ...files], {
-    stdio: 'inherit',
-    env: { ...process.env, [SELECTED]: String(position) },
-  });
-  if (status !== 0) failed.push(name);
+  for (const files of runsOf(position)) {
+    const { status } = spawnSync(process.execPath, [...jest, ...files], {
+      stdio: 'inherit',
+      env: { ...process.env, [SELECTED]: String(position) },
+    });
+    if (status !== 0) failed.push(name);
+  }
 }
+/** The files of each run, one after the other. Shares are measured beside the newest versions only. */
+function runsOf(position: number): readonly (readonly string[])[] {
+  if (positionals.length > 0) return [positionals];
+  return position > 0 ? [['interop.test']] : [['interop.test', 'shares'], ['quick']];
+}
+
 if (failed.length > 0) process.stderr.write(`\nfailed beside: ${failed.join(', ')}\n`);
 process.exitCode = failed.length > 0 ? 1 : 0;

@@ -3,7 +3,7 @@
 import { Redis } from 'ioredis';
 import { RedisLockRegistry } from '../../lib';
 import { fromIoredis } from '../../lib/ioredis';
-import type { RedisAddress } from '../../scripts/redis';
+import type { RedisAddress } from '../../support/redis';
 import { ioredisOptions } from '../support/ioredis-packages';
 
 async function main(): Promise<void> {

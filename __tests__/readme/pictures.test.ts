@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { onSite, SECTIONS } from '../../scripts/docs/pages';
+import { onSite, SECTIONS } from '../../support/site-pages';
 import { PAGES, ROOT, readPage } from './pages';
 
 const PICTURES = readdirSync(join(ROOT, 'docs')).filter((name) => name.endsWith('.svg') && !name.startsWith('growth-'));

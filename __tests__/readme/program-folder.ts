@@ -4,7 +4,7 @@ import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { transformSync } from 'esbuild';
 import manifest from '../../package.json';
-import type { RedisServer } from '../../scripts/redis';
+import type { RedisServer } from '../../support/redis';
 import { builtPackage } from '../support/built-package';
 import { ROOT } from './pages';
 import { type Program, withRedis } from './programs';

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { transformSync } from 'esbuild';
-import { type RedisServer, startRedis } from '../../scripts/redis';
+import { type RedisServer, startRedis } from '../../support/redis';
 import { connectTo, describePrivate } from '../support/private-redis';
 import { ProgramFolder } from './program-folder';
 import { PROGRAMS, type Program, promisedOutput } from './programs';

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import packageJson from '../../package.json';
-import { missingFields, OWNERS_FIELDS } from '../../scripts/release-fields';
+import { missingFields, OWNERS_FIELDS } from '../../support/release-fields';
 import { codeSpans, ROOT, tableBelow } from './pages';
 
 const GITHUB = join(ROOT, '.github');
@@ -42,9 +42,11 @@ describe('.github', () => {
   });
 
   it('lets dependabot look at every folder that has packages of its own', () => {
-    const folders = readdirSync(join(ROOT, 'scripts'), { withFileTypes: true })
-      .filter((entry) => entry.isDirectory() && existsSync(join(ROOT, 'scripts', entry.name, 'package.json')))
-      .map(({ name }) => `/scripts/${name}`);
+    const folders = ['scripts', 'support'].flatMap((parent) =>
+      readdirSync(join(ROOT, parent))
+        .filter((name) => existsSync(join(ROOT, parent, name, 'package.json')))
+        .map((name) => `/${parent}/${name}`),
+    );
     expect(folders.filter((folder) => !read('dependabot.yml').includes(folder))).toEqual([]);
   });
 });

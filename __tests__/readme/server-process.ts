@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
-import { freePort } from '../../scripts/free-port';
+import { freePort } from '../../support/free-port';
 import { until } from '../support/until';
 
 /** ms */

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
-import { type RedisServer, startRedis } from '../../scripts/redis';
+import { type RedisServer, startRedis } from '../../support/redis';
 import { connectTo, describePrivate } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { until } from '../support/until';

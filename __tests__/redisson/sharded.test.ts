@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { createClient, createCluster } from 'redis';
 import { type LockWarning, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
-import { freePort } from '../../scripts/free-port';
-import { type RedisServer, startRedis } from '../../scripts/redis';
+import { freePort } from '../../support/free-port';
+import { type RedisServer, startRedis } from '../../support/redis';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from '@jest/globals';
 import type { RedisLockRegistryOptions } from '../../lib';
+import { FaultyProxy } from '../../support/proxy';
 import { connectToNode, Node } from '../support/node';
-import { FaultyProxy } from '../support/proxy';
 import type { TestClient } from '../support/redis';
 import { createRegistry, type TestRegistry } from '../support/test-registry';
 import { until } from '../support/until';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { type Segment, SegmentedLock } from '../../lib';
+import { seeded } from '../../support/random';
 import { until } from '../support/until';
-import { seeded } from './seeded';
 import { ALL, Stock, serve } from './stock';
 
 const stock = Stock.install();

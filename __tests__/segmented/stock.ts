@@ -1,7 +1,7 @@
 import { beforeEach } from '@jest/globals';
 import { type Lease, type Segment, SegmentedLock } from '../../lib';
+import { seeded } from '../../support/random';
 import { LocalRegistry } from './local-registry';
-import { seeded } from './seeded';
 
 /** The indices of the segments. */
 export const ALL = [0, 1, 2, 3, 4, 5, 6, 7];

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
-import { exclusionViolations } from '../../scripts/soak/judge/exclusion';
-import { leasesOf } from '../../scripts/soak/judge/leases';
-import { TokenJudge } from '../../scripts/soak/judge/tokens';
-import type { Access, WorkerRecord } from '../../scripts/soak/records';
+import type { Access } from '../../support/judge/exclusion';
+import { leasesOf } from '../../support/judge/leases';
+import type { WorkerRecord } from '../../support/judge/records';
+import { exclusionViolations, TokenJudge } from '../../support/judge/violations';
 
 const KEY = 'key';
 
@@ -58,7 +58,7 @@ describe('The judge of the soak', () => {
       [90, 420],
     ]);
     const b = lease('b', 2, [[50, 500]], { unlocking: [60, 490] });
-    expect(exclusion(a, b)).toEqual([['two holders', 'a', 'b']]);
+    expect(exclusion(a, b)).toEqual([['too many holders', 'a', 'b']]);
   });
 
   it('sees an overlap with a long lease behind shorter ones', () => {
@@ -76,8 +76,8 @@ describe('The judge of the soak', () => {
       lease('c', 3, [[80, 500]], { unlocking: [85, 495] }),
     ];
     expect(exclusion(long, b, c)).toEqual([
-      ['two holders', 'long', 'b'],
-      ['two holders', 'long', 'c'],
+      ['too many holders', 'long', 'b'],
+      ['too many holders', 'long', 'c'],
     ]);
   });
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
-import { judgeByBoth } from '../../scripts/judge/both';
-import { hasGo } from '../../scripts/judge/porcupine';
-import type { Access, WorkerRecord } from '../../scripts/soak/records';
+import { judgeByBoth } from '../../support/judge/both';
+import type { Access } from '../../support/judge/exclusion';
+import { hasGo } from '../../support/judge/porcupine';
+import type { WorkerRecord } from '../../support/judge/records';
 
 /** A lease from its call on: what `remaining` said at the grant, then how it ended. */
 function lease(

@@ -3,19 +3,19 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { judgeByBoth } from '../../scripts/judge/both';
-import { histories, recordsIn } from '../../scripts/judge/folders';
-import { hasGo } from '../../scripts/judge/porcupine';
-import { SERVER_FAULTS } from '../../scripts/soak/faults/server-faults';
-import { WORKER_FAULTS } from '../../scripts/soak/faults/worker-faults';
-import type { SoakResult } from '../../scripts/soak/results';
-import { SOAK_TYPES } from '../../scripts/soak/settings';
+import { judgeByBoth } from '../../support/judge/both';
+import { histories, recordsIn } from '../../support/judge/folders';
+import { hasGo } from '../../support/judge/porcupine';
 import { type Mutation, type MutationName, mutations } from '../../support/mutations';
+import { SERVER_FAULTS } from '../../support/soak/faults/server-faults';
+import { WORKER_FAULTS } from '../../support/soak/faults/worker-faults';
+import type { SoakResult } from '../../support/soak/results';
+import { SOAK_TYPES } from '../../support/soak/settings';
 import { describePrivate } from '../support/private-redis';
 
 /** ms; the run takes some 20 s, on a machine with nothing else to do. */
 const LIMIT = 170_000;
-const SOAK = join(__dirname, '../../scripts/soak/main.ts');
+const SOAK = join(__dirname, '../../support/soak/main.ts');
 
 interface Run {
   readonly exitCode: number;

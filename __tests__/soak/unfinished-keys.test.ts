@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
-import type { Outcome, WorkerRecord } from '../../scripts/soak/records';
-import { unfinishedKeys } from '../../scripts/soak/unfinished-keys';
+import type { Outcome, WorkerRecord } from '../../support/judge/records';
+import { unfinishedKeys } from '../../support/soak/unfinished-keys';
 
 const KILLED_AT = 60_000;
 

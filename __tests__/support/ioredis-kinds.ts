@@ -1,6 +1,6 @@
 import { createClient } from 'redis';
 import { fromIoredis, type Ioredis } from '../../lib/ioredis';
-import type { RedisAddress } from '../../scripts/redis';
+import type { RedisAddress } from '../../support/redis';
 import { type Admin, adminOf, type ClientKind, type ContractClients, clusterAdminOf } from './client-kinds';
 import { startCluster } from './cluster';
 import { connected } from './connected';

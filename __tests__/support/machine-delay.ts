@@ -1,4 +1,4 @@
-import { Lateness } from './lateness';
+import { Lateness } from '../../support/lateness';
 
 /** Processes that a measured time passes through: the test, a proxy or another worker, and the server, twice. */
 const HOPS = 4;

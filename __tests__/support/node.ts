@@ -2,8 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from 'redis';
-import { freePort } from '../../scripts/free-port';
-import { type RedisServer, startRedis } from '../../scripts/redis';
+import { freePort } from '../../support/free-port';
+import { type RedisServer, startRedis } from '../../support/redis';
 import type { TestClient } from './redis';
 
 /** One server of a sentinel set-up or a cluster: it can be frozen, killed, and started again on its port. */

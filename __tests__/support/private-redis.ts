@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, jest } from '@jest/globals';
 import { createClient, type RedisClientOptions } from 'redis';
 import type { RedisClient } from '../../lib';
-import { type RedisAddress, type RedisServer, startRedis } from '../../scripts/redis';
-import { findRedisBinary } from '../../scripts/redis-binary';
+import { FaultyProxy } from '../../support/proxy';
+import { type RedisAddress, type RedisServer, startRedis } from '../../support/redis';
+import { findRedisBinary } from '../../support/redis-binary';
 import { createPool } from './pool';
-import { FaultyProxy } from './proxy';
 import type { TestClient } from './redis';
 import { until } from './until';
 

@@ -1,6 +1,6 @@
 import type { RedisLockRegistryOptions } from '../../lib';
+import type { FaultyProxy } from '../../support/proxy';
 import { connectTo, type PrivateRedis } from './private-redis';
-import type { FaultyProxy } from './proxy';
 import type { TestClient } from './redis';
 import { createRegistry, type TestRegistry } from './test-registry';
 

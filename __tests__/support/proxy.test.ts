@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { FaultyProxy } from '../../support/proxy';
 import { machineDelay } from './machine-delay';
-import { FaultyProxy } from './proxy';
 import { addressOf, createRealClient, describeReal, realRedis, type TestClient, uniqueKey } from './redis';
 import { until } from './until';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, describe } from '@jest/globals';
 import { createClient, type RedisClientOptions } from 'redis';
-import type { RedisAddress } from '../../scripts/redis';
+import type { RedisAddress } from '../../support/redis';
 
 export type TestClient = ReturnType<typeof createClient>;
 

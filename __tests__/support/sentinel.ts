@@ -3,9 +3,9 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSentinel } from 'redis';
-import { freePort } from '../../scripts/free-port';
-import { spawnGuarded } from '../../scripts/guarded-process';
-import { findRedisBinary } from '../../scripts/redis-binary';
+import { freePort } from '../../support/free-port';
+import { spawnGuarded } from '../../support/guarded-process';
+import { findRedisBinary } from '../../support/redis-binary';
 import { connectToNode, Node } from './node';
 import { until } from './until';
 

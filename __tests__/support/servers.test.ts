@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { createClient } from 'redis';
-import { startRedis } from '../../scripts/redis';
+import { startRedis } from '../../support/redis';
 import { createEmbeddedClient, describeEmbedded, describeReal, uniqueKey } from './redis';
 import { until } from './until';
 

@@ -110,20 +110,23 @@ describe('An unknown option', () => {
     ['locktype', 'lockType'],
     ['maxhold', 'maxHold'],
     ['minReplica', 'minReplicas'],
+    ['ttl', 'expireAfter'],
   ])('%s is answered with the one that was probably meant: %s', (given, meant) => {
     expect(refusal({ [given]: 1 })).toContain(
       `Unknown option \`${given}\` (1); did you mean \`${meant}\`?; known are `,
     );
   });
 
-  it.each(['retryCount', 'url', 'ttl'])('%s, which is like none, is answered with the list alone', (given) => {
+  it.each(['retryCount', 'url'])('%s, which is like none, is answered with the list alone', (given) => {
     expect(refusal({ [given]: 1 })).toContain(`Unknown option \`${given}\` (1); known are registryKey, `);
   });
 
   it('of a call is answered so too', async () => {
     const registry = new RedisLockRegistry(mockRedis() as RedisClient, { registryKey: 'orders' });
-    const locking = registry.obtain('order:42').lock({ waitTimes: 5 } as object);
-    expect(await messageOf(locking)).toContain('did you mean `waitTime`?');
+    for (const name of ['waitTimes', 'timeout']) {
+      const locking = registry.obtain('order:42').lock({ [name]: 5 } as object);
+      expect(await messageOf(locking)).toContain('did you mean `waitTime`?');
+    }
   });
 });
 

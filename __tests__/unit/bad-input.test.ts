@@ -19,6 +19,8 @@ const badStrings = [
   [42, TypeError, '42'],
   [{}, TypeError, '{}'],
   [Symbol('key'), TypeError, 'Symbol(key)'],
+  // Lone surrogates: in UTF-8 all of them become the same character, and different keys the same lock.
+  ...['\ud800', 'order:\udc00', '\udc00\ud800', 'a\ud83d'].map((key) => [key, TypeError, 'well-formed'] as const),
 ] as const;
 const notNumbers = [
   ['100', TypeError, "'100'"],
@@ -33,6 +35,13 @@ const badDurations = [
   [Number.NaN, RangeError, 'NaN'],
   [Number.POSITIVE_INFINITY, RangeError, 'Infinity'],
   [tooLong, RangeError, '2147483648'],
+] as const;
+/** With the margin for drift, nothing is left of one of 1 ms. */
+const badTtls = [
+  ...badDurations,
+  [0.5, RangeError, 'from 5'],
+  [1, RangeError, 'from 5'],
+  [4.9, RangeError, 'from 5'],
 ] as const;
 
 describe('the constructor', () => {
@@ -78,6 +87,7 @@ describe('the constructor', () => {
   });
 
   it.each([
+    ['expireAfter', 1, RangeError, 'from 5'],
     ['expireAfter', 4.9, RangeError, '4.9'],
     ['lockType', 'zookeeper', RangeError, "'zookeeper'"],
     ['lockType', 'SPIN', RangeError, "'SPIN'"],
@@ -133,11 +143,16 @@ describe('obtain', () => {
     expect(obtain).toThrow(quoted);
     expect(registry.size).toBe(0);
   });
+
+  it('takes a key with characters beyond the basic plane', () => {
+    const registry = new RedisLockRegistry(mockRedis(), { registryKey: 'orders' });
+    expect(registry.obtain('order:\u{1f600}').key).toBe('order:\u{1f600}');
+  });
 });
 
 describe('acquiring a lock', () => {
   const badOptions = [
-    ...badDurations.map(([value, kind, quoted]) => ['ttl', value, kind, quoted] as const),
+    ...badTtls.map(([value, kind, quoted]) => ['ttl', value, kind, quoted] as const),
     ...notNumbers.map(([value, kind, quoted]) => ['waitTime', value, kind, quoted] as const),
     ['waitTime', -1, RangeError, '-1'],
     ['waitTime', Number.NaN, RangeError, 'NaN'],
@@ -186,6 +201,12 @@ describe('acquiring a lock', () => {
     await (await lock.lock({ ttl: 1_000, minHold: 1_000 })).unlock();
   });
 
+  it('takes a ttl of 5 ms: whether that is long enough for an answer is another matter', async () => {
+    const lock = new RedisLockRegistry(mockRedis(), { registryKey: 'orders' }).obtain('42');
+    const outcome = await lock.tryLock({ ttl: 5 }).catch((reason: unknown) => reason);
+    expect(outcome).not.toBeInstanceOf(RangeError);
+  });
+
   it.each([null, 42, 'fast'])('refuses %p as options', async (options) => {
     const redis = mockRedis();
     const lock = new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42');
@@ -212,7 +233,7 @@ describe('acquiring a lock', () => {
 });
 
 describe('other methods', () => {
-  it.each(badDurations)('refuse %p as the ttl of a renewal, with no command sent', async (ttl, kind, quoted) => {
+  it.each(badTtls)('refuse %p as the ttl of a renewal, with no command sent', async (ttl, kind, quoted) => {
     const redis = mockRedis();
     const registry = new RedisLockRegistry(redis, { registryKey: 'orders' });
     const lease = await registry.obtain('42').lock();

@@ -1,9 +1,9 @@
 import { expect, it } from '@jest/globals';
 import { type LockWarning, type RedisLockRegistry, RegistryClosedError } from '../../lib';
+import type { FaultyProxy } from '../../support/proxy';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
-import type { FaultyProxy } from '../support/proxy';
 import { until } from '../support/until';
 import { RedisFixture } from './redis-fixture';
 

@@ -1,10 +1,10 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLock, RedisLockRegistry } from '../../lib';
+import type { FaultyProxy } from '../../support/proxy';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
 import { Oracle } from '../support/oracle';
 import { describePrivate } from '../support/private-redis';
-import type { FaultyProxy } from '../support/proxy';
 import { elapsed } from '../support/test-registry';
 import { until } from '../support/until';
 import { RedisFixture } from './redis-fixture';

@@ -2,9 +2,9 @@ import { afterEach, beforeEach } from '@jest/globals';
 import { createClient } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import { type LockWarning, type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import type { FaultyProxy } from '../../support/proxy';
 import { createPool } from '../support/pool';
 import { type AnyClient, type ClientOptions, connectTo, PrivateRedis } from '../support/private-redis';
-import type { FaultyProxy } from '../support/proxy';
 import { type TestClient, uniqueKey } from '../support/redis';
 
 type Options = Partial<RedisLockRegistryOptions>;

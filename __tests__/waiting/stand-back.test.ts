@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { Lease, RedisLock } from '../../lib';
-import { Lateness } from '../support/lateness';
+import { Lateness } from '../../support/lateness';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createProxiedRegistry, type ProxiedRegistry } from '../support/proxied-registry';
 import { uniqueKey } from '../support/redis';

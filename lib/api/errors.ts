@@ -85,7 +85,7 @@ export class LockTimeoutError extends LockError {
     super(`Lock "${key}" was not free within ${waitTime} ms${holder === undefined ? '' : described(holder)}`, key);
     this.waitTime = waitTime;
     this.owner = holder?.owner;
-    this.remaining = holder?.remaining;
+    this.remaining = holder && Math.round(holder.remaining);
   }
 }
 

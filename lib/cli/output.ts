@@ -42,14 +42,14 @@ export function printable(text: string): string {
   return text.replace(/\p{C}/gu, '\ufffd');
 }
 
-/** For people: `850 ms`, `12 s`, `3 min 20 s`. `null`: for ever. */
+/** As options take it: `850ms`, `12s`, `3m20s`, `2h5m`. `null`: for ever. */
 export function shown(ms: number | null): string {
   if (ms === null) return 'no expiry';
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 1_000) return `${Math.round(ms)}ms`;
   const seconds = Math.round(ms / 1_000);
-  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 60) return `${seconds}s`;
   const minutes = Math.floor(seconds / 60);
-  return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  return minutes < 60 ? `${minutes}m${seconds % 60}s` : `${Math.floor(minutes / 60)}h${minutes % 60}m`;
 }
 
 /** How many columns of a terminal a text takes. */
@@ -59,12 +59,16 @@ function widthOf(text: string): number {
     .replace(/[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60]|[^\0-\uffff]/gu, 'ww').length;
 }
 
-/** The start of a text that is too wide. */
+/** A text that is too wide, without its middle: keys differ at their ends, and holders too. */
 function cut(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   const letters = [...text];
-  while (letters.length > 0 && widthOf(letters.join('')) >= width) letters.pop();
-  return `${letters.join('')}\u2026`;
+  const end = letters.splice(Math.ceil(letters.length / 2));
+  while (letters.length > 0 && widthOf([...letters, ...end].join('')) >= width) {
+    if (letters.length > end.length) letters.pop();
+    else end.shift();
+  }
+  return `${letters.join('')}\u2026${end.join('')}`;
 }
 
 /** A column that is too wide for the terminal gets as narrow as this at most. */

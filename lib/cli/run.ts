@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { DistributedLock, Lease, LockOptions } from '../api/distributed-lock';
 import { LockLostError, LockTimeoutError } from '../api/errors';
-import { holderOf, isKept } from '../api/owner-name';
+import { holderOf, isKept, nameIn } from '../api/owner-name';
 import { messageOf } from '../redis/failure';
 import { RedisLockRegistry } from '../registry/redis-lock-registry';
 import {
@@ -118,7 +118,7 @@ async function giveBack(lease: Lease): Promise<boolean> {
 
 function describedHolder(owner: string | undefined): string {
   if (owner === undefined) return '';
-  const who = holderOf(owner);
+  const who = nameIn(owner) ?? holderOf(owner);
   return isKept(owner) ? `: ${who} had it, and its minimum hold has not ended` : `, ${who} holds it`;
 }
 

@@ -17,7 +17,7 @@ export async function list(args: Arguments): Promise<number> {
     if (args.values.json) for (const lock of locks) print(JSON.stringify(lock));
     else {
       if (locks.length > 0) print(tableOf(locks).join('\n'));
-      else if (found.missing.length === 0) print(printable(`No lock${searched(args.values)} is held.`));
+      else if (found.missing.length === 0) print(noneHeld(args.values));
       if (process.stdout.isTTY || locks.length === 0) print(`Searched on ${addressesOf(found, connection)}.`);
     }
     return endOf(found, EXIT.ok);
@@ -34,10 +34,13 @@ export async function inspect(args: Arguments): Promise<number> {
     else if (locks.length > 1)
       print([...tableOf(locks), '', `Several locks are named "${printable(key)}".`].join('\n'));
     else if (locks[0] !== undefined) print(detailsOf(locks[0]));
-    if (locks.length === 0) complain(noneNamed(key, args.values));
+    if (locks.length === 0) complain(noneNamed(key, found, args.values));
     return endOf(found, locks.length > 0 ? EXIT.ok : EXIT.unavailable);
   });
 }
+
+const MEANING = `Its holder is not stopped: it learns of this when it renews the lock next.
+Until then, two may be at work.`;
 
 /** `redis-locks release KEY` */
 export async function release(args: Arguments): Promise<number> {
@@ -49,43 +52,40 @@ export async function release(args: Arguments): Promise<number> {
   return using(values, async (connection) => {
     const found = await look(connection, values, key);
     const [lock, ...others] = found.locks.filter(({ holder }) => holder !== null);
-    if (lock === undefined) {
-      complain(noneNamed(key, values));
+    if (lock === undefined || found.missing.length > 0) {
+      complain(lock === undefined ? noneNamed(key, found, values) : 'Nothing was released');
       return endOf(found, EXIT.unavailable);
     }
-    if (others.length > 0 || found.missing.length > 0) {
+    if (others.length > 0) {
       for (const line of tableOf(found.locks)) complain(line);
-      complain(`Which one of the locks named "${key}"? Nothing was released: give its whole name`);
-      return endOf(found, EXIT.usage);
+      throw usageError(`Which one of the locks named "${key}"? Nothing was released: give its whole name`);
     }
-    const question = `Release "${printable(lock.lock)}", held by ${holdersOf(lock)}? [y/N] `;
     if (!values.yes) {
-      if (!(await confirm(question))) return EXIT.notFree;
+      process.stderr.write(`${MEANING}\n`);
+      if (!(await confirm(`Release "${printable(lock.lock)}", ${heldBy(lock)}? [y/N] `))) return EXIT.notFree;
       const [now] = (await look(connection, values, key)).locks.filter((other) => other.lock === lock.lock);
       const isOther = now !== undefined && now.owner !== lock.owner && lock.format !== 'shared';
-      if (isOther) throw new ExitError(EXIT.notFree, `Nothing was released: by now ${holdersOf(now)} holds it`);
+      if (isOther) throw new ExitError(EXIT.notFree, `Nothing was released: by now it is ${heldBy(now)}`);
     }
     const isFreed = await forceUnlock(connection.client, lock, ({ message }) => complain(message));
-    if (!isFreed) throw new ExitError(EXIT.unavailable, noneNamed(key, values));
-    print(values.json ? JSON.stringify(lock) : `Released "${printable(lock.lock)}", held by ${holdersOf(lock)}.`);
+    if (!isFreed) throw new ExitError(EXIT.unavailable, noneNamed(key, found, values));
+    print(values.json ? JSON.stringify(lock) : `Released "${printable(lock.lock)}", ${heldBy(lock)}.`);
     return EXIT.ok;
   });
 }
 
 /** `isOlder`: it has been held for longer than was seen. */
 export function tableOf(locks: readonly FoundLock[], isOlder: readonly boolean[] = []): string[] {
-  const head = ['LOCK', 'KIND', 'TYPE', 'HOLDER', 'HELD FOR', 'LEFT', 'RENEWED', 'WAITING'];
   const rows = locks.map((lock, i) => [
     lock.lock,
-    kindOf(lock),
-    typeOf(lock),
+    lock.kind === 'lock' ? typeOf(lock) : kindOf(lock),
     holdersOf(lock),
-    lock.heldFor === null ? '' : `${isOlder[i] ? 'over ' : ''}${shown(lock.heldFor)}`,
+    lock.heldFor === null ? '' : `${isOlder[i] ? '>' : ''}${shown(lock.heldFor)}`,
     lock.holder === null ? '' : shown(lock.remaining),
     lock.renewed === null ? '' : lock.renewed ? 'yes' : 'not yet',
     String(lock.waiting ?? '?'),
   ]);
-  return columns(head, rows);
+  return columns(['LOCK', 'TYPE', 'HOLDER', 'HELD', 'LEFT', 'RENEWED', 'WAITING'], rows);
 }
 
 function detailsOf(lock: FoundLock): string {
@@ -119,14 +119,16 @@ function kindOf({ kind, holders, permits }: FoundLock): string {
 }
 
 function typeOf({ type, format, isSure }: FoundLock): string {
-  return `${type ?? (format === 'shared' ? '' : format)}${isSure ? '' : '?'}`;
+  return `${type ?? format}${isSure ? '' : '?'}`;
 }
 
 function holdersOf({ holder, holders, isKept }: FoundLock): string {
   if (holder === null) return 'nobody';
-  return printable(
-    `${isKept ? `kept (${holder})` : holder}${holders.length > 1 ? ` and ${holders.length - 1} more` : ''}`,
-  );
+  return printable(`${isKept ? `kept (${holder})` : holder}${holders.length > 1 ? ` +${holders.length - 1}` : ''}`);
+}
+
+function heldBy(lock: FoundLock): string {
+  return lock.isKept ? `which ${printable(String(lock.holder))} has unlocked` : `held by ${holdersOf(lock)}`;
 }
 
 export async function using(values: Values, use: (connection: Connection) => Promise<number>): Promise<number> {
@@ -149,8 +151,9 @@ function addressesOf({ searched }: Found, { address }: Connection): string {
 }
 
 /** Says what could not be asked. Nothing at all is another code than a part. */
-function endOf({ missing }: Found, exitCode: number): number {
+function endOf({ missing, searched }: Found, exitCode: number): number {
   for (const reason of missing) complain(reason);
+  if (searched.length === 0) return EXIT.unavailable;
   return missing.length === 0 ? exitCode : EXIT.partial;
 }
 
@@ -163,8 +166,13 @@ function searched(values: Values): string {
   return `${values.type === undefined ? '' : ` of type ${values.type}`}${values.match === undefined ? '' : ` that matches ${values.match}`} ${where}`;
 }
 
-function noneNamed(key: string, values: Values): string {
-  return `Nobody holds a lock "${key}"${searched(values)}`;
+export function noneHeld(values: Values): string {
+  return printable(`No lock${searched(values)} is held.`);
+}
+
+function noneNamed(key: string, { missing }: Found, values: Values): string {
+  const part = missing.length > 0 ? ', in the part that could be asked' : '';
+  return `Nobody holds a lock "${key}"${searched(values)}${part}`;
 }
 
 /** The end of the input is no. */

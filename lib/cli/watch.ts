@@ -1,8 +1,10 @@
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Found } from '../inspection/find-locks';
 import { type Change, History } from '../inspection/history';
-import { type Arguments, assertNoKey, delayOf } from './arguments';
+import { type Arguments, assertNoKey, delayOf, type Values } from './arguments';
 import { complain, EXIT, print, printable } from './output';
-import { look, tableOf, using } from './show';
+import { look, noneHeld, tableOf, using } from './show';
 
 /** Lines of history below the table, and what `watch` clears the terminal with. */
 const LINES = 8;
@@ -22,16 +24,23 @@ export async function watch(args: Arguments): Promise<number> {
   const isLive = process.stdout.isTTY && !values.json;
   const history = new History();
   const lines: string[] = [];
-  return using(values, async (servers) => {
+  let complaint = '';
+  return using(values, async (connection) => {
+    const stopped = once(stop.signal, 'abort').then(() => undefined);
     while (!stop.signal.aborted) {
-      const { locks, missing } = await look(servers, values);
+      const found = await Promise.race([look(connection, values), stopped]);
+      if (found === undefined) break;
+      const { locks, missing } = found;
       // In a part of the locks, the others would look free.
       const changes = missing.length > 0 ? [] : history.update(locks, performance.now());
       lines.unshift(...changes.map(lineOf).reverse());
       lines.splice(LINES);
-      if (isLive) process.stdout.write(CLEAR + screenOf(history, lines, missing).join('\n'));
-      else for (const reason of missing) complain(reason);
-      if (!isLive) for (const change of changes) print(values.json ? JSON.stringify(change) : lineOf(change));
+      if (isLive) process.stdout.write(CLEAR + screenOf(found, history, lines, values).join('\n'));
+      else {
+        for (const change of changes) print(values.json ? JSON.stringify(change) : lineOf(change));
+        if (missing.join() !== complaint) for (const reason of missing) complain(reason);
+        complaint = missing.join();
+      }
       // It rejects when the watch is ended.
       await sleep(interval, undefined, { signal: stop.signal }).catch(() => undefined);
     }
@@ -40,18 +49,21 @@ export async function watch(args: Arguments): Promise<number> {
 }
 
 /** As many lines as the terminal has: the head of the table stays. */
-function screenOf(history: History, lines: readonly string[], missing: readonly string[]): string[] {
+function screenOf({ locks, missing }: Found, history: History, changes: readonly string[], values: Values): string[] {
   const seen = history.seen(performance.now());
-  const [head = '', ...rows] = tableOf(
-    seen.map(({ lock }) => lock),
-    seen.map(({ isOlder }) => isOlder),
-  );
+  const [head = '', ...rows] =
+    missing.length > 0
+      ? tableOf(locks)
+      : tableOf(
+          seen.map(({ lock }) => lock),
+          seen.map(({ isOlder }) => isOlder),
+        );
   // A terminal without a size says 0.
   const { columns: width, rows: height } = { columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 };
-  const rest = ['', ...missing, ...lines].map((line) => printable(line).slice(0, width));
+  const rest = ['', ...missing, ...changes].map((line) => printable(line).slice(0, width));
   const room = Math.max(1, height - 2 - rest.length);
   const isCut = rows.length > room;
-  if (seen.length === 0) rows.push('No lock is held.');
+  if (rows.length === 0 && missing.length === 0) rows.push(noneHeld(values));
   return [head, ...(isCut ? [...rows.slice(0, room), `and ${rows.length - room} more`] : rows), ...rest];
 }
 

@@ -351,12 +351,12 @@ function listOf(answer: unknown): string[] {
   return Array.isArray(answer) ? answer.map(String) : [];
 }
 
-/** Of a reply with pairs: clients make lists of it, lists of lists, objects or maps. */
+/** Of a reply with pairs: clients make lists of it, lists of lists, lists of `{ key, value }`, objects or maps. */
 function pairsOf(answer: unknown): (readonly [string, string])[] {
-  if (answer instanceof Map) return [...answer].map(([name, value]) => [String(name), String(value)]);
-  if (!Array.isArray(answer)) return Object.entries(answer ?? {}).map(([name, value]) => [name, String(value)]);
-  const flat = answer.flat().map(String);
-  return flat.filter((_, i) => i % 2 === 0).map((name, i) => [name, flat[2 * i + 1] ?? '']);
+  if (answer instanceof Map) return pairsOf([...answer]);
+  if (!Array.isArray(answer)) return pairsOf(Object.entries(answer ?? {}));
+  const flat = answer.flatMap((one) => (typeof one === 'object' && 'key' in one ? [one.key, one.value] : one));
+  return flat.flatMap((one, i) => (i % 2 === 0 ? [[String(one), String(flat[i + 1])]] : []));
 }
 
 /** `undefined`: a key of this name belongs to another lock. */

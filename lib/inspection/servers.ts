@@ -29,8 +29,11 @@ interface Sending extends RedisClient {
 }
 
 /** `timeout` in ms, for each command. */
-export async function serversOf(client: RedisClient, timeout: number): Promise<Servers> {
+export async function serversOf(client: Sending, timeout: number): Promise<Servers> {
   if (!isClusterClient<Sending>(client)) {
+    if (client.sendCommand === undefined || 'slots' in client) {
+      return { asked: [], missing: ['The client has no way to ask each server'], isCluster: false };
+    }
     return { asked: [askedOf(client, nodeOf(client), timeout)], missing: [], isCluster: false };
   }
   const masters = client.masters.map(addressOf);
@@ -56,8 +59,7 @@ export async function serversOf(client: RedisClient, timeout: number): Promise<S
 function askedOf(client: Sending, node: ClusterNode | undefined, timeout: number): Asked {
   // Replies in their own types, though the application made its client answer with Buffers.
   const commands = (client.withCommandOptions?.({ timeout: 0, typeMapping: {} }) ?? client) as Sending;
-  const { sendCommand } = commands;
-  if (sendCommand === undefined) throw new TypeError('The client cannot send the commands that find locks');
+  const { sendCommand } = commands as Required<Sending>;
   const isSentinel = client.getMasterNode !== undefined;
   const send = (command: string[]): Promise<unknown> =>
     sendCommand.apply(commands, (isSentinel ? [false, command] : [command]) as [string[]]);

@@ -4,6 +4,17 @@ import { MAX_DELAY, MIN_TTL } from './clock';
 /** Checks one value: returns it, or throws `TypeError` or `RangeError`. */
 export type Check<T> = (name: string, value: unknown) => T;
 
+/** Options as other libraries call them, or as ours are called elsewhere. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  timeout: 'waitTime',
+  acquireTimeout: 'waitTime',
+  leaseTime: 'ttl',
+  lockTimeout: 'ttl',
+  expireAfter: 'ttl',
+  ttl: 'expireAfter',
+  retryDelay: 'idleBetweenTries',
+};
+
 /** Checks that every option is known and, where it is given, valid: a misspelt option must not silently do nothing. */
 export function checkOptions(checks: Readonly<Record<string, Check<unknown>>>, options: object): void {
   if (typeof options !== 'object' || options === null) throw new TypeError(expected('options', 'an object', options));
@@ -13,7 +24,8 @@ export function checkOptions(checks: Readonly<Record<string, Check<unknown>>>, o
       // Its value may be a secret: the `url` or the `password` of a client.
       const shown = typeof value === 'number' ? value : typeof value;
       const known = Object.keys(checks);
-      const nearest = nearestTo(name, known);
+      const meant = ELSEWHERE[name];
+      const nearest = meant !== undefined && known.includes(meant) ? meant : nearestTo(name, known);
       const hint = nearest === undefined ? '' : `; did you mean \`${nearest}\`?`;
       throw new TypeError(`Unknown option \`${name}\` (${shown})${hint}; known are ${known.join(', ')}`);
     }

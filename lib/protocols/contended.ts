@@ -179,7 +179,8 @@ class ContendedProtocol implements LockProtocol {
         : Number(this.#waiting?.isSubscribed ?? false);
       const others = Math.max(atSliceEnd ? 1 : 0, counted);
       const sharing = others > 0 ? this.#sharing : this.#lazySharing;
-      sharing?.released({ sentAt, answeredAt, others, hintsBefore, atSliceEnd });
+      const areCounted = format.countsListeners;
+      sharing?.released({ sentAt, answeredAt, others, areCounted, hintsBefore, atSliceEnd });
       return found;
     };
   }

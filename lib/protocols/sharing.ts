@@ -8,6 +8,7 @@ interface OwnRelease {
   readonly answeredAt: number;
   /** Listeners of other processes: at least 1 at the end of a slice; 0 or 1 where they cannot be counted. */
   readonly others: number;
+  readonly areCounted: boolean;
   /** Releases that had been noticed before it was sent. */
   readonly hintsBefore: number;
   /** Local callers were waiting: the lock was released because the slice was over. */
@@ -102,6 +103,10 @@ const SLICE = 50;
 const LEAST_STEP = 2;
 const LONGEST_STEP = 20;
 
+/** After a slice, the steps that go to those whose turns are short; and the others whose time that is, where unknown. */
+const STEPS_FOR_SHORT_TURNS = 2;
+const UNCOUNTED_OTHERS = 2;
+
 /** ms; a process stands back for this long at most. */
 const LONGEST_STAND_BACK = 200;
 
@@ -116,6 +121,9 @@ const MEMORY = 1_000;
  * Without a rule the same processes would win every race. After its own release, with n other listeners, a process
  * waits n + 1 steps. Each release that it notices takes one step off. It notices its own release too. So the process
  * whose last release is the oldest tries first.
+ *
+ * Java gives the lock up after each section, and reacts to a message later than Node. So after a slice, a process leaves
+ * some steps at each release until each of the others may have had a slice: in one or in many short turns.
  */
 export class YieldToListeners {
   readonly #slice: number;
@@ -172,10 +180,18 @@ export class YieldToListeners {
   #pause(now: number, waiting: Waiting | undefined): number {
     const release = this.#lastRelease(now);
     if (release === undefined) return 0;
+    const isTimeOfOthers = now - release.answeredAt < this.#timeOfOthers(release);
     const ahead = release.others + 1 - ((waiting?.hints ?? 0) - release.hintsBefore);
+    const steps = Math.max(ahead, isTimeOfOthers ? STEPS_FOR_SHORT_TURNS : 0);
     const step = Math.min(Math.max(LEAST_STEP, release.answeredAt - release.sentAt), LONGEST_STEP);
     const since = Math.max(release.answeredAt, waiting?.hintedAt ?? 0);
-    return Math.min(ahead * step, LONGEST_STAND_BACK) - (now - since);
+    return Math.min(steps * step, LONGEST_STAND_BACK) - (now - since);
+  }
+
+  /** ms after a release in which others may have their slices. */
+  #timeOfOthers({ atSliceEnd, others, areCounted }: OwnRelease): number {
+    if (!atSliceEnd) return 0;
+    return (areCounted ? others : Math.max(others, UNCOUNTED_OTHERS)) * this.#slice;
   }
 
   #lastRelease(now: number): OwnRelease | undefined {

@@ -1,104 +1,152 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { keepProcessorsAwake, killProcesses } from './child-processes';
-import { languagesOf, measureAll } from './measure';
-import { type Options, readOptions, UsageError, usage } from './options';
-import { cache } from './prepare';
-import { measureProfiles } from './profile/measure-profile';
-import { buildProgram, type Language } from './programs';
-import { readEnvironment } from './report/environment';
-import { growthPage, pictureOf } from './report/growth-page';
-import { QUICK_WARM_UP } from './report/method';
-import { page } from './report/page';
-import { plot } from './report/plot';
-import { PROFILE_HEADING, withProfiles } from './report/profile-page';
-import { sectionOf } from './report/sections';
-import { Terminal } from './report/terminal';
-import { type GrowthResult, growthOf, type ScenarioResult } from './results';
+import { parseArgs } from 'node:util';
+import { withSection } from '../../support/sections';
+import { candidateNamed, candidates } from './libraries';
+import { plot } from './plot';
+import { buildJava, cache, prepare } from './prepare';
+import { keepProcessorsAwake, killProcesses } from './processes';
+import { profile } from './profile-run';
+import * as report from './report';
+import { measure, participantsOf } from './runner';
+import { isNamed, scenarios } from './scenarios';
 import { BenchServer } from './server';
-import { evaluateTargets } from './targets';
 
 const DOCS = join(__dirname, '..', '..', 'docs');
-const PAGE = join(DOCS, 'benchmarks.md');
 
-/** Exit code: 0, also when a target was missed; 1 when mutual exclusion was violated or the bench failed; 2 for a wrong option. */
-export async function main(): Promise<void> {
-  try {
-    const options = readOptions(process.argv.slice(2));
-    if (options === undefined) console.log(usage);
-    else await bench(options);
-  } catch (error) {
-    console.error(error instanceof UsageError ? `${error.message}\n\n${usage}` : error);
-    process.exitCode = error instanceof UsageError ? 2 : 1;
-  }
+const titles = new Map(scenarios.map(({ id, title, point }) => [id, point?.curve.title ?? title]));
+const USAGE = `npm run bench -- [options]
+  --quick        one round, short windows, no variants: about two minutes
+  --rounds N     number of rounds (5; 1 with --quick)
+  --scenario N   only this scenario (4: 4a, 4b and 4t); may be repeated
+  --only NAME    only this candidate and the floor; may be repeated
+  --no-growth    all scenarios but 9, which takes the longest
+  --profile      in place of the scenarios: how many functions of ours a call visits; with --scenario also
+                 V8's CPU profiles of its candidates, as files
+  --json         prints the results as JSON, and progress on stderr
+  --page         writes the sections of docs/benchmarks.md and docs/growth.md about what was measured
+Scenarios:
+${[...titles].map(([id, title]) => `  ${id.padEnd(3)} ${title}`).join('\n')}
+Candidates: ${candidates.map(({ id }) => id).join(', ')}`;
+
+class UsageError extends Error {}
+
+function readOptions() {
+  const { values } = parseArgs({
+    options: {
+      quick: { type: 'boolean', default: false },
+      rounds: { type: 'string' },
+      scenario: { type: 'string', multiple: true, default: [] },
+      only: { type: 'string', multiple: true, default: [] },
+      'no-growth': { type: 'boolean', default: false },
+      profile: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      page: { type: 'boolean', default: false },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  });
+  const { quick, only, scenario: names } = values;
+  const rounds = Number(values.rounds ?? (quick ? 1 : 5));
+  if (!Number.isInteger(rounds) || rounds < 1)
+    throw new UsageError(`--rounds "${values.rounds}" is no number of rounds`);
+  for (const name of names)
+    if (!scenarios.some((one) => isNamed(one, name))) throw new UsageError(`There is no scenario "${name}"`);
+  for (const name of only) candidateNamed(name);
+  const selected = scenarios.filter((one) => {
+    if (names.length > 0) return names.some((name) => isNamed(one, name));
+    return !(quick && one.isVariant) && !(values['no-growth'] && one.point !== undefined);
+  });
+  return { ...values, rounds, selected };
 }
+
+type Options = ReturnType<typeof readOptions>;
 
 async function bench(options: Options): Promise<void> {
-  const terminal = new Terminal(options.json ? process.stderr : process.stdout, options.rounds);
-  const { languages, leftOut } = buildPrograms(options);
-  for (const reason of leftOut) terminal.print(`left out: ${reason}`);
+  const out = options.json ? process.stderr : process.stdout;
+  const print = (text: string) => void out.write(`${text}\n`);
+  prepare();
   const server = await BenchServer.start();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted(server));
-  try {
-    const environment = readEnvironment(server.name, languages);
-    terminal.print(`${environment.cpu}, ${environment.cores} cores; Node ${environment.node}, ${environment.redis}\n`);
-    if (options.quick) terminal.print(`A quick run. ${QUICK_WARM_UP}\n`);
-    keepProcessorsAwake();
-    if (options.profile) {
-      const profiles = await measureProfiles(server, options, terminal);
-      if (options.page) writeFileSync(PAGE, withProfiles(readFileSync(PAGE, 'utf8'), environment, profiles));
-      return;
-    }
-    const results = await measureAll(server, options, languages, terminal);
-    const targets = results.flatMap(evaluateTargets);
-    terminal.printTargets(targets);
-    if (options.json) console.log(JSON.stringify({ environment, options, leftOut, results, targets }, null, 2));
-    const curves = growthOf(results);
-    for (const curve of curves) terminal.printGrowth(curve);
-    const pictures = await draw(curves, options.page ? DOCS : cache);
-    for (const file of pictures) terminal.print(`drawn: ${file}`);
-    if (options.page && curves.length > 0)
-      writeFileSync(join(DOCS, 'growth.md'), growthPage(environment, options, curves));
-    if (options.page && results.some(({ scenario }) => scenario.point === undefined))
-      writeFileSync(
-        PAGE,
-        page(environment, options, results, leftOut, sectionOf(readFileSync(PAGE, 'utf8'), PROFILE_HEADING)),
-      );
-    if (results.some(violatesExclusion)) process.exitCode = 1;
-  } finally {
+  const stop = async () => {
     killProcesses();
     await server.stop();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => void stop().finally(() => process.exit(130)));
+  try {
+    const measured = `Measured ${report.environment(server.name)}; rounds: ${options.rounds}${options.quick ? ', quick' : ''}.`;
+    print(measured);
+    if (options.quick) print('A quick run: V8 has not compiled all code, so CPU and rates are not those of a service.');
+    keepProcessorsAwake();
+    if (options.profile) return await profile(options, server, print);
+    const results = await measureAll(options, server, print);
+    for (const line of results.flatMap(report.goalLines)) print(line);
+    if (options.json) console.log(JSON.stringify({ measured, results }, null, 2));
+    await write(options, results, measured, print);
+    if (results.some(({ rows }) => rows.some(({ violations }) => violations > 0))) process.exitCode = 1;
+  } finally {
+    await stop();
   }
 }
 
-/** Builds what the peers in other languages need. They are left out where that is not possible. */
-function buildPrograms(options: Options): { languages: ReadonlySet<Language>; leftOut: readonly string[] } {
-  const languages = new Set<Language>();
-  const leftOut: string[] = [];
-  for (const language of languagesOf(options)) {
-    const reason = buildProgram(language);
-    if (reason === undefined) languages.add(language);
-    else leftOut.push(reason);
+async function measureAll(
+  { selected, only, quick, rounds }: Options,
+  server: BenchServer,
+  print: (text: string) => void,
+): Promise<report.ScenarioResult[]> {
+  const needsJava = selected.some((one) => participantsOf(one, only, quick).some(({ open }) => open === undefined));
+  const leftOut = needsJava ? buildJava() : undefined;
+  if (leftOut !== undefined) print(`left out: ${leftOut}`);
+  const results: report.ScenarioResult[] = [];
+  for (const scenario of selected) {
+    const all = participantsOf(scenario, only, quick);
+    const participants = leftOut === undefined ? all : all.filter(({ open }) => open !== undefined);
+    if (participants.length === 0) continue;
+    const name = scenario.point === undefined ? scenario.id : `${scenario.id} ${scenario.point.size}`;
+    const rows = await measure(scenario, participants, rounds, quick, server, (round, { title }, outcome) =>
+      print(`${name.padEnd(8)} ${round + 1}/${rounds}  ${title.padEnd(42)} ${report.lineOf(scenario, outcome)}`),
+    );
+    results.push({ scenario, rows });
+    print(`${report.scenarioTable({ scenario, rows })}\n`);
   }
-  return { languages, leftOut };
+  return results;
 }
 
-/** Draws the curves into a folder. Returns the files. */
-async function draw(curves: readonly GrowthResult[], folder: string): Promise<string[]> {
-  const files: string[] = [];
-  for (const curve of curves) {
-    const file = join(folder, pictureOf(curve));
-    writeFileSync(file, await plot(curve));
-    files.push(relative(process.cwd(), file));
+/** Pictures of curves, and with --page the sections of the pages. What the pages say beside them is kept. */
+async function write(
+  { page }: Options,
+  results: readonly report.ScenarioResult[],
+  measured: string,
+  print: (text: string) => void,
+): Promise<void> {
+  for (const [curve, points] of report.curvesOf(results)) {
+    const picture = join(page ? DOCS : cache, report.pictureOf(curve));
+    writeFileSync(picture, await plot(curve, points));
+    print(`drawn: ${relative(process.cwd(), picture)}`);
+    if (page) replaceSection('growth.md', report.curveSection(curve, points, measured));
   }
-  return files;
+  if (!page) return;
+  for (const result of results.filter(({ scenario }) => scenario.point === undefined))
+    replaceSection('benchmarks.md', report.scenarioSection(result, measured));
+  replaceSection('benchmarks.md', report.versionsSection());
 }
 
-function violatesExclusion({ rows }: ScenarioResult): boolean {
-  return rows.some(({ violations }) => violations > 0);
+function replaceSection(name: string, section: string): void {
+  const file = join(DOCS, name);
+  writeFileSync(file, withSection(readFileSync(file, 'utf8'), section, /^## Method$/m));
 }
 
-function interrupted(server: BenchServer): void {
-  killProcesses();
-  void server.stop().finally(() => process.exit(130));
+/** Exit code: 0, also when a goal was missed; 1 when mutual exclusion was violated or the bench failed; 2 for a wrong option. */
+async function main(): Promise<void> {
+  try {
+    const options = readOptions();
+    if (options.help) console.log(USAGE);
+    else await bench(options);
+  } catch (error) {
+    const isUsage =
+      error instanceof UsageError || String((error as { code?: string }).code).startsWith('ERR_PARSE_ARGS');
+    console.error(isUsage ? `${(error as Error).message}\n\n${USAGE}` : error);
+    process.exitCode = isUsage ? 2 : 1;
+  }
 }
+
+void main();

@@ -2,48 +2,41 @@ import { type StdioOptions, spawnSync } from 'node:child_process';
 import { copyFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { buildSync } from 'esbuild';
-import { installLockedPackages } from '../npm-install';
+import { installLockedPackages } from '../../support/npm-install';
 
 const root = join(__dirname, '..', '..');
-const modules = join(__dirname, 'node_modules');
 /** For what is built here. */
-export const cache = join(modules, '.cache');
+export const cache = join(__dirname, 'node_modules', '.cache');
 
-/** The files that the child processes execute. */
 export const built = {
-  /** The package as it is published, built from the sources for every run. */
+  /** The entry file of the package as it is published, built from the sources for every run. */
   library: join(cache, 'library', 'dist', 'index.js'),
-  /** The same in one file, with a source map, for `--profile`. */
-  mappedLibrary: join(cache, 'mapped-library', 'index.js'),
+  /** Plain JavaScript starts faster than a TypeScript loader, and a run starts hundreds of processes. */
   worker: join(cache, 'worker.js'),
-  proxy: join(cache, 'delay-proxy.js'),
-  busyProcess: join(cache, 'busy-process.js'),
 };
 
+const java = join(cache, 'java');
+
+/** The peers that do not run in Node. */
+export const JAVA = {
+  folder: join(__dirname, 'peers', 'java'),
+  run: ['java', '-Xmx512m', '-cp', [join(java, 'classes'), join(java, 'libraries', '*')].join(':'), 'Worker'],
+} as const;
+
+/** Installs the peers, and builds the library and the program of the child processes. */
 export function prepare(): void {
   installLockedPackages(__dirname, 'Installing the peers to compare with, once, into scripts/bench/node_modules …');
-  buildLibrary();
-  bundleProcesses();
-}
-
-function buildLibrary(): void {
   const build = join(root, 'scripts', 'build.ts');
   // stdout is reserved for the results.
   const stdio = ['ignore', 2, 2] satisfies StdioOptions;
-  const { status } = spawnSync(process.execPath, ['-r', 'esbuild-register', build, dirname(built.library)], {
-    stdio,
-    cwd: root,
-  });
-  if (status !== 0) throw new Error('The library cannot be built; the errors are above');
+  const args = ['-r', 'esbuild-register', build, dirname(built.library)];
+  if (spawnSync(process.execPath, args, { stdio, cwd: root }).status !== 0)
+    throw new Error('The library cannot be built; the errors are above');
   // It has the names that the package imports of itself.
   copyFileSync(join(root, 'package.json'), join(cache, 'library', 'package.json'));
-}
-
-/** Plain JavaScript starts faster than a TypeScript loader, and a run starts hundreds of processes. */
-function bundleProcesses(): void {
   buildSync({
-    entryPoints: ['worker.ts', 'delay-proxy.ts', 'busy-process.ts'].map((file) => join(__dirname, file)),
-    outdir: cache,
+    entryPoints: [join(__dirname, 'worker.ts')],
+    outfile: built.worker,
     bundle: true,
     packages: 'external',
     platform: 'node',
@@ -53,16 +46,18 @@ function bundleProcesses(): void {
   });
 }
 
-/** Call frames of the published build lead to no source. */
-export function buildMappedLibrary(): void {
-  buildSync({
-    entryPoints: [join(root, 'lib', 'index.ts')],
-    outfile: built.mappedLibrary,
-    bundle: true,
-    packages: 'external',
-    platform: 'node',
-    target: 'node20',
-    sourcemap: true,
-    logLevel: 'warning',
+/** ms; a first build downloads the libraries. */
+const BUILD_TIMEOUT = 600_000;
+
+/** Returns why the peers in Java are left out, if they are. */
+export function buildJava(): string | undefined {
+  const missing = ['java', 'mvn'].filter((tool) => spawnSync(tool, ['-version'], { stdio: 'ignore' }).status !== 0);
+  if (missing.length > 0) return `the peers in Java (not on this machine: ${missing.join(', ')})`;
+  const { status, stdout, stderr } = spawnSync('mvn', ['-q', '-B', 'process-classes'], {
+    cwd: JAVA.folder,
+    encoding: 'utf8',
+    timeout: BUILD_TIMEOUT,
   });
+  const [reason] = `${stdout}\n${stderr}`.split('\n').filter((line) => line.trim() !== '');
+  return status === 0 ? undefined : `the peers in Java, because \`mvn process-classes\` failed: ${reason}`;
 }

@@ -1,60 +1,90 @@
-/** A worker process of the bench in Node: opens one candidate, starts a load on it, and observes the load on request. */
+/** A child process of the bench: one process of a candidate, a proxy that delays, or one that keeps a CPU awake. */
 
-import { nodeCandidate } from './candidates';
-import type { OpenOptions } from './candidates/candidate';
-import { begin, type LoadSpec } from './loads';
-import { type Observation, type Observe, observe } from './loads/load';
-import type { FrameNode } from './profile/frame-tree';
-import { profileAllocations, profileCpu } from './profile/recording';
+import { constants, setPriority } from 'node:os';
+import { FaultyProxy } from '../../support/proxy';
+import type { Address, OpenOptions } from './candidate';
+import { candidateNamed } from './libraries';
+import { begin, type LoadSpec, type Observation, type Observe, observe } from './loads';
+import { cpuProfile, type FunctionCounts, functionCounts } from './profile';
 
 /** Passed in the environment of the process. */
-export interface WorkerOptions extends OpenOptions {
-  readonly candidate: string;
-}
+export type Role =
+  | (OpenOptions & { readonly role: 'candidate'; readonly id: string })
+  | { readonly role: 'proxy'; readonly address: Address; readonly delay: number }
+  | { readonly role: 'awake' };
 
-/** Message from the bench to a worker: start a load, or observe it for some ms, with a profiler of V8 where one is named. */
-export type WorkerRequest =
+/** To a candidate: start a load, observe it for some ms, with V8's profiler or without, or count what a cycle visits. */
+export type Request =
   | LoadSpec
-  | { readonly observe: number; readonly isWarmUp?: boolean; readonly profile?: ProfileKind };
+  | { readonly observe: number; readonly isWarmUp?: boolean; readonly profile?: boolean }
+  | { readonly count: true };
 
-export type ProfileKind = keyof typeof profilers;
-
-/** Message from a worker: it has started, or has executed a request. */
-export type WorkerReply =
-  | { readonly observation?: Observation; readonly profile?: FrameNode }
-  | { readonly fault: string };
-
-const profilers = { cpu: profileCpu, allocations: profileAllocations };
-
-const options = JSON.parse(process.env.BENCH_WORKER ?? '{}') as WorkerOptions;
-const opened = nodeCandidate(options.candidate).open(options);
-let load: Observe | undefined;
-
-async function execute(request: WorkerRequest): Promise<void> {
-  if ('load' in request) {
-    load = await begin(await opened, request);
-    reply({});
-  } else if (load !== undefined) {
-    const run = observe.bind(undefined, load, request.observe, request.isWarmUp);
-    if (request.profile === undefined) return reply({ observation: await run() });
-    const { result, root } = await profilers[request.profile](run);
-    reply({ observation: result, profile: root });
-  }
+/** It has started, or has executed a request. */
+export interface Reply {
+  readonly fault?: string;
+  readonly proxied?: Address;
+  readonly observation?: Observation;
+  readonly profile?: string;
+  readonly counts?: FunctionCounts;
 }
 
-function reply(message: WorkerReply): void {
+function reply(message: Reply): void {
   process.send?.(message);
 }
 
+async function candidate({ id, ...options }: Role & { role: 'candidate' }): Promise<void> {
+  const { open } = candidateNamed(id);
+  if (open === undefined) throw new Error('it does not run in Node');
+  const locks = await open(options);
+  let load: Observe | undefined;
+  const execute = async (request: Request): Promise<Reply> => {
+    if ('count' in request) return { counts: await functionCounts(locks, options.library) };
+    if ('load' in request) {
+      load = await begin(locks, request);
+      return {};
+    }
+    if (load === undefined) throw new Error('there is no load');
+    const run = observe.bind(undefined, load, request.observe, request.isWarmUp);
+    return request.profile ? { profile: await cpuProfile(run) } : { observation: await run() };
+  };
+  process.on('message', (request: Request) => void execute(request).then(reply, fail));
+  reply({});
+}
+
+async function proxy({ address, delay }: Role & { role: 'proxy' }): Promise<void> {
+  const started = await FaultyProxy.start(address);
+  started.delay = delay;
+  reply({ proxied: started.address });
+}
+
+/**
+ * A process of the lowest priority that is always ready to run: a sleeping CPU takes longer to wake up than a round trip to
+ * Redis on loopback takes, and whether it sleeps is random. In slices of 50 ms, so that `disconnect` is processed.
+ */
+function keepAwake(): void {
+  setPriority(constants.priority.PRIORITY_LOW);
+  const spin = () => {
+    const end = performance.now() + 50;
+    while (performance.now() < end);
+    setImmediate(spin);
+  };
+  spin();
+}
+
 function fail(error: unknown): void {
-  process.send?.({ fault: error instanceof Error ? error.message : String(error) } satisfies WorkerReply, () =>
-    process.exit(1),
-  );
+  const fault = error instanceof Error ? error.message : String(error);
+  process.send?.({ fault } satisfies Reply, () => process.exit(1));
+}
+
+async function main(role: Role): Promise<void> {
+  if (role.role === 'candidate') await candidate(role);
+  else if (role.role === 'proxy') await proxy(role);
+  else keepAwake();
 }
 
 process.on('unhandledRejection', fail);
 process.on('uncaughtException', fail);
 process.on('disconnect', () => process.exit()); // ends with the bench, for any reason
 process.on('SIGINT', () => {}); // Ctrl-C reaches the whole process group; the bench handles it
-process.on('message', (request: WorkerRequest) => void execute(request).catch(fail));
-opened.then(() => reply({}), fail);
+process.setSourceMapsEnabled(true); // before the library is loaded, so that a profile finds its sources
+void main(JSON.parse(process.env.BENCH_ROLE as string)).catch(fail);

@@ -1,6 +1,6 @@
-import { installEmbeddedRedis, startEmbeddedRedis } from '../embedded-redis/start';
-import { startRedis } from '../redis';
-import { findRedisBinary } from '../redis-binary';
+import { installEmbeddedRedis, startEmbeddedRedis } from '../../support/embedded-redis/start';
+import { startRedis } from '../../support/redis';
+import { findRedisBinary } from '../../support/redis-binary';
 import { connect, type Redis } from './connection';
 
 /** The Redis server of a demo, and a connection to it. */

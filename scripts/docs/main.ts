@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
-import { installLockedPackages } from '../npm-install';
+import { installLockedPackages } from '../../support/npm-install';
+import { forSite, onSite, SECTIONS, summaryOf, titleOf } from '../../support/site-pages';
 import { BASE, makeRelative, namesBase } from './base';
-import { forSite, onSite, SECTIONS, summaryOf, titleOf } from './pages';
 
 /**
  * `npm run docs`: the site, in scripts/docs/dist. Its pages are those of the repository, with a reference that TypeDoc
@@ -56,7 +56,7 @@ const there = ['docs', 'docs/examples'].flatMap((folder) =>
     .map((name) => `${folder}/${name}`),
 );
 const unlisted = there.filter((page) => !listed.includes(page));
-if (unlisted.length > 0) throw new Error(`Not in the sidebar (scripts/docs/pages.ts): ${unlisted.join(', ')}`);
+if (unlisted.length > 0) throw new Error(`Not in the sidebar (support/site-pages.ts): ${unlisted.join(', ')}`);
 
 const texts = new Map(listed.map((file) => [file, forSite(file, read(file))]));
 for (const [file, text] of texts) write(onSite(file) as string, text);

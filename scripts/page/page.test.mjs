@@ -13,8 +13,8 @@ import { createClient } from 'redis';
 const require = createRequire(import.meta.url);
 const { dashboard, toNode } = require('../../dist/dashboard');
 const { RedisLockRegistry } = require('../../dist');
-const { startRedis } = require('../redis.ts');
-const { freePort } = require('../free-port.ts');
+const { startRedis } = require('../../support/redis.ts');
+const { freePort } = require('../../support/free-port.ts');
 
 const TOKEN = 'a-token-for-the-tests-of-the-page';
 const DOCS = join(import.meta.dirname, '../../docs');

@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { identifyRedis } from '../redis-binary';
+import { identifyRedis } from '../../support/redis-binary';
 import { UsageError } from './options';
 
 /** A server that is on this machine. */

@@ -264,14 +264,6 @@ const FAIR: readonly Variant[] = [
     refutes: 'Kept',
   },
   {
-    name: 'an unknown grant of a ticket is ended',
-    wrong:
-      'a grant under the ticket itself is given back when it is not known, and the release ends every grant of the ticket',
-    model: 'queue, slow and lossy, 2 calls',
-    replacements: [['isKnown == m.grant[2] = 0 \\/ m.grant', 'isKnown == m.grant']],
-    refutes: 'Kept',
-  },
-  {
     name: 'nothing is followed up',
     wrong: 'an attempt that is executed after its caller has left leaves its ticket',
     model: 'queue, callers leave',

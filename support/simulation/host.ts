@@ -1,11 +1,11 @@
 import type { DistributedLock } from '../../lib';
+import { Random } from '../random';
 import type { ClientDirectory } from './client/client-directory';
 import { SimulatedClient } from './client/simulated-client';
 import { SimulatedPool } from './client/simulated-pool';
 import type { LockType, ProcessPlan, Round } from './plan';
 import type { LibraryInstance } from './process/library';
 import { SimulatedProcess } from './process/simulated-process';
-import { Random } from './random';
 import { type Host, REGISTRY_KEY, type World } from './world';
 
 /** A process with a client that connects, and a registry. */

@@ -1,5 +1,5 @@
+import type { Random } from '../random';
 import type { CutMode } from './client/connection';
-import type { Random } from './random';
 
 /** Which connections of a process a fault concerns. */
 export type Target = 'commands' | 'subscriber' | 'all';

@@ -1,5 +1,6 @@
 import type { RedisLockRegistryOptions } from '../../lib';
 import { LOCK_TYPES as PROCESS_TYPES, type LockType as ProcessType } from '../../lib/protocols/lock-types';
+import { Random } from '../random';
 import type { ClientTraits } from './client/client-directory';
 import {
   type Fault,
@@ -11,7 +12,6 @@ import {
   planOutage,
 } from './plan-faults';
 import type { ClockTraits } from './process/simulated-process';
-import { Random } from './random';
 import type { SharedKind } from './world';
 
 /** Locks that several callers may have at a time. */

@@ -1,3 +1,4 @@
+import { Random } from '../random';
 import { applyFault, close, cutOff } from './apply-fault';
 import { Caller, EVALUATED } from './caller';
 import { CallChecks } from './checks/calls';
@@ -15,11 +16,11 @@ import { History } from './history';
 import { createHost } from './host';
 import { keysOf, type Plan } from './plan';
 import type { LibraryInstance } from './process/library';
-import { Random } from './random';
 import { Inbox } from './server/inbox';
 import { RedisServer } from './server/redis-server';
 import { type ScriptEngine, sha1 } from './server/script-engine';
 import { Timeline } from './timeline';
+import { Trace, type TraceEvent } from './trace';
 import { type Violation, Violations } from './violations';
 import { type Host, isCutOff, isDisturbed, lockName, type World } from './world';
 
@@ -41,6 +42,8 @@ const CHECK_INTERVAL = 150;
 export interface Outcome {
   readonly violations: readonly Violation[];
   readonly history: readonly string[];
+  /** Of each lock, if they were to be written down. */
+  readonly traces: readonly (readonly TraceEvent[])[];
   readonly events: number;
   /** Virtual ms. */
   readonly duration: number;
@@ -50,6 +53,7 @@ export interface SimulationOptions {
   readonly instances: readonly LibraryInstance[];
   readonly engine: ScriptEngine;
   readonly isRecorded: boolean;
+  readonly isTraced: boolean;
 }
 
 /** Runs one plan from its beginning to its end. To be called outside of any microtask. */
@@ -59,9 +63,10 @@ export class Simulation {
   readonly #calls: CallChecks;
   readonly #commands: CommandChecks;
   readonly #callers: readonly Caller[];
+  readonly #trace: Trace | undefined;
   #events = 0;
 
-  constructor(plan: Plan, { instances, engine, isRecorded }: SimulationOptions) {
+  constructor(plan: Plan, { instances, engine, isRecorded, isTraced }: SimulationOptions) {
     const timeline = new Timeline();
     const history = new History(timeline, isRecorded);
     const violations = new Violations(timeline, history);
@@ -69,6 +74,7 @@ export class Simulation {
     const server = new RedisServer(timeline, engine, (run) => {
       const isForced = forced.ran(run);
       grants.ran(server, locks);
+      this.#trace?.executed(hostWith(run.connection as Connection), isForced);
       // Several scripts may run in one event, after a freeze of the server.
       this.#calls.note();
       order.ran(run);
@@ -94,6 +100,7 @@ export class Simulation {
       messageFaults: plan.messageFaults,
       inbox: new Inbox(timeline),
       asked: (command) => this.#commands.asked(command),
+      executing: (sentAt) => this.#trace?.executing(sentAt),
       sent: (connection, [, script = '']) => {
         if (!scriptNames.get(script)?.startsWith('renew')) return;
         const host = hostWith(connection);
@@ -106,6 +113,7 @@ export class Simulation {
     };
     const permits = new PermitChecks(timeline);
     this.#world = { plan, timeline, history, server, network, hosts, violations, permits };
+    this.#trace = isTraced ? new Trace(this.#world, keysOf(plan)) : undefined;
     const locks = keysOf(plan).map(lockName);
     const grants = new Grants();
     const forced = new ForcedUnlocks(this.#world, (key, owner) => this.#leases.excuseOne(key, owner));
@@ -153,7 +161,13 @@ export class Simulation {
     history.note('', () => 'everybody is done');
     checkLeftovers(this.#world, 'after everybody was done');
     this.#closeAll();
-    return { violations: violations.all, history: history.lines, events: this.#events, duration: timeline.now };
+    return {
+      violations: violations.all,
+      history: history.lines,
+      traces: this.#trace?.traces ?? [],
+      events: this.#events,
+      duration: timeline.now,
+    };
   }
 
   /** The reply of a script is lost with its connection, where the client sends it again. */
@@ -219,6 +233,7 @@ export class Simulation {
       if (host.process.isPaused) host.lastPaused = this.#world.timeline.now;
     }
     this.#leases.check();
+    this.#trace?.check(this.#leases.open);
     this.#calls.note();
   }
 

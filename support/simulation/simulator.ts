@@ -30,16 +30,17 @@ export class Simulator {
     process.off('unhandledRejection', this.#onUnhandled);
   }
 
-  runSeed(seed: number, lockType: LockType, isRecorded = false): Promise<Outcome> {
-    return this.run(planOf(seed, lockType), isRecorded);
+  runSeed(seed: number, lockType: LockType, isRecorded = false, isTraced = false): Promise<Outcome> {
+    return this.run(planOf(seed, lockType), isRecorded, isTraced);
   }
 
-  run(plan: Plan, isRecorded = false): Promise<Outcome> {
+  run(plan: Plan, isRecorded = false, isTraced = false): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       // Microtasks are drained inside: that is only possible outside of one.
       setImmediate(() => {
         try {
-          const simulation = new Simulation(plan, { instances: this.#instances, engine: this.#engine, isRecorded });
+          const services = { instances: this.#instances, engine: this.#engine };
+          const simulation = new Simulation(plan, { ...services, isRecorded, isTraced });
           this.#violations = simulation.violations;
           resolve(this.#withoutIgnored(simulation.run()));
         } catch (error) {

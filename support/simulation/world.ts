@@ -1,4 +1,5 @@
 import type { RedisLockRegistry } from '../../lib';
+import type { Random } from '../random';
 import type { PermitChecks } from './checks/permits';
 import type { ClientDirectory } from './client/client-directory';
 import type { Network } from './client/connection';
@@ -7,7 +8,6 @@ import type { SimulatedPool } from './client/simulated-pool';
 import type { History } from './history';
 import type { Plan, ProcessPlan } from './plan';
 import type { SimulatedProcess } from './process/simulated-process';
-import type { Random } from './random';
 import type { RedisServer } from './server/redis-server';
 import type { Timeline } from './timeline';
 import type { Violations } from './violations';

@@ -2,7 +2,7 @@
 
 import { createClient } from 'redis';
 import { RedisLockRegistry } from '../../../lib';
-import type { RedisAddress } from '../../../scripts/redis';
+import type { RedisAddress } from '../../../support/redis';
 import { Contender, type LeaseEvent, type Outcome } from './contender';
 import { contenderOptions } from './settings';
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import type { RedisAddress } from '../../../scripts/redis';
+import type { RedisAddress } from '../../../support/redis';
 import { compiled } from '../../support/compiled';
 import { atTheEnd } from '../../support/private-redis';
 import type { Contender, LeaseEvent, Outcome } from './contender';

@@ -1,7 +1,9 @@
+import { conflicts, fallingTokens } from '../../../support/judge/exclusion';
 import type { LeaseEvent } from './contender';
 
 interface Entry {
-  readonly id: string;
+  readonly call: string;
+  readonly key: string;
   readonly token: number;
   readonly from: number;
   to: number;
@@ -13,21 +15,23 @@ export class Ledger {
 
   record(event: LeaseEvent): void {
     if (event.type === 'began') {
-      this.#entries.push({ id: event.id, token: event.token, from: event.at, to: Number.POSITIVE_INFINITY });
+      const { id: call, token, at: from } = event;
+      this.#entries.push({ call, key: 'the lock', token, from, to: Number.POSITIVE_INFINITY });
     } else {
-      const entry = this.#entries.find(({ id }) => id === event.id);
-      if (entry !== undefined) entry.to = Math.min(entry.to, event.at);
+      this.endAll(event.id, event.at);
     }
   }
 
-  /** Ends the leases of a killed process. */
+  /** Ends the leases of a process. */
   endAll(prefix: string, at: number): void {
-    for (const entry of this.#entries) if (entry.id.startsWith(prefix)) entry.to = Math.min(entry.to, at);
+    for (const entry of this.#entries) {
+      if (entry.call === prefix || entry.call.startsWith(`${prefix}-`)) entry.to = Math.min(entry.to, at);
+    }
   }
 
   /** The leases that have not ended. */
   get holders(): readonly string[] {
-    return this.#entries.filter(({ to }) => to === Number.POSITIVE_INFINITY).map(({ id }) => id);
+    return this.#entries.filter(({ to }) => to === Number.POSITIVE_INFINITY).map(({ call }) => call);
   }
 
   get size(): number {
@@ -36,15 +40,8 @@ export class Ledger {
 
   /** Leases that overlap, and tokens that do not rise. */
   get violations(): string[] {
-    const entries = [...this.#entries].sort((a, b) => a.from - b.from);
-    return entries.flatMap((entry, i) => {
-      const before = entries[i - 1];
-      if (before === undefined) return [];
-      const [a, b] = [before, entry].map(({ id, token, from, to }) => `${id} (${token}) ${from} to ${to}`);
-      return [
-        ...(before.to > entry.from ? [`overlap of ${a} and ${b}`] : []),
-        ...(before.token >= entry.token ? [`tokens of ${a} and ${b}`] : []),
-      ];
-    });
+    const overlaps = conflicts(this.#entries).map(({ others, entering }) => ['overlap', ...others, entering]);
+    const tokens = fallingTokens(this.#entries).map(({ before, grant }) => ['tokens', before, grant]);
+    return [...overlaps, ...tokens].map((violation) => JSON.stringify(violation));
   }
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RedisLockRegistry } from '../../../lib';
+import type { FaultyProxy } from '../../../support/proxy';
 import { type AnyClient, clientKinds, connectTo, PrivateRedis } from '../../support/private-redis';
-import type { FaultyProxy } from '../../support/proxy';
 import type { TestClient } from '../../support/redis';
 import { createRegistry } from '../../support/test-registry';
 import { Contender, sharedNow } from './contender';

@@ -1,4 +1,5 @@
 import type { Lease } from '../../../lib';
+import { type Access, mayShare } from '../../judge/exclusion';
 import { keysOf, type Round } from '../plan';
 import {
   type Host,
@@ -194,7 +195,7 @@ export class LeaseChecks {
       for (const other of this.open) {
         if (other === entry) break;
         if (other.key !== entry.key || other.isExcused || !this.#isValid(other)) continue;
-        if (mayShare(entry, other)) continue;
+        if (mayShare(accessOf(entry), accessOf(other))) continue;
         const text = `${other.caller} and ${entry.caller} have valid leases of "${entry.key}" at one time`;
         this.#world.violations.report('two holders', entry.key, text);
       }
@@ -283,7 +284,6 @@ function isOver({ isPassedOn, since, lease, kind }: OpenLease, now: number): boo
   return (isPassedOn || kind === 'read') && now - since >= lease.ttl * 0.99 - 2;
 }
 
-/** Permits are counted apart. */
-function mayShare(one: OpenLease, other: OpenLease): boolean {
-  return one.kind === other.kind && (one.kind === 'semaphore' || one.kind === 'read');
+function accessOf({ kind }: OpenLease): Access {
+  return kind === 'semaphore' ? 'permit' : (kind ?? 'exclusive');
 }

@@ -1,4 +1,4 @@
-import type { Random } from '../random';
+import type { Random } from '../../random';
 import type { Inbox } from '../server/inbox';
 import type { RedisServer, ServerConnection } from '../server/redis-server';
 import type { Reply } from '../server/reply';
@@ -71,6 +71,8 @@ export interface Network {
   asked(command: readonly string[]): void;
   /** A client wrote a command. */
   sent(connection: Connection, command: readonly string[]): void;
+  /** The server is about to execute a command that was written then. */
+  executing(sentAt: number): void;
   /** A message did not reach its subscriber, or reached it twice. */
   messageFailed(connection: Connection): void;
 }
@@ -100,7 +102,8 @@ export class Connection implements ServerConnection {
 
   send(command: readonly string[]): void {
     if (!this.#isOpenToClient) return;
-    this.up.send(() => this.#afterCut(() => this.#network.inbox.arrived(() => this.#execute(command))));
+    const sentAt = this.#network.timeline.now;
+    this.up.send(() => this.#afterCut(() => this.#network.inbox.arrived(() => this.#execute(command, sentAt))));
     this.#network.sent(this, command);
   }
 
@@ -147,8 +150,9 @@ export class Connection implements ServerConnection {
     this.#network.server.closed(this);
   }
 
-  #execute(command: readonly string[]): void {
+  #execute(command: readonly string[], sentAt: number): void {
     if (this.#losesCommands || !this.#isOpenToServer) return;
+    this.#network.executing(sentAt);
     const reply = this.#network.server.execute(this, command);
     this.#reply(() => this.#listener.replied(reply));
   }

@@ -1,5 +1,5 @@
 import { ClientClosedError } from 'redis';
-import type { Random } from '../random';
+import type { Random } from '../../random';
 import type { ScriptOptions } from './command';
 import type { SimulatedClient } from './simulated-client';
 

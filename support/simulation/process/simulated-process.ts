@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
+import type { Random } from '../../random';
 import type { History } from '../history';
-import type { Random } from '../random';
 import type { Timeline } from '../timeline';
 
 /** In what order things that wait for the event loop are done when it runs again. */
@@ -55,6 +55,11 @@ export class SimulatedProcess {
     this.#traits = traits;
     this.#random = random;
     this.#history = history;
+  }
+
+  /** How fast its clocks run, about 1. */
+  get rate(): number {
+    return this.#traits.rate;
   }
 
   get isPaused(): boolean {

@@ -67,7 +67,11 @@ export class RedisServer {
 
   /** The server's clock in whole ms. */
   get time(): number {
-    return Math.floor(EPOCH + this.#timeline.now - this.#behind);
+    return Math.floor(this.exactTime);
+  }
+
+  get exactTime(): number {
+    return EPOCH + this.#timeline.now - this.#behind;
   }
 
   connected(connection: ServerConnection): void {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
-import { installEmbeddedRedis } from '../../../scripts/embedded-redis/start';
+import { installEmbeddedRedis } from '../../embedded-redis/start';
 import type { Reply } from './reply';
 
 /** Executes one command for a script. */
@@ -47,7 +47,7 @@ interface LuaWasm {
 /** js-redis-server brings it along: a dependency of the project's own would ask for a newer Node.js than the project. */
 function loadLuaWasm(): LuaWasm {
   installEmbeddedRedis();
-  return createRequire(join(resolve(__dirname, '../../../scripts/embedded-redis'), 'start.ts'))('lua-redis-wasm');
+  return createRequire(join(resolve(__dirname, '../../embedded-redis'), 'start.ts'))('lua-redis-wasm');
 }
 
 /** The Lua 5.1 of Redis itself, compiled to WebAssembly. */

@@ -47,6 +47,7 @@ export class Shop {
 
 @Module({
   imports: [
+    // 'pub-sub', since requests wait for the cart of another process.
     LocksModule.forRootAsync({
       useFactory: () => ({ url: process.env.REDIS_URL ?? 'redis://localhost:6379', registryKey: 'shop', lockType: 'pub-sub' }),
     }),

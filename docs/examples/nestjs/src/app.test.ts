@@ -23,14 +23,15 @@ test('with Redis: carts take turns, a double click gets 409, and the app closes'
   await app.close();
 });
 
-test('without Redis: the service with locks in memory', async () => {
+test('without Redis: the whole application with locks in memory', async () => {
   const registry = new InMemoryLockRegistry();
-  const module = await Test.createTestingModule({
-    providers: [Checkout, { provide: LockRegistry, useValue: registry }],
-  }).compile();
+  const module = await Test.createTestingModule({ imports: [AppModule] })
+    .overrideProvider(LockRegistry)
+    .useValue(registry)
+    .compile();
   assert.equal(await module.get(Checkout).checkOut('7'), 'checked out 7');
 
   registry.locks.steal('cart:8'); // somebody else has it
   await assert.rejects(module.get(Checkout).checkOut('8'), { name: 'LockTimeoutError' });
-  await registry.close();
+  await module.close(); // closes the registry too
 });

@@ -1,4 +1,10 @@
-import { type BeforeApplicationShutdown, type DynamicModule, Inject, Module, type OnApplicationShutdown } from '@nestjs/common';
+import {
+  type BeforeApplicationShutdown,
+  type DynamicModule,
+  type FactoryProvider,
+  Module,
+  type OnApplicationShutdown,
+} from '@nestjs/common';
 import { createClient } from 'redis';
 import { LockRegistry, RedisLockRegistry, type RedisLockRegistryOptions } from 'redis-lock-registry';
 
@@ -6,15 +12,15 @@ export interface LocksOptions extends RedisLockRegistryOptions {
   readonly url: string;
 }
 
-interface AsyncLocksOptions {
-  readonly inject?: never[];
-  readonly useFactory: (...dependencies: never[]) => LocksOptions | Promise<LocksOptions>;
-}
+/** As in Nest's own modules: `{ inject: [ConfigService], useFactory: (config: ConfigService) => … }`. */
+type AsyncLocksOptions = Pick<FactoryProvider<LocksOptions>, 'inject' | 'useFactory'>;
 
 const OPTIONS = Symbol('options of the locks');
-const CLIENT = Symbol('client of the locks');
 
 type Client = Awaited<ReturnType<typeof connect>>;
+
+/** A test that overrides `LockRegistry` has no client, and needs no Redis. */
+const clients = new WeakMap<LockRegistry, Client>();
 
 function connect(url: string) {
   return createClient({ url }).on('error', console.error).connect();
@@ -23,10 +29,7 @@ function connect(url: string) {
 /** Provides `LockRegistry`, an abstract class that is its own token: `constructor(private readonly locks: LockRegistry)`. */
 @Module({})
 export class LocksModule implements BeforeApplicationShutdown, OnApplicationShutdown {
-  constructor(
-    @Inject(CLIENT) private readonly client: Client,
-    private readonly registry: LockRegistry,
-  ) {}
+  constructor(private readonly registry: LockRegistry) {}
 
   static forRootAsync({ inject = [], useFactory }: AsyncLocksOptions): DynamicModule {
     return {
@@ -34,11 +37,15 @@ export class LocksModule implements BeforeApplicationShutdown, OnApplicationShut
       global: true,
       providers: [
         { provide: OPTIONS, inject, useFactory },
-        { provide: CLIENT, inject: [OPTIONS], useFactory: ({ url }: LocksOptions) => connect(url) },
         {
           provide: LockRegistry,
-          inject: [CLIENT, OPTIONS],
-          useFactory: (client: Client, { url: _, ...options }: LocksOptions) => new RedisLockRegistry(client, options),
+          inject: [OPTIONS],
+          useFactory: async ({ url, ...options }: LocksOptions) => {
+            const client = await connect(url);
+            const registry = new RedisLockRegistry(client, options);
+            clients.set(registry, client);
+            return registry;
+          },
         },
       ],
       exports: [LockRegistry],
@@ -52,6 +59,6 @@ export class LocksModule implements BeforeApplicationShutdown, OnApplicationShut
 
   /** Requests may use the client until the server has drained. */
   onApplicationShutdown(): void {
-    this.client.destroy();
+    clients.get(this.registry)?.destroy();
   }
 }

@@ -1,4 +1,4 @@
-import io.lettuce.core.api.sync.RedisCommands;
+import io.lettuce.core.cluster.api.sync.RedisClusterCommands;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
@@ -10,7 +10,7 @@ import java.util.concurrent.locks.Lock;
 
 /** Threads that take one lock over and over. compete.ts does the same. */
 final class Competition {
-  private final RedisCommands<String, String> oracle;
+  private final RedisClusterCommands<String, String> oracle;
   private final Lock lock;
   private final String inside;
   private final AtomicInteger turns = new AtomicInteger();
@@ -20,7 +20,7 @@ final class Competition {
   private final AtomicLong longestOfCaller = new AtomicLong();
   private volatile long leftAt;
 
-  Competition(RedisCommands<String, String> oracle, Lock lock, String key) {
+  Competition(RedisClusterCommands<String, String> oracle, Lock lock, String key) {
     this.oracle = oracle;
     this.lock = lock;
     this.inside = key + ":inside";

@@ -1,5 +1,7 @@
 import io.lettuce.core.RedisClient;
-import io.lettuce.core.api.sync.RedisCommands;
+import io.lettuce.core.RedisURI;
+import io.lettuce.core.cluster.RedisClusterClient;
+import io.lettuce.core.cluster.api.sync.RedisClusterCommands;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
@@ -16,7 +18,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.Lock;
 
 /**
- * A Java process that executes lock commands. Arguments: kind of lock, port of Redis, registryKey.
+ * A Java process that executes lock commands. Arguments: kind of lock, port of Redis or "cluster:" and the ports of its
+ * masters, registryKey.
  *
  * A line of stdin is "id caller ttl verb key argument...", its reply on stdout "id ok value" or "id error message". A
  * caller is a thread that executes its commands in order; callers do not wait for each other. The ttl, in ms, is that of
@@ -25,23 +28,27 @@ import java.util.concurrent.locks.Lock;
 public final class Peer {
   private final Map<String, ExecutorService> callers = new ConcurrentHashMap<>();
   private final Map<Long, Locks> locks = new ConcurrentHashMap<>();
-  private final RedisCommands<String, String> redis;
-  private final RedisCommands<String, String> oracle;
+  private final RedisClusterCommands<String, String> redis;
+  private final RedisClusterCommands<String, String> oracle;
   private final String kind;
-  private final int port;
+  private final Address address;
   private final String registryKey;
 
-  private Peer(String kind, int port, String registryKey) {
+  private Peer(String kind, Address address, String registryKey) {
     this.kind = kind;
-    this.port = port;
+    this.address = address;
     this.registryKey = registryKey;
-    RedisClient client = RedisClient.create("redis://127.0.0.1:" + port);
-    this.redis = client.connect().sync();
-    this.oracle = client.connect().sync();
+    this.redis = connect();
+    this.oracle = connect();
+  }
+
+  private RedisClusterCommands<String, String> connect() {
+    if (!address.isCluster()) return RedisClient.create(address.urls().get(0)).connect().sync();
+    return RedisClusterClient.create(address.urls().stream().map(RedisURI::create).toList()).connect().sync();
   }
 
   public static void main(String[] args) throws Exception {
-    Peer peer = new Peer(args[0], Integer.parseInt(args[1]), args[2]);
+    Peer peer = new Peer(args[0], Address.of(args[1]), args[2]);
     BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     say("ready");
     for (String line = input.readLine(); line != null; line = input.readLine()) {
@@ -65,8 +72,8 @@ public final class Peer {
 
   private Locks locksWith(long ttl) {
     return locks.computeIfAbsent(ttl, given -> kind.startsWith("spring")
-        ? new SpringLocks(kind, port, registryKey, given)
-        : new RedissonLocks(kind, port, given));
+        ? new SpringLocks(kind, address, registryKey, given)
+        : new RedissonLocks(kind, address, given));
   }
 
   private Object obey(Locks locks, String verb, String key, String[] arguments) throws Exception {

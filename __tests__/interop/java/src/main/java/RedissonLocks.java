@@ -10,16 +10,23 @@ final class RedissonLocks implements Locks {
   private final RedissonClient redisson;
   private final String kind;
 
-  RedissonLocks(String kind, int port, long ttl) {
+  RedissonLocks(String kind, Address address, long ttl) {
     this.kind = kind;
     Config config = new Config();
     config.setLockWatchdogTimeout(ttl);
     config.setThreads(4);
     config.setNettyThreads(4);
-    config.useSingleServer()
-        .setAddress("redis://127.0.0.1:" + port)
-        .setConnectionMinimumIdleSize(2)
-        .setConnectionPoolSize(8);
+    if (address.isCluster()) {
+      config.useClusterServers()
+          .addNodeAddress(address.urls().toArray(String[]::new))
+          .setMasterConnectionMinimumIdleSize(2)
+          .setMasterConnectionPoolSize(8);
+    } else {
+      config.useSingleServer()
+          .setAddress(address.urls().get(0))
+          .setConnectionMinimumIdleSize(2)
+          .setConnectionPoolSize(8);
+    }
     redisson = Redisson.create(config);
   }
 

@@ -2,6 +2,8 @@ import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
 import java.time.Duration;
 import java.util.concurrent.locks.Lock;
+import org.springframework.data.redis.connection.RedisClusterConfiguration;
+import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 import org.springframework.integration.redis.util.RedisLockRegistry;
 import org.springframework.integration.redis.util.RedisLockRegistry.RedisLockType;
@@ -12,9 +14,11 @@ final class SpringLocks implements Locks {
   private final RedisLockRegistry registry;
   private final String registryKey;
 
-  SpringLocks(String kind, int port, String registryKey, long ttl) {
+  SpringLocks(String kind, Address address, String registryKey, long ttl) {
     this.registryKey = registryKey;
-    LettuceConnectionFactory connections = new LettuceConnectionFactory("127.0.0.1", port);
+    LettuceConnectionFactory connections = address.isCluster()
+        ? new LettuceConnectionFactory(new RedisClusterConfiguration(address.hosts()))
+        : new LettuceConnectionFactory(standalone(address));
     connections.afterPropertiesSet();
     callIfPresent(connections, "start"); // since Spring Data Redis 3
     ThreadPoolTaskScheduler scheduler = new ThreadPoolTaskScheduler();
@@ -22,6 +26,11 @@ final class SpringLocks implements Locks {
     registry = create(connections, registryKey, ttl);
     callIfPresent(registry, "setRenewalTaskScheduler", scheduler); // since 6.4
     registry.setRedisLockType(kind.equals("spring-pub-sub") ? RedisLockType.PUB_SUB_LOCK : RedisLockType.SPIN_LOCK);
+  }
+
+  private static RedisStandaloneConfiguration standalone(Address address) {
+    String[] parts = address.hosts().get(0).split(":");
+    return new RedisStandaloneConfiguration(parts[0], Integer.parseInt(parts[1]));
   }
 
   /** The ttl is a number of ms before 7. */

@@ -1,0 +1,134 @@
+import { afterEach, beforeAll, expect, it } from '@jest/globals';
+import { RedisLockRegistry } from '../../lib';
+import { codeSpans, tableBelow } from '../readme/pages';
+import { startCluster } from '../support/cluster';
+import { Node } from '../support/node';
+import { atTheEnd, describePrivate } from '../support/private-redis';
+import { until } from '../support/until';
+import { CliProcess, COMMAND } from './cli-process';
+
+const TABLE = tableBelow('docs/cli.md', 'Rights').map((cells) =>
+  cells.map((cell) => codeSpans(cell).flatMap((span) => span.split(' '))),
+);
+const rulesOf = (row: number, column: number) => (TABLE[row]?.[column] ?? []).filter((word) => /^[~+&]/.test(word));
+
+const LOOKING = rulesOf(0, 1);
+const MORE = rulesOf(0, 2);
+const ON_A_CLUSTER = rulesOf(1, 1);
+
+/** With `registryKey: 'orders'`. */
+const ofType = (name: string) =>
+  tableBelow('docs/operations.md', 'ACL rules')
+    .filter(([type = '']) => codeSpans(type)[0] === name)
+    .flatMap(([, rules = '', fencing = '']) => [...codeSpans(rules), ...codeSpans(fencing)].join(' ').split(' '));
+
+/** What node-redis needs to connect. It also sends its name by CLIENT, and goes on when that is denied. */
+const OF_NODE_REDIS = '+hello';
+
+describePrivate('The rights in docs/cli.md', () => {
+  let server: Node;
+  const registries: RedisLockRegistry[] = [];
+
+  beforeAll(async () => {
+    server = await Node.start();
+    atTheEnd(() => server.stop());
+  });
+
+  afterEach(async () => {
+    await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
+    await server.send('FLUSHALL');
+  });
+
+  const permit = async (node: Node, user: string, rules: readonly string[]): Promise<string> => {
+    const all = ['on', '>secret', 'resetkeys', 'resetchannels', '-@all', OF_NODE_REDIS, ...rules];
+    await node.send('ACL', 'SETUSER', user, ...all);
+    await node.send('ACL', 'LOG', 'RESET');
+    await node.send('CONFIG', 'RESETSTAT');
+    return `redis://${user}:secret@${node.address.host}:${node.address.port}`;
+  };
+
+  const denied = async (node: Node): Promise<string[]> => {
+    const entries = (await node.send('ACL', 'LOG')) as { object: string }[];
+    return entries.map(({ object }) => object).filter((object) => !object.startsWith('client'));
+  };
+
+  const ask = async (url: string, ...args: string[]) => {
+    const asked = new CliProcess([...COMMAND, ...args], { REDIS_URL: url });
+    const exitCode = await asked.ended;
+    return { exitCode, stdout: asked.stdout, stderr: asked.stderr };
+  };
+
+  /** A lock of each format, with somebody who waits for it. */
+  const hold = async (): Promise<void> => {
+    for (const lockType of ['pub-sub', 'fair', 'redisson', 'redisson-fair'] as const) {
+      const options = { registryKey: lockType, lockType, fencing: true };
+      const [first, second] = [await server.admin(), await server.admin()].map((client) => {
+        const registry = new RedisLockRegistry(client, options);
+        registries.push(registry);
+        return registry;
+      }) as [RedisLockRegistry, RedisLockRegistry];
+      await first.obtain('key').lock();
+      await first.semaphore('permits', { permits: 1 }).lock();
+      for (const waited of [second.obtain('key'), second.semaphore('permits', { permits: 1 })]) {
+        waited.lock().catch(() => undefined);
+        await until(async () => ((await waited.inspect()).waiting ?? 0) > 0, { within: 20_000 });
+      }
+    }
+  };
+
+  it('are enough to look, and none of them is too much', async () => {
+    await hold();
+    const url = await permit(server, 'oncall', [...LOOKING, ...MORE]);
+    const [list, one] = [await ask(url, 'ls', '--json'), await ask(url, 'inspect', 'fair:key')];
+    expect([list.exitCode, list.stderr, one.exitCode, one.stderr]).toEqual([0, '', 0, '']);
+    const locks = list.stdout.trim().split('\n');
+    expect(locks.filter((line) => JSON.parse(line).waiting === 1)).toHaveLength(8);
+    expect(await denied(server)).toEqual([]);
+    const used = String(await server.send('INFO', 'commandstats'));
+    const commands = [...LOOKING, ...MORE].filter((rule) => rule.startsWith('+'));
+    expect(commands.filter((rule) => !new RegExp(`^cmdstat_${rule.slice(1)}[:|]`, 'm').test(used))).toEqual([]);
+  });
+
+  it('without those that a user should have, still find every lock', async () => {
+    await hold();
+    const url = await permit(server, 'less', LOOKING);
+    const { exitCode, stdout, stderr } = await ask(url, 'ls', '--json');
+    expect([exitCode, stderr, stdout.trim().split('\n').length]).toEqual([0, '', 8]);
+  });
+
+  it('on a part of the keys give a part of the answer, which says so', async () => {
+    await hold();
+    const url = await permit(server, 'part', ['~fair:*', ...LOOKING.filter((rule) => rule !== '~*')]);
+    const { exitCode, stdout, stderr } = await ask(url, 'ls');
+    expect([exitCode, stderr]).toEqual([76, expect.stringContaining('NOPERM')]);
+    expect(stdout).toContain('fair:key');
+  });
+
+  it('are enough to release a lock, and to run under one', async () => {
+    const held = new RedisLockRegistry(await server.admin(), { registryKey: 'orders', lockType: 'pub-sub' });
+    registries.push(held);
+    await held.obtain('key').lock();
+    const others = ofType('pub-sub').filter((rule) => !rule.startsWith('~')); // its keys are among all
+    const releasing = await permit(server, 'releasing', [...LOOKING, ...MORE, ...others]);
+    const released = await ask(releasing, 'release', 'orders:key', '--yes');
+    expect([released.exitCode, released.stderr, await denied(server)]).toEqual([0, '', []]);
+    const running = await permit(server, 'running', [...ofType('spin'), '+info']);
+    const ran = await ask(running, 'run', 'key', '--registry-key', 'orders', '--', 'echo', 'ran');
+    expect([ran.exitCode, ran.stderr, ran.stdout, await denied(server)]).toEqual([0, '', 'ran\n', []]);
+  });
+
+  it('are enough on a cluster', async () => {
+    const cluster = await startCluster();
+    try {
+      const rules = [...LOOKING, ...ON_A_CLUSTER];
+      const [url = ''] = await Promise.all(cluster.masters.map((node) => permit(node, 'oncall', rules)));
+      const client = await cluster.connect();
+      const value = 'web-7:AAAAAAAAAAAAAAAAAAAAAA:1';
+      for (const key of ['a', 'b', 'c', 'd']) await client.set(`orders:${key}`, value, { PX: 600_000 });
+      const { exitCode, stdout, stderr } = await ask(url, 'ls', '--cluster', '--json');
+      expect([exitCode, stderr, stdout.trim().split('\n').length]).toEqual([0, '', 4]);
+    } finally {
+      await cluster.stop();
+    }
+  });
+});

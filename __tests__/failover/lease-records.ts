@@ -1,0 +1,63 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { DistributedLock, Lease, LockLostError, LockOptions } from '../../lib';
+import type { Sample, WorkerRecord } from '../../support/judge/records';
+
+/** ms between two readings of a lease. */
+const EVERY = 40;
+
+/** What one process sees of its leases, as a worker of the soak writes it down. */
+export class LeaseRecords {
+  readonly #process: string;
+  readonly #records: WorkerRecord[] = [];
+  readonly #held = new Map<Lease, string>();
+  readonly #timer: NodeJS.Timeout;
+  #calls = 0;
+
+  constructor(process: string) {
+    this.#process = process;
+    this.#timer = setInterval(() => this.#look(), EVERY);
+  }
+
+  async lock(lock: DistributedLock, options?: LockOptions): Promise<Lease> {
+    const call = `${this.#process}-${++this.#calls}`;
+    this.#records.push({ event: 'called', call, key: lock.key, others: [], what: 'lock', at: performance.now() });
+    const lease = await lock.lock(options);
+    this.#records.push({ event: 'granted', call, token: lease.fencingToken, sample: sampleOf(lease) });
+    this.#held.set(lease, call);
+    lease.signal.addEventListener('abort', () => {
+      const { reason } = lease.signal.reason as LockLostError;
+      this.#records.push({ event: 'lost', call, reason, at: performance.now() });
+      this.#held.delete(lease);
+    });
+    return lease;
+  }
+
+  async unlock(lease: Lease): Promise<void> {
+    const call = this.#held.get(lease);
+    this.#held.delete(lease);
+    if (call !== undefined) this.#records.push({ event: 'unlocking', call, sample: sampleOf(lease) });
+    await lease.unlock();
+    if (call !== undefined) this.#records.push({ event: 'settled', call, outcome: 'unlocked', at: performance.now() });
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  keep(folder: string): void {
+    mkdirSync(folder, { recursive: true });
+    const lines = this.#records.map((record) => `${JSON.stringify(record)}\n`);
+    writeFileSync(join(folder, `${this.#process}.jsonl`), lines.join(''));
+  }
+
+  #look(): void {
+    for (const [lease, call] of this.#held) this.#records.push({ event: 'seen', call, sample: sampleOf(lease) });
+  }
+}
+
+function sampleOf(lease: Lease): Sample {
+  const from = performance.now();
+  const { remaining } = lease;
+  return { from, to: performance.now(), remaining };
+}

@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { RedisLockRegistry } from '../../lib';
+import { findLocks } from '../../lib/inspection/find-locks';
+import {
+  type ContractClients,
+  redis5Client,
+  redis6Client,
+  redis6Cluster,
+  redis6Pool,
+  redis6Sentinel,
+} from '../support/client-kinds';
+import { glideClient, glideCluster } from '../support/glide-kinds';
+import { ioredisClient, ioredisCluster, ioredisSentinel } from '../support/ioredis-kinds';
+import { packageNamed } from '../support/ioredis-packages';
+import { connectToNode, Node } from '../support/node';
+import { atTheEnd, describePrivate } from '../support/private-redis';
+import { uniqueKey } from '../support/redis';
+import { until } from '../support/until';
+
+const onWarning = (): void => undefined; // a pool has no connection for messages
+const ioredis = packageNamed('ioredis 5');
+
+const KINDS = [
+  ...[redis6Client, redis5Client, redis6Pool, redis6Cluster, redis6Sentinel, glideClient],
+  ...[ioredisClient(ioredis), ioredisCluster(ioredis), ioredisSentinel(ioredis)],
+];
+
+describe.each(KINDS)('By $name', (kind) => {
+  const registryKey = uniqueKey('finding');
+  const registries: RedisLockRegistry[] = [];
+  let opened: ContractClients;
+
+  beforeAll(async () => {
+    opened = await kind.open();
+    for (const [i, client] of opened.clients.entries()) {
+      const name = `web-${i + 1}`;
+      registries.push(new RedisLockRegistry(client, { registryKey, lockType: 'fair', name, fencing: true, onWarning }));
+    }
+  });
+
+  afterAll(async () => {
+    await Promise.all(registries.map((registry) => registry.close({ timeout: 0 })));
+    await opened.close();
+  });
+
+  it('the locks of all servers are found, with their holders and queues', async () => {
+    const [first, second] = registries as [RedisLockRegistry, RedisLockRegistry];
+    const keys = ['a', 'b', 'c', 'd', 'e'];
+    for (const key of keys) await first.obtain(key).lock();
+    await first.semaphore('s', { permits: 3 }).lock({ permits: 2 });
+    for (const waited of [second.obtain('a'), second.semaphore('s', { permits: 3 })]) {
+      waited.lock({ permits: waited.key === 's' ? 2 : 1 }).catch(() => undefined);
+      await until(async () => ((await waited.inspect()).waiting ?? 0) > 0, { within: 20_000 });
+    }
+    const { locks, missing, searched } = await findLocks(opened.clients[1], { registryKey });
+    expect(missing).toEqual([]);
+    expect(new Set(searched).size).toBe(/cluster/.test(kind.name) ? 3 : 1);
+    expect(locks.map(({ key }) => key)).toEqual([...keys, 's']);
+    const waiter = { position: 1, waiter: 'web-2', waitingFor: expect.any(Number) };
+    expect(locks[0]).toMatchObject({
+      ...{ lock: `${registryKey}:a`, registryKey, kind: 'lock', format: 'spring', type: 'fair', types: ['fair'] },
+      ...{ isSure: true, holder: 'web-1', isKept: false, waiting: 1, queue: [waiter] },
+      heldFor: expect.any(Number),
+    });
+    expect(locks[1]).toMatchObject({ type: null, types: ['spin', 'pub-sub', 'fair'], queue: null });
+    expect(locks[5]).toMatchObject({
+      ...{ kind: 'semaphore', format: 'shared', types: [], permits: 3, waiting: 1 },
+      ...{ holders: [{ holder: 'web-1', permits: 2 }], queue: [{ ...waiter, kind: 'semaphore' }] },
+    });
+  });
+});
+
+describe('By a cluster of valkey-glide', () => {
+  it('nothing is found, which says so', async () => {
+    const opened = await glideCluster.open();
+    const { locks, missing } = await findLocks(opened.clients[0]);
+    await opened.close();
+    expect([locks, missing]).toEqual([[], [expect.stringContaining('no way to ask each server')]]);
+  });
+});
+
+describePrivate('A look', () => {
+  let server: Node;
+  let client: Awaited<ReturnType<typeof connectToNode>>;
+
+  beforeAll(async () => {
+    server = await Node.start();
+    client = await connectToNode(server.address);
+    atTheEnd(async () => {
+      client.destroy();
+      await server.stop();
+    });
+  });
+
+  const ID = 'AAAAAAAAAAAAAAAAAAAAAA';
+  const inAnHour = Date.now() + 3_600_000;
+
+  it('finds a lock that nobody holds while its queue has somebody', async () => {
+    const arrival = String((inAnHour - 7_200_000) * 1_000);
+    await server.send(
+      'ZADD',
+      '{orders:a}:queue',
+      arrival,
+      `web-1:${ID}:1`,
+      String(Number(arrival) + 1),
+      `web-2:${ID}:1`,
+    );
+    await server.send('RPUSH', 'redisson_lock_queue:{orders:b}', `web-3/${ID}:1`);
+    const ticket = `${arrival}:${inAnHour}:${inAnHour}:${inAnHour}`;
+    await server.send('HSET', '{t}:waiters:orders:{t}', `write:web-4:${ID}:1`, ticket, 'read:gone', `${arrival}:1:1:1`);
+    await server.send('ZADD', 'orders:{t}', '1', `read:web-5:${ID}:1`);
+    const found = [await findLocks(client), await findLocks(client, { registryKey: 'orders' })];
+    for (const { locks } of found) {
+      expect(locks.map(({ lock, holder, types }) => [lock, holder, types])).toEqual([
+        ['orders:a', null, ['fair']],
+        ['orders:b', null, ['redisson-fair']],
+        ['orders:{t}', null, []],
+      ]);
+      expect(locks[0]?.queue?.map(({ waiter, waitingFor }) => [waiter, (waitingFor ?? 0) >= 3_500_000])).toEqual([
+        ['web-1', true],
+        ['web-2', true],
+      ]);
+      expect(locks[2]).toMatchObject({ kind: 'read', waiting: 1, queue: [{ kind: 'write', waiter: 'web-4' }] });
+    }
+    const [one] = (await findLocks(client, { key: 'orders:a' })).locks;
+    expect(one).toMatchObject({ lock: 'orders:a', holder: null, waiting: 2 });
+    expect((await findLocks(client, { registryKey: 'other' })).locks).toEqual([]);
+  });
+
+  it('leaves no WRONGTYPE at the server, whatever the application has there', async () => {
+    await server.send('FLUSHALL');
+    await server.send('SET', '{orders:1}:queue', 'text');
+    await server.send('LPUSH', '{orders:1}:waiters', 'text');
+    await server.send('SET', 'redisson_lock_queue:{orders:1}', 'text');
+    await server.send('XADD', 'stream', '*', 'a', 'b');
+    await server.send('SADD', 'orders:set', 'a');
+    for (const [i, type] of ['HSET', 'ZADD', 'SET'].entries()) {
+      const words = { HSET: ['web', '1'], ZADD: ['1', 'a'], SET: ['x'] }[type] as string[];
+      await server.send(type, `orders:${i}`, ...words);
+    }
+    await server.send('SET', 'orders:lock', `web-1:${ID}:1`, 'PX', '60000');
+    await server.send('CONFIG', 'RESETSTAT');
+    const { locks, missing } = await findLocks(client);
+    expect([locks.map(({ lock }) => lock), missing]).toEqual([['orders:lock'], []]);
+    expect((await findLocks(client, { key: '1' })).locks).toEqual([]);
+    expect(String(await server.send('INFO', 'errorstats'))).not.toContain('WRONGTYPE');
+  });
+
+  it('takes a glob as Redis does', async () => {
+    await server.send('FLUSHALL');
+    const names = ['orders:a*b', 'orders:axb', 'orders:[c]', 'orders:d-e', 'orders:f?'];
+    for (const name of names) await server.send('SET', name, `web-1:${ID}:1`, 'PX', '60000');
+    const matching = async (match: string) => {
+      const { locks } = await findLocks(client, { registryKey: 'orders', match });
+      return locks.map(({ key }) => key);
+    };
+    expect(await matching('a*b')).toEqual(['a*b', 'axb']);
+    expect(await matching('a\\*b')).toEqual(['a*b']);
+    expect(await matching('\\[c\\]')).toEqual(['[c]']);
+    expect(await matching('[^a-z]*')).toEqual(['[c]']);
+    expect(await matching('[d-f]??')).toEqual(['d-e']);
+    expect(await matching('f?')).toEqual(['f?']);
+  });
+});

@@ -1,0 +1,118 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Wait } from '../../lib/core/wait';
+import { TimeSlice, YieldToListeners } from '../../lib/protocols/sharing';
+import type { Waiting } from '../../lib/protocols/waiting';
+import { FakeClock } from '../support/fake-clock';
+
+const IDLE = 100;
+/** ms; a little longer than a polling interval. */
+const PAUSE = 1.1 * IDLE;
+
+describe('A time slice', () => {
+  let time: FakeClock;
+  beforeEach(() => {
+    time = new FakeClock();
+  });
+  afterEach(() => time.restore());
+
+  const slices = (longest = 1_600) => new TimeSlice({ first: 400, longest, idleBetweenTries: IDLE });
+
+  /** Acquires now, and hands over until the slice is over. Returns its length in ms. */
+  const use = (slice: TimeSlice): number => {
+    const from = time.now;
+    slice.acquired(from);
+    while (!slice.isSliceOver(time.now)) time.now++;
+    return time.now - from;
+  };
+
+  const release = (slice: TimeSlice, atSliceEnd = true): void =>
+    slice.released({ sentAt: time.now, answeredAt: time.now, others: 1, areCounted: true, hintsBefore: 0, atSliceEnd });
+
+  /** The slices of a process that contends all the time. `between`: what happens before it acquires again. */
+  const lengths = (slice: TimeSlice, count: number, between: () => void): number[] =>
+    Array.from({ length: count }, () => {
+      const length = use(slice);
+      release(slice);
+      between();
+      return length;
+    });
+
+  const pass = (ms: number) => () => {
+    time.now += ms;
+  };
+
+  it('doubles with each pause in which no attempt was refused, up to the longest', () => {
+    expect(lengths(slices(), 5, pass(PAUSE + 1))).toEqual([400, 800, 1_600, 1_600, 1_600]);
+  });
+
+  it('also doubles when the timer of the pause ends a moment early', () => {
+    expect(lengths(slices(), 4, pass(PAUSE - 1))).toEqual([400, 800, 1_600, 1_600]);
+  });
+
+  it('begins again with the first length when another owner had the lock', () => {
+    const slice = slices();
+    lengths(slice, 3, pass(PAUSE + 1));
+    slice.refused();
+    time.now += 10;
+    expect(lengths(slice, 2, pass(PAUSE + 1))).toEqual([400, 800]);
+  });
+
+  it.each([
+    ['was too short', PAUSE - 10],
+    ['was long ago', PAUSE + 401],
+  ])('does not grow when the pause %s', (_, ms) => {
+    expect(lengths(slices(), 3, pass(ms))).toEqual([400, 400, 400]);
+  });
+
+  it('does not grow after an ordinary release', () => {
+    const slice = slices();
+    slice.acquired(time.now);
+    release(slice, false);
+    time.now += PAUSE + 1;
+    expect(use(slice)).toBe(400);
+  });
+
+  it('has one length where the longest is the first', () => {
+    expect(lengths(slices(400), 3, pass(PAUSE + 1))).toEqual([400, 400, 400]);
+  });
+
+  it('is followed by a pause for others', () => {
+    const slice = slices();
+    const wait = new Wait('key', 1_000, undefined);
+    use(slice);
+    expect(slice.standBack(wait)).toBeUndefined();
+    release(slice);
+    expect(slice.standBack(wait)).toBeDefined();
+    time.now += PAUSE + 1;
+    expect(slice.standBack(wait)).toBeUndefined();
+  });
+});
+
+describe('Yielding to listeners', () => {
+  let time: FakeClock;
+  beforeEach(() => {
+    time = new FakeClock();
+  });
+  afterEach(() => time.restore());
+
+  /** The ms that a caller stands back, `after` ms from a release on, once all other listeners have had a turn. */
+  function stepsBack(after: number, release: { others: number; areCounted: boolean; atSliceEnd: boolean }): number {
+    const sharing = new YieldToListeners(50);
+    sharing.released({ ...release, sentAt: time.now, answeredAt: time.now, hintsBefore: 0 });
+    time.now += after;
+    const waiting = { hints: 100, hintedAt: time.now, onRelease: () => () => undefined } as unknown as Waiting;
+    void sharing.standBack(new Wait('key', 10_000, undefined), waiting);
+    return time.delays.at(-1) ?? 0;
+  }
+
+  it.each([
+    ['two others, in their time', 99, { others: 2, areCounted: true, atSliceEnd: true }, 4],
+    ['two others, after it', 101, { others: 2, areCounted: true, atSliceEnd: true }, 0],
+    ['one other, in its time', 49, { others: 1, areCounted: true, atSliceEnd: true }, 4],
+    ['one other, after it', 51, { others: 1, areCounted: true, atSliceEnd: true }, 0],
+    ['others that cannot be counted: as two', 99, { others: 1, areCounted: false, atSliceEnd: true }, 4],
+    ['no slice', 10, { others: 2, areCounted: true, atSliceEnd: false }, 0],
+  ])('after a slice leaves two steps to turns that are short: %s', (_, after, release, ms) => {
+    expect(stepsBack(after, release)).toBe(ms);
+  });
+});

@@ -1,0 +1,177 @@
+import { max, min, quantileSorted, sum } from 'simple-statistics';
+import { conflicts, type Stay } from '../../support/judge/exclusion';
+import { type Acquisition, type CallersSettings, CLOCK_ERROR, type LoadSpec, type Observation } from './loads';
+
+/** The raw figures of one window. */
+export interface Measurement {
+  readonly observations: readonly Observation[];
+  /** s */
+  readonly seconds: number;
+  /** Client requests to the server. */
+  readonly requests: number;
+  /** ms of CPU of the server. */
+  readonly serverCpu: number;
+  /** Keys that disappeared or changed during the window. */
+  readonly keysLost: number;
+  /** ms that a PING takes on the same connection path. */
+  readonly ping: number;
+}
+
+/** By the id of a metric. NaN: no figure. `violations`: the run fails unless they are 0. */
+export type Figures = Readonly<Record<string, number>>;
+
+/** Cycles, or acquisitions that were granted. */
+export function acquired({ durations, acquisitions }: Observation): number {
+  return durations.length + acquisitions.filter(hasEntered).length;
+}
+
+/** All figures that the load of a scenario has. */
+export function figuresOf(loads: readonly LoadSpec[], measurement: Measurement): Figures {
+  const { observations, requests, serverCpu, seconds, keysLost } = measurement;
+  const [{ load, settings }] = loads as [LoadSpec];
+  const last = observations.at(-1) as Observation;
+  switch (load) {
+    case 'cycles': {
+      const sorted = observations.flatMap(({ durations }) => durations).sort((a, b) => a - b);
+      const latencies = { p50: quantile(sorted, 0.5) * 1000, p99: quantile(sorted, 0.99) * 1000 };
+      return { ...forEach(sorted.length, measurement), ...latencies };
+    }
+    case 'callers':
+      return callersFigures(settings, measurement);
+    case 'heap':
+    case 'listened':
+      return last.each;
+    default:
+      return {
+        requests: requests / seconds,
+        client: last.cpu / seconds,
+        server: serverCpu / seconds,
+        lost: keysLost,
+        violations: last.violations,
+      };
+  }
+}
+
+/** µs of CPU, and requests, for each of `count`. */
+function forEach(count: number, { observations, requests, serverCpu, seconds }: Measurement): Figures {
+  return {
+    rate: count / seconds,
+    requests: requests / count,
+    client: (sum(observations.map(({ cpu }) => cpu)) / count) * 1000,
+    server: (serverCpu / count) * 1000,
+  };
+}
+
+/** ms that the next holder has waited at least in scenario 8. By then every library has subscribed or polls regularly. */
+const LONG_WAIT = 100;
+
+function callersFigures(settings: CallersSettings, measurement: Measurement): Figures {
+  const { callers, keys = 1, permits = 1, readers = 0 } = settings;
+  const { observations, seconds, ping } = measurement;
+  const end = min(observations.map((observation) => observation.end));
+  const all = inOrder(observations, callers, end);
+  const ofKeys = Array.from({ length: keys }, (): Acquisition[] => []);
+  for (const acquisition of all)
+    for (const key of acquisition.keys ?? [(acquisition.caller % callers) % keys]) ofKeys[key]?.push(acquisition);
+  const counts = new Uint32Array(callers * observations.length);
+  for (const { caller } of all.filter(hasEntered)) counts[caller] = (counts[caller] ?? 0) + 1;
+  const perCaller = [...counts];
+  const count = sum(perCaller);
+  const latencies = ofKeys.flatMap((history) => handOvers(history, 0)).sort((a, b) => a - b);
+  const longLatencies = ofKeys.flatMap((history) => handOvers(history, LONG_WAIT)).sort((a, b) => a - b);
+  const handOverMs = quantile(longLatencies, 0.5);
+  const isWriter = ({ weight = 1 }: Acquisition) => weight > 1;
+  const [reads, writes] = [all.filter((one) => !isWriter(one)), all.filter(isWriter)];
+  const overlaps = ofKeys.flatMap((history) =>
+    conflicts(staysOf(history, readers > 0 ? 'readers' : 'permits'), { permits, tolerance: CLOCK_ERROR }),
+  );
+  return {
+    ...forEach(count, measurement),
+    ...waits('', all, end),
+    ...waits('reader ', reads, end),
+    ...waits('writer ', writes, end),
+    reads: reads.filter(hasEntered).length / seconds,
+    writes: writes.filter(hasEntered).length / seconds,
+    handOver: quantile(latencies, 0.5) * 1000,
+    handOver99: quantile(latencies, 0.99) * 1000,
+    handOverMs,
+    ping,
+    pings: handOverMs / ping,
+    fewest: min(perCaller),
+    most: max(perCaller),
+    evenness: min(perCaller) / max(perCaller),
+    overtaken: keys === 1 ? overtaken(all) / count : Number.NaN,
+    violations: overlaps.length + sum(observations.map(({ violations }) => violations)),
+  };
+}
+
+/**
+ * The acquisitions of several processes in the order of entry; unfinished ones come last. Callers are numbered over all
+ * processes. What entered after the first process had ended its window is unfinished, since that process does not say when
+ * it left.
+ */
+function inOrder(observations: readonly Observation[], callers: number, end: number): Acquisition[] {
+  const notYet = { enteredAt: Number.POSITIVE_INFINITY, leftAt: Number.POSITIVE_INFINITY };
+  return observations
+    .flatMap(({ acquisitions }, process) =>
+      acquisitions.map((acquisition) => ({
+        ...acquisition,
+        caller: process * callers + acquisition.caller,
+        ...(acquisition.enteredAt > end && notYet),
+      })),
+    )
+    .sort((a, b) => a.enteredAt - b.enteredAt || a.requestedAt - b.requestedAt);
+}
+
+function hasEntered({ enteredAt }: Acquisition): boolean {
+  return Number.isFinite(enteredAt);
+}
+
+function staysOf(history: readonly Acquisition[], kind: 'readers' | 'permits'): Stay[] {
+  return history.filter(hasEntered).map(({ enteredAt, leftAt, weight = 1 }, call) => {
+    const shared = kind === 'permits' ? ({ access: 'permit', permits: weight } as const) : undefined;
+    return { call, key: '', from: enteredAt, to: leftAt, ...(shared ?? { access: weight > 1 ? 'write' : 'read' }) };
+  });
+}
+
+/** ms from each release to the next entry, if the next holder had already waited for `minimumWait` ms. */
+function handOvers(history: readonly Acquisition[], minimumWait: number): number[] {
+  return history.slice(1).flatMap((after, i) => {
+    const before = history[i] as Acquisition;
+    const isHandOver = after.requestedAt + minimumWait < before.leftAt && hasEntered(after);
+    return isHandOver ? [after.enteredAt - before.leftAt] : [];
+  });
+}
+
+/** ms. An unfinished wait counts up to `end`, a lower bound. */
+function waits(whose: string, history: readonly Acquisition[], end: number): Figures {
+  const waited = history.map(({ requestedAt, enteredAt }) => Math.min(enteredAt, end) - requestedAt);
+  const sorted = waited.sort((a, b) => a - b);
+  return {
+    [`${whose}wait50`]: quantile(sorted, 0.5),
+    [`${whose}wait99`]: quantile(sorted, 0.99),
+    [`${whose}wait999`]: quantile(sorted, 0.999),
+    [`${whose}longest`]: sorted.at(-1) ?? Number.NaN,
+  };
+}
+
+/** Number of pairs of acquisitions that entered in another order than they were requested in. */
+export function overtaken(history: readonly Acquisition[]): number {
+  const order = [...history].sort((a, b) => a.requestedAt - b.requestedAt);
+  const position = new Map(order.map((acquisition, i) => [acquisition, i + 1]));
+  // A Fenwick tree: counts, for each entry, the earlier entries that were requested later.
+  const tree = new Uint32Array(history.length + 1);
+  let count = 0;
+  history.forEach((acquisition, enteredBefore) => {
+    let requestedEarlier = 0;
+    const own = position.get(acquisition) as number;
+    for (let i = own; i > 0; i -= i & -i) requestedEarlier += tree[i] as number;
+    count += enteredBefore - requestedEarlier;
+    for (let i = own; i < tree.length; i += i & -i) tree[i] = (tree[i] as number) + 1;
+  });
+  return count;
+}
+
+function quantile(sorted: readonly number[], p: number): number {
+  return sorted.length === 0 ? Number.NaN : quantileSorted(sorted as number[], p);
+}

@@ -1,0 +1,460 @@
+import { createHash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Mutex } from 'async-mutex';
+import type { Address, Candidate, Release } from './candidate';
+import { ioRedis, nodeRedis } from './clients';
+
+/** Minimal lock scripts: compare the owner, then act. */
+const SCRIPTS = {
+  acquire: `return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])`,
+  release: `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
+  acquireAll: `
+if redis.call('EXISTS', unpack(KEYS)) > 0 then return 0 end
+for _, key in ipairs(KEYS) do redis.call('SET', key, ARGV[1], 'PX', ARGV[2]) end
+return 1`,
+  releaseAll: `
+for _, key in ipairs(KEYS) do if redis.call('GET', key) == ARGV[1] then redis.call('DEL', key) end end`,
+  releaseAndPublish: `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('DEL', KEYS[1])
+return redis.call('PUBLISH', KEYS[1], '')`,
+  handOver: `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])`,
+  takeOrQueue: `
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
+redis.call('RPUSH', KEYS[2], ARGV[1])
+return 0`,
+  // The next owner is in the reply if it is of the same process, else it is published to its process.
+  handOverToFirst: `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return '' end
+local next = redis.call('LPOP', KEYS[2])
+if not next then
+  redis.call('DEL', KEYS[1])
+  return ''
+end
+redis.call('SET', KEYS[1], next, 'PX', ARGV[2])
+local process = string.match(next, '^%d+')
+if process == string.match(ARGV[1], '^%d+') then return next end
+redis.call('PUBLISH', 'token:' .. process, next)
+return ''`,
+  // By the time of the call: its score is the time of the server, less the caller's age in microseconds.
+  takeOrQueueByCall: `
+if redis.call('EXISTS', KEYS[2]) == 0 and redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
+local time = redis.call('TIME')
+redis.call('ZADD', KEYS[2], time[1] * 1000000 + time[2] - ARGV[3], ARGV[1])
+return 0`,
+  // To the earliest caller: the next one of the same process, or the first in the queue, where that one is next.
+  handOverByCall: `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return '' end
+local ttl, next = ARGV[2], ARGV[4]
+if redis.call('EXISTS', KEYS[2]) == 1 then
+  if next ~= '' then
+    local time = redis.call('TIME')
+    redis.call('ZADD', KEYS[2], time[1] * 1000000 + time[2] - ARGV[5], next)
+  end
+  local first = redis.call('ZPOPMIN', KEYS[2])[1]
+  if first ~= next then
+    redis.call('SET', KEYS[1], first, 'PX', ARGV[3])
+    redis.call('PUBLISH', 'fair:' .. string.match(first, '^%d+'), first)
+    return ''
+  end
+end
+if next == '' then
+  redis.call('DEL', KEYS[1])
+else
+  redis.call('SET', KEYS[1], next, 'PX', ttl)
+end
+return next`,
+  // A grant that ended unclaimed is claimed late: nobody else asks for the lock while there is a queue.
+  renewGrant: `
+local holder = redis.call('GET', KEYS[1])
+if not holder or holder == ARGV[1] then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end`,
+  renew: `
+local held = 0
+for i, key in ipairs(KEYS) do
+  if redis.call('GET', key) == ARGV[i + 1] then held = held + redis.call('PEXPIRE', key, ARGV[1]) end
+end
+return held`,
+};
+
+type ScriptName = keyof typeof SCRIPTS;
+
+const shaOf = (name: ScriptName): string => createHash('sha1').update(SCRIPTS[name]).digest('hex');
+
+/** Without command timeouts, which cost several times as much as the command itself. Each script is one EVALSHA. */
+async function connect(address: Address) {
+  const plain = await nodeRedis(address);
+  const client = plain.withCommandOptions({ timeout: 0 });
+  const shas = {} as Record<ScriptName, string>;
+  for (const name of Object.keys(SCRIPTS) as ScriptName[]) shas[name] = await client.scriptLoad(SCRIPTS[name]);
+  const run = (name: ScriptName, keys: string[], ...args: string[]) =>
+    client.evalSha(shas[name], { keys, arguments: args });
+  const subscriber = () => plain.duplicate().connect();
+  return { client, run, subscriber };
+}
+
+let sequence = 0;
+
+function nextOwner(): string {
+  return `${process.pid}:${++sequence}`;
+}
+
+const setOptions = (ttl: number) => ({ condition: 'NX', expiration: { type: 'PX', value: ttl } }) as const;
+
+const KEYS_PER_RENEWAL = 100;
+
+/** Uncontended, without a queue: SET NX PX, and a script that deletes the key if it is ours. */
+const floor: Candidate = {
+  id: 'floor',
+  title: 'floor: SET NX PX + EVALSHA',
+  packages: ['redis'],
+  async open({ address, ttl }) {
+    const { client, run } = await connect(address);
+    const held = new Map<string, string>();
+    const renew = async () => {
+      const entries = [...held];
+      for (let i = 0; i < entries.length; i += KEYS_PER_RENEWAL) {
+        const batch = entries.slice(i, i + KEYS_PER_RENEWAL);
+        const keys = batch.map(([key]) => key);
+        await run('renew', keys, String(ttl), ...batch.map(([, owner]) => owner));
+      }
+    };
+    let isRenewing = false;
+    const acquire = async (key: string, owner = nextOwner()): Promise<Release> => {
+      await client.set(key, owner, setOptions(ttl));
+      return () => run('release', [key], owner);
+    };
+    return {
+      acquire: (key) => acquire(key),
+      keep(key) {
+        if (!isRenewing) setInterval(() => void renew(), ttl / 3);
+        isRenewing = true;
+        const owner = nextOwner();
+        held.set(key, owner);
+        return acquire(key, owner);
+      },
+    };
+  },
+};
+
+/** The same on ioredis. */
+const floorIoredis: Candidate = {
+  id: 'floor-ioredis',
+  title: 'floor: SET NX PX + EVALSHA (ioredis)',
+  packages: ['ioredis'],
+  floor: 'floor-ioredis',
+  async open({ address, ttl }) {
+    const client = await ioRedis(address);
+    const sha = shaOf('release');
+    await client.script('LOAD', SCRIPTS.release);
+    return {
+      async acquire(key) {
+        const owner = nextOwner();
+        await client.set(key, owner, 'PX', ttl, 'NX');
+        return () => client.evalsha(sha, 1, key, owner);
+      },
+    };
+  },
+};
+
+/** Acquires by script, as a library must to recognise its own earlier attempt. */
+const floorEvalSha: Candidate = {
+  id: 'floor-evalsha',
+  title: 'floor: EVALSHA + EVALSHA',
+  packages: ['redis'],
+  async open({ address, ttl }) {
+    const { run } = await connect(address);
+    const ttlArgument = String(ttl);
+    return {
+      async acquire(key) {
+        const owner = nextOwner();
+        await run('acquire', [key], owner, ttlArgument);
+        return () => run('release', [key], owner);
+      },
+      async acquireAll(keys) {
+        const owner = nextOwner();
+        await run('acquireAll', [...keys], owner, ttlArgument);
+        return () => run('releaseAll', [...keys], owner);
+      },
+    };
+  },
+};
+
+/** ms; the default of our option `replicaTimeout`. */
+const REPLICA_TIMEOUT = 100;
+
+/** Acquires by script, and waits until one replica has it, on the same connection. */
+const floorWait: Candidate = {
+  id: 'floor-wait',
+  title: 'floor: EVALSHA + WAIT 1, EVALSHA',
+  packages: ['redis'],
+  async open({ address, ttl }) {
+    const { client, run } = await connect(address);
+    return {
+      async acquire(key) {
+        const owner = nextOwner();
+        // Both are written in one tick: one round trip, and the time of the replica.
+        await Promise.all([run('acquire', [key], owner, String(ttl)), client.wait(1, REPLICA_TIMEOUT)]);
+        return () => run('release', [key], owner);
+      },
+    };
+  },
+};
+
+/** Minimal FIFO queues for the callers of one process, one queue for each key. */
+class LocalQueues<Value> {
+  readonly #waiters = new Map<string, ((value: Value | undefined) => void)[]>();
+
+  /** Resolves at once with undefined, or after `leave` of the caller before, with the value that it hands over. */
+  async enter(key: string): Promise<Value | undefined> {
+    const waiters = this.#waiters.get(key);
+    if (waiters !== undefined) return new Promise((resolve) => waiters.push(resolve));
+    this.#waiters.set(key, []);
+    return undefined;
+  }
+
+  hasWaiters(key: string): boolean {
+    return (this.#waiters.get(key)?.length ?? 0) > 0;
+  }
+
+  leave(key: string, value?: Value): void {
+    const next = this.#waiters.get(key)?.shift();
+    if (next === undefined) this.#waiters.delete(key);
+    else next(value);
+  }
+}
+
+/** Hand-over between the callers of one process: one script makes the next caller the owner. */
+const floorHandOver: Candidate = {
+  id: 'floor-hand-over',
+  title: 'floor: FIFO, one hand-over script',
+  packages: ['redis'],
+  async open({ address, ttl }) {
+    const { run } = await connect(address);
+    const queues = new LocalQueues<string>();
+    return {
+      async acquire(key) {
+        let owner = await queues.enter(key);
+        if (owner === undefined) {
+          owner = nextOwner();
+          await run('acquire', [key], owner, String(ttl));
+        }
+        const mine = owner;
+        return async () => {
+          const next = queues.hasWaiters(key) ? nextOwner() : undefined;
+          if (next === undefined) await run('release', [key], mine);
+          else await run('handOver', [key], mine, next, String(ttl));
+          queues.leave(key, next);
+        };
+      },
+    };
+  },
+};
+
+/** ms after which the event loop gets a turn, as in our library: the mutex alone would never leave it one. */
+const LOOP_TURN = 5;
+
+/** What a hand-over within a process costs that asks nobody. */
+const asyncMutex: Candidate = {
+  id: 'async-mutex',
+  title: 'floor: async-mutex, without Redis',
+  packages: ['async-mutex'],
+  async open() {
+    const mutexes = new Map<string, Mutex>();
+    let turnAt = performance.now();
+    return {
+      async acquire(key) {
+        const mutex = mutexes.get(key) ?? new Mutex();
+        mutexes.set(key, mutex);
+        const release = await mutex.acquire();
+        if (performance.now() - turnAt > LOOP_TURN) {
+          await nextTurn();
+          turnAt = performance.now();
+        }
+        return release;
+      },
+    };
+  },
+};
+
+/**
+ * Contended: a FIFO queue in each process; its first caller retries SET NX PX when a release is published. No deadline,
+ * no fairness between processes, no poll that would make up for a lost message.
+ */
+const floorFifo: Candidate = {
+  id: 'floor-fifo',
+  title: 'floor: FIFO, SET NX PX + EVALSHA, PUBLISH',
+  packages: ['redis'],
+  async open({ address, ttl }) {
+    const { client, run, subscriber } = await connect(address);
+    const queues = new LocalQueues<undefined>();
+    const messages = await subscriber();
+    const subscribed = new Map<string, Promise<void>>();
+    const wake = new Map<string, () => void>();
+    const subscribe = (key: string) => {
+      const subscription = subscribed.get(key) ?? messages.subscribe(key, () => wake.get(key)?.());
+      subscribed.set(key, subscription);
+      return subscription;
+    };
+    return {
+      async acquire(key) {
+        await queues.enter(key);
+        const owner = nextOwner();
+        if ((await client.set(key, owner, setOptions(ttl))) === null) {
+          await subscribe(key);
+          for (;;) {
+            const released = new Promise<void>((resolve) => wake.set(key, resolve));
+            if ((await client.set(key, owner, setOptions(ttl))) !== null) break;
+            await released;
+          }
+        }
+        return async () => {
+          await run('releaseAndPublish', [key], owner);
+          queues.leave(key);
+        };
+      },
+    };
+  },
+};
+
+/**
+ * A token that is passed on in the order of requests, over all processes: two requests and at most one message for each
+ * acquisition. A lost message or a dead process would stop it.
+ */
+const floorToken: Candidate = {
+  id: 'floor-token',
+  title: 'floor: FIFO over all processes, a token',
+  packages: ['redis'],
+  async open({ address, ttl }) {
+    const { run, subscriber } = await connect(address);
+    const waiting = new Map<string, () => void>();
+    const grant = (owner: string) => {
+      waiting.get(owner)?.();
+      waiting.delete(owner);
+    };
+    await (await subscriber()).subscribe(`token:${process.pid}`, grant);
+    return {
+      async acquire(key) {
+        const owner = nextOwner();
+        const keys = [key, `${key}:queue`];
+        // Before the request: the message may come before its reply.
+        const granted = new Promise<void>((resolve) => waiting.set(owner, resolve));
+        if ((await run('takeOrQueue', keys, owner, String(ttl))) === 1) grant(owner);
+        await granted;
+        return async () => grant(String(await run('handOverToFirst', keys, owner, String(ttl))));
+      },
+    };
+  },
+};
+
+/** ms; as the default of our option `commandTimeout`. */
+const COMMAND_TIMEOUT = 5_000;
+
+/** ms; a grant that its process does not claim by a renewal ends. */
+const CLAIM_WINDOW = '1000';
+
+/**
+ * What the rules of `fair` cost at least, on the usual path: a queue in Redis in the order of calls over all processes,
+ * where the first caller of each process has a position; a grant that ends unless it is claimed; a message to the
+ * process that is granted, which claims it with a renewal and enters without waiting for the reply; a hand-over in the
+ * reply where the next caller is of the same process; a deadline for each command. It has none of what the rules need
+ * when something fails: no polls, no cleaning up, no later renewals, no loss, no aborts, no pauses for pollers.
+ */
+const floorFair: Candidate = {
+  id: 'floor-fair',
+  title: 'floor: the rules of fair',
+  isVariant: true,
+  packages: ['redis'],
+  async open({ address, ttl }) {
+    interface Caller {
+      readonly calledAt: number;
+      enter(owner: string): void;
+    }
+    const { run: send, subscriber } = await connect(address);
+    const withDeadline = deadlines();
+    /** By key: the callers that wait, while the process has the lock or a position in its queue. */
+    const waiting = new Map<string, Caller[]>();
+    /** The keys of positions in Redis. */
+    const positions = new Map<string, string>();
+
+    const age = ({ calledAt }: Caller) => String(Math.round(1000 * (performance.now() - calledAt)));
+    const run = (name: ScriptName, key: string, ...args: string[]) =>
+      withDeadline(send(name, [key, `${key}:queue`], ...args));
+    const enter = (owner: string) => {
+      const key = positions.get(owner) as string;
+      positions.delete(owner);
+      waiting.get(key)?.shift()?.enter(owner);
+    };
+    const ask = async (key: string, first: Caller) => {
+      const owner = nextOwner();
+      positions.set(owner, key); // before the request: the message may come before its reply
+      if ((await run('takeOrQueueByCall', key, owner, String(ttl), age(first))) === 1) enter(owner);
+    };
+    const release = async (key: string, owner: string) => {
+      const callers = waiting.get(key) as Caller[];
+      const [next] = callers;
+      const nextsOwner = next === undefined ? '' : nextOwner();
+      if (next !== undefined) positions.set(nextsOwner, key);
+      const ageOfNext = next === undefined ? '' : age(next);
+      const granted = await run('handOverByCall', key, owner, String(ttl), CLAIM_WINDOW, nextsOwner, ageOfNext);
+      if (granted !== '') enter(nextsOwner);
+      else if (next === undefined && callers[0] !== undefined) await ask(key, callers[0]);
+      else if (next === undefined) waiting.delete(key);
+    };
+    await (await subscriber()).subscribe(`fair:${process.pid}`, async (owner) => {
+      void run('renewGrant', positions.get(owner) as string, owner, String(ttl));
+      await nextTurn();
+      enter(owner);
+    });
+    return {
+      acquire: (key) =>
+        new Promise<Release>((resolve) => {
+          const enterWith = (owner: string) => resolve(() => release(key, owner));
+          const caller: Caller = { calledAt: performance.now(), enter: enterWith };
+          const callers = waiting.get(key);
+          if (callers !== undefined) {
+            callers.push(caller);
+            return;
+          }
+          waiting.set(key, [caller]);
+          void ask(key, caller);
+        }),
+    };
+  },
+};
+
+/** Deadlines of commands, with one timer. All have the same time, so they end in the order in which they began. */
+function deadlines(): <T>(command: Promise<T>) => Promise<T> {
+  const open = new Set<{ readonly endsAt: number; end(): void }>();
+  const endDue = () => {
+    for (const deadline of open) {
+      if (deadline.endsAt > performance.now()) return;
+      open.delete(deadline);
+      deadline.end();
+    }
+  };
+  setInterval(endDue, COMMAND_TIMEOUT / 10).unref();
+  return (command) =>
+    new Promise((resolve, reject) => {
+      const end = () => reject(new Error('Redis did not answer'));
+      const deadline = { endsAt: performance.now() + COMMAND_TIMEOUT, end };
+      open.add(deadline);
+      command.then((reply) => {
+        open.delete(deadline);
+        resolve(reply);
+      }, reject);
+    });
+}
+
+export const floors: readonly Candidate[] = [
+  floor,
+  floorIoredis,
+  floorEvalSha,
+  floorFifo,
+  floorHandOver,
+  asyncMutex,
+  floorToken,
+  floorFair,
+  floorWait,
+];

@@ -1,0 +1,301 @@
+import { subscribe, tracingChannel } from 'node:diagnostics_channel';
+import { join } from 'node:path';
+import type { Lease, RedisClient, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
+import type { Address, Candidate, Locks, OpenOptions, Release } from './candidate';
+import { ioRedis, nodeRedis } from './clients';
+import { floors } from './floors';
+
+/** Of every semaphore. */
+export const PERMITS = 4;
+
+type Options = Partial<RedisLockRegistryOptions>;
+
+/** A registry of the built package, as a user would make it. */
+async function ourRegistry({ address, ttl, library: file }: OpenOptions, options: Options, useIoredis = false) {
+  const library = (await import(file)) as typeof import('../../lib');
+  const adapted = async (): Promise<RedisClient> => {
+    const { fromIoredis } = (await import(join(file, '../ioredis/index.js'))) as typeof import('../../lib/ioredis');
+    return fromIoredis(await ioRedis(address)) as RedisClient;
+  };
+  const client = useIoredis ? await adapted() : await nodeRedis(address);
+  return new library.RedisLockRegistry(client, { registryKey: 'locks', expireAfter: ttl, ...options });
+}
+
+const releaseOf = async (locking: Promise<Lease>): Promise<Release> => {
+  const lease = await locking;
+  return () => lease.unlock();
+};
+
+/** The built package with default options, or a few others, used as in its README. */
+function ours(
+  candidate: Pick<Candidate, 'id' | 'title'> & Partial<Candidate>,
+  options: Options,
+  locksOf: (registry: RedisLockRegistry) => Locks = ourLocks,
+): Candidate {
+  const usesIoredis = candidate.packages?.includes('ioredis');
+  const open = async (openOptions: OpenOptions) => locksOf(await ourRegistry(openOptions, options, usesIoredis));
+  return { packages: ['redis'], open, ...candidate };
+}
+
+function ourLocks(registry: RedisLockRegistry): Locks {
+  const acquire = async (key: string) => {
+    const lease = await registry.obtain(key).lock();
+    return () => lease.unlock();
+  };
+  return {
+    acquire,
+    async acquireListened(key) {
+      const lease = await registry.obtain(key).lock();
+      lease.signal.addEventListener('abort', ignore, { once: true });
+      return () => lease.unlock();
+    },
+    acquireAll: (keys) => releaseOf(registry.multi(keys).lock()),
+    keep: acquire,
+    object: (key) => registry.obtain(key),
+  };
+}
+
+const ignore = () => undefined;
+
+/** Subscribers of all channels that do nothing: what remains are the messages, and the async context of each operation. */
+function observe(): void {
+  const all = { start: ignore, end: ignore, asyncStart: ignore, asyncEnd: ignore, error: ignore };
+  for (const name of ['acquire', 'hold', 'release']) tracingChannel(`redis-lock-registry:${name}`).subscribe(all);
+  for (const name of ['lost', 'renewed', 'warning']) subscribe(`redis-lock-registry:${name}`, ignore);
+}
+
+const OURS: readonly Candidate[] = [
+  ours({ id: 'spin', title: 'ours: spin' }, { lockType: 'spin' }),
+  ours({ id: 'observed', title: 'ours: spin, with subscribers' }, { lockType: 'spin' }, (registry) => {
+    observe();
+    return ourLocks(registry);
+  }),
+  ours({ id: 'replicated', title: 'ours: spin, minReplicas 1' }, { lockType: 'spin', minReplicas: 1 }),
+  ours(
+    { id: 'spin-ioredis', title: 'ours: spin (ioredis)', packages: ['ioredis'], floor: 'floor-ioredis' },
+    { lockType: 'spin' },
+  ),
+  ours({ id: 'pub-sub', title: 'ours: pub-sub' }, { lockType: 'pub-sub' }),
+  ours({ id: 'fair', title: 'ours: fair' }, { lockType: 'fair' }),
+  ours({ id: 'semaphore', title: 'ours: semaphore' }, {}, (registry) => ({
+    acquire: (key) => releaseOf(registry.semaphore(key, { permits: PERMITS }).lock()),
+  })),
+  ours({ id: 'read-write', title: 'ours: readWrite' }, {}, (registry) => ({
+    acquire: (key) => releaseOf(registry.readWrite(key).write.lock()),
+    acquireShared: (key) => releaseOf(registry.readWrite(key).read.lock()),
+  })),
+];
+
+/** For a library that renews a lock only around a routine: runs a routine that ends at the release. */
+function keepByUsing(using: (routine: () => Promise<void>) => Promise<unknown>): Promise<Release> {
+  return new Promise((resolve, reject) => {
+    const routine = () =>
+      new Promise<void>((end) => {
+        resolve(() => {
+          end();
+          return done;
+        });
+      });
+    const done = using(routine);
+    done.catch(reject);
+  });
+}
+
+/** What redlock and its successor have in common. */
+interface RedlockLike {
+  acquire(keys: string[], ttl: number): Promise<{ release(): Promise<unknown> }>;
+  using(keys: string[], ttl: number, routine: () => Promise<void>): Promise<unknown>;
+}
+
+function redlockLocks(locks: RedlockLike, ttl: number): Locks {
+  const acquireAll = async (keys: readonly string[]) => {
+    const lock = await locks.acquire([...keys], ttl);
+    return () => lock.release();
+  };
+  return {
+    acquire: (key) => acquireAll([key]),
+    acquireAll,
+    keep: (key) => keepByUsing((routine) => locks.using([key], ttl, routine)),
+  };
+}
+
+/** The ioredis commands that redis-semaphore uses, implemented with node-redis. */
+async function ioredisShim(address: Address) {
+  const client = await nodeRedis(address);
+  const split = (numberOfKeys: number, rest: string[]) => ({
+    keys: rest.slice(0, numberOfKeys),
+    arguments: rest.slice(numberOfKeys).map(String),
+  });
+  const commands = {
+    set: (key: string, value: string, _px: 'PX', ttl: number, _nx: 'NX') =>
+      client.set(key, value, { condition: 'NX', expiration: { type: 'PX', value: ttl } }),
+    evalsha: (sha1: string, keys: number, ...rest: string[]) => client.evalSha(sha1, split(keys, rest)),
+    eval: (source: string, keys: number, ...rest: string[]) => client.eval(source, split(keys, rest)),
+  };
+  return commands as unknown as Awaited<ReturnType<typeof ioRedis>>;
+}
+
+type SemaphoreKind = 'Mutex' | 'Semaphore' | 'MultiSemaphore';
+
+/** Its objects are one owner each, so each acquisition creates a new one. */
+function redisSemaphore(candidate: Candidate, kind: SemaphoreKind = 'Mutex', connect = ioRedis): Candidate {
+  return {
+    ...candidate,
+    async open({ address, ttl }) {
+      const library = await import('redis-semaphore');
+      const client = await connect(address);
+      // Default: gives up after ten seconds.
+      const options = { lockTimeout: ttl, acquireTimeout: Number.POSITIVE_INFINITY };
+      const object = (key: string) => {
+        if (kind === 'Mutex') return new library.Mutex(client, key, options);
+        if (kind === 'Semaphore') return new library.Semaphore(client, key, PERMITS, options);
+        return new library.MultiSemaphore(client, key, PERMITS, 1, options);
+      };
+      const acquire = async (key: string) => {
+        const lock = object(key);
+        await lock.acquire();
+        return () => lock.release();
+      };
+      return { acquire, keep: acquire, object };
+    },
+  };
+}
+
+// Peers run with their own defaults; only a limit on the number of attempts is lifted.
+const PEERS: readonly Candidate[] = [
+  {
+    id: 'redlock',
+    title: 'redlock',
+    packages: ['redlock', 'ioredis'],
+    async open({ address, ttl }) {
+      const { default: Redlock } = await import('redlock');
+      return redlockLocks(new Redlock([await ioRedis(address)], { retryCount: -1 }), ttl);
+    },
+  },
+  {
+    id: 'sesame-redlock',
+    title: '@sesamecare-oss/redlock',
+    isVariant: true,
+    packages: ['@sesamecare-oss/redlock', 'ioredis'],
+    async open({ address, ttl }) {
+      const { Redlock } = await import('@sesamecare-oss/redlock');
+      // With -1 it allocates an object for every attempt.
+      return redlockLocks(new Redlock([await ioRedis(address)], { retryCount: Number.MAX_SAFE_INTEGER }), ttl);
+    },
+  },
+  {
+    id: 'redlock-universal',
+    title: 'redlock-universal',
+    isVariant: true,
+    packages: ['redlock-universal', 'redis'],
+    async open({ address, ttl }) {
+      const { createLock, LockManager, NodeRedisAdapter } = await import('redlock-universal');
+      const adapter = new NodeRedisAdapter(await nodeRedis(address));
+      const attempts = Number.MAX_SAFE_INTEGER;
+      const object = (key: string) => createLock({ adapter, key, ttl, retryAttempts: attempts });
+      const manager = new LockManager({ nodes: [adapter], defaultTTL: ttl, defaultRetryAttempts: attempts });
+      const locks = new Map<string, ReturnType<typeof object>>();
+      const lockOf = (key: string) => {
+        const lock = locks.get(key) ?? object(key);
+        locks.set(key, lock);
+        return lock;
+      };
+      return {
+        async acquire(key) {
+          const lock = lockOf(key);
+          const handle = await lock.acquire();
+          return () => lock.release(handle);
+        },
+        async acquireAll(keys) {
+          const handles = await manager.acquireBatch([...keys]);
+          return () => manager.releaseBatch(handles);
+        },
+        keep: (key) => keepByUsing((routine) => lockOf(key).using(routine)),
+        object,
+      };
+    },
+  },
+  redisSemaphore({
+    id: 'redis-semaphore',
+    title: 'redis-semaphore (ioredis)',
+    packages: ['redis-semaphore', 'ioredis'],
+  }),
+  redisSemaphore(
+    {
+      id: 'redis-semaphore-node-redis',
+      title: 'redis-semaphore (node-redis)',
+      isVariant: true,
+      packages: ['redis-semaphore', 'redis'],
+    },
+    'Mutex',
+    ioredisShim,
+  ),
+  {
+    id: 'verrou',
+    title: '@verrou/core',
+    packages: ['@verrou/core', 'ioredis'],
+    async open({ address, ttl }) {
+      const { Verrou } = await import('@verrou/core');
+      const { redisStore } = await import('@verrou/core/drivers/redis');
+      const connection = await ioRedis(address);
+      const factory = new Verrou({ default: 'redis', stores: { redis: { driver: redisStore({ connection }) } } });
+      const object = (key: string) => factory.createLock(key, ttl);
+      // Its lock object is one owner, so each acquisition creates a new one. It has no renewal.
+      return {
+        async acquire(key) {
+          const lock = object(key);
+          await lock.acquire();
+          return () => lock.release();
+        },
+        object,
+      };
+    },
+  },
+  {
+    id: 'simple-redis-mutex',
+    title: 'simple-redis-mutex',
+    isVariant: true,
+    packages: ['simple-redis-mutex', 'redis'],
+    async open({ address, ttl }) {
+      const { lock } = await import('simple-redis-mutex');
+      const client = await nodeRedis(address);
+      return { acquire: (key) => lock(client, key, { timeout: ttl }) };
+    },
+  },
+  {
+    id: 'node-redisson',
+    title: 'node-redisson',
+    isVariant: true,
+    packages: ['node-redisson', 'ioredis'],
+    async open({ address, ttl }) {
+      const { Redisson } = await import('node-redisson');
+      const redisson = new Redisson({ redis: { options: { ...address } }, lockWatchdogTimeout: BigInt(ttl) });
+      const acquire = async (key: string) => {
+        const lock = redisson.getLock(key);
+        await lock.lock();
+        return () => lock.unlock();
+      };
+      return { acquire, keep: acquire, object: (key) => redisson.getLock(key) };
+    },
+  },
+  ...(['Semaphore', 'MultiSemaphore'] as const).map((kind) => {
+    const id = `redis-semaphore-${kind.toLowerCase()}`;
+    const title = `redis-semaphore: ${kind} (ioredis)`;
+    return redisSemaphore({ id, title, packages: ['redis-semaphore', 'ioredis'] }, kind);
+  }),
+  // Its process is a JVM: left out with --quick.
+  {
+    id: 'redisson-read-write-lock',
+    title: 'Redisson: RReadWriteLock (Java)',
+    isVariant: true,
+    packages: ['redisson'],
+  },
+];
+
+export const candidates: readonly Candidate[] = [...floors, ...OURS, ...PEERS];
+
+export function candidateNamed(id: string): Candidate {
+  const found = candidates.find((one) => one.id === id);
+  if (found === undefined) throw new Error(`There is no candidate "${id}"`);
+  return found;
+}

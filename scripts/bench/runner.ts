@@ -1,0 +1,296 @@
+import { max, median, min } from 'simple-statistics';
+import type { Candidate } from './candidate';
+import { acquired, type Figures, figuresOf, type Measurement } from './figures';
+import { candidateNamed, candidates } from './libraries';
+import type { Observation } from './loads';
+import { built } from './prepare';
+import { BenchProcess, CandidateFault } from './processes';
+import type { Scenario, Timing } from './scenarios';
+import { type BenchServer, CommandSources, timeOfPing } from './server';
+
+/** ms; no lock needs a renewal while something else is measured. */
+const TTL = 30_000;
+
+/** ms of warm-up in which a candidate sends each of its commands at least once. */
+const MONITORING = 200;
+
+/** ms of warm-up between two looks at how often each process has acquired. */
+const STEP = 1_000;
+
+/** A JVM compiles what it runs often, in several steps: its warm-up takes that many times as long. */
+const WARM_UP_OF_JAVA = 3;
+
+/** A candidate that runs in its own processes. */
+export class RunningCandidate {
+  /** Its processes acquired less often during the warm-up than is enough. */
+  isCold = false;
+  readonly #scenario: Scenario;
+  readonly #timing: Timing;
+  readonly #server: BenchServer;
+  readonly #sources = new CommandSources();
+  readonly #processes: BenchProcess[] = [];
+  #proxy: BenchProcess | undefined;
+  #ping = Number.NaN;
+
+  /** Starts and connects its processes, without a load. */
+  static async open(
+    candidate: Candidate,
+    scenario: Scenario,
+    timing: Timing,
+    server: BenchServer,
+  ): Promise<RunningCandidate> {
+    const running = new RunningCandidate(scenario, candidate.open === undefined ? ofJava(timing) : timing, server);
+    try {
+      await running.#open(candidate);
+      return running;
+    } catch (error) {
+      await running.end();
+      throw error;
+    }
+  }
+
+  private constructor(scenario: Scenario, timing: Timing, server: BenchServer) {
+    this.#scenario = scenario;
+    this.#timing = timing;
+    this.#server = server;
+  }
+
+  async #open(candidate: Candidate): Promise<void> {
+    const { delay, ttl = TTL, loads } = this.#scenario;
+    let { address } = this.#server;
+    if (delay !== undefined) {
+      const { process, proxied } = await BenchProcess.proxy(address, delay);
+      this.#proxy = process;
+      this.#ping = await timeOfPing(proxied);
+      address = proxied;
+    }
+    const options = { address, ttl, library: built.library };
+    const starting = loads.map(async () => this.#processes.push(await BenchProcess.start(candidate, options)));
+    for (const one of await Promise.allSettled(starting)) if (one.status === 'rejected') throw one.reason;
+  }
+
+  /** Starts the loads and warms up. MONITOR runs during the first part. */
+  async begin(): Promise<void> {
+    const { loads, monitoring = Math.min(this.#timing.longest, MONITORING) } = this.#scenario;
+    const { longest, enough, settling = 0 } = this.#timing;
+    await this.#sources.monitor(this.#server.address, async () => {
+      for (const [i, load] of loads.entries()) await this.#processes[i]?.request(load);
+      await this.#observe(monitoring, true);
+    });
+    const counts = this.#processes.map(() => 0);
+    const isEnough = () => enough !== undefined && Math.min(...counts) >= enough;
+    for (let left = longest - monitoring; left > 0 && !isEnough(); left -= STEP) {
+      const observations = await this.#observe(Math.min(left, STEP), true);
+      for (const [i, observation] of observations.entries()) counts[i] = (counts[i] ?? 0) + acquired(observation);
+    }
+    this.isCold = enough !== undefined && !isEnough();
+    await this.#observe(settling);
+  }
+
+  async #observe(ms: number, isWarmUp = false): Promise<Observation[]> {
+    if (ms <= 0) return [];
+    const replies = await Promise.all(this.#processes.map((one) => one.request({ observe: ms, isWarmUp })));
+    return replies.map(({ observation }) => observation as Observation);
+  }
+
+  async measure(): Promise<Figures> {
+    const { window } = this.#timing;
+    // A load without a window takes many locks, of which none can get lost.
+    const contents = async () => (window > 0 ? this.#server.contents() : new Map<string, string>());
+    const contentsBefore = await contents();
+    const before = await this.#server.stats();
+    const replies = await Promise.all(this.#processes.map((one) => one.request({ observe: window })));
+    const after = await this.#server.stats();
+    const contentsAfter = await contents();
+    const observations = replies.map(({ observation }) => observation as Observation);
+    const measurement: Measurement = {
+      observations,
+      seconds: max(observations.map(({ time }) => time)) / 1000,
+      requests: this.#sources.requests(before, after),
+      serverCpu: after.cpu - before.cpu,
+      keysLost: [...contentsBefore].filter(([key, content]) => contentsAfter.get(key) !== content).length,
+      ping: this.#ping,
+    };
+    return { ...figuresOf(this.#scenario.loads, measurement), cold: Number(this.isCold) };
+  }
+
+  /** What each process does in one window, by V8's profiler, which slows it down. */
+  async profile(): Promise<string[]> {
+    const request = { observe: this.#timing.window, profile: true };
+    const replies = await Promise.all(this.#processes.map((one) => one.request(request)));
+    return replies.map(({ profile }) => profile as string);
+  }
+
+  async end(): Promise<void> {
+    await Promise.all([...this.#processes, this.#proxy].map((process) => process?.end()));
+  }
+}
+
+function ofJava({ longest, enough, ...timing }: Timing): Timing {
+  const more = enough === undefined ? {} : { enough: WARM_UP_OF_JAVA * enough };
+  return { ...timing, ...more, longest: WARM_UP_OF_JAVA * longest };
+}
+
+/** One round of one candidate: its figures, or its fault. */
+export type Round = Figures | { readonly fault: string };
+
+type Note = (candidate: Candidate, outcome: Round) => void;
+
+/** Measures one scenario, round by round. With more than one slice, a window counts as a round; it is not noted. */
+export async function measure(
+  scenario: Scenario,
+  participants: readonly Candidate[],
+  rounds: number,
+  isQuick: boolean,
+  server: BenchServer,
+  note: (round: number, candidate: Candidate, outcome: Round) => void,
+): Promise<Row[]> {
+  const timing = isQuick ? scenario.quick : scenario.full;
+  const outcomes = new Map(participants.map((candidate): [Candidate, Round[]] => [candidate, []]));
+  if (scenario.hasReplica) await server.startReplica();
+  for (let round = 0; round < rounds; round++) {
+    const measureRound = timing.slices === undefined ? measureOneByOne : measureInAlternation;
+    await measureRound(scenario, timing, rotated(participants, round), server, (candidate, outcome) => {
+      outcomes.get(candidate)?.push(outcome);
+      if (timing.slices === undefined) note(round, candidate, outcome);
+    });
+  }
+  await server.stopReplica();
+  return [...outcomes].map(([candidate, ofCandidate]) => rowOf(scenario, candidate, ofCandidate, outcomes));
+}
+
+/** Each candidate runs alone while it is measured. The next one starts its processes during the warm-up. */
+async function measureOneByOne(
+  scenario: Scenario,
+  timing: Timing,
+  participants: readonly Candidate[],
+  server: BenchServer,
+  note: Note,
+): Promise<void> {
+  const open = (candidate: Candidate | undefined) =>
+    candidate && orFault(() => RunningCandidate.open(candidate, scenario, timing, server));
+  let opening = open(participants[0]);
+  for (const [i, candidate] of participants.entries()) {
+    const opened = await opening;
+    await server.clear();
+    opening = open(participants[i + 1]);
+    if (!(opened instanceof RunningCandidate)) {
+      note(candidate, opened ?? {});
+      continue;
+    }
+    const outcome = await orFault(async () => {
+      await opened.begin();
+      await opening;
+      return opened.measure();
+    });
+    await opened.end();
+    note(candidate, outcome);
+  }
+}
+
+/** All candidates are running and are measured in alternation, so that other work of the machine affects all equally. */
+async function measureInAlternation(
+  scenario: Scenario,
+  timing: Timing,
+  participants: readonly Candidate[],
+  server: BenchServer,
+  note: Note,
+): Promise<void> {
+  await server.clear();
+  const running: [Candidate, RunningCandidate][] = [];
+  try {
+    for (const candidate of participants) {
+      const outcome = await orFault(async () => {
+        const opened = await RunningCandidate.open(candidate, scenario, timing, server);
+        running.push([candidate, opened]);
+        await opened.begin();
+        return {};
+      });
+      if ('fault' in outcome) note(candidate, outcome);
+    }
+    for (let slice = 0; slice < (timing.slices ?? 1); slice++) {
+      for (const [candidate, one] of rotated(running, slice)) note(candidate, await orFault(() => one.measure()));
+    }
+  } finally {
+    await Promise.all(running.map(([, one]) => one.end()));
+  }
+}
+
+/** A fault of one candidate is recorded and does not stop the run. */
+export async function orFault<T>(act: () => Promise<T>): Promise<T | { readonly fault: string }> {
+  try {
+    return await act();
+  } catch (error) {
+    if (error instanceof CandidateFault) return { fault: error.message };
+    throw error;
+  }
+}
+
+/** Varies the order from round to round, so that no candidate always comes first or after the same one. */
+function rotated<T>(items: readonly T[], round: number): T[] {
+  const first = Math.floor((items.length * round * 0.381966) % items.length);
+  return [...items.slice(first), ...items.slice(0, first)];
+}
+
+/** One figure over all rounds. */
+export interface Spread {
+  readonly median: number;
+  readonly least: number;
+  readonly greatest: number;
+}
+
+export interface Row {
+  readonly candidate: Candidate;
+  /** By metric id. */
+  readonly values: Readonly<Record<string, Spread>>;
+  /** Ratios to the floor of the same round, for metrics that have one. */
+  readonly ratios: Readonly<Record<string, Spread>>;
+  readonly violations: number;
+  /** In some rounds it acquired too seldom during the warm-up for V8 to compile all of its code. */
+  readonly isCold: boolean;
+  /** Why figures are missing, or missing in some rounds. */
+  readonly fault: string | undefined;
+}
+
+function rowOf(
+  scenario: Scenario,
+  candidate: Candidate,
+  rounds: readonly Round[],
+  outcomes: ReadonlyMap<Candidate, readonly Round[]>,
+): Row {
+  const floorId = candidate.floor ?? scenario.floor;
+  const floor = [...outcomes].find(([{ id }]) => id === floorId)?.[1] ?? [];
+  const values: Record<string, Spread> = {};
+  const ratios: Record<string, Spread> = {};
+  for (const { id, hasRatio } of scenario.metrics) {
+    const figures = rounds.map((round) => figureOf(round, id));
+    add(values, id, figures);
+    if (!hasRatio) continue;
+    const toFloor = figures.map((value, i) => value / figureOf(floor[i], id));
+    add(ratios, id, toFloor);
+  }
+  const faults = rounds.flatMap((round) => ('fault' in round ? [String(round.fault)] : []));
+  const violations = rounds.reduce((sum, round) => sum + (figureOf(round, 'violations') || 0), 0);
+  const isCold = rounds.some((round) => figureOf(round, 'cold') === 1);
+  return { candidate, values, ratios, violations, isCold, fault: faults[0] };
+}
+
+function figureOf(round: Round | undefined, metric: string): number {
+  if (round === undefined || 'fault' in round) return Number.NaN;
+  return (round as Figures)[metric] ?? Number.NaN;
+}
+
+function add(spreads: Record<string, Spread>, metric: string, figures: readonly number[]): void {
+  const known = figures.filter(Number.isFinite);
+  if (known.length > 0) spreads[metric] = { median: median(known), least: min(known), greatest: max(known) };
+}
+
+/** Of the candidates of a scenario those that the options ask for, in the order of the tables. */
+export function participantsOf(scenario: Scenario, only: readonly string[], isQuick: boolean): Candidate[] {
+  return candidates.filter(({ id, isVariant }) => {
+    if (!scenario.candidates.includes(id)) return false;
+    if (only.length === 0) return !(isQuick && isVariant);
+    const isCompared = id === scenario.floor || only.some((name) => candidateNamed(name).floor === id);
+    return isCompared || only.includes(id);
+  });
+}

@@ -1,0 +1,112 @@
+import type { Access } from './exclusion';
+import type { Sample, WorkerRecord } from './records';
+
+/** A span of time, from a moment at which the process read that the lease is valid to another one. */
+export interface Span {
+  readonly from: number;
+  to: number;
+  /**
+   * Until when `remaining` promised the last time that it would be valid, unless the process gave it up earlier; with a
+   * `minHold`, at least until that ends.
+   */
+  promisedUntil: number;
+}
+
+type CalledRecord = Extract<WorkerRecord, { event: 'called' }>;
+
+const UNKNOWN: CalledRecord = { event: 'called', call: '?', key: '?', others: [], what: '?', at: 0 };
+
+/** ms by which the end of a `minHold` may differ: Redis counts in whole ms. */
+const ROUNDING = 2;
+
+/** What one process could believe of one lease. */
+export interface JudgedLease {
+  readonly call: string;
+  readonly key: string;
+  readonly access: Access;
+  /** How many permits of a semaphore it has. */
+  readonly permits: number;
+  readonly what: string;
+  readonly token: number | undefined;
+  /** It was valid throughout each of them; in between it read that it was not, or not confirmed. */
+  readonly valid: Span[];
+  /** Nobody else may have it before, also when it is unlocked earlier; 0: no `minHold`. */
+  readonly heldUntil: number;
+  /** What it read last. */
+  isValid: boolean;
+  loss: { readonly reason: string; readonly at: number; readonly early: number } | undefined;
+}
+
+/** The leases of one process, from the records of its file. */
+export function leasesOf(records: readonly WorkerRecord[]): JudgedLease[] {
+  const calls = new Map<string, CalledRecord>();
+  const leases = new Map<string, JudgedLease>();
+  for (const record of records) {
+    if (record.event === 'called') calls.set(record.call, record);
+    if (record.event === 'granted') {
+      const { key, access = 'exclusive', permits = 1, what, minHold, at } = calls.get(record.call) ?? UNKNOWN;
+      const { call, token, sample } = record;
+      const lease = {
+        call,
+        key,
+        access,
+        permits,
+        what,
+        token,
+        valid: [],
+        isValid: false,
+        // It was not granted before its call.
+        heldUntil: minHold === undefined ? 0 : at + minHold - ROUNDING,
+        loss: undefined,
+      };
+      leases.set(call, lease);
+      observe(lease, sample);
+    }
+    const lease = 'call' in record ? leases.get(record.call) : undefined;
+    if (lease === undefined) continue;
+    if (record.event === 'seen' || record.event === 'unlocking') observe(lease, record.sample);
+    if (record.event === 'unlocking') unlock(lease, record.sample.from);
+    if (record.event === 'lost') lose(lease, record.reason, record.at);
+  }
+  return [...leases.values()];
+}
+
+/** The end of what the process was promised last. */
+export function promisedUntil(lease: JudgedLease): number {
+  return lease.valid.at(-1)?.promisedUntil ?? 0;
+}
+
+function observe(lease: JudgedLease, { from, to, remaining }: Sample): void {
+  const wasValid = lease.isValid;
+  lease.isValid = remaining > 0;
+  if (!lease.isValid) {
+    withdraw(lease, from);
+    return;
+  }
+  const last = lease.valid.at(-1);
+  if (wasValid && last !== undefined) {
+    last.to = Math.max(last.to, from);
+    last.promisedUntil = from + remaining;
+  } else {
+    lease.valid.push({ from: to, to, promisedUntil: from + remaining });
+  }
+}
+
+function lose(lease: JudgedLease, reason: string, at: number): void {
+  // Its promise may have ended already: that is the ordinary end of a lease that is not renewed in time.
+  lease.loss = { reason, at, early: promisedUntil(lease) - at };
+  withdraw(lease, at);
+}
+
+/** The process does not rely on it any more, but the key is kept until its `minHold` ends. */
+function unlock(lease: JudgedLease, at: number): void {
+  withdraw(lease, at);
+  const last = lease.valid.at(-1);
+  if (last !== undefined && lease.isValid) last.promisedUntil = Math.max(last.promisedUntil, lease.heldUntil);
+}
+
+/** From now on the process does not rely on it. */
+function withdraw(lease: JudgedLease, at: number): void {
+  const last = lease.valid.at(-1);
+  if (last !== undefined) last.promisedUntil = Math.min(last.promisedUntil, at);
+}

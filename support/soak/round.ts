@@ -1,0 +1,94 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Violation } from '../judge/violations';
+import { type AwakeClock, holdsWithin, sharedNow } from './awake-clock';
+import type { FaultLanes } from './faults/fault-lanes';
+import type { Leftover, Leftovers } from './leftovers';
+import { type AdminClient, countScripts } from './redis-content';
+import { HEALTHY, KEYS } from './settings';
+import type { WorkerSlot } from './worker-slot';
+
+/** ms in calm after which everything that nobody holds must be gone from Redis. */
+const CLEANING = 10_000;
+/** ms in calm within which each worker must get each lock. */
+const PROGRESS = 10_000;
+
+/** ms in which the commands of workers are counted that nobody calls, and how many each of them may send. */
+const IDLE = 1_000;
+const MOST_COMMANDS = 15;
+/** MB that a worker may have resident; it begins with some 80. */
+const MOST_MEMORY = 300;
+
+export interface RoundServices {
+  readonly admin: AdminClient;
+  readonly slots: readonly WorkerSlot[];
+  readonly lanes: FaultLanes;
+  readonly leftovers: Leftovers;
+  readonly clock: AwakeClock;
+  /** Whether positions of dead waiters block a lock until they time out, as in Redisson's format. */
+  readonly deadPositionsBlock: boolean;
+}
+
+export interface RoundResult {
+  readonly violations: readonly Violation[];
+  readonly inCalm: number;
+}
+
+/** Work under faults for a time; then calm, in which nothing may be left in Redis and every worker must get every lock. */
+export async function runRound(services: RoundServices, ms: number): Promise<RoundResult> {
+  const { slots, lanes, leftovers, clock, admin } = services;
+  await Promise.all(slots.map(({ process }) => process.ask({ do: 'resume' })));
+  await lanes.inflict(sharedNow() + ms);
+  for (const { proxy } of slots) proxy.delay = HEALTHY;
+  const paused = await Promise.all(
+    slots.map(async ({ name, process }) => ({ name, ...(await process.ask({ do: 'pause' })) })),
+  );
+  const before = [
+    ...paused.flatMap(({ name, memory }) => tooMuchMemory(name, memory)),
+    ...(await tooManyCommands(admin, slots.length)),
+    ...(await leftoversAfter(leftovers, clock)),
+  ];
+  const { violations, inCalm } = await progress(services);
+  const after = await leftoversAfter(leftovers, clock);
+  return { violations: [...before, ...violations, ...after], inCalm };
+}
+
+function tooMuchMemory(name: string, memory: number): Violation[] {
+  const mb = Math.round(memory / 2 ** 20);
+  if (mb <= MOST_MEMORY) return [];
+  return [{ kind: 'too much memory', text: `${name} has ${mb} MB resident`, at: sharedNow() }];
+}
+
+/** What is sent for acquisitions that are over is bounded. */
+async function tooManyCommands(admin: AdminClient, workers: number): Promise<Violation[]> {
+  const before = await countScripts(admin);
+  await sleep(IDLE);
+  const count = (await countScripts(admin)) - before;
+  if (count <= MOST_COMMANDS * workers) return [];
+  const text = `${workers} workers that nobody calls have sent ${count} scripts within ${IDLE} ms`;
+  return [{ kind: 'too many commands', text, at: sharedNow() }];
+}
+
+export async function leftoversAfter(leftovers: Leftovers, clock: AwakeClock): Promise<Violation[]> {
+  let found: Leftover[] = [];
+  const isClean = async () => {
+    found = await leftovers.find();
+    return found.length === 0;
+  };
+  if (await holdsWithin(clock, CLEANING, isClean)) return [];
+  return found.map(({ text, key, since }) => {
+    const at = since ?? sharedNow();
+    return { kind: 'left in Redis', text, at, ...(key === undefined ? {} : { key }) };
+  });
+}
+
+async function progress({ slots, leftovers, deadPositionsBlock }: RoundServices): Promise<RoundResult> {
+  const blocked = await leftovers.blocked(KEYS, deadPositionsBlock);
+  const keys = KEYS.filter((key) => !blocked.includes(key));
+  const violations = await Promise.all(
+    slots.map(async ({ name, process }) => {
+      const { failures } = await process.ask({ do: 'progress', keys, within: PROGRESS });
+      return failures.map((text): Violation => ({ kind: 'no progress', text: `${name}: ${text}`, at: sharedNow() }));
+    }),
+  );
+  return { violations: violations.flat(), inCalm: keys.length * slots.length - violations.flat().length };
+}

@@ -1,0 +1,47 @@
+import { LOCK_TYPES, type LockType } from '../../lib/api/lock-types';
+
+/** What one soak runs on: a lock type, several types that share their names in Redis, or a kind of shared lock. */
+export const SOAK_TYPES = [...LOCK_TYPES, 'mixed', 'semaphore', 'read-write'] as const;
+export type SoakType = (typeof SOAK_TYPES)[number];
+
+/** The types whose format is Spring's string: they exclude each other on one name. */
+const MIXED: readonly LockType[] = ['fair', 'pub-sub', 'spin'];
+
+/** Shared locks do not depend on the lock type, and are not taken together with others. */
+export function isShared(type: SoakType): type is 'semaphore' | 'read-write' {
+  return type === 'semaphore' || type === 'read-write';
+}
+
+export function lockTypeOf(type: SoakType, worker: number): LockType {
+  if (isShared(type)) return 'spin';
+  return type === 'mixed' ? (MIXED[worker % MIXED.length] as LockType) : type;
+}
+
+export const KEYS = ['a', 'b', 'c', 'd'] as const;
+export const REGISTRY_KEY = 'soak';
+
+/** ms; long enough that a lock that nobody holds is still there when leftovers are searched for. */
+export const LONG_TTL = 30_000;
+/** ms; the longest time that a waiter asks for. */
+export const LONGEST_WAIT = 2_500;
+/** ms; the longest time for which a lease is held. */
+export const LONGEST_HOLD = 1_200;
+/** ms; the longest `minHold`. */
+export const LONGEST_MIN_HOLD = 500;
+
+export const registryOptions = {
+  registryKey: REGISTRY_KEY,
+  expireAfter: LONG_TTL,
+  fencing: true,
+  idleBetweenTries: 30,
+  commandTimeout: 1_000,
+  unavailableAfter: 3_000,
+  // The position of a killed process in Redisson's queue blocks the lock for this time.
+  fairLockWaitTimeout: 1_000,
+} as const;
+
+/** ms beyond its bound after which a call counts as not settled, on the clock of `AwakeClock`. */
+export const SETTLING_MARGIN = 1_000;
+
+/** ms of delay where nothing is wrong: requests in flight can be met by a fault. */
+export const HEALTHY = 1;

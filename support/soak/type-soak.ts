@@ -1,0 +1,142 @@
+import { createClient } from 'redis';
+import type { Violation } from '../judge/violations';
+import type { Random } from '../random';
+import { type RedisServer, startRedis } from '../redis';
+import { AwakeClock, sharedNow } from './awake-clock';
+import { FaultJournal } from './faults/fault-journal';
+import { FaultLanes } from './faults/fault-lanes';
+import { Judge } from './judge/judge';
+import { Leftovers } from './leftovers';
+import { RecordFolder } from './record-folder';
+import type { AdminClient } from './redis-content';
+import { type SoakResult, Tally } from './results';
+import { leftoversAfter, runRound } from './round';
+import { SOAK_TYPES, type SoakType } from './settings';
+import { WorkerSlot } from './worker-slot';
+
+export interface TypeSoakOptions {
+  readonly type: SoakType;
+  readonly workers: number;
+  /** ms of work under faults in each round. */
+  readonly rounds: readonly number[];
+  readonly random: Random;
+  readonly bundle: string;
+  /** For the files of the workers; nothing else is in it. */
+  readonly folder: string;
+  /** Once aborted, no further round begins. */
+  readonly ended?: AbortSignal | undefined;
+}
+
+/** The soak of one type, on a server of its own. It ends with the first round that finds a violation. */
+export async function soakType(options: TypeSoakOptions): Promise<SoakResult> {
+  const server = await startRedis();
+  const admin = await connect(server);
+  const clock = new AwakeClock();
+  const slots: WorkerSlot[] = [];
+  try {
+    const leftovers = new Leftovers(admin);
+    for (let index = 0; index < options.workers; index++) {
+      const slotSettings = { ...options, index, clock, leftovers, random: options.random.fork() };
+      slots.push(await WorkerSlot.open(server.address, slotSettings));
+    }
+    return await new TypeSoak(options, server, admin, slots, leftovers, clock).run();
+  } finally {
+    for (const { process, proxy } of slots) {
+      await process.kill();
+      proxy.stop();
+    }
+    clock.stop();
+    admin.destroy();
+    await server.stop();
+  }
+}
+
+class TypeSoak {
+  readonly #options: TypeSoakOptions;
+  readonly #slots: readonly WorkerSlot[];
+  readonly #leftovers: Leftovers;
+  readonly #clock: AwakeClock;
+  readonly #admin: AdminClient;
+  readonly #journal = new FaultJournal();
+  readonly #lanes: FaultLanes;
+  readonly #records: RecordFolder;
+  readonly #tally = new Tally();
+  readonly #judge: Judge;
+
+  constructor(
+    options: TypeSoakOptions,
+    server: RedisServer,
+    admin: AdminClient,
+    slots: readonly WorkerSlot[],
+    leftovers: Leftovers,
+    clock: AwakeClock,
+  ) {
+    this.#options = options;
+    this.#slots = slots;
+    this.#leftovers = leftovers;
+    this.#clock = clock;
+    this.#admin = admin;
+    const position = SOAK_TYPES.indexOf(options.type);
+    this.#lanes = new FaultLanes({ server, admin }, slots, this.#journal, options.random.fork(), position);
+    this.#records = new RecordFolder(options.folder);
+    this.#judge = new Judge(this.#journal, sharedNow());
+  }
+
+  async run(): Promise<SoakResult> {
+    for (const ms of this.#options.rounds) {
+      this.#judgeRound(await failureAsViolation(this.#round(ms)));
+      if (this.#judge.violations.length > 0 || this.#options.ended?.aborted) break;
+    }
+    if (this.#judge.violations.length === 0) this.#judgeRound(await failureAsViolation(this.#finish()));
+    const { acquisitions, killed, inCalm, rounds, outcomes } = this.#tally;
+    const { type } = this.#options;
+    const { violations } = this.#judge;
+    return { type, rounds, acquisitions, outcomes, killed, inCalm, faults: this.#journal.counts, violations };
+  }
+
+  async #round(ms: number): Promise<readonly Violation[]> {
+    const services = {
+      slots: this.#slots,
+      lanes: this.#lanes,
+      leftovers: this.#leftovers,
+      clock: this.#clock,
+      admin: this.#admin,
+      deadPositionsBlock: this.#options.type === 'redisson-fair',
+    };
+    const { violations, inCalm } = await runRound(services, ms);
+    this.#tally.rounds++;
+    this.#tally.inCalm += inCalm;
+    return violations;
+  }
+
+  /** Every worker closes its registry and its client, and then has to end by itself. */
+  async #finish(): Promise<readonly Violation[]> {
+    const ends = await Promise.all(
+      this.#slots.map(async ({ name, process }): Promise<Violation[]> => {
+        await process.ask({ do: 'finish' });
+        const end = await process.end();
+        if (end === 'exit code 0') return [];
+        return [{ kind: 'does not end', text: `${name}: ${end ?? 'is still alive after close()'}`, at: sharedNow() }];
+      }),
+    );
+    return [...ends.flat(), ...(await leftoversAfter(this.#leftovers, this.#clock))];
+  }
+
+  #judgeRound(violations: readonly Violation[]): void {
+    const processes = this.#records.readOn();
+    for (const records of processes) this.#tally.count(records);
+    this.#judge.round(processes, violations);
+  }
+}
+
+/** A worker that died or does not answer any more. */
+async function failureAsViolation(found: Promise<readonly Violation[]>): Promise<readonly Violation[]> {
+  return found.catch((error: unknown) => [{ kind: 'a worker fails', text: String(error), at: sharedNow() }]);
+}
+
+async function connect({ address }: RedisServer): Promise<AdminClient> {
+  const client = createClient({ socket: address }) as AdminClient;
+  client.on('error', () => {}); // a call fails with it
+  await client.connect();
+  return client;
+}

@@ -1,0 +1,161 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  CannotAcquireLockError,
+  type Lease,
+  LockLostError,
+  LockReleaseError,
+  LockTimeoutError,
+  type RedisLockRegistry,
+  RegistryClosedError,
+} from '../../../lib';
+import type { Access } from '../../judge/exclusion';
+import { type Outcome, PERMITS } from '../../judge/records';
+import type { Random } from '../../random';
+import { sharedNow } from '../awake-clock';
+import { isShared, registryOptions, type SoakType } from '../settings';
+import type { Gate } from './gate';
+import type { HeldLeases } from './held-leases';
+import { lockFor, randomAccess } from './locks';
+import type { PendingSteps } from './pending-steps';
+import type { RecordFile } from './record-file';
+import { type Request, randomRequest } from './requests';
+
+/** ms after which a caller that was rejected by a closed registry tries again: there will be another registry. */
+const ON_CLOSED = 200;
+
+/** What the callers of one process share. */
+export interface CallerServices {
+  readonly gate: Gate;
+  readonly steps: PendingSteps;
+  readonly held: HeldLeases;
+  readonly records: RecordFile;
+  readonly type: SoakType;
+  registry(): RedisLockRegistry;
+  nextCall(): string;
+}
+
+class GaveUp extends Error {}
+
+class Signal {
+  send: () => void = () => {};
+  readonly sent = new Promise<void>((resolve) => {
+    this.send = resolve;
+  });
+}
+
+/** One task of an application that takes locks, one after the other. */
+export class Caller {
+  readonly #services: CallerServices;
+  readonly #random: Random;
+
+  constructor(services: CallerServices, random: Random) {
+    this.#services = services;
+    this.#random = random;
+  }
+
+  async work(): Promise<void> {
+    const { gate, type } = this.#services;
+    while (await gate.enter()) {
+      try {
+        const outcome = await this.#call(randomRequest(this.#random, !isShared(type)));
+        await sleep(outcome === 'closed' ? ON_CLOSED : this.#random.whole(0, 30));
+      } finally {
+        gate.leave();
+      }
+    }
+  }
+
+  async #call(request: Request): Promise<Outcome> {
+    const { records, type, nextCall } = this.#services;
+    const call = nextCall();
+    const access = randomAccess(type, this.#random);
+    const permits = access === 'permit' && this.#random.chance(0.2) ? PERMITS - 1 : 1;
+    const together = request.others.map((other) => ` + ${other}`).join('');
+    const what = `${request.method}${together} ${JSON.stringify(request.options)}`;
+    const { key, others, options } = request;
+    const { minHold } = options;
+    records.write({ event: 'called', call, key, others, access, permits, what, minHold, at: sharedNow() });
+    const stop = new AbortController();
+    const { abortAfter } = request;
+    const timer = abortAfter === undefined ? undefined : setTimeout(() => stop.abort(new GaveUp()), abortAfter);
+    let outcome: Outcome;
+    try {
+      outcome = await this.#acquire(call, what, request, access, permits, stop.signal);
+    } catch (error) {
+      outcome = outcomeOf(error);
+      if (outcome === 'unexpected') records.violation('unexpected error', `${call} ${what}: ${String(error)}`);
+    }
+    clearTimeout(timer);
+    records.write({ event: 'settled', call, outcome, at: sharedNow() });
+    return outcome;
+  }
+
+  async #acquire(
+    call: string,
+    what: string,
+    request: Request,
+    access: Access,
+    permits: number,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
+    const { steps, registry } = this.#services;
+    const { key, others } = request;
+    const lock = others.length === 0 ? lockFor(registry(), key, access) : registry().multi([key, ...others]);
+    const options = { ...request.options, permits, signal };
+    if (request.evicts) setTimeout(() => registry().expireUnusedOlderThan(-1), request.hold / 2);
+    if (request.method === 'run') {
+      await this.#run(call, what, request, (task) => lock.run(task, options), signal);
+      return 'unlocked';
+    }
+    const lease = await steps.bounded(`${call} ${what}`, request.bound, lock[request.method](options), signal);
+    if (lease === null) return 'refused';
+    await this.#hold(call, request, lease);
+    await steps.bounded(`${call} unlock`, registryOptions.commandTimeout, lease.unlock());
+    return 'unlocked';
+  }
+
+  /** `run` in its three parts: until the task begins, the task, and the release. */
+  async #run(
+    call: string,
+    what: string,
+    request: Request,
+    run: (task: (lease: Lease) => Promise<void>) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { steps } = this.#services;
+    const begun = new Signal();
+    const worked = new Signal();
+    const running = run(async (lease) => {
+      begun.send();
+      await this.#hold(call, request, lease);
+      worked.send();
+    });
+    await steps.bounded(`${call} ${what}`, request.bound, Promise.race([begun.sent, running]), signal);
+    await Promise.race([worked.sent, running]);
+    await steps.bounded(`${call} the release of run`, registryOptions.commandTimeout, running);
+  }
+
+  async #hold(call: string, request: Request, lease: Lease): Promise<void> {
+    const { gate, held, steps } = this.#services;
+    held.granted(call, request, lease);
+    await gate.hold(request.hold);
+    if (request.renews) {
+      await steps.bounded(`${call} renew`, registryOptions.commandTimeout, lease.renew().catch(ignoreLoss));
+    }
+    held.unlocking(lease);
+  }
+}
+
+/** The unlock that follows reports it. */
+function ignoreLoss(error: unknown): void {
+  if (!(error instanceof LockLostError || error instanceof CannotAcquireLockError)) throw error;
+}
+
+function outcomeOf(error: unknown): Outcome {
+  if (error instanceof GaveUp) return 'aborted';
+  if (error instanceof LockTimeoutError) return 'timed out';
+  if (error instanceof CannotAcquireLockError) return 'unavailable';
+  if (error instanceof RegistryClosedError) return 'closed';
+  if (error instanceof LockLostError) return 'lost';
+  return error instanceof LockReleaseError ? 'release unknown' : 'unexpected';
+}

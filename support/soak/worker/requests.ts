@@ -1,0 +1,62 @@
+import type { LockOptions } from '../../../lib';
+import type { Random } from '../../random';
+import { KEYS, LONG_TTL, LONGEST_HOLD, LONGEST_MIN_HOLD, LONGEST_WAIT, registryOptions } from '../settings';
+
+/** One call of a caller, and what it does with its lease. */
+export interface Request {
+  readonly key: string;
+  /** Keys that are taken together with it, in no order. */
+  readonly others: readonly string[];
+  readonly method: 'lock' | 'tryLock' | 'run';
+  readonly options: LockOptions;
+  /** ms after which the caller aborts. */
+  readonly abortAfter: number | undefined;
+  /** ms */
+  readonly hold: number;
+  readonly renews: boolean;
+  /** Whether all unused locks are evicted while the call waits, and before its lease ends. */
+  readonly evicts: boolean;
+  /** ms in which the call must be settled. */
+  readonly bound: number;
+}
+
+/** `together`: some calls take several keys. */
+export function randomRequest(random: Random, together: boolean): Request {
+  const method = random.pick(['lock', 'lock', 'tryLock', 'run'] as const);
+  const abortAfter = random.chance(0.25) ? random.whole(0, 800) : undefined;
+  const waitTime = randomWait(random, method, abortAfter !== undefined);
+  const key = random.pick(KEYS);
+  const ttl = randomTtl(random);
+  return {
+    key,
+    others: together && random.chance(0.2) ? KEYS.filter((other) => other !== key && random.chance(0.5)) : [],
+    method,
+    options: { ...ttl, ...randomMinHold(random, ttl), ...(waitTime === undefined ? {} : { waitTime }) },
+    abortAfter,
+    hold: random.chance(0.06) ? random.whole(150, LONGEST_HOLD) : random.whole(0, 40),
+    renews: random.chance(0.1),
+    evicts: random.chance(0.15),
+    // A waitTime of 0, the default of tryLock, is one attempt with the time that a command has.
+    bound: waitTime || registryOptions.commandTimeout,
+  };
+}
+
+/** Leases that end under their holder, leases that the watchdog keeps alive, and leases whose leak would show. */
+function randomTtl(random: Random): LockOptions {
+  const kind = random.whole(0, 9);
+  if (kind < 3) return { ttl: random.whole(80, 500) };
+  if (kind < 6) return { ttl: random.whole(600, 1_500), renew: true };
+  return kind < 8 ? { ttl: LONG_TTL } : {};
+}
+
+/** Seldom: it makes all others wait. */
+function randomMinHold(random: Random, { ttl = LONG_TTL }: LockOptions): LockOptions {
+  return random.chance(0.1) ? { minHold: random.whole(20, Math.min(ttl, LONGEST_MIN_HOLD)) } : {};
+}
+
+/** `undefined` is one attempt of `tryLock`. */
+function randomWait(random: Random, method: Request['method'], aborts: boolean): number | undefined {
+  if (method === 'tryLock' && random.chance(0.6)) return undefined;
+  if (aborts && random.chance(0.5)) return Number.POSITIVE_INFINITY;
+  return random.chance(0.2) ? random.whole(0, 50) : random.whole(50, LONGEST_WAIT);
+}
