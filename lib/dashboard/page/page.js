@@ -157,7 +157,6 @@ function fill({ row, head, cells }, found) {
 
 function showRows() {
   const tbody = byId('rows');
-  const isFirst = rows.size === 0;
   const names = new Set(view.rows.map(({ lock }) => lock));
   for (const [name, { row }] of rows) {
     if (names.has(name)) continue;
@@ -170,7 +169,6 @@ function showRows() {
     made.found = found;
     rows.set(found.lock, made);
     fill(made, found);
-    if (known === undefined && !isFirst) made.row.className = 'new';
     if (tbody.children[i] !== made.row) tbody.insertBefore(made.row, tbody.children[i] ?? null);
   }
   const isEmpty = view.rows.length === 0;
