@@ -58,7 +58,7 @@ export function onSite(file: string): string | undefined {
   if (file === 'docs/examples/README.md' || file === 'docs/examples') return 'examples/index.md';
   const [, example] = /^docs\/examples\/([\w-]+)/.exec(file) ?? [];
   if (example !== undefined) return `examples/${example}.md`;
-  const [, name] = /^docs\/([^/]+\.(?:md|svg|json))$/.exec(file) ?? [];
+  const [, name] = /^docs\/([^/]+\.(?:md|svg|png|json|yml))$/.exec(file) ?? [];
   return name;
 }
 

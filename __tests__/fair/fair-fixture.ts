@@ -11,7 +11,7 @@ import { connectTo, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { FairWorker } from './fair-worker';
+import { type FairWorker, startWorkers } from './fair-worker';
 import { KEY } from './worker';
 
 type Options = Omit<RedisLockRegistryOptions, 'registryKey' | 'onWarning' | 'lockType'>;
@@ -168,13 +168,13 @@ export class FairFixture {
 
   /** Worker processes, each with one of these numbers of callers, in this order. The queue has a ticket for the first of each. */
   async workersWith(...callers: number[]): Promise<FairWorker[]> {
-    const workers = await FairWorker.startAll(callers.length);
+    const workers = await startWorkers(callers.length);
     for (const [i, worker] of workers.entries()) await this.#enqueueIn(worker, callers[i] as number);
     return workers;
   }
 
   async workerWith(callers: number): Promise<FairWorker> {
-    const worker = await FairWorker.start();
+    const [worker] = (await startWorkers(1)) as [FairWorker];
     await this.#enqueueIn(worker, callers);
     return worker;
   }

@@ -5,7 +5,7 @@ import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
 import { FairFixture } from './fair-fixture';
-import { FairWorker } from './fair-worker';
+import { type FairWorker, startWorkers } from './fair-worker';
 import { measured } from './measured';
 import { type Entry, KEY, logOf } from './worker';
 
@@ -27,7 +27,7 @@ describePrivate(`${TASKS} tasks in ${PROCESSES} processes`, () => {
   const fixture = FairFixture.install();
 
   it('keep their order though 3 processes are killed, 1 is frozen for long and woken, and callers give up', async () => {
-    const workers = await FairWorker.startAll(PROCESSES);
+    const workers = await startWorkers(PROCESSES);
     const holder = await fixture.process({ expireAfter: TTL });
     const lease = await holder.obtain(KEY).lock();
     await Promise.all(

@@ -5,7 +5,7 @@ import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
 import { FairFixture, lock, SLACK } from './fair-fixture';
-import { FairWorker } from './fair-worker';
+import { type FairWorker, startWorkers } from './fair-worker';
 import { type Entry, KEY, logOf } from './worker';
 
 const LONG = 60_000;
@@ -60,7 +60,7 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
   });
 
   it('detects a killed holder when the ttl of its key ends', async () => {
-    const worker = await FairWorker.start();
+    const [worker] = (await startWorkers(1)) as [FairWorker];
     await worker.begin({
       redis: { socket: fixture.redis.address },
       registryKey: fixture.registryKey,

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { describePrivate } from '../support/private-redis';
 import { FairFixture } from './fair-fixture';
-import { FairWorker } from './fair-worker';
+import { startWorkers } from './fair-worker';
 import { measured } from './measured';
 import { StallWatch, worstOf } from './stalls';
 
@@ -15,7 +15,7 @@ describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take tur
   const fixture = FairFixture.install();
 
   it('have the same number of turns to within 2, and no caller enters twice during one wait', async () => {
-    const workers = await FairWorker.startAll(PROCESSES);
+    const workers = await startWorkers(PROCESSES);
     const begin = Date.now() + 1_500;
     const task = { name: 'turns', callers: CALLERS, work: WORK, begin, duration: DURATION } as const;
     await Promise.all(

@@ -1,9 +1,9 @@
 /** A worker process with a fair lock, for tests that need several processes, or one to kill or freeze. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createClient, type RedisClientOptions } from 'redis';
+import type { createClient, RedisClientOptions } from 'redis';
 import { type Lease, RedisLockRegistry } from '../../lib';
-import { connected } from '../support/connected';
+import { connect, report, serve } from '../support/serve';
 import { type Stall, StallWatch, sharedNow } from './stalls';
 
 export const KEY = 'key';
@@ -43,7 +43,7 @@ export interface HoldingTask {
 }
 
 export type Report =
-  | { readonly state: 'ready' | 'working' | 'called' }
+  | { readonly state: 'called' }
   | { readonly state: 'queued'; readonly aborted: number; readonly failures: readonly string[] }
   | {
       readonly state: 'turned';
@@ -69,12 +69,6 @@ export interface Entry {
 }
 
 type Client = ReturnType<typeof createClient>;
-
-function report(message: Report): void {
-  process.send?.(message);
-}
-
-const connect = (options: RedisClientOptions): Promise<Client> => connected(createClient(options) as Client);
 
 export const logOf = (registryKey: string): string => `log of ${registryKey}`;
 export const insideOf = (registryKey: string): string => `inside of ${registryKey}`;
@@ -110,9 +104,9 @@ async function queue(registry: RedisLockRegistry, recorder: Client, { registryKe
     if (early > 0) await sleep(early);
     calls.push(call(i));
   }
-  report({ state: 'called' });
+  report<Report>({ state: 'called' });
   await Promise.all(calls);
-  report({ state: 'queued', aborted, failures });
+  report<Report>({ state: 'queued', aborted, failures });
 
   async function call(i: number): Promise<void> {
     const gaveUp = new AbortController();
@@ -152,14 +146,13 @@ async function takeTurns(registry: RedisLockRegistry, recorder: Client, task: Tu
     }),
   );
   watch.stop();
-  report({ state: 'turned', turns, waits, stalls: watch.stalls });
+  report<Report>({ state: 'turned', turns, waits, stalls: watch.stalls });
 }
 
 async function work(job: Job): Promise<void> {
   const { redis, registryKey, expireAfter, task } = job;
   const [client, recorder] = await Promise.all([connect(redis), connect(redis)]);
   const registry = new RedisLockRegistry(client, { registryKey, lockType: 'fair', expireAfter, fencing: true });
-  report({ state: 'working' });
   switch (task.name) {
     case 'queue':
       return queue(registry, recorder, job, task);
@@ -167,17 +160,8 @@ async function work(job: Job): Promise<void> {
       return takeTurns(registry, recorder, task);
     case 'hold':
       await registry.obtain(KEY).lock();
-      return report({ state: 'queued', aborted: 0, failures: [] });
+      return report<Report>({ state: 'queued', aborted: 0, failures: [] });
   }
 }
 
-function fail(error: unknown): never {
-  console.error(error);
-  process.exit(2);
-}
-
-if (process.send !== undefined && require.main === module) {
-  process.on('disconnect', () => process.exit(1)); // never outlive the test, however it ended
-  process.on('message', (job: Job) => void work(job).catch(fail));
-  report({ state: 'ready' });
-}
+if (require.main === module) serve(work);

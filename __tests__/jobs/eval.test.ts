@@ -10,19 +10,6 @@ import { until } from '../support/until';
 import { WorkerProcess } from '../support/worker-process';
 import type { PausedJob, PausedReport } from './paused-writer';
 
-class PausedWriter extends WorkerProcess<PausedReport> {
-  static async start(job: PausedJob): Promise<PausedWriter> {
-    const writer = new PausedWriter(join(__dirname, 'paused-writer.ts'));
-    await writer.next('ready');
-    await writer.assign(job);
-    return writer;
-  }
-
-  resume(): void {
-    this.child.kill('SIGCONT');
-  }
-}
-
 const INCREMENT = "return redis.call('INCR', KEYS[1]) -- increments";
 
 describePrivate('lease.eval', () => {
@@ -33,14 +20,16 @@ describePrivate('lease.eval', () => {
     const registryKey = nameOf('').slice(0, -1);
     const keys = Object.fromEntries(LOCK_TYPES.map((lockType) => [lockType, `of ${lockType}`]));
     const job = { redis: { socket: redis.address }, registryKey, keys, ttl: 1_000 } as PausedJob;
-    const writer = await PausedWriter.start(job);
+    const writer = await WorkerProcess.start<PausedJob, PausedReport>(join(__dirname, 'paused-writer.ts'));
+    await writer.begin(job);
+    await writer.next('checked');
     const next = await Promise.all(
       LOCK_TYPES.map((lockType) =>
         createRegistry(redis.admin, { lockType, registryKey }).registry.obtain(`of ${lockType}`).lock(),
       ),
     );
     for (const { key } of next) await redis.admin.mSet([`${key}:plain`, 'next', `${key}:guarded`, 'next']);
-    writer.resume();
+    writer.thaw();
     const { outcomes } = await writer.next('written');
     expect(outcomes).toEqual(LOCK_TYPES.flatMap(() => ['written', 'LockLostError']));
     for (const lease of next) {

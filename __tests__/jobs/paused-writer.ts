@@ -1,8 +1,9 @@
 /** A process that takes locks, checks that it holds them, and is paused before its writes have left it. */
 
-import { createClient, type RedisClientOptions } from 'redis';
+import type { RedisClientOptions } from 'redis';
 import { RedisLockRegistry } from '../../lib';
 import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-types';
+import { connect, report, serve } from '../support/serve';
 
 export interface PausedJob {
   readonly redis: RedisClientOptions;
@@ -14,7 +15,7 @@ export interface PausedJob {
 }
 
 export type PausedReport =
-  | { readonly state: 'ready' | 'working' }
+  | { readonly state: 'checked' }
   | { readonly state: 'written'; readonly outcomes: readonly string[] };
 
 const SET = "return redis.call('SET', KEYS[1], ARGV[1])";
@@ -26,14 +27,13 @@ const outcomeOf = (writing: Promise<unknown>): Promise<string> =>
   );
 
 async function work({ redis, keys, registryKey, ttl }: PausedJob): Promise<void> {
-  const client = createClient(redis);
-  await client.connect();
+  const client = await connect(redis);
   const leases = await Promise.all(
     LOCK_TYPES.map((lockType) =>
       new RedisLockRegistry(client, { registryKey, lockType }).obtain(keys[lockType]).lock({ ttl }),
     ),
   );
-  process.send?.({ state: 'working' });
+  report<PausedReport>({ state: 'checked' });
   const writing = leases.flatMap((lease) => {
     lease.assertHeld();
     return [
@@ -44,9 +44,7 @@ async function work({ redis, keys, registryKey, ttl }: PausedJob): Promise<void>
   // Nothing of that has been sent: the client writes in a later step of the event loop.
   process.kill(process.pid, 'SIGSTOP');
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
-  process.send?.({ state: 'written', outcomes: await Promise.all(writing.map(outcomeOf)) });
+  report<PausedReport>({ state: 'written', outcomes: await Promise.all(writing.map(outcomeOf)) });
 }
 
-process.on('disconnect', () => process.exit(1));
-process.on('message', (job: PausedJob) => void work(job));
-process.send?.({ state: 'ready' });
+serve(work);

@@ -1,9 +1,10 @@
 /** A machine on which cron starts a job: it tries to run the job at each message. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createClient, type RedisClientOptions } from 'redis';
+import type { RedisClientOptions } from 'redis';
 import { RedisLockRegistry } from '../../lib';
 import type { LockType } from '../../lib/protocols/lock-types';
+import { connect, report, serve } from '../support/serve';
 
 export interface TickJob {
   readonly redis: RedisClientOptions;
@@ -20,9 +21,7 @@ export interface Attempt {
   readonly to: number;
 }
 
-export type TickReport =
-  | { readonly state: 'ready' | 'working' }
-  | { readonly state: 'tried'; readonly attempt: Attempt };
+export type TickReport = { readonly state: 'set up' } | { readonly state: 'tried'; readonly attempt: Attempt };
 
 /** ms that the job takes. */
 const JOB = 5;
@@ -30,11 +29,11 @@ const JOB = 5;
 /** ms, on the monotonic clock that all processes share. */
 const now = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-async function work({ redis, registryKey, lockType, minHold }: TickJob): Promise<void> {
-  const client = createClient(redis);
-  await client.connect();
-  const registry = new RedisLockRegistry(client, { registryKey, lockType });
-  const tick = async (): Promise<void> => {
+let tick: (() => Promise<void>) | undefined;
+
+async function setUp({ redis, registryKey, lockType, minHold }: TickJob): Promise<void> {
+  const registry = new RedisLockRegistry(await connect(redis), { registryKey, lockType });
+  tick = async () => {
     const from = now();
     let to: number | undefined;
     const { ran } = await registry.tryRun(
@@ -45,12 +44,11 @@ async function work({ redis, registryKey, lockType, minHold }: TickJob): Promise
       },
       { minHold },
     );
-    process.send?.({ state: 'tried', attempt: { ran, from, to: to ?? now() } });
+    report<TickReport>({ state: 'tried', attempt: { ran, from, to: to ?? now() } });
   };
-  process.on('message', () => void tick());
-  process.send?.({ state: 'working' });
+  report<TickReport>({ state: 'set up' });
 }
 
-process.on('disconnect', () => process.exit(1));
-process.once('message', (job: TickJob) => void work(job));
-process.send?.({ state: 'ready' });
+serve((job: TickJob | Record<string, never>) =>
+  'redis' in job ? setUp(job as TickJob) : (tick as () => Promise<void>)(),
+);

@@ -19,19 +19,15 @@ const TICKS = Number(process.env.TEST_TICKS ?? 4);
 /** On a busy machine an attempt may come later than its skew says: then its tick proves less, and another one follows. */
 const MOST_TICKS = 4 * TICKS;
 
-class Machine extends WorkerProcess<TickReport> {
-  static async start(job: TickJob): Promise<Machine> {
-    const machine = new Machine(join(__dirname, 'tick-worker.ts'));
-    await machine.next('ready');
-    await machine.assign(job);
-    return machine;
-  }
-
-  async tick(delay: number): Promise<Attempt> {
+async function startMachine(job: TickJob) {
+  const machine = await WorkerProcess.start<TickJob, TickReport>(join(__dirname, 'tick-worker.ts'));
+  await machine.begin(job);
+  await machine.next('set up');
+  return async (delay: number): Promise<Attempt> => {
     await sleep(delay);
-    this.child.send('tick');
-    return (await this.next('tried')).attempt;
-  }
+    machine.send({});
+    return (await machine.next('tried')).attempt;
+  };
 }
 
 describePrivate('cron on ten machines', () => {
@@ -46,12 +42,12 @@ describePrivate('cron on ten machines', () => {
         lockType: 'spin',
         minHold: MIN_HOLD,
       };
-      const machines = await Promise.all(Array.from({ length: PROCESSES }, () => Machine.start(job)));
+      const machines = await Promise.all(Array.from({ length: PROCESSES }, () => startMachine(job)));
       const runs: Attempt[] = [];
       let proven = 0;
       for (let tick = 0; proven < TICKS && tick < MOST_TICKS; tick++) {
         // Another machine is the first one in each tick.
-        const attempts = await Promise.all(machines.map((machine, i) => machine.tick(((i + tick) % PROCESSES) * SKEW)));
+        const attempts = await Promise.all(machines.map((machine, i) => machine(((i + tick) % PROCESSES) * SKEW)));
         const ran = attempts.filter((attempt) => attempt.ran);
         const [first] = ran.sort((one, other) => one.to - other.to);
         expect(first).toBeDefined();

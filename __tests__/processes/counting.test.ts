@@ -1,7 +1,7 @@
 import { beforeAll, expect, it } from '@jest/globals';
 import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-types';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
-import { LockWorker } from './lock-worker';
+import { type LockWorker, runIn, startWorkers } from './lock-worker';
 import type { CountingTask } from './worker';
 
 const PROCESSES = 4;
@@ -20,8 +20,7 @@ describeReal(`${PROCESSES} processes that count to ${ALL} by reading and writing
     const [counter, registryKey] = [uniqueKey('counter'), uniqueKey('registry')];
     const inside = `${counter}:inside`;
     const task: CountingTask = { name: 'count', locked, callers: CALLERS, times: TIMES, counter, inside };
-    await Promise.all(workers.map((worker) => worker.begin({ registryKey, lockType, expireAfter: 60_000, task })));
-    const violations = (await Promise.all(workers.map((worker) => worker.done()))).flat();
+    const violations = await runIn(workers, { registryKey, lockType, expireAfter: 60_000, task });
     const counted = Number(await client.get(counter));
     await client.del([counter, inside]);
     const tokens = /:fence$|^redisson_lock_token:/;
@@ -30,7 +29,7 @@ describeReal(`${PROCESSES} processes that count to ${ALL} by reading and writing
   };
 
   it('count correctly under a lock of each type, and leave no key behind; without a lock they miscount', async () => {
-    const workers = await LockWorker.startAll(PROCESSES);
+    const workers = await startWorkers(PROCESSES);
     for (const lockType of LOCK_TYPES) {
       expect({ lockType, ...(await count(workers, lockType, true)) }).toEqual({
         lockType,

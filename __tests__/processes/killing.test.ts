@@ -6,7 +6,7 @@ import { DISTINCT_TYPES } from '../support/lock-types';
 import { machineDelay } from '../support/machine-delay';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { until, WAIT_LIMIT } from '../support/until';
-import { LockWorker } from './lock-worker';
+import { type LockWorker, runIn, startWorkers } from './lock-worker';
 
 const TTL = 500;
 /** ms of allowed delay: starting processes keeps a small machine busy. */
@@ -38,9 +38,8 @@ describeReal.each(DISTINCT_TYPES)('A process with a %s lock', (lockType) => {
     (await client.keys(`*${registryKey}*`)).filter((name) => !name.startsWith('redisson_lock_'));
 
   it('that is killed is succeeded by another process as soon as its key has expired (P2)', async () => {
-    const worker = await LockWorker.start();
-    await worker.begin({ registryKey, lockType, expireAfter: TTL, task: { name: 'hold', key: 'key' } });
-    await worker.done();
+    const [worker] = (await startWorkers(1)) as [LockWorker];
+    await runIn([worker], { registryKey, lockType, expireAfter: TTL, task: { name: 'hold', key: 'key' } });
     const lock = registry.obtain('key');
     // It renews until it is killed.
     expect(await lock.tryLock({ waitTime: 1.5 * TTL })).toBeNull();
@@ -53,9 +52,9 @@ describeReal.each(DISTINCT_TYPES)('A process with a %s lock', (lockType) => {
 
   it('leaves no key without expiry when it is killed at a random moment (P2)', async () => {
     const keys = ['a', 'b', 'c'];
-    const workers = await LockWorker.startAll(3);
-    await Promise.all(
-      workers.map((worker) => worker.begin({ registryKey, lockType, expireAfter: TTL, task: { name: 'loop', keys } })),
+    const workers = await startWorkers(3);
+    void runIn(workers, { registryKey, lockType, expireAfter: TTL, task: { name: 'loop', keys } }).catch(
+      () => undefined,
     );
     const started = performance.now();
     for (const [i, worker] of workers.entries()) {
@@ -73,11 +72,10 @@ describeReal.each(DISTINCT_TYPES)('A process with a %s lock', (lockType) => {
     'ends by itself when nothing is left of it but its registry, and Redis %s (P8)',
     async (redis) => {
       const server = await startRedis();
-      const worker = await LockWorker.start();
+      const [worker] = (await startWorkers(1)) as [LockWorker];
       const ended = worker.ended();
       const task = { name: 'leave', whenGone: redis === 'is gone' } as const;
-      await worker.begin({ registryKey, lockType, expireAfter: 60_000, task }, { socket: server.address });
-      await worker.done();
+      await runIn([worker], { registryKey, lockType, expireAfter: 60_000, task, redis: { socket: server.address } });
       if (task.whenGone) server.kill('SIGKILL');
       const begun = performance.now();
       try {

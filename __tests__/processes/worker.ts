@@ -2,17 +2,17 @@
 
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createClient, type RedisClientOptions } from 'redis';
+import type { createClient, RedisClientOptions } from 'redis';
 import { LockError, RedisLockRegistry } from '../../lib';
 import type { LockType } from '../../lib/protocols/lock-types';
-import { connected } from '../support/connected';
+import { connect, leaveAlone, report, serve } from '../support/serve';
 
 export interface Job {
   readonly redis: RedisClientOptions;
   readonly registryKey: string;
   readonly lockType: LockType;
   readonly expireAfter: number;
-  readonly task: CountingTask | HoldingTask | LoopTask | LeavingTask | TransferTask;
+  readonly task: CountingTask | HoldingTask | LoopTask | LeavingTask | TransferTask | WaitingTask | ClosingTask;
 }
 
 /** Each of `callers` callers increments `counter` `times` times, by reading and writing it. */
@@ -56,18 +56,27 @@ export interface LeavingTask {
   readonly whenGone: boolean;
 }
 
-/** Message from a worker: it is ready for a job, has started it, or has finished it. */
-export type Report =
-  | { readonly state: 'ready' | 'working' }
-  | { readonly state: 'done'; readonly violations: readonly string[] };
+/** `callers` callers wait for the lock of `key`. */
+export interface WaitingTask {
+  readonly name: 'wait';
+  readonly key: string;
+  readonly callers: number;
+}
+
+/** Closes the registry of the task before, which rejects all waiters; each of them is a violation. */
+export interface ClosingTask {
+  readonly name: 'close';
+}
+
+/** The task is finished. */
+export interface Report {
+  readonly state: 'done';
+  readonly violations: readonly string[];
+}
 
 type Client = ReturnType<typeof createClient>;
 
-function report(message: Report): void {
-  process.send?.(message);
-}
-
-const connect = (options: RedisClientOptions): Promise<Client> => connected(createClient(options) as Client);
+const done = (violations: readonly string[] = []): void => report<Report>({ state: 'done', violations });
 
 async function count(registry: RedisLockRegistry, client: Client, task: CountingTask): Promise<string[]> {
   const violations: string[] = [];
@@ -129,29 +138,36 @@ async function transfer(registry: RedisLockRegistry, client: Client, task: Trans
   );
 }
 
-const exit = (): never => process.exit(1);
+let registryBefore: RedisLockRegistry | undefined;
+let waiting: Promise<unknown>[] = [];
 
 async function work({ redis, registryKey, lockType, expireAfter, task }: Job): Promise<void> {
+  if (task.name === 'close') return close();
   const client = await connect(redis);
   const options = {
     registryKey,
     lockType,
     expireAfter,
     fairLockWaitTimeout: expireAfter,
-    idleBetweenTries: 5,
+    // Waiters are counted, and those of the other tasks are to be fast.
+    idleBetweenTries: task.name === 'wait' ? 100 : 5,
     fencing: true,
   };
   const registry = new RedisLockRegistry(client, options);
-  report({ state: 'working' });
+  registryBefore = registry;
   switch (task.name) {
     case 'count':
-      return report({ state: 'done', violations: await count(registry, await connect(redis), task) });
+      return done(await count(registry, await connect(redis), task));
     case 'transfer':
       await transfer(registry, await connect(redis), task);
-      return report({ state: 'done', violations: [] });
+      return done();
     case 'hold':
       await registry.obtain(task.key).lock();
-      return report({ state: 'done', violations: [] });
+      return done();
+    case 'wait':
+      waiting = Array.from({ length: task.callers }, () => registry.obtain(task.key).lock());
+      for (const caller of waiting) caller.catch(() => {}); // counted at the end
+      return done();
     case 'loop':
       return loop(registry, task);
     case 'leave':
@@ -168,18 +184,16 @@ async function leave(
   await registry.obtain('left behind').lock();
   await another.obtain('taken').lock({ ttl: 60_000 });
   await registry.obtain('taken').tryLock({ waitTime: 100 });
-  report({ state: 'done', violations: [] });
+  done();
   if (task.whenGone) await once(client, 'error');
   client.destroy();
-  process.off('disconnect', exit);
-  process.disconnect();
+  leaveAlone();
 }
 
-function fail(error: unknown): never {
-  console.error(error);
-  process.exit(2);
+async function close(): Promise<void> {
+  await registryBefore?.close();
+  const outcomes = await Promise.allSettled(waiting);
+  done(outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [String(outcome.reason)] : [])));
 }
 
-process.on('disconnect', exit); // ends with the test, for any reason
-process.on('message', (job: Job) => void work(job).catch(fail));
-report({ state: 'ready' });
+serve(work);

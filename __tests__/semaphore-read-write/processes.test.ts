@@ -16,13 +16,12 @@ const PERMITS = 20;
 const TTL = 2_000;
 const MEASURED = 3_000;
 
-class Waiters extends WorkerProcess<Report> {
-  static async start(job: Omit<Job, 'redis'>): Promise<Waiters> {
-    const worker = new Waiters(join(__dirname, 'worker.ts'));
-    await worker.next('ready');
-    await worker.assign({ redis: realRedis as RedisClientOptions, ...job });
-    return worker;
-  }
+type Waiters = WorkerProcess<Job, Report>;
+
+async function startWaiters(job: Omit<Job, 'redis'>): Promise<Waiters> {
+  const worker = await WorkerProcess.start<Job, Report>(join(__dirname, 'worker.ts'));
+  await worker.begin({ redis: realRedis as RedisClientOptions, ...job });
+  return worker;
 }
 
 describeReal('A semaphore with 20 permits and 1,000 waiters in 4 processes', () => {
@@ -34,7 +33,7 @@ describeReal('A semaphore with 20 permits and 1,000 waiters in 4 processes', () 
     const holder = (await fixture.registry()).semaphore('key', { permits: PERMITS });
     const held = await Promise.all(Array.from({ length: PERMITS }, () => holder.lock()));
     const job = { registryKey, permits: PERMITS, expireAfter: TTL, callers: CALLERS, inside };
-    const workers = await Promise.all(Array.from({ length: PROCESSES }, () => Waiters.start(job)));
+    const workers = await Promise.all(Array.from({ length: PROCESSES }, () => startWaiters(job)));
     const [victim, ...others] = workers as [Waiters, ...Waiters[]];
     await fixture.queued('key', PROCESSES);
     await sleep(500); // their subscriptions are open

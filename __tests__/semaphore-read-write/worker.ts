@@ -1,9 +1,9 @@
 /** A process of the test of many waiters: callers of one semaphore, checked by an oracle in Redis. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createClient, type RedisClientOptions } from 'redis';
+import type { RedisClientOptions } from 'redis';
 import { type Lease, RedisLockRegistry } from '../../lib';
-import { connected } from '../support/connected';
+import { connect, report, serve } from '../support/serve';
 
 export interface Job {
   readonly redis: RedisClientOptions;
@@ -15,10 +15,12 @@ export interface Job {
   readonly inside: string;
 }
 
-export type Report =
-  | { readonly state: 'ready' | 'working' }
-  /** `most`: the largest number that was inside at a time, of all processes. */
-  | { readonly state: 'done'; readonly most: number; readonly entered: number };
+/** `most`: the largest number that was inside at a time, of all processes. */
+export interface Report {
+  readonly state: 'done';
+  readonly most: number;
+  readonly entered: number;
+}
 
 /**
  * Enters the oracle's set for as long as the lease lasts, and counts it. A process that is killed leaves it no sooner
@@ -31,8 +33,8 @@ redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
 return redis.call('ZCOUNT', KEYS[1], now, '+inf')`;
 
 async function work({ redis, registryKey, permits, expireAfter, callers, inside }: Job): Promise<void> {
-  const client = await connected(createClient(redis));
-  const oracle = await connected(createClient(redis));
+  const client = await connect(redis);
+  const oracle = await connect(redis);
   const registry = new RedisLockRegistry(client, { registryKey, expireAfter, onWarning: () => undefined });
   const semaphore = registry.semaphore('key', { permits });
   let most = 0;
@@ -45,17 +47,9 @@ async function work({ redis, registryKey, permits, expireAfter, callers, inside 
     await sleep(30 + Math.random() * 30);
     await oracle.zRem(inside, member);
   };
-  process.send?.({ state: 'working' } satisfies Report);
   await Promise.all(Array.from({ length: callers }, (_, i) => semaphore.run((lease) => section(lease, i))));
   await registry.close();
-  process.send?.({ state: 'done', most, entered } satisfies Report);
+  report<Report>({ state: 'done', most, entered });
 }
 
-function fail(error: unknown): never {
-  console.error(error);
-  process.exit(2);
-}
-
-process.on('disconnect', () => process.exit(1)); // ends with the test, for any reason
-process.on('message', (job: Job) => void work(job).catch(fail));
-process.send?.({ state: 'ready' } satisfies Report);
+serve(work);

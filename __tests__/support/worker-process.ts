@@ -11,39 +11,74 @@ afterEach(() => {
   children.clear();
 });
 
-/** A worker process of one test, which reports its state. It is killed at the end of the test. */
-export class WorkerProcess<Report extends { readonly state: string }> {
-  protected readonly child: ChildProcess;
-  protected readonly exited: Promise<unknown[]>;
+type AnyReport = { readonly state: string };
+
+/** A worker process of one test: a program that calls `serve`. It is killed at the end of the test. */
+export class WorkerProcess<Job extends object, Report extends AnyReport> {
+  readonly #child: ChildProcess;
+  readonly #exited: Promise<unknown[]>;
   readonly #reports: AsyncIterableIterator<unknown>;
 
-  protected constructor(script: string) {
-    const program = script.endsWith('.ts') ? compiled(script) : script;
-    this.child = fork(program, { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-    children.add(this.child);
-    this.exited = once(this.child, 'exit');
-    this.#reports = on(this.child, 'message', { close: ['exit', 'disconnect'] });
+  static async start<Job extends object, Report extends AnyReport>(program: string) {
+    const worker = new WorkerProcess<Job, Report>(program);
+    await worker.#next('ready');
+    return worker;
   }
 
-  /** Sends the job; resolves when the worker has started it. */
-  protected async assign(job: object): Promise<void> {
-    this.child.send(job as Serializable);
-    await this.next('working');
+  private constructor(program: string) {
+    this.#child = fork(compiled(program), { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    children.add(this.#child);
+    this.#exited = once(this.#child, 'exit');
+    this.#reports = on(this.#child, 'message', { close: ['exit', 'disconnect'] });
+  }
+
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
+  /** Sends a job; resolves when the worker has started it. */
+  async begin(job: Job): Promise<void> {
+    this.send(job);
+    await this.#next('working');
+  }
+
+  /** Sends what the job waits for. */
+  send(message: Serializable): void {
+    this.#child.send(message);
   }
 
   /** The next report of this state; other reports before it are skipped. */
-  async next<State extends Report['state']>(state: State): Promise<Extract<Report, { state: State }>> {
+  next<State extends Report['state']>(state: State): Promise<Extract<Report, { state: State }>> {
+    return this.#next(state) as Promise<Extract<Report, { state: State }>>;
+  }
+
+  async #next(state: string): Promise<AnyReport> {
     for (;;) {
       const { value, done } = await this.#reports.next();
-      if (done) throw new Error(`The worker ended before it was ${state}: ${this.child.exitCode}`);
-      const [report] = value as [Report];
-      if (report.state === state) return report as Extract<Report, { state: State }>;
+      if (done) throw new Error(`The worker ended before it was ${state}: ${this.#child.exitCode}`);
+      const [report] = value as [AnyReport];
+      if (report.state === state) return report;
     }
   }
 
-  /** Sends SIGKILL; resolves when the process has ended. */
+  freeze(): void {
+    this.#child.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.#child.kill('SIGCONT');
+  }
+
+  /** Sends SIGKILL; resolves when the process has ended. Rejects when it had ended before. */
   async kill(): Promise<void> {
-    this.child.kill('SIGKILL');
-    await this.exited;
+    if (this.#child.exitCode !== null) throw new Error(`The worker had ended before, with ${this.#child.exitCode}`);
+    this.#child.kill('SIGKILL');
+    await this.#exited;
+  }
+
+  /** The exit code, when the process has ended by itself. */
+  async ended(): Promise<unknown> {
+    const [code] = await this.#exited;
+    return code;
   }
 }

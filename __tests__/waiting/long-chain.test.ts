@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
-import { TurnTaker } from './turn-takers';
+import { startTaker, takeTurns } from './turn-takers';
 
 /** Hand-overs between two measurements, one after another within one process. */
 const TURNS = 8_000;
@@ -17,8 +17,8 @@ describePrivate(`Callers of one process that hand a lock over ${TURNS * ROUNDS} 
   it.each(['spin', 'pub-sub', 'redisson'] as const)(
     'leave no trace of it: a %s lock is released as at first, and the heap does not grow',
     async (lockType) => {
-      const taker = await TurnTaker.start();
-      const { outcome, failures } = await taker.take({
+      const taker = await startTaker();
+      const { outcome, failures } = await takeTurns(taker, {
         redis: { socket: redis.address },
         registryKey: uniqueKey('chain'),
         lockType,

@@ -11,7 +11,7 @@ import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
 import { spyOn } from '../support/spied-client';
 import { until } from '../support/until';
-import { TurnTaker } from './turn-takers';
+import { startTaker, takeTurns } from './turn-takers';
 
 /** ms that a turn takes: so long that a poller hardly ever meets the moment between two turns. */
 const WORK = 200;
@@ -82,7 +82,7 @@ describePrivate('A lock that a busy process takes over and over', () => {
   it('comes to one that polls, soon, and sooner once it was noticed', async () => {
     const waits = CASES.map(async ({ lockType, callers, ...options }) => {
       const registryKey = uniqueKey('pollers');
-      const busy = await TurnTaker.start();
+      const busy = await startTaker();
       const handOver = 'handOver' in options ? options.handOver : undefined;
       const [turns, ms] = [Number.MAX_SAFE_INTEGER, 60_000];
       const job = {
@@ -95,7 +95,7 @@ describePrivate('A lock that a busy process takes over and over', () => {
         turns,
         ms,
       };
-      void busy.take({ ...job, work: WORK, measureEvery: 0 }).catch(() => undefined);
+      void takeTurns(busy, { ...job, work: WORK, measureEvery: 0 }).catch(() => undefined);
       const waited: number[] = [];
       for (let turn = 0; turn < 3; turn++) {
         waited.push(await takeByPolling(`${registryKey}:key`, REDISSON.includes(lockType)));

@@ -3,8 +3,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { createClient, type RedisClientOptions } from 'redis';
+import type { RedisClientOptions } from 'redis';
 import { type LockType, RedisLockRegistry } from '../../lib';
+import { connect, report, serve } from '../support/serve';
 
 /** ms; a caller that waits for longer fails: the lock is dead. */
 const LONGEST_WAIT = 5_000;
@@ -31,12 +32,10 @@ export interface Outcome {
   readonly heaps: readonly number[];
 }
 
-export type Report =
-  | { readonly state: 'ready' | 'working' }
-  | { readonly state: 'done'; readonly outcome: Outcome; readonly failures: readonly string[] };
-
-function report(message: Report): void {
-  process.send?.(message);
+export interface Report {
+  readonly state: 'done';
+  readonly outcome: Outcome;
+  readonly failures: readonly string[];
 }
 
 /** Only with `--expose-gc`, which Node takes at run time too. */
@@ -70,9 +69,7 @@ async function takeTurns(registry: RedisLockRegistry, job: TurnsJob, failures: s
 }
 
 async function work(job: TurnsJob): Promise<void> {
-  const client = createClient(job.redis);
-  client.on('error', () => {});
-  await client.connect();
+  const client = await connect(job.redis);
   const failures: string[] = [];
   const registry = new RedisLockRegistry(client, {
     registryKey: job.registryKey,
@@ -81,16 +78,8 @@ async function work(job: TurnsJob): Promise<void> {
     sharedWithPollers: job.sharedWithPollers,
     onWarning: ({ message }) => failures.push(message),
   });
-  report({ state: 'working' });
   const outcome = await takeTurns(registry, job, failures);
-  report({ state: 'done', outcome, failures: failures.slice(0, 3) });
+  report<Report>({ state: 'done', outcome, failures: failures.slice(0, 3) });
 }
 
-function fail(error: unknown): never {
-  console.error(error);
-  process.exit(2);
-}
-
-process.on('disconnect', () => process.exit(1)); // it never outlives the test, however that ends
-process.on('message', (job: TurnsJob) => void work(job).catch(fail));
-report({ state: 'ready' });
+serve(work);

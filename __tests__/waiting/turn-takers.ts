@@ -3,16 +3,10 @@ import { WorkerProcess } from '../support/worker-process';
 import type { Report, TurnsJob } from './turn-taker';
 
 /** One process whose callers take the same lock over and over. */
-export class TurnTaker extends WorkerProcess<Report> {
-  static async start(): Promise<TurnTaker> {
-    const taker = new TurnTaker(join(__dirname, 'turn-taker.ts'));
-    await taker.next('ready');
-    return taker;
-  }
+export const startTaker = () => WorkerProcess.start<TurnsJob, Report>(join(__dirname, 'turn-taker.ts'));
 
-  /** Gives it its job; resolves when the job is done. */
-  async take(job: TurnsJob): Promise<Extract<Report, { state: 'done' }>> {
-    await this.assign(job);
-    return this.next('done');
-  }
+/** Gives it its job; resolves when the job is done. */
+export async function takeTurns(taker: WorkerProcess<TurnsJob, Report>, job: TurnsJob): Promise<Report> {
+  await taker.begin(job);
+  return taker.next('done');
 }

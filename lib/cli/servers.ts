@@ -64,7 +64,11 @@ function withNodeRedis(redis: typeof import('redis')): Make {
             });
     client.on('error', () => undefined);
     client.on('ready', retries.connected);
-    return { client: client as RedisClient, connect: () => client.connect(), close: () => client.destroy() };
+    const close = async () => {
+      // Version 5 throws when it was never connected.
+      await client.destroy();
+    };
+    return { client: client as RedisClient, connect: () => client.connect(), close: () => close().catch(ignore) };
   };
 }
 
@@ -77,6 +81,8 @@ function withIoredis({ Cluster, Redis }: typeof import('ioredis')): Make {
       ...secretsOf(url),
       ...(url.protocol === 'rediss:' ? { tls: {} } : {}),
       connectTimeout: TIMEOUT,
+      // It would keep the process for as long, though the connection is closed.
+      disconnectTimeout: 100,
       // It asks with INFO, which not every user may.
       enableReadyCheck: false,
     };
@@ -165,6 +171,8 @@ function urlOf(text: string): URL {
   // It is not quoted: it may have a password.
   throw usageError('--url is not a URL such as redis://localhost:6379');
 }
+
+function ignore(): void {}
 
 function secretsOf({ username, password }: URL) {
   const decoded = Object.entries({ username, password }).map(([name, text]) => [name, decodeURIComponent(text)]);

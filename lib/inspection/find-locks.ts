@@ -45,19 +45,15 @@ const TIMEOUT = 5_000;
 export async function findLocks(client: RedisClient, search: Search = {}): Promise<Found> {
   const { asked, missing, isCluster } = await serversOf(client, TIMEOUT);
   const looks = asked.map((server) => new Look(server, isCluster, search));
-  const listeners = new Listeners(await Promise.all(looks.map((look) => look.listeners())));
+  const listeners = new Listeners(await Promise.all(looks.map((look) => look.begin())));
   const found = (await Promise.all(looks.map((look) => look.locks(listeners)))).flat();
   // A slot may be moving from one server to another; SCAN may say a name twice.
   const locks = [...new Map(found.map((lock) => [lock.lock, lock])).values()];
   const named = locks.filter(({ lock }) => lock === search.key);
-  const refused = looks.flatMap(({ server, refused }) => [...refused].map((reason) => [server.address, reason]));
   return {
     locks: (named.length > 0 ? named : locks).sort((a, b) => (a.lock < b.lock ? -1 : 1)),
-    searched: looks.filter(({ isSilent }) => !isSilent).map(({ server }) => server.address),
-    missing: [
-      ...missing,
-      ...refused.map(([address, reason]) => `${address} could not be asked about everything: ${reason}`),
-    ],
+    searched: looks.filter(({ hasFailed }) => !hasFailed).map(({ server }) => server.address),
+    missing: [...missing, ...looks.flatMap((look) => look.missing())],
   };
 }
 
@@ -108,9 +104,10 @@ class Listeners {
 /** One look at one server. */
 class Look {
   readonly server: Asked;
-  /** What the server said to commands that it did not execute. */
-  readonly refused = new Set<string>();
-  isSilent = false;
+  /** Why commands were not executed. */
+  readonly #refused = new Set<string>();
+  /** It did not answer, or does not list its keys. */
+  hasFailed = false;
   readonly #isCluster: boolean;
   readonly #search: Search;
   #listeners = new Listeners([]);
@@ -123,16 +120,25 @@ class Look {
     this.#search = search;
   }
 
-  async listeners(): Promise<Counts> {
+  missing(): string[] {
+    const what = this.hasFailed ? '' : ' about everything';
+    return [...this.#refused].map((reason) => `${this.server.address} could not be asked${what}: ${reason}`);
+  }
+
+  /** Learns the server's time, and who listens there. */
+  async begin(): Promise<Counts> {
+    const plain = ['*-channel:*', `${CHANNEL}:*`].map((pattern) => this.#listening('', pattern));
+    const sharded = this.#isCluster ? [this.#listening('SHARD', `${CHANNEL}:*`)] : [];
+    // Without the right to it, how many wait is not known.
+    const counts = Promise.all([...plain, ...sharded]).catch(() => undefined);
     try {
-      const plain = ['*-channel:*', `${CHANNEL}:*`].map((pattern) => this.#listening('', pattern));
-      const sharded = this.#isCluster ? [this.#listening('SHARD', `${CHANNEL}:*`)] : [];
-      const counts = await Promise.all([...plain, ...sharded]);
-      return new Map(counts.flat());
-    } catch {
-      // Without the right to it, how many wait is not known. If the server is silent, the next command shows it.
-      return undefined;
+      const [seconds, microseconds] = (await this.server.send('TIME')) as [string, string];
+      this.#now = Number(seconds) * 1_000 + Number(microseconds) / 1_000;
+    } catch (error) {
+      this.#failed(error);
     }
+    const known = await counts;
+    return known && new Map(known.flat());
   }
 
   async #listening(sharded: string, pattern: string): Promise<[channel: string, count: number][]> {
@@ -145,15 +151,18 @@ class Look {
   async locks(listeners: Listeners): Promise<FoundLock[]> {
     this.#listeners = listeners;
     const locks: FoundLock[] = [];
+    if (this.hasFailed) return locks;
     try {
-      const [seconds, microseconds] = (await this.server.send('TIME')) as [string, string];
-      this.#now = Number(seconds) * 1_000 + Number(microseconds) / 1_000;
       for await (const found of this.#found()) locks.push(...found.filter((lock) => lock !== undefined));
     } catch (error) {
-      this.isSilent = serverErrorCode(error) === undefined;
-      this.refused.add(messageOf(error));
+      this.#failed(error);
     }
     return locks;
+  }
+
+  #failed(error: unknown): void {
+    this.hasFailed = true;
+    this.#refused.add(messageOf(error));
   }
 
   async *#found(): AsyncGenerator<(FoundLock | undefined)[], void, undefined> {
@@ -334,7 +343,7 @@ class Look {
     } catch (error) {
       const code = serverErrorCode(error);
       if (code === undefined) throw error;
-      if (code !== 'WRONGTYPE' && code !== 'MOVED') this.refused.add(messageOf(error));
+      if (code !== 'WRONGTYPE' && code !== 'MOVED') this.#refused.add(messageOf(error));
       return null;
     }
   }

@@ -66,10 +66,10 @@ for (const { name } of readdirSync(join(ROOT, 'docs/examples'), { withFileTypes:
 )) {
   write(`examples/${name}.md`, examplePage(name));
 }
-for (const name of readdirSync(join(ROOT, 'docs')).filter((one) => /\.(svg|json)$/.test(one))) {
+for (const name of readdirSync(join(ROOT, 'docs')).filter((one) => /\.(svg|png|json|yml)$/.test(one))) {
   cpSync(join(ROOT, 'docs', name), join(SOURCE, name));
   // What no page shows, but links to.
-  if (name.endsWith('.json')) cpSync(join(ROOT, 'docs', name), join(SOURCE, 'public', name));
+  if (/\.(json|yml)$/.test(name)) cpSync(join(ROOT, 'docs', name), join(SOURCE, 'public', name));
 }
 
 run('typedoc', ['--options', 'typedoc.json']);

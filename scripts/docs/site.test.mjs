@@ -8,7 +8,7 @@ import test, { after, before, describe } from 'node:test';
 import { chromium } from 'playwright-core';
 
 const DIST = join(import.meta.dirname, 'dist');
-const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.json': 'application/json', '.md': 'text/markdown', '.txt': 'text/plain', '.woff2': 'font/woff2' };
+const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.png': 'image/png', '.yml': 'text/yaml', '.json': 'application/json', '.md': 'text/markdown', '.txt': 'text/plain', '.woff2': 'font/woff2' };
 const PAGES = readdirSync(DIST, { recursive: true })
   .filter((file) => file.endsWith('.html') && file !== '404.html')
   .map((file) => file.replaceAll('\\', '/'));
