@@ -5,7 +5,7 @@ import { forceUnlock } from '../inspection/force-unlock';
 import { boolean, type Check, callback, checkOptions, expected, nonEmptyString } from '../internal/validation';
 import { describeWrongClient, isRedisClient, type RedisClientOrFromIoredis } from '../redis/client';
 import { Activity } from './activity';
-import { PAGE, POLICY } from './page';
+import { page } from './page';
 import { View } from './view';
 
 /** Options of `dashboard`. Either `token` or `authorize` is needed. */
@@ -107,7 +107,7 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
     if (request.method !== (isAction ? 'POST' : 'GET')) return refusal(405, 'Method not allowed');
     if (!isPage && !isOfThisOrigin(request)) return refusal(403, 'Requests of other origins are not answered');
     if (!(await mayAsk(request, isPage))) return refusal(401, 'The token is missing, or not the right one');
-    if (isPage) return response(200, 'text/html; charset=utf-8', PAGE, POLICY);
+    if (isPage) return response(200, 'text/html; charset=utf-8', page().html, page().policy);
     if (!isAction) return json(200, await view.read(query));
     if (!actions) return refusal(403, 'This page only reads: the option `actions` is off');
     if (request.headers.get('content-type') !== 'application/json') return refusal(415, 'Send application/json');
