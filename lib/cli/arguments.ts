@@ -57,6 +57,8 @@ const COMMANDS: Readonly<Record<string, readonly [use: string, about: string, ..
   help: ['[COMMAND]', 'this text'],
 };
 
+const SHELLS = ['bash', 'zsh', 'fish'];
+
 /** What the command line says. */
 export interface Arguments {
   /** `undefined`: none was given. */
@@ -186,19 +188,27 @@ export function helpOf(command: string | undefined): string {
   return `${isAll ? title : ''}${uses.join('\n')}\n\n${lines.join('\n')}${isAll ? more : ''}${isAll || command === 'run' ? example : '\n'}`;
 }
 
-/** `redis-locks completion SHELL`; called by the shell, which puts what was typed into COMP_LINE: the next words. */
-export function completionOf({ operands: [shell = ''] }: Arguments, typed = process.env.COMP_LINE): string {
-  if (typed !== undefined) {
-    const [command = '', ...words] = typed.trimStart().split(/ +/).slice(1);
-    const next = words.length === 0 ? Object.keys(COMMANDS) : optionsOf(command).map((name) => `--${name}`);
-    return next
-      .filter((word) => word.startsWith(words.at(-1) ?? command))
-      .join('\n')
-      .concat('\n');
-  }
+/** `redis-locks completion SHELL`: what the shell reads. */
+export function completionOf({ operands: [shell = ''] }: Arguments): string {
   const complete = "complete -o default -C 'redis-locks completion' redis-locks\n";
   if (shell === 'bash') return complete;
   if (shell === 'zsh') return `autoload -U +X bashcompinit && bashcompinit\n${complete}`;
   if (shell === 'fish') return "complete -c redis-locks -a '(COMP_LINE=(commandline -cp) redis-locks completion)'\n";
-  throw usageError(`redis-locks completion takes bash, zsh or fish, not "${shell}"`);
+  throw usageError(`redis-locks completion takes ${SHELLS.join(', ')}, not "${shell}"`);
+}
+
+/** The words that may be meant by the last one. A shell then calls `redis-locks completion`, with what was typed. */
+export function nextWords(typed: string): string {
+  const words = typed.trimStart().split(/ +/).slice(1);
+  const [command = '', ...others] = words;
+  const next = words.slice(0, -1).includes('--')
+    ? []
+    : others.length === 0 || command === 'help'
+      ? Object.keys(COMMANDS)
+      : words.at(-2) === '--type'
+        ? LOCK_TYPES
+        : command === 'completion'
+          ? SHELLS
+          : optionsOf(command).map((name) => `--${name}`);
+  return next.filter((word) => word.startsWith(words.at(-1) ?? '')).join('\n');
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { type Arguments, completionOf, helpOf, readArguments } from './arguments';
+import { type Arguments, completionOf, helpOf, nextWords, readArguments } from './arguments';
 import { complain, EXIT, ExitError, usageError } from './output';
 import { run } from './run';
 import { inspect, list, release } from './show';
@@ -23,6 +23,9 @@ function write(text: string): number {
 }
 
 async function main(argv: readonly string[]): Promise<number> {
+  const { COMP_LINE: typed } = process.env;
+  // Bash adds words of its own.
+  if (argv[0] === 'completion' && typed !== undefined) return write(`${nextWords(typed)}\n`);
   const args = readArguments(argv);
   if (args.values.version) return write(`${(require('../../package.json') as { version: string }).version}\n`);
   if (args.values.help) return write(helpOf(args.command));
