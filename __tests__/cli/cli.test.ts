@@ -1,7 +1,5 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeAll, expect, it } from '@jest/globals';
 import { Node } from '../support/node';
@@ -278,7 +276,7 @@ describePrivate('redis-locks', () => {
     [64, 'misspelt command', ['relaese'], /no command "relaese"; did you mean release\?/],
     [64, 'unknown option', ['ls', '--bogus'], /'--bogus'\n$/],
     [64, 'misspelt option', ['ls', '--registrykey', 'a'], /; did you mean --registry-key\?/],
-    [64, 'shell that is none', ['completion', 'csh'], /bash, zsh or fish, not "csh"/],
+    [64, 'shell that is none', ['completion', 'csh'], /bash, zsh, fish, not "csh"/],
     [64, 'exit code that is none', ['run', 'a', '-E', '256', '--', 'true'], /--conflict-exit-code.*255, not "256"/],
     [
       64,
@@ -325,20 +323,24 @@ describePrivate('redis-locks', () => {
     expect(all.stdout.split('\n').filter((line) => line.length > 120)).toEqual([]);
   });
 
-  it('completes commands and options in bash', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'redis-locks-'));
-    atTheEnd(() => rm(folder, { recursive: true }));
-    await writeFile(join(folder, 'redis-locks'), `#!/bin/sh\nexec ${COMMAND.join(' ')} "$@"\n`, { mode: 0o755 });
-    const script =
-      'eval "$(redis-locks completion bash)"; complete -p redis-locks; COMP_LINE="redis-locks run --wa" redis-locks completion; COMP_LINE="redis-locks in" redis-locks completion';
-    const bash = new CliProcess(['bash', '-c', script], { PATH: `${folder}:${process.env.PATH}` });
-    processes.push(bash);
-    expect(await bash.ended).toBe(0);
-    expect(bash.stdout.trim().split('\n')).toEqual([
-      expect.stringMatching(/^complete .*redis-locks$/),
-      '--wait',
-      'inspect',
-    ]);
+  it('completes commands, options and lock types, called as bash does', async () => {
+    const next = async (...words: string[]) => {
+      const line = ['redis-locks', ...words].join(' ');
+      const args = ['completion', 'redis-locks', words.at(-1) ?? '', words.at(-2) ?? 'redis-locks'];
+      const asked = new CliProcess([...COMMAND, ...args], { COMP_LINE: line });
+      processes.push(asked);
+      expect([await asked.ended, asked.stderr]).toEqual([0, '']);
+      return asked.stdout.trim().split('\n');
+    };
+    expect(await next('in')).toEqual(['inspect']);
+    expect(await next('help', 'wa')).toEqual(['watch']);
+    expect(await next('run', '--wa')).toEqual(['--wait']);
+    expect(await next('ls', '--type', 'redisson')).toEqual(['redisson', 'redisson-fair']);
+    expect(await next('completion', '')).toEqual(['bash', 'zsh', 'fish']);
+    expect(await next('run', 'nightly', '--', '')).toEqual(['']);
+    const shells = [start('completion', 'bash'), start('completion', 'zsh'), start('completion', 'fish')];
+    for (const { ended } of shells) expect(await ended).toBe(0);
+    for (const { stdout } of shells) expect(stdout).toMatch(/^complete .*redis-locks/m);
   });
 
   it("run says for whom it waits, and has an exit code of the caller's for a lock that is not free", async () => {

@@ -90,6 +90,7 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
   it.each([1, 100])(
     'a frozen process with %d callers in front, after a holder with a long life, costs one window',
     async (callers) => {
+      expect(CLAIM_WINDOW).toBe(1_000); // as it is documented
       const lease = await holder.obtain(KEY).lock({ ttl: LONG });
       const frozen = await fixture.workerWith(callers);
       const [a, b] = await Promise.all([fixture.process(), fixture.process()]);

@@ -32,9 +32,6 @@ function open(options: Partial<RedisLockRegistryOptions> = {}): RedisLockRegistr
   return registry;
 }
 
-/** Reply of a renewal script: the ttl of the key in ms. */
-const life = (ms: number): Promise<unknown> => Promise.resolve([ms]);
-
 describe('The arithmetic of a lease', () => {
   it.each([
     [1, -0.001],
@@ -71,21 +68,6 @@ describe('A lease', () => {
     return lease;
   }
 
-  it('is extended by renew, and never shortened (P3)', async () => {
-    await take({}, 10_000);
-    redis.evalSha.mockReturnValueOnce(life(20_000));
-    await lease.renew(20_000);
-    expect(lease.remaining).toBe(20_000 - 21);
-    // The server replies with the ttl of the key; a shorter ttl changes nothing.
-    redis.evalSha.mockReturnValueOnce(life(1_000));
-    await lease.renew(1_000);
-    expect(lease.remaining).toBe(20_000 - 21);
-    await time.advance(15_000);
-    lease.assertHeld();
-    await time.advance(5_000);
-    expect(losses).toBe(1);
-  });
-
   it('counts a renewal from before its request was sent (P3)', async () => {
     await take({}, 10_000);
     let answer: (reply: unknown) => void = () => undefined;
@@ -120,14 +102,6 @@ describe('A lease', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('sends nothing after its unlock (P7)', async () => {
-    await take({ expireAfter: 3_000 });
-    await lease.unlock();
-    const sent = redis.sent;
-    await time.advance(60_000);
-    expect(redis.sent).toBe(sent);
-  });
-
   it('aborts its signal once, at the deadline, while Redis is silent and the registry closes (P4)', async () => {
     await take({ expireAfter: 3_000, commandTimeout: 500 });
     redis.evalSha.mockImplementation(silence);
@@ -138,52 +112,6 @@ describe('A lease', () => {
     expect(lease.signal.reason).toMatchObject({ name: 'LockLostError', reason: 'unconfirmed' });
     await time.advance(60_000);
     expect(losses).toBe(1);
-  });
-
-  it('ends with maxHold and its ttl (P4)', async () => {
-    redis.evalSha.mockImplementation((_, options) =>
-      Promise.resolve(options?.arguments?.length === 2 && options.keys?.length === 1 ? [3_000] : 1),
-    );
-    redis.evalSha.mockReturnValueOnce(Promise.resolve(1));
-    await take({ expireAfter: 3_000, maxHold: 4_500 });
-    await time.advance(6_900);
-    lease.assertHeld();
-    await time.advance(200);
-    expect(losses).toBe(1);
-    expect(lease.signal.reason).toMatchObject({ reason: 'expired' });
-  });
-
-  it('is unconfirmed when the machine was suspended before the reply to its renewal was read (P12)', async () => {
-    await take({}, 10_000);
-    let answer: (reply: unknown) => void = () => undefined;
-    redis.evalSha.mockReturnValueOnce(
-      new Promise((resolve) => {
-        answer = resolve;
-      }),
-    );
-    const renewing = lease.renew().catch(() => undefined);
-    await time.advance(0); // the request goes out
-    const { sent } = redis;
-    time.wallNow += 3_600_000;
-    answer([10_000]);
-    await renewing;
-    expect(sent).toBe(2);
-    expect(lease.remaining).toBe(0);
-  });
-
-  it('is unconfirmed when the machine was suspended before the reply to its acquisition was read (P12)', async () => {
-    let answer: (reply: unknown) => void = () => undefined;
-    redis.evalSha.mockReturnValueOnce(
-      new Promise((resolve) => {
-        answer = resolve;
-      }),
-    );
-    const taking = open().obtain('key').tryLock({ ttl: 10_000 });
-    const taken = taking.catch(() => null);
-    time.wallNow += 3_600_000;
-    answer(1);
-    // No lease at all would be correct too.
-    expect((await taken)?.remaining ?? 0).toBe(0);
   });
 
   it('is not affected by a wall clock that drifts slowly (P12)', async () => {

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
-import { mockRedis, refused, silence } from '../support/mock-redis';
+import { mockRedis, refused } from '../support/mock-redis';
 import { until } from '../support/until';
 
 const registries: RedisLockRegistry[] = [];
@@ -14,19 +14,6 @@ function registryOn(client: ReturnType<typeof mockRedis>): RedisLockRegistry {
 
 afterEach(async () => {
   await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
-});
-
-it('rejects with the reason of a signal that has aborted already, with no command sent', async () => {
-  const redis = mockRedis();
-  const lock = registryOn(redis).obtain('42');
-  const reason = new Error('shutting down');
-  const signal = AbortSignal.abort(reason);
-  await expect(lock.lock({ signal })).rejects.toBe(reason);
-  await expect(lock.tryLock({ signal })).rejects.toBe(reason);
-  await expect(lock.run(() => undefined, { signal })).rejects.toBe(reason);
-  await expect(lock.lock({ signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' });
-  expect(redis.sent).toBe(0);
-  expect(getEventListeners(signal, 'abort')).toHaveLength(0);
 });
 
 it('leaves no listener on a signal after the lock was acquired or refused', async () => {
@@ -97,16 +84,4 @@ it('rejects at once while an attempt is in flight, and undoes a late grant (P2)'
   expect(undoing?.arguments?.[0]).toBe(attempt?.arguments?.[0]);
   expect(undoing?.arguments).toContain('UNLINK');
   expect(lock.isAcquiredInThisProcess).toBe(false);
-});
-
-it('serves the next local caller when the one before it aborts', async () => {
-  const redis = mockRedis();
-  redis.evalSha.mockImplementationOnce(silence);
-  const lock = registryOn(redis).obtain('42');
-  const controller = new AbortController();
-  const rejected = expect(lock.lock({ signal: controller.signal })).rejects.toBe('enough');
-  const next = lock.lock();
-  controller.abort('enough');
-  await rejected;
-  await (await next).unlock();
 });

@@ -134,22 +134,6 @@ describe('The watchdog', () => {
     expect(lease.isHeld).toBe(true);
   });
 
-  it('renews no more after maxHold, and the lease ends with its ttl', async () => {
-    const since = time.now;
-    const lease = fixture.lease(3_000, { renewFor: 4_500 });
-    await time.advance(20_000);
-    expect(timesOf(lease, since)).toEqual([1_000, 2_000, 3_000, 4_000]);
-    expect((lease.lostAt as number) - since).toBeCloseTo(7_000, -1);
-  });
-
-  it('renews no lease that is not to be renewed, and ends it in time (P4)', async () => {
-    const since = time.now;
-    const lease = fixture.lease(3_000, { renewFor: Number.NEGATIVE_INFINITY });
-    await time.advance(10_000);
-    expect(protocol.requests).toEqual([]);
-    expect((lease.lostAt as number) - since).toBeLessThanOrEqual(3_000);
-  });
-
   it('lets one bad key harm no other (P6)', async () => {
     const leases = Array.from({ length: 10 }, () => fixture.lease(3_000));
     const [stolen, unknown, ...others] = leases as [NotedLease, NotedLease, ...NotedLease[]];

@@ -20,6 +20,10 @@ const OPTIONS = {
   match: ["'order:*'", 'only the locks whose names end like this; with --registry-key, whose keys are like this'],
   interval: ['1s', 'how often to look'],
   yes: ['', 'do not ask', 'y'],
+  host: ['ADDRESS', 'where to listen; default: 127.0.0.1, which only this machine reaches. Others need --token too'],
+  port: ['N', 'default: any that is free'],
+  token: ['TEXT', 'who has it sees the page; default: a random one, in the URL that is printed'],
+  actions: ['', 'the page may release locks by force'],
   url: ['URL', 'redis[s]://[user:password@]host:port/database; default: REDIS_URL, else localhost'],
   cluster: ['', 'the URL is of a node of a cluster; detected where the server says so'],
   sentinel: ['NAME', 'the URL is of a sentinel, which has this name for the master'],
@@ -48,9 +52,12 @@ const COMMANDS: Readonly<Record<string, readonly [use: string, about: string, ..
   inspect: ['KEY', 'who holds a lock. KEY: its name in Redis, or the end of it after a colon'],
   watch: ['', 'a live table, and what changes; ends with Ctrl-C', 'match', 'interval'],
   release: ['KEY', 'frees a lock by force, though its holder may be at work; asks first', 'yes'],
+  ui: ['', 'serves a page that shows the locks, live', 'host', 'port', 'token', 'actions'],
   completion: ['bash|zsh|fish', 'completes commands and options, when the shell reads it at its start'],
   help: ['[COMMAND]', 'this text'],
 };
+
+const SHELLS = ['bash', 'zsh', 'fish'];
 
 /** What the command line says. */
 export interface Arguments {
@@ -181,19 +188,27 @@ export function helpOf(command: string | undefined): string {
   return `${isAll ? title : ''}${uses.join('\n')}\n\n${lines.join('\n')}${isAll ? more : ''}${isAll || command === 'run' ? example : '\n'}`;
 }
 
-/** `redis-locks completion SHELL`; called by the shell, which puts what was typed into COMP_LINE: the next words. */
-export function completionOf({ operands: [shell = ''] }: Arguments, typed = process.env.COMP_LINE): string {
-  if (typed !== undefined) {
-    const [command = '', ...words] = typed.trimStart().split(/ +/).slice(1);
-    const next = words.length === 0 ? Object.keys(COMMANDS) : optionsOf(command).map((name) => `--${name}`);
-    return next
-      .filter((word) => word.startsWith(words.at(-1) ?? command))
-      .join('\n')
-      .concat('\n');
-  }
+/** `redis-locks completion SHELL`: what the shell reads. */
+export function completionOf({ operands: [shell = ''] }: Arguments): string {
   const complete = "complete -o default -C 'redis-locks completion' redis-locks\n";
   if (shell === 'bash') return complete;
   if (shell === 'zsh') return `autoload -U +X bashcompinit && bashcompinit\n${complete}`;
   if (shell === 'fish') return "complete -c redis-locks -a '(COMP_LINE=(commandline -cp) redis-locks completion)'\n";
-  throw usageError(`redis-locks completion takes bash, zsh or fish, not "${shell}"`);
+  throw usageError(`redis-locks completion takes ${SHELLS.join(', ')}, not "${shell}"`);
+}
+
+/** The words that may be meant by the last one. A shell then calls `redis-locks completion`, with what was typed. */
+export function nextWords(typed: string): string {
+  const words = typed.trimStart().split(/ +/).slice(1);
+  const [command = '', ...others] = words;
+  const next = words.slice(0, -1).includes('--')
+    ? []
+    : others.length === 0 || command === 'help'
+      ? Object.keys(COMMANDS)
+      : words.at(-2) === '--type'
+        ? LOCK_TYPES
+        : command === 'completion'
+          ? SHELLS
+          : optionsOf(command).map((name) => `--${name}`);
+  return next.filter((word) => word.startsWith(words.at(-1) ?? '')).join('\n');
 }

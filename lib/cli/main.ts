@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-import { type Arguments, completionOf, helpOf, readArguments } from './arguments';
+import { type Arguments, completionOf, helpOf, nextWords, readArguments } from './arguments';
 import { complain, EXIT, ExitError, usageError } from './output';
 import { run } from './run';
 import { inspect, list, release } from './show';
+import { ui } from './ui';
 import { watch } from './watch';
 
 const COMMANDS: Readonly<Record<string, (args: Arguments) => Promise<number>>> = {
@@ -11,6 +12,7 @@ const COMMANDS: Readonly<Record<string, (args: Arguments) => Promise<number>>> =
   inspect,
   watch,
   release,
+  ui,
   completion: async (args) => write(completionOf(args)),
   help: async ({ operands: [command] }) => write(helpOf(command)),
 };
@@ -21,6 +23,9 @@ function write(text: string): number {
 }
 
 async function main(argv: readonly string[]): Promise<number> {
+  const { COMP_LINE: typed } = process.env;
+  // Bash adds words of its own.
+  if (argv[0] === 'completion' && typed !== undefined) return write(`${nextWords(typed)}\n`);
   const args = readArguments(argv);
   if (args.values.version) return write(`${(require('../../package.json') as { version: string }).version}\n`);
   if (args.values.help) return write(helpOf(args.command));
