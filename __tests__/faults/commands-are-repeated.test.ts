@@ -10,6 +10,7 @@ import {
 import { ownerOf } from '../semaphore-read-write/shared-fixture';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -17,9 +18,9 @@ import { until } from '../support/until';
 class RepeatingClient implements RedisClient {
   /** Runs between the two executions. */
   between: () => Promise<void> = async () => {};
-  readonly #client: RedisClient;
+  readonly #client: TestClient;
 
-  constructor(client: RedisClient) {
+  constructor(client: TestClient) {
     this.#client = client;
   }
 
@@ -29,6 +30,11 @@ class RepeatingClient implements RedisClient {
 
   evalSha(sha1: string, options?: EvalOptions): Promise<unknown> {
     return this.#twice(() => this.#client.evalSha(sha1, options));
+  }
+
+  /** For `list`. */
+  scan(cursor: string, options: { MATCH: string; COUNT: number }): Promise<unknown> {
+    return this.#twice(() => this.#client.scan(cursor, options));
   }
 
   async #twice(send: () => Promise<unknown>): Promise<unknown> {
@@ -59,11 +65,17 @@ describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, option
     const { registry, nameOf } = createRegistry(client, { ...options, fencing: true });
     const shared = { ...options, fencing: true, registryKey: nameOf('').slice(0, -1) };
     const [second, third] = [1, 2].map(() => lockOf(createRegistry(redis.admin, shared).registry));
-    return { client, lock: lockOf(registry), second: second as DistributedLock, third: third as DistributedLock };
+    return {
+      registry,
+      client,
+      lock: lockOf(registry),
+      second: second as DistributedLock,
+      third: third as DistributedLock,
+    };
   };
 
-  it('acquire, inspect and renew give what one execution gives', async () => {
-    const { lock, second } = open();
+  it('acquire, inspect, list and renew give what one execution gives', async () => {
+    const { registry, lock, second } = open();
     const lease = await lock.lock();
     const { held, owner, fencingToken, remaining } = await second.inspect();
     expect({ held, owner, fencingToken }).toEqual({
@@ -72,6 +84,9 @@ describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, option
       fencingToken: lease.fencingToken,
     });
     expect(await lock.inspect()).toMatchObject({ held: true, owner });
+    const listed: unknown[] = [];
+    for await (const one of registry.list()) listed.push(one);
+    expect(listed).toMatchObject([{ key: 'key', held: true, owner }]);
     await lease.renew(2 * remaining);
     expect((await second.inspect()).remaining).toBeGreaterThan(remaining);
     await lease[Symbol.asyncDispose]();

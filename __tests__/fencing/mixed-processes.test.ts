@@ -5,6 +5,7 @@ import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
 
 const KEY = 'key';
 
@@ -48,4 +49,21 @@ describePrivate.each(LOCK_TYPES)('A %s lock that some processes take with fencin
       }
     },
   );
+
+  it('gives a waiter with fencing a token of its own, though the last one is ahead of the clock of the server (P10)', async () => {
+    if (lockType.startsWith('redisson')) return; // Redisson's counter is no time
+    const { registry: plain, nameOf } = createRegistry(await redis.connect(), { lockType });
+    const options = { lockType, registryKey: nameOf('').slice(0, -1), fencing: true };
+    const { registry: fenced } = createRegistry(await redis.connect(), options);
+    const ahead = 2 * 1_000 * Date.now();
+    await redis.admin.set(`{${nameOf(KEY)}}:fence`, String(ahead));
+    const held = await plain.obtain(KEY).lock();
+    const waiting = fenced.obtain(KEY).lock();
+    await until(async () => (await plain.obtain(KEY).inspect()).waiting !== 0); // where it is known
+    await sleep(150);
+    await held.unlock();
+    const lease = await waiting;
+    expect(lease.fencingToken).toBeGreaterThan(ahead);
+    await lease.unlock();
+  });
 });

@@ -209,8 +209,8 @@ export class Caller {
   }
 
   #failed(error: unknown, call: PendingCall): void {
-    const { LockTimeoutError, LockLostError, LockError, RegistryClosedError } = this.#library;
-    const { violations, plan } = this.#world;
+    const { LockTimeoutError, LockLostError, LockReleaseError, LockError, RegistryClosedError } = this.#library;
+    const { violations, plan, timeline } = this.#world;
     const wasPending = this.#calls.pending.has(call);
     if (wasPending) this.#calls.end(call, error instanceof LockTimeoutError, true);
     this.#note(() => `${error instanceof Error ? `${error.name}: ${error.message}` : String(error)}`);
@@ -221,7 +221,9 @@ export class Caller {
     }
     if (!plan.isCalm || error instanceof LockTimeoutError || error instanceof RegistryClosedError) return;
     const isOverstayed = error instanceof LockLostError && (call.round.ttl !== undefined || error.reason === 'closed');
-    if (isOverstayed || this.#host.closing !== 'no') return;
+    // A release has as long as was left of its lease, and its event loop was blocked for longer.
+    const isOutlasted = error instanceof LockReleaseError && timeline.now - this.#host.lastPaused < 1_000;
+    if (isOverstayed || isOutlasted || this.#host.closing !== 'no') return;
     violations.report('failed though calm', this.name, `${this.name}: ${error.name}: ${error.message}`);
   }
 

@@ -111,7 +111,7 @@ export class Simulation {
         if (host !== undefined) host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + 1);
       },
     };
-    const permits = new PermitChecks(timeline);
+    const permits = new PermitChecks(timeline, plan.processes);
     this.#world = { plan, timeline, history, server, network, hosts, violations, permits };
     this.#trace = isTraced ? new Trace(this.#world, keysOf(plan)) : undefined;
     const locks = keysOf(plan).map(lockName);

@@ -82,11 +82,12 @@ local function mint()
   ${mint('fence')}
 end
 
--- The token of the grant that holds the lock. Empty where the process that granted it has no fencing.
+-- The token of the grant that holds the lock: that is its time, unless the clock was set back. Empty where this is not
+-- certain, since a process without fencing may have granted it.
 local function tokenOf(owner)
   local last = fence and redis.call('GET', fence)
   local grantedAt = string.match(owner, '@(%d+)$')
-  return last and (not grantedAt or tonumber(last) >= tonumber(grantedAt)) and last or ''
+  return last and (not grantedAt or last == grantedAt) and last or ''
 end
 
 -- ms since the last pause ended; below 0 while it lasts. One that is too far ahead was written before the clock was set

@@ -188,7 +188,7 @@ export class CallChecks {
     const { timeline, violations, hosts } = this.#world;
     const since = Math.max(...keys.map((key) => this.#vacancies.idleSince(key, round.kind) ?? timeline.now), startedAt);
     const isIdle = keys.some((key) => (this.#vacancies.freeSince(key, round.kind) ?? Number.POSITIVE_INFINITY) > since);
-    const bound = TAKEN_WITHIN + (isIdle ? this.#longestInVain() : 0);
+    const bound = TAKEN_WITHIN + (isIdle ? this.#longestInVain(since) : 0);
     if (timeline.now - since <= bound || quietFor(this.#world, host) <= bound) return;
     const isRedissons = host.registryOptions.lockType === 'redisson-fair';
     if (isRedissons && !hosts.every((one) => this.#mayBeFirst(one, bound))) return;
@@ -198,11 +198,13 @@ export class CallChecks {
     violations.report('free lock left alone', key, `"${key}" could be taken for ${ms} ms, and ${caller} waits for it`);
   }
 
-  /** ms for which a lock may be left to processes that cannot take it. */
-  #longestInVain(): number {
+  /** ms for which a lock may be left to processes that cannot take it, from then on. */
+  #longestInVain(since: number): number {
     const unreachable = this.#countUnreachable();
     if (isShared(this.#world.plan.lockType)) return unreachable > 0 ? TICKET_LIFE : 0;
-    return CLAIM_WINDOW * unreachable;
+    const { server } = this.#world;
+    // Redis ends a key at a time of its clock: one that was there when that was set back lasts for longer.
+    return CLAIM_WINDOW * unreachable + (unreachable > 0 && server.wasSetBackAt(since) ? server.behind : 0);
   }
 
   /** When this process last had the lock. Of a shared one, when it last got it: it may have it several times. */

@@ -1,10 +1,11 @@
-import type { World } from '../world';
+import { hostOf, type World } from '../world';
 
 /** Removals of one acquisition that may be unanswered at a time: two of its unlock, and one that follows it up. */
 const MOST_UNANSWERED = 3;
 
 /**
- * Removals of one acquisition that may be sent: some are repeated while an attempt may still be executed. Not for
+ * Removals of one acquisition that may be sent: some are repeated while an attempt may still be executed. One more for
+ * each connection that its process has made since the first one, as a removal may be lost with the one before. Not for
  * Redisson's queue, where the last position is removed once more after each reconnect.
  */
 const MOST_SENT = 6;
@@ -14,7 +15,8 @@ export class CommandChecks {
   readonly #world: World;
   /** By text and by digest. */
   readonly #scripts: ReadonlyMap<string, string>;
-  readonly #sent = new Map<string, number>();
+  /** By acquisition: how many, and the connections that its process had made before. */
+  readonly #sent = new Map<string, { count: number; readonly connections: number }>();
 
   constructor(world: World, scripts: ReadonlyMap<string, string>) {
     this.#world = world;
@@ -25,10 +27,12 @@ export class CommandChecks {
   asked([, script = '', ...args]: readonly string[]): void {
     if (this.#scripts.get(script)?.includes('redisson-fair')) return;
     for (const owner of this.#removed(script, args)) {
-      const count = (this.#sent.get(owner) ?? 0) + 1;
-      this.#sent.set(owner, count);
-      if (count > MOST_SENT) {
-        this.#world.violations.report('too many commands', owner, `${owner} is removed for the ${count}th time`);
+      const connections = this.#connectionsOf(owner);
+      const sent = this.#sent.get(owner) ?? { count: 0, connections };
+      this.#sent.set(owner, sent);
+      if (++sent.count > MOST_SENT + connections - sent.connections) {
+        const text = `${owner} is removed for the ${sent.count}th time`;
+        this.#world.violations.report('too many commands', owner, text);
       }
     }
   }
@@ -49,6 +53,12 @@ export class CommandChecks {
         }
       }
     }
+  }
+
+  /** How many its process has made so far. */
+  #connectionsOf(owner: string): number {
+    const clients = [...(hostOf(this.#world, owner)?.directory.clients ?? [])];
+    return clients.reduce((sum, { isSubscriber, socketEpoch }) => sum + (isSubscriber ? 0 : socketEpoch), 0);
   }
 
   /** The acquisitions that a script removes. */

@@ -55,6 +55,9 @@ const QUIET = 6_000;
 /** ms in which a hold may be passed on that the server lost: `FRESH`, and a round trip. */
 const PASSED_ON_WITHIN = 60;
 
+/** ms for which a release may be unanswered before that is silence: `SILENT`. */
+const UNANSWERED = 250;
+
 /** ms after a reconnect in which a lease that the server lost is ended. */
 const NOTICED_WITHIN = 1_000;
 
@@ -63,7 +66,8 @@ export class LeaseChecks {
   readonly open = new Set<OpenLease>();
   readonly minHolds: MinHoldChecks;
   readonly #world: World;
-  readonly #lastToken = new Map<string, { readonly token: number; readonly caller: string }>();
+  /** `isForgotten`: the server has lost the counter since. */
+  readonly #lastToken = new Map<string, { readonly token: number; readonly caller: string; isForgotten: boolean }>();
   readonly #lastOpen = new Map<string, number>();
   readonly #lastOpened = new Map<string, number>();
   readonly #lastExcused = new Map<string, number>();
@@ -137,8 +141,11 @@ export class LeaseChecks {
 
   /** The event loop of a process is about to be blocked. */
   paused(host: Host, ms: number): void {
+    const { least = 0, jitter = 0 } = this.#world.plan.processes[host.index]?.client.delays ?? {};
+    // A renewal that goes out after it has to be answered in what is left. What was sent before it is in its way.
+    const margin = Math.max(MARGIN / 10, 4 * (least + jitter));
     for (const entry of this.open) {
-      if (entry.host === host && entry.lease.remaining <= ms + MARGIN / 10) entry.isOutlasted = true;
+      if (entry.host === host && entry.lease.remaining <= ms + margin) entry.isOutlasted = true;
     }
   }
 
@@ -148,7 +155,9 @@ export class LeaseChecks {
     for (const entry of this.open) if (entry.host === host && entry.key === key) return timeline.now;
     // A lock of several keys may have it, and wait for another one.
     if (plan.lockType === 'multi' && hostOf(this.#world, ownerOf(server, lockName(key))) === host) return timeline.now;
-    return this.#lastOpen.get(`${host.index}/${key}`) ?? Number.NEGATIVE_INFINITY;
+    const last = this.#lastOpen.get(`${host.index}/${key}`) ?? Number.NEGATIVE_INFINITY;
+    // One that gave up gives back what it has, without a caller that would wait for the answer.
+    return plan.lockType === 'multi' && timeline.now - last < UNANSWERED ? timeline.now : last;
   }
 
   /** When this process last got the lock of the key; -Infinity: never. */
@@ -171,8 +180,9 @@ export class LeaseChecks {
       entry.isWiped ||= losesCounters && this.#world.plan.processes[entry.host.index]?.connections === 1;
     }
     if (losesCounters) this.#world.permits.lost();
-    if (losesCounters && this.#world.plan.processes[0]?.options.lockType?.startsWith('redisson'))
-      this.#lastToken.clear();
+    if (!losesCounters) return;
+    if (this.#world.plan.processes[0]?.options.lockType?.startsWith('redisson')) this.#lastToken.clear();
+    for (const last of this.#lastToken.values()) last.isForgotten = true;
   }
 
   /** Somebody has ended the acquisition by force. */
@@ -238,11 +248,13 @@ export class LeaseChecks {
     const token = lease.fencingToken;
     if (token === undefined || entry.isExcused || !this.#isValid(entry)) return;
     const last = this.#lastToken.get(key);
-    if (last !== undefined && token <= last.token) {
+    // Without its counter, tokens go on by the clock of the server. That may be behind the last one (P10).
+    const isExcused = last?.isForgotten && this.#world.server.isSetBack;
+    if (last !== undefined && token <= last.token && !isExcused) {
       const text = `${caller} got token ${token} of "${key}" after ${last.caller} had ${last.token}`;
       this.#world.violations.report('token', key, text);
     }
-    this.#lastToken.set(key, { token, caller });
+    this.#lastToken.set(key, { token, caller, isForgotten: false });
   }
 
   /** What is lost though Redis has confirmed it, and says so on an undisturbed connection. */

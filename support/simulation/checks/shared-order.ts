@@ -4,6 +4,7 @@ import {
   hostOf,
   isKept,
   lockName,
+  type Member,
   membersOf,
   quietFor,
   SHARED_KINDS,
@@ -69,6 +70,7 @@ export class SharedOrderChecks {
     const before = this.#members.get(lock) ?? new Map<string, number>();
     const queuedBefore = this.#queues.get(lock) ?? new Set();
     const members = membersOf(this.#world.server, lock);
+    this.#checkTogether(lock, members);
     const queue = this.#queueOf(lock);
     const entrants = members.filter(({ member }) => !before.has(member));
     const waiting = queue.filter(({ member }) => queuedBefore.has(member));
@@ -89,6 +91,8 @@ export class SharedOrderChecks {
       const isExchange = kind === 'semaphore' && gone.some(([one]) => this.#hostOf(one) === this.#hostOf(member));
       // A lease that is kept takes the place of another one.
       if (!isKept(owner)) this.#entered(lock, member, kind, holders, waiting, isExchange ? HEAD_START : 0);
+      // It has had its turn. An attempt that a client repeats may queue once more.
+      this.#first.delete(member);
       holders += takes;
     }
     for (const { member, arrival } of queue) {
@@ -97,6 +101,15 @@ export class SharedOrderChecks {
     }
     this.#members.set(lock, new Map(members.map(({ member, life }) => [member, server.time + life])));
     this.#queues.set(lock, new Set(queue.map(({ member }) => member)));
+  }
+
+  /** A writer is alone: beside those too that have unlocked, and are kept until their `minHold` ends. */
+  #checkTogether(lock: string, members: readonly Member[]): void {
+    const writer = members.find(({ kind }) => kind === 'write');
+    const other = members.find((one) => one !== writer);
+    if (writer === undefined || other === undefined) return;
+    const kind = isKept(writer.owner) || isKept(other.owner) ? 'min hold' : 'two holders';
+    this.#world.violations.report(kind, lock, `${writer.member} and ${other.member} are in ${lock} at one time`);
   }
 
   /** A reader has a lease. One that has joined others must not have come when a writer was waiting already. */

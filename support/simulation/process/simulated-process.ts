@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Random } from '../../random';
 import type { History } from '../history';
-import type { Timeline } from '../timeline';
+import type { Cancel, Timeline } from '../timeline';
 
 /** In what order things that wait for the event loop are done when it runs again. */
 const PHASES = ['task', 'timer', 'input', 'immediate'] as const;
@@ -16,6 +16,8 @@ interface Waiting {
 
 export interface VirtualTimer {
   isPending: boolean;
+  /** Takes its event back: what reads a lease after each event may set a timer anew each time. */
+  cancel: Cancel;
   keepsAlive: boolean;
   ref(): VirtualTimer;
   unref(): VirtualTimer;
@@ -121,6 +123,7 @@ export class SimulatedProcess {
     const bound = inContext('Timeout', callback);
     const timer: VirtualTimer = {
       isPending: true,
+      cancel: () => undefined,
       keepsAlive: true,
       ref: () => {
         timer.keepsAlive = true;
@@ -139,13 +142,14 @@ export class SimulatedProcess {
   clearTimeout(timer: VirtualTimer | undefined): void {
     if (timer === undefined) return;
     timer.isPending = false;
+    timer.cancel();
     this.timers.delete(timer);
   }
 
   #wakeAt(timer: VirtualTimer, due: number, callback: () => void): void {
     const { rate, timerJitter } = this.#traits;
     const jitter = timerJitter === 0 ? 0 : this.#random.between(-timerJitter, timerJitter);
-    this.#timeline.after(Math.max(0.1, (due - this.now()) / rate + jitter), () => {
+    timer.cancel = this.#timeline.after(Math.max(0.1, (due - this.now()) / rate + jitter), () => {
       this.post('timer', () => {
         if (!timer.isPending) return;
         // The monotonic clock stood still meanwhile.

@@ -60,9 +60,19 @@ export class RedisServer {
     this.#setBackUntil = this.#timeline.now + this.#behind;
   }
 
+  /** ms by which its clock was set back. Keys that were there then last for longer by that. */
+  get behind(): number {
+    return this.#behind;
+  }
+
   /** Its clock has not come to the time again that it showed before it was set back. */
   get isSetBack(): boolean {
-    return this.#timeline.now < this.#setBackUntil;
+    return this.wasSetBackAt(this.#timeline.now);
+  }
+
+  /** The same at a time that is over. */
+  wasSetBackAt(time: number): boolean {
+    return time < this.#setBackUntil;
   }
 
   /** The server's clock in whole ms. */
