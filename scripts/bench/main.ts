@@ -52,6 +52,8 @@ function readOptions() {
   for (const name of names)
     if (!scenarios.some((one) => isNamed(one, name))) throw new UsageError(`There is no scenario "${name}"`);
   for (const name of only) candidateNamed(name);
+  if (values.page && only.length > 0)
+    throw new UsageError('--page shows all candidates: it cannot be combined with --only');
   const selected = scenarios.filter((one) => {
     if (names.length > 0) return names.some((name) => isNamed(one, name));
     return !(quick && one.isVariant) && !(values['no-growth'] && one.point !== undefined);
