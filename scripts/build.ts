@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -26,6 +26,10 @@ const ENTRIES = [
 /** Modules of `lib` with all they need, by the file that they are in: what every registry has, and one on Redis. */
 const SHARED = { core: 'registry/backed-lock-registry', redis: 'registry/redis-lock-registry' };
 
+/** How a module reads a file beside it, for which it gets the text: see lib/dashboard/page. */
+const READS = /readFileSync\(join\(__dirname, '([^']+)'\), 'utf8'\)/g;
+const READERS = /^import \{ (?:readFileSync|join) \} from .*$/gm;
+
 /** Reads what tsc has written, with its source maps. */
 const COMPILED = {
   name: 'compiled',
@@ -35,7 +39,14 @@ const COMPILED = {
     return [`${path}.js`, `${path}/index.js`].find((file) => existsSync(file)) ?? null;
   },
   async load(file) {
-    return { code: await readFile(file, 'utf8'), map: await readFile(`${file}.map`, 'utf8') };
+    const code = await readFile(file, 'utf8');
+    const map = await readFile(`${file}.map`, 'utf8');
+    if (!READS.test(code)) return { code, map };
+    const folder = dirname(file.replace(/^.*[/\\]compiled-[^/\\]+/, join(ROOT, 'lib')));
+    const textOf = (_: string, name: string) => {
+      return `\`${readFileSync(join(folder, name), 'utf8').replaceAll(/[\\`]|\$\{/g, '\\$&')}\``;
+    };
+    return { code: code.replaceAll(READS, textOf).replaceAll(READERS, ''), map };
   },
 } satisfies Plugin;
 

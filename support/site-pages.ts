@@ -32,7 +32,13 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
   },
   {
     text: 'Running it',
-    pages: ['docs/operations.md', 'docs/high-availability.md', 'docs/observability.md', 'docs/compatibility.md'],
+    pages: [
+      'docs/operations.md',
+      'docs/high-availability.md',
+      'docs/observability.md',
+      'docs/dashboard.md',
+      'docs/compatibility.md',
+    ],
   },
   {
     text: 'Reference',
@@ -40,7 +46,14 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
   },
   {
     text: 'For contributors',
-    pages: ['CONTRIBUTING.md', 'docs/architecture.md', 'docs/proof.md', 'docs/benchmarks.md', 'docs/growth.md'],
+    pages: [
+      'CONTRIBUTING.md',
+      'docs/architecture.md',
+      'docs/proof.md',
+      'docs/torture.md',
+      'docs/benchmarks.md',
+      'docs/growth.md',
+    ],
   },
 ];
 

@@ -20,6 +20,10 @@ const OPTIONS = {
   match: ["'order:*'", 'only the locks whose names end like this; with --registry-key, whose keys are like this'],
   interval: ['1s', 'how often to look'],
   yes: ['', 'do not ask', 'y'],
+  host: ['ADDRESS', 'where to listen; default: 127.0.0.1, which only this machine reaches. Others need --token too'],
+  port: ['N', 'default: any that is free'],
+  token: ['TEXT', 'who has it sees the page; default: a random one, in the URL that is printed'],
+  actions: ['', 'the page may release locks by force'],
   url: ['URL', 'redis[s]://[user:password@]host:port/database; default: REDIS_URL, else localhost'],
   cluster: ['', 'the URL is of a node of a cluster; detected where the server says so'],
   sentinel: ['NAME', 'the URL is of a sentinel, which has this name for the master'],
@@ -48,6 +52,7 @@ const COMMANDS: Readonly<Record<string, readonly [use: string, about: string, ..
   inspect: ['KEY', 'who holds a lock. KEY: its name in Redis, or the end of it after a colon'],
   watch: ['', 'a live table, and what changes; ends with Ctrl-C', 'match', 'interval'],
   release: ['KEY', 'frees a lock by force, though its holder may be at work; asks first', 'yes'],
+  ui: ['', 'serves a page that shows the locks, live', 'host', 'port', 'token', 'actions'],
   completion: ['bash|zsh|fish', 'completes commands and options, when the shell reads it at its start'],
   help: ['[COMMAND]', 'this text'],
 };

@@ -3,6 +3,7 @@ import { type Arguments, completionOf, helpOf, nextWords, readArguments } from '
 import { complain, EXIT, ExitError, usageError } from './output';
 import { run } from './run';
 import { inspect, list, release } from './show';
+import { ui } from './ui';
 import { watch } from './watch';
 
 const COMMANDS: Readonly<Record<string, (args: Arguments) => Promise<number>>> = {
@@ -11,6 +12,7 @@ const COMMANDS: Readonly<Record<string, (args: Arguments) => Promise<number>>> =
   inspect,
   watch,
   release,
+  ui,
   completion: async (args) => write(completionOf(args)),
   help: async ({ operands: [command] }) => write(helpOf(command)),
 };

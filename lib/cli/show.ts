@@ -1,9 +1,9 @@
 import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
 import { type Found, findLocks } from '../inspection/find-locks';
+import { forceUnlock } from '../inspection/force-unlock';
 import type { FoundLock } from '../inspection/found-lock';
 import { UNNAMED } from '../inspection/servers';
-import { RedisLockRegistry } from '../registry/redis-lock-registry';
 import { type Arguments, assertNoKey, keyOf, lockTypeOf, registryKeyOf, type Values } from './arguments';
 import { columns, complain, EXIT, ExitError, print, printable, shown, usageError } from './output';
 import { type Connection, connectTo } from './servers';
@@ -67,13 +67,8 @@ export async function release(args: Arguments): Promise<number> {
       const isOther = now !== undefined && now.owner !== lock.owner && lock.format !== 'shared';
       if (isOther) throw new ExitError(EXIT.notFree, `Nothing was released: by now it is ${heldBy(now)}`);
     }
-    const [registryKey, own] = splitOf(lock);
-    const lockType = lock.type ?? (lock.format === 'redisson' || registryKey === '' ? 'redisson' : 'pub-sub');
-    const onWarning = ({ message }: { readonly message: string }) => complain(message);
-    const registry = new RedisLockRegistry(connection.client, { registryKey, lockType, onWarning });
-    const state = await registry.obtain(own).forceUnlock();
-    await registry.close({ timeout: 0 });
-    if (!state.held) throw new ExitError(EXIT.unavailable, noneNamed(key, found, values));
+    const isFreed = await forceUnlock(connection.client, lock, ({ message }) => complain(message));
+    if (!isFreed) throw new ExitError(EXIT.unavailable, noneNamed(key, found, values));
     print(values.json ? JSON.stringify(lock) : `Released "${printable(lock.lock)}", ${heldBy(lock)}.`);
     return EXIT.ok;
   });
@@ -134,13 +129,6 @@ function holdersOf({ holder, holders, isKept }: FoundLock): string {
 
 function heldBy(lock: FoundLock): string {
   return lock.isKept ? `which ${printable(String(lock.holder))} has unlocked` : `held by ${holdersOf(lock)}`;
-}
-
-/** The registryKey and the key of a lock. Where nobody listens for its release, every split is as good. */
-function splitOf({ lock, registryKey, key, format }: FoundLock): [registryKey: string, key: string] {
-  if (registryKey !== null && key !== null) return [registryKey, key];
-  const colon = format === 'redisson' ? -1 : lock.indexOf(':');
-  return [lock.slice(0, Math.max(0, colon)), lock.slice(colon + 1)];
 }
 
 export async function using(values: Values, use: (connection: Connection) => Promise<number>): Promise<number> {

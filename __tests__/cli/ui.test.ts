@@ -1,0 +1,71 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { afterEach, beforeAll, expect, it } from '@jest/globals';
+import { type RedisServer, startRedis } from '../../support/redis';
+import { builtPackage } from '../support/built-package';
+import { atTheEnd, describePrivate } from '../support/private-redis';
+
+describePrivate('redis-locks ui', () => {
+  let main: string;
+  let redis: RedisServer;
+  let program: ChildProcess | undefined;
+
+  beforeAll(async () => {
+    main = join(await builtPackage(), 'dist/cli/main.js');
+    redis = await startRedis({ port: true });
+    atTheEnd(() => redis.stop());
+  }, 120_000);
+
+  afterEach(() => void program?.kill('SIGKILL'));
+
+  /** The program, and the first text that it prints. */
+  const start = async (...options: string[]) => {
+    const { port } = redis.address as { port: number };
+    program = spawn(process.execPath, [main, 'ui', '--url', `redis://127.0.0.1:${port}`, ...options]);
+    const { stderr, stdout } = program as ChildProcess & Required<Pick<ChildProcess, 'stderr' | 'stdout'>>;
+    const texts = [once(stdout as NodeJS.ReadableStream, 'data'), once(stderr as NodeJS.ReadableStream, 'data')];
+    const [text] = (await Promise.race(texts)) as [Buffer];
+    return { program, text: String(text) };
+  };
+
+  it('serves the page on loopback, with a token in the URL that it prints, until a signal', async () => {
+    const { program, text } = await start();
+    const [, address = '', token = ''] =
+      /^The locks are shown at (http:\/\/127\.0\.0\.1:\d+\/)#token=([\w-]{22})\n$/.exec(text) ?? [];
+    const html = await fetch(address);
+    expect(html.headers.get('content-security-policy')).toContain("script-src 'sha256-");
+    expect(await html.text()).toContain('<title>Locks</title>');
+    expect((await fetch(`${address}?view=locks`)).status).toBe(401);
+    const view = await fetch(`${address}?view=locks`, { headers: { authorization: `Bearer ${token}` } });
+    expect(await view.json()).toMatchObject({ rows: [], problem: null, actions: false });
+    program.kill('SIGTERM');
+    expect(await once(program, 'exit')).toEqual([0, null]);
+  });
+
+  it('listens where it is told to, with the token that it is given', async () => {
+    const { text } = await start('--host', '0.0.0.0', '--token', 'a token of 16 characters', '--actions', '--json');
+    const { url } = JSON.parse(text) as { url: string };
+    expect(url).toMatch(/^http:\/\/0\.0\.0\.0:\d+\/#token=a%20token%20of%2016%20characters$/);
+    const { origin } = new URL(url);
+    const headers = { authorization: 'Bearer a token of 16 characters' };
+    const view = await fetch(`${origin.replace('0.0.0.0', '127.0.0.1')}/?view=locks`, { headers });
+    expect(await view.json()).toMatchObject({ actions: true });
+  });
+
+  it.each([
+    [
+      'an address that others can reach, without a token',
+      ['--host', '0.0.0.0'],
+      /Others can reach 0\.0\.0\.0: give a --token/,
+    ],
+    ['a short token', ['--token', 'short'], /--token takes at least 16 characters/],
+    ['a port that is none', ['--port', '70000'], /--port takes a whole number from 0 to 65535/],
+    ['a key', ['order:42'], /takes no KEY/],
+  ])('refuses %s', async (_, options, message) => {
+    const { program, text } = await start(...options);
+    expect(text).toMatch(message);
+    const [exitCode] = program.exitCode === null ? await once(program, 'exit') : [program.exitCode];
+    expect(exitCode).toBe(64);
+  });
+});

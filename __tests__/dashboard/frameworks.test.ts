@@ -1,0 +1,109 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { NestFactory } from '@nestjs/core';
+import express from 'express';
+import fastify from 'fastify';
+import { Hono } from 'hono';
+import { LockLostError } from '../../lib';
+import { type Dashboard, dashboard, toNode } from '../../lib/dashboard';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { createRegistry } from '../support/test-registry';
+
+const TOKEN = 'a-token-for-the-tests-of-the-page';
+
+class AppModule {}
+
+/** As docs/dashboard.md has it: mounts the page at /locks, and listens. */
+const FRAMEWORKS: Readonly<Record<string, (page: Dashboard) => Promise<[port: number, close: () => unknown]>>> = {
+  async express(page) {
+    const app = express();
+    app.use(express.json());
+    app.use('/locks', toNode(page));
+    const server = app.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return [(server.address() as AddressInfo).port, () => server.close()];
+  },
+  async fastify(page) {
+    const app = fastify();
+    app.all('/locks', (request, reply) => toNode(page)(request.raw, reply.hijack().raw));
+    await app.listen({ port: 0, host: '127.0.0.1' });
+    return [(app.server.address() as AddressInfo).port, () => app.close()];
+  },
+  async hono(page) {
+    const app = new Hono();
+    app.all('/locks', (context) => page(context.req.raw));
+    const server = createServer(toNode(async (request) => app.fetch(request))).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return [(server.address() as AddressInfo).port, () => server.close()];
+  },
+  async nest(page) {
+    const app = await NestFactory.create({ module: AppModule }, { logger: false });
+    app.use('/locks', toNode(page));
+    await app.listen(0, '127.0.0.1');
+    return [(app.getHttpServer().address() as AddressInfo).port, () => app.close()];
+  },
+};
+
+describePrivate('The page', () => {
+  let redis: PrivateRedis;
+  let page: Dashboard;
+  let close: () => unknown;
+
+  beforeAll(async () => {
+    redis = await PrivateRedis.start();
+    page = dashboard(await redis.connect(), { token: TOKEN, actions: true, onAction: () => undefined });
+  });
+
+  afterEach(async () => {
+    await close();
+  });
+  afterAll(() => page[Symbol.dispose]());
+
+  it.each(Object.keys(FRAMEWORKS))('is mounted in %s: it shows, and it acts', async (framework) => {
+    const [port, end] = await (FRAMEWORKS[framework] as (typeof FRAMEWORKS)[string])(page);
+    close = end;
+    const url = `http://127.0.0.1:${port}/locks`;
+    const html = await fetch(url);
+    expect([html.status, html.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(html.headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(await html.text()).toContain('<title>Locks</title>');
+    expect((await fetch(`${url}?view=locks`)).status).toBe(401);
+
+    const { registry, nameOf } = createRegistry(await redis.connect(), { lockType: 'fair' });
+    const lease = await registry.obtain('key').lock();
+    const { owner = '' } = await registry.obtain('key').inspect();
+    const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
+    const view = (await (
+      await fetch(`${url}?view=locks`, { headers: { authorization: headers.authorization } })
+    ).json()) as {
+      rows: { lock: string }[];
+    };
+    expect(Array.isArray(view.rows)).toBe(true);
+    const query = new URLSearchParams({ act: 'unlock', lock: nameOf('key'), owner });
+    const foreign = await fetch(`${url}?${query}`, {
+      method: 'POST',
+      headers: { ...headers, origin: 'http://evil.example' },
+      body: '{}',
+    });
+    expect(foreign.status).toBe(403);
+    const unlocked = await fetch(`${url}?${query}`, { method: 'POST', headers, body: '{}' });
+    expect([unlocked.status, await unlocked.json()]).toEqual([200, { message: expect.stringContaining('by force') }]);
+    await expect(lease.renew()).rejects.toThrow(LockLostError);
+  });
+
+  describe('served by node:http', () => {
+    it('answers what is no request with 400', async () => {
+      const server = createServer(toNode(page)).listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      close = () => server.close();
+      const { request } = await import('node:http');
+      const { port } = server.address() as AddressInfo;
+      const asked = request({ port, host: '127.0.0.1', path: '/', method: 'GET', headers: { host: 'a b' } });
+      const [response] = await once(asked.end(), 'response');
+      expect(response.statusCode).toBe(400);
+      response.resume();
+    });
+  });
+});

@@ -1,0 +1,181 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { findLocks } from '../inspection/find-locks';
+import { forceUnlock } from '../inspection/force-unlock';
+import { boolean, type Check, callback, checkOptions, expected, nonEmptyString } from '../internal/validation';
+import { describeWrongClient, isRedisClient, type RedisClientOrFromIoredis } from '../redis/client';
+import { Activity } from './activity';
+import { page } from './page';
+import { View } from './view';
+
+/** Options of `dashboard`. Either `token` or `authorize` is needed. */
+export interface DashboardOptions {
+  /**
+   * Whoever has it sees the locks: at least 16 characters. The address of the page ends with `#token=` and it.
+   * @default none
+   */
+  token?: string | undefined;
+  /**
+   * Whether a request may see the page, and act: for an application that knows its users.
+   * @default none
+   */
+  authorize?: ((request: Request) => boolean | Promise<boolean>) | undefined;
+  /**
+   * The locks of this registryKey only.
+   * @default those of all registries on the server
+   */
+  registryKey?: string | undefined;
+  /**
+   * Whether the page may unlock by force.
+   * @default false
+   */
+  actions?: boolean | undefined;
+  /**
+   * Is told of every action.
+   * @default a line on stderr
+   */
+  onAction?: ((action: DashboardAction) => void) | undefined;
+}
+
+/** A lock was unlocked by force, on somebody's request. */
+export interface DashboardAction {
+  readonly at: Date;
+  /** The lock's name in Redis, and who had it. */
+  readonly lock: string;
+  readonly owner: string;
+  readonly holder: string;
+  readonly request: Request;
+}
+
+/** Answers requests for the page. Disposed of, it no longer listens to the channels of this process. */
+export interface Dashboard extends Disposable {
+  (request: Request): Promise<Response>;
+}
+
+const CHECKS = {
+  token: secret,
+  authorize: callback,
+  registryKey: nonEmptyString,
+  actions: boolean,
+  onAction: callback,
+} satisfies Record<keyof DashboardOptions, Check<unknown>>;
+
+/**
+ * A page that shows the locks on the server of this client: a handler to mount in a web framework, at any path. It reads
+ * only, unless `actions` is true. The client is connected, and stays the caller's.
+ * @throws TypeError when an option is unknown or has a wrong type, or there is neither `token` nor `authorize`.
+ * @example
+ * const page = dashboard(client, { token: process.env.LOCKS_TOKEN });
+ * app.use('/locks', toNode(page)); // Express
+ */
+export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOptions): Dashboard {
+  if (!isRedisClient(client)) throw new TypeError(describeWrongClient(client));
+  checkOptions(CHECKS, options);
+  const { actions = false, authorize, onAction = logged, registryKey, token } = options;
+  if ((token === undefined) === (authorize === undefined)) {
+    throw new TypeError(expected('options', 'with either a `token` or `authorize`', options));
+  }
+  const activity = new Activity();
+  const view = new View(client, registryKey, activity, actions);
+
+  const mayAsk = async (request: Request, isPage: boolean): Promise<boolean> => {
+    if (authorize !== undefined) return authorize(request);
+    // The page has nothing of the locks in it: it asks for them with the token, which no other origin can send.
+    return isPage || isSame(request.headers.get('authorization') ?? '', `Bearer ${token}`);
+  };
+
+  const unlock = async (request: Request, lock: string, owner: string): Promise<Response> => {
+    const prefix = registryKey === undefined ? '' : `${registryKey}:`;
+    const { locks, missing } = await findLocks(client, { registryKey, key: lock.slice(prefix.length) });
+    const found = locks.find((one) => one.lock === lock);
+    if (found === undefined && missing.length > 0) return json(503, { message: missing.join('; ') });
+    if (!found?.holders.some((one) => one.owner === owner)) {
+      return json(409, { message: `Nothing was unlocked: by now ${found?.holder ?? 'nobody'} holds it` });
+    }
+    const holder = found.holder ?? owner;
+    await forceUnlock(client, found);
+    onAction({ at: new Date(), lock, owner, holder, request });
+    activity.note('forced', lock, holder);
+    view.expire();
+    return json(200, { message: `${lock} was unlocked by force; ${holder} held it` });
+  };
+
+  const answer = async (request: Request): Promise<Response> => {
+    const { searchParams: query } = new URL(request.url);
+    const isAction = query.has('act');
+    const isPage = !isAction && !query.has('view');
+    if (request.method !== (isAction ? 'POST' : 'GET')) return refusal(405, 'Method not allowed');
+    if (!isPage && !isOfThisOrigin(request)) return refusal(403, 'Requests of other origins are not answered');
+    if (!(await mayAsk(request, isPage))) return refusal(401, 'The token is missing, or not the right one');
+    if (isPage) return response(200, 'text/html; charset=utf-8', page().html, page().policy);
+    if (!isAction) return json(200, await view.read(query));
+    if (!actions) return refusal(403, 'This page only reads: the option `actions` is off');
+    if (request.headers.get('content-type') !== 'application/json') return refusal(415, 'Send application/json');
+    return unlock(request, query.get('lock') ?? '', query.get('owner') ?? '');
+  };
+
+  const handle = (request: Request): Promise<Response> =>
+    answer(request).catch((error: unknown) => json(500, { message: String(error) }));
+  return Object.assign(handle, { [Symbol.dispose]: activity.stop });
+}
+
+/** The handler for `node:http`, Express, Fastify and Nest. */
+export function toNode(handler: (request: Request) => Promise<Response>) {
+  return async ({ headers, method = 'GET', ...rest }: IncomingMessage, answer: ServerResponse): Promise<void> => {
+    const { originalUrl, url = '/' } = rest as { readonly originalUrl?: string; readonly url?: string };
+    let found: Response;
+    try {
+      // The handler reads no body.
+      const address = new URL(originalUrl ?? url, `http://${headers.host ?? 'localhost'}`);
+      const pairs = Object.entries(headers).map(([name, value]) => [name, String(value)] as [string, string]);
+      found = await handler(new Request(address, { method, headers: pairs }));
+    } catch {
+      found = refusal(400, 'Bad request');
+    }
+    answer.writeHead(found.status, Object.fromEntries(found.headers)).end(await found.text());
+  };
+}
+
+/** Whether the page itself asks, as the browser says, or else no browser. */
+function isOfThisOrigin({ headers, url }: Request): boolean {
+  const site = headers.get('sec-fetch-site');
+  if (site !== null) return site === 'same-origin';
+  const origin = headers.get('origin');
+  return origin === null || origin.replace(/^https?:\/\//, '') === (headers.get('host') ?? new URL(url).host);
+}
+
+/** In a time that says nothing about the texts. */
+function isSame(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((text) => createHash('sha256').update(text).digest());
+  return timingSafeEqual(a as Buffer, b as Buffer);
+}
+
+function secret(name: string, value: unknown): void {
+  if (nonEmptyString(name, value).length < 16) throw new RangeError(expected(name, 'of at least 16 characters', '…'));
+}
+
+function logged({ at, holder, lock }: DashboardAction): void {
+  const said = `lock ${JSON.stringify(lock)} was unlocked by force; ${JSON.stringify(holder)} held it`;
+  process.stderr.write(`${at.toISOString()} redis-lock-registry: ${said}\n`);
+}
+
+function refusal(status: number, message: string): Response {
+  return json(status, { message });
+}
+
+function json(status: number, value: unknown): Response {
+  return response(status, 'application/json', JSON.stringify(value), "default-src 'none'; frame-ancestors 'none'");
+}
+
+function response(status: number, type: string, body: string, policy: string): Response {
+  const headers = {
+    'content-type': type,
+    'content-security-policy': policy,
+    'cache-control': 'no-store',
+    'cross-origin-opener-policy': 'same-origin',
+    'cross-origin-resource-policy': 'same-origin',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+  };
+  return new Response(body, { status, headers });
+}

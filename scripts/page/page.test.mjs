@@ -1,0 +1,378 @@
+// `npm run test:page`: the page in a real browser, and its pictures for docs/dashboard.md. It needs Chromium: CHROMIUM_BIN,
+// or `chromium` on the PATH.
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import test, { after, before, beforeEach, describe } from 'node:test';
+import { chromium } from 'playwright-core';
+import { createClient } from 'redis';
+
+const require = createRequire(import.meta.url);
+const { dashboard, toNode } = require('../../dist/dashboard');
+const { RedisLockRegistry } = require('../../dist');
+const { startRedis } = require('../../support/redis.ts');
+const { freePort } = require('../../support/free-port.ts');
+
+const TOKEN = 'a-token-for-the-tests-of-the-page';
+const DOCS = join(import.meta.dirname, '../../docs');
+const DESKTOP = { width: 1240, height: 740 };
+/** ms; a busy machine takes its time. */
+const LIMIT = 30_000;
+
+function browserBinary() {
+  const names = ['chromium', 'chromium-browser', 'google-chrome'];
+  const found = process.env.CHROMIUM_BIN ?? names.map((name) => which(name)).find(Boolean);
+  if (!found) throw new Error('No Chromium: set CHROMIUM_BIN, or install it (Debian: apt-get install chromium)');
+  return found;
+}
+
+function which(name) {
+  try {
+    return execFileSync('which', [name], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+  } catch {
+    return undefined;
+  }
+}
+
+let redis;
+let port;
+let browser;
+let client;
+/** What a test has opened. */
+const open = [];
+
+before(async () => {
+  port = await freePort();
+  redis = await startRedis({ port });
+  browser = await chromium.launch({ executablePath: browserBinary(), args: ['--no-sandbox'] });
+  client = await createClient({ url: `redis://localhost:${port}`, disableOfflineQueue: true })
+    .on('error', () => undefined)
+    .connect();
+});
+after(async () => {
+  client.destroy();
+  await browser.close();
+  await redis.stop();
+});
+beforeEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+  await client.flushAll();
+});
+
+async function serve(options = {}) {
+  const actions = [];
+  const page = dashboard(client, { token: TOKEN, onAction: (action) => actions.push(action), ...options });
+  const server = createServer(toNode(page)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  open.push(() => {
+    page[Symbol.dispose]();
+    server.close().closeAllConnections();
+  });
+  return { url: `http://127.0.0.1:${server.address().port}/locks`, actions };
+}
+
+/** A page whose errors end the test. */
+async function show(url, options = {}) {
+  const context = await browser.newContext({ viewport: DESKTOP, reducedMotion: 'reduce', ...options });
+  open.push(() => context.close());
+  const page = await context.newPage();
+  page.setDefaultTimeout(LIMIT);
+  const problems = [];
+  page.on('pageerror', (error) => problems.push(error.message));
+  page.on('console', (message) => message.type() === 'error' && problems.push(message.text()));
+  page.on('request', (request) => new URL(request.url()).origin === new URL(url).origin || problems.push(request.url()));
+  await page.goto(`${url}#token=${TOKEN}`);
+  return { page, problems };
+}
+
+/** A process that holds locks. */
+async function start(name, ...jobs) {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'holder.cjs'), name, String(port), ...jobs], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  open.push(async () => {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  });
+  await once(child.stdout, 'data');
+}
+
+function registryOf(options = {}) {
+  const registry = new RedisLockRegistry(client, { registryKey: 'shop', lockType: 'fair', name: 'web-1:4121', ...options });
+  open.push(() => registry.close({ timeout: 0 }));
+  return registry;
+}
+
+/** Waits until a text, or what a function returns, is as wanted. */
+async function until(look, isGood) {
+  for (const end = performance.now() + LIMIT; ; ) {
+    const seen = await look();
+    if (isGood(seen)) return seen;
+    if (performance.now() > end) assert.fail(`still ${JSON.stringify(seen)}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+const rowOf = (page, name) => page.locator('#rows tr', { has: page.getByRole('rowheader', { name, exact: true }) });
+const picture = (page, name) => page.screenshot({ path: join(DOCS, `dashboard-${name}.png`) });
+
+/** Locks of several processes, of all kinds; and what this process does with locks. */
+async function aShop(registry) {
+  await start('web-2:880', 'contend=order:42', 'hold=invoice:2026-11', 'enter=render');
+  await start('web-3:912', 'contend=order:42', 'enter=render', 'read=prices');
+  await start('worker-1:77', 'keep=cron:nightly', 'enter=render', 'read=prices', 'hold=stock:{7}');
+  await registry.obtain('customer:1009').lock();
+  for (let i = 0; i < 25; i++) await registry.run(`cart:${i % 3}`, () => undefined);
+  void registry.run('order:42', () => undefined).catch(() => undefined);
+  void registry
+    .obtain('invoice:2026-11')
+    .lock()
+    .catch(() => undefined);
+}
+
+describe('The page', () => {
+  test('shows who holds what, the queues, and what changes, while processes contend', async () => {
+    const registry = registryOf();
+    const { url } = await serve();
+    const { page, problems } = await show(url);
+    await aShop(registry);
+    await rowOf(page, 'shop:order:42').waitFor();
+    await until(() => rowOf(page, 'shop:order:42').locator('.holder').innerText(), (text) => /web-[23]:\d+/.test(text));
+    const rows = [
+      ['shop:render', /semaphore 2 of 2/],
+      ['shop:cron:nightly', /kept.*unlocked by worker-1:77/s],
+      ['shop:prices', /2 readers/],
+      ['shop:customer:1009', /web-1:4121\s*this process/],
+    ];
+    for (const [name, text] of rows) await until(() => rowOf(page, name).innerText(), (shown) => text.test(shown));
+    await until(() => rowOf(page, 'shop:order:42').locator('td').last().innerText(), (text) => Number(text) >= 1);
+    await until(() => page.locator('#changes').innerText(), (text) => /order:42 web-[23]/.test(text) && /acquired/.test(text));
+    assert.match(await page.locator('#hot').innerText(), /cart:\d/);
+    assert.match(await page.locator('#waits').innerText(), /invoice:2026-11\s+another process/);
+    await rowOf(page, 'shop:invoice:2026-11').getByRole('link').click();
+    await page.waitForURL(/#lock=shop%3Ainvoice%3A2026-11$/);
+    const details = page.locator('#details');
+    await until(() => details.innerText(), (text) => /web-1:4121, for \d/.test(text));
+    assert.match(await details.innerText(), /Owner\s+web-2:880:\S+:\d+/);
+    assert.equal(await details.getByRole('button').count(), 0, 'it only reads');
+    await picture(page, 'light');
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await picture(page, 'dark');
+    // The link alone leads there too.
+    const other = await page.context().newPage();
+    await other.goto(`${page.url()}&token=${TOKEN}`);
+    await other.locator('#details').getByText('invoice:2026-11').waitFor();
+    assert.ok(!other.url().includes(TOKEN));
+    assert.deepEqual(problems, []);
+  });
+
+  test('shows an empty server, Redis away, and back', async () => {
+    const { url } = await serve();
+    const { page, problems } = await show(url);
+    await page.getByText('No lock is held.').waitFor();
+    const registry = registryOf();
+    await registry.obtain('order:1').lock();
+    await rowOf(page, 'shop:order:1').waitFor();
+    await redis.stop();
+    await page.getByText('Redis is away').waitFor({ state: 'attached' });
+    await page.locator('#problems:visible').waitFor();
+    assert.match(await page.locator('#updated').innerText(), /^As of \d\d:\d\d:\d\d$/);
+    assert.equal(await page.locator('#rows tr').count(), 1, 'what was known stays');
+    await picture(page, 'away');
+    redis = await startRedis({ port });
+    await page.getByText('Redis is back').waitFor({ state: 'attached' });
+    await until(() => page.locator('#problems').isVisible(), (isVisible) => !isVisible);
+    await until(() => client.isReady, Boolean);
+    assert.deepEqual(problems, []);
+  });
+
+  test('unlocks by force after a question that says who holds it', async () => {
+    await start('web-2:880', 'hold=order:42');
+    await start('web-3:912', 'hold=order:42');
+    const { url, actions } = await serve({ actions: true });
+    const { page, problems } = await show(`${url}`);
+    await rowOf(page, 'shop:order:42').getByRole('link').click();
+    const force = page.getByRole('button', { name: 'Force unlock' });
+    await force.click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText(/web-2:880 holds it/).waitFor();
+    await dialog.getByText(/1 waiter/).waitFor();
+    await picture(page, 'question');
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'cancel');
+    await page.keyboard.press('Escape');
+    assert.deepEqual(actions, []);
+    await force.click();
+    await dialog.getByRole('button', { name: 'Unlock by force' }).click();
+    await until(() => rowOf(page, 'shop:order:42').locator('.holder').innerText(), (text) => text === 'web-3:912');
+    await page.locator('#changes .forced').waitFor();
+    assert.match(await page.locator('#live').textContent(), /unlocked by force; web-2:880 held it/);
+    assert.deepEqual(actions.map(({ lock, holder }) => [lock, holder]), [['shop:order:42', 'web-2:880']]);
+    assert.ok(actions[0].at instanceof Date);
+    assert.deepEqual(problems, []);
+  });
+
+  test('does not unlock a lock that somebody else holds by then', async () => {
+    const registry = registryOf();
+    const first = await registry.obtain('order:42').lock();
+    const { url, actions } = await serve({ actions: true });
+    const { page } = await show(`${url}`);
+    await rowOf(page, 'shop:order:42').getByRole('link').click();
+    await page.getByRole('button', { name: 'Force unlock' }).click();
+    await first.unlock();
+    await registryOf({ name: 'web-9:1' }).obtain('order:42').lock();
+    await page.getByRole('dialog').getByRole('button', { name: 'Unlock by force' }).click();
+    await until(() => page.locator('#live').textContent(), (text) => /by now web-9:1 holds it/.test(text));
+    assert.deepEqual(actions, []);
+  });
+
+  test('shows keys and names as they are, and never runs them', async () => {
+    const evil = '<img src=x onerror="document.title=\'taken\'"><script>document.title="taken"</script>';
+    const registry = registryOf({ name: '<b>bold</b>' });
+    await registry.obtain(evil).lock();
+    await registry.obtain('javascript:alert(1)').lock();
+    await registry.obtain('right-to-left \u202eevil').lock();
+    const { url } = await serve();
+    const { page, problems } = await show(url);
+    await rowOf(page, `shop:${evil}`).waitFor();
+    await rowOf(page, 'shop:right-to-left \ufffdevil').waitFor();
+    await rowOf(page, `shop:${evil}`).getByRole('link').click();
+    await page.locator('#details').getByText('onerror').waitFor();
+    assert.equal(await page.title(), 'Locks');
+    assert.equal(await page.locator('#rows img, #rows b, #details img, #changes script').count(), 0);
+    assert.match(await rowOf(page, 'shop:javascript:alert(1)').innerText(), /<b>bold<\/b>/);
+    assert.deepEqual(problems, []);
+  });
+
+  test('stays usable with 10,000 locks', { timeout: 180_000 }, async () => {
+    const owner = (i) => `web-${i % 40}:77:${'x'.repeat(22)}:${i}`;
+    for (let i = 0; i < 10_000; i += 500) {
+      const set = client.multi();
+      for (let j = i; j < i + 500; j++) set.set(`shop:order:${String(j).padStart(5, '0')}`, owner(j), { PX: 600_000 + 1_000 * j });
+      await set.exec();
+    }
+    const { url } = await serve();
+    const { page, problems } = await show(url);
+    await rowOf(page, 'shop:order:00000').waitFor();
+    assert.equal(await page.locator('#rows tr').count(), 100);
+    assert.equal(await page.locator('#range').innerText(), '1 to 100 of 10,000');
+    await page.getByRole('button', { name: 'Next' }).click();
+    await rowOf(page, 'shop:order:00100').waitFor();
+    await page.getByRole('button', { name: 'Left' }).click();
+    await rowOf(page, 'shop:order:09999').waitFor();
+    assert.equal(await page.locator('th[aria-sort]').innerText(), 'Left');
+    await page.keyboard.press('/');
+    await page.keyboard.type('order:0777');
+    await rowOf(page, 'shop:order:07779').waitFor();
+    await until(() => page.locator('#rows tr').count(), (rows) => rows === 10);
+    await page.locator('#query').fill('web-7:77');
+    await until(() => page.locator('#range').innerText(), (text) => text.endsWith('of 250'));
+    // Its own work: with a page of 100 rows it does not depend on the number of locks.
+    assert.ok((await page.evaluate(() => document.querySelectorAll('*').length)) < 3_000);
+    assert.deepEqual(problems, []);
+  });
+
+  test('is worked by keyboard', async () => {
+    const registry = registryOf();
+    for (const key of ['a', 'b', 'c']) await registry.obtain(key).lock();
+    const { url } = await serve();
+    const { page } = await show(url);
+    await rowOf(page, 'shop:c').waitFor();
+    await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate(() => document.activeElement.className), 'skip');
+    await page.keyboard.press('Enter');
+    for (let i = 0; i < 8; i++) await page.keyboard.press('Tab');
+    const focused = () => page.evaluate(() => document.activeElement.textContent);
+    assert.equal(await focused(), 'shop:a');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowDown');
+    assert.equal(await focused(), 'shop:c');
+    await page.keyboard.press('Enter');
+    await until(() => page.evaluate(() => document.activeElement.id), (id) => id === 'details-title');
+    await page.keyboard.press('Escape');
+    await until(focused, (text) => text === 'shop:c');
+    // The focus stays where it is while the page is renewed.
+    const before = await page.locator('#updated').innerText();
+    await until(() => page.locator('#updated').innerText(), (text) => text !== before);
+    assert.equal(await focused(), 'shop:c');
+  });
+
+  test('is a table with names for screen readers, in both themes and on a phone', async () => {
+    const registry = registryOf();
+    await aShop(registry);
+    const { url } = await serve();
+    const { page, problems } = await show(url, { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
+    await rowOf(page, 'shop:order:42').waitFor();
+    const tree = await page.locator('#held').ariaSnapshot();
+    assert.match(tree, /table "Locks that are held, or waited for"/);
+    assert.match(tree, /columnheader "Held for"/);
+    assert.match(tree, /rowheader "shop:order:42"/);
+    assert.match(tree, /cell "Kind lock fair"/);
+    assert.equal(await page.getByRole('searchbox', { name: 'Search in locks and holders' }).count(), 1);
+    const [content, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+    assert.ok(content <= screen, `it is ${content} wide on ${screen}`);
+    await picture(page, 'phone');
+    const contrast = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const system = await contrast();
+    const button = page.getByRole('button', { name: /^Theme/ });
+    await button.click();
+    assert.equal(await contrast(), system);
+    await button.click();
+    assert.notEqual(await contrast(), system);
+    await page.reload();
+    await rowOf(page, 'shop:order:42').waitFor();
+    assert.notEqual(await contrast(), system, 'the choice stays');
+    assert.deepEqual(problems, []);
+  });
+
+  test('asks for the token where it has none, or not the right one', async () => {
+    await registryOf().obtain('secret').lock();
+    const { url } = await serve();
+    const { page } = await show(url);
+    await rowOf(page, 'shop:secret').waitFor();
+    const other = await browser.newContext();
+    open.push(() => other.close());
+    const stranger = await other.newPage();
+    await stranger.goto(`${url}#token=wrong`);
+    await stranger.getByText('This page needs its token').waitFor();
+    assert.doesNotMatch(await stranger.content(), /secret/);
+    await stranger.getByLabel('Token').fill(TOKEN);
+    await stranger.getByRole('button', { name: 'Show the locks' }).click();
+    await rowOf(stranger, 'shop:secret').waitFor();
+  });
+
+  test('obeys no page of another origin', async () => {
+    const lease = await registryOf().obtain('order:42').lock();
+    const { url, actions } = await serve({ actions: true, token: undefined, authorize: () => true });
+    const attacker = createServer((_, response) => response.setHeader('content-type', 'text/html').end('<p>hello</p>'));
+    attacker.listen(0, '127.0.0.1');
+    await once(attacker, 'listening');
+    open.push(() => attacker.close());
+    const context = await browser.newContext();
+    open.push(() => context.close());
+    const page = await context.newPage();
+    await page.goto(`http://127.0.0.1:${attacker.address().port}/`);
+    const { owner } = await registryOf().obtain('order:42').inspect();
+    const act = `${url}?${new URLSearchParams({ act: 'unlock', lock: 'shop:order:42', owner })}`;
+    const results = await page.evaluate(async ([address, data]) => {
+      const tries = [
+        () => fetch(address, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' }),
+        () => fetch(address, { method: 'POST', mode: 'no-cors', body: '{}' }),
+        () => fetch(data).then((response) => response.text()),
+      ];
+      return Promise.all(tries.map((attempt) => attempt().then((r) => r.type ?? r, () => 'failed')));
+    }, [act, `${url}?view=locks`]);
+    assert.deepEqual(results, ['failed', 'failed', 'failed']);
+    // A form, as a navigation.
+    await page.evaluate((address) => {
+      const form = document.body.appendChild(Object.assign(document.createElement('form'), { action: address, method: 'POST' }));
+      form.submit();
+    }, act);
+    await page.waitForURL(/act=unlock/);
+    assert.match(await page.content(), /other origins/);
+    assert.deepEqual(actions, []);
+    lease.assertHeld();
+  });
+});
