@@ -46,7 +46,14 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
   },
   {
     text: 'For contributors',
-    pages: ['CONTRIBUTING.md', 'docs/architecture.md', 'docs/proof.md', 'docs/benchmarks.md', 'docs/growth.md'],
+    pages: [
+      'CONTRIBUTING.md',
+      'docs/architecture.md',
+      'docs/proof.md',
+      'docs/torture.md',
+      'docs/benchmarks.md',
+      'docs/growth.md',
+    ],
   },
 ];
 

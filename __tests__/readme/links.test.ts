@@ -66,6 +66,7 @@ describe('A link', () => {
       'docs/dashboard.md',
       'docs/growth.md',
       'docs/proof.md',
+      'docs/torture.md',
       'docs/examples/README.md',
     ]);
   });

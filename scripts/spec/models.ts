@@ -32,7 +32,7 @@ function hold(bounds: string, constants: Model['constants']): Model {
     module: 'Hold',
     bounds,
     constants: { ...CALLERS, Ttl: '2', Fresh: '1', Fencing: 'FALSE', MayFail: 'TRUE', Holds: '2', ...constants },
-    definitions: 'Homes == (a :> p) @@ (b :> p) @@ (c :> q)\nEarly == time < 4',
+    definitions: 'Homes == (a :> p) @@ (b :> p) @@ (c :> q)\nEarly == time < 4 /\\ fence < 5',
     invariants: ['Kept', 'Exclusion', 'OwnLease'],
     properties: ['InOrder', 'TokensRise', 'FoundSoon'],
     ...(constants.Fencing === 'TRUE' ? { constraint: 'Early' } : {}),
@@ -81,7 +81,7 @@ export const MODELS: Readonly<Record<string, Model & { readonly size: 'small' | 
   },
   'holds of 2 ticks, all may fail': { ...hold('2 + 1 callers', {}), size: 'large' },
   'holds with fencing': {
-    ...hold('2 + 1 callers, 3 ticks', { Fencing: 'TRUE', Fresh: '0', Ttl: '1' }),
+    ...hold('2 + 1 callers, 3 ticks, 5 tokens', { Fencing: 'TRUE', Fresh: '0', Ttl: '1' }),
     size: 'medium',
   },
   'queue, callers leave': {

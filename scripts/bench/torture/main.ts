@@ -1,0 +1,160 @@
+/** `npm run torture`: the same faults for several libraries, and one judge. Exit code 2 for a wrong option. */
+
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { buildSync } from 'esbuild';
+import { createClient } from 'redis';
+import { parseRecords } from '../../../support/judge/records';
+import { installLockedPackages } from '../../../support/npm-install';
+import { FaultyProxy } from '../../../support/proxy';
+import { startRedis } from '../../../support/redis';
+import { HEALTHY } from '../../../support/soak/settings';
+import { inflict, type Victim } from './faults';
+import { LIBRARIES, packagesOf } from './libraries';
+import { TTL, WAIT } from './library';
+import { pageOf, type Row, tableOf } from './report';
+import { verdictOf } from './verdict';
+import type { FromWorker, WorkerSettings } from './worker';
+
+const BENCH = join(__dirname, '..');
+const PAGE = join(BENCH, '..', '..', 'docs', 'torture.md');
+
+const PROCESSES = 5;
+const CALLERS = 10;
+const KEYS = ['a', 'b', 'c'] as const;
+
+/** ms after the faults in which every call has to settle: several times what a call waits. */
+const SETTLING = 5 * WAIT;
+
+const USAGE = `npm run torture -- [options]
+  --seconds N      of faults for each library (40)
+  --seed N         of the faults (1)
+  --only NAME      ${Object.keys(LIBRARIES).join('; ')}; may be repeated (all, one after the other)
+  --html FOLDER    where Porcupine draws the first history that it rejects of each
+  --page           writes docs/torture.md`;
+
+/** They end with this process. */
+const children = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of children) child.kill('SIGKILL');
+});
+
+interface Running extends Victim {
+  readonly child: ChildProcess;
+  readonly settled: Promise<unknown>;
+}
+
+async function start(worker: string, settings: WorkerSettings, proxy: FaultyProxy): Promise<Running> {
+  const child = fork(worker, [JSON.stringify(settings)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  children.add(child);
+  const heard = (what: FromWorker) =>
+    new Promise<void>((resolve) => child.on('message', (message) => message === what && resolve()));
+  const settled = heard('settled');
+  await Promise.race([heard('ready'), once(child, 'exit').then(() => Promise.reject(new Error('A worker ended')))]);
+  return {
+    child,
+    settled,
+    proxy,
+    signal: (signal) => child.kill(signal),
+    send: (message) => child.send(message),
+  };
+}
+
+async function torture(
+  library: string,
+  worker: string,
+  folder: string,
+  seconds: number,
+  seed: number,
+  html: string,
+): Promise<Row> {
+  // Over TCP, as the proxies that are before it.
+  const server = await startRedis({ port: true, args: ['--maxmemory-policy', 'noeviction'] });
+  const admin = createClient({ socket: server.address });
+  admin.on('error', () => undefined);
+  await admin.connect();
+  const running: Running[] = [];
+  const files: string[] = [];
+  try {
+    for (let index = 0; index < PROCESSES; index++) {
+      const proxy = await FaultyProxy.start(server.address);
+      proxy.delay = HEALTHY;
+      const records = join(folder, `${index}.jsonl`);
+      files.push(records);
+      const own = { library, address: proxy.address, records, name: `process-${index + 1}` };
+      running.push(await start(worker, { ...own, callers: CALLERS, keys: KEYS, seed: seed * 100 + index }, proxy));
+    }
+    await sleep(1_000);
+    const command = (...words: string[]) => admin.sendCommand(words);
+    const faults = await inflict({ server, victims: running, command }, seed, seconds * 1_000);
+    for (const { proxy } of running) proxy.delay = HEALTHY;
+    for (const { send } of running) send('stop');
+    await Promise.race([Promise.all(running.map(({ settled }) => settled)), sleep(SETTLING)]);
+    await sleep(TTL + 1_000);
+    const left = (await admin.keys('*')).length;
+    const processes = files.map((file) => parseRecords(readFileSync(file, 'utf8')));
+    return { library, faults, left, ...verdictOf(processes, html) };
+  } finally {
+    for (const { child, proxy } of running) {
+      child.kill('SIGKILL');
+      children.delete(child);
+      proxy.stop();
+    }
+    admin.destroy();
+    await server.stop();
+  }
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      seconds: { type: 'string', default: '40' },
+      seed: { type: 'string', default: '1' },
+      only: { type: 'string', multiple: true },
+      html: { type: 'string' },
+      page: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  const names = values.only ?? Object.keys(LIBRARIES);
+  if (values.help || names.some((name) => LIBRARIES[name] === undefined)) {
+    console.log(USAGE);
+    return values.help ? 0 : 2;
+  }
+  installLockedPackages(BENCH, 'Installing the other libraries, once, into scripts/bench/node_modules …');
+  const worker = join(BENCH, 'node_modules', '.cache', 'torture.js');
+  const entryPoints = [join(__dirname, 'worker.ts')];
+  buildSync({ entryPoints, outfile: worker, bundle: true, packages: 'external', platform: 'node', target: 'node20' });
+  const root = mkdtempSync(join(tmpdir(), 'torture-'));
+  const rows: Row[] = [];
+  try {
+    for (const [position, library] of names.entries()) {
+      const folder = join(root, String(position));
+      mkdirSync(folder);
+      if (values.html !== undefined) mkdirSync(values.html, { recursive: true });
+      const html = join(values.html ?? root, `${library.replaceAll(/\W+/g, ' ').trim().replaceAll(' ', '-')}.html`);
+      rows.push(await torture(library, worker, folder, Number(values.seconds), Number(values.seed), html));
+      console.log(tableOf(rows.slice(-1)));
+    }
+    console.log(tableOf(rows));
+    const of = { seconds: Number(values.seconds), seed: Number(values.seed), processes: PROCESSES, callers: CALLERS };
+    if (values.page) writeFileSync(PAGE, pageOf(rows, packagesOf(BENCH), of));
+  } finally {
+    rmSync(root, { recursive: true, force: true });
+  }
+  return 0;
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+void main().then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    console.error(error);
+    process.exit(1);
+  },
+);

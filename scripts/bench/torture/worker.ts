@@ -1,0 +1,126 @@
+// A process of one library: callers take locks, hold them for a while, and write down what the library says of them.
+
+// A step of the wall clock, as this process sees it. Before any library is loaded.
+const systemNow = Date.now.bind(Date);
+let step = 0;
+Date.now = () => Math.round(systemNow() + step);
+
+import { openSync, writeSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Outcome, Sample, WorkerRecord } from '../../../support/judge/records';
+import { Random } from '../../../support/random';
+import { sharedNow } from '../../../support/soak/awake-clock';
+import { LIBRARIES } from './libraries';
+import type { Held, Library, LibraryAddress } from './library';
+
+export interface WorkerSettings {
+  readonly library: string;
+  readonly address: LibraryAddress;
+  readonly records: string;
+  readonly name: string;
+  readonly callers: number;
+  readonly keys: readonly string[];
+  readonly seed: number;
+}
+
+export type ToWorker = { readonly step: number } | 'stop';
+export type FromWorker = 'ready' | 'settled';
+
+/** ms between two readings, and how long after a pause nothing is read: the timers of the library come first. */
+const EVERY = 20;
+const PAUSE = 60;
+const GRACE = 100;
+/** ms that a lease without a known end is relied on after it was read. */
+const NOW = 0.01;
+
+const settings = JSON.parse(process.argv[2] ?? '') as WorkerSettings;
+const file = openSync(settings.records, 'a');
+const held = new Map<string, Held>();
+let isOver = false;
+let calls = 0;
+
+function write(record: WorkerRecord): void {
+  writeSync(file, `${JSON.stringify(record)}\n`);
+}
+
+function sampleOf(lease: Held): Sample {
+  const from = sharedNow();
+  const remaining = lease.remaining();
+  return { from, to: sharedNow(), remaining: remaining ?? NOW };
+}
+
+async function call(library: Library, key: string, hold: number): Promise<void> {
+  const id = `${settings.name}-${++calls}`;
+  write({ event: 'called', call: id, key, others: [], what: 'lock', at: sharedNow() });
+  const settled = (outcome: Outcome) => write({ event: 'settled', call: id, outcome, at: sharedNow() });
+  let lease: Held | null;
+  try {
+    lease = await library.lock(key);
+  } catch {
+    settled('unavailable');
+    return;
+  }
+  if (lease === null) {
+    settled('timed out');
+    return;
+  }
+  write({ event: 'granted', call: id, token: undefined, sample: sampleOf(lease) });
+  held.set(id, lease);
+  await sleep(hold);
+  while (!isCalm()) await sleep(EVERY);
+  held.delete(id);
+  write({ event: 'unlocking', call: id, sample: sampleOf(lease) });
+  try {
+    await lease.release();
+    settled('unlocked');
+  } catch {
+    settled('release unknown');
+  }
+}
+
+let ticked = sharedNow();
+let quietUntil = 0;
+
+/** Whether this process has not been paused just now. */
+function isCalm(): boolean {
+  const now = sharedNow();
+  if (now - ticked > PAUSE) quietUntil = now + GRACE;
+  ticked = now;
+  return now >= quietUntil;
+}
+
+function watch(): void {
+  setInterval(() => {
+    if (!isCalm()) return;
+    for (const [id, lease] of held) write({ event: 'seen', call: id, sample: sampleOf(lease) });
+  }, EVERY);
+}
+
+async function work(): Promise<void> {
+  const entry = LIBRARIES[settings.library];
+  if (entry === undefined) throw new Error(`There is no library "${settings.library}"`);
+  const library = await entry.open(settings.address);
+  watch();
+  process.send?.('ready' satisfies FromWorker);
+  const random = new Random(settings.seed);
+  await Promise.all(
+    Array.from({ length: settings.callers }, async () => {
+      while (!isOver) {
+        // Some work takes longer than the ttl.
+        const hold = random.chance(0.1) ? random.whole(2_500, 4_000) : random.whole(5, 150);
+        const key = settings.keys[random.whole(0, settings.keys.length - 1)] ?? '';
+        await call(library, key, hold);
+        await sleep(random.whole(0, 50));
+      }
+    }),
+  );
+  process.send?.('settled' satisfies FromWorker);
+}
+
+process.on('message', (message: ToWorker) => {
+  if (message === 'stop') isOver = true;
+  else step += message.step;
+});
+process.on('unhandledRejection', () => undefined);
+process.on('uncaughtException', (error) => console.error(settings.library, error));
+void work();
