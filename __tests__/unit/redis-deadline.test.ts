@@ -111,7 +111,7 @@ it('does not read a reply that came too late: its caller has gone on', async () 
   expect(read).toEqual([]);
 });
 
-it('does not send the script when its NOSCRIPT came too late', async () => {
+it('does not send the script when its NOSCRIPT came too late, and sends it with the next command', async () => {
   const redis = mockRedis();
   let answer: (error: Error) => void = () => {};
   redis.evalSha.mockImplementation(
@@ -120,14 +120,15 @@ it('does not send the script when its NOSCRIPT came too late', async () => {
         answer = reject;
       }),
   );
-  const rejected = expect(new Redis(redis, 'orders', 5_000).run(script, ['key'], [], 100, asItIs)).rejects.toThrow(
-    CommandTimeoutError,
-  );
+  const commands = new Redis(redis, 'orders', 5_000);
+  const rejected = expect(commands.run(script, ['key'], [], 100, asItIs)).rejects.toThrow(CommandTimeoutError);
   await time.advance(100);
   await rejected;
   answer(noScript());
   await time.advance(0);
   expect(redis.eval).not.toHaveBeenCalled();
+  redis.eval.mockResolvedValue(1);
+  expect(await commands.run(script, ['key'], [], 100, asItIs)).toBe(1);
 });
 
 it('counts EVALSHA and EVAL against one deadline', async () => {

@@ -19,6 +19,9 @@ export interface Command {
 /** Scripts that a command in flight brings to the server, by the client that it goes over. */
 const loading = new WeakMap<RedisCommands, Set<Script>>();
 
+/** Scripts that the server did not know, as it said too late: the next command brings them, however busy the process is. */
+const missing = new WeakMap<RedisCommands, Set<Script>>();
+
 /**
  * Runs a script: EVALSHA, and EVAL where the server does not know it (NOSCRIPT; also after a failover). Of many commands
  * at once only the first one sends the text; the others ask by the digest once more. `asText`: EVAL at once, where a
@@ -32,23 +35,25 @@ export function evaluate(
   isSecond = false,
 ): void {
   const { script, options } = command;
+  const isText = asText || missing.get(commands)?.delete(script) === true;
   const known = loading.get(commands) ?? new Set();
   loading.set(commands, known);
   const keys = options.keys?.length ?? 0;
   const sentAt = clock.now();
   const failed = (error: unknown): void => {
     line.failed(keys, sentAt, error);
-    if (asText) known.delete(script);
-    if (!isNoScript(error) || command.isOver || asText) command.fail(error);
+    if (isText) known.delete(script);
+    if (isNoScript(error) && command.isOver) missing.set(commands, (missing.get(commands) ?? new Set()).add(script));
+    if (!isNoScript(error) || command.isOver || isText) command.fail(error);
     else evaluate(commands, command, line, isSecond || !known.has(script), true);
   };
   line.asked(keys, sentAt);
   try {
-    const sent = asText ? commands.eval(script.source, options) : commands.evalSha(script.sha1, options);
-    if (asText) known.add(script);
+    const sent = isText ? commands.eval(script.source, options) : commands.evalSha(script.sha1, options);
+    if (isText) known.add(script);
     sent.then((reply) => {
       line.answered(keys, sentAt);
-      if (asText) known.delete(script);
+      if (isText) known.delete(script);
       command.answer(reply);
     }, failed);
   } catch (error) {
