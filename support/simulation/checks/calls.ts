@@ -85,7 +85,8 @@ export class CallChecks {
     const isBehind = this.#isBehind(call) || call.isSecond;
     const silentFor = Math.round(timeline.now - Math.max(lastWord, host.lastPaused, startedAt));
     const text = `${caller} was refused as if "${key}" were held, but Redis has answered nothing`;
-    if (silentFor > REFUSED_WITHIN) violations.report('silence', key, `${text} for ${silentFor} ms`);
+    const slack = this.#world.plan.lockType === 'multi' ? ROUND_TRIPS : 0;
+    if (silentFor > REFUSED_WITHIN + slack) violations.report('silence', key, `${text} for ${silentFor} ms`);
     // A local caller in front was refused a moment ago, as the process counts time.
     if (lastWord >= startedAt || (isBehind && (call.waitTime < TAKEN_WITHIN || host.lastPaused >= startedAt))) return;
     violations.report('silence', key, `${text} since its call`);
