@@ -235,6 +235,12 @@ describePrivate('The handler of the page', () => {
       await until(async () => (await view()).problem === null, { within: 30_000 });
     });
 
+    it('the problem, where the client cannot look at all', async () => {
+      page[Symbol.dispose]();
+      page = dashboard({ eval: async () => 1, evalSha: async () => 1 }, { token: TOKEN });
+      expect((await view()).problem).toMatch(/no way to ask each server/);
+    });
+
     it('with one look for all that ask in a second', async () => {
       const looks = async () => {
         const stats = String(await client.sendCommand(['INFO', 'commandstats']));

@@ -134,6 +134,7 @@ describePrivate('A look', () => {
     await server.send('SET', 'redisson_lock_queue:{orders:1}', 'text');
     await server.send('XADD', 'stream', '*', 'a', 'b');
     await server.send('SADD', 'orders:set', 'a');
+    await server.send('RPUSH', 'orders:list', 'a');
     for (const [i, type] of ['HSET', 'ZADD', 'SET'].entries()) {
       const words = { HSET: ['web', '1'], ZADD: ['1', 'a'], SET: ['x'] }[type] as string[];
       await server.send(type, `orders:${i}`, ...words);
@@ -150,6 +151,8 @@ describePrivate('A look', () => {
     await server.send('FLUSHALL');
     const names = ['orders:a*b', 'orders:axb', 'orders:[c]', 'orders:d-e', 'orders:f?'];
     for (const name of names) await server.send('SET', name, `web-1:${ID}:1`, 'PX', '60000');
+    // Of other types SCAN is asked for more names, for those of queues.
+    await server.send('HSET', 'orders:axbc', `web-1/${ID}:1`, '1');
     const matching = async (match: string) => {
       const { locks } = await findLocks(client, { registryKey: 'orders', match });
       return locks.map(({ key }) => key);

@@ -60,6 +60,7 @@ function withNodeRedis(redis: typeof import('redis')): Make {
           : redis.createSentinel({
               name: topology.master,
               sentinelRootNodes: [{ host: url.hostname, port: portOf(url) }],
+              sentinelClientOptions: secrets,
               nodeClientOptions: { ...secrets, database: databaseOf(url) },
             });
     client.on('error', () => undefined);
@@ -97,7 +98,10 @@ function withIoredis({ Cluster, Redis }: typeof import('ioredis')): Make {
         ? new Redis({ ...single, ...node })
         : topology === 'cluster'
           ? new Cluster([node], { redisOptions: common, lazyConnect: true, slotsRefreshTimeout: TIMEOUT })
-          : new Redis({ ...single, sentinels: [node], name: topology.master });
+          : new Redis({
+              ...{ ...single, sentinels: [node], name: topology.master },
+              ...{ sentinelUsername: common.username, sentinelPassword: common.password },
+            });
     let last: unknown;
     redis.on('error', (error) => {
       last = error;

@@ -121,8 +121,8 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
 
 /** The handler for `node:http`, Express, Fastify and Nest. */
 export function toNode(handler: (request: Request) => Promise<Response>) {
-  return async ({ headers, method = 'GET', ...rest }: IncomingMessage, answer: ServerResponse): Promise<void> => {
-    const { originalUrl, url = '/' } = rest as { readonly originalUrl?: string; readonly url?: string };
+  return async (asked: IncomingMessage & { readonly originalUrl?: string }, answer: ServerResponse): Promise<void> => {
+    const { headers, method = 'GET', originalUrl, url = '/' } = asked;
     let found: Response;
     try {
       // The handler reads no body.

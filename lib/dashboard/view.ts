@@ -3,6 +3,7 @@ import type { FoundLock } from '../inspection/found-lock';
 import { History } from '../inspection/history';
 import { clock, within } from '../internal/clock';
 import type { RedisClient } from '../redis/client';
+import { messageOf } from '../redis/failure';
 import { type Activity, CHANGES, type ShownChange } from './activity';
 
 /** ms; all that look at the page share one look at Redis in this time. */
@@ -61,9 +62,13 @@ export class View {
 
   async read(query: URLSearchParams): Promise<object> {
     if (clock.now() >= this.#freshUntil) {
-      this.#looking ??= this.#look().finally(() => {
-        this.#looking = undefined;
-      });
+      this.#looking ??= this.#look()
+        .catch((error: unknown) => {
+          this.#problem = messageOf(error);
+        })
+        .finally(() => {
+          this.#looking = undefined;
+        });
     }
     // The last look does, while a new one takes long.
     const looking = this.#looking;

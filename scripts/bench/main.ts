@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { withSection } from '../../support/sections';
-import { candidateNamed, candidates } from './libraries';
+import { candidates } from './libraries';
 import { plot } from './plot';
 import { buildJava, cache, prepare } from './prepare';
 import { keepProcessorsAwake, killProcesses } from './processes';
@@ -51,7 +51,8 @@ function readOptions() {
     throw new UsageError(`--rounds "${values.rounds}" is no number of rounds`);
   for (const name of names)
     if (!scenarios.some((one) => isNamed(one, name))) throw new UsageError(`There is no scenario "${name}"`);
-  for (const name of only) candidateNamed(name);
+  for (const name of only)
+    if (!candidates.some(({ id }) => id === name)) throw new UsageError(`There is no candidate "${name}"`);
   if (values.page && only.length > 0)
     throw new UsageError('--page shows all candidates: it cannot be combined with --only');
   const selected = scenarios.filter((one) => {

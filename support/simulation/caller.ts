@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { DistributedLock, Lease, LockOptions } from '../../lib';
+import { LEARNS_REPLACEMENT } from '../../lib/redis/silence';
 import { applyFault } from './apply-fault';
 import type { CallChecks, PendingCall } from './checks/calls';
 import type { LeaseChecks, OpenLease, OwnedLease } from './checks/leases';
@@ -209,7 +210,14 @@ export class Caller {
   }
 
   #failed(error: unknown, call: PendingCall): void {
-    const { LockTimeoutError, LockLostError, LockReleaseError, LockError, RegistryClosedError } = this.#library;
+    const {
+      CannotAcquireLockError,
+      LockTimeoutError,
+      LockLostError,
+      LockReleaseError,
+      LockError,
+      RegistryClosedError,
+    } = this.#library;
     const { violations, plan, timeline } = this.#world;
     const wasPending = this.#calls.pending.has(call);
     if (wasPending) this.#calls.end(call, error instanceof LockTimeoutError, true);
@@ -223,7 +231,11 @@ export class Caller {
     const isOverstayed = error instanceof LockLostError && (call.round.ttl !== undefined || error.reason === 'closed');
     // A release has as long as was left of its lease, and its event loop was blocked for longer.
     const isOutlasted = error instanceof LockReleaseError && timeline.now - this.#host.lastPaused < 1_000;
-    if (isOverstayed || isOutlasted || this.#host.closing !== 'no') return;
+    // Its event loop was blocked while its attempt was to be written, or answered; or just before, so that its grant is
+    // requested once more.
+    const isBlocked =
+      error instanceof CannotAcquireLockError && this.#host.lastPaused >= call.startedAt - LEARNS_REPLACEMENT;
+    if (isOverstayed || isOutlasted || isBlocked || this.#host.closing !== 'no') return;
     violations.report('failed though calm', this.name, `${this.name}: ${error.name}: ${error.message}`);
   }
 

@@ -85,7 +85,8 @@ export class CallChecks {
     const isBehind = this.#isBehind(call) || call.isSecond;
     const silentFor = Math.round(timeline.now - Math.max(lastWord, host.lastPaused, startedAt));
     const text = `${caller} was refused as if "${key}" were held, but Redis has answered nothing`;
-    if (silentFor > REFUSED_WITHIN) violations.report('silence', key, `${text} for ${silentFor} ms`);
+    const slack = this.#world.plan.lockType === 'multi' ? ROUND_TRIPS : 0;
+    if (silentFor > REFUSED_WITHIN + slack) violations.report('silence', key, `${text} for ${silentFor} ms`);
     // A local caller in front was refused a moment ago, as the process counts time.
     if (lastWord >= startedAt || (isBehind && (call.waitTime < TAKEN_WITHIN || host.lastPaused >= startedAt))) return;
     violations.report('silence', key, `${text} since its call`);
@@ -174,7 +175,7 @@ export class CallChecks {
     const { commandTimeout = 5_000 } = host.registryOptions;
     const bound = waitTime === 0 ? commandTimeout : Math.max(waitTime, FIRST_ATTEMPT);
     const key = keys.join(' + ');
-    const slack = keys.length > 1 ? SLACK + ROUND_TRIPS : SLACK;
+    const slack = this.#world.plan.lockType === 'multi' ? SLACK + ROUND_TRIPS : SLACK;
     if (timeline.now - startedAt > bound * 1.001 + slack) {
       const text = `${caller} called ${round.method} of "${key}" with a wait of ${waitTime} ms at ${startedAt.toFixed(1)}`;
       violations.report('late', caller, text);
@@ -231,7 +232,9 @@ export class CallChecks {
     const { unavailableAfter = 10_000, commandTimeout = 5_000 } = host.registryOptions;
     const since = Math.max(startedAt, host.lastReply, host.lastPaused, this.#lastHeld(host, keys));
     const key = keys.join(' + ');
-    const bound = unavailableAfter + commandTimeout + TAKEN_WITHIN;
+    // A lock of several keys makes an attempt before it waits, and may wait for the release of the caller in front.
+    const commands = this.#world.plan.lockType === 'multi' ? 3 : 1;
+    const bound = unavailableAfter + commands * commandTimeout + TAKEN_WITHIN;
     if (waitTime === 0 || timeline.now - since <= bound) return;
     const ms = Math.round(timeline.now - since);
     const text = `${caller} waits for "${key}" though Redis has been silent for ${ms} ms (unavailableAfter ${unavailableAfter})`;

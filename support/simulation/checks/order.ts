@@ -62,8 +62,8 @@ export class OrderChecks {
     if (!keysOf(plan).some((key) => lockName(key) === lock)) return;
     const entering = hostOf(this.#world, owner);
     const called = this.#called.get(owner.split('@')[0] ?? '');
-    // Positions are times of the server.
-    if (called === undefined || this.#world.server.isSetBack) return;
+    // Positions are times of the server: those of callers from before its clock had caught up have no order.
+    if (called === undefined || this.#world.server.wasSetBackAt(called)) return;
     for (const host of hosts) {
       if (host === entering || !host.process.isAlive || host.closing !== 'no') continue;
       if (this.#maySleepThrough(host, lock) || this.#wasDelayed(host, lock)) continue;
@@ -81,7 +81,8 @@ export class OrderChecks {
   /** Without a script: a message says that a process has a ticket. */
   passedOn(to: Host, lock: string, called: number, caller: string): void {
     const { plan, timeline, violations } = this.#world;
-    if (plan.lockType !== 'fair' || quietFor(this.#world, to) < QUIET || this.#world.server.isSetBack) return;
+    if (plan.lockType !== 'fair' || quietFor(this.#world, to) < QUIET || this.#world.server.wasSetBackAt(called))
+      return;
     const close = plan.isCalm ? AT_ONCE : CLOSE;
     for (const ticket of this.#queue(lock)) {
       const host = hostOf(this.#world, ticket);
