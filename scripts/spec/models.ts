@@ -32,7 +32,8 @@ function hold(bounds: string, constants: Model['constants']): Model {
     module: 'Hold',
     bounds,
     constants: { ...CALLERS, Ttl: '2', Fresh: '1', Fencing: 'FALSE', MayFail: 'TRUE', Holds: '2', ...constants },
-    definitions: 'Homes == (a :> p) @@ (b :> p) @@ (c :> q)\nEarly == time < 4 /\\ fence < 5',
+    definitions:
+      'Homes == (a :> p) @@ (b :> p) @@ (c :> q)\nEarly == time < 3 /\\ fence < 3\nLater == time < 4 /\\ fence < 5',
     invariants: ['Kept', 'Exclusion', 'OwnLease'],
     properties: ['InOrder', 'TokensRise', 'FoundSoon'],
     ...(constants.Fencing === 'TRUE' ? { constraint: 'Early' } : {}),
@@ -81,8 +82,13 @@ export const MODELS: Readonly<Record<string, Model & { readonly size: 'small' | 
   },
   'holds of 2 ticks, all may fail': { ...hold('2 + 1 callers', {}), size: 'large' },
   'holds with fencing': {
-    ...hold('2 + 1 callers, 3 ticks, 5 tokens', { Fencing: 'TRUE', Fresh: '0', Ttl: '1' }),
+    ...hold('2 + 1 callers, 2 ticks, 3 tokens', { Fencing: 'TRUE', Fresh: '0', Ttl: '1' }),
     size: 'medium',
+  },
+  'holds with more tokens': {
+    ...hold('2 + 1 callers, 3 ticks, 5 tokens', { Fencing: 'TRUE', Fresh: '0', Ttl: '1' }),
+    constraint: 'Later',
+    size: 'large',
   },
   'queue, callers leave': {
     ...alive(fair('2 calls', ['abort'], { Calls: '2', InFlight: '2' }), 'Served', 'Cleared'),

@@ -136,6 +136,7 @@ const HOLD: readonly Variant[] = [
     name: 'a confirmation of any hold',
     wrong: 'the script that confirms does not compare owner values',
     model: 'holds, all may fail',
+    constants: { Ttl: '2' },
     replacements: [['isMine == key.id = hold[m.of].id', 'isMine == key # Free']],
     refutes: 'Kept',
   },

@@ -25,6 +25,8 @@ interface Known {
   readonly acquiredBy: number;
   /** Until then its caller may rely on it. */
   relied: number;
+  /** It was read as valid, at least once. */
+  wasValid: boolean;
   endedBy: number;
   toldAt: number | undefined;
 }
@@ -32,7 +34,8 @@ interface Known {
 /**
  * What the processes wrote down, as operations. A lease begins between its call and its first reading. It ends at its
  * unlock, between call and answer; without an answer, or without an unlock, at any time after what it was promised last.
- * Calls that got no lease are left out: if one took the lock without knowing, its end may follow at once.
+ * Calls that got no lease, or one that was over when they learnt of it, are left out: if one took the lock without knowing,
+ * its end may follow at once.
  */
 export function historyOf(processes: readonly (readonly WorkerRecord[])[]): Step[] {
   const known = processes.flatMap(leasesIn);
@@ -49,18 +52,19 @@ function leasesIn(records: readonly WorkerRecord[]): Known[] {
     const called = calls.get(record.call);
     if (record.event === 'granted' && called !== undefined) {
       const acquiredBy = record.sample.to;
-      const open = { endedBy: Number.POSITIVE_INFINITY, toldAt: undefined };
+      const open = { wasValid: false, endedBy: Number.POSITIVE_INFINITY, toldAt: undefined };
       leases.set(record.call, { called, token: record.token, acquiredBy, relied: called.at, ...open });
     }
     const lease = leases.get(record.call);
     if (lease !== undefined) learn(lease, record);
   }
-  return [...leases.values()];
+  return [...leases.values()].filter(({ wasValid }) => wasValid);
 }
 
 function learn(lease: Known, record: WorkerRecord): void {
   if ('sample' in record) {
     const { from, remaining } = record.sample;
+    lease.wasValid ||= remaining > 0;
     lease.relied = remaining > 0 ? from + remaining : Math.min(lease.relied, from);
   }
   if (record.event === 'unlocking' && record.sample.remaining > 0) {
