@@ -10,8 +10,8 @@ import { clock } from '../internal/clock';
 const SHORTEST_PAUSE = 145;
 export const LONGEST_PAUSE = 500;
 
-/** From the start of one pause to that of the next, in pauses. So they take a seventh of the time. */
-const PAUSE_EVERY = 7;
+/** For so many pauses a lock is busy between two of them. So they take a sixth of the time. */
+const PAUSE_EVERY = 5;
 
 /** ms by which a process may be late to take back a lock that it left to pollers. */
 const TAKEN_BACK_LATE = 100;
@@ -52,7 +52,7 @@ interface HoldersKey {
  * each lock, and two rules:
  *
  * A busy lock goes from one caller to the next, and is never free for them. So it is left free now and then: when it has
- * been busy for seven pauses, the process that releases it leaves it free for a pause. Waiters that listen are asked to
+ * been busy for five pauses, the process that releases it leaves it free for a pause. Waiters that listen are asked to
  * make no attempt meanwhile. One process pauses for all.
  *
  * A poller that takes the lock over and over leaves it free for moments only, and notifies nobody. A waiter that sees
