@@ -1,31 +1,18 @@
 // `npm run test:docs`: the site in a real browser. It needs Chromium: CHROMIUM_BIN, or `chromium` on the PATH.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join, posix } from 'node:path';
 import test, { after, before, describe } from 'node:test';
 import { chromium } from 'playwright-core';
+import { browserBinary } from '../../support/chromium.mjs';
+
 
 const DIST = join(import.meta.dirname, 'dist');
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.png': 'image/png', '.yml': 'text/yaml', '.json': 'application/json', '.md': 'text/markdown', '.txt': 'text/plain', '.woff2': 'font/woff2' };
 const PAGES = readdirSync(DIST, { recursive: true })
   .filter((file) => file.endsWith('.html') && file !== '404.html')
   .map((file) => file.replaceAll('\\', '/'));
-
-function browserBinary() {
-  const found = process.env.CHROMIUM_BIN ?? ['chromium', 'chromium-browser', 'google-chrome'].map((name) => which(name)).find(Boolean);
-  if (!found) throw new Error('No Chromium: set CHROMIUM_BIN, or install it (Debian: apt-get install chromium)');
-  return found;
-}
-
-function which(name) {
-  try {
-    return execFileSync('which', [name], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
-  } catch {
-    return undefined;
-  }
-}
 
 /** A server of files that knows nothing of the site, below a path. */
 function serve(path) {

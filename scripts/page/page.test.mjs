@@ -1,7 +1,7 @@
 // `npm run test:page`: the page in a real browser, and its pictures for docs/dashboard.md. It needs Chromium: CHROMIUM_BIN,
 // or `chromium` on the PATH.
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
@@ -9,6 +9,8 @@ import { join } from 'node:path';
 import test, { after, before, beforeEach, describe } from 'node:test';
 import { chromium } from 'playwright-core';
 import { createClient } from 'redis';
+import { browserBinary } from '../../support/chromium.mjs';
+
 
 const require = createRequire(import.meta.url);
 const { dashboard, toNode } = require('../../dist/dashboard');
@@ -21,21 +23,6 @@ const DOCS = join(import.meta.dirname, '../../docs');
 const DESKTOP = { width: 1240, height: 740 };
 /** ms; a busy machine takes its time. */
 const LIMIT = 30_000;
-
-function browserBinary() {
-  const names = ['chromium', 'chromium-browser', 'google-chrome'];
-  const found = process.env.CHROMIUM_BIN ?? names.map((name) => which(name)).find(Boolean);
-  if (!found) throw new Error('No Chromium: set CHROMIUM_BIN, or install it (Debian: apt-get install chromium)');
-  return found;
-}
-
-function which(name) {
-  try {
-    return execFileSync('which', [name], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
-  } catch {
-    return undefined;
-  }
-}
 
 let redis;
 let port;
