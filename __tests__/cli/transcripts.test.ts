@@ -90,8 +90,11 @@ function steady(output: string): string {
   const actual = (line: string) => [...names].reduce((text, [known, name]) => text.replaceAll(name, known), line);
 
   const start = (line: string): CliProcess => {
-    const quoted = `stty rows 24 cols 80 -echo; cd '${folder}'; PATH='${folder}':$PATH; ${actual(line)}`;
-    return new CliProcess(['script', '-qec', quoted, '/dev/null'], { REDIS_URL: `redis://${addressOf(server)}` });
+    // A shell that isn't interactive ends by Ctrl-C with a code of its own: `watch` takes its place.
+    const command = line.endsWith('watch') ? `exec ${actual(line)}` : actual(line);
+    const quoted = `stty rows 24 cols 80 -echo; cd '${folder}'; PATH='${folder}':$PATH; ${command}`;
+    const env = { REDIS_URL: `redis://${addressOf(server)}`, SHELL: '/bin/sh' };
+    return new CliProcess(['script', '-qec', quoted, '/dev/null'], env);
   };
 
   /** What a person sees. */
