@@ -4,10 +4,9 @@ import { clock, reliableUntil } from '../../internal/clock';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
-import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
 import type { LockScripts } from './lock-scripts';
-import { foundIn, ownerIn, ownershipIn, remainingIn, unknownOwnership } from './replies';
+import { arrayIn, foundIn, numberIn, ownerIn, remainingIn, renew } from './replies';
 
 /**
  * How a lock is written in Redis, as Spring's string or as Redisson's hash: its scripts, and the names of its keys and
@@ -68,11 +67,7 @@ export abstract class ScriptedFormat {
     timeout: number,
     settle: (ownership: Ownership) => void,
   ): void {
-    const { RENEW } = this.scripts;
-    const sentAt = clock.now();
-    const read = (reply: unknown): Ownership => ownershipIn(RENEW, reply, sentAt, ttl);
-    const fail = (cause: unknown): void => settle(unknownOwnership(cause, read));
-    this.redis.send(RENEW, [names.lock], [owner, String(ttl), mode], timeout, read, settle, fail);
+    renew(this.redis, this.scripts.RENEW, names.lock, [owner, String(ttl), mode], ttl, timeout, settle);
   }
 
   /** Reads the reply of a script that acquires. A refusal has at least so many values. */

@@ -22,7 +22,7 @@ import { Inspector } from '../inspector';
 import { type Pollers, USUAL_PACE_FOR } from '../pollers';
 import type { LockTypeDefinition, RegistryParts } from '../registry-parts';
 import { Waiting } from '../waiting';
-import { QUEUE, RedissonFormat, redissonKey, redissonName, TIMEOUTS, TOKEN } from './redisson';
+import { QUEUE, RedissonFormat, redissonKey, redissonName, TIMEOUTS } from './redisson';
 import { ACQUIRE, INSPECTION, KEEP, LEAVE, RELEASE } from './redisson-fair-scripts';
 
 /** ms by which a command may reach the server after its connection was given up. */
@@ -31,23 +31,14 @@ const LATE_COMMAND = 10_000;
 /** Redisson's queue on Redisson's format. */
 export const REDISSON_FAIR: LockTypeDefinition = (parts) => {
   const { redis, settings } = parts;
-  const format = new RedissonFormat(redis, settings);
-  // Throws for a name whose queue would be in another hash slot.
-  const queueOf = (names: LockNames) => redissonKey(names, QUEUE, redis.isCluster);
+  const format = new RedissonFairFormat(redis, settings);
   const pastPositions = new PastPositions();
   const stopMonitoring = redis.monitor.onReconnect(() => pastPositions.removeAgain());
   return {
     held: HASH_HELD,
-    inspector: new Inspector(redis, {
-      scripts: INSPECTION,
-      keys(names) {
-        const [lock, ...token] = format.keys(names) as [string, ...string[]];
-        return [lock, queueOf(names), ...token];
-      },
-      notification: (names) => format.notification(names),
-    }),
+    inspector: new Inspector(redis, INSPECTION, format),
     open(names) {
-      queueOf(names);
+      format.assertNames(names);
       return new RedissonFairProtocol(names, { parts, format, pastPositions });
     },
     close() {
@@ -57,11 +48,23 @@ export const REDISSON_FAIR: LockTypeDefinition = (parts) => {
   };
 };
 
+/** Of the lock itself as for RLock, with the keys of the queue. */
+export class RedissonFairFormat extends RedissonFormat {
+  override assertNames(names: LockNames): void {
+    super.assertNames(names);
+    redissonKey(names, QUEUE, this.redis.isCluster);
+  }
+
+  override keys(names: LockNames): string[] {
+    const [lock, ...token] = super.keys(names) as [string, ...string[]];
+    return [lock, redissonName(names, QUEUE), redissonName(names, TIMEOUTS), ...token];
+  }
+}
+
 /** Shared by the locks of a registry. */
 export interface RedissonFairServices {
   readonly parts: RegistryParts;
-  /** Of the lock itself: to renew it takes no queue. */
-  readonly format: RedissonFormat;
+  readonly format: RedissonFairFormat;
   readonly pastPositions: PastPositions;
 }
 
@@ -76,6 +79,7 @@ export interface RedissonFairServices {
  * five minutes. For the same reason the lock is not handed over locally: that would overtake the queue.
  */
 export class RedissonFairProtocol implements LockProtocol {
+  readonly queue = 'local';
   readonly availability = new Availability();
   readonly #names: LockNames;
   readonly #services: RedissonFairServices;
@@ -88,10 +92,6 @@ export class RedissonFairProtocol implements LockProtocol {
     this.#names = names;
     this.#services = services;
     this.#pollers = services.parts.pollers(USUAL_PACE_FOR);
-  }
-
-  get queue(): 'local' {
-    return 'local';
   }
 
   get isActive(): boolean {
@@ -199,16 +199,9 @@ export class RedissonFairProtocol implements LockProtocol {
   ): Promise<T> {
     const names = this.#names;
     const { format, parts } = this.#services;
-    const keys = [names.lock, redissonName(names, QUEUE), redissonName(names, TIMEOUTS)];
-    if (format.isFencing) keys.push(redissonName(names, TOKEN));
     const wait = String(Math.ceil(parts.settings.fairLockWaitTimeout));
-    return parts.redis.run(
-      script,
-      keys,
-      [owner, String(ttl), wait, ...format.notification(names), ...last],
-      timeout,
-      read,
-    );
+    const args = [owner, String(ttl), wait, ...format.notification(names), ...last];
+    return parts.redis.run(script, format.keys(names), args, timeout, read);
   }
 }
 

@@ -1,7 +1,7 @@
 import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
-import { EXAMINE_ERROR, examineGone, mark, mint } from '../format/script-parts';
+import { EXAMINE_ERROR, examineGone, LEAVE_MARK, mark, mint } from '../format/script-parts';
 import type { SharedKind } from './shared-kinds';
 
 /*
@@ -28,7 +28,7 @@ import type { SharedKind } from './shared-kinds';
  */
 
 /** What every script begins with. */
-export const LOCK = `
+const LOCK = `
 local lock, waiters, kind, owner = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 local member = kind .. ':' .. owner
 local time = redis.call('TIME')
@@ -62,7 +62,7 @@ const SET_BACK = 1_000;
  *
  * Returns whether there was anything in the hash.
  */
-export const QUEUE = `
+const QUEUE = `
 local queue, permits, givenAt, isDropped, holders, firstHolder, isWritten = {}, nil, nil, false, 0, nil, false
 
 -- How many permits an owner has, or asks for.
@@ -375,3 +375,53 @@ if type(found) == 'table' then ${EXAMINE_ERROR}
 elseif not found or tonumber(found) <= time[1] * 1000 + math.floor(time[2] / 1000) then
 ${examineGone("'ZREM', lock, member", ifForcedAmong)}
 end`;
+
+/** What a shared lock looks like, for people. See `inspectionScripts`. */
+export const INSPECTION = {
+  /**
+   * KEYS: lock, waiters [, fence]
+   * Returns { the owner whose lease lasts longest or '', ms until it ends, the token of a writer or '', tickets, leases,
+   * or permits that are taken; the members with spaces between them }.
+   */
+  inspect: new LockScript(
+    'inspect (shared)',
+    `${LOCK}
+local leases = redis.call('ZRANGEBYSCORE', lock, '(' .. digits(now), '+inf', 'WITHSCORES')
+local count = #leases / 2
+local holder = count > 0 and string.match(leases[#leases - 1], ':(.*)$')
+local remaining = count > 0 and leases[#leases] - now or 0
+local isWritten = holder and string.sub(leases[#leases - 1], 1, 6) == 'write:'
+local token = isWritten and KEYS[3] and redis.call('GET', KEYS[3]) or ''
+local waiting = redis.call('HLEN', waiters) - redis.call('HEXISTS', waiters, 'permits')
+local members = {}
+for i = 1, #leases, 2 do
+  members[#members + 1] = leases[i]
+  count = count + tonumber(string.match(leases[i], '%*(%d+)$') or 1) - 1
+end
+return { holder or '', remaining, token, waiting, count, table.concat(members, ' ') }`,
+    (reply) => Array.isArray(reply) && reply[0] !== '',
+  ),
+
+  /**
+   * Ends all leases that were inspected.
+   *
+   * KEYS: as above
+   * ARGV: the members, '', '', channel
+   * Returns 1, or 0 when there were none of them any more.
+   */
+  forceUnlock: new LockScript(
+    'unlock by force (shared)',
+    `${LOCK}${QUEUE}
+local remaining, owners = redis.call('PTTL', lock), {}
+removeEnded()
+for seen in string.gmatch(ARGV[1], '%S+') do
+  if redis.call('ZREM', lock, seen) == 1 then owners[#owners + 1] = string.match(seen, ':(.*)$') end
+end
+if #owners == 0 then return 0 end
+local holder = table.concat(owners, ' ')
+${LEAVE_MARK}
+readQueue()
+letIn(nil, ARGV[4], true)
+return 1`,
+  ),
+};

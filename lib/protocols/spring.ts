@@ -1,0 +1,111 @@
+import type { ProtocolSettings } from '../core/protocol';
+import type { LockNames } from '../redis/names';
+import type { Redis } from '../redis/redis';
+import { contended } from './contended';
+import { lockScripts } from './format/lock-scripts';
+import { mint, STRING_HELD } from './format/script-parts';
+import { ScriptedFormat } from './format/scripted-format';
+import type { LockTypeDefinition } from './registry-parts';
+
+/*
+ * The lock as a string key, in the format of Spring Integration's RedisLockRegistry: the value is the owner, and the
+ * key always has an expiry. Spring compares owners only with its own, so ours may differ with every acquisition: then
+ * a late or repeated command of an earlier holder can never touch a later one.
+ */
+
+/**
+ * Publishes the lock's name, or another message, on the lock's channel. ARGV[channel] is that of the registry; with one
+ * more argument on that too. See `OwnerFormat`.
+ */
+export const publish = (channel: number, message?: string) => `
+local message = ${message === undefined ? 'KEYS[1]' : `'${message}'`}
+local heard = redis.pcall('PUBLISH', ARGV[${channel}] .. ':' .. KEYS[1], message)
+local legacy = ARGV[${channel + 1}] and redis.pcall('PUBLISH', ARGV[${channel}], message) or 0
+heard = type(heard) == 'number' and type(legacy) == 'number' and heard + legacy or -1`;
+
+/** What `mint` needs, where there is a fence. */
+const BEFORE_MINT = `
+local last = KEYS[2] and redis.call('GET', KEYS[2])
+local time = KEYS[2] and redis.call('TIME')`;
+
+/** Returns 1, or the next token. */
+const MINT = `
+if not KEYS[2] then return 1 end
+${mint('KEYS[2]')}`;
+
+/** See `OwnerFormat`. */
+export const STRING = {
+  held: STRING_HELD,
+  holder: "redis.call('GET', KEYS[1])",
+  isKept: 'found == kept',
+  keep: "redis.call('SET', lock, kept, 'PX', left)",
+};
+
+export const SPRING_SCRIPTS = lockScripts('spring', {
+  acquire: `
+local lock, owner, ttl = KEYS[1], ARGV[1], ARGV[2]
+-- Nearly always it is free. Why the server refused this shows below.
+local set = not KEYS[2] and redis.pcall('SET', lock, owner, 'NX', 'PX', ttl)
+if set and not set.err then return 1 end
+local holder = redis.call('GET', lock)
+if holder and holder ~= owner then return { redis.call('PTTL', lock), holder } end
+${BEFORE_MINT}
+if not holder then
+  redis.call('SET', lock, owner, 'PX', ttl)
+elseif redis.call('PTTL', lock) < tonumber(ttl) then
+  -- It is ours already: the reply of an earlier attempt was lost. A late repetition must not shorten a renewed life.
+  redis.call('PEXPIRE', lock, ttl)
+end
+if last and holder then return last end
+${MINT}`,
+  ...STRING,
+  publish,
+  leftToPollers: 'left to pollers',
+  beforeToken: BEFORE_MINT,
+  token: MINT,
+});
+
+/** Spring's string key. */
+export class SpringFormat extends ScriptedFormat {
+  readonly #legacyChannel: boolean;
+  /** Made for the first lock: it is the same for all locks of the registry. */
+  #notification: readonly string[] | undefined;
+
+  constructor(redis: Redis, { fencing, legacyChannel }: ProtocolSettings) {
+    super(redis, fencing, SPRING_SCRIPTS, false);
+    this.#legacyChannel = legacyChannel;
+  }
+
+  channels(names: LockNames): readonly string[] {
+    return this.#legacyChannel ? [names.channel, names.legacyChannel] : [names.channel];
+  }
+
+  isRelease(message: string, names: LockNames): boolean {
+    return message === names.lock;
+  }
+
+  notification(names: LockNames): readonly string[] {
+    this.#notification ??= this.#legacyChannel ? [names.legacyChannel, 'too'] : [names.legacyChannel];
+    return this.#notification;
+  }
+
+  protected fence(names: LockNames): string {
+    return names.companion('fence');
+  }
+}
+
+/**
+ * ms; the default of `handOver` for `spin`: the first slice, and the longest one of a process that nobody contends with.
+ */
+const SPIN_SLICE = 400;
+const LONGEST_SPIN_SLICE = 1_600;
+
+/** Contended on Spring's format, with waiting by polling and sharing by time slices. */
+export const SPIN: LockTypeDefinition = (parts) => {
+  const { idleBetweenTries, handOver } = parts.settings;
+  const slices = { first: handOver ?? SPIN_SLICE, longest: handOver ?? LONGEST_SPIN_SLICE, idleBetweenTries };
+  return contended(parts, new SpringFormat(parts.redis, parts.settings), slices);
+};
+
+/** Contended on Spring's format, with waiting by notification. */
+export const PUB_SUB: LockTypeDefinition = (parts) => contended(parts, new SpringFormat(parts.redis, parts.settings));
