@@ -116,9 +116,9 @@ export class Redis implements Connection {
     read: (reply: unknown) => T,
     now = clock.now(),
   ): Promise<T> {
-    const promise = new Promise<T>(capture);
-    this.send(script, keys, args, timeout, read, captured.resolve as (value: T) => void, captured.reject, now);
-    return promise;
+    return new Promise<T>((resolve, reject) => {
+      this.send(script, keys, args, timeout, read, resolve, reject, now);
+    });
   }
 
   /** As `run`, without a promise: for renewals, of which there may be thousands at a time. */
@@ -200,29 +200,21 @@ export class Redis implements Connection {
   /** Calls of one script that fit together, in the order in which the first call of each group was made. */
   #groups(calls: readonly Call[]): Call[][] {
     const groups: Call[][] = [];
-    const open = new Map<Script, Map<string, Call[]>>();
-    let last: Call[] | undefined;
-    let lastSlot: string | undefined;
+    const open = new Map<string, Call[]>();
     for (const call of calls) {
-      const { script } = call;
-      const mayGoTogether = script instanceof LockScript && (!mayAcquire(script) || this.#mayAcquireTogether);
-      const slot = mayGoTogether ? this.#placement.groupOf(call.options.keys[0] ?? '') : undefined;
-      if (slot === undefined) {
-        groups.push([call]);
+      const { keys, arguments: args } = call.options;
+      const mayGoTogether = call.script instanceof LockScript && (this.#mayAcquireTogether || !mayAcquire(call.script));
+      const slot = mayGoTogether ? this.#placement.groupOf(keys[0] ?? '') : undefined;
+      // The scripts of one command have the same number of keys and of arguments.
+      const id = slot === undefined ? '' : `${call.script.sha1} ${keys.length} ${args.length} ${slot}`;
+      const group = open.get(id);
+      if (group !== undefined && group.length < LARGEST) {
+        group.push(call);
         continue;
       }
-      // Nearly always it is like the call before it.
-      if (last?.[0]?.script !== script || lastSlot !== slot) last = open.get(script)?.get(slot);
-      lastSlot = slot;
-      if (last !== undefined && last.length < LARGEST && isLike(last[0], call)) {
-        last.push(call);
-        continue;
-      }
-      last = [call];
-      groups.push(last);
-      const ofScript = open.get(script) ?? new Map<string, Call[]>();
-      open.set(script, ofScript);
-      ofScript.set(slot, last);
+      const started = [call];
+      groups.push(started);
+      if (slot !== undefined) open.set(id, started);
     }
     return groups;
   }
@@ -257,20 +249,3 @@ export class Redis implements Connection {
 function mayAcquire(script: Script): boolean {
   return script instanceof LockScript && script.found === undefined;
 }
-
-/** They have the same number of keys and of arguments. */
-function isLike(one: Call | undefined, { options: { keys, arguments: args } }: Call): boolean {
-  return one?.options.keys.length === keys.length && one.options.arguments.length === args.length;
-}
-
-/**
- * The functions that settle the promise that was made last. A function for each promise would be allocated each time.
- */
-const captured = { resolve: ignore as (value: never) => void, reject: ignore as (error: unknown) => void };
-
-function capture(resolve: (value: never) => void, reject: (error: unknown) => void): void {
-  captured.resolve = resolve;
-  captured.reject = reject;
-}
-
-function ignore(): void {}
