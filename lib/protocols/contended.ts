@@ -109,18 +109,19 @@ class ContendedProtocol implements LockProtocol {
   }
 
   wait(_hold: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
+    this.#waiting ??= this.#newWaiting();
+    return this.#waiting.wait(refusal, wait);
+  }
+
+  #newWaiting(): Waiting {
+    const format = this.#format;
+    const names = this.#names;
     const { idleBetweenTries } = this.#parts.settings;
+    const meaningOf = (message: string) => format.meaningOf(message, names);
     // Another process has published a release: the holder may have lost the lock, by a command or a forced unlock.
     const onOthersRelease = () => this.holder?.confirmNow();
-    this.#waiting ??= new Waiting(
-      this.#names,
-      this.#format,
-      this.#subscriber,
-      idleBetweenTries,
-      this.#pollers,
-      onOthersRelease,
-    );
-    return this.#waiting.wait(refusal, wait);
+    const channels = format.channels(names);
+    return new Waiting(channels, meaningOf, this.#subscriber, idleBetweenTries, this.#pollers, onOthersRelease);
   }
 
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {

@@ -41,6 +41,10 @@ export interface SliceSettings {
  * next slice. An attempt that is refused ends that.
  */
 export class TimeSlice {
+  /** At the end of a slice, release only if others listen. */
+  readonly yieldsToListeners = false;
+  /** Something is remembered that a new object would not know. */
+  readonly isActive = false;
   readonly #settings: SliceSettings;
   /** ms that the next slice lasts. */
   #slice: number;
@@ -52,16 +56,6 @@ export class TimeSlice {
   constructor(settings: SliceSettings) {
     this.#settings = settings;
     this.#slice = settings.first;
-  }
-
-  /** At the end of a slice, release only if others listen. */
-  get yieldsToListeners(): boolean {
-    return false;
-  }
-
-  /** Something is remembered that a new object would not know. */
-  get isActive(): boolean {
-    return false;
   }
 
   /** This process acquired the lock from Redis at this time: a slice begins. */
@@ -126,16 +120,13 @@ const MEMORY = 1_000;
  * some steps at each release until each of the others may have had a slice: in one or in many short turns.
  */
 export class YieldToListeners {
+  readonly yieldsToListeners = true;
   readonly #slice: number;
   #sliceEndsAt = 0;
   #release: OwnRelease | undefined;
 
   constructor(slice = SLICE) {
     this.#slice = slice;
-  }
-
-  get yieldsToListeners(): boolean {
-    return true;
   }
 
   get isActive(): boolean {

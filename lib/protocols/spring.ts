@@ -80,8 +80,8 @@ export class SpringFormat extends ScriptedFormat {
     return this.#legacyChannel ? [names.channel, names.legacyChannel] : [names.channel];
   }
 
-  isRelease(message: string, names: LockNames): boolean {
-    return message === names.lock;
+  protected releaseOf({ lock }: LockNames): string {
+    return lock;
   }
 
   notification(names: LockNames): readonly string[] {

@@ -1,4 +1,5 @@
 import { KEPT } from '../api/owner-name';
+import { describeKind, type SharedKind } from '../api/shared-kinds';
 import type { Inspected } from '../core/backend';
 import {
   type Grant,
@@ -11,7 +12,6 @@ import {
   type RenewalMode,
 } from '../core/protocol';
 import { clock, drift, reliableUntil } from '../internal/clock';
-import { describeKind, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import type { InMemoryLocks } from './in-memory-locks';
 
 /** What a caller asks for: a lock of its own, or a share of one. */

@@ -5,6 +5,7 @@ import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import type { Script } from '../../redis/script';
+import type { Meaning } from '../waiting';
 import type { LockScripts } from './lock-scripts';
 import { arrayIn, foundIn, numberIn, ownerIn, remainingIn, renew } from './replies';
 
@@ -32,14 +33,16 @@ export abstract class ScriptedFormat {
   }
 
   abstract channels(names: LockNames): readonly string[];
-  abstract isRelease(message: string, names: LockNames): boolean;
+  /** What is published on them when the lock is released. */
+  protected abstract releaseOf(names: LockNames): string;
   /** How a release is published: the last arguments of the scripts that release. */
   abstract notification(names: LockNames): readonly string[];
   /** The key of the fencing counter. Throws `RangeError` when it could not share the lock's hash slot. */
   protected abstract fence(names: LockNames): string;
 
-  isLeftToPollers(message: string): boolean {
-    return message === this.scripts.leftToPollers;
+  meaningOf(message: string, names: LockNames): Meaning {
+    if (message === this.releaseOf(names)) return 'release';
+    return message === this.scripts.leftToPollers ? 'left to pollers' : undefined;
   }
 
   /** Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */

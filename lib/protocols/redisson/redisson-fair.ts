@@ -129,14 +129,11 @@ export class RedissonFairProtocol implements LockProtocol {
 
   wait({ ticket }: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     const { format, parts } = this.#services;
-    const channels = {
-      channels: (names: LockNames) => format.channels(names).map((channel) => `${channel}:${ticket}`),
-      isRelease: (message: string) => format.isRelease(message),
-      isLeftToPollers: (message: string) => format.isLeftToPollers(message),
-    };
+    const names = this.#names;
+    const channels = format.channels(names).map((channel) => `${channel}:${ticket}`);
+    const meaningOf = (message: string) => format.meaningOf(message, names);
     const subscriber = parts.subscriber(format.isSharded, true);
-    const { idleBetweenTries } = parts.settings;
-    this.#waiting ??= new Waiting(this.#names, channels, subscriber, idleBetweenTries, this.#pollers);
+    this.#waiting ??= new Waiting(channels, meaningOf, subscriber, parts.settings.idleBetweenTries, this.#pollers);
     return this.#waiting.wait(refusal, wait);
   }
 

@@ -120,8 +120,8 @@ export class RedissonFormat extends ScriptedFormat {
     return [redissonName(names, CHANNEL)];
   }
 
-  isRelease(message: string): boolean {
-    return message === UNLOCKED;
+  protected releaseOf(): string {
+    return UNLOCKED;
   }
 
   notification(names: LockNames): readonly string[] {

@@ -1,3 +1,4 @@
+import type { SharedKind } from '../../api/shared-kinds';
 import { Availability } from '../../core/availability';
 import type { SharedBackend } from '../../core/backend';
 import { FRESH, type Hold } from '../../core/hold';
@@ -26,7 +27,6 @@ import { HeldScripts } from '../held-scripts';
 import { Inspector } from '../inspector';
 import type { RegistryParts } from '../registry-parts';
 import { LONGEST_SLEEP, Waiting } from '../waiting';
-import type { SharedKind } from './shared-kinds';
 import { ACQUIRE, EXCHANGE, INSPECTION, memberHeld, RELEASE, RENEW } from './shared-scripts';
 
 /** A ticket is kept for this many of the longest intervals between two polls, and for this many ms at least. */
@@ -168,21 +168,17 @@ class SharedProtocol implements LockProtocol {
 
   /** A message names tickets. It wakes the waiting caller only if its own ticket is one of them. */
   #newWaiting(): Waiting {
-    const { settings } = this.#parts;
-    const channels = {
-      channels: (names: LockNames) => [names.channel],
-      isRelease: (message: string) => {
-        const words = message.split(' ');
-        const isWanted = words.includes('wanted');
-        if (isWanted) this.#wanted++;
-        const ticket = `${this.#kind}:${this.#ticket}`;
-        if (!words.includes(`${ticket}=`)) return words.includes(ticket);
-        this.#letIn = { ticket: this.#ticket, aloneAt: isWanted ? undefined : this.#wanted };
-        return true;
-      },
-      isLeftToPollers: () => false,
+    const meaningOf = (message: string) => {
+      const words = message.split(' ');
+      const isWanted = words.includes('wanted');
+      if (isWanted) this.#wanted++;
+      const ticket = `${this.#kind}:${this.#ticket}`;
+      if (!words.includes(`${ticket}=`)) return words.includes(ticket) ? 'release' : undefined;
+      this.#letIn = { ticket: this.#ticket, aloneAt: isWanted ? undefined : this.#wanted };
+      return 'release';
     };
-    return new Waiting(this.#names, channels, this.#parts.subscriber(false, true), settings.idleBetweenTries);
+    const { idleBetweenTries } = this.#parts.settings;
+    return new Waiting([this.#names.channel], meaningOf, this.#parts.subscriber(false, true), idleBetweenTries);
   }
 
   /** What ACQUIRE is called with, after the owner; and what its reply says: `value`, or `values`, of it. */

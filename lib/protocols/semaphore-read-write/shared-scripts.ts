@@ -1,8 +1,8 @@
 import { KEPT } from '../../api/owner-name';
+import type { SharedKind } from '../../api/shared-kinds';
 import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
 import { EXAMINE_ERROR, examineGone, LEAVE_MARK, mark, mint } from '../format/script-parts';
-import type { SharedKind } from './shared-kinds';
 
 /*
  * A shared lock in Redis: several owners at a time, under a rule. Semaphores and read/write locks have one format. All
