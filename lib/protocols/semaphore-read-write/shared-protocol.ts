@@ -27,7 +27,7 @@ import { HeldScripts } from '../held-scripts';
 import { Inspector } from '../inspector';
 import type { RegistryParts } from '../registry-parts';
 import { LONGEST_SLEEP, Waiting } from '../waiting';
-import { ACQUIRE, EXCHANGE, INSPECTION, memberHeld, RELEASE, RENEW } from './shared-scripts';
+import { ENTER, INSPECTION, memberHeld, RELEASE, RENEW } from './shared-scripts';
 
 /** A ticket is kept for this many of the longest intervals between two polls, and for this many ms at least. */
 const POLLS_MISSED = 3;
@@ -85,21 +85,13 @@ class SharedProtocol implements LockProtocol {
   }
 
   attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
-    const { args, granted, refused } = this.#ask(hold, ACQUIRE);
-    return this.#run(ACQUIRE, this.#allKeys, hold.ticket, args, timeout, (reply): Grant | Refusal =>
-      Array.isArray(reply) ? refused(reply, arrayIn(ACQUIRE, reply, 4)) : granted(reply, reply),
-    );
+    return this.#enter(hold, [], timeout, (_found, answer) => answer);
   }
 
   /** The lock goes to the first in the queue. That may be the next caller. */
   exchange(owner: string, to: Hold, timeout: number, keep?: Keep): Promise<Exchange> {
     if (keep !== undefined) return this.keep(owner, keep, timeout).then((found) => ({ found, answer: undefined }));
-    const { args, granted, refused } = this.#ask(to, EXCHANGE);
-    return this.#run(EXCHANGE, this.#allKeys, to.ticket, [...args, owner], timeout, (reply) => {
-      const [found, notified, grant, ...refusal] = arrayIn(EXCHANGE, reply, 3, 7);
-      const answer = refusal.length === 0 ? granted(reply, grant) : refused(reply, refusal);
-      return { found: this.#found(EXCHANGE, reply, found, notified), answer };
-    });
+    return this.#enter(to, [owner], timeout, (found, answer) => ({ found, answer }));
   }
 
   async wait(hold: Hold, refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
@@ -162,10 +154,6 @@ class SharedProtocol implements LockProtocol {
     return [this.#names.lock, this.#names.companion('waiters')];
   }
 
-  get #allKeys(): string[] {
-    return this.#isFencing ? [...this.#keys, this.#names.companion('fence')] : this.#keys;
-  }
-
   /** A message names tickets. It wakes the waiting caller only if its own ticket is one of them. */
   #newWaiting(): Waiting {
     const meaningOf = (message: string) => {
@@ -181,8 +169,13 @@ class SharedProtocol implements LockProtocol {
     return new Waiting([this.#names.channel], meaningOf, this.#parts.subscriber(false, true), idleBetweenTries);
   }
 
-  /** What ACQUIRE is called with, after the owner; and what its reply says: `value`, or `values`, of it. */
-  #ask(hold: Hold, script: LockScript) {
+  /** `ending`: the owner whose lease ends, if one does. */
+  #enter<T>(
+    hold: Hold,
+    ending: readonly string[],
+    timeout: number,
+    use: (found: Released, answer: Grant | Refusal) => T,
+  ): Promise<T> {
     const { ticket, ttl, waits, sentAt, drift, leastLife } = hold;
     const { permits } = this;
     if (waits && ticket !== this.#ticket) {
@@ -198,33 +191,37 @@ class SharedProtocol implements LockProtocol {
     const isOwn = permits !== undefined || this.#isFencing || this.#parts.redis.isReplicated || leastLife > 0;
     const letInFor = isOwn ? 0 : Math.min(LET_IN_WITHIN, Math.floor(ttl / 2));
     const queueing = [waits ? '1' : '0', waits ? this.#arrival : '', String(this.#ticketKeptFor), String(letInFor)];
-    return {
-      args: [this.#names.channel, String(ttl), ...number, ...queueing],
-      granted: (reply: unknown, value: unknown): Grant => {
-        const token = numberIn(script, reply, value);
-        if (token < 1) throw new UnexpectedReplyError(script.name, reply);
+    const read = (reply: unknown): Grant | Refusal => {
+      const [, , value, pttl, owner, arrival, known] = arrayIn(ENTER, reply, 3, 7);
+      const token = numberIn(ENTER, reply, value);
+      if (pttl === undefined) {
+        if (token < 1) throw new UnexpectedReplyError(ENTER.name, reply);
         permits?.told(givenAt, token);
         this.#last = { hold, aloneAt: token === 1 ? wanted : undefined };
         const fencingToken = this.#isFencing ? token : undefined;
         return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
-      },
-      refused: (reply: unknown, [pttl, owner, arrival, known]: readonly unknown[]): Refusal => {
-        permits?.told(givenAt, numberIn(script, reply, known));
-        if (waits && ticket === this.#ticket) this.#arrival = textIn(script, reply, arrival);
-        const remaining = remainingIn(script, reply, pttl);
-        return { granted: false, remaining, owner: ownerIn(owner), roundTrip: clock.now() - sentAt, hintsBefore };
-      },
+      }
+      permits?.told(givenAt, numberIn(ENTER, reply, known));
+      if (waits && ticket === this.#ticket) this.#arrival = textIn(ENTER, reply, arrival);
+      const remaining = remainingIn(ENTER, reply, pttl);
+      return { granted: false, remaining, owner: ownerIn(owner), roundTrip: clock.now() - sentAt, hintsBefore };
     };
-  }
-
-  #giveBack(owner: string, keep: readonly string[], timeout: number): Promise<Released> {
-    return this.#run(RELEASE, this.#keys, owner, [this.#names.channel, ...keep], timeout, (reply) => {
-      const [found, notified] = arrayIn(RELEASE, reply, 2);
-      return this.#found(RELEASE, reply, found, notified);
+    const keys = this.#isFencing ? [...this.#keys, this.#names.companion('fence')] : this.#keys;
+    const args = [this.#names.channel, String(ttl), ...number, ...queueing, ...ending];
+    return this.#run(ENTER, keys, ticket, args, timeout, (reply) => {
+      const answer = read(reply);
+      return use(this.#found(ENTER, reply), answer);
     });
   }
 
-  #found(script: LockScript, reply: unknown, found: unknown, notified: unknown): Released {
+  #giveBack(owner: string, keep: readonly string[], timeout: number): Promise<Released> {
+    const args = [this.#names.channel, ...keep];
+    return this.#run(RELEASE, this.#keys, owner, args, timeout, (reply) => this.#found(RELEASE, reply));
+  }
+
+  /** What became of the lease that was to end. */
+  #found(script: LockScript, reply: unknown): Released {
+    const [found, notified] = arrayIn(script, reply, 2, 7);
     if (numberIn(script, reply, notified) < 0) this.#parts.warnNotificationRefused();
     return foundIn(script, reply, found);
   }

@@ -1,7 +1,7 @@
 import { KEPT } from '../../api/owner-name';
 import type { SharedKind } from '../../api/shared-kinds';
 import { LockScript } from '../../redis/script';
-import { isFound, isGrant } from '../format/replies';
+import { isFound } from '../format/replies';
 import { EXAMINE_ERROR, examineGone, LEAVE_MARK, mark, mint } from '../format/script-parts';
 
 /*
@@ -167,12 +167,35 @@ end`;
  */
 export const HEAD_START = 25_000;
 
-/**
- * The owner enters, or takes a position in the queue. `ended`: Lua that says whether a lease of its process was ended
- * before. Sets `granted`, nil or what the reply says, and `refusal`.
- */
-const enter = (ended: string) => `
+/** Removes `gone` from the lock. In Lua: sets `found`. */
+const remove = (gone: string, owner: string) => `
+found = redis.call('ZREM', lock, ${gone})
+if found == 0 then
+  ${ifForcedAmong(owner, 'found = -1', 'lock')}
+end`;
 
+/**
+ * Enters, or takes a position in the queue. Before that ends a lease of its process, if one is to end: so a lease that ends
+ * and the next caller need one script.
+ *
+ * ARGV: as above, then channel, ttl in ms, permits, ms since they were given, 1 if the lock has not been told so or 0,
+ * 1 to queue or 0, arrival or '' when it is not known, ms for which the ticket is kept, ms for which it may be let in
+ * without an attempt [, the owner whose lease ends]
+ * Returns { 1 that lease was released, 0 there was none, -1 it was ended by force; -1 when the server refused to publish,
+ * else 0; and when the owner has entered, 1, or 2 when a writer waits, of a semaphore the number of permits, or with a
+ * fence the token as text; else 0, ms until the first lease ends, or until the first ticket is dropped; the owner of that
+ * lease or ''; arrival or ''; the number of permits, 0 for others than semaphores }.
+ */
+export const ENTER = new LockScript(
+  'enter (shared)',
+  `${LOCK}${QUEUE}
+-- A key of another type, or no memory left: this command, which changes nothing, fails before anything was written.
+redis.call('ZADD', lock, 'XX', 0, '')
+local hasEnded = removeEnded() > 0
+local found, ending = 0, ARGV[12]
+if ending then
+  ${remove("kind .. ':' .. ending", 'ending')}
+end
 local channel, ttl, given, age, isNews = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7] == '1'
 local queues, arrival, keptFor, entersFor = ARGV[8] == '1', ARGV[9], tonumber(ARGV[10]), tonumber(ARGV[11])
 local hadQueue = readQueue()
@@ -193,7 +216,7 @@ if isGiven then permits, givenAt = given, now - age end
 local score = redis.call('ZSCORE', lock, member)
 local own
 local hadWriter = false
-local headStart = kind == 'semaphore' and ${ended} and ${HEAD_START} or 0
+local headStart = kind == 'semaphore' and found == 1 and ${HEAD_START} or 0
 for _, waiter in ipairs(queue) do
   if waiter.ticket == member then own = waiter end
   hadWriter = hadWriter or waiter.kind == 'write'
@@ -212,7 +235,7 @@ else
   own.leaseEnd = digits(now + ttl)
   sortQueue()
 end
-local makesRoom = ${ended} or hasEnded or isDropped or stored and permits > stored
+local makesRoom = found == 1 or hasEnded or isDropped or stored and permits > stored
 local published = letIn(own, makesRoom and channel, makesRoom)
 
 local granted, refusal
@@ -246,51 +269,7 @@ if granted and KEYS[3] then
   else
     granted = (function() ${mint('KEYS[3]')} end)()
   end
-end`;
-
-/**
- * Enters, or takes a position in the queue.
- *
- * ARGV: as above, then channel, ttl in ms, permits, ms since they were given, 1 if the lock has not been told so or 0,
- * 1 to queue or 0, arrival or '' when it is not known, ms for which the ticket is kept, ms for which it may be let in
- * without an attempt
- * Returns 1, or 2 when a writer waits, of a semaphore the number of permits, or with a fence the token as text, when the
- * owner has entered; else { ms until the first lease ends, or until the first ticket is dropped; the owner of that lease
- * or ''; arrival or ''; the number of permits, 0 for others than semaphores }.
- */
-export const ACQUIRE = new LockScript(
-  'acquire (shared)',
-  `${LOCK}${QUEUE}
--- A key of another type, or no memory left: this command, which changes nothing, fails before anything was written.
-redis.call('ZADD', lock, 'XX', 0, '')
-local hasEnded = removeEnded() > 0
-${enter('false')}
-return granted or refusal`,
-  undefined,
-  isGrant,
-);
-
-/** Removes `gone` from the lock. In Lua: sets `found`. */
-const remove = (gone: string, owner: string) => `
-local found = redis.call('ZREM', lock, ${gone})
-if found == 0 then
-  ${ifForcedAmong(owner, 'found = -1', 'lock')}
-end`;
-
-/**
- * Ends a lease, and enters as `ACQUIRE` does: one script for a lease that ends and the next caller of its process.
- *
- * ARGV: as of ACQUIRE, then the owner whose lease ends
- * Returns { 1 released, 0 there was no lease, -1 it was ended by force; -1 when the server refused to publish, else 0;
- * what ACQUIRE returns for an owner that has entered, else 0; [what it returns else] }.
- */
-export const EXCHANGE = new LockScript(
-  'exchange (shared)',
-  `${LOCK}${QUEUE}
-redis.call('ZADD', lock, 'XX', 0, '')
-local hasEnded = removeEnded() > 0
-${remove("kind .. ':' .. ARGV[12]", 'ARGV[12]')}
-${enter('found == 1')}
+end
 if granted then return { found, published, granted } end
 return { found, published, 0, refusal[1], refusal[2], refusal[3], refusal[4] }`,
   undefined,
@@ -315,6 +294,7 @@ redis.call('HDEL', waiters, member)
 local kept = kind .. ':${KEPT}' .. owner
 local wasKept = left and redis.call('ZSCORE', lock, kept)
 removeEnded()
+local found
 ${remove('member', 'owner')}
 local keeps = left and found == 1
 local published = 0
