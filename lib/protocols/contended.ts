@@ -58,8 +58,12 @@ class ContendedProtocol implements LockProtocol {
   readonly #parts: RegistryParts;
   readonly #format: ScriptedFormat;
   readonly #subscriber: Subscriber | undefined;
+  readonly #slices: SliceSettings | undefined;
   readonly #pollers: Pollers | undefined;
-  readonly #sharing: Sharing;
+  /** Made for the first hand-over, or the first release that others listen for: most locks need none. */
+  #lazySharing: Sharing | undefined;
+  /** When this process last acquired the lock from Redis: its slice begins. Whole ms: a fraction would cost memory. */
+  #acquiredAt = 0;
   /** Made for the first caller that waits. */
   #waiting: Waiting | undefined;
 
@@ -75,18 +79,29 @@ class ContendedProtocol implements LockProtocol {
     this.#parts = parts;
     this.#format = format;
     this.#subscriber = subscriber;
+    this.#slices = slices;
     this.#pollers = parts.pollers(slices === undefined ? USUAL_PACE_FOR : USUAL_PACE_OF_POLLING);
-    this.#sharing = slices === undefined ? new YieldToListeners(parts.settings.handOver) : new TimeSlice(slices);
+  }
+
+  get #sharing(): Sharing {
+    if (this.#lazySharing === undefined) {
+      const slices = this.#slices;
+      const { handOver } = this.#parts.settings;
+      this.#lazySharing = slices === undefined ? new YieldToListeners(handOver) : new TimeSlice(slices);
+      this.#lazySharing.acquired(this.#acquiredAt);
+    }
+    return this.#lazySharing;
   }
 
   get isActive(): boolean {
-    return this.#waiting?.isActive || this.#sharing.isActive;
+    return this.#waiting?.isActive || (this.#lazySharing?.isActive ?? false);
   }
 
   standBack(wait: Wait): Promise<void> | undefined {
+    if (this.#pollers === undefined && this.#lazySharing === undefined) return undefined;
     // A pause for pollers may begin while this process gives precedence to others.
     const leave = () => wait.standBack(this.#pollers?.freeFor ?? 0);
-    return leave() ?? this.#sharing.standBack(wait, this.#waiting)?.then(leave);
+    return leave() ?? this.#lazySharing?.standBack(wait, this.#waiting)?.then(leave);
   }
 
   attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
@@ -98,10 +113,11 @@ class ContendedProtocol implements LockProtocol {
       const answer = format.answerIn(ACQUIRE, reply, 1, hold, hintsBefore);
       if (answer.granted) {
         this.#pollers?.acquired(sentAt);
-        this.#sharing.acquired(sentAt);
+        this.#acquiredAt = Math.floor(sentAt);
+        this.#lazySharing?.acquired(sentAt);
       } else {
         this.#pollers?.refused(sentAt + answer.roundTrip, answer, this.#waiting?.hints ?? 0);
-        this.#sharing.refused();
+        this.#lazySharing?.refused();
       }
       return answer;
     };
@@ -167,7 +183,8 @@ class ContendedProtocol implements LockProtocol {
       // Where listeners cannot be counted: if this process listens, one other process may do so.
       const { isSubscribed = false, ownListeners = 0 } = this.#waiting ?? {};
       const others = Math.max(atSliceEnd ? 1 : 0, areCounted ? heard - ownListeners : Number(isSubscribed));
-      this.#sharing.released({ sentAt, answeredAt, others, areCounted, hintsBefore, atSliceEnd });
+      const sharing = others > 0 ? this.#sharing : this.#lazySharing;
+      sharing?.released({ sentAt, answeredAt, others, areCounted, hintsBefore, atSliceEnd });
       return found;
     };
   }

@@ -149,7 +149,7 @@ export class YieldToListeners {
   }
 
   standBack(wait: Wait, waiting: Waiting | undefined): Promise<void> | undefined {
-    const pause = this.#release === undefined ? 0 : this.#pause(clock.now(), waiting);
+    const pause = this.#pause(clock.now(), waiting);
     return pause > 0 ? this.#standBack(wait, waiting, pause) : undefined;
   }
 
