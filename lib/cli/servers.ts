@@ -1,8 +1,7 @@
 import { serversOf } from '../inspection/servers';
 import { fromIoredis } from '../ioredis';
 import type { RedisClient } from '../redis/client';
-import { answered } from '../redis/cluster';
-import { messageOf } from '../redis/failure';
+import { answered, messageOf } from '../redis/failure';
 import type { Values } from './arguments';
 import { EXIT, ExitError, usageError } from './output';
 

@@ -6,7 +6,7 @@ import { boolean, type Check, callback, checkOptions, expected, nonEmptyString }
 import { describeWrongClient, isRedisClient, type RedisClientOrFromIoredis } from '../redis/client';
 import { Activity } from './activity';
 import { page } from './page';
-import { View } from './view';
+import { viewOf } from './view';
 
 /** Options of `dashboard`. Either `token` or `authorize` is needed. */
 export interface DashboardOptions {
@@ -76,7 +76,7 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
     throw new TypeError(expected('options', 'with either a `token` or `authorize`', options));
   }
   const activity = new Activity();
-  const view = new View(client, registryKey, activity, actions);
+  const view = viewOf(client, registryKey, activity, actions);
 
   const mayAsk = async (request: Request, isPage: boolean): Promise<boolean> => {
     if (authorize !== undefined) return authorize(request);
