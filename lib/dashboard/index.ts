@@ -11,7 +11,7 @@ import { viewOf } from './view';
 /** Options of `dashboard`. Either `token` or `authorize` is needed. */
 export interface DashboardOptions {
   /**
-   * Whoever has it sees the locks: at least 16 characters. The address of the page ends with `#token=` and it.
+   * Everybody who has it sees the locks: at least 16 characters. The address of the page ends with `#token=` and it.
    * @default none
    */
   token?: string | undefined;
@@ -31,7 +31,7 @@ export interface DashboardOptions {
    */
   actions?: boolean | undefined;
   /**
-   * Is told of every action.
+   * Called after every action.
    * @default a line on stderr
    */
   onAction?: ((action: DashboardAction) => void) | undefined;
