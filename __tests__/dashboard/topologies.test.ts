@@ -72,10 +72,8 @@ describePrivate('The page', () => {
     const masters = await Promise.all(names.map(async (name) => (await cluster.ownersOf(name)).master));
     const [master] = masters as [Node];
     await master.kill();
-    const { missing, problem, rows } = await until(async () => {
-      const view = await opened.view();
-      return view.missing.length > 0 ? view : undefined;
-    }, LIMIT);
+    await until(async () => (await opened.view()).missing.length > 0, LIMIT);
+    const { missing, problem, rows } = await opened.view();
     expect(problem).toBeNull();
     expect(missing[0]).toContain(`${addressOf(master)} could not be asked`);
     expect(rows.map(({ lock }) => lock)).toEqual(names.filter((_, i) => masters[i] !== master));

@@ -7,7 +7,7 @@ import type { SharedKind } from '../protocols/semaphore-read-write/shared-kinds'
 import type { RedisClient } from '../redis/client';
 import { messageOf, serverErrorCode } from '../redis/failure';
 import { LockNames, lockOfQueue } from '../redis/names';
-import { type FoundLock, foundLock, type Read } from './found-lock';
+import { type FoundLock, foundLock, type Known } from './found-lock';
 import { type Asked, serversOf } from './servers';
 
 /*
@@ -277,18 +277,18 @@ class Look {
     return this.#made(names, 'shared', owners.reverse(), { kind, permits, since, waiting, queue, fencingToken });
   }
 
+  /** `remaining` of an owner as PTTL answers: -2: it is free by now; -1: it has no expiry. */
   #made(
     { lock }: LockNames,
-    format: Read['format'],
-    owners: Read['owners'],
-    known: Partial<Read>,
+    format: FoundLock['format'],
+    owners: readonly Owner[],
+    known: Known,
   ): FoundLock | undefined {
     const { registryKey = this.#listeners.registryKeyOf(lock), type } = this.#search;
-    // -2: it is free by now. -1: it has no expiry.
     const held = owners.filter(({ remaining }) => remaining !== null && remaining !== -2);
     const left = held.map(({ owner, remaining }) => ({ owner, remaining: remaining === -1 ? null : remaining }));
     if (held.length < owners.length && format !== 'shared') return undefined;
-    const found = foundLock({ lock, format, owners: left, now: this.#now, ...known }, registryKey);
+    const found = foundLock(lock, format, registryKey, left, known, this.#now);
     const isOfType = type === undefined || format === 'shared' || found?.types.includes(type);
     return isOfType ? found : undefined;
   }
@@ -338,7 +338,8 @@ class Look {
   }
 }
 
-type Queue = NonNullable<Read['queue']>;
+type Queue = NonNullable<Known['queue']>;
+type Owner = { readonly owner: string; readonly remaining: number | null };
 
 /** The time of the acquisition that minted the token, in ms. A token of Redisson is a counter. */
 function sinceOf(token: number | null): number | undefined {
