@@ -11,7 +11,6 @@ export const LONG_TESTS = [
   'faults/demoted-server-wakes-up',
   'faults/long-outage',
   'faults/many-leases-are-held',
-  'faults/random-schedules',
   'faults/server-is-gone-for-a-while',
   'jobs/ticks',
   'multi/other-clients',
