@@ -9,7 +9,6 @@ export const LONG_TESTS = [
   'faults/acquisitions-time-out',
   'faults/calls-are-held-back',
   'faults/demoted-server-wakes-up',
-  'faults/long-outage',
   'faults/many-leases-are-held',
   'faults/server-is-gone-for-a-while',
   'jobs/ticks',
