@@ -1,7 +1,6 @@
 import { type Listening, PlacedChannels } from '../redis/channels';
 import type { RedisClient } from '../redis/client';
-import { answered } from '../redis/cluster';
-import { isErrorLike } from '../redis/failure';
+import { answered, isErrorLike } from '../redis/failure';
 import type { MessageListener } from '../redis/subscriber';
 
 /** What the adapter needs of Bun's `RedisClient`, by structure. It does not import it. */
