@@ -20,7 +20,7 @@ const java = join(cache, 'java');
 /** The peers that do not run in Node. */
 export const JAVA = {
   folder: join(__dirname, 'peers', 'java'),
-  run: ['java', '-Xmx512m', '-cp', [join(java, 'classes'), join(java, 'libraries', '*')].join(':'), 'Worker'],
+  run: ['java', '-Xmx512m', '-cp', [join(java, 'classes'), join(java, 'libraries', '*')].join(':')],
 } as const;
 
 /** Installs the peers, and builds the library and the program of the child processes. */

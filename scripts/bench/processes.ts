@@ -79,7 +79,7 @@ export class BenchProcess {
   /** Messages are lines of JSON, in which null stands for Infinity. */
   static #java(id: string, { address, ttl }: OpenOptions): BenchProcess {
     const [command, ...args] = JAVA.run;
-    const child = spawn(command, [...args, id, address.host, String(address.port), String(ttl)], {
+    const child = spawn(command, [...args, 'Worker', id, address.host, String(address.port), String(ttl)], {
       stdio: ['pipe', 'pipe', 2],
     });
     const replies = new EventEmitter();
