@@ -44,7 +44,7 @@ export class Silence {
   }
 }
 
-/** So many keys may be in the commands that a client keeps for a server that is silent. */
+/** The most keys that may be in the commands that a client keeps for a server that is silent. */
 const MOST = 200;
 
 /** ms after which what is over is dropped. */

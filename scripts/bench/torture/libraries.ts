@@ -1,5 +1,7 @@
 import { RedisLockRegistry } from '../../../lib';
-import { type Held, heldWhile, type Library, type LibraryAddress, TTL, WAIT } from './library';
+import type { Address } from '../candidate';
+import { ioRedis, nodeRedis } from '../clients';
+import { type Held, heldWhile, type Library, TTL, WAIT } from './library';
 import { openPeer } from './peer';
 import type { PeerName } from './peers';
 
@@ -12,23 +14,7 @@ export interface Entry {
   readonly tells: string;
   /** It is a program in another language. */
   readonly peer?: PeerName;
-  readonly open: (address: LibraryAddress, program: readonly string[]) => Promise<Library>;
-}
-
-async function ioRedis({ host, port }: LibraryAddress) {
-  const { Redis } = await import('ioredis');
-  const client = new Redis(port, host, { lazyConnect: true });
-  client.on('error', () => undefined); // the affected commands reject too
-  await client.connect();
-  return client;
-}
-
-async function nodeRedis(socket: LibraryAddress) {
-  const { createClient } = await import('redis');
-  const client = createClient({ socket: { ...socket } });
-  client.on('error', () => undefined);
-  await client.connect();
-  return client;
+  readonly open: (address: Address, program: readonly string[]) => Promise<Library>;
 }
 
 /** The calls wait for `WAIT` ms where a library can wait; what says that a lock was not free is no failure. */

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { type Library, type LibraryAddress, TTL, WAIT } from './library';
+import type { Address } from '../candidate';
+import { type Library, TTL, WAIT } from './library';
 
 /**
  * A library of another language: a program that reads requests, one a line, and answers each when it knows the answer.
@@ -12,7 +13,7 @@ import { type Library, type LibraryAddress, TTL, WAIT } from './library';
  *
  * It says `ready` first, and ends with its stdin.
  */
-export async function openPeer(program: readonly string[], { host, port }: LibraryAddress): Promise<Library> {
+export async function openPeer(program: readonly string[], { host, port }: Address): Promise<Library> {
   const [command = '', ...args] = [...program, host, port, TTL, WAIT].map(String);
   const peer = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   peer.once('exit', () => process.exit(1));
