@@ -35,8 +35,6 @@ export class RedisServer {
   /** ms by which its clock was set back. */
   #behind = 0;
   #setBackUntil = Number.NEGATIVE_INFINITY;
-  /** When its clock was last set back. */
-  setBackAt = Number.NEGATIVE_INFINITY;
   /** It accepts connections. */
   isUp = true;
 
@@ -60,7 +58,6 @@ export class RedisServer {
 
   setBack(ms: number): void {
     this.#behind += ms;
-    this.setBackAt = this.#timeline.now;
     this.#setBackUntil = this.#timeline.now + this.#behind;
   }
 
