@@ -1,18 +1,8 @@
+import { isKept } from '../../../lib/api/owner-name';
+import { SHARED_KINDS, type SharedKind } from '../../../lib/protocols/semaphore-read-write/shared-kinds';
 import { HEAD_START, SET_BACK } from '../../../lib/protocols/semaphore-read-write/shared-scripts';
 import { isShared, keysOf } from '../plan';
-import {
-  hostOf,
-  isKept,
-  lockName,
-  type Member,
-  membersOf,
-  quietFor,
-  SHARED_KINDS,
-  type SharedKind,
-  sumOf,
-  takenBy,
-  type World,
-} from '../world';
+import { hostOf, lockName, type Member, membersOf, quietFor, sumOf, takenBy, type World } from '../world';
 import type { Grants } from './grants';
 import type { OpenLease } from './leases';
 
