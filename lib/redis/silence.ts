@@ -38,13 +38,18 @@ export class Silence {
     else this.#lostSince = Math.min(this.#lostSince ?? sentAt, sentAt);
   }
 
+  /** As `#lostSince`. */
+  get lostSince(): number | undefined {
+    return this.#lostSince;
+  }
+
   /** Whether the answer to what was sent then may come from a server that does not know that it was replaced. */
   mayBeOutdated(sentAt: number): boolean {
     return sentAt < this.#endedAt + LEARNS_REPLACEMENT;
   }
 }
 
-/** So many keys may be in the commands that a client keeps for a server that is silent. */
+/** The most keys that may be in the commands that a client keeps for a server that is silent. */
 const MOST = 200;
 
 /** ms after which what is over is dropped. */
@@ -74,6 +79,11 @@ export class Line {
   constructor(silence: Silence, send: (call: Call) => void) {
     this.#silence = silence;
     this.#send = send;
+  }
+
+  /** When the first command was sent, of those since the last answer; `undefined`: nothing is unanswered. */
+  get unansweredSince(): number | undefined {
+    return this.#silence.lostSince ?? this.#askedAt;
   }
 
   /** Sends it, now or later; not any more when its time is over. */

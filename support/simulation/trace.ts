@@ -1,5 +1,6 @@
+import { holderOf } from '../../lib/api/owner-name';
 import type { OpenLease } from './checks/leases';
-import { type Host, holderOf, hostOf, lockName, ownerOf, type World } from './world';
+import { type Host, hostOf, lockName, ownerOf, type World } from './world';
 
 /** The owner of a key, as the specification has it: its process, and a number; `undefined`: the lock is free. */
 type Owner = readonly [process: number, number: number] | undefined;
