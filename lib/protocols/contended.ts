@@ -23,15 +23,15 @@ import type { ScriptedFormat } from './format/scripted-format';
 import { Inspector } from './inspector';
 import { type Pollers, USUAL_PACE_FOR, USUAL_PACE_OF_POLLING } from './pollers';
 import type { Protocols, RegistryParts } from './registry-parts';
-import { type Sharing, type SliceSettings, TimeSlice, YieldToListeners } from './sharing';
+import { type Sharing, TimeSlice, YieldToListeners } from './sharing';
 import { Waiting } from './waiting';
 
 /** ms in which waiters are notified of a lock that nobody took back. They poll if that fails. */
 const NOTIFY_TIMEOUT = 1_000;
 
-/** The protocols of a lock type for which processes contend. Without `slices`, waiters are notified of releases. */
-export function contended(parts: RegistryParts, format: ScriptedFormat, slices?: SliceSettings): Protocols {
-  const subscriber = slices === undefined ? parts.subscriber(format.isSharded, true) : undefined;
+/** The protocols of a lock type for which processes contend. Waiters poll, or are notified of releases. */
+export function contended(parts: RegistryParts, format: ScriptedFormat, waitersPoll = false): Protocols {
+  const subscriber = waitersPoll ? undefined : parts.subscriber(format.isSharded, true);
   const count = format.isSharded ? 'SHARDNUMSUB' : 'NUMSUB';
   const listeners = (names: LockNames) => [count, format.channels(names)[0] as string];
   const areCounted = subscriber !== undefined && format.countsListeners;
@@ -40,7 +40,7 @@ export function contended(parts: RegistryParts, format: ScriptedFormat, slices?:
     inspector: new Inspector(parts.redis, format.scripts.inspection, format, areCounted ? listeners : undefined),
     open(names) {
       format.assertNames(names);
-      return new ContendedProtocol(names, parts, format, slices, subscriber);
+      return new ContendedProtocol(names, parts, format, subscriber);
     },
   };
 }
@@ -58,36 +58,27 @@ class ContendedProtocol implements LockProtocol {
   readonly #parts: RegistryParts;
   readonly #format: ScriptedFormat;
   readonly #subscriber: Subscriber | undefined;
-  readonly #slices: SliceSettings | undefined;
   readonly #pollers: Pollers | undefined;
-  /** Made for the first hand-over, or the first release that others listen for: most locks need none. */
+  /** Made for the first hand-over, the first refusal, or the first release that others listen for: most locks need none. */
   #lazySharing: Sharing | undefined;
   /** When this process last acquired the lock from Redis: its slice begins. Whole ms: a fraction would cost memory. */
   #acquiredAt = 0;
   /** Made for the first caller that waits. */
   #waiting: Waiting | undefined;
 
-  /** `slices`: for waiters that poll; `subscriber`: for those that listen. */
-  constructor(
-    names: LockNames,
-    parts: RegistryParts,
-    format: ScriptedFormat,
-    slices: SliceSettings | undefined,
-    subscriber: Subscriber | undefined,
-  ) {
+  /** `subscriber`: `undefined`: waiters poll. */
+  constructor(names: LockNames, parts: RegistryParts, format: ScriptedFormat, subscriber: Subscriber | undefined) {
     this.#names = names;
     this.#parts = parts;
     this.#format = format;
     this.#subscriber = subscriber;
-    this.#slices = slices;
-    this.#pollers = parts.pollers(slices === undefined ? USUAL_PACE_FOR : USUAL_PACE_OF_POLLING);
+    this.#pollers = parts.pollers(subscriber ? USUAL_PACE_FOR : USUAL_PACE_OF_POLLING);
   }
 
   get #sharing(): Sharing {
     if (this.#lazySharing === undefined) {
-      const slices = this.#slices;
-      const { handOver } = this.#parts.settings;
-      this.#lazySharing = slices === undefined ? new YieldToListeners(handOver) : new TimeSlice(slices);
+      const { handOver, idleBetweenTries } = this.#parts.settings;
+      this.#lazySharing = this.#subscriber ? new YieldToListeners(handOver) : new TimeSlice(idleBetweenTries, handOver);
       this.#lazySharing.acquired(this.#acquiredAt);
     }
     return this.#lazySharing;
@@ -116,8 +107,10 @@ class ContendedProtocol implements LockProtocol {
         this.#acquiredAt = Math.floor(sentAt);
         this.#lazySharing?.acquired(sentAt);
       } else {
-        this.#pollers?.refused(sentAt + answer.roundTrip, answer, this.#waiting?.hints ?? 0);
-        this.#lazySharing?.refused();
+        const answeredAt = sentAt + answer.roundTrip;
+        this.#pollers?.refused(answeredAt, answer, this.#waiting?.hints ?? 0);
+        const sharing = this.#subscriber ? this.#lazySharing : this.#sharing;
+        sharing?.refused(answer.owner, answeredAt);
       }
       return answer;
     };
@@ -126,7 +119,7 @@ class ContendedProtocol implements LockProtocol {
 
   wait(_hold: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     this.#waiting ??= this.#newWaiting();
-    return this.#waiting.wait(refusal, wait);
+    return this.#waiting.wait(refusal, wait, this.#lazySharing?.pollingInterval);
   }
 
   #newWaiting(): Waiting {
