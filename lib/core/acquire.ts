@@ -48,6 +48,8 @@ export class Call {
   #mayQueue = true;
   /** A grant came after a silence, and was requested once more. */
   #isRepeated = false;
+  /** What it asks for. */
+  readonly #ttl: number;
   #backoff: Backoff | undefined;
   /** Too few replicas acknowledged the last grant; and since when. */
   #notReplicated: { error: NotReplicatedError; readonly since: number } | undefined;
@@ -57,6 +59,7 @@ export class Call {
     this.#protocol = protocol;
     this.request = request;
     this.wait = wait;
+    this.#ttl = protocol.ttlFor?.(request) ?? request.ttl;
   }
 
   /** Resolves to the lease, or to `null`: another holder had the lock until the wait was over. */
@@ -64,6 +67,8 @@ export class Call {
     const lock = this.#lock;
     const wait = this.wait;
     try {
+      // Throws when the registry is closed.
+      lock.services.waits.begin(wait);
       // Redis already granted it to this process: no command is needed.
       if (wait.isSingleAttempt && lock.isHeldHere) return null;
       let entry = lock.tryEnter(this, this.#protocol);
@@ -76,7 +81,9 @@ export class Call {
       const grant = entry && (await this.#attempts());
       if (this.#received !== undefined) return this.#received;
       wait.throwIfInterrupted();
-      if (entry !== undefined && grant !== undefined) return lock.acquired(this.hold, grant, this.request, entry);
+      if (entry !== undefined && grant !== undefined) {
+        return lock.acquired(this.#hold as Hold, grant, this.request, entry);
+      }
       this.#abandon();
       return null;
     } catch (error) {
@@ -95,8 +102,7 @@ export class Call {
     // No longer than this caller may wait. The release of that hold is repeated then.
     const timeout = Math.min(limit, this.#firstTimeout);
     const protocol = this.#protocol;
-    const hold = this.#hold ?? this.#newHold();
-    hold.stamp();
+    const hold = this.#holdToSend();
     protocol.availability.asked(hold.sentAt);
     const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout, ended.keep);
     this.#attempt = exchange.then(({ answer }) => answer ?? protocol.attempt(hold, this.#firstTimeout));
@@ -158,8 +164,12 @@ export class Call {
         const isInFront = this.#lock.isShared && this.#mayQueue;
         answer = await (isInFront ? this.#asleep(wait.unlessOver(attempt)) : wait.unlessAborted(attempt));
         if (this.#received !== undefined) return undefined;
-        this.hold.reachedRedis = true;
-        this.#assertInTime(answer);
+        const hold = this.#hold as Hold;
+        hold.reachedRedis = true;
+        if (answer.granted && answer.until <= clock.now()) {
+          // It has to be released, as what an attempt without an answer may have left.
+          throw new Error(`Redis answered so late that nothing was left of the ttl of ${hold.ttl} ms`);
+        }
         availability.answered();
         this.#isGranted = answer.granted;
       } catch (error) {
@@ -170,7 +180,8 @@ export class Call {
         this.#attempt = undefined;
       }
       if (answer?.granted) {
-        if (this.#isRepeated || !this.#lock.services.connection.mayBeOutdated(this.hold.sentAt)) return answer;
+        if (this.#isRepeated || !this.#lock.services.connection.mayBeOutdated((this.#hold as Hold).sentAt))
+          return answer;
         await this.#pauseBeforeRepetition(attempt);
         continue;
       }
@@ -185,21 +196,13 @@ export class Call {
     }
   }
 
-  /** A grant that arrives after its time is handled as an attempt without an answer: it has to be released. */
-  #assertInTime(answer: Grant | Refusal): void {
-    if (!answer.granted || answer.until > clock.now()) return;
-    throw new Error(`Redis answered so late that nothing was left of the ttl of ${this.hold.ttl} ms`);
-  }
-
   /** Sends one attempt. Throws, and sends nothing, when Redis has been silent for `unavailableAfter`. */
   #send(): Promise<Grant | Refusal> {
     const wait = this.wait;
     const { availability } = this.#protocol;
-    const hold = this.#hold ?? this.#newHold();
-    hold.stamp();
-    availability.asked(hold.sentAt);
+    const hold = this.#holdToSend();
     const { unavailableAfter } = this.#lock.services.settings;
-    const left = unavailableAfter - availability.silence(wait.startedAt, hold.sentAt);
+    const left = unavailableAfter - availability.asked(hold.sentAt, wait.startedAt);
     if (left <= 0) throw this.#unavailable();
     if (wait.trace !== undefined) wait.trace.attempts++;
     const attempt = this.#protocol.attempt(hold, Math.min(this.#timeout ?? this.#firstTimeout, left));
@@ -207,36 +210,32 @@ export class Call {
     return attempt;
   }
 
-  #newHold(): Hold {
-    const { request, wait } = this;
-    const { connection, nextOwner } = this.#lock.services;
-    const waits = !wait.isSingleAttempt && this.#mayQueue;
-    const { permits, minHold } = request;
-    // A semaphore counts what stands in the owner value.
-    const owner = permits === 1 ? nextOwner() : `${nextOwner()}*${permits}`;
-    const hold = new Hold(owner, this.#ttl, waits, connection.connectionEpoch, wait.startedAt, this.#protocol);
-    hold.leastLife = minHold;
-    hold.permits = permits;
-    this.#hold = hold;
+  /** The hold that its attempts ask for, made with the first one, and stamped for the next. */
+  #holdToSend(): Hold {
+    let hold = this.#hold;
+    if (hold === undefined) {
+      const { request, wait } = this;
+      const { connection, nextOwner } = this.#lock.services;
+      const waits = !wait.isSingleAttempt && this.#mayQueue;
+      const { permits, minHold } = request;
+      // A semaphore counts what stands in the owner value.
+      const owner = permits === 1 ? nextOwner() : `${nextOwner()}*${permits}`;
+      hold = new Hold(owner, this.#ttl, waits, connection.connectionEpoch, wait.startedAt, this.#protocol);
+      hold.leastLife = minHold;
+      hold.permits = permits;
+      this.#hold = hold;
+    }
+    hold.stamp();
     return hold;
-  }
-
-  /** ms */
-  get #ttl(): number {
-    return this.#protocol.ttlFor?.(this.request) ?? this.request.ttl;
-  }
-
-  /** What its attempts ask for. Made with the first one. */
-  get hold(): Hold {
-    return this.#hold as Hold;
   }
 
   /** An attempt failed. Throws the caller's error, unless it failed in a way that may pass. */
   async #failed(error: unknown, attempt: Promise<unknown>): Promise<void> {
     const wait = this.wait;
     const { availability } = this.#protocol;
+    const hold = this.#hold as Hold;
     if (error instanceof NotReplicatedError) {
-      this.hold.reachedRedis = true;
+      hold.reachedRedis = true;
       availability.answered();
       await this.#giveBack(error);
       return;
@@ -248,9 +247,9 @@ export class Call {
       : error;
     // A script that the server stopped half-way may have written something.
     const isAnswer = isServerAnswer(failure);
-    if (isAnswer) this.hold.reachedRedis = true;
-    if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) this.hold.doubt(attempt);
-    if (wait.isInterrupted || isFinal(failure)) availability.withdrawn(this.hold.sentAt);
+    if (isAnswer) hold.reachedRedis = true;
+    if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) hold.doubt(attempt);
+    if (wait.isInterrupted || isFinal(failure)) availability.withdrawn(hold.sentAt);
     wait.throwIfInterrupted();
     if (isFinal(failure)) throw cannotAcquire(wait.key, messageOf(failure), failure);
     availability.failed(failure);
@@ -263,7 +262,7 @@ export class Call {
   async #pauseBeforeRepetition(attempt: Promise<unknown>): Promise<void> {
     this.#isRepeated = true;
     // The caller has the lock as far as the server knows, and may leave now.
-    this.hold.doubt(attempt);
+    this.#hold?.doubt(attempt);
     await this.wait.suspend<void>(Math.min(this.#timeLeft, LEARNS_REPLACEMENT), () => undefined);
     this.#timeout = this.#firstTimeout;
   }
@@ -276,7 +275,7 @@ export class Call {
     noteContention(wait, 'remote');
     this.#protocol.availability.refused(clock.now(), refusal.remaining, refusal.owner);
     if (wait.remaining === 0) return undefined;
-    const result = await this.#asleep(this.#protocol.wait(this.hold, refusal, wait));
+    const result = await this.#asleep(this.#protocol.wait(this.#hold as Hold, refusal, wait));
     if (!result.granted || result.until <= clock.now()) return undefined;
     this.#isGranted = true;
     // A message granted it: the answer to a poll that was asked before may never come.
@@ -321,11 +320,12 @@ export class Call {
     if (wait.remaining > 0) warnNotReplicated(error, wait.key);
     this.#notReplicated ??= { error, since: clock.now() };
     this.#notReplicated.error = error;
-    const releasing = this.#protocol.release(this.hold.ticket, Math.max(this.#timeLeft, LEAST_TIME_TO_ANSWER));
+    const hold = this.#hold as Hold;
+    const releasing = this.#protocol.release(hold.ticket, Math.max(this.#timeLeft, LEAST_TIME_TO_ANSWER));
     try {
       await wait.unlessAborted(releasing);
     } catch (failure) {
-      this.hold.doubt(releasing);
+      hold.doubt(releasing);
       wait.throwIfInterrupted();
       if (!isServerAnswer(failure)) throw cannotAcquire(wait.key, error.message, error);
     }

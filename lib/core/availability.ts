@@ -23,9 +23,10 @@ export class Availability {
   /** Made for a refusal, or a failure: a free lock has neither. */
   #trouble: Trouble | undefined;
 
-  /** A question (an attempt, a poll) is about to be sent, at this time. */
-  asked(sentAt: number): void {
+  /** A question (an attempt, a poll) is about to be sent, at this time. Returns the silence so far, as below. */
+  asked(sentAt: number, startedAt = sentAt): number {
     this.#unansweredSince ??= sentAt;
+    return Math.max(0, sentAt - Math.max(this.#unansweredSince, startedAt));
   }
 
   /** Redis answered whether the lock is held. */

@@ -101,7 +101,8 @@ export class Call implements Command, Linked<Call> {
     this.#read = read;
     this.#resolve = resolve;
     this.#reject = reject;
-    deadlines.append(this, now);
+    deadlines.append(this);
+    deadlines.timer.by(this.at, now);
   }
 
   /** Its deadline has passed. */
@@ -197,12 +198,7 @@ export class Batch implements Command {
  * the connection that brings the answer does.
  */
 export class Deadlines extends LinkedList<Call> {
-  readonly #timer = new WakeTimer(() => this.#tick(), false);
-
-  override append(call: Call, now = clock.now()): void {
-    super.append(call);
-    this.#timer.by(call.at, now);
-  }
+  readonly timer = new WakeTimer(() => this.#tick(), false);
 
   #tick(): void {
     const now = clock.now();
@@ -215,6 +211,6 @@ export class Deadlines extends LinkedList<Call> {
         call.missed();
       }
     }
-    this.#timer.by(earliest, now);
+    this.timer.by(earliest, now);
   }
 }

@@ -60,7 +60,7 @@ export class SharedLock extends RedisLock {
   }
 
   /** The caller that waits in Redis: those behind it came later. None before the `minHold` of the lease ends. */
-  protected override nextAfter(hold: Hold): Call | undefined {
+  protected override nextAfter({ hold }: RedisLease): Call | undefined {
     return this.#sleeper?.isAsleep && hold.keep === undefined ? this.#sleeper : undefined;
   }
 
@@ -86,7 +86,8 @@ export class Semaphore extends SharedLock {
     this.permits = permits;
   }
 
-  protected override get mostPermits(): number {
+  /** @internal */
+  override get mostPermits(): number {
     return this.permits.count;
   }
 }
@@ -211,8 +212,8 @@ export class WriteLock extends RedisLock {
   }
 
   /** None before the `minHold` of the lease ends: the release keeps it until then. */
-  protected override nextAfter(hold: Hold): Call | undefined {
-    return hold.keep === undefined ? super.nextAfter(hold) : undefined;
+  protected override nextAfter(ended: RedisLease): Call | undefined {
+    return ended.hold.keep === undefined ? super.nextAfter(ended) : undefined;
   }
 
   protected override assertMayEnter(): void {
