@@ -50,6 +50,8 @@ export class Call {
   #isRepeated = false;
   /** What it asks for. */
   readonly #ttl: number;
+  /** What an attempt has in any case to be answered. Its own WAIT may have to wait for that of an earlier attempt. */
+  readonly #leastTimeout: number;
   #backoff: Backoff | undefined;
   /** Too few replicas acknowledged the last grant; and since when. */
   #notReplicated: { error: NotReplicatedError; readonly since: number } | undefined;
@@ -60,6 +62,8 @@ export class Call {
     this.request = request;
     this.wait = wait;
     this.#ttl = protocol.ttlFor?.(request) ?? request.ttl;
+    const { minReplicas, replicaTimeout } = lock.services.settings;
+    this.#leastTimeout = LEAST_TIME_TO_ANSWER + (minReplicas > 0 ? 2 * replicaTimeout : 0);
   }
 
   /** Resolves to the lease, or to `null`: another holder had the lock until the wait was over. */
@@ -154,7 +158,8 @@ export class Call {
         if (pause !== undefined) {
           await this.#asleep(pause);
           if (this.#received !== undefined) return undefined;
-          if (this.#timeout !== undefined) this.#timeout = Math.min(this.#timeout, this.#atLeast(wait.remaining));
+          if (this.#timeout !== undefined)
+            this.#timeout = Math.min(this.#timeout, Math.max(wait.remaining, this.#leastTimeout));
         }
       }
       const attempt = this.#attempt ?? this.#send();
@@ -393,7 +398,7 @@ export class Call {
     const { availability } = this.#protocol;
     const { attemptInFlight: attempt } = availability;
     const silence = availability.silence(wait.startedAt, clock.now());
-    const left = wait.isSingleAttempt ? Number.POSITIVE_INFINITY : this.#atLeast(0) - silence;
+    const left = wait.isSingleAttempt ? Number.POSITIVE_INFINITY : this.#leastTimeout - silence;
     if (attempt !== undefined && left > 0) {
       const outcome = attempt.then(
         () => true,
@@ -424,15 +429,9 @@ export class Call {
 
   // Time
 
-  /** How long a first attempt has to be answered. */
+  /** How long a first attempt has to be answered: some time in any case. */
   get #firstTimeout(): number {
-    return this.#atLeast(this.#timeLeft);
-  }
-
-  /** A first attempt has some time in any case. Its own WAIT may have to wait for that of an earlier attempt. */
-  #atLeast(ms: number): number {
-    const { minReplicas, replicaTimeout } = this.#lock.services.settings;
-    return Math.max(ms, LEAST_TIME_TO_ANSWER + (minReplicas > 0 ? 2 * replicaTimeout : 0));
+    return Math.max(this.#timeLeft, this.#leastTimeout);
   }
 
   /** What is left of the wait. With a waitTime of 0, the one attempt has `commandTimeout`, counted from the call. */

@@ -350,7 +350,7 @@ export class Hold implements WatchedLease {
 
   /** One try to release it, or to keep it until its `minHold` ends. `now`: as in `LockProtocol.release`. */
   release(timeout: number, now?: number, owner = this.owner): Promise<Released> {
-    const { keep } = this;
+    const keep = this.#minHoldUntil === 0 ? undefined : this.keep;
     return keep === undefined ? this.protocol.release(owner, timeout, now) : this.protocol.keep(owner, keep, timeout);
   }
 

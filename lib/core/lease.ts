@@ -277,7 +277,7 @@ export class RedisLease implements HeldLease {
     const { connection, settings } = this.#lock.services;
     const { disruptions } = connection;
     const limit = Math.min(settings.commandTimeout, Math.max(this.#until - now, RELEASE_AT_LEAST));
-    const passing = this.#lock.passOn(this, now, limit, this.#releaseTrace);
+    const passing = this.#lock.passOn(this, hold, now, limit, this.#releaseTrace);
     if (passing === 'passed on') return DONE;
     hold.unlocked();
     const first = passing ?? hold.release(limit, now);

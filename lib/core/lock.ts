@@ -270,7 +270,7 @@ export class RedisLock implements DistributedLock {
     hold.fencingToken = grant.fencingToken;
     const lease = new RedisLease(this, hold, request, now, hold.ttl > Math.ceil(request.ttl));
     hold.granted(grant, this.reliesOn(hold, lease), this.services.watchdog, now);
-    this.recordLease(lease, turn);
+    this.recordLease(lease, hold, turn);
     return lease;
   }
 
@@ -280,8 +280,7 @@ export class RedisLock implements DistributedLock {
   }
 
   /** @internal A caller has its lease: the turn is that of the lease from now on. */
-  protected recordLease(lease: RedisLease, turn: Turn): void {
-    const { hold } = lease;
+  protected recordLease(lease: RedisLease, hold: Hold, turn: Turn): void {
     this.lease = lease;
     this.#turn = turn;
     hold.protocol.holder = hold;
@@ -293,7 +292,8 @@ export class RedisLock implements DistributedLock {
 
   /** @internal A caller has its result. */
   left(wait: Wait): void {
-    if (--this.#callers === 0) this.#protocol?.availability.forgetFailure();
+    this.#callers--;
+    if (this.#callers === 0 && this.#protocol?.availability.trouble) this.#protocol.availability.forgetFailure();
     this.services.waits.end(wait);
     wait.end();
   }
@@ -307,11 +307,11 @@ export class RedisLock implements DistributedLock {
    */
   passOn(
     ended: RedisLease,
+    hold: Hold,
     now: number,
     timeout: number,
     trace: ReleaseMessage | undefined,
   ): 'passed on' | Promise<FirstRelease> | undefined {
-    const { hold } = ended;
     const next = this.nextAfter(ended);
     if (next === undefined) return undefined;
     const { protocol, keep } = hold;

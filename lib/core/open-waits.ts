@@ -43,7 +43,7 @@ export class OpenWaits {
 
   end(wait: Wait): void {
     this.#waits.remove(wait);
-    if (this.#waits.first === undefined) this.#whenNone?.();
+    if (this.#whenNone !== undefined && this.#waits.first === undefined) this.#whenNone();
   }
 
   /** `close` does not interrupt it: the lock is held, and comes back to the caller inside. */
