@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import type { TestClient } from '../support/redis';
+import { scriptsRun } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -29,11 +29,6 @@ async function start(lockType: (typeof LOCK_TYPES)[number], options: Partial<Red
     return (await scriptsRun(admin)) - before;
   };
   return { redis, admin, registry, nameOf, counted };
-}
-
-async function scriptsRun(admin: TestClient): Promise<number> {
-  const statistics = await admin.info('commandstats');
-  return [...statistics.matchAll(/^cmdstat_(?:evalsha|eval):calls=(\d+)/gm)].reduce((n, [, c]) => n + Number(c), 0);
 }
 
 const lockAll = (registry: RedisLockRegistry): Promise<Lease[]> =>

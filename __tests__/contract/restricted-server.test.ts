@@ -2,12 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type LockWarning, RedisLockRegistry } from '../../lib';
 import { type RedisServer, startRedis } from '../../support/redis';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
-
-/** Executions of a command, by clients and scripts together. */
-async function calls(admin: TestClient, command: string): Promise<number> {
-  const stats = await admin.info('commandstats');
-  return Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
-}
+import { callsOf } from '../support/server-load';
 
 async function userWith(admin: TestClient, server: RedisServer | undefined, ...rules: string[]): Promise<TestClient> {
   const username = uniqueKey('user').replaceAll(':', '-');
@@ -35,7 +30,7 @@ describeReal('A spin lock on a server', () => {
       for (let i = 1; i <= 3; i++) {
         await registry.run('key', () => undefined);
         expect(await client.dbSize()).toBe(0);
-        expect(await calls(client, 'del')).toBe(i);
+        expect(await callsOf(client, 'del')).toBe(i);
       }
       await registry.close();
     });
@@ -62,19 +57,19 @@ describeReal('A spin lock on a server', () => {
       expect(await admin.dbSize()).toBe(0);
       // The right is granted now, but the registry remembers that it was missing.
       await admin.sendCommand(['ACL', 'SETUSER', String(await client.sendCommand(['ACL', 'WHOAMI'])), '+unlink']);
-      const before = await calls(admin, 'unlink');
+      const before = await callsOf(admin, 'unlink');
       await registry.run('key', () => undefined);
-      expect(await calls(admin, 'unlink')).toBe(before);
+      expect(await callsOf(admin, 'unlink')).toBe(before);
       expect(await admin.dbSize()).toBe(0);
       await registry.close();
       client.destroy();
     });
 
     it('may UNLINK: it deletes with UNLINK', async () => {
-      const before = await calls(admin, 'unlink');
+      const before = await callsOf(admin, 'unlink');
       const registry = new RedisLockRegistry(admin, { registryKey: uniqueKey() });
       await registry.run('key', () => undefined);
-      expect(await calls(admin, 'unlink')).toBe(before + 1);
+      expect(await callsOf(admin, 'unlink')).toBe(before + 1);
       await registry.close();
     });
 

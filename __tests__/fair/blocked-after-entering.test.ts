@@ -1,14 +1,10 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
 import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
+import { block } from '../support/block';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
 import { FairFixture } from './fair-fixture';
-
-function block(ms: number): void {
-  const end = performance.now() + ms;
-  while (performance.now() < end);
-}
 
 /** The waiter is not behind a proxy, which would be blocked too. */
 describePrivate('A task that blocks the event loop as soon as it was handed a fair lock', () => {

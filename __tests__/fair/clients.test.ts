@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { createClientPool } from 'redis';
 import { RedisLockRegistry } from '../../lib';
 import { startCluster, type TestCluster } from '../support/cluster';
 import { machineDelay } from '../support/machine-delay';
 import { createPool } from '../support/pool';
-import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
+import { connectTo, describePrivate } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
@@ -72,39 +71,6 @@ describePrivate('A fair lock through a pool, which cannot subscribe', () => {
     expect(warnings).toEqual([]);
     await registry.close();
     client.destroy();
-  });
-
-  it.each(['a}b{c', '{', 'x{}y'])('refuses the name %p, which has no name for its queue in the same slot', (key) => {
-    const { registry } = createRegistry(createClientPool(), { lockType: 'fair' });
-    expect(() => registry.obtain(key)).toThrow(expect.objectContaining({ name: 'RangeError' }));
-    expect(() => registry.obtain(`{tag}:${key}`)).not.toThrow();
-  });
-
-  it('works without rights on channels, by polling', async () => {
-    const redis = await PrivateRedis.start();
-    const admin = await redis.connect();
-    await admin.sendCommand(['ACL', 'SETUSER', 'unprivileged', 'on', '>unprivileged', '~*', '+@all', 'resetchannels']);
-    const connect = () => connectTo(redis.address, { username: 'unprivileged', password: 'unprivileged' });
-    const registryKey = uniqueKey('unprivileged');
-    const sites = await Promise.all(
-      [connect(), connect()].map(async (client) => createRegistry(await client, { registryKey, lockType: 'fair' })),
-    );
-    const order: number[] = [];
-    const lease = await sites[0]?.registry.obtain(KEY).lock();
-    // Site 0 holds the lock: only site 1 has a ticket.
-    const caller = (i: number, n: number) => async () => {
-      await sites[i]?.registry.run(KEY, () => void order.push(n));
-    };
-    const waiting = await callInTurn([1, 0, 1, 0].map(caller), (tickets) =>
-      until(async () => (await admin.zCard(`{${registryKey}:${KEY}}:queue`)) === tickets),
-    );
-    await lease?.unlock();
-    await Promise.all(waiting);
-    expect(order).toEqual([0, 1, 2, 3]);
-    expect(sites.flatMap(({ warnings }) => warnings.map(({ code }) => code))).toEqual([
-      'SUBSCRIBER_UNAVAILABLE',
-      'SUBSCRIBER_UNAVAILABLE',
-    ]);
   });
 });
 

@@ -9,6 +9,7 @@ import { LockNames } from '../../lib/redis/names';
 import type { FaultyProxy } from '../../support/proxy';
 import { connectTo, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
+import { scriptsRun } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 import { type FairWorker, startWorkers } from './fair-worker';
@@ -193,9 +194,8 @@ export class FairFixture {
   }
 
   /** Scripts that clients asked for since the server started, or since its last CONFIG RESETSTAT. */
-  async scriptsRun(): Promise<number> {
-    const stats = await this.admin.info('commandstats');
-    return [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce((sum, [, n]) => sum + Number(n), 0);
+  scriptsRun(): Promise<number> {
+    return scriptsRun(this.admin);
   }
 
   /** Keys of this test in Redis, without the fencing counter, whose ttl is a day. */

@@ -204,19 +204,6 @@ describePrivate('What a fair lock leaves behind', () => {
     }
   });
 
-  it('is a token that rises through hand-overs of either kind, and through grants that were not claimed', async () => {
-    const tokens: number[] = [];
-    const caller = async (registry: RedisLockRegistry) => {
-      for (let i = 0; i < 30; i++) {
-        await registry.run(KEY, ({ fencingToken }) => void tokens.push(fencingToken as number));
-      }
-    };
-    await Promise.all([a, a, b, b].map(caller));
-    expect(tokens).toHaveLength(120);
-    expect(tokens).toEqual([...new Set(tokens)].sort((x, y) => x - y));
-    expect(tokens.every((token) => Number.isSafeInteger(token) && token > 1e15)).toBe(true);
-  });
-
   it('is a token also when the counter is lost between a grant and its claim', async () => {
     const waiter = await fixture.proxied();
     const lease = await a.obtain(KEY).lock();

@@ -128,22 +128,4 @@ describePrivate('The callers of one process, which has at most one ticket in the
     expect(order).toEqual(['b2', 'c1', 'b3']);
     expect(await fixture.keys()).toEqual([]);
   });
-
-  it.each([
-    { names: ['a1', 'a2'], elsewhere: 'nobody waits' },
-    { names: ['a1', 'b1', 'a2'], elsewhere: 'another process waits' },
-  ])('get it from each other on a server without memory, where $elsewhere elsewhere', async ({ names }) => {
-    const of = await processes();
-    const lease = await of.a.obtain(KEY).lock();
-    const waiting = await fixture.enqueue(names.map((name) => caller(name, of[name[0] as 'a' | 'b'])));
-    await fixture.admin.configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
-    try {
-      await lease.unlock();
-      await Promise.all(waiting);
-      expect(order).toEqual(names);
-      await until(async () => (await fixture.keys()).length === 0);
-    } finally {
-      await fixture.admin.configSet('maxmemory', '0');
-    }
-  });
 });

@@ -25,28 +25,6 @@ describePrivate('The order of a fair lock', () => {
       ttl === undefined ? undefined : { ttl },
     );
 
-  it('is FIFO over the callers of all processes', async () => {
-    const [a, b, c] = await Promise.all([fixture.process(), fixture.process(), fixture.process()]);
-    const lease = await a.obtain(KEY).lock();
-    const names = ['a1', 'a2', 'b1', 'a3', 'a4', 'c1', 'b2', 'c2', 'c3', 'a5', 'b3', 'a6'];
-    const of = { a, b, c };
-    const waiting = await fixture.enqueue(names.map((name) => caller(name, of[name[0] as 'a' | 'b' | 'c'])));
-    await lease.unlock();
-    await Promise.all(waiting);
-    expect(order).toEqual(names);
-    expect(await fixture.keys()).toEqual([]);
-  });
-
-  it('is FIFO for simultaneous callers of one process', async () => {
-    const registry = await fixture.process();
-    const lease = await registry.obtain(KEY).lock();
-    const names = Array.from({ length: 50 }, (_, i) => `${i}`);
-    const waiting = names.map((name) => caller(name, registry)());
-    await lease.unlock();
-    await Promise.all(waiting);
-    expect(order).toEqual(names);
-  });
-
   it('does not depend on the ttl of a caller', async () => {
     const [a, b] = await Promise.all([fixture.process(), fixture.process()]);
     const lease = await a.obtain(KEY).lock({ ttl: 30_000 });

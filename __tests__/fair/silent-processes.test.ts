@@ -5,7 +5,6 @@ import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
 import { FairFixture, lock, SLACK } from './fair-fixture';
-import { type FairWorker, startWorkers } from './fair-worker';
 import { type Entry, KEY, logOf } from './worker';
 
 const LONG = 60_000;
@@ -57,23 +56,6 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
     await Promise.all([fixture.admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']), lease.unlock()]);
     await Promise.all(waiting.map(taken));
     expect(performance.now() - begun).toBeLessThan(2 * CLAIM_WINDOW + SLACK + machineDelay());
-  });
-
-  it('detects a killed holder when the ttl of its key ends', async () => {
-    const [worker] = (await startWorkers(1)) as [FairWorker];
-    await worker.begin({
-      redis: { socket: fixture.redis.address },
-      registryKey: fixture.registryKey,
-      expireAfter: 1_000,
-      task: { name: 'hold' },
-    });
-    await worker.next('queued');
-    const [first, second] = await fixture.enqueue([lock(holder), lock(await fixture.process())]);
-    await worker.kill();
-    const killed = performance.now();
-    await taken(first);
-    await taken(second);
-    expect(performance.now() - killed).toBeLessThan(1_000 + SLACK + machineDelay());
   });
 
   it('does not wait for waiters that were killed', async () => {

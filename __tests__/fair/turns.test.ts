@@ -2,7 +2,6 @@ import { expect, it } from '@jest/globals';
 import { describePrivate } from '../support/private-redis';
 import { FairFixture } from './fair-fixture';
 import { startWorkers } from './fair-worker';
-import { measured } from './measured';
 import { StallWatch, worstOf } from './stalls';
 
 const PROCESSES = 4;
@@ -44,14 +43,6 @@ describePrivate(`${PROCESSES} processes with ${CALLERS} tasks each that take tur
     );
     // Callers that may acquire again while a call is delayed on its way to the queue.
     const heldUp = Math.ceil(worstOf(stalls, turn) / turn);
-    measured('turns', {
-      total,
-      least: Math.min(...turns),
-      most: Math.max(...turns),
-      turn,
-      longestInTurns: inTurns,
-      heldUp,
-    });
     // Each other caller has entered once, and the holder at the time of the call.
     expect(inTurns).toBeLessThanOrEqual(TASKS + heldUp);
     expect(turns).toHaveLength(TASKS);

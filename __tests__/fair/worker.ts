@@ -12,7 +12,7 @@ export interface Job {
   readonly redis: RedisClientOptions;
   readonly registryKey: string;
   readonly expireAfter: number;
-  readonly task: QueueingTask | TurnsTask | HoldingTask;
+  readonly task: QueueingTask | TurnsTask;
 }
 
 /** `callers` callers wait for the lock, and log their entries. */
@@ -35,11 +35,6 @@ export interface TurnsTask {
   readonly work: number;
   readonly begin: number;
   readonly duration: number;
-}
-
-/** Acquires the lock and holds it. */
-export interface HoldingTask {
-  readonly name: 'hold';
 }
 
 export type Report =
@@ -158,9 +153,6 @@ async function work(job: Job): Promise<void> {
       return queue(registry, recorder, job, task);
     case 'turns':
       return takeTurns(registry, recorder, task);
-    case 'hold':
-      await registry.obtain(KEY).lock();
-      return report<Report>({ state: 'queued', aborted: 0, failures: [] });
   }
 }
 

@@ -2,13 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import { DISTINCT_TYPES } from '../support/lock-types';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
-import { createRegistry, elapsed } from '../support/test-registry';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
 const TIMEOUTS = { commandTimeout: 500, unavailableAfter: 1_000 };
-
-/** ms; an error that is known at once does not wait for a deadline. */
-const AT_ONCE = 400;
 
 describePrivate.each(DISTINCT_TYPES)('An acquisition of a %s lock says why it failed', (lockType) => {
   const redis = PrivateRedis.install();
@@ -41,33 +38,6 @@ describePrivate.each(DISTINCT_TYPES)('An acquisition of a %s lock says why it fa
     await until(() => !client.isReady);
     await expect(registry.obtain('key').lock()).rejects.toMatchObject(failureOf(/ECONNREFUSED/));
     await expect(registry.obtain('key').lock({ waitTime: 200 })).rejects.toMatchObject(failureOf(/ECONNREFUSED/));
-  });
-
-  it('at once by the client that is offline and does not queue', async () => {
-    const proxy = await redis.proxy();
-    const client = await connectTo(proxy.address, { disableOfflineQueue: true });
-    const { registry } = createRegistry(client, { lockType, ...TIMEOUTS });
-    await registry.run('key', () => undefined);
-    proxy.refuse();
-    proxy.reset();
-    await until(() => !client.isReady);
-    await expect(registry.obtain('key').lock()).rejects.toMatchObject(failureOf(/offline|ECONNREFUSED/));
-    const trying = registry.obtain('key').tryLock();
-    const rejected = expect(trying).rejects.toMatchObject(failureOf(/offline|ECONNREFUSED/));
-    expect(await elapsed(trying)).toBeLessThan(AT_ONCE);
-    await rejected;
-  });
-
-  it('at once by the client that is closed', async () => {
-    const client = await redis.connect();
-    const { registry } = createRegistry(client, { lockType, ...TIMEOUTS });
-    client.destroy();
-    for (const acquire of [() => registry.obtain('key').lock(), () => registry.obtain('key').tryLock()]) {
-      const acquiring = acquire();
-      const rejected = expect(acquiring).rejects.toMatchObject(failureOf(/closed/));
-      expect(await elapsed(acquiring)).toBeLessThan(AT_ONCE);
-      await rejected;
-    }
   });
 
   it('also to a caller behind another one of its process: silence and refusals are no contention', async () => {

@@ -1,13 +1,9 @@
 import { expect, it } from '@jest/globals';
+import { block } from '../support/block';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry, lossOf } from '../support/test-registry';
 
 const TTL = 100;
-
-function block(ms: number): void {
-  const end = performance.now() + ms;
-  while (performance.now() < end);
-}
 
 describePrivate('the event loop is blocked for longer than the ttl', () => {
   const redis = PrivateRedis.install();
@@ -53,19 +49,5 @@ describePrivate('the event loop is blocked for longer than the ttl', () => {
     await new Promise(setImmediate);
     block(TTL + 20);
     await rejected;
-  });
-
-  it('P7: a run whose lease ended rejects with the loss and the result of the task', async () => {
-    const { registry } = createRegistry(await redis.connect());
-    await expect(
-      registry.run(
-        'key',
-        () => {
-          block(TTL + 20);
-          return 'done';
-        },
-        { ttl: TTL },
-      ),
-    ).rejects.toMatchObject({ name: 'LockLostError', result: 'done' });
   });
 });

@@ -49,26 +49,6 @@ describePrivate('keys are changed by hand', () => {
     }
   });
 
-  it.each(Object.keys(changes))('P7: %s: reported by unlock when there was no renewal before', async (command) => {
-    const { apply, reason } = changes[command] as { apply: () => Promise<unknown>; reason: string };
-    const lease = await locks.registry.obtain('key').lock({ ttl: 5_000 });
-    await apply();
-    if (command.startsWith('EXPIRE')) await until(async () => (await redis.admin.exists(name)) === 0);
-    await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason });
-    expect(lease.signal.aborted).toBe(true);
-    await lease.unlock();
-    expect(await redis.admin.exists(name)).toBe(reason === 'stolen' ? 1 : 0);
-    await redis.admin.del(name);
-  });
-
-  it('P6: PERSIST: the next renewal restores the expiry', async () => {
-    const lease = await locks.registry.obtain('key').lock();
-    await redis.admin.persist(name);
-    await until(async () => (await redis.admin.pTTL(name)) > 0, { within: NEXT_RENEWAL });
-    expect(lease.signal.aborted).toBe(false);
-    await lease.unlock();
-  });
-
   it('P6: EXPIRE: the next renewal restores a shorter ttl; a longer one is kept and does not extend the lease', async () => {
     const lease = await locks.registry.obtain('key').lock();
     await redis.admin.pExpire(name, TTL / 2);
@@ -78,16 +58,5 @@ describePrivate('keys are changed by hand', () => {
     expect(await redis.admin.pTTL(name)).toBeGreaterThan(lease.remaining);
     await lease.unlock();
     expect(await redis.admin.exists(name)).toBe(0);
-  });
-
-  it('P1: a key without expiry and owner: waiters keep polling, and acquire when it is deleted', async () => {
-    await redis.admin.set(name, 'no owner');
-    expect(await locks.registry.obtain('key').tryLock()).toBeNull();
-    await expect(locks.registry.obtain('key').lock({ waitTime: 300 })).rejects.toMatchObject({
-      name: 'LockTimeoutError',
-    });
-    const locking = locks.registry.obtain('key').lock();
-    await redis.admin.del(name);
-    await (await locking).unlock();
   });
 });

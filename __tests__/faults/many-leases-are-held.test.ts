@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { Lease } from '../../lib';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { scriptsRun } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
 
 /** Acquisitions, or releases, at a time: this test is about held leases, not about a burst. */
@@ -12,10 +13,7 @@ async function take(many: number, ttl: number) {
   const redis = await PrivateRedis.start();
   const admin = await redis.connect();
   const { registry, warnings } = createRegistry(await redis.connect(), { expireAfter: ttl });
-  const requests = async () => {
-    const statistics = await admin.info('commandstats');
-    return [...statistics.matchAll(/^cmdstat_(?:evalsha|eval):calls=(\d+)/gm)].reduce((n, [, c]) => n + Number(c), 0);
-  };
+  const requests = () => scriptsRun(admin);
   const leases: Lease[] = [];
   while (leases.length < many) {
     const group = Array.from({ length: AT_ONCE }, (_, i) => registry.obtain(`key-${leases.length + i}`).lock());

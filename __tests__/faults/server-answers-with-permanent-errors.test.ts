@@ -32,11 +32,6 @@ describePrivate('the server answers with a permanent error', () => {
     }
   }
 
-  it('NOPERM on the scripts: rejects at once, with the error of the server', async () => {
-    await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', '-@scripting']);
-    await expectAtOnce(await connect(), 'NOPERM');
-  });
-
   it('NOPERM on the key: rejects at once', async () => {
     await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', 'resetkeys', '~elsewhere:*']);
     await expectAtOnce(await connect(), 'NOPERM');
@@ -53,19 +48,6 @@ describePrivate('the server answers with a permanent error', () => {
     await redis.admin.sendCommand(['ACL', 'SETUSER', 'default', 'resetpass', '>other']);
     await client.sendCommand(['RESET']);
     await expectAtOnce(client, 'NOAUTH');
-  });
-
-  it('WRONGTYPE: rejects at once, and does not change the key', async () => {
-    const { registry, nameOf } = createRegistry(await connect());
-    await redis.admin.hSet(nameOf('key'), 'java', '1');
-    const locking = registry.obtain('key').lock();
-    const rejected = expect(locking).rejects.toMatchObject({
-      name: 'CannotAcquireLockError',
-      cause: { message: expect.stringMatching(/^WRONGTYPE/) },
-    });
-    expect(await elapsed(locking)).toBeLessThan(500 + machineDelay());
-    await rejected;
-    expect(await redis.admin.hGetAll(nameOf('key'))).toEqual({ java: '1' });
   });
 
   it('an unknown command: rejects at once', async () => {
@@ -102,13 +84,5 @@ describePrivate('the server answers with a permanent error', () => {
     await rejected;
     expect((await lossOf(lease)).reason).toBe('unconfirmed');
     await until(async () => (await redis.admin.exists([nameOf('key'), nameOf('given')])) === 0);
-  });
-
-  it('P7: without UNLINK and without channels: released with DEL, and one warning that no message was published', async () => {
-    await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', '-unlink', '-publish', 'resetchannels']);
-    const { registry, nameOf, warnings } = createRegistry(await connect());
-    for (let i = 0; i < 2; i++) await (await registry.obtain('key').lock()).unlock();
-    expect(await redis.admin.exists(nameOf('key'))).toBe(0);
-    expect(warnings.map(({ code }) => code)).toEqual(['NOTIFICATION_REFUSED']);
   });
 });

@@ -48,15 +48,4 @@ describePrivate('a task throws, and then its release fails', () => {
     ).rejects.toBe(failure);
     expect(warnings).toMatchObject([{ code: 'RELEASE_FAILED' }]);
   });
-
-  it('P7: run: rejects with the error of the task, also when the lease was lost', async () => {
-    const { registry, admin, nameOf, warnings } = await open();
-    const failure = new Error('out of stock');
-    const running = registry.run('key', async () => {
-      await admin.del(nameOf('key'));
-      throw failure;
-    });
-    await expect(running).rejects.toBe(failure);
-    expect(warnings).toEqual([]);
-  });
 });

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { EvalOptions, Lease, RedisClient } from '../../lib';
+import { block } from '../support/block';
 import { DISTINCT_TYPES } from '../support/lock-types';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
@@ -9,11 +10,6 @@ import { until } from '../support/until';
 
 /** ms; a renewed lease asks at a third of it, and then has two thirds left. */
 const TTL = 1_500;
-
-function block(ms: number): void {
-  const end = performance.now() + ms;
-  while (performance.now() < end);
-}
 
 /** A client that calls back when the next command has been written to the socket, and before its answer can be read. */
 class WatchedClient implements RedisClient {

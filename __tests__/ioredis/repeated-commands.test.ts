@@ -4,6 +4,7 @@ import { fromIoredis } from '../../lib/ioredis';
 import { type IoredisPackage, ioredisOptions, packages } from '../support/ioredis-packages';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
+import { callsOf } from '../support/server-load';
 import { until } from '../support/until';
 
 const each = packages.map((one): [string, IoredisPackage] => [one.name, one]);
@@ -24,10 +25,7 @@ describePrivate.each(each)('%s loses its connection after a command was executed
       onWarning: ({ code }) => warnings.push(code),
     });
     await registry.run('warm-up', (lease) => lease.renew());
-    const executed = async (): Promise<number> => {
-      const stats = await redis.admin.info('commandstats');
-      return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0);
-    };
+    const executed = () => callsOf(redis.admin, 'evalsha');
     const close = async () => {
       await registry.close();
       instance.disconnect();

@@ -5,7 +5,7 @@ import { type ClusterServers, startCluster } from '../support/cluster';
 import { type IoredisPackage, ioredisOptions, packages } from '../support/ioredis-packages';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
-import { untilQuiet } from '../support/server-load';
+import { scriptsRun, untilQuiet } from '../support/server-load';
 import { until } from '../support/until';
 
 /** Longer than a test may take: a waiter that is not notified does not end. */
@@ -75,13 +75,7 @@ describePrivate.each(each)('Waiting through %s', (_name, { single }) => {
     const [holders, waiters] = [first, second].map((one) => new RedisLockRegistry(fromIoredis(one), options));
     const lease = await holders?.obtain('key').lock();
     const waiting = Array.from({ length: 20 }, () => waiters?.run('key', () => undefined));
-    const scripts = async () => {
-      const stats = await redis.admin.info('commandstats');
-      return [...stats.matchAll(/cmdstat_eval(?:sha)?:calls=(\d+)/g)].reduce(
-        (sum, [, calls]) => sum + Number(calls),
-        0,
-      );
-    };
+    const scripts = () => scriptsRun(redis.admin);
     await until(async () => (await redis.admin.pubSubChannels(`*${options.registryKey}*`)).length > 0);
     await untilQuiet(redis.admin);
     const startedAt = performance.now();

@@ -2,6 +2,7 @@ import { expect, it } from '@jest/globals';
 import { redis6Client } from '../support/client-kinds';
 import { DISTINCT_TYPES, LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { callsOf } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
 import { multiContract } from './multi-contract';
 
@@ -15,10 +16,7 @@ describePrivate('A free lock of several keys', () => {
     // Releases of many keys show that all keys are on one server, and load the scripts.
     const many = registry.multi(Array.from({ length: 25 }, (_, i) => `key ${i}`));
     for (let i = 0; i < 2; i++) await many.run(() => undefined);
-    const commands = async (): Promise<number> => {
-      const statistics = await redis.admin.info('commandstats');
-      return Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(statistics)?.[1]);
-    };
+    const commands = () => callsOf(redis.admin, 'evalsha');
     const before = await commands();
     const lease = await registry.multi(['a', 'b', 'c', 'd']).lock();
     expect((await commands()) - before).toBe(1);

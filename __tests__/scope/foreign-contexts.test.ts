@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, it } from '@jest/globals';
 import { type Lease, RedisLockRegistry } from '../../lib';
+import { block } from '../support/block';
 import { DISTINCT_TYPES, LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry } from '../support/test-registry';
@@ -14,11 +15,6 @@ interface Called {
   readonly context: 'owner' | 'foreign' | undefined;
   /** It could take the lock of the foreign scope, as if it were part of it. */
   readonly entered: boolean;
-}
-
-function block(ms: number): void {
-  const end = performance.now() + ms;
-  while (performance.now() < end);
 }
 
 interface Loss {

@@ -26,8 +26,3 @@ export async function steal(fixture: LockFixture, lease: Lease): Promise<Lease> 
 export async function expectLost(outcome: Promise<unknown>, reason: LockLostReason): Promise<void> {
   await expect(outcome).rejects.toMatchObject({ name: 'LockLostError', code: 'ERR_LOCK_LOST', reason });
 }
-
-/** Blocks the whole process so that no timer runs, as a long garbage collection or a debugger does. */
-export function freeze(ms: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-}

@@ -3,7 +3,6 @@ import type { LockType } from '../../lib/protocols/lock-types';
 import { LockFixture } from '../contract/lock-fixture';
 import { redis6Client } from '../support/client-kinds';
 import { describeReal } from '../support/redis';
-import { commands } from './parts/commands';
 import { contexts } from './parts/contexts';
 import { detached } from './parts/detached';
 import { errors } from './parts/errors';
@@ -32,7 +31,6 @@ const parts = [
   expiring,
   errors,
   ttl,
-  commands,
   remembering,
   unlockingInside,
   unlockingOutside,

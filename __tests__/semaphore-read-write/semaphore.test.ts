@@ -129,22 +129,6 @@ describeReal('A semaphore', () => {
     expect(await gone).toBe('gone');
   });
 
-  it('takes the number that was given last, also for those that wait', async () => {
-    const [one, other] = await fixture.pair();
-    const held = await one.semaphore('key', { permits: 1 }).lock();
-    const waiting = other.semaphore('key', { permits: 1 }).lock({ waitTime: 10_000 });
-    await fixture.queued('key', 1);
-    const wider = one.semaphore('key', { permits: 2 });
-    // The second permit is for the one that waits.
-    expect(await wider.tryLock()).toBeNull();
-    const second = await waiting;
-    const narrower = one.semaphore('key', { permits: 1 });
-    expect(narrower).toBe(wider);
-    await second.unlock();
-    expect(await narrower.tryLock()).toBeNull();
-    await held.unlock();
-  });
-
   it('leaves nothing behind when a waiter gives up, and lets the next one in', async () => {
     const [one, other] = await fixture.pair();
     const held = await one.semaphore('key', { permits: 1 }).lock();

@@ -1,17 +1,26 @@
 import type { TestClient } from './redis';
 import { until } from './until';
 
+const SCRIPTS = ['eval', 'evalsha'];
+
 /** Commands that a registry sends; what its scripts execute does not count. */
-const SENT = /^cmdstat_(?:eval|evalsha|s?subscribe|s?unsubscribe):calls=(\d+)/gm;
+const SENT = [...SCRIPTS, 'subscribe', 'unsubscribe', 'ssubscribe', 'sunsubscribe'];
 
 /** ms without a request after which the waiters are taken to be asleep. */
 const QUIET = 80;
 
-/** Requests that registries have sent to this server so far. */
-async function requestsOf(admin: TestClient): Promise<number> {
+/** Executions of these commands, by clients and scripts together, since the start or the last CONFIG RESETSTAT. */
+export async function callsOf(admin: TestClient, ...commands: readonly string[]): Promise<number> {
   const stats = await admin.info('commandstats');
-  return [...stats.matchAll(SENT)].reduce((sum, [, calls]) => sum + Number(calls), 0);
+  const found = stats.matchAll(/^cmdstat_(\w+):calls=(\d+)/gm);
+  return [...found].reduce((sum, [, name = '', calls]) => sum + (commands.includes(name) ? Number(calls) : 0), 0);
 }
+
+/** Requests that registries have sent to this server so far. */
+export const requestsOf = (admin: TestClient): Promise<number> => callsOf(admin, ...SENT);
+
+/** The scripts among them. */
+export const scriptsRun = (admin: TestClient): Promise<number> => callsOf(admin, ...SCRIPTS);
 
 /** Resolves when no registry has sent a request for a moment: those that wait have subscribed, and sleep. */
 export async function untilQuiet(admin: TestClient): Promise<void> {

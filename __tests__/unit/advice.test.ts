@@ -145,7 +145,7 @@ export const registry = new RedisLockRegistry(new Redis(), { registryKey: 'order
     await writeFile(join(folder, 'program.ts'), program);
     const settings = { extends: '../../../tsconfig.json', compilerOptions: { noEmit: true, rootDir: '../../..' } };
     await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ ...settings, include: ['*.ts'] }));
-    const compiling = run(process.execPath, [TSC, '-p', folder], { timeout: 50_000 });
+    const compiling = run(process.execPath, [TSC, '-p', folder], { timeout: 150_000 });
     const said = await compiling.then(
       () => 'nothing',
       ({ stdout }: { stdout: string }) => stdout,

@@ -105,17 +105,6 @@ describe('the constructor', () => {
     ['onWarning', 'console', TypeError, "'console'"],
   ] as const)('refuses %s: %p', (name, value, kind, quoted) => expectRefusal({ [name]: value }, name, kind, quoted));
 
-  it.each(['expiresAfter', 'ttl', 'toString', '__proto__x'])(
-    'refuses the unknown option %s, and names those it knows',
-    (name) => {
-      const construct = () =>
-        new RedisLockRegistry(mockRedis(), untyped<RedisLockRegistryOptions>({ registryKey: 'orders', [name]: 42 }));
-      expect(construct).toThrow(TypeError);
-      expect(construct).toThrow(`\`${name}\` (42)`);
-      expect(construct).toThrow('expireAfter');
-    },
-  );
-
   it.each([0, 0.5, Number.POSITIVE_INFINITY])('takes a handOver of %p', (handOver) => expectAcceptance({ handOver }));
 
   it('treats undefined as an option that is not given', () => {

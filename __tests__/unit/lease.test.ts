@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Lease, type LockWarning, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
-import { MAX_DELAY, reliableUntil, Timer } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, silence } from '../support/mock-redis';
 
@@ -31,31 +30,6 @@ function open(options: Partial<RedisLockRegistryOptions> = {}): RedisLockRegistr
   registries.push(registry);
   return registry;
 }
-
-describe('The arithmetic of a lease', () => {
-  it.each([
-    [1, -0.001],
-    [1_000, 998],
-    [60_000, 59_939],
-    [MAX_DELAY, MAX_DELAY * 0.999 - 1],
-  ])('relies on a ttl of %s ms for %s ms (P3)', (ttl, reliable) => {
-    expect(reliableUntil(5_000, ttl) - 5_000).toBeCloseTo(reliable, 2);
-  });
-
-  it('has timers of any length, and none for an infinite ttl', async () => {
-    const fired: string[] = [];
-    new Timer(3 * MAX_DELAY, () => fired.push('long'));
-    new Timer(Number.POSITIVE_INFINITY, () => fired.push('never'));
-    const cancelled = new Timer(2 * MAX_DELAY, () => fired.push('cancelled'));
-    expect(time.pending).toBe(2);
-    await time.advance(3 * MAX_DELAY - 1);
-    cancelled.cancel();
-    expect(fired).toEqual(['cancelled']);
-    await time.advance(2);
-    expect(fired).toEqual(['cancelled', 'long']);
-    expect(time.pending).toBe(0);
-  });
-});
 
 describe('A lease', () => {
   let lease: Lease;

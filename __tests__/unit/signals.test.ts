@@ -63,25 +63,3 @@ it('adds one listener to a signal that a thousand callers share, and rejects all
   for (const outcome of await outcomes) expect(outcome).toEqual({ status: 'rejected', reason });
   expect(getEventListeners(signal, 'abort')).toHaveLength(0);
 });
-
-it('rejects at once while an attempt is in flight, and undoes a late grant (P2)', async () => {
-  const redis = mockRedis();
-  let answer: (reply: number) => void = () => {};
-  redis.evalSha.mockImplementationOnce(
-    () =>
-      new Promise<unknown>((resolve) => {
-        answer = resolve;
-      }),
-  );
-  const lock = registryOn(redis).obtain('42');
-  const controller = new AbortController();
-  const rejected = expect(lock.lock({ signal: controller.signal })).rejects.toBe('enough');
-  controller.abort('enough');
-  await rejected;
-  answer(1);
-  await until(() => redis.sent >= 2);
-  const [attempt, undoing] = redis.calls;
-  expect(undoing?.arguments?.[0]).toBe(attempt?.arguments?.[0]);
-  expect(undoing?.arguments).toContain('UNLINK');
-  expect(lock.isAcquiredInThisProcess).toBe(false);
-});

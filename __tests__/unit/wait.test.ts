@@ -139,6 +139,15 @@ describe('a lock with a long waitTime', () => {
     await waiting;
   });
 
+  it('sets no timer that Node would let fire at once, also with the longest warnAfter', async () => {
+    const lock = new RedisLockRegistry(mockRedis(), { registryKey: 'long', warnAfter: MAX_DELAY }).obtain('key');
+    await lock.lock({ ttl: 60_000 });
+    const waiting = expect(lock.lock({ waitTime: 1_000 })).rejects.toMatchObject({ name: 'LockTimeoutError' });
+    await time.advance(2_000);
+    await waiting;
+    expect(Math.max(...time.delays)).toBeLessThanOrEqual(MAX_DELAY);
+  });
+
   it('tries again every idleBetweenTries, and not more often', async () => {
     const redis = mockRedis();
     redis.evalSha.mockResolvedValue(refused(60_000));

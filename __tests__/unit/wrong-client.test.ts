@@ -42,13 +42,6 @@ describe('A wrong client', () => {
     expect(error.message).toContain('createClient({ url })');
   });
 
-  it('that is an ioredis client is answered with the adapter', () => {
-    const error = refusal(ioredis());
-    expect(error).toBeInstanceOf(TypeError);
-    expect(error.message).toContain('ioredis');
-    expect(error.message).toMatch(/adapter/i);
-  });
-
   const sentinels = { name: 'locks', sentinelRootNodes: [{ host: '127.0.0.1', port: 26_379 }] };
   it.each<[string, (keyPrefix: string) => unknown]>([
     ['client', (keyPrefix) => createClient({ keyPrefix })],

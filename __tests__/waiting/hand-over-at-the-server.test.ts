@@ -39,55 +39,6 @@ describePrivate.each(lockTypes)('A %s lock that is handed over', (lockType) => {
       expect(warnings).toEqual([]);
     },
   );
-
-  it('by a script that is executed twice has one new token', async () => {
-    const client = await fixture.connect();
-    let repeats = 0;
-    const repeating: RedisClient = {
-      eval: (script, options) => client.eval(script, options),
-      async evalSha(sha1, options) {
-        if (repeats-- > 0) await client.evalSha(sha1, options);
-        return client.evalSha(sha1, options);
-      },
-    };
-    const { lock, warnings } = await openLock(repeating);
-    const first = await lock.lock();
-    const waiting = lock.lock({ ttl: 5_000 });
-    repeats = 1;
-    await first.unlock();
-    expect(repeats).toBe(0);
-    const second = await waiting;
-    expect(second.fencingToken).toBeGreaterThan(first.fencingToken as number);
-    const { lock: name } = fixture.namesOf('key');
-    expect(await fixture.admin.get(`{${name}}:fence`)).toBe(String(second.fencingToken));
-    expect(second.remaining).toBeLessThanOrEqual(5_000);
-    await second.unlock();
-    expect(await fixture.isHeld('key')).toBe(false);
-    expect(warnings).toEqual([]);
-  });
-
-  it('is handed over and released also when the server is out of memory and refuses acquisitions', async () => {
-    const { lock, warnings } = await openLock(await fixture.connect());
-    const other = await openLock(await fixture.connect());
-    const first = await lock.lock();
-    const waiting = lock.lock();
-    await fixture.admin.configSet({ 'maxmemory-policy': 'noeviction', maxmemory: '1' });
-    try {
-      const { registry } = await fixture.process({ lockType });
-      await expect(registry.obtain('elsewhere').lock()).rejects.toThrow(/OOM/);
-      await first.unlock();
-      const second = await waiting;
-      second.assertHeld();
-      expect(second.fencingToken).toBeGreaterThan(first.fencingToken as number);
-      await second.renew();
-      await second.unlock();
-      await expect(other.lock.tryLock()).rejects.toThrow(/OOM/);
-      expect(await fixture.isHeld('key')).toBe(false);
-    } finally {
-      await fixture.admin.configSet('maxmemory', '0');
-    }
-    expect(warnings).toEqual([]);
-  });
 });
 
 describePrivate.each(lockTypes)('A %s lock on a server without UNLINK', (lockType) => {

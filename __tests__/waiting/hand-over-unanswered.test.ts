@@ -49,17 +49,9 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock whose hand-over is
 
   const queue = () => [lock.lock(), lock.lock(), lock.lock({ ttl: 5_000 })];
 
-  it('because its reply is lost with the connection is acquired by the next waiters', async () => {
+  it.each(['loseReply', 'loseRequest'] as const)('is acquired by the next waiters: %s', async (lose) => {
     const waiters = queue();
-    const lost = proxy.loseReply(name());
-    const unlocking = holder.unlock();
-    await lost;
-    await continues(unlocking, waiters);
-  });
-
-  it('because its request is lost with the connection is acquired by the next waiters', async () => {
-    const waiters = queue();
-    const lost = proxy.loseRequest(name());
+    const lost = proxy[lose](name());
     const unlocking = holder.unlock();
     await lost;
     await continues(unlocking, waiters);

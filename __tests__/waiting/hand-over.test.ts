@@ -1,7 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistryOptions } from '../../lib';
 import { NotLockOwnerError } from '../../lib';
-import { Oracle } from '../support/oracle';
 import { describePrivate } from '../support/private-redis';
 import { RedisFixture } from './redis-fixture';
 
@@ -47,18 +46,6 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending ca
     expect(order).toEqual(Array.from({ length: CALLERS * ROUNDS }, (_, turn) => turn % CALLERS));
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
     expect(await fixture.isHeld('key')).toBe(false);
-  });
-
-  it('is held by one caller at a time', async () => {
-    const registry = await openRegistry({ fencing: true });
-    const oracle = new Oracle(fixture.admin);
-    await Promise.all(
-      Array.from({ length: 200 }, () =>
-        registry.run('key', ({ fencingToken }) => oracle.section(() => oracle.write(fencingToken))),
-      ),
-    );
-    expect(oracle.entered).toBe(200);
-    expect(oracle.violations).toEqual([]);
   });
 
   it('gives each holder its own signal, deadline and token', async () => {

@@ -81,25 +81,6 @@ describePrivate('A notification that is lost', () => {
     expect(performance.now() - givenBack).toBeLessThanOrEqual(LATE + machineDelay());
   });
 
-  it('by the network: no waiter waits beyond the expiry of the key (P9)', async () => {
-    const { proxy, client: subscriber } = await fixture.proxied();
-    const { registry, warnings } = fixture.registry(await fixture.connect(), { subscriber });
-    const late = await lateness(
-      (key) => registry.run(key, () => undefined),
-      async () => {
-        await until(async () => (await fixture.channels()).length === keys.length);
-        await fixture.untilIdle();
-        proxy.blackHole = true;
-        await Promise.all(keys.map((key) => fixture.releaseAsOther(key)));
-      },
-    );
-    expect(late).toBeGreaterThan(-50 - machineDelay()); // no waiter was notified
-    expect(late).toBeLessThanOrEqual(LATE + machineDelay());
-    expect(warnings).toEqual([]);
-    proxy.blackHole = false;
-    proxy.reset();
-  });
-
   it('by the network: no waiter waits longer than ten poll intervals, for any ttl of the key', async () => {
     const { proxy, client: subscriber } = await fixture.proxied();
     const { registry } = fixture.registry(await fixture.connect(), { subscriber, idleBetweenTries: 40 });

@@ -3,8 +3,8 @@ import { expect, it } from '@jest/globals';
 import { runIn, startWorkers } from '../processes/lock-worker';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
+import { requestsOf, untilQuiet } from '../support/server-load';
 import { until } from '../support/until';
-import { requestsOf } from './redis-fixture';
 
 const PROCESSES = 4;
 
@@ -25,13 +25,7 @@ describePrivate('A lock with waiters in several processes', () => {
       await runIn(workers, { ...job, task: { name: 'wait', key: 'key', callers: WAITING / size } });
       // Each process has subscribed, and has made one more attempt since.
       await until(async () => (await admin.pubSubNumSub(channel))[channel] === size, { within: 10_000 });
-      let requests = -1;
-      await until(async () => {
-        const before = requests;
-        requests = await requestsOf(admin);
-        await sleep(80);
-        return requests === before;
-      });
+      await untilQuiet(admin);
       const close = () => runIn(workers, { ...job, task: { name: 'close' } });
       return { size, admin, channel, close };
     };

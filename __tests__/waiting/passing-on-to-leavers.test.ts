@@ -3,7 +3,6 @@ import type { Lease, RedisLock, RedisLockRegistry } from '../../lib';
 import type { FaultyProxy } from '../../support/proxy';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
-import { Oracle } from '../support/oracle';
 import { describePrivate } from '../support/private-redis';
 import { elapsed } from '../support/test-registry';
 import { until } from '../support/until';
@@ -83,24 +82,6 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       expect(await fixture.isHeld('key')).toBe(false);
     });
 
-    it('leaves the lock to the next waiter, also when that one has another ttl', async () => {
-      const stop = new AbortController();
-      const leaving = expect(lock.lock({ signal: stop.signal })).rejects.toBe('aborted');
-      const behind = lock.lock({ ttl: 5_000 });
-      const { unlocking, before } = await passOn();
-      stop.abort('aborted');
-      await leaving;
-      proxy.replies.hold = false;
-      await unlocking;
-      const answered = performance.now();
-      const lease = await behind;
-      expect(performance.now() - answered).toBeLessThan(SLACK + machineDelay());
-      expect(await owner()).toBe(before);
-      expect(lease.remaining).toBeLessThanOrEqual(5_000);
-      await lease.unlock();
-      expect(await fixture.isHeld('key')).toBe(false);
-    });
-
     it('as the last waiter leaves no key behind (P2)', async () => {
       const stop = new AbortController();
       const leaving = expect(lock.lock({ signal: stop.signal })).rejects.toBe('aborted');
@@ -125,28 +106,6 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       proxy.replies.hold = false;
       await unlocking;
       await closing;
-      await until(async () => !(await fixture.isHeld('key')));
-    });
-
-    it('at a random moment: the others acquire the lock without overlap, and no key is left', async () => {
-      const oracle = new Oracle(fixture.admin);
-      let acquired = 0;
-      const outcomes = Promise.allSettled(
-        Array.from({ length: 200 }, async (_, caller) => {
-          const abort = caller % 3 === 0 ? { signal: AbortSignal.timeout(Math.ceil(Math.random() * 150)) } : {};
-          const ttl = caller % 2 === 0 ? {} : { ttl: TTL };
-          const lease = await lock.lock({ ...abort, ...ttl });
-          acquired++;
-          await oracle.section(() => undefined);
-          await lease.unlock();
-        }),
-      );
-      await holder.unlock();
-      const rejected = (await outcomes).filter(({ status }) => status === 'rejected');
-      expect(rejected.length).toBeLessThanOrEqual(67);
-      for (const outcome of rejected) expect(outcome).toMatchObject({ reason: { name: 'TimeoutError' } });
-      expect(acquired).toBe(200 - rejected.length);
-      expect(oracle.violations).toEqual([]);
       await until(async () => !(await fixture.isHeld('key')));
     });
   },

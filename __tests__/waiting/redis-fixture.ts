@@ -6,11 +6,9 @@ import type { FaultyProxy } from '../../support/proxy';
 import { createPool } from '../support/pool';
 import { type AnyClient, type ClientOptions, connectTo, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
+import { callsOf, requestsOf, untilQuiet } from '../support/server-load';
 
 type Options = Partial<RedisLockRegistryOptions>;
-
-/** Commands that a registry sends; calls in its scripts do not count. */
-const SENT = ['eval', 'evalsha', 'subscribe', 'unsubscribe', 'ssubscribe', 'sunsubscribe'];
 
 /** The name of a lock in Redis, and the channels on which its release is published. */
 export interface Names {
@@ -168,7 +166,7 @@ export class RedisFixture {
 
   /** Executions of one command. */
   calls(command: string): Promise<number> {
-    return callsOf(this.admin, [command]);
+    return callsOf(this.admin, command);
   }
 
   /** Requests of all registries to the server. */
@@ -177,26 +175,7 @@ export class RedisFixture {
   }
 
   /** Resolves when no registry has sent a request for 80 ms: all waiters are asleep. */
-  async untilIdle(): Promise<void> {
-    let before = -1;
-    let since = 0;
-    while (before < 0 || performance.now() - since < 80) {
-      const requests = await this.requests();
-      if (requests !== before) since = performance.now();
-      before = requests;
-    }
+  untilIdle(): Promise<void> {
+    return untilQuiet(this.admin);
   }
-}
-
-/** Requests of registries to this server. */
-export function requestsOf(admin: TestClient): Promise<number> {
-  return callsOf(admin, SENT);
-}
-
-async function callsOf(admin: TestClient, commands: readonly string[]): Promise<number> {
-  const stats = await admin.info('commandstats');
-  return commands.reduce(
-    (sum, command) => sum + Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0),
-    0,
-  );
 }

@@ -118,23 +118,4 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
     await fixture.releaseAsOther('key');
     expect(await waiting).toBe('entered');
   });
-
-  it('no release is published without rights on channels: there is one warning, and waiters acquire the lock by polling', async () => {
-    const messages = await recordMessages();
-    const client = await fixture.connect(await fixture.user('resetchannels'));
-    const { registry: unpublished, warnings } = fixture.registry(client, { handOver: 1 });
-    const { registry } = await fixture.process({ idleBetweenTries: 30 });
-    const lease = await unpublished.obtain('key').lock();
-    const waiting = registry.run('key', () => 'entered');
-    await until(async () => (await fixture.channels()).length === 1);
-    const released = performance.now();
-    await lease.unlock();
-    expect(await waiting).toBe('entered');
-    expect(performance.now() - released).toBeLessThan(10 * 30 + SLACK + machineDelay());
-    // The same for a hand-over, within a time slice and at its end.
-    await Promise.all(Array.from({ length: 20 }, () => unpublished.run('key', () => undefined)));
-    expect(await fixture.isHeld('key')).toBe(false);
-    expect(messages.length).toBeLessThanOrEqual(1); // from `waiting`
-    expect(warnings.map(({ code }) => code)).toEqual(['NOTIFICATION_REFUSED']);
-  });
 });

@@ -213,21 +213,4 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect(await waiting).toBe('entered');
     expect(warnings).toEqual([]);
   });
-
-  it('is resubscribed when it is killed, and the waiters poll once', async () => {
-    const { registry, warnings } = await fixture.process();
-    await fixture.holdAsOther('key');
-    const waiting = registry.run('key', () => 'entered');
-    for (let round = 0; round < 3; round++) {
-      await until(async () => (await fixture.channels()).length === 1);
-      await fixture.untilIdle();
-      const before = await fixture.calls('evalsha');
-      expect(await fixture.admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub'])).toBe(1);
-      await until(async () => (await fixture.calls('evalsha')) > before);
-    }
-    await until(async () => (await fixture.channels()).length === 1);
-    await fixture.releaseAsOther('key');
-    expect(await waiting).toBe('entered');
-    expect(warnings).toEqual([]);
-  });
 });

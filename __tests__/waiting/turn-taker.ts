@@ -1,10 +1,9 @@
 /** A process of its own whose callers take the same lock over and over. Its job comes as a message. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import type { RedisClientOptions } from 'redis';
 import { type LockType, RedisLockRegistry } from '../../lib';
+import { collectGarbage } from '../support/collected';
 import { connect, report, serve } from '../support/serve';
 
 /** ms; a caller that waits for longer fails: the lock is dead. */
@@ -38,12 +37,6 @@ export interface Report {
   readonly state: 'done';
   readonly outcome: Outcome;
   readonly failures: readonly string[];
-}
-
-/** Only with `--expose-gc`, which Node takes at run time too. */
-function collectGarbage(): void {
-  setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
 }
 
 async function takeTurns(registry: RedisLockRegistry, job: TurnsJob, failures: string[]): Promise<Outcome> {

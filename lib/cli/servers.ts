@@ -1,8 +1,7 @@
 import { serversOf } from '../inspection/servers';
 import { fromIoredis } from '../ioredis';
 import type { RedisClient } from '../redis/client';
-import { answered } from '../redis/cluster';
-import { messageOf } from '../redis/failure';
+import { answered, messageOf } from '../redis/failure';
 import type { Values } from './arguments';
 import { EXIT, ExitError, usageError } from './output';
 
@@ -26,29 +25,25 @@ type Topology = 'server' | 'cluster' | { readonly master: string };
 
 type Make = (topology: Topology, url: URL) => Unconnected;
 
-/** A connection that was there is made again; one that was never there is an error. */
-class Retries {
-  #isConnected = false;
-
-  readonly connected = (): void => {
-    this.#isConnected = true;
+/** ms before a connection is made again: of one that was there. One that was never there is an error. */
+function retries() {
+  let isConnected = false;
+  const connected = (): void => {
+    isConnected = true;
   };
-
-  pause(retries: number): number | undefined {
-    return this.#isConnected ? Math.min(50 * 2 ** retries, 2_000) : undefined;
-  }
+  return { connected, pause: (count: number) => (isConnected ? Math.min(50 * 2 ** count, 2_000) : undefined) };
 }
 
 function withNodeRedis(redis: typeof import('redis')): Make {
   return (topology, url) => {
-    const retries = new Retries();
+    const { connected, pause } = retries();
     const secrets = secretsOf(url);
     const tls = url.protocol === 'rediss:' ? { tls: true as const } : {};
     const client =
       topology === 'server'
         ? redis.createClient({
             url: url.href,
-            socket: { connectTimeout: TIMEOUT, reconnectStrategy: (count) => retries.pause(count) ?? false },
+            socket: { connectTimeout: TIMEOUT, reconnectStrategy: (count) => pause(count) ?? false },
           })
         : topology === 'cluster'
           ? redis.createCluster({
@@ -64,7 +59,7 @@ function withNodeRedis(redis: typeof import('redis')): Make {
               nodeClientOptions: { ...secrets, database: databaseOf(url) },
             });
     client.on('error', () => undefined);
-    client.on('ready', retries.connected);
+    client.on('ready', connected);
     const close = async () => {
       // Version 5 throws when it was never connected.
       await client.destroy();
@@ -76,7 +71,7 @@ function withNodeRedis(redis: typeof import('redis')): Make {
 /** ioredis, or iovalkey. */
 function withIoredis({ Cluster, Redis }: typeof import('ioredis')): Make {
   return (topology, url) => {
-    const retries = new Retries();
+    const { connected, pause } = retries();
     const node = { host: url.hostname.replace(/^\[|\]$/g, ''), port: portOf(url) };
     const common = {
       ...secretsOf(url),
@@ -91,7 +86,7 @@ function withIoredis({ Cluster, Redis }: typeof import('ioredis')): Make {
       ...common,
       db: databaseOf(url),
       lazyConnect: true,
-      retryStrategy: (count: number) => retries.pause(count) ?? null,
+      retryStrategy: (count: number) => pause(count) ?? null,
     };
     const redis =
       topology === 'server'
@@ -106,7 +101,7 @@ function withIoredis({ Cluster, Redis }: typeof import('ioredis')): Make {
     redis.on('error', (error) => {
       last = error;
     });
-    redis.on('ready', retries.connected);
+    redis.on('ready', connected);
     const connect = () => redis.connect().catch((error) => Promise.reject(last ?? error));
     return { client: fromIoredis(redis), connect, close: () => redis.disconnect() };
   };

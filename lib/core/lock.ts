@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import type { DistributedLock, Lease, LockOptions, LockState, TryRunResult } from '../api/distributed-lock';
 import { LockTimeoutError, NotLockOwnerError, type NotReplicatedError, notHeld } from '../api/errors';
-import type { AcquireMessage, LockMessage, ReleaseMessage } from '../api/messages';
+import type { LockMessage, ReleaseMessage } from '../api/messages';
 import type { KindSettings } from '../api/options';
 import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../diagnostics/channels';
 import { clock, drift } from '../internal/clock';
@@ -439,23 +439,22 @@ export class RedisLock implements DistributedLock {
 
   /**
    * @internal One call: a re-entry where the caller stands in a scope of this lock, else an acquisition. `null`: another
-   * holder had it until the wait was over. `trace`: what is published about the call that this one is a part of.
+   * holder had it until the wait was over. `around`: the wait of the call that this one is a part of.
    */
-  enter(request: LockRequest, isRun: boolean, trace?: AcquireMessage): Promise<HeldLease | null> {
+  enter(request: LockRequest, isRun: boolean, around?: Wait): Promise<HeldLease | null> {
     if (request.signal?.aborted) throw request.signal.reason;
     if (this.evicted) {
       const cached = this.services.cache.readmit(this);
-      if (cached !== this) return cached.enter(request, isRun, trace);
+      if (cached !== this) return cached.enter(request, isRun, around);
     }
-    const around = Scope.current();
-    const scope = around && Scope.holding(this.scopeLock);
-    if (around !== undefined && scope === undefined) this.assertMayEnter();
-    const wait = new Wait(this.key, request.waitTime, request.signal);
+    const innermost = Scope.current();
+    const scope = innermost && Scope.holding(this.scopeLock);
+    if (innermost !== undefined && scope === undefined) this.assertMayEnter();
+    const wait = new Wait(this.key, request.waitTime, request.signal, around);
     this.usedAt = Math.floor(wait.startedAt);
     wait.lock = this;
-    wait.scope = around;
-    wait.trace = trace;
-    if (trace !== undefined || !isTraced(acquireChannel)) return this.acquire(request, wait, scope, isRun);
+    wait.scope = innermost;
+    if (wait.trace !== undefined || !isTraced(acquireChannel)) return this.acquire(request, wait, scope, isRun);
     return traceAcquire(this.labels, wait, request.waitTime, scope !== undefined, () =>
       this.acquire(request, wait, scope, isRun),
     );

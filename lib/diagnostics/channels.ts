@@ -31,6 +31,16 @@ export function isTraced<T extends object>(traced: TracingChannel<T, T>): boolea
   );
 }
 
+/** Subscribes each listener to its channel. Returns what ends that. */
+export function subscribeTo(
+  listeners: readonly (readonly [Pick<Channel, 'subscribe' | 'unsubscribe'>, (message: never) => void])[],
+): () => void {
+  for (const [to, listener] of listeners) to.subscribe(listener as (message: unknown) => void);
+  return () => {
+    for (const [to, listener] of listeners) to.unsubscribe(listener as (message: unknown) => void);
+  };
+}
+
 /** Outside the async context of the caller whose turn it happens to be. For a channel with subscribers. */
 export function publish<T extends object>(to: Channel, message: T): void {
   inBackground(() => to.publish(message));

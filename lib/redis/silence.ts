@@ -15,7 +15,7 @@ export class Silence {
   readonly #isOneConnection: boolean;
   #heardAt = Number.NEGATIVE_INFINITY;
   /** When the first command was sent that was lost with its connection, if none was answered since. */
-  #lostSince: number | undefined;
+  lostSince: number | undefined;
   /** The answer to what was sent before then may come from a server that does not know that it was replaced. */
   outdatedUntil = Number.NEGATIVE_INFINITY;
 
@@ -26,19 +26,19 @@ export class Silence {
   /** A command that was sent then was answered, or failed. */
   settled(sentAt: number, error?: unknown): void {
     if (error !== undefined && !isErrorReply(error)) {
-      this.#lostSince = Math.min(this.#lostSince ?? sentAt, sentAt);
+      this.lostSince = Math.min(this.lostSince ?? sentAt, sentAt);
       return;
     }
     const now = clock.now();
-    const asked = this.#lostSince === undefined ? sentAt : Math.min(sentAt, this.#lostSince);
+    const asked = this.lostSince === undefined ? sentAt : Math.min(sentAt, this.lostSince);
     const since = this.#isOneConnection ? Math.max(asked, this.#heardAt) : asked;
     if (now - since > LONG) this.outdatedUntil = now + LEARNS_REPLACEMENT;
     this.#heardAt = now;
-    this.#lostSince = undefined;
+    this.lostSince = undefined;
   }
 }
 
-/** So many keys may be in the commands that a client keeps for a server that is silent. */
+/** The most keys that may be in the commands that a client keeps for a server that is silent. */
 const MOST = 200;
 
 /** ms after which what is over is dropped. */
@@ -69,6 +69,11 @@ export class Line {
   constructor(silence: Silence, send: (call: Call) => void) {
     this.#silence = silence;
     this.#send = send;
+  }
+
+  /** When the first command was sent, of those since the last answer; `undefined`: nothing is unanswered. */
+  get unansweredSince(): number | undefined {
+    return this.#silence.lostSince ?? this.#askedAt;
   }
 
   /** Sends it, now or later; not any more when its time is over. */

@@ -72,12 +72,7 @@ export class StoredLock {
 
   /** Nothing has to be remembered of it. */
   get isIdle(): boolean {
-    return this.owner === undefined && this.#queue.size === 0 && this.#forced.size === 0;
-  }
-
-  /** Whose lease lasts longest. */
-  get owner(): string | undefined {
-    return this.state.owner;
+    return this.state.owner === undefined && this.#queue.size === 0 && this.#forced.size === 0;
   }
 
   /** Somebody waits. */
@@ -85,6 +80,7 @@ export class StoredLock {
     return this.#queue.size > 0;
   }
 
+  /** Its owner is the one whose lease lasts longest. */
   get state(): Inspected {
     this.expireAndGrant();
     const [owner, lease] = this.#byEnd.at(-1) ?? [];

@@ -41,6 +41,5 @@ export interface Candidate {
   readonly isVariant?: boolean;
   /** The candidate that it is compared with, where that is not the floor of the scenario. */
   readonly floor?: string;
-  /** Absent: it runs in `peers/java`. */
-  open?(options: OpenOptions): Promise<Locks>;
+  open(options: OpenOptions): Promise<Locks>;
 }

@@ -14,6 +14,7 @@ export async function nodeRedis(address: Address) {
 export async function ioRedis({ host, port }: Address) {
   const { Redis } = await import('ioredis');
   const client = new Redis(port, host, { lazyConnect: true });
+  client.on('error', () => {}); // as above
   await client.connect();
   return client;
 }

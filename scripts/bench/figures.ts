@@ -100,7 +100,6 @@ function callersFigures(settings: CallersSettings, measurement: Measurement): Fi
     fewest: min(perCaller),
     most: max(perCaller),
     evenness: min(perCaller) / max(perCaller),
-    overtaken: keys === 1 ? overtaken(all) / count : Number.NaN,
     violations: overlaps.length + sum(observations.map(({ violations }) => violations)),
   };
 }
@@ -153,23 +152,6 @@ function waits(whose: string, history: readonly Acquisition[], end: number): Fig
     [`${whose}wait999`]: quantile(sorted, 0.999),
     [`${whose}longest`]: sorted.at(-1) ?? Number.NaN,
   };
-}
-
-/** Number of pairs of acquisitions that entered in another order than they were requested in. */
-export function overtaken(history: readonly Acquisition[]): number {
-  const order = [...history].sort((a, b) => a.requestedAt - b.requestedAt);
-  const position = new Map(order.map((acquisition, i) => [acquisition, i + 1]));
-  // A Fenwick tree: counts, for each entry, the earlier entries that were requested later.
-  const tree = new Uint32Array(history.length + 1);
-  let count = 0;
-  history.forEach((acquisition, enteredBefore) => {
-    let requestedEarlier = 0;
-    const own = position.get(acquisition) as number;
-    for (let i = own; i > 0; i -= i & -i) requestedEarlier += tree[i] as number;
-    count += enteredBefore - requestedEarlier;
-    for (let i = own; i < tree.length; i += i & -i) tree[i] = (tree[i] as number) + 1;
-  });
-  return count;
 }
 
 function quantile(sorted: readonly number[], p: number): number {

@@ -1,9 +1,10 @@
 import { subscribe, tracingChannel } from 'node:diagnostics_channel';
 import { join } from 'node:path';
 import type { Lease, RedisClient, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
-import type { Address, Candidate, Locks, OpenOptions, Release } from './candidate';
+import type { Candidate, Locks, OpenOptions, Release } from './candidate';
 import { ioRedis, nodeRedis } from './clients';
 import { floors } from './floors';
+import { heldWhile } from './torture/library';
 
 /** Of every semaphore. */
 export const PERMITS = 4;
@@ -86,25 +87,10 @@ const OURS: readonly Candidate[] = [
   })),
 ];
 
-/** For a library that renews a lock only around a routine: runs a routine that ends at the release. */
-function keepByUsing(using: (routine: () => Promise<void>) => Promise<unknown>): Promise<Release> {
-  return new Promise((resolve, reject) => {
-    const routine = () =>
-      new Promise<void>((end) => {
-        resolve(() => {
-          end();
-          return done;
-        });
-      });
-    const done = using(routine);
-    done.catch(reject);
-  });
-}
-
 /** What redlock and its successor have in common. */
 interface RedlockLike {
   acquire(keys: string[], ttl: number): Promise<{ release(): Promise<unknown> }>;
-  using(keys: string[], ttl: number, routine: () => Promise<void>): Promise<unknown>;
+  using(keys: string[], ttl: number, task: (signal: AbortSignal) => Promise<void>): Promise<unknown>;
 }
 
 function redlockLocks(locks: RedlockLike, ttl: number): Locks {
@@ -115,35 +101,19 @@ function redlockLocks(locks: RedlockLike, ttl: number): Locks {
   return {
     acquire: (key) => acquireAll([key]),
     acquireAll,
-    keep: (key) => keepByUsing((routine) => locks.using([key], ttl, routine)),
+    keep: async (key) => (await heldWhile((task) => locks.using([key], ttl, task))).release,
   };
-}
-
-/** The ioredis commands that redis-semaphore uses, implemented with node-redis. */
-async function ioredisShim(address: Address) {
-  const client = await nodeRedis(address);
-  const split = (numberOfKeys: number, rest: string[]) => ({
-    keys: rest.slice(0, numberOfKeys),
-    arguments: rest.slice(numberOfKeys).map(String),
-  });
-  const commands = {
-    set: (key: string, value: string, _px: 'PX', ttl: number, _nx: 'NX') =>
-      client.set(key, value, { condition: 'NX', expiration: { type: 'PX', value: ttl } }),
-    evalsha: (sha1: string, keys: number, ...rest: string[]) => client.evalSha(sha1, split(keys, rest)),
-    eval: (source: string, keys: number, ...rest: string[]) => client.eval(source, split(keys, rest)),
-  };
-  return commands as unknown as Awaited<ReturnType<typeof ioRedis>>;
 }
 
 type SemaphoreKind = 'Mutex' | 'Semaphore' | 'MultiSemaphore';
 
 /** Its objects are one owner each, so each acquisition creates a new one. */
-function redisSemaphore(candidate: Candidate, kind: SemaphoreKind = 'Mutex', connect = ioRedis): Candidate {
+function redisSemaphore(candidate: Omit<Candidate, 'open'>, kind: SemaphoreKind = 'Mutex'): Candidate {
   return {
     ...candidate,
     async open({ address, ttl }) {
       const library = await import('redis-semaphore');
-      const client = await connect(address);
+      const client = await ioRedis(address);
       // Default: gives up after ten seconds.
       const options = { lockTimeout: ttl, acquireTimeout: Number.POSITIVE_INFINITY };
       const object = (key: string) => {
@@ -210,7 +180,7 @@ const PEERS: readonly Candidate[] = [
           const handles = await manager.acquireBatch([...keys]);
           return () => manager.releaseBatch(handles);
         },
-        keep: (key) => keepByUsing((routine) => lockOf(key).using(routine)),
+        keep: async (key) => (await heldWhile((task) => lockOf(key).using(task))).release,
         object,
       };
     },
@@ -220,16 +190,6 @@ const PEERS: readonly Candidate[] = [
     title: 'redis-semaphore (ioredis)',
     packages: ['redis-semaphore', 'ioredis'],
   }),
-  redisSemaphore(
-    {
-      id: 'redis-semaphore-node-redis',
-      title: 'redis-semaphore (node-redis)',
-      isVariant: true,
-      packages: ['redis-semaphore', 'redis'],
-    },
-    'Mutex',
-    ioredisShim,
-  ),
   {
     id: 'verrou',
     title: '@verrou/core',
@@ -283,13 +243,6 @@ const PEERS: readonly Candidate[] = [
     const title = `redis-semaphore: ${kind} (ioredis)`;
     return redisSemaphore({ id, title, packages: ['redis-semaphore', 'ioredis'] }, kind);
   }),
-  // Its process is a JVM: left out with --quick.
-  {
-    id: 'redisson-read-write-lock',
-    title: 'Redisson: RReadWriteLock (Java)',
-    isVariant: true,
-    packages: ['redisson'],
-  },
 ];
 
 export const candidates: readonly Candidate[] = [...floors, ...OURS, ...PEERS];

@@ -4,9 +4,8 @@ import { parseArgs } from 'node:util';
 import { withSection } from '../../support/sections';
 import { candidates } from './libraries';
 import { plot } from './plot';
-import { buildJava, cache, prepare } from './prepare';
+import { cache, prepare } from './prepare';
 import { keepProcessorsAwake, killProcesses } from './processes';
-import { profile } from './profile-run';
 import * as report from './report';
 import { measure, participantsOf } from './runner';
 import { isNamed, scenarios } from './scenarios';
@@ -21,8 +20,6 @@ const USAGE = `npm run bench -- [options]
   --scenario N   only this scenario (4: 4a, 4b and 4t); may be repeated
   --only NAME    only this candidate and the floor; may be repeated
   --no-growth    all scenarios but 9, which takes the longest
-  --profile      in place of the scenarios: how many functions of ours a call visits; with --scenario also
-                 V8's CPU profiles of its candidates, as files
   --json         prints the results as JSON, and progress on stderr
   --page         writes the sections of docs/benchmarks.md and docs/growth.md about what was measured
 Scenarios:
@@ -39,7 +36,6 @@ function readOptions() {
       scenario: { type: 'string', multiple: true, default: [] },
       only: { type: 'string', multiple: true, default: [] },
       'no-growth': { type: 'boolean', default: false },
-      profile: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       page: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
@@ -80,7 +76,6 @@ async function bench(options: Options): Promise<void> {
     print(measured);
     if (options.quick) print('A quick run: V8 has not compiled all code, so CPU and rates are not those of a service.');
     keepProcessorsAwake();
-    if (options.profile) return await profile(options, server, print);
     const results = await measureAll(options, server, print);
     for (const line of results.flatMap(report.goalLines)) print(line);
     if (options.json) console.log(JSON.stringify({ measured, results }, null, 2));
@@ -96,13 +91,9 @@ async function measureAll(
   server: BenchServer,
   print: (text: string) => void,
 ): Promise<report.ScenarioResult[]> {
-  const needsJava = selected.some((one) => participantsOf(one, only, quick).some(({ open }) => open === undefined));
-  const leftOut = needsJava ? buildJava() : undefined;
-  if (leftOut !== undefined) print(`left out: ${leftOut}`);
   const results: report.ScenarioResult[] = [];
   for (const scenario of selected) {
-    const all = participantsOf(scenario, only, quick);
-    const participants = leftOut === undefined ? all : all.filter(({ open }) => open !== undefined);
+    const participants = participantsOf(scenario, only, quick);
     if (participants.length === 0) continue;
     const name = scenario.point === undefined ? scenario.id : `${scenario.id} ${scenario.point.size}`;
     const rows = await measure(scenario, participants, rounds, quick, server, (round, { title }, outcome) =>

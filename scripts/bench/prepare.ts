@@ -15,14 +15,6 @@ export const built = {
   worker: join(cache, 'worker.js'),
 };
 
-const java = join(cache, 'java');
-
-/** The peers that do not run in Node. */
-export const JAVA = {
-  folder: join(__dirname, 'peers', 'java'),
-  run: ['java', '-Xmx512m', '-cp', [join(java, 'classes'), join(java, 'libraries', '*')].join(':'), 'Worker'],
-} as const;
-
 /** Installs the peers, and builds the library and the program of the child processes. */
 export function prepare(): void {
   installLockedPackages(__dirname, 'Installing the peers to compare with, once, into scripts/bench/node_modules …');
@@ -41,23 +33,6 @@ export function prepare(): void {
     packages: 'external',
     platform: 'node',
     target: 'node20',
-    sourcemap: true, // for `--profile`
     logLevel: 'warning',
   });
-}
-
-/** ms; a first build downloads the libraries. */
-const BUILD_TIMEOUT = 600_000;
-
-/** Returns why the peers in Java are left out, if they are. */
-export function buildJava(): string | undefined {
-  const missing = ['java', 'mvn'].filter((tool) => spawnSync(tool, ['-version'], { stdio: 'ignore' }).status !== 0);
-  if (missing.length > 0) return `the peers in Java (not on this machine: ${missing.join(', ')})`;
-  const { status, stdout, stderr } = spawnSync('mvn', ['-q', '-B', 'process-classes'], {
-    cwd: JAVA.folder,
-    encoding: 'utf8',
-    timeout: BUILD_TIMEOUT,
-  });
-  const [reason] = `${stdout}\n${stderr}`.split('\n').filter((line) => line.trim() !== '');
-  return status === 0 ? undefined : `the peers in Java, because \`mvn process-classes\` failed: ${reason}`;
 }

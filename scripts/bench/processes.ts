@@ -1,11 +1,9 @@
-import { type ChildProcess, fork, spawn } from 'node:child_process';
-import { EventEmitter, once } from 'node:events';
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
 import { cpus } from 'node:os';
-import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Address, Candidate, OpenOptions } from './candidate';
-import { built, JAVA } from './prepare';
+import { built } from './prepare';
 import { CPU_SETS, pinTo } from './server';
 import type { Reply, Request, Role } from './worker';
 
@@ -38,27 +36,19 @@ function forkWorker(role: Role): ChildProcess {
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 2, 'ipc'],
   });
-  return remember(child);
-}
-
-function remember(child: ChildProcess): ChildProcess {
   running.add(child);
   child.once('exit', () => running.delete(child));
   return child;
 }
 
-/** A child process, and how messages are exchanged with it. */
+/** A child process that answers requests, one after the other. */
 export class BenchProcess {
   readonly #child: ChildProcess;
-  /** Emits 'message'. */
-  readonly #replies: EventEmitter;
-  readonly #send: (request: Request) => void;
   readonly #exited: Promise<Reply>;
 
   /** One process of a candidate. Resolves when it has connected. */
-  static async start({ id, open }: Candidate, options: OpenOptions): Promise<BenchProcess> {
-    const started =
-      open === undefined ? BenchProcess.#java(id, options) : BenchProcess.#node({ role: 'candidate', id, ...options });
+  static async start({ id }: Candidate, options: OpenOptions): Promise<BenchProcess> {
+    const started = new BenchProcess({ role: 'candidate', id, ...options });
     await started.#reply(0);
     pinTo(started.#child.pid, CPU_SETS.clients);
     return started;
@@ -66,40 +56,19 @@ export class BenchProcess {
 
   /** A proxy in front of the server that delays every byte in both directions, and its address. */
   static async proxy(address: Address, delay: number): Promise<{ process: BenchProcess; proxied: Address }> {
-    const started = BenchProcess.#node({ role: 'proxy', address, delay });
+    const started = new BenchProcess({ role: 'proxy', address, delay });
     const { proxied } = await started.#reply(0);
     return { process: started, proxied: proxied as Address };
   }
 
-  static #node(role: Role): BenchProcess {
-    const child = forkWorker(role);
-    return new BenchProcess(child, child, (request) => child.send(request));
-  }
-
-  /** Messages are lines of JSON, in which null stands for Infinity. */
-  static #java(id: string, { address, ttl }: OpenOptions): BenchProcess {
-    const [command, ...args] = JAVA.run;
-    const child = spawn(command, [...args, id, address.host, String(address.port), String(ttl)], {
-      stdio: ['pipe', 'pipe', 2],
-    });
-    const replies = new EventEmitter();
-    const toMessage = (line: string) => JSON.parse(line, (_, value) => value ?? Number.POSITIVE_INFINITY);
-    createInterface({ input: child.stdout as Readable }).on('line', (line) => replies.emit('message', toMessage(line)));
-    child.on('error', () => undefined); // 'exit' or the missing reply reports it
-    child.stdin?.on('error', () => undefined);
-    return new BenchProcess(remember(child), replies, (request) => child.stdin?.write(`${JSON.stringify(request)}\n`));
-  }
-
-  private constructor(child: ChildProcess, replies: EventEmitter, send: (request: Request) => void) {
-    this.#child = child;
-    this.#replies = replies;
-    this.#send = send;
-    this.#exited = once(child, 'exit').then(() => ({ fault: 'its process ended' }));
+  private constructor(role: Role) {
+    this.#child = forkWorker(role);
+    this.#exited = once(this.#child, 'exit').then(() => ({ fault: 'its process ended' }));
   }
 
   async request(request: Request): Promise<Reply> {
     const reply = this.#reply('observe' in request ? request.observe : 0);
-    this.#send(request);
+    this.#child.send(request);
     return reply;
   }
 
@@ -113,7 +82,7 @@ export class BenchProcess {
     const settled = new AbortController();
     const { signal } = settled;
     const late: Reply = { fault: `no answer for ${REPLY_TIMEOUT / 1000} s` };
-    const message = once(this.#replies, 'message', { signal }).then(([reply]) => reply as Reply);
+    const message = once(this.#child, 'message', { signal }).then(([reply]) => reply as Reply);
     const timeout = sleep(duration + REPLY_TIMEOUT, late, { signal, ref: false });
     try {
       const reply = await Promise.race([message, this.#exited, timeout]);

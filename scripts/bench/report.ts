@@ -3,7 +3,6 @@ import { arch, cpus, loadavg, platform, totalmem } from 'node:os';
 import { join } from 'node:path';
 import Table from 'cli-table3';
 import { candidates } from './libraries';
-import { JAVA } from './prepare';
 import type { Round, Row, Spread } from './runner';
 import { type Curve, GOALS, type Goal, type Metric, type Scenario } from './scenarios';
 
@@ -178,19 +177,10 @@ export function environment(redis: string): string {
 export function versionsSection(): string {
   const names = [...new Set(candidates.flatMap(({ packages }) => packages))].sort();
   const own = ['redis-lock-registry', versionOf(join(__dirname, '..', '..', 'package.json'))];
-  const others = names.map((name) => [
-    name,
-    name === 'redisson' ? versionOfRedisson() : versionOf(join(__dirname, 'node_modules', name, 'package.json')),
-  ]);
+  const others = names.map((name) => [name, versionOf(join(__dirname, 'node_modules', name, 'package.json'))]);
   return ['## Versions', markdownTable(['package', 'version'], [own, ...others])].join('\n\n');
 }
 
 function versionOf(file: string): string {
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version.replace(/^v/, '');
-}
-
-/** Of the peer in Java. */
-function versionOfRedisson(): string {
-  const pom = readFileSync(join(JAVA.folder, 'pom.xml'), 'utf8');
-  return /<artifactId>redisson<\/artifactId>\s*<version>(.+)<\/version>/.exec(pom)?.[1] ?? 'unknown';
 }

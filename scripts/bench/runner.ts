@@ -17,11 +17,8 @@ const MONITORING = 200;
 /** ms of warm-up between two looks at how often each process has acquired. */
 const STEP = 1_000;
 
-/** A JVM compiles what it runs often, in several steps: its warm-up takes that many times as long. */
-const WARM_UP_OF_JAVA = 3;
-
 /** A candidate that runs in its own processes. */
-export class RunningCandidate {
+class RunningCandidate {
   /** Its processes acquired less often during the warm-up than is enough. */
   isCold = false;
   readonly #scenario: Scenario;
@@ -39,7 +36,7 @@ export class RunningCandidate {
     timing: Timing,
     server: BenchServer,
   ): Promise<RunningCandidate> {
-    const running = new RunningCandidate(scenario, candidate.open === undefined ? ofJava(timing) : timing, server);
+    const running = new RunningCandidate(scenario, timing, server);
     try {
       await running.#open(candidate);
       return running;
@@ -114,21 +111,9 @@ export class RunningCandidate {
     return { ...figuresOf(this.#scenario.loads, measurement), cold: Number(this.isCold) };
   }
 
-  /** What each process does in one window, by V8's profiler, which slows it down. */
-  async profile(): Promise<string[]> {
-    const request = { observe: this.#timing.window, profile: true };
-    const replies = await Promise.all(this.#processes.map((one) => one.request(request)));
-    return replies.map(({ profile }) => profile as string);
-  }
-
   async end(): Promise<void> {
     await Promise.all([...this.#processes, this.#proxy].map((process) => process?.end()));
   }
-}
-
-function ofJava({ longest, enough, ...timing }: Timing): Timing {
-  const more = enough === undefined ? {} : { enough: WARM_UP_OF_JAVA * enough };
-  return { ...timing, ...more, longest: WARM_UP_OF_JAVA * longest };
 }
 
 /** One round of one candidate: its figures, or its fault. */
@@ -217,7 +202,7 @@ async function measureInAlternation(
 }
 
 /** A fault of one candidate is recorded and does not stop the run. */
-export async function orFault<T>(act: () => Promise<T>): Promise<T | { readonly fault: string }> {
+async function orFault<T>(act: () => Promise<T>): Promise<T | { readonly fault: string }> {
   try {
     return await act();
   } catch (error) {

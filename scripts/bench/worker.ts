@@ -5,7 +5,6 @@ import { FaultyProxy } from '../../support/proxy';
 import type { Address, OpenOptions } from './candidate';
 import { candidateNamed } from './libraries';
 import { begin, type LoadSpec, type Observation, type Observe, observe } from './loads';
-import { cpuProfile, type FunctionCounts, functionCounts } from './profile';
 
 /** Passed in the environment of the process. */
 export type Role =
@@ -13,19 +12,14 @@ export type Role =
   | { readonly role: 'proxy'; readonly address: Address; readonly delay: number }
   | { readonly role: 'awake' };
 
-/** To a candidate: start a load, observe it for some ms, with V8's profiler or without, or count what a cycle visits. */
-export type Request =
-  | LoadSpec
-  | { readonly observe: number; readonly isWarmUp?: boolean; readonly profile?: boolean }
-  | { readonly count: true };
+/** To a candidate: start a load, or observe it for some ms. */
+export type Request = LoadSpec | { readonly observe: number; readonly isWarmUp?: boolean };
 
 /** It has started, or has executed a request. */
 export interface Reply {
   readonly fault?: string;
   readonly proxied?: Address;
   readonly observation?: Observation;
-  readonly profile?: string;
-  readonly counts?: FunctionCounts;
 }
 
 function reply(message: Reply): void {
@@ -33,19 +27,15 @@ function reply(message: Reply): void {
 }
 
 async function candidate({ id, ...options }: Role & { role: 'candidate' }): Promise<void> {
-  const { open } = candidateNamed(id);
-  if (open === undefined) throw new Error('it does not run in Node');
-  const locks = await open(options);
+  const locks = await candidateNamed(id).open(options);
   let load: Observe | undefined;
   const execute = async (request: Request): Promise<Reply> => {
-    if ('count' in request) return { counts: await functionCounts(locks, options.library) };
     if ('load' in request) {
       load = await begin(locks, request);
       return {};
     }
     if (load === undefined) throw new Error('there is no load');
-    const run = observe.bind(undefined, load, request.observe, request.isWarmUp);
-    return request.profile ? { profile: await cpuProfile(run) } : { observation: await run() };
+    return { observation: await observe(load, request.observe, request.isWarmUp) };
   };
   process.on('message', (request: Request) => void execute(request).then(reply, fail));
   reply({});
@@ -86,5 +76,4 @@ process.on('unhandledRejection', fail);
 process.on('uncaughtException', fail);
 process.on('disconnect', () => process.exit()); // ends with the bench, for any reason
 process.on('SIGINT', () => {}); // Ctrl-C reaches the whole process group; the bench handles it
-process.setSourceMapsEnabled(true); // before the library is loaded, so that a profile finds its sources
 void main(JSON.parse(process.env.BENCH_ROLE as string)).catch(fail);

@@ -230,7 +230,7 @@ export class Simulation {
     for (const host of this.#world.hosts) {
       if (isDisturbed(this.#world, host)) host.lastDisturbed = this.#world.timeline.now;
       if (isCutOff(this.#world, host)) host.lastCutOff = this.#world.timeline.now;
-      if (host.process.isPaused) host.lastPaused = this.#world.timeline.now;
+      host.lastPaused = Math.min(this.#world.timeline.now, host.process.pausedUntil);
     }
     this.#leases.check();
     this.#trace?.check(this.#leases.open);

@@ -56,7 +56,7 @@ export interface Host {
   lastDisturbed: number;
   /** When a reply of a command was last read. */
   lastReply: number;
-  /** When it was last seen paused. */
+  /** When its last pause ended; now, in a pause; -Infinity: it had none. */
   lastPaused: number;
   readonly registryOptions: ProcessPlan['options'];
 }

@@ -6,15 +6,6 @@ import type { LockFixture } from '../lock-fixture';
 
 export function releasing(fixture: LockFixture): void {
   describe('releasing', () => {
-    it('removes the key and frees the lock', async () => {
-      const lease = await fixture.registry().obtain('key').lock();
-      await lease.unlock();
-      expect(await fixture.isInRedis('key')).toBe(false);
-      const next = await fixture.otherRegistry().obtain('key').tryLock();
-      await next?.unlock();
-      expect(next).not.toBeNull();
-    });
-
     it('does nothing the second time, not even a command; a call at the same time shares the first (P7)', async () => {
       const spy = spyOn(fixture.clients[0]);
       const lock = fixture.registryOn(spy).obtain('key');

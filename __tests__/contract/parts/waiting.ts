@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { type Lease, LockTimeoutError } from '../../../lib';
+import { LockTimeoutError } from '../../../lib';
 import { HoldableClient } from '../../support/held-commands';
 import { machineDelay } from '../../support/machine-delay';
 import { spyOn } from '../../support/spied-client';
@@ -129,30 +129,6 @@ export function waiting(fixture: LockFixture): void {
         const lease = await mine.lock();
         const [next] = await Promise.all([theirs.lock({ waitTime: 2_000 }), lease.unlock()]);
         await next.unlock();
-      }
-    });
-
-    it('serves each of ten registries in three rounds', async () => {
-      const registries = Array.from({ length: 10 }, (_, i) => (i % 2 ? fixture.registry() : fixture.otherRegistry()));
-      const oracle = fixture.oracle();
-      await Promise.all(
-        registries.map(async (registry) => {
-          for (let round = 0; round < 3; round++) await registry.run('key', () => oracle.section(() => undefined));
-        }),
-      );
-      expect(oracle.entered).toBe(30);
-      expect(oracle.violations).toEqual([]);
-    });
-
-    it('does not time out because of contention on another key', async () => {
-      const [mine, theirs] = [fixture.registry(), fixture.otherRegistry()];
-      const contend = async (lease: Promise<Lease>) => (await lease).unlock();
-      for (let round = 0; round < 10; round++) {
-        await Promise.all(
-          ['one', 'two'].flatMap((key) =>
-            [mine, theirs].map((registry) => contend(registry.obtain(key).lock({ waitTime: WAIT_LIMIT }))),
-          ),
-        );
       }
     });
   });

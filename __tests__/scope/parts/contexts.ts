@@ -3,29 +3,10 @@ import { describe, expect, it } from '@jest/globals';
 import type { LockFixture } from '../../contract/lock-fixture';
 import { spyOn } from '../../support/spied-client';
 import { Gate } from '../gate';
-import { isExcluded } from '../probes';
 import { Sections } from '../sections';
 
 export function contexts(fixture: LockFixture): void {
   describe('asynchronous code', () => {
-    it('that is not called from the task is outside, at any time', async () => {
-      const lock = fixture.registry().obtain('key');
-      const oracle = fixture.oracle();
-      const [inside, checked] = [new Gate(), new Gate()];
-      const holder = lock.run(() =>
-        oracle.section(() => {
-          inside.open();
-          return checked.opened;
-        }),
-      );
-      await inside.opened;
-      expect(await lock.tryLock()).toBeNull();
-      const outsider = lock.run(() => oracle.section(() => undefined));
-      checked.open();
-      await Promise.all([holder, outsider]);
-      expect(oracle).toMatchObject({ entered: 2, violations: [] });
-    });
-
     it('that a task calls through many awaits, timers and microtasks is inside', async () => {
       const spy = spyOn(fixture.clients[0]);
       const lock = fixture.registryOn(spy).obtain('key');
@@ -107,46 +88,6 @@ export function contexts(fixture: LockFixture): void {
       emitted.open();
       await Promise.all([holder, ...works]);
       expect(oracle).toMatchObject({ entered: 3, violations: [] });
-    });
-
-    it('of an async generator runs where it is consumed: inside from the task, outside from elsewhere', async () => {
-      const spy = spyOn(fixture.clients[0]);
-      const [lock, theirs] = [fixture.registryOn(spy).obtain('key'), fixture.otherRegistry().obtain('key')];
-      const oracle = fixture.oracle();
-      async function* orders() {
-        for (let order = 0; ; order++) yield await lock.run(() => oracle.section(() => order), { waitTime: 50 });
-      }
-      const early = orders();
-      expect(await early.next()).toMatchObject({ value: 0 });
-      const late = await lock.run(async () => {
-        const before = spy.sent;
-        expect(await early.next()).toMatchObject({ value: 1 });
-        const generator = orders();
-        expect(await generator.next()).toMatchObject({ value: 0 });
-        expect(spy.sent).toBe(before);
-        return { generator };
-      });
-      expect(await late.generator.next()).toMatchObject({ value: 1 });
-      const held = await theirs.lock();
-      await oracle.section(() => expect(late.generator.next()).rejects.toMatchObject({ waitTime: 50 }));
-      await held.unlock();
-      expect(await isExcluded(theirs)).toBe(false);
-      expect(oracle).toMatchObject({ entered: 5, violations: [] });
-    });
-
-    it('of two runs in `Promise.all` is in two scopes that exclude each other', async () => {
-      const lock = fixture.registry().obtain('key');
-      const sections = new Sections(fixture.oracle());
-      await Promise.all(
-        ['a', 'b'].map((name) =>
-          lock.run(async () => {
-            await sections.enter(`${name}1`);
-            await lock.run(() => sections.enter(`${name}2`));
-          }),
-        ),
-      );
-      expect(sections.entered).toEqual(['a1', 'a2', 'b1', 'b2']);
-      expect(sections.violations).toEqual([]);
     });
   });
 }

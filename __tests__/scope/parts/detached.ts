@@ -34,27 +34,6 @@ export function detached(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('is excluded by a caller of its own process as well', async () => {
-      const lock = fixture.registry().obtain('key');
-      const sections = new Sections(fixture.oracle());
-      const [scopeOver, refused] = [new Gate(), new Gate()];
-      const work = await inScope(lock, async () => {
-        await scopeOver.opened;
-        expect(await lock.tryLock()).toBeNull();
-        refused.open();
-        await lock.run(() => sections.enter('detached'));
-      });
-      await lock.run(() =>
-        sections.enter('another scope', () => {
-          scopeOver.open();
-          return refused.opened;
-        }),
-      );
-      await work.done;
-      expect(sections.entered).toEqual(['another scope', 'detached']);
-      expect(sections.violations).toEqual([]);
-    });
-
     it('opens a new scope when it runs the lock again', async () => {
       const lock = fixture.registry().obtain('key');
       const oracle = fixture.oracle();

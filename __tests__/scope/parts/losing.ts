@@ -30,19 +30,6 @@ export function losing(fixture: LockFixture): void {
       expect(called).toEqual([]);
     });
 
-    it('makes the outer run reject with its result, when the task is over', async () => {
-      const lock = fixture.registry().obtain('key');
-      const run = lock.run(async (lease) => {
-        await lose(fixture, lease);
-        await expectLost(
-          lock.run(() => 'nested'),
-          'expired',
-        );
-        return { orders: 42 };
-      });
-      await expect(run).rejects.toMatchObject({ code: 'ERR_LOCK_LOST', reason: 'expired', result: { orders: 42 } });
-    });
-
     it('makes every level that was inside reject with the result of its own task', async () => {
       const lock = fixture.registry().obtain('key');
       const results: unknown[] = [];

@@ -24,22 +24,6 @@ export function neighbours(fixture: LockFixture): void {
       expect(sections.violations).toEqual([]);
     });
 
-    it('is not that of another key, which is acquired and released in Redis', async () => {
-      const registry = fixture.registry();
-      const theirs = fixture.otherRegistry().obtain('two');
-      const oracle = fixture.oracle();
-      await registry.run('one', async () => {
-        const held = await theirs.lock();
-        expect(await registry.obtain('two').tryLock()).toBeNull();
-        const two = registry.run('two', () => oracle.section(() => fixture.isInRedis('two')));
-        await oracle.section(() => held.assertHeld());
-        await held.unlock();
-        expect(await two).toBe(true);
-        expect([await fixture.isInRedis('one'), await fixture.isInRedis('two')]).toEqual([true, false]);
-      });
-      expect(oracle).toMatchObject({ entered: 2, violations: [] });
-    });
-
     it('is not needed by different keys of one scope, which do not wait for each other', async () => {
       const registry = fixture.registry();
       const [one, two] = [new Gate(), new Gate()];
@@ -58,17 +42,6 @@ export function neighbours(fixture: LockFixture): void {
         ),
       );
       expect([await fixture.isInRedis('one'), await fixture.isInRedis('two')]).toEqual([false, false]);
-    });
-
-    it('is not that of an equal key of another registryKey', async () => {
-      const registry = fixture.registry();
-      const elsewhere = fixture.registry({ registryKey: `${fixture.registryKey}:other` });
-      await registry.run('key', async () => {
-        const lease = await elsewhere.obtain('key').lock();
-        expect(await fixture.admin.exists(`${fixture.registryKey}:other:key`)).toBe(1);
-        await lease.unlock();
-        expect(await fixture.isInRedis('key')).toBe(true);
-      });
     });
 
     it('is that of an evicted lock object, inside the scope of its replacement', async () => {

@@ -1,7 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { DistributedLock, Lease } from '../../../lib';
 import type { LockFixture } from '../../contract/lock-fixture';
-import { Gate } from '../gate';
 import { isExcluded } from '../probes';
 import { Sections } from '../sections';
 
@@ -22,29 +20,6 @@ export function nesting(fixture: LockFixture): void {
       expect(oracle).toMatchObject({ entered: 10, violations: [] });
       expect(await fixture.isInRedis('key')).toBe(false);
       expect(await isExcluded(theirs)).toBe(false);
-    });
-
-    it('excludes other processes on all levels', async () => {
-      const registry = fixture.registry();
-      const sections = new Sections(fixture.oracle());
-      const gate = new Gate();
-      const others = [fixture.otherRegistry(), fixture.registry()].map(async (other) => {
-        await gate.opened;
-        await other.run('key', () => sections.enter('other'));
-      });
-      await registry.run('key', async () => {
-        gate.open();
-        await sections.enter('1');
-        await registry.run('key', async () => {
-          await sections.enter('2');
-          await registry.run('key', () => sections.enter('3'));
-          await sections.enter('2 again');
-        });
-        await sections.enter('1 again');
-      });
-      await Promise.all(others);
-      expect(sections.entered).toEqual(['1', '2', '3', '2 again', '1 again', 'other', 'other']);
-      expect(sections.violations).toEqual([]);
     });
 
     it('lets lock and unlock in a run, by the lease and by the lock, and still holds after the unlock', async () => {
@@ -138,15 +113,6 @@ export function nesting(fixture: LockFixture): void {
       });
     });
 
-    it('releases a nested lease at the end of an `await using` block', async () => {
-      const lock = fixture.registry().obtain('key');
-      await lock.run(async () => {
-        await inBlock(lock, (lease) => lease.assertHeld());
-        await expect(inBlock(lock, () => Promise.reject(new Error('of the body')))).rejects.toThrow('of the body');
-        expect(await isExcluded(lock)).toBe(false);
-      });
-    });
-
     it('reports on every level that this process holds the lock', async () => {
       const lock = fixture.registry().obtain('key');
       const known = await lock.run(async () => [
@@ -174,9 +140,4 @@ export function nesting(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
   });
-}
-
-async function inBlock(lock: DistributedLock, body: (lease: Lease) => void | Promise<void>): Promise<void> {
-  await using lease = await lock.lock();
-  await body(lease);
 }

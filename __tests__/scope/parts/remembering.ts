@@ -1,8 +1,7 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from '@jest/globals';
 import type { RedisLock } from '../../../lib';
 import type { LockFixture } from '../../contract/lock-fixture';
+import { collectGarbage } from '../../support/collected';
 import { until } from '../../support/until';
 
 export function remembering(fixture: LockFixture): void {
@@ -18,20 +17,14 @@ export function remembering(fixture: LockFixture): void {
       await registry.run('key', async () => {
         const taken = await Promise.all(Array.from({ length: 100 }, (_, i) => takeAndGiveBack(i)));
         registry.expireUnusedOlderThan(-1);
-        const collect = garbageCollector();
         const isForgotten = (lock: WeakRef<RedisLock>) => lock.deref() === undefined;
         // A register or cache of the engine may still reference some of them.
         await until(() => {
-          collect();
+          collectGarbage();
           return taken.filter(isForgotten).length >= 95;
         });
         expect(registry.size).toBe(1);
       });
     });
   });
-}
-
-function garbageCollector(): () => void {
-  setFlagsFromString('--expose-gc');
-  return runInNewContext('gc') as () => void;
 }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
 import type { LockFixture } from '../../contract/lock-fixture';
-import { until } from '../../support/until';
 import { Gate } from '../gate';
 import { isExcluded } from '../probes';
 import { Sections } from '../sections';
@@ -9,16 +8,6 @@ const numbers = (count: number): number[] => Array.from({ length: count }, (_, i
 
 export function siblings(fixture: LockFixture): void {
   describe('siblings', () => {
-    it('take turns in FIFO order when they are started together', async () => {
-      const registry = fixture.registry();
-      const sections = new Sections(fixture.oracle());
-      await registry.run('key', () =>
-        Promise.all(numbers(10).map((i) => registry.run('key', () => sections.enter(`${i}`)))),
-      );
-      expect(sections.entered).toEqual(numbers(10).map(String));
-      expect(sections.violations).toEqual([]);
-    });
-
     it('take turns on two levels: the children of one finish before the next begins', async () => {
       const registry = fixture.registry();
       const sections = new Sections(fixture.oracle());
@@ -107,26 +96,6 @@ export function siblings(fixture: LockFixture): void {
       });
     });
 
-    it('make a second lock in one scope wait for the release of the first', async () => {
-      const lock = fixture.registry().obtain('key');
-      const oracle = fixture.oracle();
-      await lock.run(async () => {
-        const first = await lock.lock();
-        let entered = false;
-        const second = lock.lock().then((lease) => {
-          entered = true;
-          return lease;
-        });
-        await oracle.section(() => lock.tryLock({ waitTime: 30 }));
-        expect(entered).toBe(false);
-        await first.unlock();
-        const lease = await second;
-        await oracle.section(() => lease.assertHeld());
-        await lease.unlock();
-      });
-      expect(oracle).toMatchObject({ entered: 2, violations: [] });
-    });
-
     it('take turns in order when there are a thousand', async () => {
       const lock = fixture.registry().obtain('key');
       const order: number[] = [];
@@ -144,27 +113,6 @@ export function siblings(fixture: LockFixture): void {
         );
       });
       expect(order).toEqual(numbers(1_000));
-    });
-
-    it('of two scopes of different processes do not interleave', async () => {
-      const sections = new Sections(fixture.oracle());
-      await Promise.all(
-        [fixture.registry(), fixture.otherRegistry()].map(async (registry, process) => {
-          for (const round of numbers(5)) {
-            await registry.run('key', () =>
-              Promise.all(numbers(2).map((i) => registry.run('key', () => sections.enter(`${process}.${round}.${i}`)))),
-            );
-          }
-        }),
-      );
-      expect(sections.entered).toHaveLength(20);
-      expect(sections.violations).toEqual([]);
-      // The two siblings of one scope ran one after the other.
-      for (const i of numbers(10)) {
-        const [first, second] = sections.entered.slice(2 * i, 2 * i + 2);
-        expect(second).toBe(first?.replace(/0$/, '1'));
-      }
-      await until(async () => !(await fixture.isInRedis('key')));
     });
   });
 }

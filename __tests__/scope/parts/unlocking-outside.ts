@@ -3,21 +3,10 @@ import { NotLockOwnerError } from '../../../lib';
 import type { LockFixture } from '../../contract/lock-fixture';
 import { spyOn } from '../../support/spied-client';
 import { Gate } from '../gate';
-import { isExcluded } from '../probes';
 import { Sections } from '../sections';
 
 export function unlockingOutside(fixture: LockFixture): void {
   describe('unlock of the lock outside any scope', () => {
-    it.each(['lock', 'tryLock'] as const)('releases what this process acquired with %s', async (take) => {
-      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
-      const lease = await lock[take]();
-      expect(await isExcluded(theirs)).toBe(true);
-      await lock.unlock();
-      expect(lease?.remaining).toBe(0);
-      expect(await fixture.isInRedis('key')).toBe(false);
-      expect(await isExcluded(theirs)).toBe(false);
-    });
-
     it('is refused, and changes nothing in Redis, when nothing was acquired, or it was released already', async () => {
       const spy = spyOn(fixture.clients[0]);
       const lock = fixture.registryOn(spy).obtain('key');

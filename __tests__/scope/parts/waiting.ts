@@ -85,14 +85,6 @@ export function waiting(fixture: LockFixture): void {
       });
     });
 
-    it('validates its options', async () => {
-      const lock = fixture.registry().obtain('key');
-      await lock.run(async () => {
-        await expect(lock.run(() => 'never', { ttl: 0 })).rejects.toThrow(RangeError);
-        await expect(lock.lock({ waitTime: -1 })).rejects.toThrow(RangeError);
-      });
-    });
-
     it('obeys waitTime and signal also while Redis does not answer the extension of the lease (P1)', async () => {
       const client = silenceable(fixture.clients[0]);
       const lock = fixture.registryOn(client, { commandTimeout: 2_000 }).obtain('key');

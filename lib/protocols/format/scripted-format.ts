@@ -75,7 +75,7 @@ export abstract class ScriptedFormat {
     this.redis.send(RENEW, [names.lock], [owner, String(ttl), mode], timeout, read, settle, fail);
   }
 
-  /** Reads the reply of a script that acquires. A refusal has at least so many values. */
+  /** Reads the reply of a script that acquires. A refusal has at least `least` values. */
   answerIn(script: Script, reply: unknown, least: number, hold: Hold, hintsBefore?: number): Grant | Refusal {
     const { ticket, ttl, sentAt, drift } = hold;
     if (!Array.isArray(reply)) {

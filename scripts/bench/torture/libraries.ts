@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { RedisLockRegistry } from '../../../lib';
-import { type Held, heldWhile, type Library, type LibraryAddress, TTL, WAIT } from './library';
+import type { Address } from '../candidate';
+import { ioRedis, nodeRedis } from '../clients';
+import { type Held, heldWhile, type Library, TTL, WAIT } from './library';
 
 /** How a library is opened; and what its pages say that matters here. */
 interface Entry {
@@ -10,23 +12,7 @@ interface Entry {
   readonly settings: string;
   /** How a holder learns that it lost the lock. */
   readonly tells: string;
-  readonly open: (address: LibraryAddress) => Promise<Library>;
-}
-
-async function ioRedis({ host, port }: LibraryAddress) {
-  const { Redis } = await import('ioredis');
-  const client = new Redis(port, host, { lazyConnect: true });
-  client.on('error', () => undefined); // the affected commands reject too
-  await client.connect();
-  return client;
-}
-
-async function nodeRedis(socket: LibraryAddress) {
-  const { createClient } = await import('redis');
-  const client = createClient({ socket: { ...socket } });
-  client.on('error', () => undefined);
-  await client.connect();
-  return client;
+  readonly open: (address: Address) => Promise<Library>;
 }
 
 /** The calls wait for `WAIT` ms where a library can wait; what says that a lock was not free is no failure. */

@@ -11,11 +11,6 @@ export interface Library {
   lock(key: string): Promise<Held | null>;
 }
 
-export interface LibraryAddress {
-  readonly host: string;
-  readonly port: number;
-}
-
 /** ms; the same for all. Where a library renews, it renews leases of this length. */
 export const TTL = 2_000;
 /** ms for which a call waits. */

@@ -77,7 +77,7 @@ Each library has its documented settings for one Redis; the time of a lease and 
 ${openings.join('\n')}
 
 - The numbers of one run are small, and another seed, or another run of this one, gives others. Here the machine was also busy with other work: a timer that comes late is counted as the word of its library, so times of up to some 100 ms say little. Calls and leases aren't a measure of speed: how soon a library rejects when Redis doesn't answer, and what it waits for between two tries, decide them.
-- \`@verrou/core\` has no renewal and promises none: work that takes longer than the lease is told by \`isExpired()\`, and isn't counted against it.
+- \`@verrou/core\` has no renewal and promises none: work that takes longer than the lease shows in \`isExpired()\`, and isn't counted against it.
 - \`redis-semaphore\` renews at four fifths of its time-out by default, and tells of a loss when Redis has said so: it promises nothing for a process that was frozen, or that can't reach Redis.
 - \`redlock\` is made for several independent servers; with one it keeps the same rules.
 - A clock step is made for one process, as its \`Date.now()\` shows it, and is taken back after two seconds.

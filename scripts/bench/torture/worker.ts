@@ -10,12 +10,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Outcome, Sample, WorkerRecord } from '../../../support/judge/records';
 import { Random } from '../../../support/random';
 import { sharedNow } from '../../../support/soak/awake-clock';
+import type { Address } from '../candidate';
 import { LIBRARIES } from './libraries';
-import type { Held, Library, LibraryAddress } from './library';
+import type { Held, Library } from './library';
 
 export interface WorkerSettings {
   readonly library: string;
-  readonly address: LibraryAddress;
+  readonly address: Address;
   readonly records: string;
   readonly name: string;
   readonly callers: number;
