@@ -60,8 +60,8 @@ export class SharedLock extends RedisLock {
   }
 
   /** The caller that waits in Redis: those behind it came later. None before the `minHold` of the lease ends. */
-  protected override nextAfter({ hold }: RedisLease): Call | undefined {
-    return this.#sleeper?.isAsleep && hold.keep === undefined ? this.#sleeper : undefined;
+  protected override nextAfter(ended: RedisLease): Call | undefined {
+    return this.#sleeper?.isAsleep && ended.hold.keep === undefined ? this.#sleeper : undefined;
   }
 
   protected override give(take: (call: Call) => RedisLease | undefined): void {
