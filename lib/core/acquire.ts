@@ -199,7 +199,10 @@ export class Call {
     hold.stamp();
     availability.asked(hold.sentAt);
     const { unavailableAfter } = this.#lock.services.settings;
-    const left = unavailableAfter - availability.silence(wait.startedAt, hold.sentAt);
+    // However long the connection has been silent, a question is asked: after a block of the event loop, the answers to
+    // others may not have been read.
+    const own = Math.min(SILENT, unavailableAfter) - availability.silence(wait.calledAt, hold.sentAt);
+    const left = Math.max(own, unavailableAfter - this.#silence(hold.sentAt));
     if (left <= 0) throw this.#unavailable();
     if (wait.trace !== undefined) wait.trace.attempts++;
     const attempt = this.#protocol.attempt(hold, Math.min(this.#timeout ?? this.#firstTimeout, left));
@@ -435,6 +438,13 @@ export class Call {
     return Math.max(ms, LEAST_TIME_TO_ANSWER + (minReplicas > 0 ? 2 * replicaTimeout : 0));
   }
 
+  /** ms for which Redis has not answered this call, nor anything else since a question that was sent before. */
+  #silence(now: number): number {
+    const { connection } = this.#lock.services;
+    const { calledAt } = this.wait;
+    return this.#protocol.availability.silence(calledAt, now, connection.unansweredSince(this.#lock.names.lock));
+  }
+
   /** What is left of the wait. With a waitTime of 0, the one attempt has `commandTimeout`, counted from the call. */
   get #timeLeft(): number {
     const { wait } = this;
@@ -447,14 +457,13 @@ export class Call {
    * cause is the last such answer, or the last error of the socket: it says more than the silence.
    */
   #unavailable(): CannotAcquireLockError {
-    const { key, startedAt } = this.wait;
+    const { key } = this.wait;
     const { availability } = this.#protocol;
     const { failure } = availability;
     const { connection } = this.#lock.services;
     const slot = connection.slotOf(this.#lock.names.lock);
     const where = slot === undefined ? '' : ` (slot ${slot} of the cluster)`;
-    const silence = availability.silence(startedAt, clock.now());
-    const ms = Math.round(Math.max(silence, this.#lock.releasingFor));
+    const ms = Math.round(Math.max(this.#silence(clock.now()), this.#lock.releasingFor));
     if (isServerAnswer(failure)) {
       const duration = ms > 0 ? ` for ${ms} ms` : '';
       return cannotAcquire(key, `Redis answered${duration}: ${messageOf(failure)}${where}`, failure);

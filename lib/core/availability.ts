@@ -86,8 +86,12 @@ export class Availability {
     return this.#trouble?.failure;
   }
 
-  /** ms for which Redis has not answered, for a call made at `startedAt`. Silence before it does not count. */
-  silence(startedAt: number, now: number): number {
-    return this.#unansweredSince === undefined ? 0 : Math.max(0, now - Math.max(this.#unansweredSince, startedAt));
+  /**
+   * ms for which Redis has not answered, for a call made at `startedAt`. Silence before it does not count.
+   * `unansweredSince`: that of the connection, which was silent about other locks before.
+   */
+  silence(startedAt: number, now: number, unansweredSince = now): number {
+    if (this.#unansweredSince === undefined) return 0;
+    return Math.max(0, now - Math.max(Math.min(this.#unansweredSince, unansweredSince), startedAt));
   }
 }

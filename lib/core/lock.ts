@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import type { DistributedLock, Lease, LockOptions, LockState, TryRunResult } from '../api/distributed-lock';
 import { LockTimeoutError, NotLockOwnerError, type NotReplicatedError, notHeld } from '../api/errors';
-import type { AcquireMessage, LockMessage, ReleaseMessage } from '../api/messages';
+import type { LockMessage, ReleaseMessage } from '../api/messages';
 import type { KindSettings } from '../api/options';
 import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../diagnostics/channels';
 import { clock, drift } from '../internal/clock';
@@ -207,10 +207,10 @@ export class RedisLock implements DistributedLock {
 
   /**
    * @internal `unlock()` of this lock does not end the lease. `null`: another holder had it until the wait was over.
-   * `trace`: what is published about the call, where somebody has subscribed.
+   * `around`: the wait of the call.
    */
-  async acquirePart(request: LockRequest, trace: AcquireMessage | undefined): Promise<HeldLease | null> {
-    return this.enterHere(request, false, trace);
+  async acquirePart(request: LockRequest, around: Wait): Promise<HeldLease | null> {
+    return this.enterHere(request, false, around);
   }
 
   /** @internal The error of a wait that is over. */
@@ -457,13 +457,12 @@ export class RedisLock implements DistributedLock {
     return this.enterHere(lockRequest(options, this.services.settings, defaultWaitTime, this.mostPermits), isRun);
   }
 
-  private enterHere(request: LockRequest, isRun: boolean, trace?: AcquireMessage): Promise<HeldLease | null> {
+  private enterHere(request: LockRequest, isRun: boolean, around?: Wait): Promise<HeldLease | null> {
     if (request.signal?.aborted) throw request.signal.reason;
     const lock = this.evicted ? this.services.cache.readmit(this) : this;
-    const wait = new Wait(lock.key, request.waitTime, request.signal);
+    const wait = new Wait(lock.key, request.waitTime, request.signal, around);
     lock.usedAt = Math.floor(wait.startedAt);
     wait.lock = lock;
-    wait.trace = trace;
     try {
       return lock.enter(request, wait, isRun);
     } catch (error) {

@@ -99,6 +99,10 @@ export class Redis implements Connection {
     return this.monitor.lastError;
   }
 
+  unansweredSince(key: string): number | undefined {
+    return this.#lineTo(key).unansweredSince;
+  }
+
   slotOf(key: string): number | undefined {
     return this.isCluster ? hashSlot(key) : undefined;
   }

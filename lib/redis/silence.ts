@@ -38,6 +38,11 @@ export class Silence {
     else this.#lostSince = Math.min(this.#lostSince ?? sentAt, sentAt);
   }
 
+  /** As `#lostSince`. */
+  get lostSince(): number | undefined {
+    return this.#lostSince;
+  }
+
   /** Whether the answer to what was sent then may come from a server that does not know that it was replaced. */
   mayBeOutdated(sentAt: number): boolean {
     return sentAt < this.#endedAt + LEARNS_REPLACEMENT;
@@ -74,6 +79,11 @@ export class Line {
   constructor(silence: Silence, send: (call: Call) => void) {
     this.#silence = silence;
     this.#send = send;
+  }
+
+  /** When the first command was sent, of those since the last answer; `undefined`: nothing is unanswered. */
+  get unansweredSince(): number | undefined {
+    return this.#silence.lostSince ?? this.#askedAt;
   }
 
   /** Sends it, now or later; not any more when its time is over. */

@@ -84,6 +84,8 @@ export class InMemoryBackend implements LockBackend, LockInspector, Connection {
     return false;
   }
 
+  unansweredSince(): undefined {}
+
   slotOf(): undefined {}
 
   async close(): Promise<void> {}
