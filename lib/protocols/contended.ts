@@ -51,7 +51,6 @@ export function contended(parts: RegistryParts, format: ScriptedFormat, waitersP
  * other.
  */
 class ContendedProtocol implements LockProtocol {
-  readonly queue = 'local';
   readonly availability = new Availability();
   holder: Holder | undefined;
   readonly #names: LockNames;

@@ -92,7 +92,7 @@ export class Redis implements Connection {
   }
 
   mayBeOutdated(sentAt: number): boolean {
-    return this.#silence.mayBeOutdated(sentAt);
+    return sentAt < this.#silence.outdatedUntil;
   }
 
   get lastError(): unknown {
@@ -155,7 +155,7 @@ export class Redis implements Connection {
   ): Promise<T> {
     const limit = Math.min(timeout, this.#commandTimeout);
     return new Promise<T>((resolve, reject) => {
-      this.#sendAlone(new Call(script, keys, args, limit, clock.now(), this.#deadlines, read, resolve, reject), asText);
+      this.#issue(new Call(script, keys, args, limit, clock.now(), this.#deadlines, read, resolve, reject), asText);
     });
   }
 
@@ -176,7 +176,7 @@ export class Redis implements Connection {
     this.#together = [];
     const [first] = calls;
     if (calls.length === 1 && first !== undefined) {
-      this.#sendAlone(first);
+      this.#issue(first);
       return;
     }
     const answer = this.#placement.made(calls.length);
@@ -191,13 +191,8 @@ export class Redis implements Connection {
 
   #sendAll(calls: readonly Call[]): void {
     for (const group of this.#groups(calls)) {
-      const [first] = group;
-      if (group.length === 1 && first !== undefined) {
-        this.#sendAlone(first);
-        continue;
-      }
-      for (const call of group) call.isSent = true;
-      this.#issue(new Batch(group, first?.script as LockScript, this.#batchFailed));
+      const first = group[0] as Call;
+      this.#issue(group.length === 1 ? first : new Batch(group, first.script as LockScript, this.#batchFailed));
     }
   }
 
@@ -223,12 +218,8 @@ export class Redis implements Connection {
     return groups;
   }
 
-  #sendAlone(call: Call, asText = false): void {
-    call.isSent = true;
-    this.#issue(call, asText);
-  }
-
   #issue(command: Command, asText = false): void {
+    if (command instanceof Call) command.isSent = true;
     const line = this.#lineTo(command.options.keys?.[0]);
     if (this.#replicated === undefined || command.script.grants === undefined) {
       evaluate(this.#commands, command, line, asText);
@@ -243,7 +234,7 @@ export class Redis implements Connection {
     // The server may refuse all of them because of one.
     const tryAlone = code !== undefined && (SPLIT.has(code) || (isServerAnswer(error) && isFinal(error)));
     for (const call of calls) {
-      if (tryAlone && !call.isOver) this.#sendAlone(call);
+      if (tryAlone && !call.isOver) this.#issue(call);
       else call.fail(error);
     }
   };

@@ -79,7 +79,6 @@ export interface RedissonFairServices {
  * five minutes. For the same reason the lock is not handed over locally: that would overtake the queue.
  */
 export class RedissonFairProtocol implements LockProtocol {
-  readonly queue = 'local';
   readonly availability = new Availability();
   readonly #names: LockNames;
   readonly #services: RedissonFairServices;

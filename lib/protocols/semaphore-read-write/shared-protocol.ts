@@ -45,7 +45,6 @@ const LET_IN_WITHIN = 2 * FRESH;
  * with the ttl that it asked for when it last made an attempt, or makes another one.
  */
 class SharedProtocol implements LockProtocol {
-  readonly queue = 'local';
   readonly availability = new Availability();
   /** Of a semaphore. */
   permits: Permits | undefined;
