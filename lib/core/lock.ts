@@ -213,6 +213,12 @@ export class RedisLock implements DistributedLock {
     return this.enterHere(request, false, around);
   }
 
+  /** @internal Another caller of this process has it, or asks for it. */
+  get isBusyHere(): boolean {
+    const lock = this.cached();
+    return Scope.holding(lock) === undefined && (lock.isHeldHere || lock.queue.isTaken);
+  }
+
   /** @internal The error of a wait that is over. */
   timeoutError(options: LockOptions | undefined): LockTimeoutError {
     const lock = this.cached();
