@@ -64,9 +64,9 @@ export class LocalQueue<Caller = void> {
   /** A caller has the turn. */
   #isTaken = false;
 
-  /** A caller has the turn, or waits for it. */
+  /** Also while callers wait for the turn. */
   get isTaken(): boolean {
-    return this.#isTaken || this.hasWaiters;
+    return this.#isTaken;
   }
 
   get hasWaiters(): boolean {
@@ -114,8 +114,8 @@ export class LocalQueue<Caller = void> {
 
   /** Called when a turn is released. */
   released(): void {
-    if (this.hasWaiters) {
-      this.#waiting?.semaphore.release();
+    if (this.#waiting?.waiters.first !== undefined) {
+      this.#waiting.semaphore.release();
       return;
     }
     this.#waiting = undefined;

@@ -50,7 +50,7 @@ local function expireWithLastLease()
 end`;
 
 /** ms; a ticket that was entered further ahead of the server's clock shows that the clock was set back. */
-const SET_BACK = 1_000;
+export const SET_BACK = 1_000;
 
 /**
  * The queue, and who may enter. `readQueue` comes first, when the leases that have ended were removed. It sets:
