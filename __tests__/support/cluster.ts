@@ -70,6 +70,8 @@ export async function startCluster({
     async stop() {
       for (const client of clusterClients) if (client.isOpen) client.destroy();
       await Promise.all(nodes.map((node) => node.stop()));
+      // One that was just reading the topology has made connections since, which would keep the process alive.
+      for (const client of clusterClients) client.destroy();
     },
   };
 }

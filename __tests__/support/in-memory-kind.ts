@@ -38,7 +38,7 @@ export const inMemory: ClientKind = (() => {
       return {
         clients: [way(), way()],
         admin: {
-          exists: async (name) => Number(locks.find(name).owner !== undefined),
+          exists: async (name) => Number(locks.find(name).state.owner !== undefined),
           pTTL: async (name) => Math.round(locks.find(name).state.remaining),
           set: async (name, value, { PX } = { PX: 60_000 }) => locks.find(name).give(value, PX),
           del: async (name) => locks.find(name).free(),

@@ -164,7 +164,7 @@ InOrder == [][lock'.grant # lock.grant /\ lock' # Free =>
   \A t \in queue : t < lock'.grant[1] => reach'[Of[t]] \in {"none", "dead"}]_vars
 NotPast == [][\A p \in Process : lease[p].by # 0 /\ lease'[p].by \notin {0, lease[p].by} =>
   \A t \in queue : t < lease'[p].by => \E m \in net : m.do = "wanted" /\ m.of = p]_vars
-\* Who waits gets the lock. Nothing is left of those that have left.
+\* Every waiter gets the lock. Nothing is left of those that have left.
 Served == \A t \in Ticket : state[t] = "waits" ~> state[t] # "waits"
 Cleared == \A t \in Ticket : state[t] = "over" /\ t \in queue /\ reach[Of[t]] # "dead" ~> t \notin queue
 ==============================================================================

@@ -135,6 +135,6 @@ InOrder == [][\A p \in Process : Begins(p) => hold'[p].by = Head(line[p])]_vars
 TokensRise == [][\A p \in Process : Fencing /\ Begins(p) /\ lost.id = Nobody => highest' > highest]_vars
 \* A hold that was lost without a word is not passed on for long.
 FoundSoon == [][\A p \in Process : Begins(p) /\ hold[p].by # Nobody /\ hold[p].id # key.id => lost.age <= Fresh]_vars
-\* Who waits gets the lock.
+\* Every waiter gets the lock.
 Served == \A c \in Caller : (\E i \in 1..Len(line[Home[c]]) : line[Home[c]][i] = c) ~> hold[Home[c]].by = c
 ==============================================================================

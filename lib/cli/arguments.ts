@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { LOCK_TYPES, type LockType } from '../api/lock-types';
 import { MAX_DELAY } from '../internal/clock';
+import { nearestTo } from '../internal/validation';
 import { usageError } from './output';
 
 /** Name: [what it takes, as an example; '': it takes nothing], what it says, a letter for it. */
@@ -107,15 +108,10 @@ function optionsOf(command: string): Name[] {
   return [...own, ...EVERYWHERE];
 }
 
-/** `; did you mean …?` where a known word has most of its pairs of letters in common with the word. */
+/** `; did you mean …?`, or nothing. */
 function meant(word: string, known: readonly string[], prefix = ''): string {
-  const pairsOf = (text: string) => Array.from(` ${text}`, (_, i) => ` ${text} `.slice(i, i + 2));
-  const likeness = (one: string) => {
-    const common = pairsOf(one).filter((pair) => pairsOf(word).includes(pair)).length;
-    return (2 * common) / (pairsOf(one).length + pairsOf(word).length);
-  };
-  const [near = ''] = [...known].sort((a, b) => likeness(b) - likeness(a));
-  return likeness(near) > 0.5 ? `; did you mean ${prefix}${near}?` : '';
+  const near = nearestTo(word, known);
+  return near === undefined ? '' : `; did you mean ${prefix}${near}?`;
 }
 
 /** `undefined`: none was given. */

@@ -65,6 +65,8 @@ export class Wait implements Linked<Wait> {
   /** The key of its lock. */
   readonly key: string;
   readonly startedAt = clock.now();
+  /** When the caller called: for a lock of a multi-key lock, that one. */
+  readonly calledAt: number;
   readonly signal: AbortSignal | undefined;
   /** The caller does not wait: it makes one attempt. */
   readonly isSingleAttempt: boolean;
@@ -83,9 +85,11 @@ export class Wait implements Linked<Wait> {
   readonly #endsAt: number;
   #interruption: { readonly reason: unknown } | undefined;
 
-  /** `waitTime` in ms. */
-  constructor(key: string, waitTime: number, signal: AbortSignal | undefined) {
+  /** `waitTime` in ms. `around`: that of a multi-key lock. */
+  constructor(key: string, waitTime: number, signal: AbortSignal | undefined, around?: Wait) {
     this.key = key;
+    this.calledAt = around?.startedAt ?? this.startedAt;
+    this.trace = around?.trace;
     this.isSingleAttempt = waitTime === 0;
     this.#endsAt = this.startedAt + waitTime;
     this.signal = signal;

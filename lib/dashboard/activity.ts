@@ -7,7 +7,14 @@ import type {
   WarningMessage,
 } from '../api/messages';
 import { nameIn } from '../api/owner-name';
-import { acquireChannel, holdChannel, lostChannel, renewedChannel, warningChannel } from '../diagnostics/channels';
+import {
+  acquireChannel,
+  holdChannel,
+  lostChannel,
+  renewedChannel,
+  subscribeTo,
+  warningChannel,
+} from '../diagnostics/channels';
 import { clock } from '../internal/clock';
 
 /** A line of what changed lately. */
@@ -54,7 +61,7 @@ export class Activity {
   readonly stop: () => void;
 
   constructor() {
-    const subscriptions = [
+    this.stop = subscribeTo([
       [acquireChannel.start, (message: AcquireMessage) => this.#waits.set(message, clock.now())],
       [acquireChannel.asyncEnd, (message: AcquireMessage) => this.#acquired(message)],
       [holdChannel.start, (message: HoldMessage) => this.#began(message)],
@@ -62,11 +69,7 @@ export class Activity {
       [lostChannel, (message: LostMessage) => this.note('lost', message, nameIn(message.owner), message.reason)],
       [renewedChannel, ({ owner }: RenewedMessage) => Object.assign(this.held.get(owner) ?? {}, { renewed: true })],
       [warningChannel, (message: WarningMessage) => this.#warned(message)],
-    ] as const;
-    for (const [channel, listener] of subscriptions) channel.subscribe(listener as (message: unknown) => void);
-    this.stop = () => {
-      for (const [channel, listener] of subscriptions) channel.unsubscribe(listener as (message: unknown) => void);
-    };
+    ]);
   }
 
   note(what: string, lock: string | Omit<LockMessage, 'lockType'>, by: string | undefined, reason?: string): void {

@@ -6,12 +6,12 @@ import { boolean, type Check, callback, checkOptions, expected, nonEmptyString }
 import { describeWrongClient, isRedisClient, type RedisClientOrFromIoredis } from '../redis/client';
 import { Activity } from './activity';
 import { page } from './page';
-import { View } from './view';
+import { viewOf } from './view';
 
 /** Options of `dashboard`. Either `token` or `authorize` is needed. */
 export interface DashboardOptions {
   /**
-   * Whoever has it sees the locks: at least 16 characters. The address of the page ends with `#token=` and it.
+   * Everybody who has it sees the locks: at least 16 characters. The address of the page ends with `#token=` and it.
    * @default none
    */
   token?: string | undefined;
@@ -31,7 +31,7 @@ export interface DashboardOptions {
    */
   actions?: boolean | undefined;
   /**
-   * Is told of every action.
+   * Called after every action.
    * @default a line on stderr
    */
   onAction?: ((action: DashboardAction) => void) | undefined;
@@ -76,7 +76,7 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
     throw new TypeError(expected('options', 'with either a `token` or `authorize`', options));
   }
   const activity = new Activity();
-  const view = new View(client, registryKey, activity, actions);
+  const view = viewOf(client, registryKey, activity, actions);
 
   const mayAsk = async (request: Request, isPage: boolean): Promise<boolean> => {
     if (authorize !== undefined) return authorize(request);

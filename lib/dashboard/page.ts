@@ -2,25 +2,19 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The page in one file, and what may run and be loaded on it: what is in it, and answers of its own server. */
-interface Page {
-  readonly html: string;
-  readonly policy: string;
-}
+let made: { readonly html: string; readonly policy: string } | undefined;
 
-let made: Page | undefined;
-
-/** The sources are read when they are first needed. The build puts their texts in place of the calls. */
-export function page(): Page {
-  made ??= pageOf(
-    readFileSync(join(__dirname, 'page/page.html'), 'utf8'),
-    readFileSync(join(__dirname, 'page/page.css'), 'utf8'),
-    readFileSync(join(__dirname, 'page/page.js'), 'utf8'),
-  );
-  return made;
-}
-
-function pageOf(html: string, css: string, script: string): Page {
+/**
+ * The page in one file, and what may run and be loaded on it: what is in it, and answers of its own server. The sources are
+ * read when they are first needed. The build puts their texts in place of the calls.
+ */
+export function page() {
+  if (made !== undefined) return made;
+  const css = readFileSync(join(__dirname, 'page/page.css'), 'utf8');
+  const script = readFileSync(join(__dirname, 'page/page.js'), 'utf8');
+  const html = readFileSync(join(__dirname, 'page/page.html'), 'utf8')
+    .replace('/* page.css */', () => css)
+    .replace('/* page.js */', () => script);
   const policy = [
     "default-src 'none'",
     `script-src '${hashOf(script)}'`,
@@ -33,10 +27,8 @@ function pageOf(html: string, css: string, script: string): Page {
     "require-trusted-types-for 'script'",
     "trusted-types 'none'",
   ];
-  return {
-    html: html.replace('/* page.css */', () => css).replace('/* page.js */', () => script),
-    policy: policy.join('; '),
-  };
+  made = { html, policy: policy.join('; ') };
+  return made;
 }
 
 function hashOf(text: string): string {

@@ -31,6 +31,16 @@ export function isTraced<T extends object>(traced: TracingChannel<T, T>): boolea
   );
 }
 
+/** Subscribes each listener to its channel. Returns what ends that. */
+export function subscribeTo(
+  listeners: readonly (readonly [Pick<Channel, 'subscribe' | 'unsubscribe'>, (message: never) => void])[],
+): () => void {
+  for (const [to, listener] of listeners) to.subscribe(listener as (message: unknown) => void);
+  return () => {
+    for (const [to, listener] of listeners) to.unsubscribe(listener as (message: unknown) => void);
+  };
+}
+
 /** Outside the async context of the caller whose turn it happens to be. For a channel with subscribers. */
 export function publish<T extends object>(to: Channel, message: T): void {
   inBackground(() => to.publish(message));
@@ -74,15 +84,8 @@ export function traceAcquire<T extends Lease>(
 ): Promise<T | null> {
   const message: AcquireMessage = {
     ...lock,
-    waitTime,
-    isReentry,
-    contention: 'none',
-    contendedAfter: undefined,
-    attempts: 0,
-    isHandedOver: false,
-    waited: undefined,
-    outcome: undefined,
-    fencingToken: undefined,
+    ...{ waitTime, isReentry, contention: 'none', contendedAfter: undefined, attempts: 0, isHandedOver: false },
+    ...{ waited: undefined, outcome: undefined, fencingToken: undefined },
   };
   wait.trace = message;
   return acquireChannel.tracePromise(async () => {
@@ -108,9 +111,7 @@ export function noteContention({ trace, startedAt }: TracedWait, contention: 'lo
 }
 
 /** The lease of a section. */
-interface TracedLease extends Lease {
-  readonly owner: string;
-}
+type TracedLease = Lease & { readonly owner: string };
 
 function holdMessage(lock: LockMessage, lease: TracedLease, isReentry: boolean): HoldMessage {
   const { fencingToken, owner } = lease;

@@ -1,13 +1,13 @@
 import type { LockType } from '../api/lock-types';
 import { isKept, nameIn } from '../api/owner-name';
+import { globPattern, literally } from '../internal/glob';
 import { grantedAt } from '../protocols/fair/ticket';
 import { CHANNEL, lockOfRedissonQueue, QUEUE, redissonName, TOKEN } from '../protocols/redisson/redisson';
 import type { SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import type { RedisClient } from '../redis/client';
-import { literally } from '../redis/cluster';
 import { messageOf, serverErrorCode } from '../redis/failure';
 import { LockNames, lockOfQueue } from '../redis/names';
-import { type FoundLock, foundLock, type Read } from './found-lock';
+import { type FoundLock, foundLock, type Known } from './found-lock';
 import { type Asked, serversOf } from './servers';
 
 /*
@@ -45,7 +45,7 @@ const TIMEOUT = 5_000;
 export async function findLocks(client: RedisClient, search: Search = {}): Promise<Found> {
   const { asked, missing, isCluster } = await serversOf(client, TIMEOUT);
   const looks = asked.map((server) => new Look(server, isCluster, search));
-  const listeners = new Listeners(await Promise.all(looks.map((look) => look.begin())));
+  const listeners = listenersOf(await Promise.all(looks.map((look) => look.begin())));
   const found = (await Promise.all(looks.map((look) => look.locks(listeners)))).flat();
   // A slot may be moving from one server to another; SCAN may say a name twice.
   const locks = [...new Map(found.map((lock) => [lock.lock, lock])).values()];
@@ -76,29 +76,19 @@ type RedisType = (typeof TYPES)[number];
 type Counts = ReadonlyMap<string, number> | undefined;
 
 /** Those of all servers: each of a cluster only knows its own. */
-class Listeners {
-  readonly #counts = new Map<string, number>();
-  readonly #registryKeys = new Map<string, string>();
-  readonly #areKnown: boolean;
-
-  constructor(counts: readonly Counts[]) {
-    this.#areKnown = !counts.includes(undefined);
-    for (const [channel, count] of counts.flatMap((one) => [...(one ?? [])])) {
-      // The channel of a lock has its registryKey twice.
-      const [, registryKey, name = channel] = /^(.*)-channel:(\1:.*)$/s.exec(channel) ?? [];
-      if (registryKey !== undefined) this.#registryKeys.set(name, registryKey);
-      this.#counts.set(name, (this.#counts.get(name) ?? 0) + count);
-    }
+function listenersOf(counts: readonly Counts[]) {
+  const areKnown = !counts.includes(undefined);
+  const sums = new Map<string, number>();
+  const registryKeys = new Map<string, string>();
+  for (const [channel, count] of counts.flatMap((one) => [...(one ?? [])])) {
+    // The channel of a lock has its registryKey twice.
+    const [, registryKey, name = channel] = /^(.*)-channel:(\1:.*)$/s.exec(channel) ?? [];
+    if (registryKey !== undefined) registryKeys.set(name, registryKey);
+    sums.set(name, (sums.get(name) ?? 0) + count);
   }
-
   /** `null`: nobody listens, as far as it is known. */
-  of(name: string): number | null {
-    return this.#areKnown ? (this.#counts.get(name) ?? null) : null;
-  }
-
-  registryKeyOf(lock: string): string | undefined {
-    return this.#registryKeys.get(lock);
-  }
+  const of = (name: string): number | null => (areKnown ? (sums.get(name) ?? null) : null);
+  return { of, registryKeyOf: (lock: string) => registryKeys.get(lock) };
 }
 
 /** One look at one server. */
@@ -110,7 +100,7 @@ class Look {
   hasFailed = false;
   readonly #isCluster: boolean;
   readonly #search: Search;
-  #listeners = new Listeners([]);
+  #listeners = listenersOf([]);
   /** The server's time, in ms. */
   #now = 0;
 
@@ -148,7 +138,7 @@ class Look {
     return channels.map((channel, i) => [String(channel), Number(counts[2 * i + 1])]);
   }
 
-  async locks(listeners: Listeners): Promise<FoundLock[]> {
+  async locks(listeners: ReturnType<typeof listenersOf>): Promise<FoundLock[]> {
     this.#listeners = listeners;
     const locks: FoundLock[] = [];
     if (this.hasFailed) return locks;
@@ -176,7 +166,7 @@ class Look {
     }
     const end = key === undefined ? match : `:${literally(key)}`;
     const pattern = registryKey === undefined ? `*${end}` : literally(prefix) + end;
-    const isWanted = new RegExp(`^${regExpOf(pattern)}$`, 's');
+    const isWanted = globPattern(pattern);
     for (const type of TYPES) {
       // The name of a queue has that of its lock in it.
       const all = type === 'string' ? pattern : `*${pattern}*`;
@@ -287,26 +277,25 @@ class Look {
     return this.#made(names, 'shared', owners.reverse(), { kind, permits, since, waiting, queue, fencingToken });
   }
 
+  /** `remaining` of an owner as PTTL answers: -2: it is free by now; -1: it has no expiry. */
   #made(
     { lock }: LockNames,
-    format: Read['format'],
-    owners: Read['owners'],
-    known: Partial<Read>,
+    format: FoundLock['format'],
+    owners: readonly Owner[],
+    known: Known,
   ): FoundLock | undefined {
     const { registryKey = this.#listeners.registryKeyOf(lock), type } = this.#search;
-    // -2: it is free by now. -1: it has no expiry.
     const held = owners.filter(({ remaining }) => remaining !== null && remaining !== -2);
     const left = held.map(({ owner, remaining }) => ({ owner, remaining: remaining === -1 ? null : remaining }));
     if (held.length < owners.length && format !== 'shared') return undefined;
-    const found = foundLock({ lock, format, owners: left, now: this.#now, ...known }, registryKey);
+    const found = foundLock(lock, format, registryKey, left, known, this.#now);
     const isOfType = type === undefined || format === 'shared' || found?.types.includes(type);
     return isOfType ? found : undefined;
   }
 
   /** Their positions are the times at which they came, in microseconds. */
   async #fairQueue(names: LockNames): Promise<Queue> {
-    const queue = companion(names, 'queue');
-    const tickets = queue === '' ? null : await this.#ask('ZRANGE', queue, '0', '-1', 'WITHSCORES');
+    const tickets = await this.#ask('ZRANGE', companion(names, 'queue'), '0', '-1', 'WITHSCORES');
     return pairsOf(tickets).map(([owner, score]) => ({ owner, since: Number(score) / 1_000 }));
   }
 
@@ -315,8 +304,7 @@ class Look {
   }
 
   async #sharedQueue(names: LockNames): Promise<{ readonly queue: Queue; readonly permits: number | null }> {
-    const waiters = companion(names, 'waiters');
-    const fields = pairsOf(waiters === '' ? null : await this.#ask('HGETALL', waiters));
+    const fields = pairsOf(await this.#ask('HGETALL', companion(names, 'waiters')));
     // "<the number>:<when it was given>"
     const given = fields.find(([field]) => field === 'permits')?.[1];
     const tickets = fields.flatMap(([field, value]) => {
@@ -332,12 +320,13 @@ class Look {
   }
 
   async #number(...command: string[]): Promise<number | null> {
-    const answer = command[1] === '' ? null : await this.#ask(...command);
+    const answer = await this.#ask(...command);
     return answer === null || Number.isNaN(Number(answer)) ? null : Number(answer);
   }
 
-  /** `null`: the key is something else by now, or on another server. Other errors of the server are noted. */
+  /** `null`: there is no such key; it is something else by now, or on another server. Other errors are noted. */
   async #ask(...command: string[]): Promise<unknown> {
+    if (command[1] === '') return null;
     try {
       return await this.server.send(...command);
     } catch (error) {
@@ -349,7 +338,8 @@ class Look {
   }
 }
 
-type Queue = NonNullable<Read['queue']>;
+type Queue = NonNullable<Known['queue']>;
+type Owner = { readonly owner: string; readonly remaining: number | null };
 
 /** The time of the acquisition that minted the token, in ms. A token of Redisson is a counter. */
 function sinceOf(token: number | null): number | undefined {
@@ -370,31 +360,19 @@ function pairsOf(answer: unknown): (readonly [string, string])[] {
 
 /** `undefined`: a key of this name belongs to another lock. */
 function namesOf(lock: string): LockNames | undefined {
-  try {
-    return new LockNames('', lock);
-  } catch {
-    return undefined;
-  }
+  return orNot(() => new LockNames('', lock));
 }
 
 /** '': the braces in the name of the lock make no hash tag, so it has none. */
 function companion(names: LockNames, suffix: 'queue' | 'fence' | 'waiters'): string {
+  return orNot(() => names.companion(suffix)) ?? '';
+}
+
+/** `undefined`: it throws. */
+function orNot<T>(make: () => T): T | undefined {
   try {
-    return names.companion(suffix);
+    return make();
   } catch {
-    return '';
+    return undefined;
   }
-}
-
-/** A glob of Redis as a regular expression. */
-function regExpOf(glob: string): string {
-  return glob.replace(/\\(.)|\[\^?(?:\\.|[^\]\\])*\]|[\s\S]/g, (part, escaped?: string) => {
-    if (escaped !== undefined) return literal(escaped);
-    if (part === '*') return '.*';
-    return part === '?' ? '.' : part.length > 1 ? part : literal(part);
-  });
-}
-
-function literal(letter: string): string {
-  return letter.replace(/[\\^$.*+?()[\]{}|/-]/, '\\$&');
 }

@@ -3,7 +3,7 @@ import type { RedisClient } from '../redis/client';
 import { RedisLockRegistry } from '../registry/redis-lock-registry';
 import type { FoundLock } from './found-lock';
 
-/** Takes a lock from whoever has it, and notifies the waiters. Resolves to whether somebody had it. */
+/** Takes a lock from its holder, and notifies the waiters. Resolves to whether somebody had it. */
 export async function forceUnlock(
   client: RedisClient,
   lock: FoundLock,

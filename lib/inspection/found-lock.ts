@@ -57,69 +57,51 @@ interface Waiter {
   readonly waitingFor: number | null;
 }
 
-/** What is read of a lock. */
-export interface Read {
-  readonly lock: string;
-  readonly format: FoundLock['format'];
-  readonly kind?: FoundLock['kind'];
-  readonly type?: LockType | null;
-  readonly isSure?: boolean;
-  /** `null`: the key does not expire. */
-  readonly owners: readonly { readonly owner: string; readonly remaining: number | null }[];
-  /** The server's time, and since when it is held, in ms. */
-  readonly now: number;
+/** What is read of a lock beside its holders. Times are the server's, in ms. */
+export interface Known
+  extends Partial<Pick<FoundLock, 'kind' | 'type' | 'isSure' | 'permits' | 'waiting' | 'fencingToken'>> {
+  /** Since when it is held. */
   readonly since?: number | undefined;
-  readonly permits?: number | null;
-  readonly waiting?: number | null;
   readonly queue?: readonly { readonly owner: string; readonly kind?: SharedKind; readonly since?: number }[];
-  readonly fencingToken?: number | null;
 }
 
-/** `undefined`: nobody holds it, or waits for it in a queue. */
-export function foundLock(read: Read, registryKey: string | undefined): FoundLock | undefined {
-  const { lock, format, kind = 'lock', type = null, now, since, queue = [] } = read;
-  const holders = read.owners.map(({ owner, remaining }) => {
+/** `undefined`: nobody holds it, or waits for it in a queue. `remaining` of an owner: `null`: the key does not expire. */
+export function foundLock(
+  lock: string,
+  format: FoundLock['format'],
+  registryKey: string | undefined,
+  owners: readonly Pick<Holder, 'owner' | 'remaining'>[],
+  { since, queue = [], ...known }: Known,
+  now: number,
+): FoundLock | undefined {
+  const holders = owners.map(({ owner, remaining }) => {
     return { holder: nameOf(owner), owner, remaining, isKept: isKept(owner), permits: permitsIn(owner) };
   });
-  const [{ holder = null, owner = null, remaining = 0, isKept: kept = false } = {}] = holders;
-  if (holder === null && queue.length === 0) return undefined;
-  const prefix = registryKey ?? onlyRegistryKeyIn(lock, format);
+  const [first] = holders;
+  if (first === undefined && queue.length === 0) return undefined;
+  const prefix = registryKey ?? onlyRegistryKeyIn(lock, format) ?? null;
   return {
     lock,
-    registryKey: prefix ?? null,
-    key: prefix === undefined ? null : lock.slice(prefix === '' ? 0 : prefix.length + 1),
-    kind,
-    format,
-    type,
-    types: type === null ? typesOf(format) : [type],
-    isSure: read.isSure ?? true,
-    holder,
-    owner,
-    remaining,
-    isKept: kept,
-    holders,
-    heldFor: since === undefined || holder === null ? null : elapsed(since, now),
-    renewed: null,
-    permits: read.permits ?? null,
-    waiting: read.waiting ?? null,
+    registryKey: prefix,
+    key: prefix === null ? null : lock.slice(prefix === '' ? 0 : prefix.length + 1),
+    ...{ kind: 'lock', format, type: null, types: known.type ? [known.type] : typesOf(format), isSure: true },
+    ...{ holder: first?.holder ?? null, owner: first?.owner ?? null, remaining: first ? first.remaining : 0 },
+    ...{ isKept: first?.isKept ?? false, holders, heldFor: first ? elapsed(since, now) : null, renewed: null },
+    ...{ permits: null, waiting: null, fencingToken: null, ...known },
     queue: queue.length === 0 ? null : queue.map((waiter, i) => waiterOf(waiter, i + 1, now)),
-    fencingToken: read.fencingToken ?? null,
   };
 }
 
-function waiterOf({ owner, kind, since }: NonNullable<Read['queue']>[number], position: number, now: number): Waiter {
-  return {
-    ...{ position, waiter: nameOf(owner), owner, kind: kind ?? 'lock' },
-    waitingFor: since === undefined ? null : elapsed(since, now),
-  };
+function waiterOf({ owner, kind, since }: NonNullable<Known['queue']>[number], position: number, now: number): Waiter {
+  return { position, waiter: nameOf(owner), owner, kind: kind ?? 'lock', waitingFor: elapsed(since, now) };
 }
 
 function nameOf(owner: string): string {
   return nameIn(owner) ?? holderOf(owner);
 }
 
-function elapsed(since: number, now: number): number {
-  return Math.max(0, Math.round(now - since));
+function elapsed(since: number | undefined, now: number): number | null {
+  return since === undefined ? null : Math.max(0, Math.round(now - since));
 }
 
 /** With one colon there is one way to split the name, where a registryKey cannot be empty. */

@@ -1,6 +1,6 @@
 import type { RedisClient } from '../redis/client';
-import { addressOf, answered, type ClusterNode, isClusterClient, masterOf, SLOTS } from '../redis/cluster';
-import { messageOf } from '../redis/failure';
+import { addressOf, type ClusterNode, isClusterClient, masterOf, SLOTS } from '../redis/cluster';
+import { answered, messageOf } from '../redis/failure';
 
 /** In place of the address of a server, where the client does not say it. */
 export const UNNAMED = 'Redis';

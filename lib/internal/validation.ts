@@ -34,10 +34,10 @@ export function checkOptions(checks: Readonly<Record<string, Check<unknown>>>, o
 }
 
 /** The known name that was probably meant; `undefined`: none is near enough. */
-function nearestTo(name: string, known: readonly string[]): string | undefined {
+export function nearestTo(name: string, known: readonly string[]): string | undefined {
   const near = known.map((one) => ({ one, edits: editsBetween(name.toLowerCase(), one.toLowerCase()) }));
   const [nearest] = near.sort((a, b) => a.edits - b.edits);
-  return nearest !== undefined && nearest.edits <= nearest.one.length / 3 ? nearest.one : undefined;
+  return nearest !== undefined && nearest.edits <= nearest.one.length * 0.4 ? nearest.one : undefined;
 }
 
 /** How many characters have to be inserted, removed or replaced to make one text of the other (Levenshtein). */

@@ -1,13 +1,5 @@
-import {
-  type Attributes,
-  context,
-  type Meter,
-  metrics,
-  type Span,
-  SpanStatusCode,
-  type Tracer,
-  trace,
-} from '@opentelemetry/api';
+import type { Attributes, Meter, Span, Tracer, UpDownCounter } from '@opentelemetry/api';
+import { context, metrics, SpanStatusCode, trace } from '@opentelemetry/api';
 import type {
   AcquireMessage,
   HoldMessage,
@@ -16,7 +8,14 @@ import type {
   ReleaseMessage,
   WarningMessage,
 } from '../api/messages';
-import { acquireChannel, holdChannel, lostChannel, releaseChannel, warningChannel } from '../diagnostics/channels';
+import {
+  acquireChannel,
+  holdChannel,
+  lostChannel,
+  releaseChannel,
+  subscribeTo,
+  warningChannel,
+} from '../diagnostics/channels';
 import { clock } from '../internal/clock';
 import { type Check, callback, checkOptions, expected } from '../internal/validation';
 
@@ -59,22 +58,8 @@ const VERSION = '0.1.0';
  */
 export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstrumentation {
   checkOptions(CHECKS, options);
-  const { tracer = trace.getTracer(NAME, VERSION), meter = metrics.getMeter(NAME, VERSION), group } = options;
-  const telemetry = new Telemetry(tracer, meter, group);
-  const subscriptions = [
-    [acquireChannel.start, (message: AcquireMessage) => telemetry.acquireStarted(message)],
-    [acquireChannel.asyncEnd, (message: AcquireMessage) => telemetry.acquireEnded(message)],
-    [holdChannel.start, (message: HoldMessage) => telemetry.holdStarted(message)],
-    [holdChannel.asyncEnd, (message: HoldMessage) => telemetry.holdEnded(message)],
-    [releaseChannel.asyncEnd, (message: ReleaseMessage) => telemetry.releaseEnded(message)],
-    [lostChannel, (message: LostMessage) => telemetry.lost(message)],
-    [warningChannel, (message: WarningMessage) => telemetry.warned(message)],
-  ] as const;
-  for (const [channel, listener] of subscriptions) channel.subscribe(listener as (message: unknown) => void);
-  const end = (): void => {
-    for (const [channel, listener] of subscriptions) channel.unsubscribe(listener as (message: unknown) => void);
-    telemetry.end();
-  };
+  const telemetry = new Telemetry(options);
+  const end = (): void => telemetry.end();
   return Object.assign(end, { [Symbol.dispose]: end });
 }
 
@@ -95,18 +80,16 @@ function has(method: string, what: string): Check<void> {
 /** s; from one round trip to a section of minutes. */
 const BOUNDARIES = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
-/** What has begun. `counted`: the attributes of its metrics; `undefined`: a re-entry, which is not counted. */
+/** A wait or a section that has begun. */
 interface Begun {
   readonly span: Span;
   readonly startedAt: number;
+  /** How many there are, and the attributes of its metrics; `undefined`: a re-entry, which is not counted. */
+  readonly running: UpDownCounter;
   readonly counted: Attributes | undefined;
-}
-
-/** A section that has begun. */
-interface Section extends Begun {
-  /** It has ended, and its release has not: only that may find that the lease was lost. */
+  /** A section has ended, and its release has not: only that may find that the lease was lost. */
   endedAt?: number;
-  /** It was unlocked before it ended: inside the task of `run`. */
+  /** A section was unlocked before it ended: inside the task of `run`. */
   isReleased?: boolean;
 }
 
@@ -117,46 +100,46 @@ interface Section extends Begun {
 class Telemetry {
   readonly #tracer: Tracer;
   readonly #group: InstrumentLocksOptions['group'];
+  readonly #metrics: ReturnType<typeof metricsOf>;
   readonly #waits = new Map<AcquireMessage, Begun>();
-  readonly #sections = new Map<HoldMessage, Section>();
+  readonly #sections = new Map<HoldMessage, Begun>();
   /** The sections of leases, without their re-entries, by owner, until they are released. */
-  readonly #held = new Map<string, Section>();
-  readonly #metrics;
+  readonly #held = new Map<string, Begun>();
+  readonly #stop: () => void;
 
-  constructor(tracer: Tracer, meter: Meter, group: InstrumentLocksOptions['group']) {
-    this.#tracer = tracer;
+  constructor({ tracer, meter, group }: InstrumentLocksOptions) {
+    this.#tracer = tracer ?? trace.getTracer(NAME, VERSION);
     this.#group = group;
-    const seconds = { unit: 's', advice: { explicitBucketBoundaries: BOUNDARIES } };
-    this.#metrics = {
-      waited: meter.createHistogram('redis_lock.wait.duration', {
-        ...seconds,
-        description: 'From a call of lock, tryLock or run to its outcome',
-      }),
-      hold: meter.createHistogram('redis_lock.hold.duration', {
-        ...seconds,
-        description: 'From the lease to its unlock or loss, or to the end of the task of run',
-      }),
-      acquisitions: meter.createCounter('redis_lock.acquisitions', {
-        unit: '{call}',
-        description: 'Calls of lock, tryLock and run by outcome',
-      }),
-      lost: meter.createCounter('redis_lock.lost', { unit: '{lease}', description: 'Lost leases by reason' }),
-      warnings: meter.createCounter('redis_lock.warnings', { unit: '{warning}', description: 'Warnings by code' }),
-      held: meter.createUpDownCounter('redis_lock.held', { unit: '{lease}', description: 'Sections that run now' }),
-      waiting: meter.createUpDownCounter('redis_lock.waiting', {
-        unit: '{call}',
-        description: 'Calls of lock, tryLock and run that have no outcome yet',
-      }),
-    };
+    this.#metrics = metricsOf(meter ?? metrics.getMeter(NAME, VERSION));
+    this.#stop = subscribeTo([
+      [acquireChannel.start, (message: AcquireMessage) => this.#acquireStarted(message)],
+      [acquireChannel.asyncEnd, (message: AcquireMessage) => this.#acquireEnded(message)],
+      [holdChannel.start, (message: HoldMessage) => this.#holdStarted(message)],
+      [holdChannel.asyncEnd, (message: HoldMessage) => this.#holdEnded(message)],
+      [releaseChannel.asyncEnd, (message: ReleaseMessage) => this.#releaseEnded(message)],
+      [lostChannel, (message: LostMessage) => this.#lost(message)],
+      [warningChannel, (message: WarningMessage) => this.#warned(message)],
+    ]);
   }
 
-  acquireStarted(message: AcquireMessage): void {
-    const begun = this.#begin('lock', message, {});
-    this.#waits.set(message, begun);
-    if (begun.counted !== undefined) this.#metrics.waiting.add(1, begun.counted);
+  /** No message comes any more: ends what has begun. */
+  end(): void {
+    this.#stop();
+    for (const owner of [...this.#held.keys()]) this.#endReleased(owner);
+    for (const begun of [...this.#waits.values(), ...this.#sections.values()]) {
+      begun.span.end();
+      stopCounting(begun);
+    }
+    this.#waits.clear();
+    this.#sections.clear();
+    this.#held.clear();
   }
 
-  acquireEnded(message: AcquireMessage): void {
+  #acquireStarted(message: AcquireMessage): void {
+    this.#waits.set(message, this.#begin('lock', message, this.#metrics.waiting, {}));
+  }
+
+  #acquireEnded(message: AcquireMessage): void {
     const wait = this.#waits.get(message);
     if (wait === undefined) return;
     this.#waits.delete(message);
@@ -178,30 +161,26 @@ class Telemetry {
     // Contention is no error, and neither is an abort, which the caller asked for.
     if (outcome === 'failed') fail(span, error);
     span.end();
-    if (counted === undefined) return;
-    this.#metrics.waiting.add(-1, counted);
+    if (!stopCounting(wait)) return;
     this.#metrics.acquisitions.add(1, { ...counted, outcome });
     this.#metrics.waited.record(waited / 1_000, { ...counted, outcome });
   }
 
-  holdStarted(message: HoldMessage): void {
+  #holdStarted(message: HoldMessage): void {
     const { around, fencingToken, owner } = message;
-    const begun = this.#begin('hold', message, {
-      'redis_lock.owner': owner,
-      'redis_lock.fencing_token': fencingToken,
-    });
-    this.#sections.set(message, begun);
-    if (begun.counted !== undefined) {
+    const more = { 'redis_lock.owner': owner, 'redis_lock.fencing_token': fencingToken };
+    const section = this.#begin('hold', message, this.#metrics.held, more);
+    this.#sections.set(message, section);
+    if (section.counted !== undefined) {
       // The lease before was passed on: nothing of it is released.
       this.#endReleased(owner);
-      this.#held.set(owner, begun);
-      this.#metrics.held.add(1, begun.counted);
+      this.#held.set(owner, section);
     }
-    const inSpan = trace.setSpan(context.active(), begun.span);
+    const inSpan = trace.setSpan(context.active(), section.span);
     message.around = (task) => context.with(inSpan, around === undefined ? task : () => around(task));
   }
 
-  holdEnded(message: HoldMessage): void {
+  #holdEnded(message: HoldMessage): void {
     const section = this.#sections.get(message);
     if (section === undefined) return;
     this.#sections.delete(message);
@@ -216,12 +195,10 @@ class Telemetry {
       span.end();
       if (isLast) this.#held.delete(message.owner);
     }
-    if (counted === undefined) return;
-    this.#metrics.held.add(-1, counted);
-    this.#metrics.hold.record(held / 1_000, { ...counted, outcome });
+    if (stopCounting(section)) this.#metrics.hold.record(held / 1_000, { ...counted, outcome });
   }
 
-  lost(message: LostMessage): void {
+  #lost(message: LostMessage): void {
     const { owner, reason } = message;
     const section = this.#held.get(owner);
     if (section !== undefined) {
@@ -234,14 +211,14 @@ class Telemetry {
     this.#metrics.lost.add(1, { ...this.#countedBy(message), reason });
   }
 
-  releaseEnded({ isHandedOver, owner }: ReleaseMessage): void {
+  #releaseEnded({ isHandedOver, owner }: ReleaseMessage): void {
     const section = this.#held.get(owner);
     if (section === undefined || this.#endReleased(owner)) return;
     // After a hand-over the section may be that of the next lease.
     if (!isHandedOver) section.isReleased = true;
   }
 
-  warned({ lockType, registryKey, warning }: WarningMessage): void {
+  #warned({ lockType, registryKey, warning }: WarningMessage): void {
     this.#metrics.warnings.add(1, { registry_key: registryKey, lock_type: lockType, code: warning.code });
   }
 
@@ -253,23 +230,12 @@ class Telemetry {
     return this.#held.delete(owner);
   }
 
-  /** No message comes any more: ends what has begun. */
-  end(): void {
-    for (const { span, counted } of this.#waits.values()) {
-      span.end();
-      if (counted !== undefined) this.#metrics.waiting.add(-1, counted);
-    }
-    for (const owner of [...this.#held.keys()]) this.#endReleased(owner);
-    for (const { span, counted } of this.#sections.values()) {
-      span.end();
-      if (counted !== undefined) this.#metrics.held.add(-1, counted);
-    }
-    this.#waits.clear();
-    this.#sections.clear();
-    this.#held.clear();
-  }
-
-  #begin(what: 'lock' | 'hold', message: AcquireMessage | HoldMessage, more: Attributes): Begun {
+  #begin(
+    what: 'lock' | 'hold',
+    message: AcquireMessage | HoldMessage,
+    running: UpDownCounter,
+    more: Attributes,
+  ): Begun {
     const { isReentry, key, lockType, registryKey } = message;
     const attributes = {
       'redis_lock.registry_key': registryKey,
@@ -279,15 +245,38 @@ class Telemetry {
       ...more,
     };
     const counted = isReentry ? undefined : this.#countedBy(message);
-    return { span: this.#tracer.startSpan(`${what} ${registryKey}`, { attributes }), startedAt: clock.now(), counted };
+    if (counted !== undefined) running.add(1, counted);
+    const span = this.#tracer.startSpan(`${what} ${registryKey}`, { attributes });
+    return { span, startedAt: clock.now(), running, counted };
   }
 
   #countedBy({ key, lockType, registryKey }: LockMessage): Attributes {
-    const attributes: Attributes = { registry_key: registryKey, lock_type: lockType };
     const group = this.#group?.(key);
-    if (group !== undefined) attributes.group = group;
-    return attributes;
+    return { registry_key: registryKey, lock_type: lockType, ...(group !== undefined && { group }) };
   }
+}
+
+function metricsOf(meter: Meter) {
+  const seconds = (name: string, description: string) =>
+    meter.createHistogram(name, { unit: 's', advice: { explicitBucketBoundaries: BOUNDARIES }, description });
+  const total = (name: string, unit: string, description: string) => meter.createCounter(name, { unit, description });
+  const now = (name: string, unit: string, description: string) =>
+    meter.createUpDownCounter(name, { unit, description });
+  return {
+    waited: seconds('redis_lock.wait.duration', 'From a call of lock, tryLock or run to its outcome'),
+    hold: seconds('redis_lock.hold.duration', 'From the lease to its unlock or loss, or to the end of the task of run'),
+    acquisitions: total('redis_lock.acquisitions', '{call}', 'Calls of lock, tryLock and run by outcome'),
+    lost: total('redis_lock.lost', '{lease}', 'Lost leases by reason'),
+    warnings: total('redis_lock.warnings', '{warning}', 'Warnings by code'),
+    held: now('redis_lock.held', '{lease}', 'Sections that run now'),
+    waiting: now('redis_lock.waiting', '{call}', 'Calls of lock, tryLock and run that have no outcome yet'),
+  };
+}
+
+/** It no longer runs. Returns whether it was counted. */
+function stopCounting({ running, counted }: Begun): boolean {
+  if (counted !== undefined) running.add(-1, counted);
+  return counted !== undefined;
 }
 
 function fail(span: Span, error: unknown): void {

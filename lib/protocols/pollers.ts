@@ -10,7 +10,7 @@ import { clock } from '../internal/clock';
 const SHORTEST_PAUSE = 145;
 export const LONGEST_PAUSE = 500;
 
-/** For so many pauses a lock is busy between two of them. So they take a sixth of the time. */
+/** Between two pauses, a lock is busy for this many times their length. So they take a sixth of the time. */
 const PAUSE_EVERY = 5;
 
 /** ms by which a process may be late to take back a lock that it left to pollers. */

@@ -1,6 +1,5 @@
-import { Timer } from '../internal/clock';
 import type { RedisClient } from './client';
-import { CommandTimeoutError } from './failure';
+import { answered } from './failure';
 import { hashTag } from './names';
 
 /** A node of a cluster, as node-redis knows it. */
@@ -80,25 +79,12 @@ export async function* scan(
   }
 }
 
-/** The glob that matches nothing but this text. */
-export function literally(text: string): string {
-  return text.replace(/[\\*?[\]^-]/g, '\\$&');
-}
-
 async function serversOf(client: RedisClient): Promise<ScanningClient[]> {
   // SCAN is about one server.
   if (isClusterClient<ScanningClient>(client)) {
     return Promise.all(client.masters.map((master) => client.nodeClient(master)));
   }
   return isScanning(client) ? [client] : [];
-}
-
-/** `reply`, or CommandTimeoutError. `timeout` in ms. */
-export function answered<T>(reply: Promise<T>, timeout: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = new Timer(timeout, () => reject(new CommandTimeoutError(timeout, reply)));
-    void reply.then(resolve, reject).finally(() => timer.cancel());
-  });
 }
 
 function isScanning(client: object): client is ScanningClient {

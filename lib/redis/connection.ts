@@ -15,6 +15,8 @@ export interface Connection {
   readonly lastError: unknown;
   /** Whether the answer to what was sent then may come from a server that does not know that it was replaced. */
   mayBeOutdated(sentAt: number): boolean;
+  /** When the first request was sent, of those since the last answer of the server that has this key. */
+  unansweredSince(key: string): number | undefined;
   /** On a cluster, the slot of a key, for error messages. */
   slotOf(key: string): number | undefined;
 }

@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import { Timer } from '../internal/clock';
 
 /** Redis did not answer in time: whether the command was or will be executed is unknown. */
 export class CommandTimeoutError extends Error {
@@ -11,6 +12,14 @@ export class CommandTimeoutError extends Error {
     this.late = late;
     late.catch(() => undefined);
   }
+}
+
+/** `reply`, or CommandTimeoutError. `timeout` in ms. */
+export function answered<T>(reply: Promise<T>, timeout: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = new Timer(timeout, () => reject(new CommandTimeoutError(timeout, reply)));
+    void reply.then(resolve, reject).finally(() => timer.cancel());
+  });
 }
 
 /** As its base; and what was to be sent was not, and never will be: it leaves nothing in Redis. */

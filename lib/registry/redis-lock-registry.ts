@@ -2,6 +2,7 @@ import type { RedisLockRegistryOptions, RegistrySettings, SegmentedLockOptions }
 import { warn } from '../api/warnings';
 import type { LockBackend, LockInspector, ScriptRunner, SharedBackend } from '../core/backend';
 import { type LockProtocol, SHARDED_SUBSCRIPTION_MODES } from '../core/protocol';
+import { literally } from '../internal/glob';
 import { boolean, type Check, checkOptions, duration, notNegative, oneOf, wholeNumber } from '../internal/validation';
 import { HeldScripts } from '../protocols/held-scripts';
 import { LOCK_TYPE_DEFINITIONS } from '../protocols/lock-types';
@@ -14,7 +15,7 @@ import {
   type RedisClient,
   type RedisClientOrFromIoredis,
 } from '../redis/client';
-import { canScan, literally, scan } from '../redis/cluster';
+import { canScan, scan } from '../redis/cluster';
 import type { Connection } from '../redis/connection';
 import { explainWrongType } from '../redis/keys';
 import { hashTag, type LockNames } from '../redis/names';

@@ -27,21 +27,15 @@ export interface Entry<T> {
 
 /** One caller's way through the segments of a lock, with one waitTime and one signal for all of them. */
 export class SegmentVisit {
-  readonly #key: string;
   readonly #lockOf: (index: number) => DistributedLock;
-  readonly #waitTime: number;
-  readonly #signal: AbortSignal | undefined;
-  readonly #leaseOptions: LockOptions;
+  readonly #options: LockOptions;
   readonly #wait: Wait;
 
   constructor(key: string, lockOf: (index: number) => DistributedLock, options: LockOptions) {
-    const { waitTime = Number.POSITIVE_INFINITY, signal, ...leaseOptions } = options;
+    const { waitTime = Number.POSITIVE_INFINITY, signal } = options;
     if (signal?.aborted) throw signal.reason;
-    this.#key = key;
     this.#lockOf = lockOf;
-    this.#waitTime = waitTime;
-    this.#signal = signal;
-    this.#leaseOptions = leaseOptions;
+    this.#options = options;
     this.#wait = new Wait(key, waitTime, signal);
   }
 
@@ -52,15 +46,15 @@ export class SegmentVisit {
 
   /** Enters the segment if it is free; `undefined`: it is busy. Rejects when the time is over before that is known. */
   async tryEnter<T>(index: number, task: SegmentTask<T>): Promise<Entry<T> | undefined> {
+    const { isSingleAttempt, key, remaining } = this.#wait;
     // A waitTime of 0 is one attempt, and not an attempt without time.
-    if (this.#waitTime > 0 && this.#wait.remaining === 0) throw this.#timeout();
+    if (remaining === 0 && !isSingleAttempt) throw this.#timeout();
     // An attempt without a wait has as long as any command of the lock: longer, perhaps, than this caller has.
-    const limit =
-      this.#waitTime === 0 ? Number.POSITIVE_INFINITY : Math.max(this.#wait.remaining, LEAST_TIME_TO_ANSWER);
+    const limit = isSingleAttempt ? Number.POSITIVE_INFINITY : Math.max(remaining, LEAST_TIME_TO_ANSWER);
     const entry = await this.#contend([index], task, () => 0, limit);
     if (entry !== undefined) return entry === 'busy' ? undefined : entry;
     const why = `Redis has not said for ${Math.round(limit)} ms whether segment ${index} is free`;
-    throw new CannotAcquireLockError(`Lock "${this.#key}" could not be acquired: ${why}`, this.#key);
+    throw new CannotAcquireLockError(`Lock "${key}" could not be acquired: ${why}`, key);
   }
 
   /** Waits for any of these segments and enters the first that is granted. `LockTimeoutError` when the time is over. */
@@ -75,14 +69,14 @@ export class SegmentVisit {
    * Enters this segment, as soon as it is free where the caller waits at all. `LockTimeoutError` when the time is over.
    */
   async enter<T>(index: number, task: SegmentTask<T>): Promise<Entry<T>> {
-    if (this.#waitTime > 0) return this.enterAnyOf([index], task);
+    if (!this.#wait.isSingleAttempt) return this.enterAnyOf([index], task);
     const entry = await this.tryEnter(index, task);
     if (entry === undefined) throw this.#timeout();
     return entry;
   }
 
   #timeout(): LockTimeoutError {
-    return new LockTimeoutError(this.#key, this.#waitTime);
+    return new LockTimeoutError(this.#wait.key, this.#options.waitTime ?? Number.POSITIVE_INFINITY);
   }
 
   /**
@@ -99,7 +93,7 @@ export class SegmentVisit {
     // With one segment and no limit the caller's signal suffices; an AbortController would add about 10 % to the cost.
     const mayLeave = indices.length > 1 || limit < Number.POSITIVE_INFINITY;
     const leaving = mayLeave ? new AbortController() : undefined;
-    const signal = leaving?.signal ?? this.#signal;
+    const signal = leaving?.signal ?? this.#options.signal;
     // All of them first: where the cache is full, the call is rejected before it contends for any.
     const others = indices.map((index) => ({ index, lock: this.#lockOf(index) }));
     const tasks = new Map<number, Promise<T>>();
@@ -107,7 +101,7 @@ export class SegmentVisit {
     const entered = await this.#wait.suspend<number | 'busy'>(limit, (resume, fail) => {
       const contendFor = ({ index, lock }: { index: number; lock: DistributedLock }): void => {
         let isInside = false;
-        const options = { ...this.#leaseOptions, waitTime: waitTime(), signal };
+        const options = { ...this.#options, waitTime: waitTime(), signal };
         const running = lock.run((lease) => {
           if (isOver) throw LEFT;
           isInside = true;

@@ -1,10 +1,11 @@
 import type { Inspected, LockBackend, LockInspector, ScriptRunner, SharedBackend } from '../core/backend';
 import type { LockProtocol } from '../core/protocol';
+import { globPattern } from '../internal/glob';
 import type { Connection } from '../redis/connection';
 import type { LockNames } from '../redis/names';
 import type { InMemoryLocks } from './in-memory-locks';
 import { InMemoryProtocol } from './in-memory-protocol';
-import type { StoredKind, StoredLock } from './stored-lock';
+import type { StoredKind } from './stored-lock';
 
 /** Memory has no Lua. */
 const heldScripts: ScriptRunner = {
@@ -30,32 +31,22 @@ export class InMemoryBackend implements LockBackend, LockInspector, Connection {
   };
   /** From now on nothing waits for an answer: it is there at once, or the request fails. */
   isCutOff = false;
-  readonly #locks: InMemoryLocks;
+  readonly locks: InMemoryLocks;
   readonly #isFencing: boolean;
 
   constructor(locks: InMemoryLocks, isFencing: boolean) {
-    this.#locks = locks;
+    this.locks = locks;
     this.#isFencing = isFencing;
-  }
-
-  /** Requests are queued, and not answered. */
-  get isSilent(): boolean {
-    return this.#locks.isSilent;
-  }
-
-  /** The lock of this name. */
-  find(name: string): StoredLock {
-    return this.#locks.find(name);
   }
 
   /** As `InMemoryLocks.send`. */
   send<T>(execute: () => T, timeout: number): Promise<T> {
-    return this.#locks.send(execute, timeout, this);
+    return this.locks.send(execute, timeout, this);
   }
 
   cutOff(): void {
     this.isCutOff = true;
-    this.#locks.cutOff(this);
+    this.locks.cutOff(this);
   }
 
   open(names: LockNames): LockProtocol {
@@ -69,14 +60,14 @@ export class InMemoryBackend implements LockBackend, LockInspector, Connection {
   forceUnlock(names: LockNames, timeout: number): Promise<Inspected> {
     return this.send(() => {
       const before = this.#state(names);
-      this.find(names.lock).forceUnlock();
+      this.locks.find(names.lock).forceUnlock();
       return before;
     }, timeout);
   }
 
   async *keys(prefix: string, match: string, _count: number, timeout: number): AsyncGenerator<string[], void, void> {
     const pattern = globPattern(match);
-    const names = await this.send(() => this.#locks.names, timeout);
+    const names = await this.send(() => this.locks.names, timeout);
     yield names.filter((name) => name.startsWith(prefix) && pattern.test(name.slice(prefix.length)));
   }
 
@@ -86,12 +77,14 @@ export class InMemoryBackend implements LockBackend, LockInspector, Connection {
   }
 
   onReconnect(listener: () => void): () => void {
-    return this.#locks.onReconnect(listener);
+    return this.locks.onReconnect(listener);
   }
 
   mayBeOutdated(): boolean {
     return false;
   }
+
+  unansweredSince(): undefined {}
 
   slotOf(): undefined {}
 
@@ -102,24 +95,7 @@ export class InMemoryBackend implements LockBackend, LockInspector, Connection {
   }
 
   #state(names: LockNames): Inspected {
-    const { state } = this.find(names.lock);
+    const { state } = this.locks.find(names.lock);
     return this.#isFencing ? state : { ...state, fencingToken: undefined };
   }
-}
-
-/**
- * A character after a backslash; a set such as `[ab]`, `[a-z]`, `[^a]`; any other character, `*` and `?` among them.
- */
-const GLOB_PARTS = /\\(.)|\[(\^?)((?:\\.|[^\]\\])*)\]|./gsu;
-
-/** The pattern of texts that a glob of Redis matches. */
-function globPattern(glob: string): RegExp {
-  const literal = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
-  const source = glob.replace(GLOB_PARTS, (part, escaped?: string, negation?: string, members?: string) => {
-    if (escaped !== undefined) return literal(escaped);
-    if (part === '*') return '.*';
-    if (part === '?') return '.';
-    return members === undefined ? literal(part) : `[${negation}${members.replace(/[[^]/g, '\\$&')}]`;
-  });
-  return new RegExp(`^${source}$`, 's');
 }

@@ -1,8 +1,7 @@
 import { nameIn } from '../api/owner-name';
-import { clock } from '../internal/clock';
 import { Deferred } from '../internal/deferred';
 import { checkOptions, nonEmptyString, string, ttl } from '../internal/validation';
-import { ClientClosedError, CommandTimeoutError } from '../redis/failure';
+import { answered, ClientClosedError } from '../redis/failure';
 import { LockNames } from '../redis/names';
 import { installFakeableClock } from './fakeable-clock';
 import type { InMemoryBackend } from './in-memory-backend';
@@ -77,7 +76,7 @@ export class InMemoryLocks {
    */
   expire(key: string, which: WhichLock = {}): void {
     const lock = this.#named(key, which);
-    if (lock.owner === undefined) throw new Error(`Lock "${key}" cannot expire: nobody holds it`);
+    if (lock.state.owner === undefined) throw new Error(`Lock "${key}" cannot expire: nobody holds it`);
     lock.free();
   }
 
@@ -151,18 +150,11 @@ export class InMemoryLocks {
    */
   send<T>(execute: () => T, timeout: number, sender: InMemoryBackend): Promise<T> {
     if (!this.isSilent) return new Promise((resolve) => resolve(execute()));
-    const sentAt = clock.now();
-    const late = new Deferred<T>();
-    const inTime = new Deferred<T>();
-    const timer = clock.setTimeout(() => {
-      inTime.resolve(Promise.reject(new CommandTimeoutError(clock.now() - sentAt, late.promise)));
-    }, timeout);
+    const reply = new Deferred<T>();
     const settle = (answer: Promise<T>) => {
-      clock.clearTimeout(timer);
-      late.resolve(answer);
-      inTime.resolve(late.promise);
       // Nobody may listen any more.
       answer.catch(() => undefined);
+      reply.resolve(answer);
     };
     const request = {
       sender,
@@ -171,7 +163,7 @@ export class InMemoryLocks {
     };
     this.#unanswered.push(request);
     if (sender.isCutOff) request.fail();
-    return inTime.promise;
+    return answered(reply.promise, timeout);
   }
 
   /** @internal Nothing that the sender has requested in a silence is waited for any longer. It is executed all the same. */

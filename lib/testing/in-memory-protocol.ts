@@ -40,8 +40,8 @@ export class InMemoryProtocol implements LockProtocol {
   }
 
   /** Readers enter together with those of their process, as in Redis. */
-  get queue(): 'local' | 'redis' {
-    return this.#kind === 'read' ? 'local' : 'redis';
+  get queuesItself(): boolean {
+    return this.#kind !== 'read';
   }
 
   /** The queue gives every caller its turn. */
@@ -71,7 +71,7 @@ export class InMemoryProtocol implements LockProtocol {
       });
     } finally {
       // Its caller has given up. In a silence the orphan is followed up.
-      if (answer === undefined && !this.#backend.isSilent) this.#lock.release(ticket);
+      if (answer === undefined && !this.#backend.locks.isSilent) this.#lock.release(ticket);
     }
     return this.#answer(answer ?? NOT_GRANTED);
   }
@@ -85,7 +85,7 @@ export class InMemoryProtocol implements LockProtocol {
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
     const execute = (): Ownership => this.#lock.renew(owner, ttl, mode);
     // At once: timers that a test advances in one go fire without the promise jobs between them.
-    if (!this.#backend.isSilent) settle(execute());
+    if (!this.#backend.locks.isSilent) settle(execute());
     else this.#backend.send(execute, timeout).then(settle, (cause: unknown) => settle({ state: 'unknown', cause }));
   }
 
@@ -99,7 +99,7 @@ export class InMemoryProtocol implements LockProtocol {
 
   /** The lock is for the first in the queue. Where nobody waits, readers enter beside others. */
   mayPassOn(): boolean {
-    return this.#kind === 'read' && !this.#backend.isSilent && !this.#lock.isAwaited;
+    return this.#kind === 'read' && !this.#backend.locks.isSilent && !this.#lock.isAwaited;
   }
 
   orphanLife({ ttl }: Hold): number {
@@ -111,6 +111,6 @@ export class InMemoryProtocol implements LockProtocol {
   }
 
   get #lock(): StoredLock {
-    return this.#backend.find(this.#name);
+    return this.#backend.locks.find(this.#name);
   }
 }

@@ -1,15 +1,7 @@
 import { KEPT } from '../api/owner-name';
 import type { Inspected } from '../core/backend';
-import {
-  type Grant,
-  type Keep,
-  NOT_GRANTED,
-  type NotGranted,
-  type Ownership,
-  type Refusal,
-  type Released,
-  type RenewalMode,
-} from '../core/protocol';
+import type { Grant, Keep, NotGranted, Ownership, Refusal, Released, RenewalMode } from '../core/protocol';
+import { NOT_GRANTED } from '../core/protocol';
 import { clock, drift, reliableUntil } from '../internal/clock';
 import { describeKind, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import type { InMemoryLocks } from './in-memory-locks';
@@ -72,12 +64,7 @@ export class StoredLock {
 
   /** Nothing has to be remembered of it. */
   get isIdle(): boolean {
-    return this.owner === undefined && this.#queue.size === 0 && this.#forced.size === 0;
-  }
-
-  /** Whose lease lasts longest. */
-  get owner(): string | undefined {
-    return this.state.owner;
+    return this.state.owner === undefined && this.#queue.size === 0 && this.#forced.size === 0;
   }
 
   /** Somebody waits. */
@@ -85,6 +72,7 @@ export class StoredLock {
     return this.#queue.size > 0;
   }
 
+  /** Its owner is the one whose lease lasts longest. */
   get state(): Inspected {
     this.expireAndGrant();
     const [owner, lease] = this.#byEnd.at(-1) ?? [];
@@ -198,12 +186,10 @@ export class StoredLock {
   /** A writer has left: all readers that wait by now enter before the next one. */
   #readersFirst(): void {
     this.#isWritten = false;
-    const waiting = [...this.#queue];
+    const isOther = ({ kind }: Claim): number => Number(kind !== 'read');
+    const waiting = [...this.#queue.values()].sort((one, other) => isOther(one) - isOther(other));
     this.#queue.clear();
-    for (const isRead of [true, false]) {
-      for (const [ticket, position] of waiting)
-        if ((position.kind === 'read') === isRead) this.#queue.set(ticket, position);
-    }
+    for (const position of waiting) this.#queue.set(position.ticket, position);
   }
 
   /** Wakes those that wait, without the lock. They keep their positions. */

@@ -53,14 +53,14 @@ const LEASE: readonly Variant[] = [
   },
   {
     name: 'release of any owner',
-    wrong: 'a release deletes the key, whoever has it',
+    wrong: 'a release deletes the key of any owner',
     model: 'a lease of 3 ticks',
     replacements: [['isGiven == key.owner = m.owner \\/', 'isGiven == key.owner = m.owner \\/ m.do = "release" \\/']],
     refutes: 'Kept',
   },
   {
     name: 'renewal of any owner',
-    wrong: 'a renewal extends the key, whoever has it, and says "yours"',
+    wrong: 'a renewal extends the key of any owner, and says "yours"',
     model: 'a lease of 4 ticks',
     replacements: [
       ['isGiven == key.owner = m.owner \\/', 'isGiven == key.owner = m.owner \\/ (m.do = "renew" /\\ key # Free) \\/'],
@@ -231,7 +231,7 @@ const FAIR: readonly Variant[] = [
   },
   {
     name: 'an attempt past the queue',
-    wrong: 'whoever finds the lock free takes it',
+    wrong: 'anybody who finds the lock free takes it',
     model: 'queue, nothing is slow',
     replacements: [
       [

@@ -232,9 +232,11 @@ export class Caller {
     // A release has as long as was left of its lease, and its event loop was blocked for longer.
     const isOutlasted = error instanceof LockReleaseError && timeline.now - this.#host.lastPaused < 1_000;
     // Its event loop was blocked while its attempt was to be written, or answered; or just before, so that its grant is
-    // requested once more.
+    // requested once more. No block is as long as the silence that ends a wait without a limit.
     const isBlocked =
-      error instanceof CannotAcquireLockError && this.#host.lastPaused >= call.startedAt - LEARNS_REPLACEMENT;
+      error instanceof CannotAcquireLockError &&
+      call.waitTime < Number.POSITIVE_INFINITY &&
+      this.#host.lastPaused >= call.startedAt - LEARNS_REPLACEMENT;
     if (isOverstayed || isOutlasted || isBlocked || this.#host.closing !== 'no') return;
     violations.report('failed though calm', this.name, `${this.name}: ${error.name}: ${error.message}`);
   }

@@ -1,5 +1,6 @@
 import type { RedisLockRegistryOptions } from '../../lib';
 import { LOCK_TYPES as PROCESS_TYPES, type LockType as ProcessType } from '../../lib/protocols/lock-types';
+import type { SharedKind } from '../../lib/protocols/semaphore-read-write/shared-kinds';
 import { Random } from '../random';
 import type { ClientTraits } from './client/client-directory';
 import {
@@ -12,7 +13,6 @@ import {
   planOutage,
 } from './plan-faults';
 import type { ClockTraits } from './process/simulated-process';
-import type { SharedKind } from './world';
 
 /** Locks that several callers may have at a time. */
 type SharedType = 'semaphore' | 'read-write';

@@ -74,7 +74,7 @@ export class Simulation {
     const server = new RedisServer(timeline, engine, (run) => {
       const isForced = forced.ran(run);
       grants.ran(server, locks);
-      this.#trace?.executed(hostWith(run.connection as Connection), isForced);
+      this.#trace?.executed(hostWith(run.connection as Connection), isForced, run.args[1]);
       // Several scripts may run in one event, after a freeze of the server.
       this.#calls.note();
       order.ran(run);
@@ -230,7 +230,7 @@ export class Simulation {
     for (const host of this.#world.hosts) {
       if (isDisturbed(this.#world, host)) host.lastDisturbed = this.#world.timeline.now;
       if (isCutOff(this.#world, host)) host.lastCutOff = this.#world.timeline.now;
-      if (host.process.isPaused) host.lastPaused = this.#world.timeline.now;
+      host.lastPaused = Math.min(this.#world.timeline.now, host.process.pausedUntil);
     }
     this.#leases.check();
     this.#trace?.check(this.#leases.open);

@@ -1,4 +1,5 @@
 import type { RedisLockRegistry } from '../../lib';
+import type { SharedKind } from '../../lib/protocols/semaphore-read-write/shared-kinds';
 import type { Random } from '../random';
 import type { PermitChecks } from './checks/permits';
 import type { ClientDirectory } from './client/client-directory';
@@ -11,22 +12,6 @@ import type { SimulatedProcess } from './process/simulated-process';
 import type { RedisServer } from './server/redis-server';
 import type { Timeline } from './timeline';
 import type { Violations } from './violations';
-
-/** What callers of shared locks ask for, and how their leases begin in Redis. */
-export const SHARED_KINDS = ['semaphore', 'read', 'write'] as const;
-
-export type SharedKind = (typeof SHARED_KINDS)[number];
-
-/** Stands before the owner of a lock that was unlocked, and is kept until its minHold ends. */
-const KEPT = 'kept@';
-
-export function isKept(owner: string): boolean {
-  return owner.startsWith(KEPT);
-}
-
-export function holderOf(owner: string): string {
-  return isKept(owner) ? owner.slice(KEPT.length) : owner;
-}
 
 /** One process of the simulation with what it has of the library. */
 export interface Host {
@@ -56,7 +41,7 @@ export interface Host {
   lastDisturbed: number;
   /** When a reply of a command was last read. */
   lastReply: number;
-  /** When it was last seen paused. */
+  /** When its last pause ended; now, in a pause; -Infinity: it had none. */
   lastPaused: number;
   readonly registryOptions: ProcessPlan['options'];
 }

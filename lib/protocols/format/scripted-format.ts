@@ -75,7 +75,7 @@ export abstract class ScriptedFormat {
     this.redis.send(RENEW, [names.lock], [owner, String(ttl), mode], timeout, read, settle, fail);
   }
 
-  /** Reads the reply of a script that acquires. A refusal has at least so many values. */
+  /** Reads the reply of a script that acquires. A refusal has at least `least` values. */
   answerIn(script: Script, reply: unknown, least: number, hold: Hold, hintsBefore?: number): Grant | Refusal {
     const { ticket, ttl, sentAt, drift } = hold;
     if (!Array.isArray(reply)) {
@@ -89,6 +89,7 @@ export abstract class ScriptedFormat {
 
   /** Reads 1, or a token. */
   tokenIn(script: Script, reply: unknown): number | undefined {
+    if (reply === 1 && !this.isFencing) return undefined;
     const token = numberIn(script, reply, reply);
     if (token < 1) throw new UnexpectedReplyError(script.name, reply);
     return this.isFencing ? token : undefined;

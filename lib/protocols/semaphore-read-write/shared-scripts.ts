@@ -20,7 +20,7 @@ import type { SharedKind } from './shared-kinds';
  * at a time, so that the queue is short: a script reads all of it. A waiting process polls, which prolongs its ticket.
  *
  * A script that makes room lets in those at the front of the queue that may enter. The lock is theirs at once where their
- * process was heard of a moment ago, with the ttl that it asked for then; others are told to come. All of them hear of
+ * process was heard of a moment ago, with the ttl that it asked for then; others are asked to come. All of them hear of
  * it by one message: "<ticket>=" has the lock, "<ticket>" may come, and `wanted`: a writer waits, also behind those.
  *
  * KEYS of every script: lock, waiters [, fence]. ARGV begins with: kind, owner. Every time is the server's. Every
@@ -50,7 +50,7 @@ local function expireWithLastLease()
 end`;
 
 /** ms; a ticket that was entered further ahead of the server's clock shows that the clock was set back. */
-const SET_BACK = 1_000;
+export const SET_BACK = 1_000;
 
 /**
  * The queue, and who may enter. `readQueue` comes first, when the leases that have ended were removed. It sets:
@@ -299,7 +299,7 @@ return { found, published, 0, refusal[1], refusal[2], refusal[3], refusal[4] }`,
 
 /**
  * Releases what the owner has, and takes it out of the queue. Lets in those that may enter. Where it has to stay taken
- * until its `minHold` ends, those that could enter without that are told to come: the reply to their next attempt says
+ * until its `minHold` ends, those that could enter without that are asked to come: the reply to their next attempt says
  * when it ends.
  *
  * ARGV: as above, then channel; to keep it also: ms left by the local clock, minHold and ttl of the acquisition in ms

@@ -1,6 +1,7 @@
+import { holderOf } from '../../../lib/api/owner-name';
 import { keysOf } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
-import { holderOf, lockName, ownersOf, type World } from '../world';
+import { lockName, ownersOf, type World } from '../world';
 
 /** A script that unlocks by force says so. */
 const LEAVES_MARK = "redis.pcall('SET', mark, holder";

@@ -1,17 +1,8 @@
 import type { Lease } from '../../../lib';
+import type { SharedKind } from '../../../lib/protocols/semaphore-read-write/shared-kinds';
 import { type Access, mayShare } from '../../judge/exclusion';
 import { keysOf, type Round } from '../plan';
-import {
-  type Host,
-  hostOf,
-  lifeOf,
-  lockName,
-  ownerOf,
-  ownersOf,
-  quietFor,
-  type SharedKind,
-  type World,
-} from '../world';
+import { type Host, hostOf, lifeOf, lockName, ownerOf, ownersOf, quietFor, type World } from '../world';
 import type { Grants } from './grants';
 import { MinHoldChecks } from './min-holds';
 

@@ -1,4 +1,5 @@
-import { holderOf, isKept, lockName, ownersOf, type World } from '../world';
+import { holderOf, isKept } from '../../../lib/api/owner-name';
+import { lockName, ownersOf, type World } from '../world';
 import type { OwnedLease } from './leases';
 
 /** ms by which the end of a key may differ: Redis counts in whole ms. */

@@ -1,7 +1,8 @@
+import { isKept } from '../../../lib/api/owner-name';
 import { ACQUIRE, RELEASE } from '../../../lib/protocols/fair/fair-scripts';
 import { keysOf } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
-import { type Host, hostOf, isKept, lockName, ownerOf, quietFor, type World } from '../world';
+import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';
 import type { CallChecks } from './calls';
 import type { LeaseChecks } from './leases';
 

@@ -1,18 +1,8 @@
-import { HEAD_START } from '../../../lib/protocols/semaphore-read-write/shared-scripts';
+import { isKept } from '../../../lib/api/owner-name';
+import { SHARED_KINDS, type SharedKind } from '../../../lib/protocols/semaphore-read-write/shared-kinds';
+import { HEAD_START, SET_BACK } from '../../../lib/protocols/semaphore-read-write/shared-scripts';
 import { isShared, keysOf } from '../plan';
-import {
-  hostOf,
-  isKept,
-  lockName,
-  type Member,
-  membersOf,
-  quietFor,
-  SHARED_KINDS,
-  type SharedKind,
-  sumOf,
-  takenBy,
-  type World,
-} from '../world';
+import { hostOf, lockName, type Member, membersOf, quietFor, sumOf, takenBy, type World } from '../world';
 import type { Grants } from './grants';
 import type { OpenLease } from './leases';
 
@@ -97,7 +87,8 @@ export class SharedOrderChecks {
     }
     for (const { member, arrival } of queue) {
       this.#arrivals.set(member, arrival);
-      if (!this.#seenAt.has(member)) this.#seenAt.set(member, timeline.now);
+      // One that was dropped, and entered again, is waited for since then.
+      if (!queuedBefore.has(member)) this.#seenAt.set(member, timeline.now);
     }
     this.#members.set(lock, new Map(members.map(({ member, life }) => [member, server.time + life])));
     this.#queues.set(lock, new Set(queue.map(({ member }) => member)));
@@ -114,7 +105,7 @@ export class SharedOrderChecks {
 
   /** A reader has a lease. One that has joined others must not have come when a writer was waiting already. */
   read({ lease, key, host, caller }: OpenLease, calledAt: number): void {
-    const { server, timeline, violations } = this.#world;
+    const { timeline, violations } = this.#world;
     const member = `read:${lease.owner}`;
     const openedAt = this.#openedAt.get(member);
     const enteredAt = this.#enteredAt.get(member) ?? timeline.now;
@@ -123,8 +114,6 @@ export class SharedOrderChecks {
     const writer = this.#queueOf(lockName(key)).find(
       (ticket) => ticket.kind === 'write' && (this.#seenAt.get(ticket.member) ?? timeline.now) < enteredAt,
     );
-    // A ticket from before the server's clock was set back is dropped, until its process enters it again.
-    if (writer !== undefined && server.isSetBack) return;
     if (writer !== undefined) {
       violations.report('overtaken', key, `${caller} joined the readers of "${key}" while ${writer.member} waited`);
     } else if (timeline.now - enteredAt > OPEN + 1 && quietFor(this.#world, host) > QUIET) {
@@ -153,8 +142,6 @@ export class SharedOrderChecks {
       const text = `${member} entered "${key}" with ${holders} others inside, and it has ${permits} permits`;
       violations.report('too many permits', key, text);
     }
-    // Arrivals are times of the server.
-    if (this.#world.server.isSetBack) return;
     const arrival = (this.#arrivals.get(member) ?? Number.POSITIVE_INFINITY) - headStart;
     if (kind === 'read' && arrival < (this.#writtenUntil.get(lock) ?? 0) + 1_000) return; // counted in whole ms
     const front = queue.filter(
@@ -166,7 +153,7 @@ export class SharedOrderChecks {
     violations.report('overtaken', lock, `${member} entered ${lock} before ${first.member}, which came earlier`);
   }
 
-  /** The tickets whose processes are waited for. */
+  /** The tickets whose processes are waited for: not those from before the clock of the server was set back. */
   #queueOf(lock: string): readonly Ticket[] {
     const { server } = this.#world;
     const waiters = `{${lock}}:waiters`;
@@ -174,8 +161,8 @@ export class SharedOrderChecks {
     const fields = [...(server.keys.get(waiters, 'hash') ?? [])];
     return fields.flatMap(([member, value]) => {
       const kind = SHARED_KINDS.find((one) => member.startsWith(`${one}:`));
-      const [arrival, seenUntil] = value.split(':').map(Number);
-      if (kind === undefined || (seenUntil ?? 0) <= server.time) return [];
+      const [arrival, seenUntil = 0, enterUntil = 0] = value.split(':').map(Number);
+      if (kind === undefined || seenUntil <= server.time || enterUntil > server.time + SET_BACK) return [];
       return [{ member, kind, arrival: arrival ?? 0, takes: takenBy(member) }];
     });
   }

@@ -1,16 +1,7 @@
+import { isKept } from '../../../lib/api/owner-name';
+import { SHARED_KINDS, type SharedKind } from '../../../lib/protocols/semaphore-read-write/shared-kinds';
 import { isShared, keysOf } from '../plan';
-import {
-  hostOf,
-  isKept,
-  isLeftToPollers,
-  lockName,
-  membersOf,
-  ownerOf,
-  quietFor,
-  SHARED_KINDS,
-  type SharedKind,
-  type World,
-} from '../world';
+import { hostOf, isLeftToPollers, lockName, membersOf, ownerOf, quietFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
 
 /** ms in which a process that nothing disturbs takes what it was granted. */

@@ -80,7 +80,6 @@ export interface Network {
 /** A TCP connection between a client and the server: two directions, either of which may be slow, until it breaks. */
 export class Connection implements ServerConnection {
   readonly channels = new Set<string>();
-  readonly shardChannels = new Set<string>();
   readonly up: Direction;
   readonly down: Direction;
   readonly #network: Network;

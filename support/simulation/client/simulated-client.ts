@@ -1,16 +1,17 @@
+import { EventEmitter } from 'node:events';
 import { ClientClosedError, ClientOfflineError, DisconnectsClientError, SocketClosedUnexpectedlyError } from 'redis';
 import type { Reply } from '../server/reply';
-import { ChannelListeners, type Listener } from './channel-listeners';
 import type { ClientDirectory, ClientTraits } from './client-directory';
 import { type Command, type ScriptOptions, scriptArguments, toClient } from './command';
 import { Connection } from './connection';
-import { Emitter } from './emitter';
+
+type Listener = (message: string, channel: string) => unknown;
 
 /**
  * node-redis' plain client, by what the library needs of it: a queue of commands that are written in the next
  * immediate, replies in order, what was written is rejected when the connection breaks, what was not waits for the next.
  */
-export class SimulatedClient extends Emitter {
+export class SimulatedClient extends EventEmitter {
   socketEpoch = 0;
   isOpen = false;
   isReady = false;
@@ -18,7 +19,8 @@ export class SimulatedClient extends Emitter {
   readonly isSubscriber: boolean;
   readonly #directory: ClientDirectory;
   readonly #traits: ClientTraits;
-  readonly #listeners = new ChannelListeners();
+  /** Of the channels that were confirmed. They are subscribed again after a reconnect. */
+  readonly #listeners = new Map<string, Listener[]>();
   #toWrite: Command[] = [];
   #waiting: Command[] = [];
   #isWriting = false;
@@ -31,6 +33,8 @@ export class SimulatedClient extends Emitter {
     this.#traits = traits;
     this.isSubscriber = isSubscriber;
     directory.clients.add(this);
+    // As every application has: without a listener, an error is thrown.
+    this.on('error', () => undefined);
   }
 
   /** For a subscriber of the library's own. */
@@ -73,20 +77,19 @@ export class SimulatedClient extends Emitter {
     return this.send(['EVAL', script, ...scriptArguments(options)]);
   }
 
-  subscribe(channel: string, listener: Listener): Promise<unknown> {
-    return this.#subscribe('SUBSCRIBE', channel, listener);
+  async subscribe(channel: string, listener: Listener): Promise<unknown> {
+    const listeners = this.#listeners.get(channel);
+    if (listeners !== undefined) return listeners.push(listener);
+    const reply = await this.send(['SUBSCRIBE', channel]);
+    this.#listeners.set(channel, [listener]);
+    return reply;
   }
 
-  unsubscribe(channel: string): Promise<unknown> {
-    return this.#unsubscribe('UNSUBSCRIBE', channel);
-  }
-
-  sSubscribe(channel: string, listener: Listener): Promise<unknown> {
-    return this.#subscribe('SSUBSCRIBE', channel, listener);
-  }
-
-  sUnsubscribe(channel: string): Promise<unknown> {
-    return this.#unsubscribe('SUNSUBSCRIBE', channel);
+  async unsubscribe(channel: string): Promise<unknown> {
+    // As in node-redis: a channel whose UNSUBSCRIBE was not answered is subscribed again after a reconnect.
+    const reply = await this.send(['UNSUBSCRIBE', channel]);
+    this.#listeners.delete(channel);
+    return reply;
   }
 
   get unanswered(): (readonly string[])[] {
@@ -106,20 +109,6 @@ export class SimulatedClient extends Emitter {
       this.#toWrite.push({ words, resolve, reject });
       this.#scheduleWrite();
     });
-  }
-
-  async #subscribe(command: string, channel: string, listener: Listener): Promise<unknown> {
-    if (this.#listeners.join(channel, listener)) return 1;
-    const reply = await this.send([command, channel]);
-    this.#listeners.open(channel, listener);
-    return reply;
-  }
-
-  async #unsubscribe(command: string, channel: string): Promise<unknown> {
-    // As in node-redis: a channel whose UNSUBSCRIBE was not answered is subscribed again after a reconnect.
-    const reply = await this.send([command, channel]);
-    this.#listeners.close(channel);
-    return reply;
   }
 
   #scheduleWrite(): void {
@@ -166,7 +155,7 @@ export class SimulatedClient extends Emitter {
     this.connection = connection;
     this.emit('connect');
     // The handshake, and the channels again, before anything else.
-    const { channels } = this.#listeners;
+    const channels = [...this.#listeners.keys()];
     const greeting: readonly string[] = channels.length > 0 ? ['SUBSCRIBE', ...channels] : ['CLIENT', 'SETINFO'];
     this.#waiting.push({ words: greeting, resolve: () => this.#ready(connection), reject: () => undefined });
     connection.send(greeting);
@@ -192,7 +181,7 @@ export class SimulatedClient extends Emitter {
 
   #receive(connection: Connection, channel: string, message: string): void {
     if (this.connection !== connection) return;
-    this.#listeners.deliver(channel, message);
+    for (const listener of [...(this.#listeners.get(channel) ?? [])]) listener(message, channel);
   }
 
   #closed(connection: Connection): void {

@@ -36,7 +36,7 @@ export class SimulatedProcess {
   readonly name: string;
   readonly timers = new Set<VirtualTimer>();
   isAlive = true;
-  pausedUntil = 0;
+  pausedUntil = Number.NEGATIVE_INFINITY;
   /** Its event loop is about to be blocked for so many ms. */
   onPause: (ms: number) => void = () => undefined;
   readonly #timeline: Timeline;

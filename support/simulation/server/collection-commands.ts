@@ -1,5 +1,5 @@
 import type { CommandContext, CommandTable } from './commands';
-import { CommandError, type Reply } from './reply';
+import { CommandError, type Reply, syntaxError } from './reply';
 
 function hashSet({ keys }: CommandContext, key: string, fields: readonly string[]): number {
   if (fields.length % 2 !== 0) throw new CommandError({ err: "ERR wrong number of arguments for 'hset' command" });
@@ -17,15 +17,6 @@ function hashDelete({ keys }: CommandContext, key: string, fields: readonly stri
   return deleted;
 }
 
-function push({ keys }: CommandContext, key: string, values: readonly string[], toFront: boolean): number {
-  const list = keys.obtain(key, 'list');
-  for (const value of values) {
-    if (toFront) list.unshift(value);
-    else list.push(value);
-  }
-  return list.length;
-}
-
 function pop({ keys }: CommandContext, key: string): Reply {
   const list = keys.get(key, 'list');
   const first = list?.shift();
@@ -33,21 +24,13 @@ function pop({ keys }: CommandContext, key: string): Reply {
   return first ?? null;
 }
 
-function remove({ keys }: CommandContext, key: string, count: number, value: string): number {
-  const list = keys.get(key, 'list');
-  if (list === undefined) return 0;
-  const most = count === 0 ? list.length : Math.abs(count);
-  let removed = 0;
-  for (let step = 0, at = count < 0 ? list.length - 1 : 0, end = list.length; step < end && removed < most; step++) {
-    if (list[at] === value) {
-      list.splice(at, 1);
-      removed++;
-      if (count < 0) at--;
-    } else {
-      at += count < 0 ? -1 : 1;
-    }
-  }
-  keys.dropIfEmpty(key, list.length);
+function remove({ keys }: CommandContext, [key = '', count, value]: readonly string[]): number {
+  if (count !== '0') throw syntaxError();
+  const list = keys.get(key, 'list') ?? [];
+  const others = list.filter((one) => one !== value);
+  const removed = list.length - others.length;
+  list.splice(0, list.length, ...others);
+  if (removed > 0) keys.dropIfEmpty(key, list.length);
   return removed;
 }
 
@@ -62,11 +45,6 @@ export function range(length: number, start: string, stop: string): readonly [fr
 export const collectionCommands: CommandTable = {
   HGET: [2, ({ keys }, [key = '', field = '']) => keys.get(key, 'hash')?.get(field) ?? null],
   HSET: [3, (context, [key = '', ...fields]) => hashSet(context, key, fields)],
-  HSETNX: [
-    3,
-    (context, [key = '', field = '', value = '']) =>
-      context.keys.get(key, 'hash')?.has(field) ? 0 : hashSet(context, key, [field, value]),
-  ],
   HDEL: [2, (context, [key = '', ...fields]) => hashDelete(context, key, fields)],
   HEXISTS: [2, ({ keys }, [key = '', field = '']) => (keys.get(key, 'hash')?.has(field) ? 1 : 0)],
   HLEN: [1, ({ keys }, [key = '']) => keys.get(key, 'hash')?.size ?? 0],
@@ -79,12 +57,11 @@ export const collectionCommands: CommandTable = {
       return fields.map((field) => hash?.get(field) ?? null);
     },
   ],
-  LPUSH: [2, (context, [key = '', ...values]) => push(context, key, values, true)],
-  RPUSH: [2, (context, [key = '', ...values]) => push(context, key, values, false)],
+  RPUSH: [2, ({ keys }, [key = '', ...values]) => keys.obtain(key, 'list').push(...values)],
   LPOP: [1, (context, [key = '']) => pop(context, key)],
   LLEN: [1, ({ keys }, [key = '']) => keys.get(key, 'list')?.length ?? 0],
   LINDEX: [2, ({ keys }, [key = '', at = '']) => keys.get(key, 'list')?.at(Number(at)) ?? null],
-  LREM: [3, (context, [key = '', count = '', value = '']) => remove(context, key, Number(count), value)],
+  LREM: [3, remove],
   LRANGE: [
     3,
     ({ keys }, [key = '', start = '', stop = '']) => {

@@ -1,6 +1,6 @@
 import { collectionCommands } from './collection-commands';
 import type { Keyspace } from './keyspace';
-import { CommandError, OK, type Reply } from './reply';
+import { CommandError, OK, type Reply, syntaxError } from './reply';
 import { sortedSetCommands } from './sorted-set-commands';
 
 /** What a command works on. */
@@ -11,8 +11,8 @@ export interface CommandContext {
   /** The server's clock in whole microseconds. */
   microseconds(): number;
   /** Returns how many listen. */
-  publish(channel: string, message: string, isSharded: boolean): number;
-  listeners(channel: string, isSharded: boolean): number;
+  publish(channel: string, message: string): number;
+  listeners(channel: string): number;
 }
 
 export type Command = (context: CommandContext, args: readonly string[]) => Reply;
@@ -25,15 +25,12 @@ export function integer(text: string | undefined): number {
   throw new CommandError({ err: 'ERR value is not an integer or out of range' });
 }
 
-const syntaxError = (): CommandError => new CommandError({ err: 'ERR syntax error' });
-
 function set({ keys, now }: CommandContext, [key = '', value = '', ...options]: readonly string[]): Reply {
-  let end: number | undefined = Number.POSITIVE_INFINITY;
+  let end = Number.POSITIVE_INFINITY;
   let condition: string | undefined;
   for (let i = 0; i < options.length; i++) {
-    const option = options[i]?.toUpperCase();
-    if (option === 'PX' || option === 'EX') end = now() + positive(options[++i], 'set') * (option === 'EX' ? 1000 : 1);
-    else if (option === 'KEEPTTL') end = undefined;
+    const option = options[i];
+    if (option === 'PX') end = now() + positive(options[++i], 'set');
     else if (option === 'NX' || option === 'XX') condition = option;
     else throw syntaxError();
   }
@@ -48,18 +45,8 @@ function positive(text: string | undefined, command: string): number {
   return ms;
 }
 
-function expire({ keys }: CommandContext, key: string, end: number, condition: string | undefined): Reply {
-  const before = keys.expiresAt(key);
-  if (before === undefined) return 0;
-  const isMet: Record<string, boolean> = {
-    NX: before === Number.POSITIVE_INFINITY,
-    XX: before !== Number.POSITIVE_INFINITY,
-    GT: end > before,
-    LT: end < before,
-  };
-  const met = condition === undefined ? true : isMet[condition.toUpperCase()];
-  if (met === undefined) throw new CommandError({ err: `ERR Unsupported option ${condition}` });
-  if (!met) return 0;
+function expire({ keys }: CommandContext, key: string, end: number): Reply {
+  if (!keys.has(key)) return 0;
   keys.expireAt(key, end);
   return 1;
 }
@@ -72,10 +59,9 @@ function life({ keys, now }: CommandContext, key: string): number {
 
 const removeAll: Command = ({ keys }, names) => names.filter((key) => keys.delete(key)).length;
 
-function countListeners(context: CommandContext, [kind = '', ...channels]: readonly string[]): Reply {
-  const isSharded = kind.toUpperCase() === 'SHARDNUMSUB';
-  if (!isSharded && kind.toUpperCase() !== 'NUMSUB') throw syntaxError();
-  return channels.flatMap((channel): Reply[] => [channel, context.listeners(channel, isSharded)]);
+function countListeners(context: CommandContext, [kind, ...channels]: readonly string[]): Reply {
+  if (kind !== 'NUMSUB') throw syntaxError();
+  return channels.flatMap((channel): Reply[] => [channel, context.listeners(channel)]);
 }
 
 function increment({ keys }: CommandContext, key: string): number {
@@ -93,16 +79,8 @@ const stringCommands: CommandTable = {
   TYPE: [1, ({ keys }, [key = '']) => ({ ok: keys.kind(key) ?? 'none' })],
   INCR: [1, (context, [key = '']) => increment(context, key)],
   PTTL: [1, (context, [key = '']) => life(context, key)],
-  PEXPIRE: [2, (context, [key = '', ms, when]) => expire(context, key, context.now() + integer(ms), when)],
-  PEXPIREAT: [2, (context, [key = '', end, when]) => expire(context, key, integer(end), when)],
-  PERSIST: [
-    1,
-    ({ keys }, [key = '']) => {
-      if ((keys.expiresAt(key) ?? Number.POSITIVE_INFINITY) === Number.POSITIVE_INFINITY) return 0;
-      keys.expireAt(key, Number.POSITIVE_INFINITY);
-      return 1;
-    },
-  ],
+  PEXPIRE: [2, (context, [key = '', ms]) => expire(context, key, context.now() + integer(ms))],
+  PEXPIREAT: [2, (context, [key = '', end]) => expire(context, key, integer(end))],
   TIME: [
     0,
     (context) => {
@@ -110,8 +88,7 @@ const stringCommands: CommandTable = {
       return [String(Math.floor(time / 1e6)), String(time % 1e6)];
     },
   ],
-  PUBLISH: [2, (context, [channel = '', message = '']) => context.publish(channel, message, false)],
-  SPUBLISH: [2, (context, [channel = '', message = '']) => context.publish(channel, message, true)],
+  PUBLISH: [2, (context, [channel = '', message = '']) => context.publish(channel, message)],
   PUBSUB: [1, countListeners],
 };
 

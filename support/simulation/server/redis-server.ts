@@ -10,7 +10,6 @@ const EPOCH = 1_700_000_000_000;
 /** One connection, as the server sees it. */
 export interface ServerConnection {
   readonly channels: Set<string>;
-  readonly shardChannels: Set<string>;
   message(channel: string, message: string): void;
 }
 
@@ -38,8 +37,6 @@ export class RedisServer {
   #setBackUntil = Number.NEGATIVE_INFINITY;
   /** It accepts connections. */
   isUp = true;
-  /** How often its data were lost. */
-  wipes = 0;
 
   constructor(timeline: Timeline, engine: ScriptEngine, onRun: (run: ScriptRun) => void) {
     this.#timeline = timeline;
@@ -50,8 +47,12 @@ export class RedisServer {
       keys: this.keys,
       now: () => this.time,
       microseconds: () => Math.floor((EPOCH + timeline.now - this.#behind) * 1000),
-      publish: (channel, message, isSharded) => this.#publish(channel, message, isSharded),
-      listeners: (channel, isSharded) => this.#listeners(channel, isSharded).length,
+      publish: (channel, message) => {
+        const listeners = this.#listeners(channel);
+        for (const connection of listeners) connection.message(channel, message);
+        return listeners.length;
+      },
+      listeners: (channel) => this.#listeners(channel).length,
     };
   }
 
@@ -100,11 +101,11 @@ export class RedisServer {
         this.#scripts.set(sha1(args[0] ?? ''), args[0] ?? '');
         return this.#run(connection, args[0], args);
       case 'SUBSCRIBE':
-      case 'SSUBSCRIBE':
-        return this.#change(connection, name, args, (channels, channel) => channels.add(channel));
+        for (const channel of args) connection.channels.add(channel);
+        return args.length;
       case 'UNSUBSCRIBE':
-      case 'SUNSUBSCRIBE':
-        return this.#change(connection, name, args, (channels, channel) => channels.delete(channel));
+        for (const channel of args) connection.channels.delete(channel);
+        return args.length;
       default:
         return execute(this.#context, [name, ...args]);
     }
@@ -118,9 +119,7 @@ export class RedisServer {
   stop({ losesData }: { readonly losesData: boolean }): void {
     this.isUp = false;
     this.flushScripts();
-    if (!losesData) return;
-    this.wipes++;
-    this.keys.clear();
+    if (losesData) this.keys.clear();
   }
 
   #run(connection: ServerConnection, source: string | undefined, [, count = '0', ...rest]: readonly string[]): Reply {
@@ -132,25 +131,7 @@ export class RedisServer {
     return reply;
   }
 
-  #change(
-    connection: ServerConnection,
-    name: string,
-    channels: readonly string[],
-    change: (all: Set<string>, channel: string) => void,
-  ): Reply {
-    const isSharded = name === 'SSUBSCRIBE' || name === 'SUNSUBSCRIBE';
-    const all = isSharded ? connection.shardChannels : connection.channels;
-    for (const channel of channels) change(all, channel);
-    return channels.length;
-  }
-
-  #listeners(channel: string, isSharded: boolean): ServerConnection[] {
-    return [...this.#connections].filter((one) => (isSharded ? one.shardChannels : one.channels).has(channel));
-  }
-
-  #publish(channel: string, message: string, isSharded: boolean): number {
-    const listeners = this.#listeners(channel, isSharded);
-    for (const connection of listeners) connection.message(channel, message);
-    return listeners.length;
+  #listeners(channel: string): ServerConnection[] {
+    return [...this.#connections].filter(({ channels }) => channels.has(channel));
   }
 }

@@ -18,3 +18,7 @@ export class CommandError extends Error {
     this.reply = reply as { readonly err: string };
   }
 }
+
+export function syntaxError(): CommandError {
+  return new CommandError({ err: 'ERR syntax error' });
+}

@@ -1,7 +1,7 @@
 import { range } from './collection-commands';
 import type { CommandContext, CommandTable } from './commands';
 import type { Keyspace } from './keyspace';
-import { CommandError, type Reply } from './reply';
+import { CommandError, type Reply, syntaxError } from './reply';
 
 function score(text: string | undefined): number {
   const value = text === '+inf' ? Number.POSITIVE_INFINITY : text === '-inf' ? Number.NEGATIVE_INFINITY : Number(text);
@@ -10,36 +10,25 @@ function score(text: string | undefined): number {
   return value;
 }
 
-function scoreText(value: number): string {
-  if (Number.isFinite(value)) return String(value);
-  return value > 0 ? 'inf' : '-inf';
-}
-
 /** By score, and of one score by the text of the member. */
-export function sorted(keys: Keyspace, key: string): [member: string, score: number][] {
+function sorted(keys: Keyspace, key: string): [member: string, score: number][] {
   return [...(keys.get(key, 'zset') ?? [])].sort(([a, x], [b, y]) => x - y || (a < b ? -1 : 1));
 }
 
 function add({ keys }: CommandContext, [key = '', ...args]: readonly string[]): Reply {
-  const options = new Set<string>();
-  while (/^(nx|xx|gt|lt|ch)$/i.test(args[0] ?? '')) options.add((args.shift() ?? '').toUpperCase());
-  if (args.length === 0 || args.length % 2 !== 0) throw new CommandError({ err: 'ERR syntax error' });
-  const before = keys.get(key, 'zset');
-  if (before === undefined && options.has('XX')) return 0;
+  const isUpdate = args[0] === 'XX';
+  const pairs = isUpdate ? args.slice(1) : args;
+  if (pairs.length === 0 || pairs.length % 2 !== 0) throw syntaxError();
+  if (isUpdate && keys.get(key, 'zset') === undefined) return 0;
   const set = keys.obtain(key, 'zset');
-  let [added, changed] = [0, 0];
-  for (let i = 0; i < args.length; i += 2) {
-    const next = score(args[i]);
-    const member = args[i + 1] as string;
-    const old = set.get(member);
-    if (old === undefined ? options.has('XX') : options.has('NX')) continue;
-    if (old !== undefined && ((options.has('GT') && next <= old) || (options.has('LT') && next >= old))) continue;
-    if (old === undefined) added++;
-    else if (old !== next) changed++;
-    set.set(member, next);
+  const before = set.size;
+  for (let i = 0; i < pairs.length; i += 2) {
+    const next = score(pairs[i]);
+    const member = pairs[i + 1] as string;
+    if (!isUpdate || set.has(member)) set.set(member, next);
   }
   keys.dropIfEmpty(key, set.size);
-  return options.has('CH') ? added + changed : added;
+  return set.size - before;
 }
 
 function removeMembers({ keys }: CommandContext, [key = '', ...members]: readonly string[]): Reply {
@@ -51,15 +40,13 @@ function removeMembers({ keys }: CommandContext, [key = '', ...members]: readonl
 }
 
 function listed(entries: readonly (readonly [string, number])[], options: readonly string[]): Reply {
-  const withScores = options.some((option) => option.toUpperCase() === 'WITHSCORES');
-  return withScores
-    ? entries.flatMap(([member, value]) => [member, scoreText(value)])
+  if (options.some((option) => option !== 'WITHSCORES')) throw syntaxError();
+  return options.length > 0
+    ? entries.flatMap(([member, value]) => [member, String(value)])
     : entries.map(([member]) => member);
 }
 
 function byIndex({ keys }: CommandContext, [key = '', start = '', stop = '', ...options]: readonly string[]): Reply {
-  const unknown = options.find((option) => option.toUpperCase() !== 'WITHSCORES');
-  if (unknown !== undefined) throw new CommandError({ err: 'ERR syntax error' });
   const entries = sorted(keys, key);
   return listed(entries.slice(...range(entries.length, start, stop)), options);
 }
@@ -73,19 +60,11 @@ function within(keys: Keyspace, key: string, least: string | undefined, most: st
   );
 }
 
-function byScore({ keys }: CommandContext, [key = '', least, most, ...options]: readonly string[]): Reply {
-  const found = within(keys, key, least, most);
-  const limit = options.findIndex((option) => option.toUpperCase() === 'LIMIT');
-  if (limit < 0) return listed(found, options);
-  const [from, count] = [Number(options[limit + 1]), Number(options[limit + 2])];
-  return listed(found.slice(from, count < 0 ? undefined : from + count), options);
-}
-
 function increase({ keys }: CommandContext, [key = '', by, member = '']: readonly string[]): Reply {
   const set = keys.obtain(key, 'zset');
   const next = (set.get(member) ?? 0) + score(by);
   set.set(member, next);
-  return scoreText(next);
+  return String(next);
 }
 
 export const sortedSetCommands: CommandTable = {
@@ -96,18 +75,14 @@ export const sortedSetCommands: CommandTable = {
     2,
     ({ keys }, [key = '', member = '']) => {
       const found = keys.get(key, 'zset')?.get(member);
-      return found === undefined ? null : scoreText(found);
-    },
-  ],
-  ZRANK: [
-    2,
-    ({ keys }, [key = '', member = '']) => {
-      const rank = sorted(keys, key).findIndex(([one]) => one === member);
-      return rank < 0 ? null : rank;
+      return found === undefined ? null : String(found);
     },
   ],
   ZRANGE: [3, byIndex],
-  ZRANGEBYSCORE: [3, byScore],
+  ZRANGEBYSCORE: [
+    3,
+    ({ keys }, [key = '', least, most, ...options]) => listed(within(keys, key, least, most), options),
+  ],
   ZREMRANGEBYSCORE: [
     3,
     (context, [key = '', least, most]) => {
