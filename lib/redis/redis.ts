@@ -47,6 +47,8 @@ export class Redis implements Connection {
   readonly #replicated: ReplicatedScripts | undefined;
   /** Calls that are made now. */
   #together: Call[] = [];
+  /** Of those that `inOrder` makes now. */
+  #group: object | undefined;
 
   /**
    * `registryKey`: keys that begin with it may be written. Throws `TypeError` with a `replication` for which the client
@@ -107,6 +109,15 @@ export class Redis implements Connection {
     return this.isCluster ? hashSlot(key) : undefined;
   }
 
+  inOrder(ask: () => void): void {
+    this.#group = {};
+    try {
+      ask();
+    } finally {
+      this.#group = undefined;
+    }
+  }
+
   /**
    * Runs a script, together with other calls of it that are made now. Resolves to what `read` makes of the reply.
    * Rejects with what `read` throws, or with `CommandTimeoutError` after `timeout` ms, at most the `commandTimeout`;
@@ -138,6 +149,7 @@ export class Redis implements Connection {
   ): void {
     const limit = Math.min(timeout, this.#commandTimeout);
     const call = new Call(script, keys, args, limit, now, this.#deadlines, read, resolve, reject);
+    call.group = this.#group;
     this.#lineTo(keys[0]).add(call, now);
   }
 
@@ -206,9 +218,9 @@ export class Redis implements Connection {
       const slot = mayGoTogether ? this.#placement.groupOf(keys[0] ?? '') : undefined;
       // The scripts of one command have the same number of keys and of arguments.
       const id = slot === undefined ? '' : `${call.script.sha1} ${keys.length} ${args.length} ${slot}`;
-      const group = open.get(id);
-      if (group !== undefined && group.length < LARGEST) {
-        group.push(call);
+      const like = open.get(id);
+      if (like !== undefined && like.length < LARGEST && like[0]?.group === call.group) {
+        like.push(call);
         continue;
       }
       const started = [call];
