@@ -75,10 +75,6 @@ class ContendedProtocol implements LockProtocol {
     this.#pollers = services.parts.pollers(services.subscriber ? USUAL_PACE_FOR : USUAL_PACE_OF_POLLING);
   }
 
-  get queue(): 'local' {
-    return 'local';
-  }
-
   get #sharing(): Sharing {
     if (this.#lazySharing === undefined) {
       const { parts, subscriber } = this.#services;
@@ -94,6 +90,7 @@ class ContendedProtocol implements LockProtocol {
   }
 
   standBack(wait: Wait): Promise<void> | undefined {
+    if (this.#pollers === undefined && this.#lazySharing === undefined) return undefined;
     // A pause for pollers may begin while this process gives precedence to others.
     const leave = () => wait.standBack(this.#pollers?.freeFor ?? 0);
     return leave() ?? this.#lazySharing?.standBack(wait, this.#waiting)?.then(leave);
