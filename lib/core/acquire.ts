@@ -160,7 +160,7 @@ export class Call {
         if (this.#received !== undefined) return undefined;
         this.hold.reachedRedis = true;
         this.#assertInTime(answer);
-        availability.answered();
+        availability.answered(this.hold.sentAt);
         this.#isGranted = answer.granted;
       } catch (error) {
         answer = undefined;
@@ -240,7 +240,7 @@ export class Call {
     const { availability } = this.#protocol;
     if (error instanceof NotReplicatedError) {
       this.hold.reachedRedis = true;
-      availability.answered();
+      availability.answered(this.hold.sentAt);
       await this.#giveBack(error);
       return;
     }
@@ -283,7 +283,7 @@ export class Call {
     if (!result.granted || result.until <= clock.now()) return undefined;
     this.#isGranted = true;
     // A message granted it: the answer to a poll that was asked before may never come.
-    this.#protocol.availability.answered();
+    this.#protocol.availability.answered(clock.now());
     if (wait.trace !== undefined) wait.trace.isHandedOver = true;
     return result;
   }
