@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { runMutations } from '../support/simulation/find-mutations';
-import { isShared, LOCK_TYPES, type LockType, planOf } from '../support/simulation/plan';
+import { LOCK_TYPES, type LockType, planOf } from '../support/simulation/plan';
 import { bundleLibrary } from '../support/simulation/process/library';
 import { createScriptEngine } from '../support/simulation/server/script-engine';
 import { shrink } from '../support/simulation/shrink';
@@ -19,7 +19,7 @@ const USAGE = `npm run simulate -- [options]
   --keep-going    do not stop at the first seed of a type that fails
   --ignore KIND   do not look for this kind of violation; may be repeated
   --without NAME  run the library with this mutation, see support/mutations.ts; may be repeated
-  --trace         have TLC check what happened against docs/spec (needs Java and Maven; types with one holder)
+  --trace         have TLC check what happened against docs/spec (needs Java and Maven)
   --digest        print a digest of all that happened, and nothing else
   --mutations     run the library with each mutation, or those of --without, and search for a seed that fails (at most
                   --seeds, default 10000)`;
@@ -123,8 +123,7 @@ async function main(): Promise<number> {
   }
   if (values.trace) {
     let isRefused = false;
-    for (const lockType of lockTypes().filter((type) => !isShared(type)))
-      isRefused = (await checkTraces(simulator, lockType)) || isRefused;
+    for (const lockType of lockTypes()) isRefused = (await checkTraces(simulator, lockType)) || isRefused;
     simulator.close();
     return isRefused ? 1 : 0;
   }

@@ -97,9 +97,7 @@ export const MUTATIONS = {
   'late-grant-not-released': {
     finding: 'an attempt whose reply was lost, or came too late, leaves its key for the whole ttl',
     simulation: ['spin', 'pub-sub'],
-    replacements: [
-      ['if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) this.hold.doubt(attempt);', ''],
-    ],
+    replacements: [['if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) hold.doubt(attempt);', '']],
   },
   'close-does-not-wait': {
     finding: 'close() settles before attempts in flight are followed up: keys are left for their whole ttl',
@@ -171,8 +169,8 @@ export const MUTATIONS = {
     replacements: [
       ['return Math.max(renew ? ttl / 3 : reliableUntil(0, ttl), minHold);', 'return 0;'],
       [
-        'return Math.min(this.#keyUntil, this.lease?.endsAt ?? Number.POSITIVE_INFINITY);',
-        'return Number.isFinite(this.lease?.endsAt) ? (this.lease?.endsAt as number) : this.#keyUntil;',
+        'return Math.min(this.keyUntil, this.lease?.endsAt ?? Number.POSITIVE_INFINITY);',
+        'return Number.isFinite(this.lease?.endsAt) ? (this.lease?.endsAt as number) : this.keyUntil;',
       ],
     ],
   },

@@ -44,8 +44,9 @@ export class FaultyProxy {
   connections = 0;
   /** A black hole for connections that have subscribed. */
   isDeaf = false;
+  /** For connections to come. */
+  target: RedisAddress;
   readonly #links = new Set<Link>();
-  readonly #target: RedisAddress;
   readonly #listener: Server;
   #losses: Loss[] = [];
   #port = 0;
@@ -57,7 +58,7 @@ export class FaultyProxy {
   }
 
   private constructor(target: RedisAddress) {
-    this.#target = target;
+    this.target = target;
     this.#listener = createServer(HALF_OPEN, (client) => this.#link(client));
   }
 
@@ -133,7 +134,7 @@ export class FaultyProxy {
 
   #link(client: Socket): void {
     this.connections += 1;
-    const server = connect({ ...this.#target, ...HALF_OPEN });
+    const server = connect({ ...this.target, ...HALF_OPEN });
     const link: Link = { client, server, isSubscribed: false };
     this.#links.add(link);
     let losing: Loss | undefined;

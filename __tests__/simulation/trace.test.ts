@@ -17,13 +17,19 @@ const hasTlc = ['java', 'mvn'].every((name) => spawnSync(name, ['-version']).sta
 
 (hasTlc ? describe : describe.skip)('What happens in the simulation', () => {
   it('is a behaviour of the specification', () => {
-    const { status, stdout } = trace('--type', 'pub-sub', '--type', 'fair');
-    expect(stdout.match(/the specification allows all of them/g)).toHaveLength(2);
+    const { status, stdout } = trace('--type', 'pub-sub', '--type', 'fair', '--type', 'semaphore');
+    expect(stdout.match(/the specification allows all of them/g)).toHaveLength(3);
     expect(status).toBe(0);
   });
 
   it('is none with a library whose releases delete the key of the next holder', () => {
     const { status, stdout } = trace('--type', 'spin', '--without', 'release-without-check');
+    expect(stdout).toContain('the specification does not allow the last event');
+    expect(status).toBe(1);
+  });
+
+  it('is none with a library that counts the lease of a reader from the answer', () => {
+    const { status, stdout } = trace('--type', 'read-write', '--without', 'deadline-from-the-reply');
     expect(stdout).toContain('the specification does not allow the last event');
     expect(status).toBe(1);
   });

@@ -11,7 +11,6 @@ export interface RecordedRequest {
 
 /** A protocol without a Redis, on the library's clock. It records the renewals, and does nothing else. */
 export class FakeProtocol implements LockProtocol {
-  readonly queue = 'local';
   readonly availability = new Availability();
   readonly isActive = false;
   /** ms that every answer takes. */

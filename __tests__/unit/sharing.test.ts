@@ -15,7 +15,7 @@ describe('A time slice', () => {
   });
   afterEach(() => time.restore());
 
-  const slices = (longest = 1_600) => new TimeSlice({ first: 400, longest, idleBetweenTries: IDLE });
+  const slices = (handOver?: number) => new TimeSlice(IDLE, handOver);
 
   /** Acquires now, and hands over until the slice is over. Returns its length in ms. */
   const use = (slice: TimeSlice): number => {
@@ -52,7 +52,7 @@ describe('A time slice', () => {
   it('begins again with the first length when another owner had the lock', () => {
     const slice = slices();
     lengths(slice, 3, pass(PAUSE + 1));
-    slice.refused();
+    slice.refused('other', time.now);
     time.now += 10;
     expect(lengths(slice, 2, pass(PAUSE + 1))).toEqual([400, 800]);
   });
@@ -72,8 +72,53 @@ describe('A time slice', () => {
     expect(use(slice)).toBe(400);
   });
 
-  it('has one length where the longest is the first', () => {
+  it('has one length where the application says it', () => {
     expect(lengths(slices(400), 3, pass(PAUSE + 1))).toEqual([400, 400, 400]);
+  });
+
+  describe('of a process that waits', () => {
+    const intervals = (slice: TimeSlice, owners: string[], between = 1): number[] =>
+      owners.map((owner) => {
+        time.now += between * IDLE;
+        slice.refused(owner, time.now);
+        return slice.pollingInterval;
+      });
+
+    it('leaves the interval as it is while one owner holds the lock', () => {
+      expect(intervals(slices(), ['a', 'a', 'a'])).toEqual([100, 100, 100]);
+    });
+
+    it('halves the interval with each turn that it missed, down to an eighth', () => {
+      const owners = ['a', 'b', 'b', 'a', 'c', 'd'];
+      expect(intervals(slices(), owners)).toEqual([100, 50, 50, 25, 12.5, 12.5]);
+    });
+
+    it('counts the first turn of another process too when it has just had a slice', () => {
+      const slice = slices();
+      use(slice);
+      release(slice);
+      expect(intervals(slice, ['a', 'a', 'b'])).toEqual([50, 50, 25]);
+    });
+
+    it('has shorter slices while it misses several turns, and one more after that', () => {
+      const slice = slices();
+      intervals(slice, ['a', 'b']);
+      expect(use(slice)).toBe(400);
+      intervals(slice, ['a', 'b', 'c']);
+      expect(use(slice)).toBe(120);
+      intervals(slice, ['a', 'b']);
+      expect(use(slice)).toBe(120);
+      intervals(slice, ['a', 'b']);
+      expect(use(slice)).toBe(400);
+    });
+
+    it('begins anew when it had a turn, or when nobody waited for a while', () => {
+      const slice = slices();
+      expect(intervals(slice, ['a', 'b', 'c'])).toEqual([100, 50, 25]);
+      slice.acquired(time.now);
+      expect(intervals(slice, ['a', 'b'])).toEqual([100, 50]);
+      expect(intervals(slice, ['c', 'd'], 4)).toEqual([100, 100]);
+    });
   });
 
   it('is followed by a pause for others', () => {

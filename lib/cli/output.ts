@@ -83,23 +83,16 @@ export function columns(head: readonly string[], rows: readonly (readonly string
   const all = [head, ...rows.map((row) => row.map(printable))].map((row) => row.filter((_, i) => isUsed[i]));
   const widths = (all[0] ?? []).map((_, i) => Math.max(...all.map((row) => widthOf(row[i] ?? ''))));
   const room = process.stdout.isTTY ? process.stdout.columns || 80 : Number.POSITIVE_INFINITY;
-  for (
-    let excess = 2 * (widths.length - 1) - room + widths.reduce((sum, width) => sum + width, 0);
-    excess > 0;
-    excess--
-  ) {
-    const widest = Math.max(...widths);
-    if (widest > NARROWEST) widths[widths.indexOf(widest)] = widest - 1;
+  const isTooWide = (): boolean => widths.reduce((sum, width) => sum + width, 2 * (widths.length - 1)) > room;
+  for (let widest = Math.max(...widths); widest > NARROWEST && isTooWide(); widest = Math.max(...widths)) {
+    widths[widths.indexOf(widest)] = widest - 1;
   }
   const lines = all.map((row) => {
-    const cells = row.map((cell, i) => cut(cell, widths[i] ?? 0));
-    return cut(
-      cells
-        .map((cell, i) => cell + ' '.repeat((widths[i] ?? 0) - widthOf(cell)))
-        .join('  ')
-        .trimEnd(),
-      room,
-    );
+    const cells = row.map((cell, i) => {
+      const text = cut(cell, widths[i] ?? 0);
+      return text + ' '.repeat((widths[i] ?? 0) - widthOf(text));
+    });
+    return cut(cells.join('  ').trimEnd(), room);
   });
   return [bold(lines[0] ?? ''), ...lines.slice(1)];
 }

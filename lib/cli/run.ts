@@ -5,16 +5,8 @@ import { LockLostError, LockTimeoutError } from '../api/errors';
 import { holderOf, isKept, nameIn } from '../api/owner-name';
 import { messageOf } from '../redis/failure';
 import { RedisLockRegistry } from '../registry/redis-lock-registry';
-import {
-  type Arguments,
-  delayOf,
-  durationOf,
-  keyOf,
-  lockTypeOf,
-  numberOf,
-  registryKeyOf,
-  type Values,
-} from './arguments';
+import type { Arguments, Values } from './arguments';
+import { delayOf, durationOf, keyOf, lockTypeOf, numberOf, registryKeyOf } from './arguments';
 import { complain, EXIT, ExitError, usageError } from './output';
 import { connectTo } from './servers';
 

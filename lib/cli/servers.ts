@@ -23,96 +23,103 @@ export interface Connection extends Unconnected {
 /** What a client is of: a server, a cluster that the server is a node of, or the master that a sentinel has this name for. */
 type Topology = 'server' | 'cluster' | { readonly master: string };
 
-type Make = (topology: Topology, url: URL) => Unconnected;
-
-/** ms before a connection is made again: of one that was there. One that was never there is an error. */
-function retries() {
+/** What a URL says, and when a connection is made again: one that was there, and not one that was never there. */
+function targetOf(url: URL) {
+  const given = Object.entries({ username: url.username, password: url.password }).filter(([, text]) => text !== '');
+  const secrets = Object.fromEntries(given.map(([name, text]) => [name, decodeURIComponent(text)]));
   let isConnected = false;
-  const connected = (): void => {
-    isConnected = true;
+  return {
+    url: url.href,
+    node: { host: url.hostname.replace(/^\[|\]$/g, ''), port: portOf(url) },
+    secrets: secrets as { username?: string; password?: string },
+    database: Number(url.pathname.slice(1) || 0),
+    isEncrypted: url.protocol === 'rediss:',
+    connected(): void {
+      isConnected = true;
+    },
+    /** ms; `undefined`: not again. */
+    pause: (count: number) => (isConnected ? Math.min(50 * 2 ** count, 2_000) : undefined),
   };
-  return { connected, pause: (count: number) => (isConnected ? Math.min(50 * 2 ** count, 2_000) : undefined) };
 }
 
-function withNodeRedis(redis: typeof import('redis')): Make {
-  return (topology, url) => {
-    const { connected, pause } = retries();
-    const secrets = secretsOf(url);
-    const tls = url.protocol === 'rediss:' ? { tls: true as const } : {};
-    const client =
-      topology === 'server'
-        ? redis.createClient({
-            url: url.href,
-            socket: { connectTimeout: TIMEOUT, reconnectStrategy: (count) => pause(count) ?? false },
+type Target = ReturnType<typeof targetOf>;
+
+function withNodeRedis(redis: typeof import('redis'), topology: Topology, target: Target): Unconnected {
+  const { connected, database, isEncrypted, node, pause, secrets, url } = target;
+  const client =
+    topology === 'server'
+      ? redis.createClient({
+          url,
+          socket: { connectTimeout: TIMEOUT, reconnectStrategy: (count) => pause(count) ?? false },
+        })
+      : topology === 'cluster'
+        ? redis.createCluster({
+            rootNodes: [{ url }],
+            // Else it connects to all nodes at once, and waits for one that is not there.
+            minimizeConnections: true,
+            defaults: {
+              ...secrets,
+              socket: { connectTimeout: TIMEOUT, ...(isEncrypted ? { tls: true as const } : {}) },
+            },
           })
-        : topology === 'cluster'
-          ? redis.createCluster({
-              rootNodes: [{ url: url.href }],
-              // Else it connects to all nodes at once, and waits for one that is not there.
-              minimizeConnections: true,
-              defaults: { ...secrets, socket: { connectTimeout: TIMEOUT, ...tls } },
-            })
-          : redis.createSentinel({
-              name: topology.master,
-              sentinelRootNodes: [{ host: url.hostname, port: portOf(url) }],
-              sentinelClientOptions: secrets,
-              nodeClientOptions: { ...secrets, database: databaseOf(url) },
-            });
-    client.on('error', () => undefined);
-    client.on('ready', connected);
-    const close = async () => {
-      // Version 5 throws when it was never connected.
-      await client.destroy();
-    };
-    return { client: client as RedisClient, connect: () => client.connect(), close: () => close().catch(ignore) };
+        : redis.createSentinel({
+            name: topology.master,
+            sentinelRootNodes: [node],
+            sentinelClientOptions: secrets,
+            nodeClientOptions: { ...secrets, database },
+          });
+  client.on('error', () => undefined);
+  client.on('ready', connected);
+  const close = async () => {
+    // Version 5 throws when it was never connected.
+    await client.destroy();
+  };
+  return {
+    client: client as RedisClient,
+    connect: () => client.connect(),
+    close: () => close().catch(() => undefined),
   };
 }
 
 /** ioredis, or iovalkey. */
-function withIoredis({ Cluster, Redis }: typeof import('ioredis')): Make {
-  return (topology, url) => {
-    const { connected, pause } = retries();
-    const node = { host: url.hostname.replace(/^\[|\]$/g, ''), port: portOf(url) };
-    const common = {
-      ...secretsOf(url),
-      ...(url.protocol === 'rediss:' ? { tls: {} } : {}),
-      connectTimeout: TIMEOUT,
-      // It would keep the process for as long, though the connection is closed.
-      disconnectTimeout: 100,
-      // It asks with INFO, which not every user may.
-      enableReadyCheck: false,
-    };
-    const single = {
-      ...common,
-      db: databaseOf(url),
-      lazyConnect: true,
-      retryStrategy: (count: number) => pause(count) ?? null,
-    };
-    const redis =
-      topology === 'server'
-        ? new Redis({ ...single, ...node })
-        : topology === 'cluster'
-          ? new Cluster([node], { redisOptions: common, lazyConnect: true, slotsRefreshTimeout: TIMEOUT })
-          : new Redis({
-              ...{ ...single, sentinels: [node], name: topology.master },
-              ...{ sentinelUsername: common.username, sentinelPassword: common.password },
-            });
-    let last: unknown;
-    redis.on('error', (error) => {
-      last = error;
-    });
-    redis.on('ready', connected);
-    const connect = () => redis.connect().catch((error) => Promise.reject(last ?? error));
-    return { client: fromIoredis(redis), connect, close: () => redis.disconnect() };
+function withIoredis({ Cluster, Redis }: typeof import('ioredis'), topology: Topology, target: Target): Unconnected {
+  const { connected, database, isEncrypted, node, pause, secrets } = target;
+  const common = {
+    ...secrets,
+    ...(isEncrypted ? { tls: {} } : {}),
+    connectTimeout: TIMEOUT,
+    // It would keep the process for as long, though the connection is closed.
+    disconnectTimeout: 100,
+    // It asks with INFO, which not every user may.
+    enableReadyCheck: false,
   };
+  const retryStrategy = (count: number) => pause(count) ?? null;
+  const single = { ...common, db: database, lazyConnect: true, retryStrategy };
+  const redis =
+    topology === 'server'
+      ? new Redis({ ...single, ...node })
+      : topology === 'cluster'
+        ? new Cluster([node], { redisOptions: common, lazyConnect: true, slotsRefreshTimeout: TIMEOUT })
+        : new Redis({
+            ...{ ...single, sentinels: [node], name: topology.master },
+            ...{ sentinelUsername: secrets.username, sentinelPassword: secrets.password },
+          });
+  let last: unknown;
+  redis.on('error', (error) => {
+    last = error;
+  });
+  redis.on('ready', connected);
+  const connect = () => redis.connect().catch((error) => Promise.reject(last ?? error));
+  return { client: fromIoredis(redis), connect, close: () => redis.disconnect() };
 }
 
-/** The first of these packages that is installed. Loaded when it is used: without it, --help works. */
-function clients(): Make {
+/** By the first of these packages that is installed. Loaded when it is used: without it, --help works. */
+function maker(url: URL): (topology: Topology) => Unconnected {
   const packages = { redis: withNodeRedis, ioredis: withIoredis, iovalkey: withIoredis };
   for (const [name, make] of Object.entries(packages)) {
     try {
-      return make(require(name));
+      const loaded = require(name);
+      return (topology) => make(loaded, topology, targetOf(url));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw error;
     }
@@ -123,15 +130,15 @@ function clients(): Make {
 /** Connects to what the URL names: a server, or by way of it a cluster, or a master that sentinels watch. */
 export async function connectTo(values: Values): Promise<Connection> {
   const url = urlOf(values.url ?? process.env.REDIS_URL ?? 'redis://localhost:6379');
-  const make = clients();
-  const seed = await opened(make('server', url), url);
+  const make = maker(url);
+  const seed = await opened(make('server'), url);
   const info = await infoOf(seed.client);
   const isCluster = values.cluster || /^redis_mode:cluster/m.test(info);
   const isSentinel = values.sentinel !== undefined || /^redis_mode:sentinel/m.test(info);
   if (!isCluster && !isSentinel) return seed;
   seed.close();
   const topology = isSentinel ? { master: masterIn(info, values.sentinel, seed.address) } : 'cluster';
-  return opened(make(topology, url), url);
+  return opened(make(topology), url);
 }
 
 async function opened(made: Unconnected, url: URL): Promise<Connection> {
@@ -169,17 +176,6 @@ function urlOf(text: string): URL {
   } catch {}
   // It is not quoted: it may have a password.
   throw usageError('--url is not a URL such as redis://localhost:6379');
-}
-
-function ignore(): void {}
-
-function secretsOf({ username, password }: URL) {
-  const decoded = Object.entries({ username, password }).map(([name, text]) => [name, decodeURIComponent(text)]);
-  return Object.fromEntries(decoded.filter(([, text]) => text !== '')) as { username?: string; password?: string };
-}
-
-function databaseOf({ pathname }: URL): number {
-  return Number(pathname.slice(1) || 0);
 }
 
 function portOf({ port }: URL): number {

@@ -48,6 +48,10 @@ export class Call {
   #mayQueue = true;
   /** A grant came after a silence, and was requested once more. */
   #isRepeated = false;
+  /** What it asks for. */
+  readonly #ttl: number;
+  /** What an attempt has in any case to be answered. Its own WAIT may have to wait for that of an earlier attempt. */
+  readonly #leastTimeout: number;
   #backoff: Backoff | undefined;
   /** Too few replicas acknowledged the last grant; and since when. */
   #notReplicated: { error: NotReplicatedError; readonly since: number } | undefined;
@@ -57,6 +61,9 @@ export class Call {
     this.#protocol = protocol;
     this.request = request;
     this.wait = wait;
+    this.#ttl = protocol.ttlFor?.(request) ?? request.ttl;
+    const { minReplicas, replicaTimeout } = lock.services.settings;
+    this.#leastTimeout = LEAST_TIME_TO_ANSWER + (minReplicas > 0 ? 2 * replicaTimeout : 0);
   }
 
   /** Resolves to the lease, or to `null`: another holder had the lock until the wait was over. */
@@ -64,6 +71,8 @@ export class Call {
     const lock = this.#lock;
     const wait = this.wait;
     try {
+      // Throws when the registry is closed.
+      lock.services.waits.begin(wait);
       // Redis already granted it to this process: no command is needed.
       if (wait.isSingleAttempt && lock.isHeldHere) return null;
       let entry = lock.tryEnter(this, this.#protocol);
@@ -76,7 +85,9 @@ export class Call {
       const grant = entry && (await this.#attempts());
       if (this.#received !== undefined) return this.#received;
       wait.throwIfInterrupted();
-      if (entry !== undefined && grant !== undefined) return lock.acquired(this.hold, grant, this.request, entry);
+      if (entry !== undefined && grant !== undefined) {
+        return lock.acquired(this.#hold as Hold, grant, this.request, entry);
+      }
       this.#abandon();
       return null;
     } catch (error) {
@@ -95,8 +106,7 @@ export class Call {
     // No longer than this caller may wait. The release of that hold is repeated then.
     const timeout = Math.min(limit, this.#firstTimeout);
     const protocol = this.#protocol;
-    const hold = this.#hold ?? this.#newHold();
-    hold.stamp();
+    const hold = this.#holdToSend();
     protocol.availability.asked(hold.sentAt);
     const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout, ended.keep);
     this.#attempt = exchange.then(({ answer }) => answer ?? protocol.attempt(hold, this.#firstTimeout));
@@ -148,7 +158,8 @@ export class Call {
         if (pause !== undefined) {
           await this.#asleep(pause);
           if (this.#received !== undefined) return undefined;
-          if (this.#timeout !== undefined) this.#timeout = Math.min(this.#timeout, this.#atLeast(wait.remaining));
+          if (this.#timeout !== undefined)
+            this.#timeout = Math.min(this.#timeout, Math.max(wait.remaining, this.#leastTimeout));
         }
       }
       const attempt = this.#attempt ?? this.#send();
@@ -158,9 +169,13 @@ export class Call {
         const isInFront = this.#lock.isShared && this.#mayQueue;
         answer = await (isInFront ? this.#asleep(wait.unlessOver(attempt)) : wait.unlessAborted(attempt));
         if (this.#received !== undefined) return undefined;
-        this.hold.reachedRedis = true;
-        this.#assertInTime(answer);
-        availability.answered(this.hold.sentAt);
+        const hold = this.#hold as Hold;
+        hold.reachedRedis = true;
+        if (answer.granted && answer.until <= clock.now()) {
+          // It has to be released, as what an attempt without an answer may have left.
+          throw new Error(`Redis answered so late that nothing was left of the ttl of ${hold.ttl} ms`);
+        }
+        availability.answered(hold.sentAt);
         this.#isGranted = answer.granted;
       } catch (error) {
         answer = undefined;
@@ -170,7 +185,8 @@ export class Call {
         this.#attempt = undefined;
       }
       if (answer?.granted) {
-        if (this.#isRepeated || !this.#lock.services.connection.mayBeOutdated(this.hold.sentAt)) return answer;
+        if (this.#isRepeated || !this.#lock.services.connection.mayBeOutdated((this.#hold as Hold).sentAt))
+          return answer;
         await this.#pauseBeforeRepetition(attempt);
         continue;
       }
@@ -185,24 +201,16 @@ export class Call {
     }
   }
 
-  /** A grant that arrives after its time is handled as an attempt without an answer: it has to be released. */
-  #assertInTime(answer: Grant | Refusal): void {
-    if (!answer.granted || answer.until > clock.now()) return;
-    throw new Error(`Redis answered so late that nothing was left of the ttl of ${this.hold.ttl} ms`);
-  }
-
   /** Sends one attempt. Throws, and sends nothing, when Redis has been silent for `unavailableAfter`. */
   #send(): Promise<Grant | Refusal> {
     const wait = this.wait;
     const { availability } = this.#protocol;
-    const hold = this.#hold ?? this.#newHold();
-    hold.stamp();
+    const hold = this.#holdToSend();
     availability.asked(hold.sentAt);
     const { unavailableAfter } = this.#lock.services.settings;
-    // However long the connection has been silent, a question is asked: after a block of the event loop, the answers to
-    // others may not have been read.
-    const own = Math.min(SILENT, unavailableAfter) - availability.silence(wait.calledAt, hold.sentAt);
-    const left = Math.max(own, unavailableAfter - this.#silence(hold.sentAt));
+    // A new call has seen no silence.
+    const isNew = hold.sentAt - wait.calledAt < 1;
+    const left = isNew ? unavailableAfter : this.#leftOfSilence(hold.sentAt);
     if (left <= 0) throw this.#unavailable();
     if (wait.trace !== undefined) wait.trace.attempts++;
     const attempt = this.#protocol.attempt(hold, Math.min(this.#timeout ?? this.#firstTimeout, left));
@@ -210,37 +218,33 @@ export class Call {
     return attempt;
   }
 
-  #newHold(): Hold {
-    const { request, wait } = this;
-    const { connection, nextOwner } = this.#lock.services;
-    const waits = !wait.isSingleAttempt && this.#mayQueue;
-    const { permits, minHold } = request;
-    // A semaphore counts what stands in the owner value.
-    const owner = permits === 1 ? nextOwner() : `${nextOwner()}*${permits}`;
-    const hold = new Hold(owner, this.#ttl, waits, connection.connectionEpoch, wait.startedAt, this.#protocol);
-    hold.leastLife = minHold;
-    hold.permits = permits;
-    this.#hold = hold;
+  /** The hold that its attempts ask for, made with the first one, and stamped for the next. */
+  #holdToSend(): Hold {
+    let hold = this.#hold;
+    if (hold === undefined) {
+      const { request, wait } = this;
+      const { connection, nextOwner } = this.#lock.services;
+      const waits = !wait.isSingleAttempt && this.#mayQueue;
+      const { permits, minHold } = request;
+      // A semaphore counts what stands in the owner value.
+      const owner = permits === 1 ? nextOwner() : `${nextOwner()}*${permits}`;
+      hold = new Hold(owner, this.#ttl, waits, connection.connectionEpoch, wait.startedAt, this.#protocol);
+      hold.leastLife = minHold;
+      hold.permits = permits;
+      this.#hold = hold;
+    }
+    hold.stamp();
     return hold;
-  }
-
-  /** ms */
-  get #ttl(): number {
-    return this.#protocol.ttlFor?.(this.request) ?? this.request.ttl;
-  }
-
-  /** What its attempts ask for. Made with the first one. */
-  get hold(): Hold {
-    return this.#hold as Hold;
   }
 
   /** An attempt failed. Throws the caller's error, unless it failed in a way that may pass. */
   async #failed(error: unknown, attempt: Promise<unknown>): Promise<void> {
     const wait = this.wait;
     const { availability } = this.#protocol;
+    const hold = this.#hold as Hold;
     if (error instanceof NotReplicatedError) {
-      this.hold.reachedRedis = true;
-      availability.answered(this.hold.sentAt);
+      hold.reachedRedis = true;
+      availability.answered(hold.sentAt);
       await this.#giveBack(error);
       return;
     }
@@ -251,9 +255,9 @@ export class Call {
       : error;
     // A script that the server stopped half-way may have written something.
     const isAnswer = isServerAnswer(failure);
-    if (isAnswer) this.hold.reachedRedis = true;
-    if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) this.hold.doubt(attempt);
-    if (wait.isInterrupted || isFinal(failure)) availability.withdrawn(this.hold.sentAt);
+    if (isAnswer) hold.reachedRedis = true;
+    if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) hold.doubt(attempt);
+    if (wait.isInterrupted || isFinal(failure)) availability.withdrawn(hold.sentAt);
     wait.throwIfInterrupted();
     if (isFinal(failure)) throw cannotAcquire(wait.key, messageOf(failure), failure);
     availability.failed(failure);
@@ -266,7 +270,7 @@ export class Call {
   async #pauseBeforeRepetition(attempt: Promise<unknown>): Promise<void> {
     this.#isRepeated = true;
     // The caller has the lock as far as the server knows, and may leave now.
-    this.hold.doubt(attempt);
+    this.#hold?.doubt(attempt);
     await this.wait.suspend<void>(Math.min(this.#timeLeft, LEARNS_REPLACEMENT), () => undefined);
     this.#timeout = this.#firstTimeout;
   }
@@ -279,7 +283,7 @@ export class Call {
     noteContention(wait, 'remote');
     this.#protocol.availability.refused(clock.now(), refusal.remaining, refusal.owner);
     if (wait.remaining === 0) return undefined;
-    const result = await this.#asleep(this.#protocol.wait(this.hold, refusal, wait));
+    const result = await this.#asleep(this.#protocol.wait(this.#hold as Hold, refusal, wait));
     if (!result.granted || result.until <= clock.now()) return undefined;
     this.#isGranted = true;
     // A message granted it: the answer to a poll that was asked before may never come.
@@ -324,11 +328,12 @@ export class Call {
     if (wait.remaining > 0) warnNotReplicated(error, wait.key);
     this.#notReplicated ??= { error, since: clock.now() };
     this.#notReplicated.error = error;
-    const releasing = this.#protocol.release(this.hold.ticket, Math.max(this.#timeLeft, LEAST_TIME_TO_ANSWER));
+    const hold = this.#hold as Hold;
+    const releasing = this.#protocol.release(hold.ticket, Math.max(this.#timeLeft, LEAST_TIME_TO_ANSWER));
     try {
       await wait.unlessAborted(releasing);
     } catch (failure) {
-      this.hold.doubt(releasing);
+      hold.doubt(releasing);
       wait.throwIfInterrupted();
       if (!isServerAnswer(failure)) throw cannotAcquire(wait.key, error.message, error);
     }
@@ -396,7 +401,7 @@ export class Call {
     const { availability } = this.#protocol;
     const { attemptInFlight: attempt } = availability;
     const silence = availability.silence(wait.startedAt, clock.now());
-    const left = wait.isSingleAttempt ? Number.POSITIVE_INFINITY : this.#atLeast(0) - silence;
+    const left = wait.isSingleAttempt ? Number.POSITIVE_INFINITY : this.#leastTimeout - silence;
     if (attempt !== undefined && left > 0) {
       const outcome = attempt.then(
         () => true,
@@ -427,15 +432,19 @@ export class Call {
 
   // Time
 
-  /** How long a first attempt has to be answered. */
+  /** How long a first attempt has to be answered: some time in any case. */
   get #firstTimeout(): number {
-    return this.#atLeast(this.#timeLeft);
+    return Math.max(this.#timeLeft, this.#leastTimeout);
   }
 
-  /** A first attempt has some time in any case. Its own WAIT may have to wait for that of an earlier attempt. */
-  #atLeast(ms: number): number {
-    const { minReplicas, replicaTimeout } = this.#lock.services.settings;
-    return Math.max(ms, LEAST_TIME_TO_ANSWER + (minReplicas > 0 ? 2 * replicaTimeout : 0));
+  /**
+   * ms for which an attempt may still be unanswered. However long the connection has been silent, a question is asked:
+   * after a block of the event loop, the answers to others may not have been read.
+   */
+  #leftOfSilence(now: number): number {
+    const { unavailableAfter } = this.#lock.services.settings;
+    const own = Math.min(SILENT, unavailableAfter) - this.#protocol.availability.silence(this.wait.calledAt, now);
+    return Math.max(own, unavailableAfter - this.#silence(now));
   }
 
   /** ms for which Redis has not answered this call, nor anything else since a question that was sent before. */

@@ -23,7 +23,7 @@ export class Availability {
   /** When the last question was sent; `undefined`: it is over. */
   #askedAt: number | undefined;
   /** Made for a refusal, or a failure: a free lock has neither. */
-  #trouble: Trouble | undefined;
+  trouble: Trouble | undefined;
 
   /** A question (an attempt, a poll) is about to be sent, at this time. */
   asked(sentAt: number): void {
@@ -38,20 +38,20 @@ export class Availability {
   answered(sentAt: number): void {
     if (this.#askedAt !== undefined && this.#askedAt - sentAt < SILENT) this.#askedAt = undefined;
     this.#unansweredSince = this.#askedAt;
-    this.#trouble = undefined;
+    this.trouble = undefined;
   }
 
   /** Who holds the lock, by the last answer that said so, and for how many ms. */
   holderSaid(now: number): { readonly owner: string; readonly remaining: number } | undefined {
-    const holder = this.#trouble?.holder;
+    const holder = this.trouble?.holder;
     return holder && { owner: holder.owner, remaining: Math.max(0, holder.until - now) };
   }
 
   /** The answer was that another owner holds the lock, for another `remaining` ms. `owner`: where it said who. */
   refused(now: number, remaining: number, owner?: string): void {
-    this.#trouble ??= new Trouble();
-    if (owner !== undefined) this.#trouble.holder = { owner, until: now + remaining };
-    this.#trouble.heldUntil = now + Math.max(remaining, SILENT);
+    this.trouble ??= new Trouble();
+    if (owner !== undefined) this.trouble.holder = { owner, until: now + remaining };
+    this.trouble.heldUntil = now + Math.max(remaining, SILENT);
   }
 
   /**
@@ -66,14 +66,14 @@ export class Availability {
 
   /** Whether the last answer was a refusal, and still counts. */
   isRefused(now: number): boolean {
-    const heldUntil = this.#trouble?.heldUntil;
+    const heldUntil = this.trouble?.heldUntil;
     return heldUntil !== undefined && now < heldUntil;
   }
 
   /** A question failed in a way that may pass. An answer of the server says more than a later silence. */
   failed(error: unknown): void {
-    this.#trouble ??= new Trouble();
-    if (isServerAnswer(error) || !isServerAnswer(this.failure)) this.#trouble.failure = error;
+    this.trouble ??= new Trouble();
+    if (isServerAnswer(error) || !isServerAnswer(this.failure)) this.trouble.failure = error;
   }
 
   /** The caller of the question that was sent at this time left before the answer. That does not count as silence. */
@@ -84,14 +84,14 @@ export class Availability {
 
   /** Nobody acquires the lock any more. The error would keep what its stack refers to, for every lock that is cached. */
   forgetFailure(): void {
-    if (this.#trouble?.failure === undefined) return;
-    if (this.#trouble.heldUntil === undefined) this.#trouble = undefined;
-    else this.#trouble.failure = undefined;
+    if (this.trouble?.failure === undefined) return;
+    if (this.trouble.heldUntil === undefined) this.trouble = undefined;
+    else this.trouble.failure = undefined;
   }
 
   /** Why the last question failed, if none was answered since. */
   get failure(): unknown {
-    return this.#trouble?.failure;
+    return this.trouble?.failure;
   }
 
   /**

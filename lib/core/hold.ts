@@ -88,10 +88,10 @@ export class Hold implements WatchedLease {
   /** Its deadline has come while a renewal was in flight: the event loop reads what has arrived. */
   reading: Promise<void> | undefined;
   #watchdog: Watchdog | undefined;
-  /** Its key ends then, unless it is renewed. */
-  #keyUntil = 0;
-  /** When it was acquired. */
-  #acquiredAt = 0;
+  /** Its key ends then, unless it is renewed. It may outlive the lease, which ends by its own ttl. */
+  keyUntil = 0;
+  /** When its acquisition was sent, or a little earlier. */
+  acquiredAt = 0;
   /** The key has its full ttl. A grant with a claim window has it only after its first renewal. */
   #hasFullTtl = true;
   /** The lock stays taken until this time, though it is unlocked; and the same in ms from the acquisition on. */
@@ -152,8 +152,8 @@ export class Hold implements WatchedLease {
   granted(grant: Grant, lease: LeaseOfHold, watchdog: Watchdog, now: number): void {
     const { owner, until, drift: driftBefore, renewal } = grant;
     this.owner = owner;
-    this.#keyUntil = Math.floor(until);
-    this.#acquiredAt = this.sentAt = Math.floor(this.sentAt);
+    this.keyUntil = Math.floor(until);
+    this.acquiredAt = this.sentAt = Math.floor(this.sentAt);
     this.drift = driftBefore;
     this.lease = lease;
     this.#watchdog = watchdog;
@@ -185,18 +185,13 @@ export class Hold implements WatchedLease {
    * for what is asked for.
    */
   isFreshFor(request: LockRequest, now: number): boolean {
-    const isEnough = this.#keyUntil - now >= neededFor(request) && this.permits === request.permits;
+    const isEnough = this.keyUntil - now >= neededFor(request) && this.permits === request.permits;
     return isEnough && now - this.sentAt <= FRESH && !this.isSuspectAt(drift(now));
-  }
-
-  /** When its acquisition was sent, or a little earlier. */
-  get acquiredAt(): number {
-    return this.#acquiredAt;
   }
 
   /** ms since then. */
   get age(): number {
-    return clock.now() - this.#acquiredAt;
+    return clock.now() - this.acquiredAt;
   }
 
   get isHeld(): boolean {
@@ -205,12 +200,7 @@ export class Hold implements WatchedLease {
 
   /** As WatchedLease: until when the lease may be relied on. */
   get until(): number {
-    return Math.min(this.#keyUntil, this.lease?.endsAt ?? Number.POSITIVE_INFINITY);
-  }
-
-  /** The key may outlive the lease, which ended by its own ttl. */
-  get keyUntil(): number {
-    return this.#keyUntil;
+    return Math.min(this.keyUntil, this.lease?.endsAt ?? Number.POSITIVE_INFINITY);
   }
 
   /**
@@ -298,7 +288,7 @@ export class Hold implements WatchedLease {
   confirmed(until: number, sentAt: number, driftBefore: number): void {
     const keyUntil = Math.floor(until);
     // After a suspension the old deadline is worth nothing. Else it stands, since no script shortens a key's ttl.
-    this.#keyUntil = this.isSuspectAt(driftBefore) ? keyUntil : Math.max(this.#keyUntil, keyUntil);
+    this.keyUntil = this.isSuspectAt(driftBefore) ? keyUntil : Math.max(this.keyUntil, keyUntil);
     this.sentAt = Math.max(this.sentAt, Math.floor(sentAt));
     this.drift = driftBefore;
     this.#hasFullTtl = true;
@@ -312,7 +302,7 @@ export class Hold implements WatchedLease {
    * the event loop has read what is there.
    */
   loseIfDue(now = clock.now()): void {
-    if (!this.isHeld || now < this.until) return;
+    if (this.lease === undefined || now < this.until) return;
     if (this.unread > 0) this.reading ??= this.#readThenLose();
     else this.#loseByDeadline();
   }
@@ -327,7 +317,7 @@ export class Hold implements WatchedLease {
 
   #loseByDeadline(): void {
     const now = clock.now();
-    if (now < this.#keyUntil && this.lease?.endSome?.(now)) {
+    if (now < this.keyUntil && this.lease?.endSome?.(now)) {
       this.#watchdog?.moved(this);
       return;
     }
@@ -360,7 +350,7 @@ export class Hold implements WatchedLease {
 
   /** One try to release it, or to keep it until its `minHold` ends. `now`: as in `LockProtocol.release`. */
   release(timeout: number, now?: number, owner = this.owner): Promise<Released> {
-    const { keep } = this;
+    const keep = this.#minHoldUntil === 0 ? undefined : this.keep;
     return keep === undefined ? this.protocol.release(owner, timeout, now) : this.protocol.keep(owner, keep, timeout);
   }
 

@@ -26,6 +26,7 @@ export class RedisLease implements HeldLease {
   /** It ends then, though the hold may last longer: its own ttl is over. */
   endsAt: number;
   readonly isReentry = false;
+  isUnlocked = false;
   endHold: EndOfHold | undefined;
   /** What is published about its release, where somebody has subscribed. */
   #releaseTrace: ReleaseMessage | undefined;
@@ -67,10 +68,6 @@ export class RedisLease implements HeldLease {
   /** @internal */
   get hold(): Hold {
     return this.#hold;
-  }
-
-  get isUnlocked(): boolean {
-    return this.#unlocking !== undefined;
   }
 
   /** ms for which its release has not been answered. */
@@ -205,8 +202,17 @@ export class RedisLease implements HeldLease {
     const now = clock.now();
     this.#hold.loseIfDue(now);
     const { reading } = this.#hold;
-    if (reading === undefined || this.#loss !== undefined) return this.#unlockNow(now);
-    return reading.then(() => this.#unlocking?.catch(() => undefined) ?? this.#unlockNow(clock.now()));
+    if (this.#loss !== undefined) return this.#unlockLost();
+    if (reading !== undefined) return reading.then(() => this.unlock());
+    this.endHold?.();
+    this.endHold = undefined;
+    this.#lock.services.longHolds?.remove(this);
+    // It is over for its holder, whatever comes of the release.
+    this.isUnlocked = true;
+    this.#unlocking = DONE;
+    this.#unlockedAt = Math.floor(now);
+    this.#unlocking = isTraced(releaseChannel) ? this.#tracedRelease(now) : this.#release(now);
+    return this.#unlocking;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -230,7 +236,7 @@ export class RedisLease implements HeldLease {
   }
 
   get #isHeld(): boolean {
-    return this.#loss === undefined && this.#unlocking === undefined;
+    return this.#loss === undefined && !this.isUnlocked;
   }
 
   #loseIfDue(): void {
@@ -242,21 +248,11 @@ export class RedisLease implements HeldLease {
     if (this.isUnlocked) throw leaseUnlocked(this.key);
   }
 
-  #unlockNow(now: number): Promise<void> {
-    if (this.#isHeld) this.#hold.loseIfDue(now);
-    if (this.#loss !== undefined) {
-      this.#unlocking = Promise.reject(this.lossError());
-      // The key may still be there.
-      if (!this.#hold.isHeld) this.#lock.services.orphans.follow(this.#hold);
-      return this.#unlocking;
-    }
-    this.endHold?.();
-    this.endHold = undefined;
-    this.#lock.services.longHolds?.remove(this);
-    // It is over for its holder, whatever comes of the release.
-    this.#unlocking = DONE;
-    this.#unlockedAt = Math.floor(now);
-    this.#unlocking = isTraced(releaseChannel) ? this.#tracedRelease(now) : this.#release(now);
+  #unlockLost(): Promise<void> {
+    this.isUnlocked = true;
+    this.#unlocking = Promise.reject(this.lossError());
+    // The key may still be there.
+    if (!this.#hold.isHeld) this.#lock.services.orphans.follow(this.#hold);
     return this.#unlocking;
   }
 
@@ -281,7 +277,7 @@ export class RedisLease implements HeldLease {
     const { connection, settings } = this.#lock.services;
     const { disruptions } = connection;
     const limit = Math.min(settings.commandTimeout, Math.max(this.#until - now, RELEASE_AT_LEAST));
-    const passing = this.#lock.passOn(this, now, limit, this.#releaseTrace);
+    const passing = this.#lock.passOn(this, hold, now, limit, this.#releaseTrace);
     if (passing === 'passed on') return DONE;
     hold.unlocked();
     const first = passing ?? hold.release(limit, now);

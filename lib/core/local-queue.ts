@@ -75,7 +75,8 @@ export class LocalQueue<Caller = void> {
 
   /** Takes the turn if it is free, synchronously: no other caller can come between the question and the answer. */
   tryEnter(): Turn | undefined {
-    if (this.#isTaken || this.hasWaiters) return undefined;
+    // Also while callers wait for it.
+    if (this.#isTaken) return undefined;
     this.#isTaken = true;
     return new Turn(this);
   }
@@ -109,8 +110,8 @@ export class LocalQueue<Caller = void> {
 
   /** Called when a turn is released. */
   released(): void {
-    if (this.hasWaiters) {
-      this.#waiting?.semaphore.release();
+    if (this.#waiting?.waiters.first !== undefined) {
+      this.#waiting.semaphore.release();
       return;
     }
     this.#waiting = undefined;

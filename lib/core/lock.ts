@@ -121,26 +121,26 @@ export class RedisLock implements DistributedLock {
   }
 
   async lock(options?: LockOptions): Promise<Lease> {
-    const lease = await this.acquireHere(options, Number.POSITIVE_INFINITY, false);
+    const lease = await this.enter(lockRequest(options, this, Number.POSITIVE_INFINITY), false);
     if (lease === null) throw this.timeoutError(options);
     return this.noted(lease);
   }
 
   async tryLock(options?: LockOptions): Promise<Lease | null> {
-    const lease = await this.acquireHere(options, 0, false);
+    const lease = await this.enter(lockRequest(options, this, 0), false);
     return lease && this.noted(lease);
   }
 
   async run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
     callback('task', task);
-    const lease = await this.acquireHere(options, Number.POSITIVE_INFINITY, true);
+    const lease = await this.enter(lockRequest(options, this, Number.POSITIVE_INFINITY), true);
     if (lease === null) throw this.timeoutError(options);
     return this.runHere(lease, task);
   }
 
   async tryRun<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<TryRunResult<T>> {
     callback('task', task);
-    const lease = await this.acquireHere(options, 0, true);
+    const lease = await this.enter(lockRequest(options, this, 0), true);
     return lease === null ? { ran: false } : { ran: true, value: await this.runHere(lease, task) };
   }
 
@@ -205,14 +205,6 @@ export class RedisLock implements DistributedLock {
 
   // For a lock of several keys
 
-  /**
-   * @internal `unlock()` of this lock does not end the lease. `null`: another holder had it until the wait was over.
-   * `around`: the wait of the call.
-   */
-  async acquirePart(request: LockRequest, around: Wait): Promise<HeldLease | null> {
-    return this.enterHere(request, false, around);
-  }
-
   /** @internal The error of a wait that is over. */
   timeoutError(options: LockOptions | undefined): LockTimeoutError {
     const lock = this.cached();
@@ -232,8 +224,8 @@ export class RedisLock implements DistributedLock {
 
   // For a call on its way to its lease
 
-  /** How many permits a caller may take: those of a semaphore. */
-  protected get mostPermits(): number {
+  /** @internal How many permits a caller may take: those of a semaphore. */
+  get mostPermits(): number {
     return 1;
   }
 
@@ -254,7 +246,7 @@ export class RedisLock implements DistributedLock {
 
   /** @internal The turn, if it is free or not needed; or a lease of a hold that other callers of this process have. */
   tryEnter(_call: Call, protocol: LockProtocol): Entry | undefined {
-    return protocol.queue === 'redis' ? new Turn() : this.queue.tryEnter();
+    return protocol.queuesItself ? new Turn() : this.queue.tryEnter();
   }
 
   /**
@@ -278,7 +270,7 @@ export class RedisLock implements DistributedLock {
     hold.fencingToken = grant.fencingToken;
     const lease = new RedisLease(this, hold, request, now, hold.ttl > Math.ceil(request.ttl));
     hold.granted(grant, this.reliesOn(hold, lease), this.services.watchdog, now);
-    this.recordLease(lease, turn);
+    this.recordLease(lease, hold, turn);
     return lease;
   }
 
@@ -288,10 +280,10 @@ export class RedisLock implements DistributedLock {
   }
 
   /** @internal A caller has its lease: the turn is that of the lease from now on. */
-  protected recordLease(lease: RedisLease, turn: Turn): void {
-    this.add(lease);
+  protected recordLease(lease: RedisLease, hold: Hold, turn: Turn): void {
+    this.lease = lease;
     this.#turn = turn;
-    this.#openProtocol.holder = lease.hold;
+    hold.protocol.holder = hold;
   }
 
   protected add(lease: RedisLease): void {
@@ -300,7 +292,8 @@ export class RedisLock implements DistributedLock {
 
   /** @internal A caller has its result. */
   left(wait: Wait): void {
-    if (--this.#callers === 0) this.#protocol?.availability.forgetFailure();
+    this.#callers--;
+    if (this.#callers === 0 && this.#protocol?.availability.trouble) this.#protocol.availability.forgetFailure();
     this.services.waits.end(wait);
     wait.end();
   }
@@ -314,12 +307,12 @@ export class RedisLock implements DistributedLock {
    */
   passOn(
     ended: RedisLease,
+    hold: Hold,
     now: number,
     timeout: number,
     trace: ReleaseMessage | undefined,
   ): 'passed on' | Promise<FirstRelease> | undefined {
-    const { hold } = ended;
-    const next = this.nextAfter(hold);
+    const next = this.nextAfter(ended);
     if (next === undefined) return undefined;
     const { protocol, keep } = hold;
     // A script of the application's that is not answered would run in the lease of the next caller.
@@ -345,7 +338,7 @@ export class RedisLock implements DistributedLock {
           hold.confirmed(answer.until, now, driftBefore);
           hold.fencingToken = answer.fencingToken;
           // Its caller may have left since, and the next one may need more.
-          const first = this.nextAfter(hold);
+          const first = this.nextAfter(ended);
           const at = clock.now();
           if (first === undefined || hold.keyUntil - at < neededFor(first.request)) return 'not tried';
           if (trace !== undefined) trace.isHandedOver = true;
@@ -357,8 +350,8 @@ export class RedisLock implements DistributedLock {
   }
 
   /** The caller that may get the hold next. */
-  protected nextAfter(hold: Hold): Call | undefined {
-    return this.lease?.hold === hold && this.#turn !== undefined ? this.queue.next : undefined;
+  protected nextAfter(ended: RedisLease): Call | undefined {
+    return this.lease === ended && this.#turn !== undefined ? this.queue.next : undefined;
   }
 
   /** The next caller gets a lease of the hold: at once, or after a turn of the event loop where that is due. */
@@ -372,7 +365,7 @@ export class RedisLock implements DistributedLock {
     // Until then the lease that ended stands for the hold: `close` waits for it.
     hold.unlocked();
     await clock.immediate();
-    const next = this.nextAfter(hold);
+    const next = this.nextAfter(ended);
     if (next !== undefined && hold.isFreshFor(next.request, clock.now())) {
       this.#passNow(ended, false);
       return;
@@ -422,14 +415,10 @@ export class RedisLock implements DistributedLock {
   /** @internal Called when a lease has ended. */
   leaseOver(lease: RedisLease): void {
     if (this.lease === lease) {
-      if (this.#protocol?.holder === lease.hold) this.#protocol.holder = undefined;
+      if (this.#protocol !== undefined) this.#protocol.holder = undefined;
       this.#turn?.release();
       this.lease = this.#turn = undefined;
     }
-    this.onLeaseOver();
-  }
-
-  private onLeaseOver(): void {
     this.#toUnlock = withoutUnlocked(this.#toUnlock);
     this.#end?.resolve();
     this.#end = undefined;
@@ -448,37 +437,27 @@ export class RedisLock implements DistributedLock {
 
   // One call
 
-  /** Re-entry where the caller stands in a scope of this lock, else an acquisition. */
-  protected acquireHere(
-    options: LockOptions | undefined,
-    defaultWaitTime: number,
-    isRun: boolean,
-  ): Promise<HeldLease | null> {
-    return this.enterHere(lockRequest(options, this.services.settings, defaultWaitTime, this.mostPermits), isRun);
-  }
-
-  private enterHere(request: LockRequest, isRun: boolean, around?: Wait): Promise<HeldLease | null> {
+  /**
+   * @internal One call: a re-entry where the caller stands in a scope of this lock, else an acquisition. `null`: another
+   * holder had it until the wait was over. `around`: the wait of the call that this one is a part of.
+   */
+  enter(request: LockRequest, isRun: boolean, around?: Wait): Promise<HeldLease | null> {
     if (request.signal?.aborted) throw request.signal.reason;
-    const lock = this.evicted ? this.services.cache.readmit(this) : this;
-    const wait = new Wait(lock.key, request.waitTime, request.signal, around);
-    lock.usedAt = Math.floor(wait.startedAt);
-    wait.lock = lock;
-    try {
-      return lock.enter(request, wait, isRun);
-    } catch (error) {
-      wait.end();
-      throw error;
+    if (this.evicted) {
+      const cached = this.services.cache.readmit(this);
+      if (cached !== this) return cached.enter(request, isRun, around);
     }
-  }
-
-  private enter(request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
-    wait.scope = Scope.current();
-    const scope = wait.scope === undefined ? undefined : Scope.holding(this.scopeLock);
-    if (scope === undefined && wait.scope !== undefined) this.assertMayEnter();
-    const enter = (): Promise<HeldLease | null> =>
-      scope === undefined ? this.acquire(request, wait) : this.reenter(scope, request, wait, isRun);
-    if (wait.trace !== undefined || !isTraced(acquireChannel)) return enter();
-    return traceAcquire(this.labels, wait, request.waitTime, scope !== undefined, enter);
+    const innermost = Scope.current();
+    const scope = innermost && Scope.holding(this.scopeLock);
+    if (innermost !== undefined && scope === undefined) this.assertMayEnter();
+    const wait = new Wait(this.key, request.waitTime, request.signal, around);
+    this.usedAt = Math.floor(wait.startedAt);
+    wait.lock = this;
+    wait.scope = innermost;
+    if (wait.trace !== undefined || !isTraced(acquireChannel)) return this.acquire(request, wait, scope, isRun);
+    return traceAcquire(this.labels, wait, request.waitTime, scope !== undefined, () =>
+      this.acquire(request, wait, scope, isRun),
+    );
   }
 
   /** @internal Throws for a caller that would wait for itself. */
@@ -501,21 +480,12 @@ export class RedisLock implements DistributedLock {
     }
   }
 
-  /** Throws when the registry is closed. */
-  private acquire(request: LockRequest, wait: Wait): Promise<RedisLease | null> {
+  /** `scope`: the caller stands in it, and enters again. */
+  private acquire(request: LockRequest, wait: Wait, scope?: Scope, isRun = false): Promise<HeldLease | null> {
+    if (scope !== undefined) return this.reenter(scope, request, wait, isRun);
     this.#callers++;
-    try {
-      this.services.waits.begin(wait);
-    } catch (error) {
-      this.left(wait);
-      throw error;
-    }
-    return new Call(this, this.#openProtocol, request, wait).run();
-  }
-
-  get #openProtocol(): LockProtocol {
     this.#protocol ??= this.services.protocols.openProtocol(this.names);
-    return this.#protocol;
+    return new Call(this, this.#protocol, request, wait).run();
   }
 
   // Its leases
@@ -524,13 +494,9 @@ export class RedisLock implements DistributedLock {
     return runUnder(lease, [{ lock: this.cached(), lease }], task, isTraced(holdChannel) ? this.labels : undefined);
   }
 
-  private traceHold(lease: HeldLease): void {
-    if (isTraced(holdChannel) && !lease.isReentry) lease.endHold = traceHold(this.labels, lease);
-  }
-
   /** For `lock` and `tryLock`: `unlock` will find the lease, in the caller's scope, or here outside all scopes. */
   private noted(lease: HeldLease): HeldLease {
-    this.traceHold(lease);
+    if (isTraced(holdChannel) && !lease.isReentry) lease.endHold = traceHold(this.labels, lease);
     const lock = this.cached();
     const scope = Scope.current();
     if (scope === undefined) lock.#toUnlock = withLease(lock.#toUnlock, lease);

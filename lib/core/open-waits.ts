@@ -38,18 +38,18 @@ export class OpenWaits {
   begin(wait: Wait): void {
     if (this.#isClosed) throw registryClosed(wait.key);
     this.#waits.append(wait);
-    this.#watch();
+    if (this.#timer === undefined) this.#watch();
   }
 
   end(wait: Wait): void {
     this.#waits.remove(wait);
-    if (this.#waits.first === undefined) this.#whenNone?.();
+    if (this.#whenNone !== undefined && this.#waits.first === undefined) this.#whenNone();
   }
 
   /** `close` does not interrupt it: the lock is held, and comes back to the caller inside. */
   beginReentry(wait: Wait): void {
     this.#reentries.append(wait);
-    this.#watch();
+    if (this.#timer === undefined) this.#watch();
   }
 
   endReentry(wait: Wait): void {
@@ -76,8 +76,7 @@ export class OpenWaits {
   }
 
   #watch(): void {
-    if (this.#timer === undefined && this.#warnAfter !== Number.POSITIVE_INFINITY)
-      this.#wakeIn(this.#warnAfter + this.#together);
+    if (this.#warnAfter !== Number.POSITIVE_INFINITY) this.#wakeIn(this.#warnAfter + this.#together);
   }
 
   #wakeIn(ms: number): void {

@@ -85,8 +85,8 @@ export interface Holder {
  * lives as long as there is any of that. Timeouts are in ms.
  */
 export interface LockProtocol {
-  /** Where callers of one process queue: for a local turn, or each for itself where the lock is (Redis, or memory). */
-  readonly queue: 'local' | 'redis';
+  /** Callers of one process queue each for itself where the lock is, and not for a local turn. */
+  readonly queuesItself?: boolean;
   readonly availability: Availability;
   /**
    * The hold of this process; its `RedisLock` sets it. Used when a message is about a release that is not

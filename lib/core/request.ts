@@ -1,5 +1,5 @@
 import type { LockOptions } from '../api/distributed-lock';
-import type { RegistrySettings } from '../api/options';
+import type { KindSettings } from '../api/options';
 import { abortSignal, boolean, checkOptions, expected, notNegative, ttl, wholeNumber } from '../internal/validation';
 
 /** What one call asks for, with the registry's defaults filled in. */
@@ -31,14 +31,19 @@ export function checkLockOptions(options: LockOptions): void {
   checkOptions(CHECKS, options);
 }
 
-/** `mostPermits`: of a semaphore. */
+/** The lock that a call is for. */
+interface RequestedLock {
+  readonly services: { readonly settings: KindSettings };
+  readonly mostPermits: number;
+}
+
 export function lockRequest(
   options: LockOptions | undefined,
-  settings: Pick<RegistrySettings, 'expireAfter' | 'renew' | 'captureStack'>,
+  lock: RequestedLock,
   defaultWaitTime: number,
-  mostPermits = 1,
 ): LockRequest {
   if (options !== undefined) checkLockOptions(options);
+  const { settings } = lock.services;
   const givenTtl = options?.ttl;
   const request = {
     ttl: givenTtl ?? settings.expireAfter,
@@ -46,7 +51,7 @@ export function lockRequest(
     renew: options?.renew ?? (givenTtl === undefined && settings.renew),
     waitTime: options?.waitTime ?? defaultWaitTime,
     minHold: options?.minHold ?? 0,
-    permits: options?.permits === undefined ? 1 : wholeNumber('permits', options.permits, 1, mostPermits),
+    permits: options?.permits === undefined ? 1 : wholeNumber('permits', options.permits, 1, lock.mostPermits),
     signal: options?.signal,
     origin: settings.captureStack ? here() : undefined,
   };

@@ -108,7 +108,7 @@ export class UnlockOrder {
 export type LeasesToUnlock = UnlockOrder | HeldLease | undefined;
 
 export function withLease(leases: LeasesToUnlock, lease: HeldLease): LeasesToUnlock {
-  const before = withoutUnlocked(leases);
+  const before = leases && withoutUnlocked(leases);
   if (before === undefined) return lease;
   const order = orderOf(before);
   order?.add(lease);

@@ -135,8 +135,10 @@ export class Watchdog {
     const { renewAt, until, unread } = lease;
     const isWaiting = unread === 0 && renewAt !== undefined;
     const time = isWaiting ? Math.min(until, renewAt) : until;
-    if (this.#waiting.has(lease) && this.#waiting.timeOf(lease) <= time) return;
-    this.remove(lease);
+    if (lease.position >= 0) {
+      if (this.#waiting.has(lease) && this.#waiting.timeOf(lease) <= time) return;
+      this.remove(lease);
+    }
     if (isWaiting) this.#waiting.add(lease, time);
     else this.#ending.add(lease, time);
     this.#timer.by(Math.max(time, soonest));

@@ -84,15 +84,8 @@ export function traceAcquire<T extends Lease>(
 ): Promise<T | null> {
   const message: AcquireMessage = {
     ...lock,
-    waitTime,
-    isReentry,
-    contention: 'none',
-    contendedAfter: undefined,
-    attempts: 0,
-    isHandedOver: false,
-    waited: undefined,
-    outcome: undefined,
-    fencingToken: undefined,
+    ...{ waitTime, isReentry, contention: 'none', contendedAfter: undefined, attempts: 0, isHandedOver: false },
+    ...{ waited: undefined, outcome: undefined, fencingToken: undefined },
   };
   wait.trace = message;
   return acquireChannel.tracePromise(async () => {
@@ -118,9 +111,7 @@ export function noteContention({ trace, startedAt }: TracedWait, contention: 'lo
 }
 
 /** The lease of a section. */
-interface TracedLease extends Lease {
-  readonly owner: string;
-}
+type TracedLease = Lease & { readonly owner: string };
 
 function holdMessage(lock: LockMessage, lease: TracedLease, isReentry: boolean): HoldMessage {
   const { fencingToken, owner } = lease;

@@ -19,6 +19,8 @@ interface Known {
   readonly isOlder: boolean;
 }
 
+type News = [what: Change['what'], holder: string];
+
 /** ms by which a renewal changes the remaining time at least: two looks at one lease take some time. */
 const RENEWED_BY = 200;
 
@@ -68,7 +70,7 @@ function left({ remaining }: FoundLock): number {
   return remaining ?? Number.POSITIVE_INFINITY;
 }
 
-function changesOf(lock: FoundLock, last: FoundLock | undefined): [what: Change['what'], holder: string][] {
+function changesOf(lock: FoundLock, last: FoundLock | undefined): News[] {
   const { holder, owner } = lock;
   // Somebody may wait for a lock that nobody holds.
   if (holder === null || owner === null) return last?.holder ? [['free', last.holder]] : [];
@@ -81,11 +83,7 @@ function changesOf(lock: FoundLock, last: FoundLock | undefined): [what: Change[
 }
 
 /** The holders of `one` that `other` does not have. */
-function newIn(
-  one: FoundLock,
-  other: FoundLock,
-  what: 'entered' | 'left',
-): [what: 'entered' | 'left', holder: string][] {
+function newIn(one: FoundLock, other: FoundLock, what: 'entered' | 'left'): News[] {
   const others = new Set(other.holders.map(({ owner }) => owner));
   return one.holders.filter(({ owner }) => !others.has(owner)).map(({ holder }) => [what, holder]);
 }

@@ -126,10 +126,6 @@ export class TimeHeap<T extends Timed> {
     return [...this.#members];
   }
 
-  add(member: T, time: number): void {
-    this.#place(this.#members.length, member, time);
-  }
-
   has(member: T): boolean {
     // V8 is slow to find out that an array has nothing at -1.
     return member.position >= 0 && this.#members[member.position] === member;
@@ -142,32 +138,29 @@ export class TimeHeap<T extends Timed> {
 
   /** Does nothing for a member that is not in this heap. */
   remove(member: T): void {
-    if (!this.has(member)) return;
     const { position } = member;
+    if (position < 0 || this.#members[position] !== member) return;
     member.position = -1;
     const last = this.#members.pop() as T;
     const time = this.#times.pop() as number;
-    if (last !== member) this.#place(position, last, time);
+    if (last !== member) this.add(last, time, position);
   }
 
-  /** Puts a member at this free position, or where those above or below it leave it a place. */
-  #place(position: number, member: T, time: number): void {
+  /** At this free position, or where those above or below it leave it a place. */
+  add(member: T, time: number, position = this.#members.length): void {
     const times = this.#times;
     let at = position;
     for (let above = (at - 1) >> 1; at > 0 && (times[above] as number) > time; above = (at - 1) >> 1) {
-      at = this.#move(above, at);
+      this.#put(at, this.#members[above] as T, times[above] as number);
+      at = above;
     }
     for (let below = 2 * at + 1; below < times.length; below = 2 * at + 1) {
       if ((times[below + 1] ?? Number.POSITIVE_INFINITY) < (times[below] as number)) below++;
       if (time <= (times[below] as number)) break;
-      at = this.#move(below, at);
+      this.#put(at, this.#members[below] as T, times[below] as number);
+      at = below;
     }
     this.#put(at, member, time);
-  }
-
-  #move(from: number, to: number): number {
-    this.#put(to, this.#members[from] as T, this.#times[from] as number);
-    return from;
   }
 
   #put(at: number, member: T, time: number): void {

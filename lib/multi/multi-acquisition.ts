@@ -70,7 +70,7 @@ export class MultiAcquisition {
       }
       const releasing = this.#release(missing + 1);
       const { remaining: waitTime, signal } = this.wait;
-      const lease = await part.acquirePart({ ...this.#attempt, waitTime, signal }, this.wait);
+      const lease = await part.enter({ ...this.#attempt, waitTime, signal }, false, this.wait);
       if (lease === null) return part;
       this.#leases[missing] = lease;
       await this.#inTime(releasing);
@@ -85,7 +85,7 @@ export class MultiAcquisition {
     const failures = new Map<number, unknown>();
     const attempt = async (index: number): Promise<void> => {
       try {
-        const lease = await (this.#parts[index] as RedisLock).acquirePart(this.#attempt, this.wait);
+        const lease = await (this.#parts[index] as RedisLock).enter(this.#attempt, false, this.wait);
         // Its caller may have left before the answer.
         if (this.#isOver) await lease?.[Symbol.asyncDispose]();
         else this.#leases[index] = lease ?? undefined;

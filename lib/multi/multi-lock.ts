@@ -102,7 +102,7 @@ export class MultiLock implements DistributedLock {
   }
 
   #acquisition(options: LockOptions | undefined, defaultWaitTime: number): MultiAcquisition {
-    const request = lockRequest(options, this.#first.services.settings, defaultWaitTime);
+    const request = lockRequest(options, this.#first, defaultWaitTime);
     if (request.signal?.aborted) throw request.signal.reason;
     return new MultiAcquisition(this.key, this.#parts, request);
   }

@@ -1,14 +1,5 @@
-import {
-  type Attributes,
-  context,
-  type Meter,
-  metrics,
-  type Span,
-  SpanStatusCode,
-  type Tracer,
-  trace,
-  type UpDownCounter,
-} from '@opentelemetry/api';
+import type { Attributes, Meter, Span, Tracer, UpDownCounter } from '@opentelemetry/api';
+import { context, metrics, SpanStatusCode, trace } from '@opentelemetry/api';
 import type {
   AcquireMessage,
   HoldMessage,

@@ -23,7 +23,7 @@ import type { ScriptedFormat } from './format/scripted-format';
 import { contendedInspector } from './inspector';
 import { type Pollers, USUAL_PACE_FOR, USUAL_PACE_OF_POLLING } from './pollers';
 import type { Protocols, RegistryParts } from './registry-parts';
-import { type Sharing, type SliceSettings, TimeSlice, YieldToListeners } from './sharing';
+import { type Sharing, TimeSlice, YieldToListeners } from './sharing';
 import { Waiting } from './waiting';
 
 /** ms in which waiters are notified of a lock that nobody took back. They poll if that fails. */
@@ -33,15 +33,14 @@ const NOTIFY_TIMEOUT = 1_000;
 interface ContendedServices {
   readonly parts: RegistryParts;
   readonly format: ScriptedFormat;
-  /** The first for waiters that poll, the other one for those that listen. */
-  readonly slices: SliceSettings | undefined;
+  /** `undefined`: waiters poll. */
   readonly subscriber: Subscriber | undefined;
 }
 
-/** The protocols of a lock type for which processes contend. Without `slices`, waiters are notified of releases. */
-export function contended(parts: RegistryParts, format: ScriptedFormat, slices?: SliceSettings): Protocols {
-  const subscriber = slices === undefined ? parts.subscriber(format.isSharded, true) : undefined;
-  const services = { parts, format, slices, subscriber };
+/** The protocols of a lock type for which processes contend. Waiters poll, or are notified of releases. */
+export function contended(parts: RegistryParts, format: ScriptedFormat, waitersPoll = false): Protocols {
+  const subscriber = waitersPoll ? undefined : parts.subscriber(format.isSharded, true);
+  const services = { parts, format, subscriber };
   return {
     held: format.scripts.held,
     inspector: contendedInspector(parts.redis, format, subscriber !== undefined),
@@ -63,7 +62,7 @@ class ContendedProtocol implements LockProtocol {
   readonly #names: LockNames;
   readonly #services: ContendedServices;
   readonly #pollers: Pollers | undefined;
-  /** Made for the first hand-over, or the first release that others listen for: most locks need none. */
+  /** Made for the first hand-over, the first refusal, or the first release that others listen for: most locks need none. */
   #lazySharing: Sharing | undefined;
   /** When this process last acquired the lock from Redis: its slice begins. Whole ms: a fraction would cost memory. */
   #acquiredAt = 0;
@@ -76,14 +75,11 @@ class ContendedProtocol implements LockProtocol {
     this.#pollers = services.parts.pollers(services.subscriber ? USUAL_PACE_FOR : USUAL_PACE_OF_POLLING);
   }
 
-  get queue(): 'local' {
-    return 'local';
-  }
-
   get #sharing(): Sharing {
     if (this.#lazySharing === undefined) {
-      const { parts, slices } = this.#services;
-      this.#lazySharing = slices === undefined ? new YieldToListeners(parts.settings.handOver) : new TimeSlice(slices);
+      const { parts, subscriber } = this.#services;
+      const { handOver, idleBetweenTries } = parts.settings;
+      this.#lazySharing = subscriber ? new YieldToListeners(handOver) : new TimeSlice(idleBetweenTries, handOver);
       this.#lazySharing.acquired(this.#acquiredAt);
     }
     return this.#lazySharing;
@@ -94,6 +90,7 @@ class ContendedProtocol implements LockProtocol {
   }
 
   standBack(wait: Wait): Promise<void> | undefined {
+    if (this.#pollers === undefined && this.#lazySharing === undefined) return undefined;
     // A pause for pollers may begin while this process gives precedence to others.
     const leave = () => wait.standBack(this.#pollers?.freeFor ?? 0);
     return leave() ?? this.#lazySharing?.standBack(wait, this.#waiting)?.then(leave);
@@ -111,8 +108,10 @@ class ContendedProtocol implements LockProtocol {
         this.#acquiredAt = Math.floor(sentAt);
         this.#lazySharing?.acquired(sentAt);
       } else {
-        this.#pollers?.refused(sentAt + answer.roundTrip, answer, this.#waiting?.hints ?? 0);
-        this.#lazySharing?.refused();
+        const answeredAt = sentAt + answer.roundTrip;
+        this.#pollers?.refused(answeredAt, answer, this.#waiting?.hints ?? 0);
+        const sharing = this.#services.subscriber ? this.#lazySharing : this.#sharing;
+        sharing?.refused(answer.owner, answeredAt);
       }
       return answer;
     };
@@ -125,7 +124,7 @@ class ContendedProtocol implements LockProtocol {
     // Another process has published a release: the holder may have lost the lock, by a command or a forced unlock.
     const onOthersRelease = () => this.holder?.confirmNow();
     this.#waiting ??= new Waiting(this.#names, format, subscriber, idleBetweenTries, this.#pollers, onOthersRelease);
-    return this.#waiting.wait(refusal, wait);
+    return this.#waiting.wait(refusal, wait, this.#lazySharing?.pollingInterval);
   }
 
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {

@@ -24,34 +24,52 @@ export type Sharing = TimeSlice | YieldToListeners;
 /** ms; a timer may end this much early: Node counts it in whole ms, from the start of a turn of the event loop. */
 const TIMER_EARLY = 2;
 
-/** In ms. */
-export interface SliceSettings {
-  readonly first: number;
-  readonly longest: number;
-  readonly idleBetweenTries: number;
-}
+/** ms; the default of `handOver` for `spin`: a slice, and the longest one of a process that nobody contends with. */
+const POLLED_SLICE = 400;
+const LONGEST_POLLED_SLICE = 1_600;
+
+/**
+ * A slice among several others, in intervals of polling: longer than one, so that the others see it, and no multiple,
+ * which would bring the same process back each time.
+ */
+const SHORT_SLICE = 1.2;
+
+/** Who has missed turns polls up to this many times as often. */
+const FASTEST_POLLING = 8;
 
 /**
  * Sharing with processes that cannot be seen: they poll. At the end of its slice a process releases the lock and waits
  * a little longer than a polling interval: within one interval, every process that polls has tried.
  *
- * Releasing costs that pause in any case, so slices are long. Measured with 4 processes of 10 callers for 10 s: with
- * slices of 1 s a process was left without a turn now and then; with 400 ms each had 14 % of the turns at least. Longer
- * slices are only for a process that is alone, as far as it knows: each pause in which nobody took the lock doubles the
- * next slice. An attempt that is refused ends that.
+ * Whose polls come at the right moment would have it again and again. So a process that sees two others have the lock
+ * one after the other has missed a turn, and with each turn that it missed it polls twice as often. For who has just had
+ * a slice, the first other one is such a turn. Who misses several has several to share with, and takes a shorter slice.
+ * Where nobody contends, or one owner holds the lock all the time, that changes nothing.
+ *
+ * Releasing costs a pause in any case, so slices are long otherwise. Longer ones are only for a process that is alone, as
+ * far as it knows: each pause in which nobody took the lock doubles the next slice. An attempt that is refused ends that.
  */
 export class TimeSlice {
-  readonly #settings: SliceSettings;
+  readonly #idleBetweenTries: number;
+  readonly #handOver: number | undefined;
   /** ms that the next slice lasts. */
   #slice: number;
   #sliceEndsAt = 0;
   #standBackUntil = 0;
   /** It was released at the end of a slice, and no attempt was refused since. */
   #isUncontested = false;
+  /** Who had it last, as far as this process knows; and when it knew. */
+  #holder: string | undefined;
+  #seenAt = 0;
+  #missedTurns = 0;
+  /** It had missed several before its last slice. */
+  #sharedWithSeveral = false;
 
-  constructor(settings: SliceSettings) {
-    this.#settings = settings;
-    this.#slice = settings.first;
+  /** In ms. `handOver`: the length of each slice. */
+  constructor(idleBetweenTries: number, handOver?: number) {
+    this.#idleBetweenTries = idleBetweenTries;
+    this.#handOver = handOver;
+    this.#slice = handOver ?? POLLED_SLICE;
   }
 
   /** At the end of a slice, release only if others listen. */
@@ -64,30 +82,56 @@ export class TimeSlice {
     return false;
   }
 
+  /** ms until the next attempt of a process that waits. */
+  get pollingInterval(): number {
+    return this.#idleBetweenTries / Math.min(2 ** this.#missedTurns, FASTEST_POLLING);
+  }
+
   /** This process acquired the lock from Redis at this time: a slice begins. */
   acquired(sentAt: number): void {
-    const { first, longest } = this.#settings;
-    const sincePause = sentAt - this.#standBackUntil;
-    // Without a whole pause before it, or long after one, nothing is known of others.
-    const isLonger = this.#isUncontested && sincePause >= -TIMER_EARLY && sincePause < first;
-    this.#slice = isLonger ? Math.min(2 * this.#slice, longest) : first;
+    this.#slice = this.#handOver ?? this.#nextSlice(sentAt);
     this.#sliceEndsAt = Math.ceil(sentAt + this.#slice);
     this.#isUncontested = false;
+    this.#missedTurns = 0;
+    this.#sees(undefined, sentAt);
+  }
+
+  #nextSlice(sentAt: number): number {
+    const sincePause = sentAt - this.#standBackUntil;
+    const areSeveral = this.#missedTurns > 1;
+    const isShort = areSeveral || this.#sharedWithSeveral;
+    this.#sharedWithSeveral = areSeveral;
+    // Without a whole pause before it, or long after one, nothing is known of others.
+    if (this.#isUncontested && sincePause >= -TIMER_EARLY && sincePause < POLLED_SLICE) {
+      return Math.min(2 * this.#slice, LONGEST_POLLED_SLICE);
+    }
+    return isShort ? Math.min(POLLED_SLICE, Math.ceil(SHORT_SLICE * this.#idleBetweenTries)) : POLLED_SLICE;
   }
 
   isSliceOver(now: number): boolean {
     return now >= this.#sliceEndsAt;
   }
 
-  /** Another owner held the lock at an attempt of this process. */
-  refused(): void {
+  /** This owner held the lock at an attempt of this process. */
+  refused(owner: string | undefined, now: number): void {
     this.#isUncontested = false;
+    // Long after the last look nothing is known of the turns in between: nobody here waited.
+    const isKnown = this.#holder !== undefined && now - this.#seenAt <= 3 * this.#idleBetweenTries;
+    if (!isKnown) this.#missedTurns = 0;
+    else if (owner !== this.#holder) this.#missedTurns++;
+    this.#sees(owner, now);
   }
 
-  released({ atSliceEnd }: OwnRelease): void {
+  released({ answeredAt, atSliceEnd }: OwnRelease): void {
     if (!atSliceEnd) return;
-    this.#standBackUntil = Math.ceil(clock.now() + 1.1 * this.#settings.idleBetweenTries);
+    this.#standBackUntil = Math.ceil(answeredAt + 1.1 * this.#idleBetweenTries);
     this.#isUncontested = true;
+    this.#sees('this process', answeredAt);
+  }
+
+  #sees(holder: string | undefined, now: number): void {
+    this.#holder = holder;
+    this.#seenAt = Math.floor(now);
   }
 
   /** The pause in which a free lock is left to other processes; `undefined`: none. */
@@ -126,6 +170,8 @@ const MEMORY = 1_000;
  * some steps at each release until each of the others may have had a slice: in one or in many short turns.
  */
 export class YieldToListeners {
+  /** As usual: waiters are notified. */
+  readonly pollingInterval = undefined;
   readonly #slice: number;
   #sliceEndsAt = 0;
   #release: OwnRelease | undefined;
@@ -151,7 +197,7 @@ export class YieldToListeners {
     return now >= this.#sliceEndsAt;
   }
 
-  refused(): void {}
+  refused(_owner: string | undefined, _now: number): void {}
 
   released(release: OwnRelease): void {
     this.#release = release.others > 0 ? release : undefined;

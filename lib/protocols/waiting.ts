@@ -87,11 +87,11 @@ export class Waiting {
     return this.#subscription?.onWake(listener) ?? (() => undefined);
   }
 
-  /** After a refusal: resolves when it is time for another attempt, or the wait is over. */
-  async wait(refusal: Refusal, wait: Wait): Promise<NotGranted> {
+  /** After a refusal: resolves when it is time for another attempt, or the wait is over. `idleBetweenTries` in ms. */
+  async wait(refusal: Refusal, wait: Wait, idleBetweenTries = this.#idleBetweenTries): Promise<NotGranted> {
     const subscription = this.#subscribe();
     const wasSubscribed = subscription !== undefined && refusal.hintsBefore !== undefined;
-    const usual = wasSubscribed ? this.#idleBetweenTries * LONGEST_SLEEP : this.#idleBetweenTries;
+    const usual = wasSubscribed ? idleBetweenTries * LONGEST_SLEEP : idleBetweenTries;
     const longest = this.#pollers?.pollingInterval(usual) ?? usual;
     const pause = pauseBeforeNextAttempt(longest, refusal, wait.remaining);
     if (subscription === undefined) {

@@ -41,7 +41,7 @@ export function evaluate(
   const keys = options.keys?.length ?? 0;
   const sentAt = clock.now();
   const failed = (error: unknown): void => {
-    line.failed(keys, sentAt, error);
+    line.settled(keys, sentAt, error);
     if (isText) known.delete(script);
     if (isNoScript(error) && command.isOver) missing.set(commands, (missing.get(commands) ?? new Set()).add(script));
     if (!isNoScript(error) || command.isOver || isText) command.fail(error);
@@ -52,7 +52,7 @@ export function evaluate(
     const sent = isText ? commands.eval(script.source, options) : commands.evalSha(script.sha1, options);
     if (isText) known.add(script);
     sent.then((reply) => {
-      line.answered(keys, sentAt);
+      line.settled(keys, sentAt);
       if (isText) known.delete(script);
       command.answer(reply);
     }, failed);
@@ -101,7 +101,8 @@ export class Call implements Command, Linked<Call> {
     this.#read = read;
     this.#resolve = resolve;
     this.#reject = reject;
-    deadlines.add(this, now);
+    deadlines.append(this);
+    deadlines.timer.by(this.at, now);
   }
 
   /** Its deadline has passed. */
@@ -162,6 +163,7 @@ export class Batch implements Command {
     this.options = script.forMany.options(calls.map(({ options }) => options));
     this.#calls = calls;
     this.#failed = failed;
+    for (const call of calls) call.isSent = true;
   }
 
   get isOver(): boolean {
@@ -195,31 +197,20 @@ export class Batch implements Command {
  * Removing a call leaves the timer as it is; it fires once for nothing then. The timer does not keep the process alive:
  * the connection that brings the answer does.
  */
-export class Deadlines {
-  readonly #pending = new LinkedList<Call>();
-  readonly #timer = new WakeTimer(() => this.#tick(), false);
-
-  add(call: Call, now: number): void {
-    this.#pending.append(call);
-    this.#timer.by(call.at, now);
-  }
-
-  /** Only once, and not one that missed its deadline. */
-  remove(call: Call): void {
-    this.#pending.remove(call);
-  }
+export class Deadlines extends LinkedList<Call> {
+  readonly timer = new WakeTimer(() => this.#tick(), false);
 
   #tick(): void {
     const now = clock.now();
     let earliest = Number.POSITIVE_INFINITY;
-    for (const call of this.#pending) {
+    for (const call of this) {
       if (call.at > now) {
         earliest = Math.min(earliest, call.at);
       } else {
-        this.#pending.remove(call);
+        this.remove(call);
         call.missed();
       }
     }
-    this.#timer.by(earliest, now);
+    this.timer.by(earliest, now);
   }
 }

@@ -101,10 +101,9 @@ export function commandsOf(client: PlainClient): RedisCommands {
   const commands = (client.withCommandOptions?.(ours) ?? client) as Required<PlainClient>;
   if (!isPlain || commands.sendCommand === undefined) return commands;
   // Its methods for single commands make a parser and two more promises each.
-  const send = (command: string, script: string, { keys = [], arguments: args = [] }: EvalOptions = {}) =>
-    commands.sendCommand([command, script, String(keys.length), ...keys, ...args], ours);
-  return {
-    eval: (source, run) => send('EVAL', source, run),
-    evalSha: (sha1, run) => send('EVALSHA', sha1, run),
-  };
+  const running =
+    (command: string): RedisCommands['eval'] =>
+    (script, { keys = [], arguments: args = [] } = {}) =>
+      commands.sendCommand([command, script, String(keys.length), ...keys, ...args], ours);
+  return { eval: running('EVAL'), evalSha: running('EVALSHA') };
 }

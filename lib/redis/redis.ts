@@ -92,7 +92,7 @@ export class Redis implements Connection {
   }
 
   mayBeOutdated(sentAt: number): boolean {
-    return this.#silence.mayBeOutdated(sentAt);
+    return sentAt < this.#silence.outdatedUntil;
   }
 
   get lastError(): unknown {
@@ -120,9 +120,9 @@ export class Redis implements Connection {
     read: (reply: unknown) => T,
     now = clock.now(),
   ): Promise<T> {
-    const promise = new Promise<T>(capture);
-    this.send(script, keys, args, timeout, read, captured.resolve as (value: T) => void, captured.reject, now);
-    return promise;
+    return new Promise((resolve, reject) => {
+      this.send(script, keys, args, timeout, read, resolve, reject, now);
+    });
   }
 
   /** As `run`, without a promise: for renewals, of which there may be thousands at a time. */
@@ -155,7 +155,7 @@ export class Redis implements Connection {
   ): Promise<T> {
     const limit = Math.min(timeout, this.#commandTimeout);
     return new Promise<T>((resolve, reject) => {
-      this.#sendAlone(new Call(script, keys, args, limit, clock.now(), this.#deadlines, read, resolve, reject), asText);
+      this.#issue(new Call(script, keys, args, limit, clock.now(), this.#deadlines, read, resolve, reject), asText);
     });
   }
 
@@ -176,7 +176,7 @@ export class Redis implements Connection {
     this.#together = [];
     const [first] = calls;
     if (calls.length === 1 && first !== undefined) {
-      this.#sendAlone(first);
+      this.#issue(first);
       return;
     }
     const answer = this.#placement.made(calls.length);
@@ -191,13 +191,8 @@ export class Redis implements Connection {
 
   #sendAll(calls: readonly Call[]): void {
     for (const group of this.#groups(calls)) {
-      const [first] = group;
-      if (group.length === 1 && first !== undefined) {
-        this.#sendAlone(first);
-        continue;
-      }
-      for (const call of group) call.isSent = true;
-      this.#issue(new Batch(group, first?.script as LockScript, this.#batchFailed));
+      const first = group[0] as Call;
+      this.#issue(group.length === 1 ? first : new Batch(group, first.script as LockScript, this.#batchFailed));
     }
   }
 
@@ -231,12 +226,8 @@ export class Redis implements Connection {
     return groups;
   }
 
-  #sendAlone(call: Call, asText = false): void {
-    call.isSent = true;
-    this.#issue(call, asText);
-  }
-
   #issue(command: Command, asText = false): void {
+    if (command instanceof Call) command.isSent = true;
     const line = this.#lineTo(command.options.keys?.[0]);
     if (this.#replicated === undefined || command.script.grants === undefined) {
       evaluate(this.#commands, command, line, asText);
@@ -251,7 +242,7 @@ export class Redis implements Connection {
     // The server may refuse all of them because of one.
     const tryAlone = code !== undefined && (SPLIT.has(code) || (isServerAnswer(error) && isFinal(error)));
     for (const call of calls) {
-      if (tryAlone && !call.isOver) this.#sendAlone(call);
+      if (tryAlone && !call.isOver) this.#issue(call);
       else call.fail(error);
     }
   };
@@ -266,15 +257,3 @@ function mayAcquire(script: Script): boolean {
 function isLike(one: Call | undefined, { options: { keys, arguments: args } }: Call): boolean {
   return one?.options.keys.length === keys.length && one.options.arguments.length === args.length;
 }
-
-/**
- * The functions that settle the promise that was made last. A function for each promise would be allocated each time.
- */
-const captured = { resolve: ignore as (value: never) => void, reject: ignore as (error: unknown) => void };
-
-function capture(resolve: (value: never) => void, reject: (error: unknown) => void): void {
-  captured.resolve = resolve;
-  captured.reject = reject;
-}
-
-function ignore(): void {}

@@ -1,5 +1,5 @@
 import { clock } from '../internal/clock';
-import { Backoff, WakeTimer } from '../internal/timers';
+import { WakeTimer } from '../internal/timers';
 import type { Call } from './call';
 import { isErrorReply } from './failure';
 
@@ -15,37 +15,26 @@ export class Silence {
   readonly #isOneConnection: boolean;
   #heardAt = Number.NEGATIVE_INFINITY;
   /** When the first command was sent that was lost with its connection, if none was answered since. */
-  #lostSince: number | undefined;
-  #endedAt = Number.NEGATIVE_INFINITY;
+  lostSince: number | undefined;
+  /** The answer to what was sent before then may come from a server that does not know that it was replaced. */
+  outdatedUntil = Number.NEGATIVE_INFINITY;
 
   constructor(isOneConnection: boolean) {
     this.#isOneConnection = isOneConnection;
   }
 
-  /** A command that was sent then was answered. */
-  answered(sentAt: number): void {
+  /** A command that was sent then was answered, or failed. */
+  settled(sentAt: number, error?: unknown): void {
+    if (error !== undefined && !isErrorReply(error)) {
+      this.lostSince = Math.min(this.lostSince ?? sentAt, sentAt);
+      return;
+    }
     const now = clock.now();
-    const asked = this.#lostSince === undefined ? sentAt : Math.min(sentAt, this.#lostSince);
+    const asked = this.lostSince === undefined ? sentAt : Math.min(sentAt, this.lostSince);
     const since = this.#isOneConnection ? Math.max(asked, this.#heardAt) : asked;
-    if (now - since > LONG) this.#endedAt = now;
+    if (now - since > LONG) this.outdatedUntil = now + LEARNS_REPLACEMENT;
     this.#heardAt = now;
-    this.#lostSince = undefined;
-  }
-
-  /** A command that was sent then failed. */
-  failed(sentAt: number, error: unknown): void {
-    if (isErrorReply(error)) this.answered(sentAt);
-    else this.#lostSince = Math.min(this.#lostSince ?? sentAt, sentAt);
-  }
-
-  /** As `#lostSince`. */
-  get lostSince(): number | undefined {
-    return this.#lostSince;
-  }
-
-  /** Whether the answer to what was sent then may come from a server that does not know that it was replaced. */
-  mayBeOutdated(sentAt: number): boolean {
-    return sentAt < this.#endedAt + LEARNS_REPLACEMENT;
+    this.lostSince = undefined;
   }
 }
 
@@ -73,7 +62,8 @@ export class Line {
   #askedAt: number | undefined;
   #held: Call[] = [];
   #probeAt = 0;
-  readonly #pauses = new Backoff(TICK, LONGEST_PAUSE);
+  /** ms until the next probe after that. */
+  #pause = TICK;
   readonly #timer = new WakeTimer(() => this.#tick(), false);
 
   constructor(silence: Silence, send: (call: Call) => void) {
@@ -102,21 +92,12 @@ export class Line {
     this.#askedAt ??= now;
   }
 
-  answered(keys: number, sentAt: number): void {
-    this.#silence.answered(sentAt);
-    this.settled(keys);
-  }
-
-  failed(keys: number, sentAt: number, error: unknown): void {
-    this.#silence.failed(sentAt, error);
-    this.settled(keys);
-  }
-
-  /** The client does not keep it any more. */
-  settled(keys: number): void {
+  /** The client does not keep a command any more. `sentAt`: it was answered, or failed; else it was not sent. */
+  settled(keys: number, sentAt?: number, error?: unknown): void {
+    if (sentAt !== undefined) this.#silence.settled(sentAt, error);
     this.#unanswered -= keys;
     this.#askedAt = undefined;
-    this.#pauses.reset();
+    this.#pause = TICK;
     if (this.#held.length === 0) return;
     const held = this.#held;
     this.#held = [];
@@ -129,7 +110,8 @@ export class Line {
     if (first === undefined) return;
     const now = clock.now();
     if (now >= this.#probeAt) {
-      this.#probeAt = now + this.#pauses.next();
+      this.#probeAt = now + this.#pause;
+      this.#pause = Math.min(2 * this.#pause, LONGEST_PAUSE);
       this.#held.shift();
       this.#send(first);
     }

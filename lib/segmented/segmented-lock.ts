@@ -3,19 +3,8 @@ import type { Lease, LockOptions, LockSource } from '../api/distributed-lock';
 import type { SegmentedLockOptions } from '../api/options';
 import { checkLockOptions } from '../core/request';
 import { callback, checkOptions, expected, nonEmptyString, number, wholeNumber } from '../internal/validation';
-import {
-  type AcrossResult,
-  type AcrossTask,
-  EXHAUSTED,
-  type Exhausted,
-  MOST_SEGMENTS,
-  type Part,
-  type Segment,
-  type SegmentedResult,
-  type Share,
-  segmentName,
-  split,
-} from './segment';
+import type { AcrossResult, AcrossTask, Exhausted, Part, Segment, SegmentedResult, Share } from './segment';
+import { EXHAUSTED, MOST_SEGMENTS, segmentName, split } from './segment';
 import { type Entry, type SegmentTask, SegmentVisit } from './segment-visit';
 
 /**
@@ -31,7 +20,7 @@ export class SegmentedLock {
   /** The keys of the segments' locks, by index. */
   readonly names: readonly string[];
   readonly #registry: LockSource;
-  readonly #order: SegmentOrder;
+  readonly #order: ReturnType<typeof segmentOrder>;
 
   /** @throws TypeError or RangeError when the key or an option is not valid. */
   constructor(registry: LockSource, key: string, options: SegmentedLockOptions) {
@@ -40,7 +29,7 @@ export class SegmentedLock {
     this.key = nonEmptyString('key', key);
     this.names = Array.from({ length: segments }, (_, index) => segmentName(key, index));
     this.#registry = registry;
-    this.#order = new SegmentOrder(segments, options.random ?? Math.random);
+    this.#order = segmentOrder(segments, options.random ?? Math.random);
   }
 
   /**
@@ -88,7 +77,7 @@ export class SegmentedLock {
       for (const index of this.#order.next()) {
         const entry = await visit.tryEnter(index, work);
         if (entry === undefined) {
-          this.#order.refused(index);
+          this.#order.note(index, false);
           busy.push(index);
           continue;
         }
@@ -110,8 +99,7 @@ export class SegmentedLock {
   async #resultOf<T>({ index, task }: Entry<T | Exhausted>): Promise<SegmentedResult<T>> {
     const value = await task;
     const served = value !== EXHAUSTED;
-    if (served) this.#order.served(index);
-    else this.#order.refused(index);
+    this.#order.note(index, served);
     return served ? { served, value: value as T, segment: index } : { served };
   }
 
@@ -220,40 +208,30 @@ export class SegmentedLock {
  * last, the latest at the end. "Lately" is within as many calls as there are segments: so no caller sticks to one
  * segment, and a segment that was filled up again is found.
  */
-class SegmentOrder {
-  readonly #random: () => number;
+function segmentOrder(segments: number, random: () => number) {
   /** By index: the call, counted from 1, in which it last was busy or exhausted; 0 when it has served since. */
-  readonly #refusedIn: number[];
-  #calls = 0;
-
-  constructor(segments: number, random: () => number) {
-    this.#random = random;
-    this.#refusedIn = new Array(segments).fill(0);
-  }
-
-  /** The indices of all segments, in the order of a new call. */
-  next(): number[] {
-    const indices = [...this.#refusedIn.keys()];
-    // Fisher-Yates. With only a random start, the neighbour of a busy segment would get twice the load.
-    for (let left = indices.length; left > 1; left--) {
-      const drawn = number('random()', this.#random());
-      if (!(drawn >= 0 && drawn < 1)) {
-        throw new RangeError(expected('random()', 'a number from 0 up to below 1', drawn));
+  const refusedIn = new Array<number>(segments).fill(0);
+  let calls = 0;
+  return {
+    /** The indices of all segments, in the order of a new call. */
+    next(): number[] {
+      const indices = [...refusedIn.keys()];
+      // Fisher-Yates. With only a random start, the neighbour of a busy segment would get twice the load.
+      for (let left = indices.length; left > 1; left--) {
+        const drawn = number('random()', random());
+        if (!(drawn >= 0 && drawn < 1)) {
+          throw new RangeError(expected('random()', 'a number from 0 up to below 1', drawn));
+        }
+        const from = Math.floor(drawn * left);
+        [indices[left - 1], indices[from]] = [indices[from] as number, indices[left - 1] as number];
       }
-      const from = Math.floor(drawn * left);
-      [indices[left - 1], indices[from]] = [indices[from] as number, indices[left - 1] as number];
-    }
-    const lately = ++this.#calls - indices.length;
-    const refusal = (index: number): number => Math.max(0, (this.#refusedIn[index] as number) - lately);
-    return indices.sort((a, b) => refusal(a) - refusal(b));
-  }
-
-  /** The segment was busy, or its task returned `exhausted`. */
-  refused(index: number): void {
-    this.#refusedIn[index] = this.#calls;
-  }
-
-  served(index: number): void {
-    this.#refusedIn[index] = 0;
-  }
+      const lately = ++calls - indices.length;
+      const refusal = (index: number): number => Math.max(0, (refusedIn[index] as number) - lately);
+      return indices.sort((a, b) => refusal(a) - refusal(b));
+    },
+    /** The segment has served, or else it was busy, or its task returned `exhausted`. */
+    note(index: number, hasServed: boolean): void {
+      refusedIn[index] = hasServed ? 0 : calls;
+    },
+  };
 }

@@ -48,7 +48,7 @@ export class SharedLock extends RedisLock {
     this.#leases.add(lease);
   }
 
-  protected override recordLease(lease: RedisLease, turn: Turn): void {
+  protected override recordLease(lease: RedisLease, _hold: Hold, turn: Turn): void {
     this.add(lease);
     turn.release();
   }
@@ -60,8 +60,8 @@ export class SharedLock extends RedisLock {
   }
 
   /** The caller that waits in Redis: those behind it came later. None before the `minHold` of the lease ends. */
-  protected override nextAfter(hold: Hold): Call | undefined {
-    return this.#sleeper?.isAsleep && hold.keep === undefined ? this.#sleeper : undefined;
+  protected override nextAfter(ended: RedisLease): Call | undefined {
+    return this.#sleeper?.isAsleep && ended.hold.keep === undefined ? this.#sleeper : undefined;
   }
 
   protected override give(take: (call: Call) => RedisLease | undefined): void {
@@ -86,7 +86,8 @@ export class Semaphore extends SharedLock {
     this.permits = permits;
   }
 
-  protected override get mostPermits(): number {
+  /** @internal */
+  override get mostPermits(): number {
     return this.permits.count;
   }
 }
@@ -135,7 +136,7 @@ export interface ReadWriteLock {
   readonly write: DistributedLock;
 }
 
-type PassOn = Parameters<RedisLock['passOn']> extends [unknown, ...infer Rest] ? Rest : never;
+type PassOn = Parameters<RedisLock['passOn']> extends [unknown, unknown, ...infer Rest] ? Rest : never;
 
 /** Finds the other lock of the key if it is cached, which a lock with an open scope always is. */
 type Counterpart = () => RedisLock | undefined;
@@ -173,8 +174,7 @@ export class ReadLock extends SharedLock {
   }
 
   /** All that wait here by now enter together. */
-  protected override recordLease(lease: RedisLease, turn: Turn): void {
-    const { hold } = lease;
+  protected override recordLease(lease: RedisLease, hold: Hold, turn: Turn): void {
     this.#hold = hold;
     this.passing = (call) => this.leaseOf(hold, call, call.request.renew);
     for (let { next } = this.queue; next !== undefined; { next } = this.queue) {
@@ -182,14 +182,14 @@ export class ReadLock extends SharedLock {
       this.queue.pass(turn);
     }
     this.passing = undefined;
-    super.recordLease(lease, turn);
+    super.recordLease(lease, hold, turn);
   }
 
   /** @internal The hold stays as long as others are inside. */
-  override passOn(ended: RedisLease, ...rest: PassOn): ReturnType<RedisLock['passOn']> {
-    const group = ended.hold.lease as Group;
+  override passOn(ended: RedisLease, hold: Hold, ...rest: PassOn): ReturnType<RedisLock['passOn']> {
+    const group = hold.lease as Group;
     group.leases.delete(ended);
-    if (group.leases.size === 0) return super.passOn(ended, ...rest);
+    if (group.leases.size === 0) return super.passOn(ended, hold, ...rest);
     this.leaseOver(ended);
     return 'passed on';
   }
@@ -211,8 +211,8 @@ export class WriteLock extends RedisLock {
   }
 
   /** None before the `minHold` of the lease ends: the release keeps it until then. */
-  protected override nextAfter(hold: Hold): Call | undefined {
-    return hold.keep === undefined ? super.nextAfter(hold) : undefined;
+  protected override nextAfter(ended: RedisLease): Call | undefined {
+    return ended.hold.keep === undefined ? super.nextAfter(ended) : undefined;
   }
 
   protected override assertMayEnter(): void {

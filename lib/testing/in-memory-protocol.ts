@@ -40,8 +40,8 @@ export class InMemoryProtocol implements LockProtocol {
   }
 
   /** Readers enter together with those of their process, as in Redis. */
-  get queue(): 'local' | 'redis' {
-    return this.#kind === 'read' ? 'local' : 'redis';
+  get queuesItself(): boolean {
+    return this.#kind !== 'read';
   }
 
   /** The queue gives every caller its turn. */

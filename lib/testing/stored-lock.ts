@@ -1,15 +1,7 @@
 import { KEPT } from '../api/owner-name';
 import type { Inspected } from '../core/backend';
-import {
-  type Grant,
-  type Keep,
-  NOT_GRANTED,
-  type NotGranted,
-  type Ownership,
-  type Refusal,
-  type Released,
-  type RenewalMode,
-} from '../core/protocol';
+import type { Grant, Keep, NotGranted, Ownership, Refusal, Released, RenewalMode } from '../core/protocol';
+import { NOT_GRANTED } from '../core/protocol';
 import { clock, drift, reliableUntil } from '../internal/clock';
 import { describeKind, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import type { InMemoryLocks } from './in-memory-locks';
@@ -194,12 +186,10 @@ export class StoredLock {
   /** A writer has left: all readers that wait by now enter before the next one. */
   #readersFirst(): void {
     this.#isWritten = false;
-    const waiting = [...this.#queue];
+    const isOther = ({ kind }: Claim): number => Number(kind !== 'read');
+    const waiting = [...this.#queue.values()].sort((one, other) => isOther(one) - isOther(other));
     this.#queue.clear();
-    for (const isRead of [true, false]) {
-      for (const [ticket, position] of waiting)
-        if ((position.kind === 'read') === isRead) this.#queue.set(ticket, position);
-    }
+    for (const position of waiting) this.#queue.set(position.ticket, position);
   }
 
   /** Wakes those that wait, without the lock. They keep their positions. */

@@ -74,7 +74,7 @@ export class Simulation {
     const server = new RedisServer(timeline, engine, (run) => {
       const isForced = forced.ran(run);
       grants.ran(server, locks);
-      this.#trace?.executed(hostWith(run.connection as Connection), isForced);
+      this.#trace?.executed(hostWith(run.connection as Connection), isForced, run.args[1]);
       // Several scripts may run in one event, after a freeze of the server.
       this.#calls.note();
       order.ran(run);

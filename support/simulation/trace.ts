@@ -1,6 +1,7 @@
 import { holderOf } from '../../lib/api/owner-name';
 import type { OpenLease } from './checks/leases';
-import { type Host, hostOf, lockName, ownerOf, type World } from './world';
+import { isShared } from './plan';
+import { type Host, hostOf, lockName, membersOf, ownerOf, type World } from './world';
 
 /** The owner of a key, as the specification has it: its process, and a number; `undefined`: the lock is free. */
 type Owner = readonly [process: number, number: number] | undefined;
@@ -24,23 +25,25 @@ interface KeyState {
 
 const FREE: KeyState = { owner: undefined, endsAt: 0 };
 
-/** Writes down what happens to the lock of one key. */
+/** Writes down what happens to the lock of one key; of a shared lock, to one of its leases, which is a key of its own. */
 class LockTrace {
   readonly events: TraceEvent[] = [];
   readonly #world: World;
   readonly #key: string;
+  readonly #member: string | undefined;
   readonly #owners = new Map<string, Owner>();
   /** By process: which lease it relies on, and until when. */
   readonly #relied = new Map<number, { readonly entry: OpenLease; readonly until: number }>();
   #last = 0;
   #state = FREE;
 
-  constructor(world: World, key: string) {
+  constructor(world: World, key: string, member?: string) {
     this.#world = world;
     this.#key = key;
+    this.#member = member;
   }
 
-  executed(host: Host, sentAt: number, isForced: boolean): void {
+  executed(host: Host, sentAt: number, isForced: boolean, asking: string | undefined): void {
     const before = this.#state;
     const after = this.#look();
     if (isForced) {
@@ -51,7 +54,10 @@ class LockTrace {
     if (!isOther(before, after) && after.owner?.[0] !== own) return;
     this.#pass();
     this.#state = after;
-    this.events.push(['executed', own, this.#last - us(sentAt), after.owner, Math.max(0, after.endsAt - this.#last)]);
+    // One that was let in by the script of another lease of its process counts from now, as if another process had done it.
+    const isLetIn = this.#member !== undefined && !this.#member.endsWith(`:${asking}`);
+    const age = isLetIn ? 0 : this.#last - us(sentAt);
+    this.events.push(['executed', own, age, after.owner, Math.max(0, after.endsAt - this.#last)]);
   }
 
   /** After each event of the simulation. */
@@ -63,7 +69,7 @@ class LockTrace {
     }
     const state = this.#look();
     if (isOther(this.#state, state)) this.#fault(state);
-    const entries = [...open].filter(({ key }) => key === this.#key);
+    const entries = this.#entries(open);
     for (const [process, { entry }] of this.#relied) {
       if (!entry.host.process.isAlive || entry.host.process.isSuspended) continue;
       if (entries.includes(entry) && remainingOf(entry) > 0) continue;
@@ -72,6 +78,14 @@ class LockTrace {
       this.events.push(['over', process]);
     }
     for (const entry of entries) this.#checkLease(entry);
+  }
+
+  /** Readers of a process have one lease in Redis: the one that lasts longest stands for them. */
+  #entries(open: Iterable<OpenLease>): OpenLease[] {
+    const ofKey = [...open].filter(({ key }) => key === this.#key);
+    if (this.#member === undefined) return ofKey;
+    const ofMember = ofKey.filter(({ kind, lease: { owner } }) => this.#member === `${kind}:${owner}`);
+    return ofMember.sort((a, b) => remainingOf(b) - remainingOf(a)).slice(0, 1);
   }
 
   #checkLease(entry: OpenLease): void {
@@ -102,6 +116,12 @@ class LockTrace {
   #look(): KeyState {
     const { server, timeline } = this.#world;
     const lock = lockName(this.#key);
+    if (this.#member !== undefined) {
+      const end = server.keys.kind(lock) === 'zset' ? server.keys.get(lock, 'zset')?.get(this.#member) : undefined;
+      const left = (end ?? 0) - server.exactTime;
+      if (left <= 0) return FREE;
+      return { owner: this.#owner(this.#member.slice(this.#member.indexOf(':') + 1)), endsAt: us(timeline.now + left) };
+    }
     const owner = this.#owner(ownerOf(server, lock));
     if (owner === undefined) return FREE;
     // It is still there in the very ms of its end.
@@ -135,29 +155,44 @@ function remainingOf({ lease, host }: OpenLease): number {
 
 /** Writes down what happens to each lock of a simulation, for `npm run simulate -- --trace`. */
 export class Trace {
-  readonly #locks: readonly LockTrace[];
+  readonly #world: World;
+  readonly #keys: readonly string[];
+  readonly #locks = new Map<string, LockTrace>();
   /** When the command was sent that the server executes. */
   #sentAt = 0;
 
   constructor(world: World, keys: readonly string[]) {
-    this.#locks = keys.map((key) => new LockTrace(world, key));
+    this.#world = world;
+    this.#keys = keys;
+    if (!isShared(world.plan.lockType)) for (const key of keys) this.#locks.set(key, new LockTrace(world, key));
   }
 
   get traces(): readonly (readonly TraceEvent[])[] {
-    return this.#locks.map(({ events }) => events).filter(({ length }) => length > 0);
+    return [...this.#locks.values()].map(({ events }) => events).filter(({ length }) => length > 0);
   }
 
   executing(sentAt: number): void {
     this.#sentAt = sentAt;
   }
 
-  /** After a script of the process. */
-  executed(host: Host | undefined, isForced: boolean): void {
+  /** After a script of the process. `asking`: of a shared lock, the owner that it was sent for. */
+  executed(host: Host | undefined, isForced: boolean, asking: string | undefined): void {
     if (host === undefined) return;
-    for (const lock of this.#locks) lock.executed(host, this.#sentAt, isForced);
+    if (isShared(this.#world.plan.lockType)) {
+      for (const key of this.#keys)
+        for (const { member } of membersOf(this.#world.server, lockName(key))) this.#begin(key, member);
+    }
+    for (const lock of this.#locks.values()) lock.executed(host, this.#sentAt, isForced, asking);
   }
 
   check(open: Iterable<OpenLease>): void {
-    for (const lock of this.#locks) lock.check(open);
+    for (const { key, kind, lease } of open) if (kind !== undefined) this.#begin(key, `${kind}:${lease.owner}`);
+    for (const lock of this.#locks.values()) lock.check(open);
+  }
+
+  /** A lease of a shared lock is traced as soon as Redis or a process has it. */
+  #begin(key: string, member: string): void {
+    const id = `${key} ${member}`;
+    if (!this.#locks.has(id)) this.#locks.set(id, new LockTrace(this.#world, key, member));
   }
 }

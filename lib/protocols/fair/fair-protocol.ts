@@ -46,7 +46,6 @@ type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'drift' | 'li
  * W to arrive; if less is certain, the caller waits for its answer. If it is not confirmed, the lease ends with W.
  */
 export class FairProtocol implements LockProtocol {
-  readonly queue = 'local';
   readonly availability = new Availability();
   holder: Holder | undefined;
   /**

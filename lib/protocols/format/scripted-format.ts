@@ -89,6 +89,7 @@ export abstract class ScriptedFormat {
 
   /** Reads 1, or a token. */
   tokenIn(script: Script, reply: unknown): number | undefined {
+    if (reply === 1 && !this.isFencing) return undefined;
     const token = numberIn(script, reply, reply);
     if (token < 1) throw new UnexpectedReplyError(script.name, reply);
     return this.isFencing ? token : undefined;

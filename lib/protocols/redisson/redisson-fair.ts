@@ -90,10 +90,6 @@ export class RedissonFairProtocol implements LockProtocol {
     this.#pollers = services.parts.pollers(USUAL_PACE_FOR);
   }
 
-  get queue(): 'local' {
-    return 'local';
-  }
-
   get isActive(): boolean {
     return this.#waiting?.isActive ?? false;
   }

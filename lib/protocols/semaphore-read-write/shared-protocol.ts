@@ -51,7 +51,6 @@ interface SharedServices {
  * with the ttl that it asked for when it last made an attempt, or makes another one.
  */
 export class SharedProtocol implements LockProtocol {
-  readonly queue = 'local';
   readonly availability = new Availability();
   /** Of a semaphore. */
   permits: Permits | undefined;

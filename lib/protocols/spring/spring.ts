@@ -35,18 +35,9 @@ export class SpringFormat extends ScriptedFormat {
   }
 }
 
-/**
- * ms; the default of `handOver` for `spin`: the first slice, and the longest one of a process that nobody contends with.
- */
-const SPIN_SLICE = 400;
-const LONGEST_SPIN_SLICE = 1_600;
-
 /** Contended on Spring's format, with waiting by polling and sharing by time slices. */
-export const SPIN: LockTypeDefinition = (parts) => {
-  const { idleBetweenTries, handOver } = parts.settings;
-  const slices = { first: handOver ?? SPIN_SLICE, longest: handOver ?? LONGEST_SPIN_SLICE, idleBetweenTries };
-  return contended(parts, new SpringFormat(parts.redis, parts.settings), slices);
-};
+export const SPIN: LockTypeDefinition = (parts) =>
+  contended(parts, new SpringFormat(parts.redis, parts.settings), true);
 
 /** Contended on Spring's format, with waiting by notification. */
 export const PUB_SUB: LockTypeDefinition = (parts) => contended(parts, new SpringFormat(parts.redis, parts.settings));

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FaultyProxy } from '../../../support/proxy';
 import { Random } from '../../../support/random';
-import type { RedisServer } from '../../../support/redis';
 import { sharedNow } from '../../../support/soak/awake-clock';
 import { HEALTHY } from '../../../support/soak/settings';
+import type { Pair } from './pair';
 import type { ToWorker } from './worker';
 
 /** One process and the network before it. */
@@ -14,9 +14,8 @@ export interface Victim {
 }
 
 export interface Scene {
-  readonly server: RedisServer;
+  readonly pair: Pair;
   readonly victims: readonly Victim[];
-  command(...words: string[]): Promise<unknown>;
 }
 
 /** Each is over when it resolves. The longest of them are longer than the ttl of a lease. */
@@ -42,16 +41,21 @@ const FAULTS = {
     await sleep(random.whole(500, 3_500));
     victim.signal('SIGCONT');
   },
-  'server frozen': async ({ server }, _, random) => {
+  'server frozen': async ({ pair: { server } }, _, random) => {
     server.kill('SIGSTOP');
     await sleep(random.whole(300, 2_500));
     server.kill('SIGCONT');
   },
-  'memory full': async ({ command }, _, random) => {
-    await command('CONFIG', 'SET', 'maxmemory', '1');
+  'memory full': async ({ pair }, _, random) => {
+    await pair.command('CONFIG', 'SET', 'maxmemory', '1');
     await sleep(random.whole(300, 1_500));
-    await command('CONFIG', 'SET', 'maxmemory', '0');
+    await pair.command('CONFIG', 'SET', 'maxmemory', '0');
   },
+  failover: ({ pair, victims }, _, random) =>
+    pair.failOver(
+      random.whole(0, 1_000),
+      victims.map(({ proxy }) => proxy),
+    ),
   'clock set forward': (_, victim, random) => stepped(victim, random.whole(500, 3_000)),
   'clock set back': (_, victim, random) => stepped(victim, -random.whole(500, 3_000)),
 } as const satisfies Record<string, (scene: Scene, victim: Victim, random: Random) => Promise<void>>;
@@ -66,19 +70,26 @@ async function stepped(victim: Victim, step: number): Promise<void> {
   victim.send({ step: -step });
 }
 
+export interface Inflicted {
+  readonly kind: FaultKind;
+  readonly from: number;
+  readonly to: number;
+}
+
 /** One fault after the other for `ms`, with time for work in between; of one seed the same for every library. */
-export async function inflict(scene: Scene, seed: number, ms: number): Promise<number> {
+export async function inflict(scene: Scene, seed: number, ms: number): Promise<Inflicted[]> {
   const random = new Random(seed);
   const end = sharedNow() + ms;
-  let count = 0;
+  const inflicted: Inflicted[] = [];
   let bag: FaultKind[] = [];
   while (sharedNow() < end) {
     if (bag.length === 0) bag = random.shuffled(FAULT_KINDS);
     const kind = bag.pop() as FaultKind;
     const own = random.fork();
+    const from = sharedNow();
     await FAULTS[kind](scene, random.pick(scene.victims), own);
-    count++;
+    inflicted.push({ kind, from, to: sharedNow() });
     await sleep(random.whole(100, 600));
   }
-  return count;
+  return inflicted;
 }

@@ -1,18 +1,20 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { RedisLockRegistry } from '../../../lib';
 import type { Address } from '../candidate';
 import { ioRedis, nodeRedis } from '../clients';
 import { type Held, heldWhile, type Library, TTL, WAIT } from './library';
+import { openPeer } from './peer';
+import type { PeerName } from './peers';
 
 /** How a library is opened; and what its pages say that matters here. */
-interface Entry {
+export interface Entry {
   readonly packages: readonly string[];
   /** The settings that are not its defaults, for people. */
   readonly settings: string;
   /** How a holder learns that it lost the lock. */
   readonly tells: string;
-  readonly open: (address: Address) => Promise<Library>;
+  /** It is a program in another language. */
+  readonly peer?: PeerName;
+  readonly open: (address: Address, program: readonly string[]) => Promise<Library>;
 }
 
 /** The calls wait for `WAIT` ms where a library can wait; what says that a lock was not free is no failure. */
@@ -25,13 +27,13 @@ async function unlessRefused(lock: Promise<Held>, isRefusal: (error: Error) => b
   }
 }
 
-function ours(lockType: 'spin' | 'pub-sub' | 'fair'): Entry {
+function ours(lockType: 'spin' | 'pub-sub' | 'fair', minReplicas = 0): Entry {
   return {
     packages: ['redis-lock-registry', 'redis'],
-    settings: `lockType ${lockType}, expireAfter ${TTL}`,
+    settings: `lockType ${lockType}, expireAfter ${TTL}${minReplicas > 0 ? `, minReplicas ${minReplicas}` : ''}`,
     tells: 'lease.remaining, lease.signal',
     async open(address) {
-      const options = { registryKey: 'locks', lockType, expireAfter: TTL, onWarning: () => undefined };
+      const options = { registryKey: 'locks', lockType, expireAfter: TTL, minReplicas, onWarning: () => undefined };
       const registry = new RedisLockRegistry(await nodeRedis(address), options);
       return {
         async lock(key) {
@@ -43,10 +45,16 @@ function ours(lockType: 'spin' | 'pub-sub' | 'fair'): Entry {
   };
 }
 
+/** A program in another language. */
+function foreign(peer: PeerName, settings: string, tells: string): Entry {
+  return { peer, packages: [peer], settings, tells, open: (address, program) => openPeer(program, address) };
+}
+
 export const LIBRARIES: Readonly<Record<string, Entry>> = {
   'ours, spin': ours('spin'),
   'ours, pub-sub': ours('pub-sub'),
   'ours, fair': ours('fair'),
+  'ours, spin, minReplicas': ours('spin', 1),
   redlock: {
     packages: ['redlock', 'ioredis'],
     settings: `using(), which extends; duration ${TTL}, retryCount ${WAIT / 200}`,
@@ -120,16 +128,20 @@ export const LIBRARIES: Readonly<Record<string, Entry>> = {
       };
     },
   },
+  'Redisson (Java)': foreign(
+    'Redisson',
+    `getLock(key), tryLock(${WAIT}), lockWatchdogTimeout ${TTL}: it renews`,
+    'isHeldByCurrentThread(), which asks Redis',
+  ),
+  'redsync (Go)': foreign('redsync', `WithExpiry(${TTL}), a context of ${WAIT}; it has no renewal`, 'mutex.Until()'),
+  'bsm/redislock (Go)': foreign(
+    'redislock',
+    `Obtain(key, ${TTL}), LinearBackoff(100), a context of ${WAIT}; it has no renewal`,
+    'lock.TTL(), which asks Redis',
+  ),
+  'redis-py (Python)': foreign(
+    'redis-py',
+    `lock(timeout ${TTL}, blocking_timeout ${WAIT}), socket_timeout 1000; it has no renewal`,
+    'lock.owned(), which asks Redis',
+  ),
 };
-
-/** The versions of all packages that are used, from the folder that they are installed in. */
-export function packagesOf(folder: string): Readonly<Record<string, string>> {
-  const names = new Set(Object.values(LIBRARIES).flatMap(({ packages }) => packages));
-  names.delete('redis-lock-registry');
-  return Object.fromEntries(
-    [...names].map((name) => {
-      const { version } = JSON.parse(readFileSync(join(folder, 'node_modules', name, 'package.json'), 'utf8'));
-      return [name, version as string];
-    }),
-  );
-}

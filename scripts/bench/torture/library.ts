@@ -1,7 +1,7 @@
 /** What a library gives to a caller that got the lock. */
 export interface Held {
   /** ms for which the library says that it may be relied on; `undefined`: it says yes and names no end; 0: it says no. */
-  remaining(): number | undefined;
+  remaining(): number | undefined | Promise<number | undefined>;
   release(): Promise<unknown>;
 }
 

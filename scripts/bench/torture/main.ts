@@ -1,22 +1,22 @@
 /** `npm run torture`: the same faults for several libraries, and one judge. Exit code 2 for a wrong option. */
 
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { buildSync } from 'esbuild';
-import { createClient } from 'redis';
 import { parseRecords } from '../../../support/judge/records';
 import { installLockedPackages } from '../../../support/npm-install';
 import { FaultyProxy } from '../../../support/proxy';
-import { startRedis } from '../../../support/redis';
 import { HEALTHY } from '../../../support/soak/settings';
 import { inflict, type Victim } from './faults';
-import { LIBRARIES, packagesOf } from './libraries';
+import { LIBRARIES } from './libraries';
 import { TTL, WAIT } from './library';
+import { Pair } from './pair';
+import { buildPeer } from './peers';
 import { pageOf, type Row, tableOf } from './report';
 import { verdictOf } from './verdict';
 import type { FromWorker, WorkerSettings } from './worker';
@@ -41,8 +41,17 @@ const USAGE = `npm run torture -- [options]
 /** They end with this process. */
 const children = new Set<ChildProcess>();
 process.once('exit', () => {
-  for (const child of children) child.kill('SIGKILL');
+  for (const child of children) signalAll(child, 'SIGKILL');
 });
+
+/** A process, and the program of another language that it runs. */
+function signalAll({ pid }: ChildProcess, signal: NodeJS.Signals): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, signal);
+  } catch {
+    // It has ended.
+  }
+}
 
 interface Running extends Victim {
   readonly child: ChildProcess;
@@ -50,7 +59,8 @@ interface Running extends Victim {
 }
 
 async function start(worker: string, settings: WorkerSettings, proxy: FaultyProxy): Promise<Running> {
-  const child = fork(worker, [JSON.stringify(settings)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const options = { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], detached: true } satisfies ForkOptions;
+  const child = fork(worker, [JSON.stringify(settings)], options);
   children.add(child);
   const heard = (what: FromWorker) =>
     new Promise<void>((resolve) => child.on('message', (message) => message === what && resolve()));
@@ -60,53 +70,48 @@ async function start(worker: string, settings: WorkerSettings, proxy: FaultyProx
     child,
     settled,
     proxy,
-    signal: (signal) => child.kill(signal),
+    signal: (signal) => signalAll(child, signal),
     send: (message) => child.send(message),
   };
 }
 
 async function torture(
   library: string,
+  program: readonly string[],
   worker: string,
   folder: string,
   seconds: number,
   seed: number,
   html: string,
 ): Promise<Row> {
-  // Over TCP, as the proxies that are before it.
-  const server = await startRedis({ port: true, args: ['--maxmemory-policy', 'noeviction'] });
-  const admin = createClient({ socket: server.address });
-  admin.on('error', () => undefined);
-  await admin.connect();
+  const pair = await Pair.start();
   const running: Running[] = [];
   const files: string[] = [];
   try {
     for (let index = 0; index < PROCESSES; index++) {
-      const proxy = await FaultyProxy.start(server.address);
+      const proxy = await FaultyProxy.start(pair.server.address);
       proxy.delay = HEALTHY;
       const records = join(folder, `${index}.jsonl`);
       files.push(records);
-      const own = { library, address: proxy.address, records, name: `process-${index + 1}` };
+      const own = { library, program, address: proxy.address, records, name: `process-${index + 1}` };
       running.push(await start(worker, { ...own, callers: CALLERS, keys: KEYS, seed: seed * 100 + index }, proxy));
     }
     await sleep(1_000);
-    const command = (...words: string[]) => admin.sendCommand(words);
-    const faults = await inflict({ server, victims: running, command }, seed, seconds * 1_000);
+    const faults = await inflict({ pair, victims: running }, seed, seconds * 1_000);
     for (const { proxy } of running) proxy.delay = HEALTHY;
     for (const { send } of running) send('stop');
     await Promise.race([Promise.all(running.map(({ settled }) => settled)), sleep(SETTLING)]);
     await sleep(TTL + 1_000);
-    const left = (await admin.keys('*')).length;
+    const left = ((await pair.command('KEYS', '*')) as string[]).length;
     const processes = files.map((file) => parseRecords(readFileSync(file, 'utf8')));
-    return { library, faults, left, ...verdictOf(processes, html) };
+    return { library, faults: faults.length, left, ...verdictOf(processes, faults, html) };
   } finally {
     for (const { child, proxy } of running) {
-      child.kill('SIGKILL');
+      signalAll(child, 'SIGKILL');
       children.delete(child);
       proxy.stop();
     }
-    admin.destroy();
-    await server.stop();
+    await pair.stop();
   }
 }
 
@@ -121,8 +126,8 @@ async function main(): Promise<number> {
       help: { type: 'boolean', default: false },
     },
   });
-  const names = values.only ?? Object.keys(LIBRARIES);
-  if (values.help || names.some((name) => LIBRARIES[name] === undefined)) {
+  const wanted = Object.entries(LIBRARIES).filter(([name]) => values.only?.includes(name) ?? true);
+  if (values.help || wanted.length < (values.only?.length ?? 0)) {
     console.log(USAGE);
     return values.help ? 0 : 2;
   }
@@ -132,18 +137,27 @@ async function main(): Promise<number> {
   buildSync({ entryPoints, outfile: worker, bundle: true, packages: 'external', platform: 'node', target: 'node20' });
   const root = mkdtempSync(join(tmpdir(), 'torture-'));
   const rows: Row[] = [];
+  const leftOut: string[] = [];
   try {
-    for (const [position, library] of names.entries()) {
-      const folder = join(root, String(position));
+    for (const [library, { peer }] of wanted) {
+      const built = peer === undefined ? { program: [] } : buildPeer(peer);
+      if ('missing' in built) {
+        console.log(`Left out: ${library}, because ${built.missing}`);
+        leftOut.push(library);
+        continue;
+      }
+      const folder = join(root, library.replaceAll(/\W+/g, '-'));
       mkdirSync(folder);
       if (values.html !== undefined) mkdirSync(values.html, { recursive: true });
-      const html = join(values.html ?? root, `${library.replaceAll(/\W+/g, ' ').trim().replaceAll(' ', '-')}.html`);
-      rows.push(await torture(library, worker, folder, Number(values.seconds), Number(values.seed), html));
+      const html = join(values.html ?? root, `${basename(folder)}.html`);
+      rows.push(
+        await torture(library, built.program, worker, folder, Number(values.seconds), Number(values.seed), html),
+      );
       console.log(tableOf(rows.slice(-1)));
     }
     console.log(tableOf(rows));
     const of = { seconds: Number(values.seconds), seed: Number(values.seed), processes: PROCESSES, callers: CALLERS };
-    if (values.page) writeFileSync(PAGE, pageOf(rows, packagesOf(BENCH), of));
+    if (values.page) writeFileSync(PAGE, pageOf(rows, leftOut, of));
   } finally {
     rmSync(root, { recursive: true, force: true });
   }

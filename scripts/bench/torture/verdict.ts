@@ -2,6 +2,8 @@ import { judgeByBoth } from '../../../support/judge/both';
 import { conflicts } from '../../../support/judge/exclusion';
 import { leasesOf } from '../../../support/judge/leases';
 import type { WorkerRecord } from '../../../support/judge/records';
+import type { Inflicted } from './faults';
+import { TTL } from './library';
 
 /** What came of one library. Times in ms. */
 export interface Verdict {
@@ -9,6 +11,8 @@ export interface Verdict {
   readonly leases: number;
   /** How often a caller entered while the library told another one that it holds the lock; the longest such time. */
   readonly double: number;
+  /** The same while leases were there that a failover may have taken. Not in the other numbers. */
+  readonly failedOver: number;
   readonly longest: number;
   /** Leases that another caller had joined, and of which the library never said a word, not even at the release. */
   readonly untold: number;
@@ -19,7 +23,11 @@ export interface Verdict {
   readonly p99: number;
 }
 
-export function verdictOf(processes: readonly (readonly WorkerRecord[])[], html: string): Verdict {
+export function verdictOf(
+  processes: readonly (readonly WorkerRecord[])[],
+  faults: readonly Inflicted[],
+  html: string,
+): Verdict {
   const records = processes.flat();
   const called = new Map(records.flatMap((one) => (one.event === 'called' ? [[one.call, one.at] as const] : [])));
   const settled = new Map(records.flatMap((one) => (one.event === 'settled' ? [[one.call, one] as const] : [])));
@@ -32,7 +40,10 @@ export function verdictOf(processes: readonly (readonly WorkerRecord[])[], html:
   const stays = processes
     .flatMap(leasesOf)
     .flatMap(({ call, key, valid }) => valid.map(({ from, to }) => ({ call, key, from, to })));
-  const overlaps = conflicts(stays);
+  const failovers = faults.filter(({ kind }) => kind === 'failover');
+  const isFailedOver = (at: number) => failovers.some(({ from, to }) => at >= from && at <= to + 2 * TTL);
+  const all = conflicts(stays);
+  const overlaps = all.filter(({ entering }) => !isFailedOver(entering.from));
   const joined = new Set(overlaps.flatMap(({ others }) => others.map(({ call }) => call)));
   const isUntold = (call: string) => !told.has(call) && settled.get(call)?.outcome === 'unlocked';
   const at = (part: number) => Math.round(waits[Math.min(waits.length - 1, Math.floor(waits.length * part))] ?? 0);
@@ -40,6 +51,7 @@ export function verdictOf(processes: readonly (readonly WorkerRecord[])[], html:
     calls: called.size,
     leases: waits.length,
     double: overlaps.length,
+    failedOver: all.length - overlaps.length,
     longest: Math.round(Math.max(0, ...overlaps.map(({ together }) => together))),
     untold: [...joined].filter(isUntold).length,
     porcupineRejects: judgeByBoth(processes, html).porcupineKeys,

@@ -17,6 +17,8 @@ import type { Held, Library } from './library';
 export interface WorkerSettings {
   readonly library: string;
   readonly address: Address;
+  /** Of a library in another language: how it is run. */
+  readonly program: readonly string[];
   readonly records: string;
   readonly name: string;
   readonly callers: number;
@@ -37,6 +39,8 @@ const NOW = 0.01;
 const settings = JSON.parse(process.argv[2] ?? '') as WorkerSettings;
 const file = openSync(settings.records, 'a');
 const held = new Map<string, Held>();
+/** Leases whose library has not answered yet. */
+const asked = new Set<string>();
 let isOver = false;
 let calls = 0;
 
@@ -44,9 +48,10 @@ function write(record: WorkerRecord): void {
   writeSync(file, `${JSON.stringify(record)}\n`);
 }
 
-function sampleOf(lease: Held): Sample {
+async function sampleOf(lease: Held): Promise<Sample> {
   const from = sharedNow();
-  const remaining = lease.remaining();
+  const answer = lease.remaining();
+  const remaining = answer instanceof Promise ? await answer : answer;
   return { from, to: sharedNow(), remaining: remaining ?? NOW };
 }
 
@@ -65,12 +70,12 @@ async function call(library: Library, key: string, hold: number): Promise<void> 
     settled('timed out');
     return;
   }
-  write({ event: 'granted', call: id, token: undefined, sample: sampleOf(lease) });
+  write({ event: 'granted', call: id, token: undefined, sample: await sampleOf(lease) });
   held.set(id, lease);
   await sleep(hold);
   while (!isCalm()) await sleep(EVERY);
   held.delete(id);
-  write({ event: 'unlocking', call: id, sample: sampleOf(lease) });
+  write({ event: 'unlocking', call: id, sample: await sampleOf(lease) });
   try {
     await lease.release();
     settled('unlocked');
@@ -93,14 +98,21 @@ function isCalm(): boolean {
 function watch(): void {
   setInterval(() => {
     if (!isCalm()) return;
-    for (const [id, lease] of held) write({ event: 'seen', call: id, sample: sampleOf(lease) });
+    for (const [id, lease] of held) if (!asked.has(id)) void look(id, lease);
   }, EVERY);
+}
+
+async function look(id: string, lease: Held): Promise<void> {
+  asked.add(id);
+  const sample = await sampleOf(lease);
+  asked.delete(id);
+  if (held.has(id)) write({ event: 'seen', call: id, sample });
 }
 
 async function work(): Promise<void> {
   const entry = LIBRARIES[settings.library];
   if (entry === undefined) throw new Error(`There is no library "${settings.library}"`);
-  const library = await entry.open(settings.address);
+  const library = await entry.open(settings.address, settings.program);
   watch();
   process.send?.('ready' satisfies FromWorker);
   const random = new Random(settings.seed);
@@ -122,6 +134,7 @@ process.on('message', (message: ToWorker) => {
   if (message === 'stop') isOver = true;
   else step += message.step;
 });
+process.on('disconnect', () => process.exit());
 process.on('unhandledRejection', () => undefined);
 process.on('uncaughtException', (error) => console.error(settings.library, error));
 void work();
