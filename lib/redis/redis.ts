@@ -47,6 +47,8 @@ export class Redis implements Connection {
   readonly #replicated: ReplicatedScripts | undefined;
   /** Calls that are made now. */
   #together: Call[] = [];
+  /** Of those that `inOrder` makes now. */
+  #group: object | undefined;
 
   /**
    * `registryKey`: keys that begin with it may be written. Throws `TypeError` with a `replication` for which the client
@@ -107,6 +109,15 @@ export class Redis implements Connection {
     return this.isCluster ? hashSlot(key) : undefined;
   }
 
+  inOrder(ask: () => void): void {
+    this.#group = {};
+    try {
+      ask();
+    } finally {
+      this.#group = undefined;
+    }
+  }
+
   /**
    * Runs a script, together with other calls of it that are made now. Resolves to what `read` makes of the reply.
    * Rejects with what `read` throws, or with `CommandTimeoutError` after `timeout` ms, at most the `commandTimeout`;
@@ -138,6 +149,7 @@ export class Redis implements Connection {
   ): void {
     const limit = Math.min(timeout, this.#commandTimeout);
     const call = new Call(script, keys, args, limit, now, this.#deadlines, read, resolve, reject);
+    call.group = this.#group;
     this.#lineTo(keys[0]).add(call, now);
   }
 
@@ -253,7 +265,8 @@ function mayAcquire(script: Script): boolean {
   return script instanceof LockScript && script.found === undefined;
 }
 
-/** They have the same number of keys and of arguments. */
-function isLike(one: Call | undefined, { options: { keys, arguments: args } }: Call): boolean {
-  return one?.options.keys.length === keys.length && one.options.arguments.length === args.length;
+/** They are of the same group, if any, and have the same number of keys and of arguments. */
+function isLike(one: Call | undefined, { group, options: { keys, arguments: args } }: Call): boolean {
+  if (one === undefined || one.group !== group) return false;
+  return one.options.keys.length === keys.length && one.options.arguments.length === args.length;
 }
