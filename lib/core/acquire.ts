@@ -258,7 +258,7 @@ export class Call {
     const isAnswer = isServerAnswer(failure);
     if (isAnswer) hold.reachedRedis = true;
     // It is free.
-    if (serverErrorCode(failure) === NOT_ASKED) availability.answered();
+    if (serverErrorCode(failure) === NOT_ASKED) availability.answered(hold.sentAt);
     if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) hold.doubt(attempt);
     if (wait.isInterrupted || isFinal(failure)) availability.withdrawn(hold.sentAt);
     wait.throwIfInterrupted();
