@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
-import { SPRING_SCRIPTS } from '../../lib/protocols/spring/spring-scripts';
+import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
 import { redis6Client } from '../support/client-kinds';
 import { DISTINCT_TYPES, LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
