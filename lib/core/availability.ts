@@ -20,17 +20,24 @@ export class Availability {
   /** The attempt in flight, of the local caller that has the turn. */
   attemptInFlight: Promise<unknown> | undefined;
   #unansweredSince: number | undefined;
+  /** When the last question was sent; `undefined`: it is over. */
+  #askedAt: number | undefined;
   /** Made for a refusal, or a failure: a free lock has neither. */
   trouble: Trouble | undefined;
 
   /** A question (an attempt, a poll) is about to be sent, at this time. */
   asked(sentAt: number): void {
     this.#unansweredSince ??= sentAt;
+    this.#askedAt = sentAt;
   }
 
-  /** Redis answered whether the lock is held. */
-  answered(): void {
-    this.#unansweredSince = undefined;
+  /**
+   * Redis answered whether the lock is held, to a question that was sent at this time. An answer that was long on its
+   * way, or lay unread while the event loop was blocked, says nothing of one that was sent much later.
+   */
+  answered(sentAt: number): void {
+    if (this.#askedAt !== undefined && this.#askedAt - sentAt < SILENT) this.#askedAt = undefined;
+    this.#unansweredSince = this.#askedAt;
     this.trouble = undefined;
   }
 
@@ -71,6 +78,7 @@ export class Availability {
 
   /** The caller of the question that was sent at this time left before the answer. That does not count as silence. */
   withdrawn(sentAt: number): void {
+    if (this.#askedAt === sentAt) this.#askedAt = undefined;
     if (this.#unansweredSince === sentAt) this.#unansweredSince = undefined;
   }
 
