@@ -3,6 +3,7 @@
 import { relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import Table from 'cli-table3';
+import { runMain } from '../run-main';
 import { type Judgement, judgeByBoth } from './both';
 import { histories, recordsIn } from './folders';
 
@@ -49,9 +50,4 @@ function main(): number {
   return failed === 0 ? 0 : 1;
 }
 
-try {
-  process.exitCode = main();
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 2;
-}
+void runMain(main);
