@@ -46,6 +46,7 @@ function main(): number {
       if (differ(judgement) || (!values.compare && isRejected(judgement))) failed++;
     }
   }
+  if (table.length === 0) throw new Error(`There is no history in ${positionals.join(', ')}`);
   console.log(table.toString());
   return failed === 0 ? 0 : 1;
 }
