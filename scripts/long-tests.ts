@@ -5,7 +5,6 @@
 export const LONG_TESTS = [
   'cli/transcripts',
   'fair/killed-and-frozen',
-  'fair/turns',
   'faults/acquisitions-time-out',
   'faults/calls-are-held-back',
   'faults/demoted-server-wakes-up',
@@ -15,7 +14,6 @@ export const LONG_TESTS = [
   'multi/other-clients',
   'multi/processes',
   'multi/silent-redis',
-  'processes/counting',
   'readme/old-libraries',
   'readme/recipes',
   'replicas/master-is-killed',

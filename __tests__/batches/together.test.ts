@@ -4,7 +4,6 @@ import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { scriptsRun } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
-import { until } from '../support/until';
 
 const MANY = 60;
 
@@ -30,9 +29,6 @@ async function start(lockType: (typeof LOCK_TYPES)[number], options: Partial<Red
   };
   return { redis, admin, registry, nameOf, counted };
 }
-
-const lockAll = (registry: RedisLockRegistry): Promise<Lease[]> =>
-  Promise.all(keys.map((key) => registry.obtain(key).lock()));
 
 const unlockAll = (leases: readonly Lease[]): Promise<unknown> => Promise.all(leases.map((lease) => lease.unlock()));
 
@@ -101,14 +97,5 @@ describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) =>
     await warmUp(limited.registry);
     const tried = await Promise.allSettled(keys.map((key) => limited.registry.obtain(key).lock()));
     expect(keys.filter((_, i) => tried[i]?.status === 'fulfilled')).toEqual(keys.filter((key) => /key-1/.test(key)));
-  });
-
-  it('are acquired also right after SCRIPT FLUSH', async () => {
-    const { admin, registry } = await start(lockType);
-    await admin.scriptFlush();
-    const leases = await lockAll(registry);
-    await admin.scriptFlush();
-    await unlockAll(leases);
-    await until(async () => (await admin.keys('*key-*')).filter((key) => !/token|fence/.test(key)).length === 0);
   });
 });

@@ -56,7 +56,7 @@ describe('What `watch` saw', () => {
     const history = new History();
     const renewed = (remaining: number, now: number) => {
       history.update([{ ...held('key', a), remaining }], now);
-      return history.seen(now).map(({ lock }) => lock.renewed);
+      return history.seen(now).map(({ renewed }) => renewed);
     };
     expect([renewed(1_000, 0), renewed(900, 100), renewed(1_000, 500), renewed(900, 600)]).toEqual([
       ...[[null], [null], [true], [true]],

@@ -14,7 +14,9 @@ function scripts(): Script[] {
     const values = value instanceof Script ? [value] : value && typeof value === 'object' ? Object.values(value) : [];
     return values.filter((one) => one instanceof Script);
   });
-  return [...new Set(found)].flatMap((script) => (script instanceof LockScript ? [script, script.forMany] : [script]));
+  return [...new Set(found)].flatMap((script) =>
+    script instanceof LockScript ? [script, script.forMany, script.inOrder] : [script],
+  );
 }
 
 // A script that seldom runs would fail only then.

@@ -6,8 +6,8 @@ import { acquireChannel } from '../../lib/diagnostics/channels';
 import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { processOf } from '../../lib/protocols/fair/ticket';
 import { LockNames } from '../../lib/redis/names';
-import type { FaultyProxy } from '../../support/proxy';
-import { connectTo, PrivateRedis } from '../support/private-redis';
+import { PrivateRedis } from '../support/private-redis';
+import { createProxiedRegistry, type ProxiedRegistry } from '../support/proxied-registry';
 import { type TestClient, uniqueKey } from '../support/redis';
 import { scriptsRun } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
@@ -64,15 +64,6 @@ export const lock = (registry: RedisLockRegistry) => () => registry.obtain(KEY).
 export const settlesWithin = (promise: Promise<unknown>, ms: number): Promise<boolean> =>
   Promise.race([promise.then(() => true), sleep(ms, false)]);
 
-/** A registry as of one process, with one proxy for its commands and one for its messages. */
-export interface ProxiedProcess {
-  readonly registry: RedisLockRegistry;
-  readonly client: TestClient;
-  readonly subscriber: TestClient;
-  readonly commands: FaultyProxy;
-  readonly messages: FaultyProxy;
-}
-
 /** A private server with a fair lock. */
 export class FairFixture {
   readonly redis = PrivateRedis.install();
@@ -114,16 +105,13 @@ export class FairFixture {
       .registry;
   }
 
-  async proxied(options: Options = {}): Promise<ProxiedProcess> {
-    const [commands, messages] = await Promise.all([this.redis.proxy(), this.redis.proxy()]);
-    const [client, subscriber] = await Promise.all([connectTo(commands.address), connectTo(messages.address)]);
-    return {
-      registry: this.on(client, { ...options, subscriber }),
-      client,
-      subscriber,
-      commands,
-      messages,
-    };
+  proxied(options: Options = {}): Promise<ProxiedRegistry> {
+    return createProxiedRegistry(this.redis, {
+      fencing: true,
+      ...options,
+      registryKey: this.registryKey,
+      lockType: 'fair',
+    });
   }
 
   /** Waits until the queue has this number of tickets, by default until the processes of all of them can be notified. */
@@ -186,7 +174,7 @@ export class FairFixture {
       redis: { socket: this.redis.address },
       registryKey: this.registryKey,
       expireAfter: 60_000,
-      task: { name: 'queue', callers, every: 0, work: 0, aborting: 0, abortWithin: 0 },
+      task: { callers, every: 0, work: 0, aborting: 0, abortWithin: 0 },
     });
     await worker.next('called');
     await this.queued(before + 1);
@@ -207,7 +195,7 @@ export class FairFixture {
 /** A fair lock with three processes: one that holds it first, one that waits behind proxies, and another one. */
 export class ThreeProcesses extends FairFixture {
   holder!: RedisLockRegistry;
-  waiter!: ProxiedProcess;
+  waiter!: ProxiedRegistry;
   other!: RedisLockRegistry;
 
   static override install(): ThreeProcesses {

@@ -36,7 +36,6 @@ describePrivate(`${TASKS} tasks in ${PROCESSES} processes`, () => {
           registryKey: fixture.registryKey,
           expireAfter: TTL,
           task: {
-            name: 'queue',
             callers: Math.floor(TASKS / PROCESSES) + (i < TASKS % PROCESSES ? 1 : 0),
             every: EVERY,
             work: WORK,

@@ -4,14 +4,15 @@ import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, POLL, RELEASE, RENEW_GRANT } from '..
 import type { LockScript } from '../../lib/redis/script';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
+import type { ProxiedRegistry } from '../support/proxied-registry';
 import { until } from '../support/until';
-import { FairFixture, lock, type ProxiedProcess, SLACK } from './fair-fixture';
+import { FairFixture, lock, SLACK } from './fair-fixture';
 import { KEY } from './worker';
 
 describePrivate('A fair lock whose replies are lost', () => {
   const fixture = FairFixture.install();
   let other: RedisLockRegistry;
-  let cut: ProxiedProcess;
+  let cut: ProxiedRegistry;
 
   beforeAll(async () => {
     // The server knows every script: what is lost is named by its hash.

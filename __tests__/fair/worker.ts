@@ -3,8 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { createClient, RedisClientOptions } from 'redis';
 import { type Lease, RedisLockRegistry } from '../../lib';
+import { sharedNow } from '../../support/soak/awake-clock';
 import { connect, report, serve } from '../support/serve';
-import { type Stall, StallWatch, sharedNow } from './stalls';
 
 export const KEY = 'key';
 
@@ -12,12 +12,11 @@ export interface Job {
   readonly redis: RedisClientOptions;
   readonly registryKey: string;
   readonly expireAfter: number;
-  readonly task: QueueingTask | TurnsTask;
+  readonly task: QueueingTask;
 }
 
 /** `callers` callers wait for the lock, and log their entries. */
-export interface QueueingTask {
-  readonly name: 'queue';
+interface QueueingTask {
   readonly callers: number;
   /** ms from one call to the next. */
   readonly every: number;
@@ -28,30 +27,9 @@ export interface QueueingTask {
   readonly abortWithin: number;
 }
 
-/** `callers` callers acquire the lock in a loop, from the wall-clock time `begin` on for `duration` ms. */
-export interface TurnsTask {
-  readonly name: 'turns';
-  readonly callers: number;
-  readonly work: number;
-  readonly begin: number;
-  readonly duration: number;
-}
-
 export type Report =
   | { readonly state: 'called' }
-  | { readonly state: 'queued'; readonly aborted: number; readonly failures: readonly string[] }
-  | {
-      readonly state: 'turned';
-      readonly turns: readonly number[];
-      readonly waits: readonly Waited[];
-      readonly stalls: readonly Stall[];
-    };
-
-/** Times of a call and of its grant, on the monotonic clock of the machine. */
-export interface Waited {
-  readonly called: number;
-  readonly entered: number;
-}
+  | { readonly state: 'queued'; readonly aborted: number; readonly failures: readonly string[] };
 
 /** One section, recorded over an independent connection. */
 export interface Entry {
@@ -88,7 +66,7 @@ async function section(
     .exec();
 }
 
-async function queue(registry: RedisLockRegistry, recorder: Client, { registryKey }: Job, task: QueueingTask) {
+async function queue(registry: RedisLockRegistry, recorder: Client, { registryKey, task }: Job) {
   const failures: string[] = [];
   let aborted = 0;
   const calls: Promise<void>[] = [];
@@ -119,41 +97,11 @@ async function queue(registry: RedisLockRegistry, recorder: Client, { registryKe
   }
 }
 
-async function takeTurns(registry: RedisLockRegistry, recorder: Client, task: TurnsTask): Promise<void> {
-  const lock = registry.obtain(KEY);
-  const waits: Waited[] = [];
-  const [seconds, micros] = await recorder.time();
-  const now = Number(seconds) * 1_000 + Number(micros) / 1_000;
-  await sleep(Math.max(0, task.begin - now));
-  const end = sharedNow() + task.duration;
-  const watch = new StallWatch();
-  const turns = await Promise.all(
-    Array.from({ length: task.callers }, async () => {
-      for (let mine = 0; ; mine++) {
-        const called = sharedNow();
-        const lease = await lock.lock();
-        const entered = sharedNow();
-        if (entered < end) waits.push({ called, entered });
-        await sleep(task.work);
-        await lease.unlock();
-        if (entered >= end) return mine;
-      }
-    }),
-  );
-  watch.stop();
-  report<Report>({ state: 'turned', turns, waits, stalls: watch.stalls });
-}
-
 async function work(job: Job): Promise<void> {
-  const { redis, registryKey, expireAfter, task } = job;
+  const { redis, registryKey, expireAfter } = job;
   const [client, recorder] = await Promise.all([connect(redis), connect(redis)]);
   const registry = new RedisLockRegistry(client, { registryKey, lockType: 'fair', expireAfter, fencing: true });
-  switch (task.name) {
-    case 'queue':
-      return queue(registry, recorder, job, task);
-    case 'turns':
-      return takeTurns(registry, recorder, task);
-  }
+  await queue(registry, recorder, job);
 }
 
 if (require.main === module) serve(work);

@@ -63,15 +63,4 @@ describePrivate.each(CLIENT_KINDS)('the server of %s is frozen', (kind) => {
     await lease.unlock();
     expect(locks.warnings).toEqual([]);
   });
-
-  it('P6: CLIENT PAUSE delays renewals and acquisitions, without a loss', async () => {
-    const lease = await locks.registry.obtain('key').lock();
-    await redis.admin.clientPause(500, 'ALL');
-    const next = other.registry.obtain('free').lock();
-    await until(() => lease.remaining < TTL / 2);
-    await (await next).unlock();
-    await until(() => lease.remaining > TTL / 2);
-    expect(lease.signal.aborted).toBe(false);
-    await lease.unlock();
-  });
 });

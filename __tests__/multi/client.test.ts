@@ -1,26 +1,71 @@
 import { expect, it } from '@jest/globals';
+import type { RedisLockRegistry } from '../../lib';
+import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
 import { redis6Client } from '../support/client-kinds';
 import { DISTINCT_TYPES, LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { uniqueKey } from '../support/redis';
 import { callsOf } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
 import { multiContract } from './multi-contract';
 
 for (const lockType of DISTINCT_TYPES) multiContract(lockType, redis6Client);
 
-describePrivate('A free lock of several keys', () => {
+describePrivate('A lock of several keys that one server is known to have', () => {
   const redis = PrivateRedis.install();
+
+  /** Releases of many keys show that all keys are on one server, and load the scripts. */
+  async function learnsWhereKeysAre(registry: RedisLockRegistry): Promise<void> {
+    const many = registry.multi(Array.from({ length: 25 }, (_, i) => `key ${i}`));
+    for (let i = 0; i < 2; i++) await many.run(() => undefined);
+  }
 
   it.each(LOCK_TYPES)('costs one command, and one to give it back: %s', async (lockType) => {
     const { registry } = createRegistry(await redis.connect(), { lockType });
-    // Releases of many keys show that all keys are on one server, and load the scripts.
-    const many = registry.multi(Array.from({ length: 25 }, (_, i) => `key ${i}`));
-    for (let i = 0; i < 2; i++) await many.run(() => undefined);
+    await learnsWhereKeysAre(registry);
     const commands = () => callsOf(redis.admin, 'evalsha');
     const before = await commands();
     const lease = await registry.multi(['a', 'b', 'c', 'd']).lock();
     expect((await commands()) - before).toBe(1);
     await lease.unlock();
     expect((await commands()) - before).toBe(2);
+  });
+
+  it.each(LOCK_TYPES)('does not touch a key behind one that is taken: %s', async (lockType) => {
+    const registryKey = uniqueKey('multi');
+    const { registry } = createRegistry(await redis.connect(), { lockType, registryKey, fencing: true });
+    const { registry: other } = createRegistry(await redis.connect(), { lockType, registryKey });
+    await learnsWhereKeysAre(registry);
+    const taken = await other.obtain('b').lock();
+    const multi = registry.multi(['a', 'b', 'c']);
+    expect(await multi.tryLock()).toBeNull();
+    const waiting = multi.lock();
+    await until(async () => (await other.obtain('a').inspect()).held, { within: 5_000 });
+    // Its counter of fencing tokens would be there.
+    const isTouched = async () => (await redis.admin.keys(`*${registryKey}:c*`)).length > 0;
+    expect(await isTouched()).toBe(false);
+    await taken.unlock();
+    const lease = await waiting;
+    expect([...lease.fencingTokens.keys()]).toEqual(['a', 'b', 'c']);
+    expect(await isTouched()).toBe(true);
+    await lease.unlock();
+  });
+
+  it('is granted once more when its client repeats the command', async () => {
+    const names = ['a', 'b', 'c'].map((key) => uniqueKey(key));
+    const { inOrder } = SPRING_SCRIPTS.ACQUIRE;
+    const ask = (owners: string[]) =>
+      redis.admin.eval(
+        inOrder.source,
+        inOrder.options(names.map((name, i) => ({ keys: [name], arguments: [owners[i] ?? '', '60000'] }))),
+      );
+    expect(await ask(['1', '2', '3'])).toEqual([1, 1, 1]);
+    expect(await ask(['1', '2', '3'])).toEqual([1, 1, 1]);
+    await redis.admin.del([names[0] ?? '', names[2] ?? '']);
+    const [first, second, third] = (await ask(['4', '5', '6'])) as unknown[];
+    expect([first, second]).toEqual([1, [expect.any(Number), '2']]);
+    expect(third).toMatchObject({ message: expect.stringMatching(/^NOTASKED/) });
+    expect(await redis.admin.exists(names[2] ?? '')).toBe(0);
   });
 });

@@ -12,18 +12,7 @@ export interface Job {
   readonly registryKey: string;
   readonly lockType: LockType;
   readonly expireAfter: number;
-  readonly task: CountingTask | HoldingTask | LoopTask | LeavingTask | TransferTask | WaitingTask | ClosingTask;
-}
-
-/** Each of `callers` callers increments `counter` `times` times, by reading and writing it. */
-export interface CountingTask {
-  readonly name: 'count';
-  readonly locked: boolean;
-  readonly callers: number;
-  readonly times: number;
-  readonly counter: string;
-  /** The key that counts the callers inside. */
-  readonly inside: string;
+  readonly task: HoldingTask | LoopTask | LeavingTask | TransferTask | WaitingTask | ClosingTask;
 }
 
 /** Acquires the lock of `key` and holds it. */
@@ -77,27 +66,6 @@ export interface Report {
 type Client = ReturnType<typeof createClient>;
 
 const done = (violations: readonly string[] = []): void => report<Report>({ state: 'done', violations });
-
-async function count(registry: RedisLockRegistry, client: Client, task: CountingTask): Promise<string[]> {
-  const violations: string[] = [];
-  const increment = async () => {
-    const before = Number(await client.get(task.counter));
-    await client.set(task.counter, before + 1);
-  };
-  const section = async () => {
-    const entered = await client.incr(task.inside);
-    if (entered !== 1) violations.push(`entered as number ${entered}`);
-    await increment();
-    const left = await client.decr(task.inside);
-    if (left !== 0) violations.push(`left with ${left} still inside`);
-  };
-  await Promise.all(
-    Array.from({ length: task.callers }, async () => {
-      for (let i = 0; i < task.times; i++) await (task.locked ? registry.run('counter', section) : increment());
-    }),
-  );
-  return violations;
-}
 
 async function loop(registry: RedisLockRegistry, { keys }: LoopTask): Promise<never> {
   for (let i = 0; ; i++) {
@@ -156,8 +124,6 @@ async function work({ redis, registryKey, lockType, expireAfter, task }: Job): P
   const registry = new RedisLockRegistry(client, options);
   registryBefore = registry;
   switch (task.name) {
-    case 'count':
-      return done(await count(registry, await connect(redis), task));
     case 'transfer':
       await transfer(registry, await connect(redis), task);
       return done();

@@ -1,24 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { DistributedLock } from '../../lib';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
-import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
+import { InMemoryLocks } from '../../lib/testing';
 import { describeReal } from '../support/redis';
 import { until } from '../support/until';
-import { SharedFixture } from './shared-fixture';
-
-type Pair = readonly [BackedLockRegistry, BackedLockRegistry];
+import { type Pair, pairsInMemory, queued, SharedFixture } from './shared-fixture';
 
 /** A waiter polls after ten of these ms: within a test it enters by a message, or by a call. */
 const RARELY = { idleBetweenTries: 5_000 };
 
 function semaphore(registry: BackedLockRegistry, permits: number): DistributedLock {
   return registry.semaphore('key', { permits });
-}
-
-/** Waits until so many tickets, or more, are in the queue. `lock`: made before, as the call that makes it gives a number. */
-async function queued(lock: DistributedLock, tickets: number): Promise<void> {
-  await until(async () => ((await lock.inspect()).waiting ?? 0) >= tickets);
 }
 
 /** What holds wherever the semaphore is. */
@@ -104,17 +97,7 @@ describeReal('The number of permits that was given last', () => {
 });
 
 describe('The number of permits that was given last, in memory', () => {
-  const registries: InMemoryLockRegistry[] = [];
-  afterEach(async () => {
-    await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
-  });
-
-  function pair(locks = new InMemoryLocks()): Pair {
-    const two = [new InMemoryLockRegistry({ locks }), new InMemoryLockRegistry({ locks })] as const;
-    registries.push(...two);
-    return two;
-  }
-
+  const pair = pairsInMemory();
   latestNumberCounts(async () => pair());
 
   it('counts for a caller that waited before it too, also after a silence', async () => {

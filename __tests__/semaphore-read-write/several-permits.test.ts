@@ -1,20 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { DistributedLock, LockOptions } from '../../lib';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
-import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
 import { describeReal } from '../support/redis';
-import { until } from '../support/until';
-import { ownerOf, SharedFixture } from './shared-fixture';
-
-type Pair = readonly [BackedLockRegistry, BackedLockRegistry];
+import { ownerOf, type Pair, pairsInMemory, queued, SharedFixture } from './shared-fixture';
 
 function semaphore(registry: BackedLockRegistry, permits = 4): DistributedLock {
   return registry.semaphore('key', { permits });
-}
-
-async function queued(lock: DistributedLock, tickets: number): Promise<void> {
-  await until(async () => ((await lock.inspect()).waiting ?? 0) >= tickets);
 }
 
 /** What holds wherever the semaphore is. */
@@ -131,14 +123,6 @@ describeReal('Several permits', () => {
 });
 
 describe('Several permits, in memory', () => {
-  const registries: InMemoryLockRegistry[] = [];
-  afterEach(async () => {
-    await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
-  });
-  severalPermits(async () => {
-    const locks = new InMemoryLocks();
-    const two = [new InMemoryLockRegistry({ locks }), new InMemoryLockRegistry({ locks })] as const;
-    registries.push(...two);
-    return two;
-  });
+  const pair = pairsInMemory();
+  severalPermits(async () => pair());
 });

@@ -1,12 +1,35 @@
 import { afterEach, beforeAll, beforeEach } from '@jest/globals';
-import { type Lease, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { type DistributedLock, type Lease, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import type { HeldLease } from '../../lib/core/unlock-order';
+import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
+import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
 import { createRealClient, type TestClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
 
 /** The owner value of a lease in Redis. */
 export function ownerOf(lease: Lease): string {
   return (lease as HeldLease).owner;
+}
+
+/** Two registries with the same locks. */
+export type Pair = readonly [BackedLockRegistry, BackedLockRegistry];
+
+/** A maker of registries with the same locks in memory; they are closed after each test of the surrounding `describe`. */
+export function pairsInMemory(): (locks?: InMemoryLocks) => Pair {
+  const registries: InMemoryLockRegistry[] = [];
+  afterEach(async () => {
+    await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
+  });
+  return (locks = new InMemoryLocks()) => {
+    const pair = [new InMemoryLockRegistry({ locks }), new InMemoryLockRegistry({ locks })] as const;
+    registries.push(...pair);
+    return pair;
+  };
+}
+
+/** Waits until so many tickets, or more, are in the queue. `lock`: made before, as the call that makes it gives a number. */
+export async function queued(lock: DistributedLock, tickets: number): Promise<void> {
+  await until(async () => ((await lock.inspect()).waiting ?? 0) >= tickets);
 }
 
 /** Registries with one registryKey, each on a client of its own, as of several processes. */

@@ -1,12 +1,12 @@
-import { createClient, type RedisClientOptions } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import type { RedisClient, RedisLockRegistryOptions } from '../../lib';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
-import { startCluster, type TestCluster } from './cluster';
+import { type ClusterServers, startCluster, type TestCluster } from './cluster';
 import { connected } from './connected';
+import { Node } from './node';
 import { createPool } from './pool';
 import { createEmbeddedClient, createRealClient, realRedis, type TestClient } from './redis';
-import { startSentinel } from './sentinel';
+import { type SentinelServers, startSentinel } from './sentinel';
 
 /** Direct access to the Redis of the locks. */
 export interface Admin {
@@ -42,85 +42,113 @@ export interface ClientKind {
   open(): Promise<ContractClients>;
 }
 
+/** A client, and what ends it. */
+interface Made {
+  readonly client: RedisClient;
+  end(): unknown;
+}
+
+type Make<Servers> = (servers: Servers) => Made | Promise<Made>;
+
+async function clientsOf(make: () => Made | Promise<Made>, admin: Admin, end: () => unknown): Promise<ContractClients> {
+  const made = await Promise.all([make(), make()]);
+  return {
+    clients: [made[0].client, made[1].client],
+    admin,
+    async close() {
+      for (const one of made) one.end();
+      await end();
+    },
+  };
+}
+
+/** Clients of the server of this run. */
+export function onServer(make: () => Made | Promise<Made>, connect = createRealClient) {
+  return async (): Promise<ContractClients> => {
+    const admin = await connect();
+    return clientsOf(make, adminOf(admin), () => admin.destroy());
+  };
+}
+
+/** Clients of a server of their own, on TCP. */
+export function onNode(make: Make<Node>) {
+  return async (): Promise<ContractClients> => {
+    const node = await Node.start();
+    return clientsOf(
+      () => make(node),
+      adminOf(await node.admin()),
+      () => node.stop(),
+    );
+  };
+}
+
+export function onCluster(make: Make<ClusterServers>) {
+  return async (): Promise<ContractClients> => {
+    const servers = await startCluster();
+    const admin = await servers.connect();
+    return clientsOf(
+      () => make(servers),
+      clusterAdminOf(admin),
+      () => servers.stop(),
+    );
+  };
+}
+
+export function onSentinel(make: Make<SentinelServers>) {
+  return async (): Promise<ContractClients> => {
+    const servers = await startSentinel();
+    const admin = await servers.nodes[0]?.admin();
+    return clientsOf(
+      () => make(servers),
+      adminOf(admin as TestClient),
+      () => servers.stop(),
+    );
+  };
+}
+
+/** A client of node-redis. */
+async function ofNodeRedis(connecting: Promise<RedisClient & { destroy(): unknown }>): Promise<Made> {
+  const client = await connecting;
+  return { client, end: () => client.destroy() };
+}
+
 export const redis6Client: ClientKind = {
   name: 'a redis 6 client',
   server: 'real',
-  open: () => clientsOf(() => createRealClient(), createRealClient()),
+  open: onServer(() => ofNodeRedis(createRealClient())),
 };
 
 export const embeddedClient: ClientKind = {
   name: 'a redis 6 client on js-redis-server',
   server: 'embedded',
-  open: () => clientsOf(() => createEmbeddedClient(), createEmbeddedClient()),
+  open: onServer(() => ofNodeRedis(createEmbeddedClient()), createEmbeddedClient),
 };
 
 export const redis6Pool: ClientKind = {
   name: 'a redis 6 pool',
   server: 'real',
   mayReorder: true,
-  open: () => clientsOf(() => connected(createPool(realRedis, { minimum: 2, maximum: 8 })), createRealClient()),
+  open: onServer(() => ofNodeRedis(connected(createPool(realRedis, { minimum: 2, maximum: 8 })))),
 };
 
 export const redis5Client: ClientKind = {
   name: 'a redis 5 client',
   server: 'real',
-  open: () => clientsOf(() => connected(createClient5(plainly(realRedis))), createRealClient()),
+  // The option types of redis 5 and 6 differ, but not in the options used here.
+  open: onServer(() => ofNodeRedis(connected(createClient5(realRedis as Parameters<typeof createClient5>[0])))),
 };
 
 export const redis6Cluster: ClientKind = {
   name: 'a redis 6 cluster of three masters',
   server: 'real',
-  async open() {
-    const cluster = await startCluster();
-    const [first, second, admin] = await Promise.all([cluster.connect(), cluster.connect(), cluster.connect()]);
-    return {
-      clients: [first, second],
-      admin: clusterAdminOf(admin),
-      async close() {
-        for (const client of [first, second, admin]) client.destroy();
-        await cluster.stop();
-      },
-    };
-  },
+  open: onCluster((servers) => ofNodeRedis(servers.connect())),
 };
 
 export const redis6Sentinel: ClientKind = {
   name: 'a redis 6 sentinel',
   server: 'real',
-  async open() {
-    const sentinel = await startSentinel();
-    const [first, second] = await Promise.all([sentinel.connect(), sentinel.connect()]);
-    const admin: TestClient = createClient({ socket: sentinel.master });
-    await connected(admin);
-    return {
-      clients: [first, second],
-      admin: adminOf(admin),
-      async close() {
-        for (const client of [first, second, admin]) client.destroy();
-        await sentinel.stop();
-      },
-    };
-  },
+  open: onSentinel((servers) => ofNodeRedis(servers.connect())),
 };
-
-/** The option types of redis 5 and 6 differ, but not in the options used here. */
-function plainly(options: RedisClientOptions | undefined): Parameters<typeof createClient5>[0] {
-  return options as Parameters<typeof createClient5>[0];
-}
-
-async function clientsOf(
-  create: () => Promise<RedisClient & { destroy(): void }>,
-  connecting: Promise<TestClient>,
-): Promise<ContractClients> {
-  const [first, second, admin] = await Promise.all([create(), create(), connecting]);
-  return {
-    clients: [first, second],
-    admin: adminOf(admin),
-    async close() {
-      for (const client of [first, second, admin]) client.destroy();
-    },
-  };
-}
 
 export function adminOf(client: TestClient): Admin {
   return {
@@ -132,7 +160,7 @@ export function adminOf(client: TestClient): Admin {
   };
 }
 
-export function clusterAdminOf(cluster: TestCluster): Admin {
+function clusterAdminOf(cluster: TestCluster): Admin {
   return {
     exists: (key) => cluster.exists(key),
     pTTL: (key) => cluster.pTTL(key),

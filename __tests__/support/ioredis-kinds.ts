@@ -1,12 +1,8 @@
-import { createClient } from 'redis';
 import { fromIoredis, type Ioredis } from '../../lib/ioredis';
 import type { RedisAddress } from '../../support/redis';
-import { type Admin, adminOf, type ClientKind, type ContractClients, clusterAdminOf } from './client-kinds';
-import { startCluster } from './cluster';
-import { connected } from './connected';
+import { type ClientKind, onCluster, onSentinel, onServer } from './client-kinds';
 import { type IoredisPackage, ioredisOptions } from './ioredis-packages';
-import { createRealClient, realRedis, type TestClient } from './redis';
-import { startSentinel } from './sentinel';
+import { realRedis } from './redis';
 
 /** As tests of the run reach their server. */
 function ofThisRun(): object {
@@ -19,31 +15,13 @@ function ofThisRun(): object {
   };
 }
 
-/** Two clients on two instances, which are disconnected at the end. `end` ends what the admin and the servers are. */
-function clientsOn(make: () => Ioredis, admin: Admin, end: () => unknown): ContractClients {
-  const instances = [make(), make()] as const;
-  return {
-    clients: [fromIoredis(instances[0]), fromIoredis(instances[1])],
-    admin,
-    async close() {
-      for (const instance of instances) instance.disconnect();
-      await end();
-    },
-  };
-}
+const made = (instance: Ioredis) => ({ client: fromIoredis(instance), end: () => instance.disconnect() });
 
 export function ioredisClient({ name, single }: IoredisPackage, options: object = {}): ClientKind {
   return {
     name: `a client of ${name}`,
     server: 'real',
-    async open() {
-      const admin = await createRealClient();
-      return clientsOn(
-        () => single({ ...ofThisRun(), ...options }),
-        adminOf(admin),
-        () => admin.destroy(),
-      );
-    },
+    open: onServer(() => made(single({ ...ofThisRun(), ...options }))),
   };
 }
 
@@ -51,19 +29,7 @@ export function ioredisCluster({ name, cluster }: IoredisPackage): ClientKind {
   return {
     name: `a cluster of ${name}`,
     server: 'real',
-    async open() {
-      const servers = await startCluster();
-      const nodes = servers.masters.map(({ address }) => ({ ...address }));
-      const admin = await servers.connect();
-      return clientsOn(
-        () => cluster(nodes),
-        clusterAdminOf(admin),
-        () => {
-          admin.destroy();
-          return servers.stop();
-        },
-      );
-    },
+    open: onCluster(({ masters }) => made(cluster(masters.map(({ address }) => ({ ...address }))))),
   };
 }
 
@@ -71,18 +37,6 @@ export function ioredisSentinel({ name, single }: IoredisPackage): ClientKind {
   return {
     name: `a sentinel client of ${name}`,
     server: 'real',
-    async open() {
-      const servers = await startSentinel();
-      const admin: TestClient = createClient({ socket: servers.master });
-      await connected(admin);
-      return clientsOn(
-        () => single({ sentinels: [{ ...servers.sentinel }], name: servers.name }),
-        adminOf(admin),
-        () => {
-          admin.destroy();
-          return servers.stop();
-        },
-      );
-    },
+    open: onSentinel((servers) => made(single({ sentinels: [{ ...servers.sentinel }], name: servers.name }))),
   };
 }

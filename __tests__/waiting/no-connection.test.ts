@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { type LockWarning, type RedisLockRegistry, RegistryClosedError } from '../../lib';
+import type { LockWarning, RedisLockRegistry } from '../../lib';
 import type { FaultyProxy } from '../../support/proxy';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
@@ -58,31 +58,5 @@ describePrivate('A pub/sub connection that cannot be opened', () => {
     } finally {
       await fixture.admin.configSet('maxclients', maxclients);
     }
-  });
-});
-
-describePrivate('A pub/sub connection that is being opened when its registry is closed', () => {
-  const fixture = RedisFixture.install();
-
-  it('is closed too, as soon as it is open', async () => {
-    const client = await fixture.connect();
-    const { registry } = fixture.registry(client);
-    const duplicate = client.duplicate.bind(client);
-    let closing: Promise<void> | undefined;
-    client.duplicate = ((...args: Parameters<typeof duplicate>) => {
-      const own = duplicate(...args);
-      const connect = own.connect.bind(own);
-      own.connect = () => {
-        const connecting = connect();
-        closing = registry.close();
-        return connecting;
-      };
-      return own;
-    }) as typeof client.duplicate;
-    const before = (await fixture.admin.clientList()).length;
-    await fixture.holdAsOther('one');
-    await expect(registry.run('one', () => undefined)).rejects.toThrow(RegistryClosedError);
-    await closing;
-    await until(async () => (await fixture.admin.clientList()).length === before);
   });
 });

@@ -143,22 +143,6 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('does not reconnect after it was closed', async () => {
-    const { proxy, client } = await fixture.proxied();
-    const { registry, warnings } = fixture.registry(client);
-    await fixture.holdAsOther('key');
-    proxy.refuse();
-    const rejected = expect(registry.obtain('key').lock()).rejects.toMatchObject({ name: 'RegistryClosedError' });
-    await fixture.untilIdle();
-    await registry.close();
-    await rejected;
-    const before = proxy.connections;
-    await proxy.accept();
-    await fixture.untilIdle(); // its client tried again every 5 ms
-    expect(proxy.connections).toBe(before);
-    expect(warnings).toEqual([]);
-  });
-
   it('has an error listener, and outlives a socketTimeout of its client', async () => {
     const { registry, warnings } = await fixture.process();
     const client = await fixture.connect();

@@ -1,6 +1,6 @@
-import type { SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import type { Lease, LockLostReason } from './distributed-lock';
 import type { LockType } from './lock-types';
+import type { SharedKind } from './shared-kinds';
 import type { LockWarning } from './warnings';
 
 /** What every message about a lock says. */

@@ -1,7 +1,7 @@
 import type { ShardedSubscriptionMode } from '../core/protocol';
-import type { SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import type { RedisSubscriber } from '../redis/subscriber';
 import type { LockType } from './lock-types';
+import type { SharedKind } from './shared-kinds';
 import type { WarningListener } from './warnings';
 
 /** Options that every registry has, wherever its locks are. Durations are in ms. */

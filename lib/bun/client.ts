@@ -1,7 +1,6 @@
-import { backgroundPause, inBackground } from '../internal/clock';
-import { type Channel, WordsClient } from '../redis/channels';
+import { type Listening, PlacedChannels } from '../redis/channels';
 import type { RedisClient } from '../redis/client';
-import { isErrorLike, isServerAnswer } from '../redis/failure';
+import { answered, isErrorLike } from '../redis/failure';
 import type { MessageListener } from '../redis/subscriber';
 
 /** What the adapter needs of Bun's `RedisClient`, by structure. It does not import it. */
@@ -32,9 +31,6 @@ export function isBunRedis(value: unknown): value is BunInternals {
 /** ms that Redis has to confirm a channel. */
 const CONFIRMING = 5_000;
 
-/** ms until a connection that failed is tried again. */
-const RETRY_AFTER = 1_000;
-
 /** An error that the server answered. Its name is what `isErrorReply` knows. */
 class ReplyError extends Error {
   override readonly name = 'ReplyError';
@@ -51,15 +47,11 @@ function asServerError(error: unknown): unknown {
 
 /**
  * Bun's `RedisClient`, as the registry wants a client. One that listens cannot send commands, so messages come over a
- * connection of our own. It would keep the process alive, so it is closed when it has no channels.
+ * connection of our own.
  */
-export class BunClient extends WordsClient implements RedisClient {
+export class BunClient extends PlacedChannels implements RedisClient {
   readonly #redis: BunInternals;
   readonly #listeners = new Set<() => void>();
-  #connection: Promise<BunInternals> | undefined;
-  #isRestoring = false;
-  /** Everything goes over the connection one after the other. */
-  #traffic: Promise<unknown> = Promise.resolve();
 
   constructor(redis: BunInternals) {
     super();
@@ -77,7 +69,7 @@ export class BunClient extends WordsClient implements RedisClient {
     if (event === 'ready') this.#listeners.delete(listener);
   }
 
-  protected async command([name = '', ...args]: string[]): Promise<unknown> {
+  protected async command([name = '', ...args]: readonly string[]): Promise<unknown> {
     try {
       return await this.#redis.send(name, args);
     } catch (error) {
@@ -85,102 +77,35 @@ export class BunClient extends WordsClient implements RedisClient {
     }
   }
 
-  // Channels
-
-  protected async added(channel: Channel): Promise<void> {
-    try {
-      if (channel.isSharded) throw new Error("Bun's RedisClient has no sharded pub/sub");
-      await this.#adjust(channel);
-      channel.confirm();
-    } catch (error) {
-      await this.drop(channel, error);
-    }
+  protected addressFor(): string {
+    return 'the server';
   }
 
-  protected async removed(channel: Channel): Promise<void> {
-    await this.#adjust(channel).catch(() => undefined); // it ends with its connection
+  protected async connect(_address: string, lost: () => void): Promise<Listening> {
+    const connection = await this.#redis.duplicate();
+    if (!connection.connected) await connection.connect();
+    // Bun connects again, but does not subscribe again.
+    connection.onconnect = lost;
+    connection.onclose = lost;
+    const { deliver } = this;
+    let last: Promise<unknown> = Promise.resolve();
+    // One command at a time.
+    const next = (command: () => Promise<unknown>): Promise<unknown> => {
+      const reply = last.then(command);
+      last = reply.catch(() => undefined);
+      return answered(reply, CONFIRMING);
+    };
+    return {
+      async subscribe({ name, isSharded }) {
+        if (isSharded) throw new TypeError("Bun's RedisClient has no sharded pub/sub");
+        await next(() => connection.subscribe(name, deliver));
+      },
+      unsubscribe: ({ name }) => next(() => connection.unsubscribe(name)),
+      close: () => connection.close(),
+    };
   }
 
-  /** Subscribes or unsubscribes it, depending on whether it is wanted. */
-  #adjust(channel: Channel): Promise<void> {
-    const adjusted = this.#traffic.then(() => this.#adjustNow(channel));
-    this.#traffic = adjusted.catch(() => undefined);
-    return adjusted;
-  }
-
-  async #adjustNow(channel: Channel): Promise<void> {
-    const isWanted = this.#wanted.includes(channel);
-    if (isWanted === channel.isSubscribed) return;
-    try {
-      if (isWanted) await confirmed(this.#subscribe(channel));
-      else await confirmed(this.#unsubscribe(channel));
-    } catch (error) {
-      // A refusal is about this channel only. Otherwise the connection has failed, and what was subscribed with it.
-      if (!isServerAnswer(error)) {
-        if (this.#wanted.some(({ isSubscribed }) => isSubscribed)) void this.#restore();
-        else this.#disconnect();
-      }
-      throw error;
-    }
-  }
-
-  get #wanted(): Channel[] {
-    return [...this.channels.values()];
-  }
-
-  async #subscribe(channel: Channel): Promise<void> {
-    this.#connection ??= inBackground(() => this.#connect());
-    const connecting = this.#connection;
-    await (await connecting).subscribe(channel.name, this.deliver);
-    // It may be late: another connection has taken its place.
-    if (connecting === this.#connection) channel.isSubscribed = true;
-  }
-
-  async #unsubscribe(channel: Channel): Promise<void> {
-    channel.isSubscribed = false;
-    if (!this.#wanted.some(({ isSubscribed }) => isSubscribed)) this.#disconnect();
-    else await (await this.#connection)?.unsubscribe(channel.name);
-  }
-
-  #connect(): Promise<BunInternals> {
-    const connecting = this.#redis.duplicate().then(async (connection) => {
-      if (!connection.connected) await connection.connect();
-      // Bun connects again, but does not subscribe again.
-      const lost = (): void => {
-        if (connecting === this.#connection) void this.#restore();
-      };
-      connection.onconnect = lost;
-      connection.onclose = lost;
-      return connection;
-    });
-    return connecting;
-  }
-
-  /** All channels, on a new connection: messages may have been missed. Never rejects. */
-  async #restore(): Promise<void> {
-    this.#disconnect();
-    if (this.#isRestoring) return;
-    this.#isRestoring = true;
-    const isComplete = () => this.#wanted.every(({ isSubscribed }) => isSubscribed);
-    while (!isComplete()) {
-      await Promise.allSettled(this.#wanted.map((channel) => this.#adjust(channel)));
-      if (!isComplete()) await backgroundPause(RETRY_AFTER);
-    }
-    this.#isRestoring = false;
+  protected restored(): void {
     for (const listener of [...this.#listeners]) listener();
   }
-
-  #disconnect(): void {
-    const connection = this.#connection;
-    this.#connection = undefined;
-    for (const channel of this.channels.values()) channel.isSubscribed = false;
-    connection?.then((one) => one.close()).catch(() => undefined);
-  }
-}
-
-async function confirmed(command: Promise<void>): Promise<void> {
-  const late = backgroundPause(CONFIRMING).then(() => {
-    throw new Error(`Redis did not confirm a channel within ${CONFIRMING} ms`);
-  });
-  await Promise.race([command, late]);
 }

@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline';
 import { type Found, findLocks } from '../inspection/find-locks';
 import { forceUnlock } from '../inspection/force-unlock';
 import type { FoundLock } from '../inspection/found-lock';
+import type { SeenLock } from '../inspection/history';
 import { UNNAMED } from '../inspection/servers';
 import { type Arguments, assertNoKey, keyOf, lockTypeOf, registryKeyOf, type Values } from './arguments';
 import { columns, complain, EXIT, ExitError, print, printable, shown, usageError } from './output';
@@ -74,13 +75,12 @@ export async function release(args: Arguments): Promise<number> {
   });
 }
 
-/** `isOlder`: it has been held for longer than was seen. */
-export function tableOf(locks: readonly FoundLock[], isOlder: readonly boolean[] = []): string[] {
-  const rows = locks.map((lock, i) => [
+export function tableOf(locks: readonly SeenLock[]): string[] {
+  const rows = locks.map((lock) => [
     lock.lock,
     lock.kind === 'lock' ? typeOf(lock) : kindOf(lock),
     holdersOf(lock),
-    lock.heldFor === null ? '' : `${isOlder[i] ? '>' : ''}${shown(lock.heldFor)}`,
+    lock.heldFor === null ? '' : `${lock.isOlder ? '>' : ''}${shown(lock.heldFor)}`,
     lock.holder === null ? '' : shown(lock.remaining),
     lock.renewed === null ? '' : lock.renewed ? 'yes' : 'not yet',
     String(lock.waiting ?? '?'),

@@ -50,14 +50,7 @@ export async function watch(args: Arguments): Promise<number> {
 
 /** As many lines as the terminal has: the head of the table stays. */
 function screenOf({ locks, missing }: Found, history: History, changes: readonly string[], values: Values): string[] {
-  const seen = history.seen(performance.now());
-  const [head = '', ...rows] =
-    missing.length > 0
-      ? tableOf(locks)
-      : tableOf(
-          seen.map(({ lock }) => lock),
-          seen.map(({ isOlder }) => isOlder),
-        );
+  const [head = '', ...rows] = tableOf(missing.length > 0 ? locks : history.seen(performance.now()));
   // A terminal without a size says 0.
   const { columns: width, rows: height } = { columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 };
   const rest = ['', ...missing, ...changes].map((line) => printable(line).slice(0, width));

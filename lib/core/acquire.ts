@@ -3,6 +3,7 @@ import { noteContention } from '../diagnostics/channels';
 import { clock } from '../internal/clock';
 import { Backoff } from '../internal/timers';
 import { isFinal, isServerAnswer, messageOf, NotSentError, serverErrorCode } from '../redis/failure';
+import { NOT_ASKED } from '../redis/script';
 import { LEARNS_REPLACEMENT } from '../redis/silence';
 import { SILENT } from './availability';
 import { Hold } from './hold';
@@ -256,6 +257,8 @@ export class Call {
     // A script that the server stopped half-way may have written something.
     const isAnswer = isServerAnswer(failure);
     if (isAnswer) hold.reachedRedis = true;
+    // It is free.
+    if (serverErrorCode(failure) === NOT_ASKED) availability.answered();
     if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) hold.doubt(attempt);
     if (wait.isInterrupted || isFinal(failure)) availability.withdrawn(hold.sentAt);
     wait.throwIfInterrupted();

@@ -64,6 +64,11 @@ export class LocalQueue<Caller = void> {
   /** A caller has the turn. */
   #isTaken = false;
 
+  /** Also while callers wait for the turn. */
+  get isTaken(): boolean {
+    return this.#isTaken;
+  }
+
   get hasWaiters(): boolean {
     return this.#waiting?.waiters.first !== undefined;
   }
@@ -75,8 +80,7 @@ export class LocalQueue<Caller = void> {
 
   /** Takes the turn if it is free, synchronously: no other caller can come between the question and the answer. */
   tryEnter(): Turn | undefined {
-    // Also while callers wait for it.
-    if (this.#isTaken) return undefined;
+    if (this.isTaken) return undefined;
     this.#isTaken = true;
     return new Turn(this);
   }

@@ -1,9 +1,9 @@
 import { CannotAcquireLockError } from '../api/errors';
 import { clock } from '../internal/clock';
 import { LinkedList } from '../internal/linked-list';
-import { DetachedProtocols } from '../protocols/detached-protocols';
 import type { LockNames } from '../redis/names';
 import type { LockBackend } from './backend';
+import { DetachedProtocols } from './detached-protocols';
 import type { RedisLock } from './lock';
 import type { LockProtocol } from './protocol';
 

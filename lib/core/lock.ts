@@ -205,6 +205,12 @@ export class RedisLock implements DistributedLock {
 
   // For a lock of several keys
 
+  /** @internal Another caller of this process has it, or asks for it. */
+  get isBusyHere(): boolean {
+    const lock = this.cached();
+    return Scope.holding(lock) === undefined && (lock.isHeldHere || lock.queue.isTaken);
+  }
+
   /** @internal The error of a wait that is over. */
   timeoutError(options: LockOptions | undefined): LockTimeoutError {
     const lock = this.cached();

@@ -1,6 +1,5 @@
 import { type Found, findLocks } from '../inspection/find-locks';
-import type { FoundLock } from '../inspection/found-lock';
-import { History } from '../inspection/history';
+import { History, type SeenLock } from '../inspection/history';
 import { clock, within } from '../internal/clock';
 import type { RedisClient } from '../redis/client';
 import { messageOf } from '../redis/failure';
@@ -17,11 +16,7 @@ const SILENT = 4_000;
 /** How many locks the page gets at a time. */
 const SIZE = 100;
 
-interface ShownLock extends FoundLock {
-  /** It was held for that long at least. */
-  readonly isOlder: boolean;
-  readonly isHere: boolean;
-}
+type ShownLock = SeenLock & { readonly isHere: boolean };
 
 const ORDERS: Readonly<Record<string, (lock: ShownLock) => string | number>> = {
   lock: ({ lock }) => lock,
@@ -61,12 +56,11 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
       }
       seen.splice(0, Math.max(0, seen.length - CHANGES));
     }
-    const shown = isWhole ? history.seen(now) : found.locks.map((lock) => ({ lock, isOlder: false }));
-    locks = shown.map(({ isOlder, lock }) => {
+    const shown: readonly SeenLock[] = isWhole ? history.seen(now) : found.locks;
+    locks = shown.map((lock) => {
       const here = activity.held.get(lock.owner ?? '');
-      if (here === undefined) return { ...lock, isOlder, isHere: false };
-      const heldFor = Math.round(now - here.at);
-      return { ...lock, heldFor, renewed: here.renewed, isOlder: false, isHere: true };
+      if (here === undefined) return { ...lock, isHere: false };
+      return { ...lock, heldFor: Math.round(now - here.at), renewed: here.renewed, isOlder: false, isHere: true };
     });
   };
 

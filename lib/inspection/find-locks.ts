@@ -1,9 +1,9 @@
 import type { LockType } from '../api/lock-types';
 import { isKept, nameIn } from '../api/owner-name';
+import type { SharedKind } from '../api/shared-kinds';
 import { globPattern, literally } from '../internal/glob';
 import { grantedAt } from '../protocols/fair/ticket';
 import { CHANNEL, lockOfRedissonQueue, QUEUE, redissonName, TOKEN } from '../protocols/redisson/redisson';
-import type { SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import type { RedisClient } from '../redis/client';
 import { messageOf, serverErrorCode } from '../redis/failure';
 import { LockNames, lockOfQueue } from '../redis/names';

@@ -21,6 +21,9 @@ interface Known {
 
 type News = [what: Change['what'], holder: string];
 
+/** `isOlder`: it has been held for longer than was seen. */
+export type SeenLock = FoundLock & { readonly isOlder?: boolean };
+
 /** ms by which a renewal changes the remaining time at least: two looks at one lease take some time. */
 const RENEWED_BY = 200;
 
@@ -57,11 +60,11 @@ export class History {
     return changes;
   }
 
-  /** The locks of the last list, with what the earlier ones tell. `isOlder`: it is held for that long at least. */
-  seen(now: number): { readonly lock: FoundLock; readonly isOlder: boolean }[] {
+  /** The locks of the last list, with what the earlier ones tell. */
+  seen(now: number): SeenLock[] {
     return [...(this.#known?.values() ?? [])].map(({ lock, since, isOlder }) => {
       const heldFor = lock.heldFor ?? (lock.holder === null ? null : Math.round(now - since));
-      return { lock: { ...lock, heldFor }, isOlder: isOlder && lock.heldFor === null };
+      return { ...lock, heldFor, isOlder: isOlder && lock.heldFor === null };
     });
   }
 }

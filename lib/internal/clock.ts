@@ -106,7 +106,9 @@ const background = contextResource('RedisLockRegistry');
 
 /** It keeps nothing alive: without `emitDestroy`, `jest --detectOpenHandles` would name it as a handle left open. */
 function contextResource(type: string): AsyncResource {
-  return new AsyncResource(type, { requireManualDestroy: true }).emitDestroy();
+  const resource = new AsyncResource(type, { requireManualDestroy: true });
+  resource.emitDestroy(); // Bun returns nothing
+  return resource;
 }
 
 /**

@@ -1,17 +1,18 @@
 import { EventEmitter, errorMonitor } from 'node:events';
-import { type Channel, Channels } from '../redis/channels';
-import type { EvalOptions, RedisClient } from '../redis/client';
+import { type Channel, Channels, WordsClient } from '../redis/channels';
+import type { RedisClient } from '../redis/client';
 import { ClientClosedError, isServerAnswer, isUnknownCommand } from '../redis/failure';
-import { ignore, run, type SingleIoredis } from './ioredis';
+import { ignore, type SingleIoredis, send } from './ioredis';
 
 /** An instance of ioredis' `Redis`, as the registry wants a plain client. */
-export class SingleClient implements RedisClient {
+export class SingleClient extends WordsClient implements RedisClient {
   readonly #redis: SingleIoredis;
   readonly #inFlight: InFlight | undefined;
   #stream: unknown;
   #epoch = 0;
 
   constructor(redis: SingleIoredis) {
+    super();
     this.#redis = redis;
     if (redis.options.autoResendUnfulfilledCommands === false) this.#inFlight = new InFlight(redis);
   }
@@ -36,22 +37,7 @@ export class SingleClient implements RedisClient {
     return this.#redis.status === 'ready';
   }
 
-  eval(script: string, options?: EvalOptions): Promise<unknown> {
-    return this.#run('eval', script, options);
-  }
-
-  evalSha(sha1: string, options?: EvalOptions): Promise<unknown> {
-    return this.#run('evalsha', sha1, options);
-  }
-
-  async scan(cursor: string, { MATCH, COUNT }: { MATCH: string; COUNT: number }) {
-    const page = await this.#redis.scan(cursor, 'MATCH', MATCH, 'COUNT', String(COUNT));
-    return { cursor: page[0], keys: page[1] };
-  }
-
-  sendCommand(command: readonly string[]): Promise<unknown> {
-    return this.#redis.call(...command);
-  }
+  readonly scan = this.scanPage;
 
   duplicate(): OwnConnection {
     return new OwnConnection(this.#redis);
@@ -70,9 +56,9 @@ export class SingleClient implements RedisClient {
     return () => this.#redis.off(errorMonitor, listener as never);
   }
 
-  #run(command: 'eval' | 'evalsha', script: string, options?: EvalOptions): Promise<unknown> {
+  protected command(words: readonly string[]): Promise<unknown> {
     if (this.#redis.status === 'end') return Promise.reject(new ClientClosedError('The client is closed'));
-    const reply = run(this.#redis, command, script, options);
+    const reply = send(this.#redis, words);
     return this.#inFlight === undefined ? reply : this.#inFlight.track(reply);
   }
 }
@@ -170,20 +156,12 @@ export class OwnConnection extends Channels {
     this.#events.emit('closed'); // ioredis does not say so while it waits for its next try
   }
 
-  eval(script: string, options?: EvalOptions): Promise<unknown> {
-    return this.#inFlight.track(run(this.#redis, 'eval', script, options));
-  }
-
-  evalSha(sha1: string, options?: EvalOptions): Promise<unknown> {
-    return this.#inFlight.track(run(this.#redis, 'evalsha', sha1, options));
-  }
-
   wait(replicas: number, timeout: number): Promise<unknown> {
-    return this.#inFlight.track(this.#redis.wait(replicas, timeout));
+    return this.command(['WAIT', String(replicas), String(timeout)]);
   }
 
-  sendCommand(command: readonly string[]): Promise<unknown> {
-    return this.#inFlight.track(this.#redis.call(...command));
+  protected command(words: readonly string[]): Promise<unknown> {
+    return this.#inFlight.track(send(this.#redis, words));
   }
 
   /** Before it is ready, it waits: what is sent during the handshake may never be settled. */

@@ -1,16 +1,9 @@
 import { EventEmitter } from 'node:events';
-import { clock, inBackground } from '../internal/clock';
-import { Backoff } from '../internal/timers';
-import { type Channel, Channels } from '../redis/channels';
-import type { EvalOptions } from '../redis/client';
+import { type Channel, type Listening, PlacedChannels } from '../redis/channels';
 import { type ClusterNode, type ClusterClient as ClusterStructure, hashSlot } from '../redis/cluster';
 import { ClientClosedError, isFinal, isServerAnswer, isUnknownCommand } from '../redis/failure';
 import { OwnConnection, SingleClient } from './client';
-import { addressOf, type ClusterIoredis, ignore, run, type SingleIoredis } from './ioredis';
-
-/** ms until a channel without a connection is tried again: at first, and at most. */
-const FIRST_RETRY = 50;
-const LONGEST_RETRY = 1_000;
+import { addressOf, type ClusterIoredis, ignore, type SingleIoredis, send } from './ioredis';
 
 /** What is listened to in ioredis, and what the registry calls it. */
 const EVENTS = [
@@ -25,7 +18,7 @@ const EVENTS = [
  * own: a sharded channel is subscribed at the master of its slot, and again where the slot moves to, a plain one at any
  * master.
  */
-export class ClusterClient extends Channels implements ClusterStructure<SingleClient> {
+export class ClusterClient extends PlacedChannels implements ClusterStructure<SingleClient> {
   /** Empty: `masterOf` says it. */
   readonly slots: readonly never[] = [];
   readonly #cluster: ClusterIoredis;
@@ -35,10 +28,6 @@ export class ClusterClient extends Channels implements ClusterStructure<SingleCl
   #masters = '';
   /** One for each node: it may listen to its events. */
   readonly #nodes = new WeakMap<SingleIoredis, SingleClient>();
-  /** Those for messages, by the address of the node. */
-  readonly #connections = new Map<string, OwnConnection>();
-  readonly #backoff = new Backoff(FIRST_RETRY, LONGEST_RETRY);
-  #retry: NodeJS.Timeout | undefined;
 
   constructor(cluster: ClusterIoredis) {
     super();
@@ -69,14 +58,6 @@ export class ClusterClient extends Channels implements ClusterStructure<SingleCl
     return known;
   }
 
-  eval(script: string, options?: EvalOptions): Promise<unknown> {
-    return this.#run('eval', script, options);
-  }
-
-  evalSha(sha1: string, options?: EvalOptions): Promise<unknown> {
-    return this.#run('evalsha', sha1, options);
-  }
-
   on(event: string, listener: () => void): void {
     this.#events.on(event, listener);
     if (++this.#listeners > 1) return;
@@ -103,9 +84,9 @@ export class ClusterClient extends Channels implements ClusterStructure<SingleCl
     this.#masters = masters;
   };
 
-  #run(command: 'eval' | 'evalsha', script: string, options?: EvalOptions): Promise<unknown> {
-    if (!this.isOpen) return Promise.reject(new ClientClosedError('The client is closed'));
-    return run(this.#cluster, command, script, options);
+  protected async command(words: readonly string[]): Promise<unknown> {
+    if (!this.isOpen) throw new ClientClosedError('The client is closed');
+    return send(this.#cluster, words);
   }
 
   #masterAt(address: string): SingleIoredis {
@@ -116,118 +97,61 @@ export class ClusterClient extends Channels implements ClusterStructure<SingleCl
 
   // Channels
 
-  protected added(): void {
+  protected override added(): void {
     if (this.channels.size === 1) {
-      this.#cluster.on('refresh', this.#place);
-      this.#cluster.on('end', this.#closeConnections);
+      this.#cluster.on('refresh', this.place);
+      this.#cluster.on('end', this.#onEnd);
     }
-    inBackground(this.#place);
+    super.added();
   }
 
-  protected async removed(channel: Channel): Promise<void> {
-    const { address } = channel;
-    channel.address = undefined;
+  protected override async removed(channel: Channel): Promise<void> {
     if (this.channels.size === 0) {
-      this.#cluster.off('refresh', this.#place);
-      this.#cluster.off('end', this.#closeConnections);
-      clock.clearTimeout(this.#retry);
-      this.#retry = undefined;
+      this.#cluster.off('refresh', this.place);
+      this.#cluster.off('end', this.#onEnd);
     }
-    if (address !== undefined) await this.#leave(channel, address);
+    await super.removed(channel);
   }
 
-  /** Unsubscribes it there. A connection without channels is closed. */
-  async #leave({ name, isSharded, deliver }: Channel, address: string): Promise<void> {
-    const connection = this.#connections.get(address);
-    if (connection === undefined) return;
-    if ([...this.channels.values()].some((other) => other.address === address)) {
-      await (isSharded ? connection.sUnsubscribe(name, deliver) : connection.unsubscribe(name, deliver));
-      return;
-    }
-    this.#connections.delete(address);
-    connection.destroy();
-  }
-
-  /** Subscribes all channels that are not subscribed where they should be. */
-  readonly #place = (): void => {
-    for (const channel of this.channels.values()) {
-      const address = this.#ownerOf(channel);
-      if (address === undefined) this.#tryLater(channel);
-      else if (address !== channel.address) void this.#subscribe(channel, address);
-    }
-  };
-
-  #ownerOf({ name, isSharded, address }: Channel): string | undefined {
+  protected addressFor({ name, isSharded, place }: Channel): string | undefined {
     if (isSharded) return this.#cluster.slots[hashSlot(name)]?.[0];
     const masters = this.#cluster.nodes('master').map(addressOf);
-    if (address !== undefined && masters.includes(address)) return address;
-    return masters.find((master) => this.#connections.has(master)) ?? masters[0];
+    if (place !== undefined && masters.includes(place.address)) return place.address;
+    return masters.find((master) => this.hasConnection(master)) ?? masters[0];
   }
 
-  async #subscribe(channel: Channel, address: string): Promise<void> {
-    const { address: before, deliver, isSharded, name } = channel;
-    channel.address = address;
-    if (before !== undefined) void this.#leave(channel, before);
-    try {
-      const connection = this.#connectionTo(address);
-      await (isSharded ? connection.sSubscribe(name, deliver) : connection.subscribe(name, deliver));
-      if (channel.address !== address) return;
-      this.#backoff.reset();
-      // Messages may have been missed on the way from another connection.
-      if (channel.isSubscribed) this.#events.emit('ready');
-      channel.isSubscribed = true;
-      channel.confirm();
-    } catch (error) {
-      if (channel.address !== address) return;
-      const isRefused = (isServerAnswer(error) && isFinal(error)) || isUnknownCommand(error);
-      // Older versions of ioredis have no sharded channels.
-      if (isRefused || error instanceof TypeError) {
-        await this.drop(channel, error);
-        return;
-      }
-      channel.address = undefined;
-      this.#tryLater(channel);
-    }
-  }
-
-  #connectionTo(address: string): OwnConnection {
-    const known = this.#connections.get(address);
-    if (known !== undefined) return known;
+  protected async connect(address: string, lost: () => void): Promise<Listening> {
     // It does not reconnect: the cluster says whether the node comes back, or another one has its slots.
-    const made = new OwnConnection(this.#masterAt(address), { retryStrategy: null, readOnly: false });
-    this.#connections.set(address, made);
-    made.on('error', () => {
-      if (!made.isOpen) this.#lost(address, made);
+    const own = new OwnConnection(this.#masterAt(address), { retryStrategy: null, readOnly: false });
+    own.on('error', () => {
+      if (!own.isOpen) lost();
     });
-    made.connect().catch(ignore);
-    return made;
+    own.connect().catch(ignore);
+    return {
+      subscribe: ({ name, isSharded, deliver }) =>
+        isSharded ? own.sSubscribe(name, deliver) : own.subscribe(name, deliver),
+      unsubscribe: ({ name, isSharded, deliver }) =>
+        isSharded ? own.sUnsubscribe(name, deliver) : own.unsubscribe(name, deliver),
+      close: () => own.destroy(),
+    };
   }
 
-  #lost(address: string, connection: OwnConnection): void {
-    if (this.#connections.get(address) !== connection) return;
-    this.#connections.delete(address);
-    for (const channel of this.channels.values()) {
-      if (channel.address !== address) continue;
-      channel.address = undefined;
-      this.#tryLater(channel);
-    }
+  /** Older versions of ioredis have no sharded channels. */
+  protected override isRefused(_channel: Channel, error: unknown): boolean {
+    return (isServerAnswer(error) && isFinal(error)) || isUnknownCommand(error) || error instanceof TypeError;
   }
 
-  #tryLater({ name }: Channel): void {
-    if (this.#retry !== undefined || this.channels.size === 0) return;
-    this.#retry = clock.setTimeout(() => {
-      this.#retry = undefined;
-      this.#place();
-      // A redirection tells the caller's client where the slot is now.
-      void this.#cluster.eval('return 1', 1, name).catch(ignore);
-    }, this.#backoff.next());
-    this.#retry.unref?.();
+  /** A redirection tells the caller's client where the slot is now. */
+  protected override retrying({ name }: Channel): void {
+    void this.#cluster.eval('return 1', 1, name).catch(ignore);
+  }
+
+  protected restored(): void {
+    this.#events.emit('ready');
   }
 
   /** The application has closed its client. */
-  readonly #closeConnections = (): void => {
-    for (const connection of this.#connections.values()) connection.destroy();
-    this.#connections.clear();
+  readonly #onEnd = (): void => {
     for (const channel of [...this.channels.values()]) void this.drop(channel, new Error('the client is closed'));
   };
 }

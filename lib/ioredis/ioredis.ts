@@ -1,5 +1,3 @@
-import type { EvalOptions } from '../redis/client';
-
 /** What the adapter needs of an instance of ioredis or iovalkey, by structure. It imports neither of them. */
 export interface Ioredis {
   readonly isCluster: boolean;
@@ -12,7 +10,9 @@ export interface Ioredis {
   disconnect(): void;
 }
 
-interface Emitter {
+/** It also takes any command, as lists of words, and calls back with any arguments. */
+interface Internals {
+  call(name: string, ...args: string[]): Promise<unknown>;
   on(event: string | symbol, listener: (...args: never[]) => void): unknown;
   off(event: string | symbol, listener: (...args: never[]) => void): unknown;
 }
@@ -31,7 +31,7 @@ export interface IoredisOptions {
 }
 
 /** `Redis` of ioredis: one server, or the master that sentinels name. */
-export interface SingleIoredis extends Omit<Ioredis, keyof Emitter>, Emitter {
+export interface SingleIoredis extends Omit<Ioredis, keyof Internals>, Internals {
   readonly options: IoredisOptions;
   /** The socket of the current connection. */
   readonly stream: { unref?(): unknown; destroy?(): unknown } | undefined;
@@ -39,9 +39,6 @@ export interface SingleIoredis extends Omit<Ioredis, keyof Emitter>, Emitter {
   readonly manuallyClosing?: boolean;
   connect(): Promise<unknown>;
   duplicate(overrides: object): SingleIoredis;
-  scan(cursor: string, ...options: string[]): Promise<[cursor: unknown, keys: unknown[]]>;
-  wait(replicas: number, timeout: number): Promise<unknown>;
-  call(...command: string[]): Promise<unknown>;
   subscribe(channel: string): Promise<unknown>;
   unsubscribe(channel: string): Promise<unknown>;
   /** ioredis 5.4 and later. */
@@ -50,21 +47,16 @@ export interface SingleIoredis extends Omit<Ioredis, keyof Emitter>, Emitter {
 }
 
 /** `Cluster` of ioredis. */
-export interface ClusterIoredis extends Omit<Ioredis, keyof Emitter>, Emitter {
+export interface ClusterIoredis extends Omit<Ioredis, keyof Internals>, Internals {
   readonly options: IoredisOptions;
   /** For each slot `host:port` of its master, then of its replicas. */
   readonly slots: readonly (readonly string[] | undefined)[];
   nodes(role: 'master'): SingleIoredis[];
 }
 
-/** Runs a script. */
-export function run(
-  redis: Pick<Ioredis, 'eval' | 'evalsha'>,
-  command: 'eval' | 'evalsha',
-  script: string,
-  { keys = [], arguments: args = [] }: EvalOptions = {},
-): Promise<unknown> {
-  return redis[command](script, keys.length, ...keys, ...args);
+/** Sends a command. ioredis knows the keys of those in small letters. */
+export function send(redis: Internals, [name = '', ...args]: readonly string[]): Promise<unknown> {
+  return redis.call(name.toLowerCase(), ...args);
 }
 
 /** `host:port`, as in `slots`. */

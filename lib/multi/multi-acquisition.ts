@@ -4,6 +4,8 @@ import type { LockRequest } from '../core/request';
 import type { HeldLease } from '../core/unlock-order';
 import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
 import { within } from '../internal/clock';
+import { serverErrorCode } from '../redis/failure';
+import { NOT_ASKED } from '../redis/script';
 
 const NO_ANSWER = 'Redis did not answer within the waitTime';
 
@@ -11,7 +13,8 @@ const NO_ANSWER = 'Redis did not answer within the waitTime';
  * One acquisition of several locks, all or nothing.
  *
  * It makes one attempt for each lock, one right after the other, so that they go to Redis together. While a
- * lock is refused, it keeps the locks before that one, gives back those behind it, and waits for that one alone. All
+ * lock is refused, it keeps the locks before that one, gives back those behind it, and waits for that one alone. Where
+ * one server has them all, those behind it are not even taken. All
  * processes have the same order, so a caller that waits for a lock holds none that comes later in the order: no two
  * callers wait for each other in a circle (ordered acquisition, after Havender, 1968).
  */
@@ -26,6 +29,8 @@ export class MultiAcquisition {
   readonly #leases: (HeldLease | undefined)[];
   /** The part that another holder had until the wait was over. */
   refusing: RedisLock | undefined;
+  /** Those that were not asked for in the last attempts, behind one that is taken. */
+  readonly #notAsked = new Set<number>();
   #isOver = false;
 
   /** `parts` in the order that all processes share, at least one. */
@@ -63,6 +68,8 @@ export class MultiAcquisition {
         if (await this.#complete(hasWaited)) return undefined;
         continue;
       }
+      // All before it were granted.
+      if (this.#notAsked.has(missing)) continue;
       const part = this.#parts[missing] as RedisLock;
       if (this.wait.remaining === 0) {
         if (failures.has(missing)) throw failures.get(missing);
@@ -91,10 +98,20 @@ export class MultiAcquisition {
         else this.#leases[index] = lease ?? undefined;
       } catch (error) {
         if (!(error instanceof CannotAcquireLockError)) throw error;
-        failures.set(index, error);
+        if (serverErrorCode(error.cause) === NOT_ASKED) this.#notAsked.add(index);
+        else failures.set(index, error);
       }
     };
-    const attempts = this.#leases.map((held, index) => (held === undefined ? attempt(index) : undefined));
+    const missing = [...this.#parts.keys()].filter((index) => this.#leases[index] === undefined);
+    // Those behind one that another caller of this process has would be given back.
+    const busy = missing.findIndex((index) => this.#parts[index]?.isBusyHere);
+    const asked = busy < 0 ? missing : missing.splice(0, busy + 1);
+    this.#notAsked.clear();
+    if (busy >= 0) for (const index of missing) this.#notAsked.add(index);
+    let attempts: readonly Promise<void>[] = [];
+    (this.#parts[0] as RedisLock).services.connection.inOrder(() => {
+      attempts = asked.map(attempt);
+    });
     const results = await this.#inTime(Promise.allSettled(attempts));
     for (const result of results) if (result.status === 'rejected') throw result.reason;
     return failures;

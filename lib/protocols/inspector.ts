@@ -1,22 +1,74 @@
+import { KEPT } from '../api/owner-name';
 import type { Inspected, LockInspector } from '../core/backend';
 import { clock } from '../internal/clock';
 import { UnexpectedReplyError } from '../redis/failure';
 import type { LockNames } from '../redis/names';
 import type { Redis } from '../redis/redis';
-import { arrayIn, numberIn, textIn } from '../redis/reply';
-import type { Script } from '../redis/script';
-import { type InspectionScripts, inspectionScripts, OWNER_OF_STRING } from './format/lock-scripts';
-import { remainingIn } from './format/replies';
-import type { ScriptedFormat } from './format/scripted-format';
-import { publish } from './spring/spring-scripts';
+import { LockScript, type Script } from '../redis/script';
+import { arrayIn, numberIn, remainingIn, textIn } from './format/replies';
+import { deleteBy, LEAVE_MARK } from './format/script-parts';
 
-/** How the locks of one type are inspected. */
-interface InspectedType {
-  readonly scripts: InspectionScripts;
-  /** KEYS of the scripts. */
+/** The acquisition that an owner value names, be it granted with a claim window, or kept. In Lua. */
+const acquisitionOf = (owner: string) => `string.gsub(string.gsub(${owner}, '^${KEPT}', ''), '@%d+$', '')`;
+
+/** pcall: a user without rights on it, or an old server, does not learn how many wait. */
+const LISTENERS = `
+if ARGV[1] ~= '' then
+  local counted = redis.pcall('PUBSUB', ARGV[1], ARGV[2])
+  if not counted.err then waiting = tonumber(counted[2]) end
+end`;
+
+type InspectionScripts = ReturnType<typeof inspectionScripts>;
+
+/**
+ * What a lock looks like, for people. `holder`: Lua that reads the owner. `queue`: the command that counts the queue;
+ * `undefined`: there is none, and listeners are counted. `notify`: Lua that notifies the waiters.
+ */
+export function inspectionScripts(type: string, holder: string, queue: string | undefined, notify: string) {
+  return {
+    /**
+     * KEYS: lock [, fence], or of a type with a queue: lock, queue, another key [, fence]
+     * ARGV: NUMSUB, SHARDNUMSUB or '', the channel whose listeners wait
+     * Returns { owner or '', remaining ms of its key, last token or '', how many wait or -1 }.
+     */
+    inspect: new LockScript(
+      `inspect (${type})`,
+      `
+local holder = ${holder}
+local remaining = holder and redis.call('PTTL', KEYS[1]) or 0
+local waiting = -1
+${queue === undefined ? LISTENERS : `waiting = redis.call('${queue}', KEYS[2])`}
+local fence = KEYS[${queue === undefined ? 2 : 4}]
+local token = holder and fence and redis.call('GET', fence) or ''
+return { holder or '', remaining, token, waiting }`,
+      (reply) => Array.isArray(reply) && reply[0] !== '',
+    ),
+
+    /**
+     * Deletes the lock if it still is the owner's that was inspected, and notifies the waiters. A client may repeat the
+     * command whose reply was lost: the lock may be the next owner's by then.
+     *
+     * KEYS: as above
+     * ARGV: owner, '', '', and how the waiters are notified
+     * Returns 1, or 0 for a lock that was not this owner's any more.
+     */
+    forceUnlock: new LockScript(
+      `unlock by force (${type})`,
+      `
+local holder = ${holder}
+if not holder or ${acquisitionOf('holder')} ~= ${acquisitionOf('ARGV[1]')} then return 0 end
+local remaining = redis.call('PTTL', KEYS[1])
+${deleteBy("'UNLINK'")}
+${LEAVE_MARK}
+${notify}
+return 1`,
+    ),
+  };
+}
+
+/** What the scripts are called with. */
+interface InspectedFormat {
   keys(names: LockNames): string[];
-  /** The channel whose listeners wait, and the command that counts them; `undefined`: not known. */
-  listeners?(names: LockNames): readonly [command: string, channel: string];
   /** How the waiters are notified of a forced unlock: the last arguments. */
   notification(names: LockNames): readonly string[];
 }
@@ -24,30 +76,41 @@ interface InspectedType {
 /** Inspects the locks of a registry, and unlocks them by force. Keeps nothing. */
 export class Inspector implements LockInspector {
   readonly #redis: Redis;
-  readonly #type: InspectedType;
+  readonly #scripts: InspectionScripts;
+  readonly #format: InspectedFormat;
+  readonly #listeners: ((names: LockNames) => string[]) | undefined;
 
-  constructor(redis: Redis, type: InspectedType) {
+  /**
+   * `listeners`: the command that counts those that wait, as they listen, and their channel; `undefined`: the number is
+   * that of the queue, or not known.
+   */
+  constructor(
+    redis: Redis,
+    scripts: InspectionScripts,
+    format: InspectedFormat,
+    listeners?: (names: LockNames) => string[],
+  ) {
     this.#redis = redis;
-    this.#type = type;
+    this.#scripts = scripts;
+    this.#format = format;
+    this.#listeners = listeners;
   }
 
   inspect(names: LockNames, timeout: number): Promise<Found> {
-    const { keys, listeners, scripts } = this.#type;
-    const args = [...(listeners?.(names) ?? ['', ''])];
-    return this.#redis.run(scripts.inspect, keys(names), args, timeout, (reply) => read(scripts.inspect, reply));
+    const { inspect } = this.#scripts;
+    const args = this.#listeners?.(names) ?? ['', ''];
+    return this.#redis.run(inspect, this.#format.keys(names), args, timeout, (reply) => read(inspect, reply));
   }
 
   async forceUnlock(names: LockNames, timeout: number): Promise<Found> {
-    const { keys, notification, scripts } = this.#type;
+    const { forceUnlock } = this.#scripts;
     const until = clock.now() + timeout;
     const found = await this.inspect(names, timeout);
     const owners = found.owners ?? found.owner;
     if (owners === undefined) return found;
-    const args = [owners, '', '', ...notification(names)];
-    const { forceUnlock } = scripts;
-    await this.#redis.run(forceUnlock, keys(names), args, until - clock.now(), (reply) =>
-      numberIn(forceUnlock, reply, reply),
-    );
+    const args = [owners, '', '', ...this.#format.notification(names)];
+    const unlocked = (reply: unknown) => numberIn(forceUnlock, reply, reply);
+    await this.#redis.run(forceUnlock, this.#format.keys(names), args, until - clock.now(), unlocked);
     return found;
   }
 }
@@ -70,42 +133,4 @@ function read(script: Script, reply: unknown): Found {
     ...(holders === undefined ? {} : { holders: numberIn(script, reply, holders) }),
     ...(owners === undefined || owners === '' ? {} : { owners: textIn(script, reply, owners) }),
   };
-}
-
-/** Of a type without a queue. `areListening`: its waiters listen for releases. */
-export function contendedInspector(redis: Redis, format: ScriptedFormat, areListening: boolean): Inspector {
-  const count = format.isSharded ? 'SHARDNUMSUB' : 'NUMSUB';
-  const listeners = (names: LockNames) => [count, format.channels(names)[0] as string] as const;
-  return new Inspector(redis, {
-    scripts: format.scripts.inspection,
-    keys: (names) => format.keys(names),
-    ...(areListening && format.countsListeners ? { listeners } : {}),
-    notification: (names) => format.notification(names),
-  });
-}
-
-/**
- * Notified by: PUBLISH or SPUBLISH and the channel of the grants without its process, for the first in the queue; what
- * `publish` of spring takes, for all that listen. Those that are notified poll.
- */
-const FAIR = inspectionScripts(
-  'fair',
-  OWNER_OF_STRING,
-  'ZCARD',
-  `
-local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
-if first then redis.pcall(ARGV[4], ARGV[5] .. ':' .. string.match(first, '^(.*):'), KEYS[1]) end
-${publish(6)}`,
-);
-
-export function fairInspector(redis: Redis, format: ScriptedFormat): Inspector {
-  const command = redis.isCluster ? 'SPUBLISH' : 'PUBLISH';
-  return new Inspector(redis, {
-    scripts: FAIR,
-    keys(names) {
-      const [lock, ...fence] = format.keys(names) as [string, ...string[]];
-      return [lock, names.companion('queue'), ...fence];
-    },
-    notification: (names) => [command, names.companion('grants'), ...format.notification(names)],
-  });
 }

@@ -3,7 +3,7 @@ import { FAIR } from './fair/fair-protocol';
 import { REDISSON } from './redisson/redisson';
 import { REDISSON_FAIR } from './redisson/redisson-fair';
 import type { LockTypeDefinition } from './registry-parts';
-import { PUB_SUB, SPIN } from './spring/spring';
+import { PUB_SUB, SPIN } from './spring';
 
 export { LOCK_TYPES, type LockType } from '../api/lock-types';
 

@@ -50,6 +50,10 @@ const FASTEST_POLLING = 8;
  * far as it knows: each pause in which nobody took the lock doubles the next slice. An attempt that is refused ends that.
  */
 export class TimeSlice {
+  /** At the end of a slice, release only if others listen. */
+  readonly yieldsToListeners = false;
+  /** Something is remembered that a new object would not know. */
+  readonly isActive = false;
   readonly #idleBetweenTries: number;
   readonly #handOver: number | undefined;
   /** ms that the next slice lasts. */
@@ -70,16 +74,6 @@ export class TimeSlice {
     this.#idleBetweenTries = idleBetweenTries;
     this.#handOver = handOver;
     this.#slice = handOver ?? POLLED_SLICE;
-  }
-
-  /** At the end of a slice, release only if others listen. */
-  get yieldsToListeners(): boolean {
-    return false;
-  }
-
-  /** Something is remembered that a new object would not know. */
-  get isActive(): boolean {
-    return false;
   }
 
   /** ms until the next attempt of a process that waits. */
@@ -170,6 +164,7 @@ const MEMORY = 1_000;
  * some steps at each release until each of the others may have had a slice: in one or in many short turns.
  */
 export class YieldToListeners {
+  readonly yieldsToListeners = true;
   /** As usual: waiters are notified. */
   readonly pollingInterval = undefined;
   readonly #slice: number;
@@ -178,10 +173,6 @@ export class YieldToListeners {
 
   constructor(slice = SLICE) {
     this.#slice = slice;
-  }
-
-  get yieldsToListeners(): boolean {
-    return true;
   }
 
   get isActive(): boolean {

@@ -1,7 +1,6 @@
 import { NOT_GRANTED, type NotGranted, type Refusal } from '../core/protocol';
 import type { Wait } from '../core/wait';
 import { clock } from '../internal/clock';
-import type { LockNames } from '../redis/names';
 import type { Subscriber, Subscription } from '../redis/subscriber';
 import type { Pollers } from './pollers';
 
@@ -11,12 +10,8 @@ export const LONGEST_SLEEP = 10;
 /** ms in which a process receives its own message. */
 const ECHO = 1_000;
 
-/** Where the releases of a lock are published, and what a message there is about. */
-interface ReleaseChannels {
-  channels(names: LockNames): readonly string[];
-  isRelease(message: string, names: LockNames): boolean;
-  isLeftToPollers(message: string): boolean;
-}
+/** What a message on a lock's channels is about, if it is about this lock. */
+export type Meaning = 'release' | 'left to pollers' | undefined;
 
 /**
  * How a waiter learns that a lock may be free. Releases are published on channels, and a waiter sleeps until then. A
@@ -25,8 +20,8 @@ interface ReleaseChannels {
  * works with every Redis. One object for each lock.
  */
 export class Waiting {
-  readonly #names: LockNames;
-  readonly #channels: ReleaseChannels;
+  readonly #channels: readonly string[];
+  readonly #meaningOf: (message: string) => Meaning;
   readonly #subscriber: Subscriber | undefined;
   readonly #idleBetweenTries: number;
   readonly #pollers: Pollers | undefined;
@@ -42,15 +37,15 @@ export class Waiting {
 
   /** `onOthersRelease` is called for each message about a release by somebody else. */
   constructor(
-    names: LockNames,
-    channels: ReleaseChannels,
+    channels: readonly string[],
+    meaningOf: (message: string) => Meaning,
     subscriber: Subscriber | undefined,
     idleBetweenTries: number,
     pollers?: Pollers,
     onOthersRelease: () => void = () => undefined,
   ) {
-    this.#names = names;
     this.#channels = channels;
+    this.#meaningOf = meaningOf;
     this.#subscriber = subscriber;
     this.#idleBetweenTries = idleBetweenTries;
     this.#pollers = pollers;
@@ -112,8 +107,7 @@ export class Waiting {
 
   #subscribe(): Subscription | undefined {
     if (this.#subscription !== undefined && !this.#subscription.isOver) return this.#subscription;
-    const channels = this.#channels.channels(this.#names);
-    const subscription = this.#subscriber?.subscribe(channels, (message) => this.#received(message));
+    const subscription = this.#subscriber?.subscribe(this.#channels, (message) => this.#received(message));
     subscription?.onWake(() => {
       this.hints++;
       this.hintedAt = clock.now();
@@ -123,12 +117,13 @@ export class Waiting {
   }
 
   #received(message: string): void {
-    if (this.#channels.isRelease(message, this.#names)) {
+    const meaning = this.#meaningOf(message);
+    if (meaning === 'release') {
       if (this.#echoes > 0 && clock.now() < this.#echoesUntil) this.#echoes--;
       else this.#onOthersRelease();
       this.#pollers?.announcedRelease();
       this.#subscription?.wake();
-    } else if (this.#channels.isLeftToPollers(message)) {
+    } else if (meaning === 'left to pollers') {
       this.#pollers?.announced(clock.now());
     }
   }

@@ -71,6 +71,8 @@ export class Call implements Command, Linked<Call> {
   next: Call | undefined;
   /** It is about to go to the client: whether it is executed is unknown until the answer. */
   isSent = false;
+  /** Of the calls that are made in order: see `Connection`. */
+  group: object | undefined;
 
   readonly #timeout: number;
   readonly #deadlines: Deadlines;
@@ -159,8 +161,9 @@ export class Batch implements Command {
   readonly #failed: (calls: readonly Call[], error: unknown) => void;
 
   constructor(calls: Call[], script: LockScript, failed: (calls: readonly Call[], error: unknown) => void) {
-    this.script = script.forMany;
-    this.options = script.forMany.options(calls.map(({ options }) => options));
+    const forMany = calls[0]?.group === undefined ? script.forMany : script.inOrder;
+    this.script = forMany;
+    this.options = forMany.options(calls.map(({ options }) => options));
     this.#calls = calls;
     this.#failed = failed;
     for (const call of calls) call.isSent = true;

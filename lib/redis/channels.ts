@@ -1,5 +1,36 @@
+import { clock, inBackground } from '../internal/clock';
+import { Backoff } from '../internal/timers';
 import type { EvalOptions, RedisCommands } from './client';
+import { isServerAnswer } from './failure';
 import type { MessageListener, RedisSubscriber } from './subscriber';
+
+/** A client that takes commands as lists of words. */
+export abstract class WordsClient implements RedisCommands {
+  /** Rejects with the errors of a server as the server wrote them. */
+  protected abstract command(words: readonly string[]): Promise<unknown>;
+
+  eval(script: string, options?: EvalOptions): Promise<unknown> {
+    return this.#run('EVAL', script, options);
+  }
+
+  evalSha(sha1: string, options?: EvalOptions): Promise<unknown> {
+    return this.#run('EVALSHA', sha1, options);
+  }
+
+  sendCommand(words: readonly string[]): Promise<unknown> {
+    return this.command(words);
+  }
+
+  protected async scanPage(cursor: string, { MATCH, COUNT }: { MATCH: string; COUNT: number }) {
+    const page = await this.command(['SCAN', cursor, 'MATCH', MATCH, 'COUNT', String(COUNT)]);
+    const [next, keys] = page as [cursor: string, keys: string[]];
+    return { cursor: next, keys };
+  }
+
+  #run(name: string, script: string, { keys = [], arguments: args = [] }: EvalOptions = {}): Promise<unknown> {
+    return this.command([name, script, String(keys.length), ...keys, ...args]);
+  }
+}
 
 /** A channel that is wanted. A plain and a sharded one of the same name are two. */
 export class Channel {
@@ -10,9 +41,9 @@ export class Channel {
   readonly confirmed: Promise<void>;
   confirm!: () => void;
   fail!: (error: unknown) => void;
-  isSubscribed = false;
-  /** On a cluster: the node over whose connection it is subscribed. */
-  address: string | undefined;
+  /** Of `PlacedChannels`: where it is subscribed, or being subscribed; and whether it has ever been. */
+  place: Place | undefined;
+  wasConfirmed = false;
 
   constructor(name: string, isSharded: boolean) {
     this.name = name;
@@ -31,7 +62,7 @@ export class Channel {
 }
 
 /** A subscriber that keeps the listeners of each channel: the client below subscribes a channel once. */
-export abstract class Channels implements RedisSubscriber {
+export abstract class Channels extends WordsClient implements RedisSubscriber {
   protected readonly channels = new Map<string, Channel>();
 
   /** Subscribes it: confirms it, or drops it. */
@@ -93,30 +124,147 @@ function idOf(name: string, isSharded: boolean): string {
   return `${isSharded ? 'sharded' : 'plain'} ${name}`;
 }
 
-/** The same for a client that takes commands as lists of words. */
-export abstract class WordsClient extends Channels implements RedisCommands {
-  /** Rejects with the errors of a server as the server wrote them. */
-  protected abstract command(words: string[]): Promise<unknown>;
+/** A connection of our own that listens. */
+export interface Listening {
+  subscribe(channel: Channel): Promise<unknown>;
+  unsubscribe(channel: Channel): Promise<unknown>;
+  close(): void;
+}
 
-  eval(script: string, options?: EvalOptions): Promise<unknown> {
-    return this.#run('EVAL', script, options);
+/** A server that channels are subscribed at, and the connection to it. */
+interface Place {
+  readonly address: string;
+  readonly listening: Promise<Listening>;
+}
+
+/** ms until a channel without a connection is tried again: at first, and at most. */
+const FIRST_RETRY = 50;
+const LONGEST_RETRY = 1_000;
+
+/**
+ * Channels over connections of our own: to one server, or to nodes of a cluster. A channel is subscribed again when its
+ * connection was lost, or when its slot has moved. A connection would keep the process alive, so it is closed when it has
+ * no channels.
+ */
+export abstract class PlacedChannels extends Channels {
+  readonly #places = new Map<string, Place>();
+  readonly #backoff = new Backoff(FIRST_RETRY, LONGEST_RETRY);
+  #retry: NodeJS.Timeout | undefined;
+  #missed: Promise<void> | undefined;
+
+  /** The server that the channel belongs to; `undefined`: not known now. */
+  protected abstract addressFor(channel: Channel): string | undefined;
+  /** `lost`: to be called when the connection has ended. */
+  protected abstract connect(address: string, lost: () => void): Promise<Listening>;
+  /** Channels were subscribed again: messages may have been missed. */
+  protected abstract restored(): void;
+
+  /** Whether it was refused, and another try cannot help. One that was never subscribed is refused by any error. */
+  protected isRefused(channel: Channel, error: unknown): boolean {
+    return !channel.wasConfirmed || isServerAnswer(error);
   }
 
-  evalSha(sha1: string, options?: EvalOptions): Promise<unknown> {
-    return this.#run('EVALSHA', sha1, options);
+  /** Called at each retry. */
+  protected retrying(_channel: Channel): void {}
+
+  protected hasConnection(address: string): boolean {
+    return this.#places.has(address);
   }
 
-  sendCommand(words: string[]): Promise<unknown> {
-    return this.command(words);
+  protected added(): void {
+    inBackground(this.place);
   }
 
-  protected async scanPage(cursor: string, { MATCH, COUNT }: { MATCH: string; COUNT: number }) {
-    const page = await this.command(['SCAN', cursor, 'MATCH', MATCH, 'COUNT', String(COUNT)]);
-    const [next, keys] = page as [cursor: string, keys: string[]];
-    return { cursor: next, keys };
+  protected async removed(channel: Channel): Promise<void> {
+    const { place } = channel;
+    channel.place = undefined;
+    if (this.channels.size === 0) {
+      clock.clearTimeout(this.#retry);
+      this.#retry = undefined;
+    }
+    if (place !== undefined) await this.#leave(channel, place);
   }
 
-  #run(name: string, script: string, { keys = [], arguments: args = [] }: EvalOptions = {}): Promise<unknown> {
-    return this.command([name, script, String(keys.length), ...keys, ...args]);
+  /** Subscribes all channels that are not subscribed where they should be. */
+  protected readonly place = (): void => {
+    for (const channel of this.channels.values()) {
+      const address = this.addressFor(channel);
+      if (address === undefined) this.#tryLater(channel);
+      else if (address !== channel.place?.address) void this.#subscribe(channel, address);
+    }
+  };
+
+  async #subscribe(channel: Channel, address: string): Promise<void> {
+    const before = channel.place;
+    const place = this.#placeAt(address);
+    channel.place = place;
+    if (before !== undefined) void this.#leave(channel, before);
+    try {
+      await (await place.listening).subscribe(channel);
+      if (channel.place !== place) return;
+      this.#backoff.reset();
+      if (channel.wasConfirmed) this.#noteMissed();
+      channel.wasConfirmed = true;
+      channel.confirm();
+    } catch (error) {
+      if (channel.place !== place) return;
+      // What server or client refuse is about this channel only. Otherwise the connection has failed, for all of its channels.
+      if (!isServerAnswer(error) && !(error instanceof TypeError)) this.#lost(place);
+      if (this.isRefused(channel, error)) await this.drop(channel, error);
+      else {
+        channel.place = undefined;
+        this.#tryLater(channel);
+      }
+    }
+  }
+
+  #placeAt(address: string): Place {
+    const known = this.#places.get(address);
+    if (known !== undefined) return known;
+    const listening = inBackground(() => this.connect(address, () => this.#lost(place)));
+    const place: Place = { address, listening };
+    this.#places.set(address, place);
+    return place;
+  }
+
+  /** Unsubscribes it there. Never rejects. */
+  async #leave(channel: Channel, place: Place): Promise<void> {
+    const isNeeded = [...this.channels.values()].some((other) => other.place === place);
+    if (!isNeeded) this.#end(place);
+    // A channel that cannot be unsubscribed ends with its connection.
+    else await place.listening.then((one) => one.unsubscribe(channel)).catch(() => undefined);
+  }
+
+  #lost(place: Place): void {
+    this.#end(place);
+    for (const channel of this.channels.values()) {
+      if (channel.place !== place) continue;
+      channel.place = undefined;
+      this.#tryLater(channel);
+    }
+  }
+
+  #end(place: Place): void {
+    if (this.#places.get(place.address) !== place) return;
+    this.#places.delete(place.address);
+    place.listening.then((one) => one.close()).catch(() => undefined);
+  }
+
+  #tryLater(channel: Channel): void {
+    if (this.#retry !== undefined || this.channels.size === 0) return;
+    this.#retry = clock.setTimeout(() => {
+      this.#retry = undefined;
+      this.place();
+      this.retrying(channel);
+    }, this.#backoff.next());
+    this.#retry.unref?.();
+  }
+
+  /** Once for all channels whose confirmations arrive together. */
+  #noteMissed(): void {
+    this.#missed ??= clock.immediate().then(() => {
+      this.#missed = undefined;
+      this.restored();
+    });
   }
 }

@@ -79,6 +79,23 @@ export function describeForAdapter(value: unknown): string {
     : describeValue(value);
 }
 
+/** A connection of our own, made with `duplicate()` of a client. */
+export interface OwnConnection {
+  on(event: string, listener: () => void): unknown;
+  connect(): Promise<unknown>;
+  destroy(): unknown;
+  unref?(): void;
+  /** `false` once it is closed for good. */
+  readonly isOpen?: boolean;
+}
+
+/** Never throws: with redis 5, a connection that is closed already does. */
+export async function destroy(connection: OwnConnection | undefined): Promise<void> {
+  try {
+    await connection?.destroy();
+  } catch {}
+}
+
 /** What node-redis' plain client has beside a method for each command. */
 interface PlainClient extends RedisClient {
   /** Its options: those of the application, and those of `withTypeMapping` and its like. */

@@ -17,6 +17,11 @@ export interface Connection {
   mayBeOutdated(sentAt: number): boolean;
   /** When the first request was sent, of those since the last answer of the server that has this key. */
   unansweredSince(key: string): number | undefined;
+  /**
+   * Locks that `ask` asks for, without an await, are of no use without those before. After one that is taken, those that
+   * are free may be refused, with NOT_ASKED: where one server is known to have all of them.
+   */
+  inOrder(ask: () => void): void;
   /** On a cluster, the slot of a key, for error messages. */
   slotOf(key: string): number | undefined;
 }

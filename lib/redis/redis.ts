@@ -47,6 +47,8 @@ export class Redis implements Connection {
   readonly #replicated: ReplicatedScripts | undefined;
   /** Calls that are made now. */
   #together: Call[] = [];
+  /** Of those that `inOrder` makes now. */
+  #group: object | undefined;
 
   /**
    * `registryKey`: keys that begin with it may be written. Throws `TypeError` with a `replication` for which the client
@@ -107,6 +109,15 @@ export class Redis implements Connection {
     return this.isCluster ? hashSlot(key) : undefined;
   }
 
+  inOrder(ask: () => void): void {
+    this.#group = {};
+    try {
+      ask();
+    } finally {
+      this.#group = undefined;
+    }
+  }
+
   /**
    * Runs a script, together with other calls of it that are made now. Resolves to what `read` makes of the reply.
    * Rejects with what `read` throws, or with `CommandTimeoutError` after `timeout` ms, at most the `commandTimeout`;
@@ -120,7 +131,7 @@ export class Redis implements Connection {
     read: (reply: unknown) => T,
     now = clock.now(),
   ): Promise<T> {
-    return new Promise((resolve, reject) => {
+    return new Promise<T>((resolve, reject) => {
       this.send(script, keys, args, timeout, read, resolve, reject, now);
     });
   }
@@ -138,6 +149,7 @@ export class Redis implements Connection {
   ): void {
     const limit = Math.min(timeout, this.#commandTimeout);
     const call = new Call(script, keys, args, limit, now, this.#deadlines, read, resolve, reject);
+    call.group = this.#group;
     if (this.#lineTo(keys[0]).holdsBack(call, now)) return;
     if (this.#together.push(call) === 1) void SOON.then(this.#sendTogether);
   }
@@ -202,29 +214,21 @@ export class Redis implements Connection {
   /** Calls of one script that fit together, in the order in which the first call of each group was made. */
   #groups(calls: readonly Call[]): Call[][] {
     const groups: Call[][] = [];
-    const open = new Map<Script, Map<string, Call[]>>();
-    let last: Call[] | undefined;
-    let lastSlot: string | undefined;
+    const open = new Map<string, Call[]>();
     for (const call of calls) {
-      const { script } = call;
-      const mayGoTogether = script instanceof LockScript && (!mayAcquire(script) || this.#mayAcquireTogether);
-      const slot = mayGoTogether ? this.#placement.groupOf(call.options.keys[0] ?? '') : undefined;
-      if (slot === undefined) {
-        groups.push([call]);
+      const { keys, arguments: args } = call.options;
+      const mayGoTogether = call.script instanceof LockScript && (this.#mayAcquireTogether || !mayAcquire(call.script));
+      const slot = mayGoTogether ? this.#placement.groupOf(keys[0] ?? '') : undefined;
+      // The scripts of one command have the same number of keys and of arguments.
+      const id = slot === undefined ? '' : `${call.script.sha1} ${keys.length} ${args.length} ${slot}`;
+      const like = open.get(id);
+      if (like !== undefined && like.length < LARGEST && like[0]?.group === call.group) {
+        like.push(call);
         continue;
       }
-      // Nearly always it is like the call before it.
-      if (last?.[0]?.script !== script || lastSlot !== slot) last = open.get(script)?.get(slot);
-      lastSlot = slot;
-      if (last !== undefined && last.length < LARGEST && isLike(last[0], call)) {
-        last.push(call);
-        continue;
-      }
-      last = [call];
-      groups.push(last);
-      const ofScript = open.get(script) ?? new Map<string, Call[]>();
-      open.set(script, ofScript);
-      ofScript.set(slot, last);
+      const started = [call];
+      groups.push(started);
+      if (slot !== undefined) open.set(id, started);
     }
     return groups;
   }
@@ -254,9 +258,4 @@ export class Redis implements Connection {
 /** A script about one lock that was not taken before, as far as is known. */
 function mayAcquire(script: Script): boolean {
   return script instanceof LockScript && script.found === undefined;
-}
-
-/** They have the same number of keys and of arguments. */
-function isLike(one: Call | undefined, { options: { keys, arguments: args } }: Call): boolean {
-  return one?.options.keys.length === keys.length && one.options.arguments.length === args.length;
 }

@@ -2,26 +2,18 @@ import { NotReplicatedError } from '../api/errors';
 import type { ReplicationSettings } from '../api/options';
 import { clock, inBackground } from '../internal/clock';
 import { type Command, evaluate } from './call';
-import { describeValue, type RedisClient, type RedisCommands } from './client';
+import { describeValue, destroy, type OwnConnection, type RedisClient, type RedisCommands } from './client';
 import { addressOf, type ClusterClient, type ClusterNode, hashSlot, isClusterClient, masterOf } from './cluster';
 import { isErrorLike, messageOf, NotSentError } from './failure';
 import { ScriptForMany } from './script';
 import type { Line } from './silence';
 
-/**
- * A connection of our own: a duplicate of a client or sentinel of node-redis, or of a client that `fromIoredis` made.
- */
-interface OwnClient extends RedisCommands {
-  connect(): Promise<unknown>;
-  destroy(): unknown;
-  on(event: string, listener: () => void): unknown;
+/** A duplicate of a client or sentinel of node-redis, or of a client that `fromIoredis` made. */
+interface OwnClient extends OwnConnection, RedisCommands {
   wait(replicas: number, timeout: number): Promise<unknown>;
   withCommandOptions?(options: { timeout: number; typeMapping: Record<never, never> }): OwnCommands;
   sendCommand(args: readonly string[]): Promise<unknown>;
-  unref?(): void;
   readonly socketEpoch?: number;
-  /** `false` once it is closed for good. */
-  readonly isOpen?: boolean;
 }
 
 type OwnCommands = RedisCommands & Pick<OwnClient, 'sendCommand' | 'wait'>;
@@ -82,9 +74,7 @@ class ReplicatingConnection {
   }
 
   close(): void {
-    try {
-      void Promise.resolve(this.#client.destroy()).catch(() => undefined);
-    } catch {} // redis 5: it is closed already
+    void destroy(this.#client);
   }
 
   /**

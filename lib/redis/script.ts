@@ -26,27 +26,46 @@ export class LockScript extends Script {
   /** Only for a script about a lock that was taken before: whether its reply says that the lock's key was found. */
   readonly found: ((reply: unknown) => boolean) | undefined;
   #forMany: ScriptForMany | undefined;
+  #inOrder: ScriptForMany | undefined;
 
   constructor(name: string, source: string, found?: (reply: unknown) => boolean, grants?: (reply: unknown) => boolean) {
     super(name, source, grants);
     this.found = found;
   }
 
+  /** Runs the script for each of several locks: see `ScriptForMany`. */
+  get forMany(): ScriptForMany {
+    this.#forMany ??= new ScriptForMany(this, false);
+    return this.#forMany;
+  }
+
+  /** The same for a script that acquires, where no lock is of use without those before it. */
+  get inOrder(): ScriptForMany {
+    this.#inOrder ??= new ScriptForMany(this, true);
+    return this.#inOrder;
+  }
+}
+
+/** The code of the error of a lock that is free, and was not asked for: one before it is taken. */
+export const NOT_ASKED = 'NOTASKED';
+
+/** A script for each of several locks. */
+export class ScriptForMany extends Script {
   /**
-   * Runs the script for each of several locks.
-   *
    * KEYS: those of each run, one run after the other. Each run has the same number of keys.
    * ARGV: the number of runs; for each argument of a run '=' if all runs have the same one, and '-' otherwise, in one
    * text; the arguments that all runs have; then the other arguments of each run. Each run has the same number of
    * arguments.
-   * Returns the reply of each run. An error of one run is its reply and does not affect the others.
+   * Returns the reply of each run. An error of one run is its reply and does not affect the others. With `inOrder`, after
+   * a lock that is not granted, the free ones are left as they are. The others may be the caller's already, if its client
+   * repeats the command.
    */
-  get forMany(): ScriptForMany {
-    this.#forMany ??= new ScriptForMany(
-      this,
+  constructor(one: LockScript, inOrder: boolean) {
+    super(
+      `${one.name}, ${inOrder ? 'in order' : 'for many'}`,
       `
 local function run(KEYS, ARGV)
-${this.source}
+${one.source}
 end
 local runs, pattern = tonumber(ARGV[1]), ARGV[2]
 local keysOfEach = #KEYS / runs
@@ -60,25 +79,25 @@ for i = 1, string.len(pattern) do
     own[#own + 1] = i
   end
 end
+local inOrder, isOneRefused = ${inOrder}, false
 for i = 1, runs do
   for j = 1, keysOfEach do keys[j] = KEYS[(i - 1) * keysOfEach + j] end
   for j = 1, #own do args[own[j]] = ARGV[next + j - 1] end
   next = next + #own
-  local succeeded, reply = pcall(run, keys, args)
-  -- Servers before 7 raise a text.
-  if not succeeded and type(reply) ~= 'table' then reply = { err = reply } end
-  replies[i] = reply
+  if isOneRefused and redis.call('PTTL', keys[1]) == -2 then
+    replies[i] = { err = '${NOT_ASKED} a lock before it is taken' }
+  else
+    local succeeded, reply = pcall(run, keys, args)
+    -- Servers before 7 raise a text.
+    if not succeeded and type(reply) ~= 'table' then reply = { err = reply } end
+    replies[i] = reply
+    -- The first argument is the owner.
+    isOneRefused = inOrder and (isOneRefused or type(reply) == 'table' and reply[1] ~= args[1])
+  end
 end
 return replies`,
+      one.grants,
     );
-    return this.#forMany;
-  }
-}
-
-/** A script for each of several locks. */
-export class ScriptForMany extends Script {
-  constructor(one: LockScript, source: string) {
-    super(`${one.name}, for many`, source, one.grants);
   }
 
   /** KEYS and ARGV for these runs, as `LockScript.forMany` says. An argument that all runs have is sent once. */

@@ -1,7 +1,7 @@
 import { type WarningListener, warn } from '../api/warnings';
 import { backgroundPause, clock, inBackground } from '../internal/clock';
 import { WakeTimer } from '../internal/timers';
-import type { RedisClient } from './client';
+import { destroy, type OwnConnection, type RedisClient } from './client';
 import { ConnectionMonitor } from './connection';
 import { isServerAnswer, isUnknownCommand, messageOf } from './failure';
 
@@ -35,22 +35,16 @@ export interface RedisSubscriber {
   off?(event: string, listener: () => void): unknown;
 }
 
-/** A connection of our own, made with the client's `duplicate()`. */
-interface OwnConnection extends RedisSubscriber {
-  on(event: string, listener: () => void): unknown;
-  connect(): Promise<unknown>;
-  destroy(): void;
+/** A connection of our own that listens. */
+interface OwnSubscriber extends OwnConnection, Omit<RedisSubscriber, 'on'> {
   ping?(): Promise<unknown>;
-  unref?(): void;
-  /** `false` once it is closed for good. */
-  readonly isOpen?: boolean;
   /** `false` while it connects. */
   readonly isReady?: boolean;
 }
 
 interface Duplicable {
   readonly options?: { readonly socket?: { readonly socketTimeout?: number } };
-  duplicate(): OwnConnection;
+  duplicate(): OwnSubscriber;
 }
 
 export function isSubscriber(value: unknown): value is RedisSubscriber {
@@ -165,7 +159,7 @@ export class Subscriber {
   readonly #channels = new Map<string, Channel>();
   #connection: Promise<RedisSubscriber> | undefined;
   /** It is our own, and ends with all its subscriptions when it is closed. */
-  #own: OwnConnection | undefined;
+  #own: OwnSubscriber | undefined;
   #stopMonitoring: (() => void) | undefined;
   #unavailableUntil = Number.NEGATIVE_INFINITY;
   #renewedAt = Number.NEGATIVE_INFINITY;
@@ -336,11 +330,11 @@ export class Subscriber {
     });
     own.on('ready', () => {
       if (own === this.#own) this.#reconnected();
-      else destroy(own);
+      else void destroy(own);
     });
     // It would try to reconnect for ever, and keep the process alive, though the application has closed its client.
     own.on('reconnecting', () => {
-      if (own !== this.#own || client.isOpen === false) destroy(own);
+      if (own !== this.#own || client.isOpen === false) void destroy(own);
     });
     own.unref?.();
     await own.connect();
@@ -351,7 +345,7 @@ export class Subscriber {
   }
 
   /** A connection that only listens is idle most of the time, and its socketTimeout would end it. */
-  #keepBusy(own: OwnConnection, interval: number): void {
+  #keepBusy(own: OwnSubscriber, interval: number): void {
     if (own !== this.#own || own.ping === undefined) return;
     const timer = clock.setTimeout(() => {
       const again = (): void => this.#keepBusy(own, interval);
@@ -403,7 +397,7 @@ export class Subscriber {
     this.#own = undefined;
     this.#connection = undefined;
     // node-redis leaves a socket open that connects after `destroy`: its next event ends it (see `#duplicate`).
-    if (own?.isReady !== false) destroy(own);
+    if (own?.isReady !== false) void destroy(own);
   }
 
   #warn(cause: unknown): void {
@@ -415,10 +409,4 @@ export class Subscriber {
       cause,
     });
   }
-}
-
-function destroy(connection: OwnConnection | undefined): void {
-  try {
-    connection?.destroy();
-  } catch {} // redis 5: it is closed already
 }

@@ -7,7 +7,7 @@ import { boolean, type Check, checkOptions, duration, notNegative, oneOf, wholeN
 import { HeldScripts } from '../protocols/held-scripts';
 import { LOCK_TYPE_DEFINITIONS } from '../protocols/lock-types';
 import { type Protocols, RegistryParts } from '../protocols/registry-parts';
-import { RedisSharedBackend } from '../protocols/semaphore-read-write/redis-shared-backend';
+import { sharedBackend } from '../protocols/semaphore-read-write/shared-protocol';
 import {
   describeValue,
   describeWrongClient,
@@ -92,7 +92,7 @@ class RedisBackend implements LockBackend {
     this.#protocols = LOCK_TYPE_DEFINITIONS[settings.lockType](this.#parts);
     this.heldScripts = new HeldScripts(this.#redis, this.#protocols.held);
     this.inspector = this.#protocols.inspector;
-    this.shared = new RedisSharedBackend(this.#parts);
+    this.shared = sharedBackend(this.#parts);
   }
 
   get connection(): Connection {

@@ -1,10 +1,10 @@
 import type { DistributedLock } from '../api/distributed-lock';
 import type { SemaphoreOptions } from '../api/options';
+import { describeKind, type SharedKind } from '../api/shared-kinds';
 import type { LockBackend, SharedBackend } from '../core/backend';
 import type { LockServices, RedisLock } from '../core/lock';
 import { LockCache } from '../core/lock-cache';
 import { type Check, checkOptions, nonEmptyString, wholeNumber } from '../internal/validation';
-import { describeKind, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import { ReadLock, type ReadWriteLock, Semaphore, WriteLock } from './shared-lock';
 
 /** The locks of one kind, and what they share. */

@@ -86,6 +86,10 @@ export class InMemoryBackend implements LockBackend, LockInspector, Connection {
 
   unansweredSince(): undefined {}
 
+  inOrder(ask: () => void): void {
+    ask();
+  }
+
   slotOf(): undefined {}
 
   async close(): Promise<void> {}

@@ -1,9 +1,9 @@
 import { KEPT } from '../api/owner-name';
+import { describeKind, type SharedKind } from '../api/shared-kinds';
 import type { Inspected } from '../core/backend';
 import type { Grant, Keep, NotGranted, Ownership, Refusal, Released, RenewalMode } from '../core/protocol';
 import { NOT_GRANTED } from '../core/protocol';
 import { clock, drift, reliableUntil } from '../internal/clock';
-import { describeKind, type SharedKind } from '../protocols/semaphore-read-write/shared-kinds';
 import type { InMemoryLocks } from './in-memory-locks';
 
 /** What a caller asks for: a lock of its own, or a share of one. */

@@ -1,4 +1,4 @@
-import { type Channel, WordsClient } from '../redis/channels';
+import { type Channel, type Listening, PlacedChannels } from '../redis/channels';
 import type { RedisClient } from '../redis/client';
 import { ClientClosedError, isErrorLike } from '../redis/failure';
 
@@ -78,12 +78,10 @@ function asServerError(error: unknown): unknown {
 
 /**
  * A client of valkey-glide, as the registry wants one. It has no events: a reconnect is not noticed. Messages come over
- * a client of our own: the callback for them can only be given when a client is made. It is closed when it has no
- * channels.
+ * a client of our own: the callback for them can only be given when a client is made.
  */
-class GlideAdapter extends WordsClient implements RedisClient {
+class GlideAdapter extends PlacedChannels implements RedisClient {
   readonly #client: GlideInternals;
-  #listening: Promise<GlideSubscriberClient> | undefined;
 
   constructor(client: GlideInternals) {
     super();
@@ -94,41 +92,21 @@ class GlideAdapter extends WordsClient implements RedisClient {
     return this.#client.isClosed !== true;
   }
 
-  protected async command(command: string[]): Promise<unknown> {
+  protected async command(command: readonly string[]): Promise<unknown> {
     if (!this.isOpen) throw new ClientClosedError('The client is closed');
     try {
-      return await this.#client.customCommand(command, AS_STRING);
+      return await this.#client.customCommand([...command], AS_STRING);
     } catch (error) {
       throw asServerError(error);
     }
   }
 
-  protected async added(channel: Channel): Promise<void> {
-    const { name, isSharded } = channel;
-    try {
-      this.#listening ??= this.#listen();
-      const client = await this.#listening;
-      const command = isSharded ? client.ssubscribe : client.subscribe;
-      if (command === undefined) throw new Error(`this version of valkey-glide cannot subscribe to ${name} later`);
-      await command.call(client, [name], CONFIRMING);
-      channel.confirm();
-    } catch (error) {
-      await this.drop(channel, asServerError(error));
-    }
+  protected addressFor(): string {
+    return 'the server, or all nodes';
   }
 
-  protected async removed({ name, isSharded }: Channel): Promise<void> {
-    const connecting = this.#listening;
-    const isLast = this.channels.size === 0;
-    if (isLast) this.#listening = undefined;
-    try {
-      const client = await connecting;
-      if (isLast) client?.close();
-      else await (isSharded ? client?.sunsubscribe : client?.unsubscribe)?.call(client, [name], CONFIRMING);
-    } catch {} // it ends with its connection
-  }
-
-  async #listen(): Promise<GlideSubscriberClient> {
+  /** It connects and subscribes again by itself. */
+  protected async connect(): Promise<Listening> {
     const { config, constructor: Client } = this.#client;
     if (config === undefined || Client.createClient === undefined) {
       throw new Error('this version of valkey-glide does not say what the client was made with');
@@ -141,8 +119,22 @@ class GlideAdapter extends WordsClient implements RedisClient {
       pubsubSubscriptions: { channelsAndPatterns: {}, callback },
     });
     client.socket?.unref?.();
-    return client;
+    return {
+      async subscribe({ name, isSharded }: Channel) {
+        const command = isSharded ? client.ssubscribe : client.subscribe;
+        if (command === undefined) throw new Error(`this version of valkey-glide cannot subscribe to ${name} later`);
+        await command.call(client, [name], CONFIRMING).catch((error) => {
+          throw asServerError(error);
+        });
+      },
+      async unsubscribe({ name, isSharded }: Channel) {
+        await (isSharded ? client.sunsubscribe : client.unsubscribe)?.call(client, [name], CONFIRMING);
+      },
+      close: () => client.close(),
+    };
   }
+
+  protected restored(): void {}
 }
 
 /** `GlideClient`: one server, or a primary with replicas. */

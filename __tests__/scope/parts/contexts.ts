@@ -2,7 +2,6 @@ import { EventEmitter, once } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
 import type { LockFixture } from '../../contract/lock-fixture';
 import { spyOn } from '../../support/spied-client';
-import { Gate } from '../gate';
 import { Sections } from '../sections';
 
 export function contexts(fixture: LockFixture): void {
@@ -59,35 +58,6 @@ export function contexts(fixture: LockFixture): void {
       await held.unlock();
       expect(sections.entered).toEqual(['inside', 'theirs']);
       expect(sections.violations).toEqual([]);
-    });
-
-    it('of a listener runs where the event is emitted: inside from the task, outside from elsewhere', async () => {
-      const spy = spyOn(fixture.clients[0]);
-      const lock = fixture.registryOn(spy).obtain('key');
-      const oracle = fixture.oracle();
-      const emitter = new EventEmitter();
-      const works: Promise<unknown>[] = [];
-      const listener = () => works.push(lock.run(() => oracle.section(() => undefined)));
-      emitter.on('order', listener);
-      const [inside, emitted] = [new Gate(), new Gate()];
-      const holder = lock.run(async () => {
-        const before = spy.sent;
-        emitter.emit('order');
-        await works.at(-1);
-        expect(spy.sent).toBe(before);
-        await oracle.section(() => {
-          // A listener that the task adds is not in its scope.
-          emitter.off('order', listener).on('order', listener);
-          inside.open();
-          return emitted.opened;
-        });
-      });
-      await inside.opened;
-      emitter.emit('order');
-      expect(works).toHaveLength(2);
-      emitted.open();
-      await Promise.all([holder, ...works]);
-      expect(oracle).toMatchObject({ entered: 3, violations: [] });
     });
   });
 }

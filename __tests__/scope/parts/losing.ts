@@ -2,7 +2,6 @@ import { describe, expect, it } from '@jest/globals';
 import { type Lease, LockLostError } from '../../../lib';
 import type { LockFixture } from '../../contract/lock-fixture';
 import { spyOn } from '../../support/spied-client';
-import { Gate } from '../gate';
 import { expectLost, lose, steal } from '../probes';
 
 export function losing(fixture: LockFixture): void {
@@ -128,21 +127,6 @@ export function losing(fixture: LockFixture): void {
       });
       await expectLost(run, 'expired');
       expect(called).toEqual([]);
-    });
-
-    it('lets work that outlives its scope make its own acquisition', async () => {
-      const lock = fixture.registry().obtain('key');
-      const oracle = fixture.oracle();
-      const scopeOver = new Gate();
-      let work: Promise<unknown> = Promise.resolve();
-      const run = lock.run(async (lease) => {
-        work = scopeOver.opened.then(() => lock.run(() => oracle.section(() => undefined)));
-        await lose(fixture, lease);
-      });
-      await expectLost(run, 'expired');
-      scopeOver.open();
-      await work;
-      expect(oracle).toMatchObject({ entered: 1, violations: [] });
     });
   });
 }

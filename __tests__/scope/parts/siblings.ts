@@ -95,24 +95,5 @@ export function siblings(fixture: LockFixture): void {
         expect(await isExcluded(lock)).toBe(false);
       });
     });
-
-    it('take turns in order when there are a thousand', async () => {
-      const lock = fixture.registry().obtain('key');
-      const order: number[] = [];
-      let inside = 0;
-      await lock.run(async () => {
-        await Promise.all(
-          numbers(1_000).map((i) =>
-            lock.run(async () => {
-              expect(++inside).toBe(1);
-              await Promise.resolve();
-              order.push(i);
-              inside--;
-            }),
-          ),
-        );
-      });
-      expect(order).toEqual(numbers(1_000));
-    });
   });
 }

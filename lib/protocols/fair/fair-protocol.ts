@@ -19,11 +19,11 @@ import { isServerAnswer, NotSentError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
 import { keepArguments, STRING_HELD } from '../format/script-parts';
-import { fairInspector } from '../inspector';
+import { Inspector } from '../inspector';
 import { Pollers, USUAL_PACE_FOR } from '../pollers';
 import type { LockTypeDefinition } from '../registry-parts';
 import { FairFormat, type QueueReply } from './fair-format';
-import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, type NotifiedBy, RELEASE, WANTED } from './fair-scripts';
+import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, INSPECTION, type NotifiedBy, RELEASE, WANTED } from './fair-scripts';
 import { Presence } from './presence';
 import { Ticket, ticketOf } from './ticket';
 
@@ -370,7 +370,10 @@ export const FAIR: LockTypeDefinition = (parts) => {
   const format = new FairFormat(parts);
   return {
     held: STRING_HELD,
-    inspector: fairInspector(parts.redis, format),
+    inspector: new Inspector(parts.redis, INSPECTION, {
+      keys: (names) => format.keysOf(names),
+      notification: (names) => [format.publish, names.companion('grants'), ...format.notification(names)],
+    }),
     open(names) {
       format.assertNames(names);
       return new FairProtocol(names, format);

@@ -2,8 +2,9 @@ import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
 import { deleteBy, ifForced, leftToKeep, mint } from '../format/script-parts';
+import { inspectionScripts } from '../inspector';
 import { LONGEST_PAUSE } from '../pollers';
-import { publish, SPRING_SCRIPTS } from '../spring/spring-scripts';
+import { publish, SPRING_SCRIPTS, STRING } from '../spring';
 
 /*
  * The fair lock in Redis, all keys in one hash slot:
@@ -403,6 +404,20 @@ export const HAND_OVER = new LockScript('release (fair)', RELEASE_SOURCE, undefi
 
 /** The first renewal of a grant by hand-over: as that of spring, but an acquisition, which replicas have to have. */
 export const RENEW_GRANT = new LockScript('renew a grant (fair)', SPRING_SCRIPTS.RENEW.source, isFound, isFound);
+
+/**
+ * Notified by: PUBLISH or SPUBLISH and the channel of the grants without its process, for the first in the queue; what
+ * `publish` of spring takes, for all that listen. Those that are notified poll.
+ */
+export const INSPECTION = inspectionScripts(
+  'fair',
+  STRING.holder,
+  'ZCARD',
+  `
+local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
+if first then redis.pcall(ARGV[4], ARGV[5] .. ':' .. string.match(first, '^(.*):'), KEYS[1]) end
+${publish(6)}`,
+);
 
 /** Whether the reply says that the lock was granted to a ticket of the process. */
 function isGranted(reply: unknown): boolean {

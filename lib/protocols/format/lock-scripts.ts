@@ -1,7 +1,8 @@
 import { KEPT } from '../../api/owner-name';
 import { LockScript, Script } from '../../redis/script';
+import { inspectionScripts } from '../inspector';
 import { isFound, isGrant } from './replies';
-import { deleteBy, LEAVE_MARK, leftToKeep } from './script-parts';
+import { deleteBy, leftToKeep } from './script-parts';
 
 /*
  * The scripts about a lock that processes contend for. They are the same for all formats but for the parts below.
@@ -176,64 +177,3 @@ ${leftToKeep(`ARGV[${first}]`, `ARGV[${first + 1}]`, `ARGV[${first + 2}]`)}
 -- PEXPIRE first: out of memory, Redis refuses other writes to a script that has not written yet.
 redis.call('PEXPIRE', lock, left)
 ${keep}`;
-
-/** Reads who holds a lock that is a string. */
-export const OWNER_OF_STRING = "redis.call('GET', KEYS[1])";
-
-/** The acquisition that an owner value names, be it granted with a claim window, or kept. In Lua. */
-const acquisitionOf = (owner: string) => `string.gsub(string.gsub(${owner}, '^${KEPT}', ''), '@%d+$', '')`;
-
-/** pcall: a user without rights on it, or an old server, does not learn how many wait. */
-const LISTENERS = `
-if ARGV[1] ~= '' then
-  local counted = redis.pcall('PUBSUB', ARGV[1], ARGV[2])
-  if not counted.err then waiting = tonumber(counted[2]) end
-end`;
-
-export type InspectionScripts = ReturnType<typeof inspectionScripts>;
-
-/**
- * What a lock looks like, for people. `holder`: Lua that reads the owner. `queue`: the command that counts the queue;
- * `undefined`: there is none, and listeners are counted. `notify`: Lua that notifies the waiters.
- */
-export function inspectionScripts(type: string, holder: string, queue: string | undefined, notify: string) {
-  return {
-    /**
-     * KEYS: lock [, queue, for the types that have one] [, fence]
-     * ARGV: NUMSUB, SHARDNUMSUB or '', the channel whose listeners wait
-     * Returns { owner or '', remaining ms of its key, last token or '', how many wait or -1 }.
-     */
-    inspect: new LockScript(
-      `inspect (${type})`,
-      `
-local holder = ${holder}
-local remaining = holder and redis.call('PTTL', KEYS[1]) or 0
-local waiting = -1
-${queue === undefined ? LISTENERS : `waiting = redis.call('${queue}', KEYS[2])`}
-local fence = KEYS[${queue === undefined ? 2 : 3}]
-local token = holder and fence and redis.call('GET', fence) or ''
-return { holder or '', remaining, token, waiting }`,
-      (reply) => Array.isArray(reply) && reply[0] !== '',
-    ),
-
-    /**
-     * Deletes the lock if it still is the owner's that was inspected, and notifies the waiters. A client may repeat the
-     * command whose reply was lost: the lock may be the next owner's by then.
-     *
-     * KEYS: as above
-     * ARGV: owner, '', '', and how the waiters are notified
-     * Returns 1, or 0 for a lock that was not this owner's any more.
-     */
-    forceUnlock: new LockScript(
-      `unlock by force (${type})`,
-      `
-local holder = ${holder}
-if not holder or ${acquisitionOf('holder')} ~= ${acquisitionOf('ARGV[1]')} then return 0 end
-local remaining = redis.call('PTTL', KEYS[1])
-${deleteBy("'UNLINK'")}
-${LEAVE_MARK}
-${notify}
-return 1`,
-    ),
-  };
-}

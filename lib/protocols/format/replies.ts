@@ -1,8 +1,28 @@
 import type { Ownership, Released } from '../../core/protocol';
-import { reliableUntil } from '../../internal/clock';
+import { clock, reliableUntil } from '../../internal/clock';
 import { CommandTimeoutError, UnexpectedReplyError } from '../../redis/failure';
-import { arrayIn, numberIn } from '../../redis/reply';
+import type { Redis } from '../../redis/redis';
 import type { Script } from '../../redis/script';
+
+/** A number in a reply. Tokens and times come as text, since they are too large for the numbers of Lua. */
+export function numberIn(script: Script, reply: unknown, value: unknown): number {
+  const number = typeof value === 'string' && value !== '' ? Number(value) : value;
+  if (typeof number !== 'number' || !Number.isFinite(number)) throw new UnexpectedReplyError(script.name, reply);
+  return number;
+}
+
+/** An array in a reply, with at least this many elements. */
+export function arrayIn(script: Script, reply: unknown, least: number, most = least): readonly unknown[] {
+  if (!Array.isArray(reply) || reply.length < least || reply.length > most) {
+    throw new UnexpectedReplyError(script.name, reply);
+  }
+  return reply;
+}
+
+export function textIn(script: Script, reply: unknown, value: unknown): string {
+  if (typeof value !== 'string' && typeof value !== 'number') throw new UnexpectedReplyError(script.name, reply);
+  return String(value);
+}
 
 /** Reads the owner in a refusal, which may be missing. */
 export function ownerIn(value: unknown): string | undefined {
@@ -40,6 +60,21 @@ export function unknownOwnership(cause: unknown, read: (reply: unknown) => Owner
   if (!(cause instanceof CommandTimeoutError)) return { state: 'unknown', cause };
   const late = cause.late.then(read).catch((error: unknown): Ownership => ({ state: 'unknown', cause: error }));
   return { state: 'unknown', cause, late };
+}
+
+/** Runs a script that renews. Calls `settle` once, and never throws. */
+export function renew(
+  redis: Redis,
+  script: Script,
+  lock: string,
+  args: string[],
+  ttl: number,
+  timeout: number,
+  settle: (ownership: Ownership) => void,
+): void {
+  const sentAt = clock.now();
+  const read = (reply: unknown): Ownership => ownershipIn(script, reply, sentAt, ttl);
+  redis.send(script, [lock], args, timeout, read, settle, (cause) => settle(unknownOwnership(cause, read)));
 }
 
 /** For a `LockScript`: whether the reply says that the lock is the owner's now: 1 or its token. Else it is a table. */

@@ -4,10 +4,10 @@ import { clock, reliableUntil } from '../../internal/clock';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
-import { arrayIn, numberIn } from '../../redis/reply';
 import type { Script } from '../../redis/script';
+import type { Meaning } from '../waiting';
 import type { LockScripts } from './lock-scripts';
-import { foundIn, ownerIn, ownershipIn, remainingIn, unknownOwnership } from './replies';
+import { arrayIn, foundIn, numberIn, ownerIn, remainingIn, renew } from './replies';
 
 /**
  * How a lock is written in Redis, as Spring's string or as Redisson's hash: its scripts, and the names of its keys and
@@ -33,14 +33,16 @@ export abstract class ScriptedFormat {
   }
 
   abstract channels(names: LockNames): readonly string[];
-  abstract isRelease(message: string, names: LockNames): boolean;
+  /** What is published on them when the lock is released. */
+  protected abstract releaseOf(names: LockNames): string;
   /** How a release is published: the last arguments of the scripts that release. */
   abstract notification(names: LockNames): readonly string[];
   /** The key of the fencing counter. Throws `RangeError` when it could not share the lock's hash slot. */
   protected abstract fence(names: LockNames): string;
 
-  isLeftToPollers(message: string): boolean {
-    return message === this.scripts.leftToPollers;
+  meaningOf(message: string, names: LockNames): Meaning {
+    if (message === this.releaseOf(names)) return 'release';
+    return message === this.scripts.leftToPollers ? 'left to pollers' : undefined;
   }
 
   /** Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
@@ -68,11 +70,7 @@ export abstract class ScriptedFormat {
     timeout: number,
     settle: (ownership: Ownership) => void,
   ): void {
-    const { RENEW } = this.scripts;
-    const sentAt = clock.now();
-    const read = (reply: unknown): Ownership => ownershipIn(RENEW, reply, sentAt, ttl);
-    const fail = (cause: unknown): void => settle(unknownOwnership(cause, read));
-    this.redis.send(RENEW, [names.lock], [owner, String(ttl), mode], timeout, read, settle, fail);
+    renew(this.redis, this.scripts.RENEW, names.lock, [owner, String(ttl), mode], ttl, timeout, settle);
   }
 
   /** Reads the reply of a script that acquires. A refusal has at least `least` values. */

@@ -1,8 +1,9 @@
 import { LockScript } from '../../redis/script';
-import { inspectionScripts, keepUntilItsEnd } from '../format/lock-scripts';
+import { keepUntilItsEnd } from '../format/lock-scripts';
 import { isFound, isGrant } from '../format/replies';
 import { deleteBy } from '../format/script-parts';
-import { HASH, LEFT_TO_POLLERS, PROLONG, publishOn, TAKE } from './redisson-scripts';
+import { inspectionScripts } from '../inspector';
+import { HASH, LEFT_TO_POLLERS, PROLONG, publishOn, TAKE } from './redisson';
 
 /*
  * Redisson's fair lock:

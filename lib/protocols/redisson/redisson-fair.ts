@@ -22,7 +22,7 @@ import { Inspector } from '../inspector';
 import { type Pollers, USUAL_PACE_FOR } from '../pollers';
 import type { LockTypeDefinition, RegistryParts } from '../registry-parts';
 import { Waiting } from '../waiting';
-import { QUEUE, RedissonFormat, redissonKey, redissonName, TIMEOUTS, TOKEN } from './redisson';
+import { QUEUE, RedissonFormat, redissonKey, redissonName, TIMEOUTS } from './redisson';
 import { ACQUIRE, INSPECTION, KEEP, LEAVE, RELEASE } from './redisson-fair-scripts';
 
 /** ms by which a command may reach the server after its connection was given up. */
@@ -31,23 +31,14 @@ const LATE_COMMAND = 10_000;
 /** Redisson's queue on Redisson's format. */
 export const REDISSON_FAIR: LockTypeDefinition = (parts) => {
   const { redis, settings } = parts;
-  const format = new RedissonFormat(redis, settings);
-  // Throws for a name whose queue would be in another hash slot.
-  const queueOf = (names: LockNames) => redissonKey(names, QUEUE, redis.isCluster);
+  const format = new RedissonFairFormat(redis, settings);
   const pastPositions = new PastPositions();
   const stopMonitoring = redis.monitor.onReconnect(() => pastPositions.removeAgain());
   return {
     held: HASH_HELD,
-    inspector: new Inspector(redis, {
-      scripts: INSPECTION,
-      keys(names) {
-        const [lock, ...token] = format.keys(names) as [string, ...string[]];
-        return [lock, queueOf(names), ...token];
-      },
-      notification: (names) => format.notification(names),
-    }),
+    inspector: new Inspector(redis, INSPECTION, format),
     open(names) {
-      queueOf(names);
+      format.assertNames(names);
       return new RedissonFairProtocol(names, { parts, format, pastPositions });
     },
     close() {
@@ -57,11 +48,23 @@ export const REDISSON_FAIR: LockTypeDefinition = (parts) => {
   };
 };
 
+/** Of the lock itself as for RLock, with the keys of the queue. */
+export class RedissonFairFormat extends RedissonFormat {
+  override assertNames(names: LockNames): void {
+    super.assertNames(names);
+    redissonKey(names, QUEUE, this.redis.isCluster);
+  }
+
+  override keys(names: LockNames): string[] {
+    const [lock, ...token] = super.keys(names) as [string, ...string[]];
+    return [lock, redissonName(names, QUEUE), redissonName(names, TIMEOUTS), ...token];
+  }
+}
+
 /** Shared by the locks of a registry. */
 export interface RedissonFairServices {
   readonly parts: RegistryParts;
-  /** Of the lock itself: to renew it takes no queue. */
-  readonly format: RedissonFormat;
+  readonly format: RedissonFairFormat;
   readonly pastPositions: PastPositions;
 }
 
@@ -125,14 +128,11 @@ export class RedissonFairProtocol implements LockProtocol {
 
   wait({ ticket }: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     const { format, parts } = this.#services;
-    const channels = {
-      channels: (names: LockNames) => format.channels(names).map((channel) => `${channel}:${ticket}`),
-      isRelease: (message: string) => format.isRelease(message),
-      isLeftToPollers: (message: string) => format.isLeftToPollers(message),
-    };
+    const names = this.#names;
+    const channels = format.channels(names).map((channel) => `${channel}:${ticket}`);
+    const meaningOf = (message: string) => format.meaningOf(message, names);
     const subscriber = parts.subscriber(format.isSharded, true);
-    const { idleBetweenTries } = parts.settings;
-    this.#waiting ??= new Waiting(this.#names, channels, subscriber, idleBetweenTries, this.#pollers);
+    this.#waiting ??= new Waiting(channels, meaningOf, subscriber, parts.settings.idleBetweenTries, this.#pollers);
     return this.#waiting.wait(refusal, wait);
   }
 
@@ -195,16 +195,9 @@ export class RedissonFairProtocol implements LockProtocol {
   ): Promise<T> {
     const names = this.#names;
     const { format, parts } = this.#services;
-    const keys = [names.lock, redissonName(names, QUEUE), redissonName(names, TIMEOUTS)];
-    if (format.isFencing) keys.push(redissonName(names, TOKEN));
     const wait = String(Math.ceil(parts.settings.fairLockWaitTimeout));
-    return parts.redis.run(
-      script,
-      keys,
-      [owner, String(ttl), wait, ...format.notification(names), ...last],
-      timeout,
-      read,
-    );
+    const args = [owner, String(ttl), wait, ...format.notification(names), ...last];
+    return parts.redis.run(script, format.keys(names), args, timeout, read);
   }
 }
 

@@ -1,8 +1,8 @@
 import { KEPT } from '../../api/owner-name';
+import type { SharedKind } from '../../api/shared-kinds';
 import { LockScript } from '../../redis/script';
-import { isFound, isGrant } from '../format/replies';
-import { EXAMINE_ERROR, examineGone, mark, mint } from '../format/script-parts';
-import type { SharedKind } from './shared-kinds';
+import { isFound } from '../format/replies';
+import { EXAMINE_ERROR, examineGone, LEAVE_MARK, mark, mint } from '../format/script-parts';
 
 /*
  * A shared lock in Redis: several owners at a time, under a rule. Semaphores and read/write locks have one format. All
@@ -28,7 +28,7 @@ import type { SharedKind } from './shared-kinds';
  */
 
 /** What every script begins with. */
-export const LOCK = `
+const LOCK = `
 local lock, waiters, kind, owner = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 local member = kind .. ':' .. owner
 local time = redis.call('TIME')
@@ -62,7 +62,7 @@ export const SET_BACK = 1_000;
  *
  * Returns whether there was anything in the hash.
  */
-export const QUEUE = `
+const QUEUE = `
 local queue, permits, givenAt, isDropped, holders, firstHolder, isWritten = {}, nil, nil, false, 0, nil, false
 
 -- How many permits an owner has, or asks for.
@@ -167,12 +167,35 @@ end`;
  */
 export const HEAD_START = 25_000;
 
-/**
- * The owner enters, or takes a position in the queue. `ended`: Lua that says whether a lease of its process was ended
- * before. Sets `granted`, nil or what the reply says, and `refusal`.
- */
-const enter = (ended: string) => `
+/** Removes `gone` from the lock. In Lua: sets `found`. */
+const remove = (gone: string, owner: string) => `
+found = redis.call('ZREM', lock, ${gone})
+if found == 0 then
+  ${ifForcedAmong(owner, 'found = -1', 'lock')}
+end`;
 
+/**
+ * Enters, or takes a position in the queue. Before that ends a lease of its process, if one is to end: so a lease that ends
+ * and the next caller need one script.
+ *
+ * ARGV: as above, then channel, ttl in ms, permits, ms since they were given, 1 if the lock has not been told so or 0,
+ * 1 to queue or 0, arrival or '' when it is not known, ms for which the ticket is kept, ms for which it may be let in
+ * without an attempt [, the owner whose lease ends]
+ * Returns { 1 that lease was released, 0 there was none, -1 it was ended by force; -1 when the server refused to publish,
+ * else 0; and when the owner has entered, 1, or 2 when a writer waits, of a semaphore the number of permits, or with a
+ * fence the token as text; else 0, ms until the first lease ends, or until the first ticket is dropped; the owner of that
+ * lease or ''; arrival or ''; the number of permits, 0 for others than semaphores }.
+ */
+export const ENTER = new LockScript(
+  'enter (shared)',
+  `${LOCK}${QUEUE}
+-- A key of another type, or no memory left: this command, which changes nothing, fails before anything was written.
+redis.call('ZADD', lock, 'XX', 0, '')
+local hasEnded = removeEnded() > 0
+local found, ending = 0, ARGV[12]
+if ending then
+  ${remove("kind .. ':' .. ending", 'ending')}
+end
 local channel, ttl, given, age, isNews = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7] == '1'
 local queues, arrival, keptFor, entersFor = ARGV[8] == '1', ARGV[9], tonumber(ARGV[10]), tonumber(ARGV[11])
 local hadQueue = readQueue()
@@ -193,7 +216,7 @@ if isGiven then permits, givenAt = given, now - age end
 local score = redis.call('ZSCORE', lock, member)
 local own
 local hadWriter = false
-local headStart = kind == 'semaphore' and ${ended} and ${HEAD_START} or 0
+local headStart = kind == 'semaphore' and found == 1 and ${HEAD_START} or 0
 for _, waiter in ipairs(queue) do
   if waiter.ticket == member then own = waiter end
   hadWriter = hadWriter or waiter.kind == 'write'
@@ -212,7 +235,7 @@ else
   own.leaseEnd = digits(now + ttl)
   sortQueue()
 end
-local makesRoom = ${ended} or hasEnded or isDropped or stored and permits > stored
+local makesRoom = found == 1 or hasEnded or isDropped or stored and permits > stored
 local published = letIn(own, makesRoom and channel, makesRoom)
 
 local granted, refusal
@@ -246,51 +269,7 @@ if granted and KEYS[3] then
   else
     granted = (function() ${mint('KEYS[3]')} end)()
   end
-end`;
-
-/**
- * Enters, or takes a position in the queue.
- *
- * ARGV: as above, then channel, ttl in ms, permits, ms since they were given, 1 if the lock has not been told so or 0,
- * 1 to queue or 0, arrival or '' when it is not known, ms for which the ticket is kept, ms for which it may be let in
- * without an attempt
- * Returns 1, or 2 when a writer waits, of a semaphore the number of permits, or with a fence the token as text, when the
- * owner has entered; else { ms until the first lease ends, or until the first ticket is dropped; the owner of that lease
- * or ''; arrival or ''; the number of permits, 0 for others than semaphores }.
- */
-export const ACQUIRE = new LockScript(
-  'acquire (shared)',
-  `${LOCK}${QUEUE}
--- A key of another type, or no memory left: this command, which changes nothing, fails before anything was written.
-redis.call('ZADD', lock, 'XX', 0, '')
-local hasEnded = removeEnded() > 0
-${enter('false')}
-return granted or refusal`,
-  undefined,
-  isGrant,
-);
-
-/** Removes `gone` from the lock. In Lua: sets `found`. */
-const remove = (gone: string, owner: string) => `
-local found = redis.call('ZREM', lock, ${gone})
-if found == 0 then
-  ${ifForcedAmong(owner, 'found = -1', 'lock')}
-end`;
-
-/**
- * Ends a lease, and enters as `ACQUIRE` does: one script for a lease that ends and the next caller of its process.
- *
- * ARGV: as of ACQUIRE, then the owner whose lease ends
- * Returns { 1 released, 0 there was no lease, -1 it was ended by force; -1 when the server refused to publish, else 0;
- * what ACQUIRE returns for an owner that has entered, else 0; [what it returns else] }.
- */
-export const EXCHANGE = new LockScript(
-  'exchange (shared)',
-  `${LOCK}${QUEUE}
-redis.call('ZADD', lock, 'XX', 0, '')
-local hasEnded = removeEnded() > 0
-${remove("kind .. ':' .. ARGV[12]", 'ARGV[12]')}
-${enter('found == 1')}
+end
 if granted then return { found, published, granted } end
 return { found, published, 0, refusal[1], refusal[2], refusal[3], refusal[4] }`,
   undefined,
@@ -315,6 +294,7 @@ redis.call('HDEL', waiters, member)
 local kept = kind .. ':${KEPT}' .. owner
 local wasKept = left and redis.call('ZSCORE', lock, kept)
 removeEnded()
+local found
 ${remove('member', 'owner')}
 local keeps = left and found == 1
 local published = 0
@@ -375,3 +355,53 @@ if type(found) == 'table' then ${EXAMINE_ERROR}
 elseif not found or tonumber(found) <= time[1] * 1000 + math.floor(time[2] / 1000) then
 ${examineGone("'ZREM', lock, member", ifForcedAmong)}
 end`;
+
+/** What a shared lock looks like, for people. See `inspectionScripts`. */
+export const INSPECTION = {
+  /**
+   * KEYS: lock, waiters [, fence]
+   * Returns { the owner whose lease lasts longest or '', ms until it ends, the token of a writer or '', tickets, leases,
+   * or permits that are taken; the members with spaces between them }.
+   */
+  inspect: new LockScript(
+    'inspect (shared)',
+    `${LOCK}
+local leases = redis.call('ZRANGEBYSCORE', lock, '(' .. digits(now), '+inf', 'WITHSCORES')
+local count = #leases / 2
+local holder = count > 0 and string.match(leases[#leases - 1], ':(.*)$')
+local remaining = count > 0 and leases[#leases] - now or 0
+local isWritten = holder and string.sub(leases[#leases - 1], 1, 6) == 'write:'
+local token = isWritten and KEYS[3] and redis.call('GET', KEYS[3]) or ''
+local waiting = redis.call('HLEN', waiters) - redis.call('HEXISTS', waiters, 'permits')
+local members = {}
+for i = 1, #leases, 2 do
+  members[#members + 1] = leases[i]
+  count = count + tonumber(string.match(leases[i], '%*(%d+)$') or 1) - 1
+end
+return { holder or '', remaining, token, waiting, count, table.concat(members, ' ') }`,
+    (reply) => Array.isArray(reply) && reply[0] !== '',
+  ),
+
+  /**
+   * Ends all leases that were inspected.
+   *
+   * KEYS: as above
+   * ARGV: the members, '', '', channel
+   * Returns 1, or 0 when there were none of them any more.
+   */
+  forceUnlock: new LockScript(
+    'unlock by force (shared)',
+    `${LOCK}${QUEUE}
+local remaining, owners = redis.call('PTTL', lock), {}
+removeEnded()
+for seen in string.gmatch(ARGV[1], '%S+') do
+  if redis.call('ZREM', lock, seen) == 1 then owners[#owners + 1] = string.match(seen, ':(.*)$') end
+end
+if #owners == 0 then return 0 end
+local holder = table.concat(owners, ' ')
+${LEAVE_MARK}
+readQueue()
+letIn(nil, ARGV[4], true)
+return 1`,
+  ),
+};

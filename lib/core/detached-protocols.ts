@@ -1,4 +1,4 @@
-import type { LockProtocol } from '../core/protocol';
+import type { LockProtocol } from './protocol';
 
 /**
  * The protocols of locks that were evicted from the cache. There must never be two protocols for one lock name in a

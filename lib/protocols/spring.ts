@@ -1,5 +1,11 @@
-import { lockScripts, OWNER_OF_STRING } from '../format/lock-scripts';
-import { mint, STRING_HELD } from '../format/script-parts';
+import type { ProtocolSettings } from '../core/protocol';
+import type { LockNames } from '../redis/names';
+import type { Redis } from '../redis/redis';
+import { contended } from './contended';
+import { lockScripts } from './format/lock-scripts';
+import { mint, STRING_HELD } from './format/script-parts';
+import { ScriptedFormat } from './format/scripted-format';
+import type { LockTypeDefinition } from './registry-parts';
 
 /*
  * The lock as a string key, in the format of Spring Integration's RedisLockRegistry: the value is the owner, and the
@@ -27,6 +33,14 @@ const MINT = `
 if not KEYS[2] then return 1 end
 ${mint('KEYS[2]')}`;
 
+/** See `OwnerFormat`. */
+export const STRING = {
+  held: STRING_HELD,
+  holder: "redis.call('GET', KEYS[1])",
+  isKept: 'found == kept',
+  keep: "redis.call('SET', lock, kept, 'PX', left)",
+};
+
 export const SPRING_SCRIPTS = lockScripts('spring', {
   acquire: `
 local lock, owner, ttl = KEYS[1], ARGV[1], ARGV[2]
@@ -44,12 +58,45 @@ elseif redis.call('PTTL', lock) < tonumber(ttl) then
 end
 if last and holder then return last end
 ${MINT}`,
-  held: STRING_HELD,
-  holder: OWNER_OF_STRING,
-  isKept: 'found == kept',
-  keep: "redis.call('SET', lock, kept, 'PX', left)",
+  ...STRING,
   publish,
   leftToPollers: 'left to pollers',
   beforeToken: BEFORE_MINT,
   token: MINT,
 });
+
+/** Spring's string key. */
+export class SpringFormat extends ScriptedFormat {
+  readonly #legacyChannel: boolean;
+  /** Made for the first lock: it is the same for all locks of the registry. */
+  #notification: readonly string[] | undefined;
+
+  constructor(redis: Redis, { fencing, legacyChannel }: ProtocolSettings) {
+    super(redis, fencing, SPRING_SCRIPTS, false);
+    this.#legacyChannel = legacyChannel;
+  }
+
+  channels(names: LockNames): readonly string[] {
+    return this.#legacyChannel ? [names.channel, names.legacyChannel] : [names.channel];
+  }
+
+  protected releaseOf({ lock }: LockNames): string {
+    return lock;
+  }
+
+  notification(names: LockNames): readonly string[] {
+    this.#notification ??= this.#legacyChannel ? [names.legacyChannel, 'too'] : [names.legacyChannel];
+    return this.#notification;
+  }
+
+  protected fence(names: LockNames): string {
+    return names.companion('fence');
+  }
+}
+
+/** Contended on Spring's format, with waiting by polling and sharing by time slices. */
+export const SPIN: LockTypeDefinition = (parts) =>
+  contended(parts, new SpringFormat(parts.redis, parts.settings), true);
+
+/** Contended on Spring's format, with waiting by notification. */
+export const PUB_SUB: LockTypeDefinition = (parts) => contended(parts, new SpringFormat(parts.redis, parts.settings));
