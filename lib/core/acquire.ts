@@ -176,7 +176,7 @@ export class Call {
           // It has to be released, as what an attempt without an answer may have left.
           throw new Error(`Redis answered so late that nothing was left of the ttl of ${hold.ttl} ms`);
         }
-        availability.answered();
+        availability.answered(hold.sentAt);
         this.#isGranted = answer.granted;
       } catch (error) {
         answer = undefined;
@@ -245,7 +245,7 @@ export class Call {
     const hold = this.#hold as Hold;
     if (error instanceof NotReplicatedError) {
       hold.reachedRedis = true;
-      availability.answered();
+      availability.answered(hold.sentAt);
       await this.#giveBack(error);
       return;
     }
@@ -258,7 +258,7 @@ export class Call {
     const isAnswer = isServerAnswer(failure);
     if (isAnswer) hold.reachedRedis = true;
     // It is free.
-    if (serverErrorCode(failure) === NOT_ASKED) availability.answered();
+    if (serverErrorCode(failure) === NOT_ASKED) availability.answered(hold.sentAt);
     if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) hold.doubt(attempt);
     if (wait.isInterrupted || isFinal(failure)) availability.withdrawn(hold.sentAt);
     wait.throwIfInterrupted();
@@ -290,7 +290,7 @@ export class Call {
     if (!result.granted || result.until <= clock.now()) return undefined;
     this.#isGranted = true;
     // A message granted it: the answer to a poll that was asked before may never come.
-    this.#protocol.availability.answered();
+    this.#protocol.availability.answered(clock.now());
     if (wait.trace !== undefined) wait.trace.isHandedOver = true;
     return result;
   }

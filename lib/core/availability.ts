@@ -13,6 +13,8 @@ export class Availability {
   /** Why the last question failed, if none was answered since. */
   failure: unknown;
   #unansweredSince: number | undefined;
+  /** When the last question was sent; `undefined`: it is over. */
+  #askedAt: number | undefined;
   /** If the last answer was a refusal: the time until which another owner holds the lock at least. */
   #heldUntil: number | undefined;
   /** By the last answer, if it said that: who holds the lock, until when unless it renews it. */
@@ -21,11 +23,17 @@ export class Availability {
   /** A question (an attempt, a poll) is about to be sent, at this time. */
   asked(sentAt: number): void {
     this.#unansweredSince ??= sentAt;
+    this.#askedAt = sentAt;
   }
 
-  /** Redis answered whether the lock is held. */
-  answered(): void {
-    this.#unansweredSince = this.#heldUntil = this.#holder = this.failure = undefined;
+  /**
+   * Redis answered whether the lock is held, to a question that was sent at this time. An answer that was long on its
+   * way, or lay unread while the event loop was blocked, says nothing of one that was sent much later.
+   */
+  answered(sentAt: number): void {
+    if (this.#askedAt !== undefined && this.#askedAt - sentAt < SILENT) this.#askedAt = undefined;
+    this.#unansweredSince = this.#askedAt;
+    this.#heldUntil = this.#holder = this.failure = undefined;
   }
 
   /** Who holds the lock, by the last answer that said so, and for how many ms. */
@@ -62,6 +70,7 @@ export class Availability {
 
   /** The caller of the question that was sent at this time left before the answer. That does not count as silence. */
   withdrawn(sentAt: number): void {
+    if (this.#askedAt === sentAt) this.#askedAt = undefined;
     if (this.#unansweredSince === sentAt) this.#unansweredSince = undefined;
   }
 

@@ -1,4 +1,5 @@
 import type { LeaseChecks } from './checks/leases';
+import { checkLeftovers } from './checks/leftovers';
 import type { Connection } from './client/connection';
 import type { SimulatedClient } from './client/simulated-client';
 import { lockOf } from './host';
@@ -130,6 +131,7 @@ export async function close(world: World, leases: LeaseChecks, host: Host, timeo
   for (const open of leases.open) if (open.host === host) host.leftByClose.add(lockName(open.key));
   host.closing = 'closed';
   host.closedInTrouble = quietFor(world, host) <= RECENTLY + timeline.now - startedAt;
+  checkLeftovers(world, 'when its registry was closed', host);
   world.history.note(host.process.name, () => 'has closed its registry, and destroys its client');
   host.client.destroy();
   host.whenClosed();

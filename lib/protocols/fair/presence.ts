@@ -131,7 +131,7 @@ export class Presence {
     availability.attemptInFlight = asked;
     try {
       const reply = await asked;
-      availability.answered();
+      availability.answered(now);
       if (reply.isUnreachable) this.#noteDeaf();
       this.#lock.onReply(reply);
       if (reply.score !== '' || this.#waiting !== ticket) return;

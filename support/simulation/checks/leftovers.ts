@@ -1,5 +1,5 @@
 import type { RedisServer } from '../server/redis-server';
-import { hostOf, type World } from '../world';
+import { type Host, hostOf, type World } from '../world';
 
 /** What is kept on purpose when nobody holds anything: counters behind fencing tokens, marks of forced unlocks. */
 const COUNTER = /(:fence|:forced|redisson_lock_token.*)$/;
@@ -7,15 +7,16 @@ const COUNTER = /(:fence|:forced|redisson_lock_token.*)$/;
 /** What stands before an owner of a shared lock. */
 const KIND = /^(semaphore|read|write):/;
 
-/** Everything in Redis that mentions a lease or a position in a queue of a process that is not gone. */
-export function checkLeftovers(world: World, when: string): void {
+/** Everything in Redis that mentions a lease or a position in a queue of `one`, or of any process that is not gone. */
+export function checkLeftovers(world: World, when: string, one?: Host): void {
   const { server, violations } = world;
   for (const key of server.keys.keys()) {
     if (COUNTER.test(key)) continue;
     for (const text of texts(server, key)) {
       const owner = text.replace(KIND, '');
       const host = hostOf(world, owner);
-      if (host === undefined || !host.process.isAlive || host.closedInTrouble || host.leftByClose.has(key)) continue;
+      if (host === undefined || (one !== undefined && host !== one)) continue;
+      if (!host.process.isAlive || host.closedInTrouble || host.leftByClose.has(key)) continue;
       const end = server.keys.expiresAt(key) ?? Number.POSITIVE_INFINITY;
       // It would have ended, but for the clock that was set back: it expires at the latest (P2).
       if (server.isSetBack && end - server.time <= server.behind) continue;
