@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
+import { runMain } from '../support/run-main';
 import { runMutations } from '../support/simulation/find-mutations';
 import { LOCK_TYPES, type LockType, planOf } from '../support/simulation/plan';
 import { bundleLibrary } from '../support/simulation/process/library';
@@ -151,12 +152,4 @@ async function main(): Promise<number> {
   return failed > 0 ? 1 : 0;
 }
 
-void main().then(
-  (code) => {
-    process.exitCode = code;
-  },
-  (error: unknown) => {
-    console.error(error instanceof Error ? error.message : error);
-    process.exitCode = 2;
-  },
-);
+void runMain(main);

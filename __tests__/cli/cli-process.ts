@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { compiled } from '../support/compiled';
 
@@ -6,6 +6,15 @@ const MAIN = join(__dirname, '../../lib/cli/main.ts');
 
 /** The words that start the command line from its sources. */
 export const COMMAND = [process.execPath, compiled(MAIN)];
+
+/** Whether there is `script` of util-linux, which gives a program a terminal. */
+export function hasScript(): boolean {
+  try {
+    return execFileSync('script', ['--version'], { encoding: 'utf8' }).includes('util-linux');
+  } catch {
+    return false;
+  }
+}
 
 /** A process of `redis-locks`, or of another program. */
 export class CliProcess {

@@ -1,21 +1,12 @@
-import { execFileSync } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeAll, expect, it } from '@jest/globals';
 import { Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
-import { CliProcess, COMMAND } from './cli-process';
+import { CliProcess, COMMAND, hasScript } from './cli-process';
 
 const LIMIT = { within: 30_000 };
-
-function hasScript(): boolean {
-  try {
-    return execFileSync('script', ['--version'], { encoding: 'utf8' }).includes('util-linux');
-  } catch {
-    return false;
-  }
-}
 
 describePrivate('redis-locks', () => {
   let url: string;

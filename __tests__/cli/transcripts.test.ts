@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,7 +8,7 @@ import { Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
 import { startSentinel } from '../support/sentinel';
 import { until } from '../support/until';
-import { CliProcess, COMMAND } from './cli-process';
+import { CliProcess, COMMAND, hasScript } from './cli-process';
 
 /*
  * Runs every line of docs/cli.md that begins with "$ ", on a terminal of 80 columns and 24 lines, and compares what it
@@ -24,14 +23,6 @@ const BLOCKS = [...readFileSync(PAGE, 'utf8').matchAll(/^```console\n\$ (.*)\n([
 );
 
 const LIMIT = { within: 60_000 };
-
-function hasScript(): boolean {
-  try {
-    return execFileSync('script', ['--version'], { encoding: 'utf8' }).includes('util-linux');
-  } catch {
-    return false;
-  }
-}
 
 /** Locks of several kinds, as processes leave them in Redis. */
 async function fill(server: Node): Promise<void> {

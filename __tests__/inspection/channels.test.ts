@@ -167,6 +167,25 @@ describePrivate('The channels', () => {
     });
   });
 
+  it('report each reader, each writer and each permit', async () => {
+    const { registry } = createRegistry(await redis.connect());
+    const messages = record();
+    const { read, write } = registry.readWrite('shared');
+    const readers = [await read.lock(), await read.lock()];
+    for (const lease of readers) await lease.unlock();
+    await write.run(() => undefined);
+    await registry.semaphore('few', { permits: 3 }).run(() => undefined, { permits: 2 });
+    const expected = [
+      { key: 'shared', lockType: 'read' },
+      { key: 'shared', lockType: 'read' },
+      { key: 'shared', lockType: 'write' },
+      { key: 'few', lockType: 'semaphore' },
+    ];
+    expect(messages.acquire).toMatchObject(expected.map((one) => ({ ...one, outcome: 'acquired' })));
+    expect(messages.hold).toMatchObject(expected.map((one) => ({ ...one, outcome: 'ended' })));
+    expect(messages.release).toMatchObject(expected);
+  });
+
   it('report a local wait and a hand-over within the process', async () => {
     const { registry } = createRegistry(await redis.connect(), { lockType: 'pub-sub' });
     const messages = record();

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from '@jest/globals';
 import Table from 'cli-table3';
+import { createClient } from 'redis';
 import { machineDelay } from '../support/machine-delay';
 import type { Outcome } from './compete';
 import type { RivalKind } from './kinds';
@@ -39,6 +40,9 @@ export interface Competition {
 /** ms; ttl of all leases. */
 const TTL = 60_000;
 
+/** ms for which only Node waits, while its requests are counted. */
+const WAITING = 3_000;
+
 /** No side has a smaller share, or is without a turn for longer. A busy machine may add to the wait, as each turn takes longer. */
 const LEAST_SHARE = 0.1;
 const LONGEST_WAIT = 6_000;
@@ -49,6 +53,30 @@ interface Row extends RivalKind {
   readonly at: At;
   readonly node: Outcome;
   readonly java: Outcome;
+  /** A second, while the lock is held by another. Of one server only. */
+  readonly requests: number | undefined;
+}
+
+/** Scripts a second that a Node process sends whose caller waits for a lock of this name. */
+async function requestsWhileWaiting(
+  node: Peer,
+  port: number,
+  key: string,
+  registryKey: string | undefined,
+): Promise<number> {
+  const connect = () => createClient({ socket: { host: '127.0.0.1', port } }).connect();
+  const [admin, listener] = await Promise.all([connect(), connect()]);
+  const name = registryKey === undefined ? key : `${registryKey}:${key}`;
+  await (registryKey === undefined ? admin.hSet(name, 'another:1', '1') : admin.set(name, 'another'));
+  await admin.pExpire(name, TTL);
+  let sent = 0;
+  await listener.monitor((line) => {
+    if (/"evalsha?" .*/i.test(String(line)) && !String(line).includes(' lua]') && String(line).includes(name)) sent++;
+  });
+  await node.ask('a', TTL, 'tryLock', key, WAITING);
+  admin.destroy();
+  listener.destroy();
+  return sent / (WAITING / 1_000);
 }
 
 function isWithinBounds({ node, java }: Row): boolean {
@@ -58,7 +86,7 @@ function isWithinBounds({ node, java }: Row): boolean {
 }
 
 async function hold({ kind, scene }: Competition, at: At): Promise<Row> {
-  const { ours, rival } = kind;
+  const { ours, rival, isPrefixed } = kind;
   const { processes, work, settled, observed } = scene;
   const registryKey = `shares-${randomUUID()}`;
   const key = `key-${randomUUID()}`;
@@ -73,7 +101,10 @@ async function hold({ kind, scene }: Competition, at: At): Promise<Row> {
       competeAs(java, scene.java),
       ...nodes.map((node) => competeAs(node, scene.node)),
     ]);
-    return { ...kind, scene, at, node: together(ofNodes), java: ofJava };
+    const [first] = nodes as [Peer];
+    const name = isPrefixed ? registryKey : undefined;
+    const requests = typeof at === 'number' ? await requestsWhileWaiting(first, at, `${key}-held`, name) : undefined;
+    return { ...kind, scene, at, node: together(ofNodes), java: ofJava, requests };
   } finally {
     await Promise.all([java, ...nodes].map((peer) => peer.kill()));
   }
@@ -133,18 +164,19 @@ function print(rows: readonly Row[]): void {
       'Java',
       'later',
       'of any thread',
+      'requests/s while waiting',
     ],
     style: { head: [], border: [] },
   });
   const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
-  for (const { ours, rival, scene, at, node, java } of rows) {
+  for (const { ours, rival, scene, at, node, java, requests } of rows) {
     const share = `${((100 * node.turns) / (node.turns + java.turns)).toFixed(0)} %`;
     const waits = [node, java].flatMap(({ longestWait, longestSettled, longestOfCaller }) =>
       [longestWait, longestSettled, longestOfCaller].map(seconds),
     );
     const callers = `${scene.processes > 1 ? `${scene.processes} x ` : ''}${scene.node}, ${scene.java}`;
     const where = typeof at === 'number' ? 'a server' : 'a cluster';
-    table.push([ours, rival, callers, where, share, ...waits]);
+    table.push([ours, rival, callers, where, share, ...waits, requests?.toFixed(1) ?? '']);
   }
   process.stdout.write(`${table}\n`);
 }

@@ -34,6 +34,19 @@ export function silence(): Promise<never> {
   return new Promise(() => {});
 }
 
+/** A reply that arrives when the test says so. */
+export interface LateReply {
+  readonly promise: Promise<unknown>;
+  readonly resolve: (reply: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export function lateReply(): LateReply {
+  let settle: [LateReply['resolve'], LateReply['reject']] = [() => {}, () => {}];
+  const promise = new Promise<unknown>((...both) => (settle = both));
+  return { promise, resolve: settle[0], reject: settle[1] };
+}
+
 /** The error of a server that has not loaded a script. */
 export function noScript(): Error {
   return new Error('NOSCRIPT No matching script. Please use EVAL.');

@@ -5,7 +5,7 @@ import { hashTag, LockNames } from '../../lib/redis/names';
 import { Redis } from '../../lib/redis/redis';
 import { LockScript } from '../../lib/redis/script';
 import { FakeClock } from '../support/fake-clock';
-import { noScript, silence } from '../support/mock-redis';
+import { lateReply, noScript, silence } from '../support/mock-redis';
 
 const acquire = new LockScript('acquire', 'return 1');
 const release = new LockScript('release', 'return 2', (reply) => reply === 2);
@@ -162,12 +162,8 @@ it('rejects each at its own deadline, and passes the late answer on to each', as
   const client = plainClient();
   const redis = new Redis(client, 'orders', 5_000);
   await acquaint(redis, client);
-  let answer: (replies: unknown) => void = () => undefined;
-  client.evalSha.mockReturnValue(
-    new Promise((resolve) => {
-      answer = resolve;
-    }),
-  );
+  const reply = lateReply();
+  client.evalSha.mockReturnValue(reply.promise);
   const errors: CommandTimeoutError[] = [];
   const calls = [100, 200].map((timeout, i) =>
     redis.run(acquire, [`key-${i}`], [], timeout, asItIs).catch((error: CommandTimeoutError) => errors.push(error)),
@@ -177,7 +173,7 @@ it('rejects each at its own deadline, and passes the late answer on to each', as
   await time.advance(100);
   await Promise.all(calls);
   expect(errors.every((error) => error instanceof CommandTimeoutError)).toBe(true);
-  answer(['first', 'second']);
+  reply.resolve(['first', 'second']);
   expect(await Promise.all(errors.map(({ late }) => late))).toEqual(['first', 'second']);
 });
 
@@ -188,15 +184,11 @@ it('sends the script once for all when the server does not know it, and not when
   client.evalSha.mockRejectedValueOnce(noScript());
   expect(await Promise.all(together(redis, acquire, 5))).toEqual([2, 2, 2, 2, 2]);
   expect(client.eval).toHaveBeenCalledTimes(1);
-  let refuse: (error: Error) => void = () => undefined;
-  client.evalSha.mockReturnValueOnce(
-    new Promise((_, reject) => {
-      refuse = reject;
-    }),
-  );
+  const reply = lateReply();
+  client.evalSha.mockReturnValueOnce(reply.promise);
   const calls = Promise.allSettled(together(redis, acquire, 5));
   await time.advance(1_004);
-  refuse(noScript());
+  reply.reject(noScript());
   expect((await calls).every(({ status }) => status === 'rejected')).toBe(true);
   expect(client.eval).toHaveBeenCalledTimes(1);
 });

@@ -61,7 +61,7 @@ describe('What abandoned calls may have left in Redis', () => {
   });
 
   it('is removed once for readers that lost the lock together', async () => {
-    redis.evalSha.mockImplementation(async () => 1);
+    redis.evalSha.mockImplementation(async () => [0, 0, 1]);
     const { read } = registry.readWrite('key');
     const leases = await Promise.all(Array.from({ length: CALLS }, () => read.lock({ ttl: 1_000 })));
     redis.evalSha.mockImplementation(() => new Promise(() => {}));

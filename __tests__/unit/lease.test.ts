@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Lease, type LockWarning, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
-import { mockRedis, silence } from '../support/mock-redis';
+import { lateReply, mockRedis, silence } from '../support/mock-redis';
 
 let time: FakeClock;
 let redis: ReturnType<typeof mockRedis>;
@@ -44,31 +44,23 @@ describe('A lease', () => {
 
   it('counts a renewal from before its request was sent (P3)', async () => {
     await take({}, 10_000);
-    let answer: (reply: unknown) => void = () => undefined;
-    redis.evalSha.mockReturnValueOnce(
-      new Promise((resolve) => {
-        answer = resolve;
-      }),
-    );
+    const reply = lateReply();
+    redis.evalSha.mockReturnValueOnce(reply.promise);
     const renewing = lease.renew();
     await time.advance(4_000);
-    answer([10_000]);
+    reply.resolve([10_000]);
     await renewing;
     expect(lease.remaining).toBe(10_000 - 11 - 4_000);
   });
 
   it('does not abort its signal after a successful unlock, for any reply to a renewal in flight (P7)', async () => {
     await take({ expireAfter: 3_000 });
-    let answer: (reply: unknown) => void = () => undefined;
-    redis.evalSha.mockReturnValueOnce(
-      new Promise((resolve) => {
-        answer = resolve;
-      }),
-    );
+    const reply = lateReply();
+    redis.evalSha.mockReturnValueOnce(reply.promise);
     await time.advance(1_000);
     await lease.unlock();
     const sent = redis.sent;
-    answer([-1]);
+    reply.resolve([-1]);
     await time.advance(60_000);
     expect(losses).toBe(0);
     expect(lease.signal.aborted).toBe(false);

@@ -4,22 +4,9 @@ import { CommandTimeoutError } from '../../lib/redis/failure';
 import { Redis } from '../../lib/redis/redis';
 import { Script } from '../../lib/redis/script';
 import { FakeClock } from '../support/fake-clock';
-import { mockRedis, noScript, silence } from '../support/mock-redis';
+import { type LateReply, lateReply, mockRedis, noScript, silence } from '../support/mock-redis';
 
 const script = new Script('one', 'return 1');
-
-interface Pending {
-  readonly promise: Promise<unknown>;
-  readonly resolve: (value: unknown) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-function pending(): Pending {
-  let resolve: Pending['resolve'] = () => {};
-  let reject: Pending['reject'] = () => {};
-  const promise = new Promise<unknown>((...settle) => ([resolve, reject] = settle));
-  return { promise, resolve, reject };
-}
 
 const asItIs = (reply: unknown): unknown => reply;
 
@@ -94,37 +81,27 @@ it('does not keep the process alive after a reply or an error', async () => {
 
 it('does not read a reply that came too late: its caller has gone on', async () => {
   const redis = mockRedis();
-  let answer: (reply: unknown) => void = () => {};
-  redis.evalSha.mockImplementation(
-    () =>
-      new Promise((resolve) => {
-        answer = resolve;
-      }),
-  );
+  const reply = lateReply();
+  redis.evalSha.mockReturnValueOnce(reply.promise);
   const read: unknown[] = [];
   const running = new Redis(redis, 'orders', 5_000).run(script, ['key'], [], 100, (reply) => read.push(reply));
   const rejected = expect(running).rejects.toThrow(CommandTimeoutError);
   await time.advance(100);
   await rejected;
-  answer('late');
+  reply.resolve('late');
   await time.advance(0);
   expect(read).toEqual([]);
 });
 
 it('does not send the script when its NOSCRIPT came too late, and sends it with the next command', async () => {
   const redis = mockRedis();
-  let answer: (error: Error) => void = () => {};
-  redis.evalSha.mockImplementation(
-    () =>
-      new Promise((_, reject) => {
-        answer = reject;
-      }),
-  );
+  const reply = lateReply();
+  redis.evalSha.mockImplementation(silence).mockReturnValueOnce(reply.promise);
   const commands = new Redis(redis, 'orders', 5_000);
   const rejected = expect(commands.run(script, ['key'], [], 100, asItIs)).rejects.toThrow(CommandTimeoutError);
   await time.advance(100);
   await rejected;
-  answer(noScript());
+  reply.reject(noScript());
   await time.advance(0);
   expect(redis.eval).not.toHaveBeenCalled();
   redis.eval.mockResolvedValue(1);
@@ -143,9 +120,10 @@ it('counts EVALSHA and EVAL against one deadline', async () => {
   expect(redis.eval).toHaveBeenCalledTimes(1);
 });
 
-it('rejects, and does not throw, when the client throws', async () => {
+it.each(['evalSha', 'eval'] as const)('rejects, and does not throw, when the client throws: %s', async (throwing) => {
   const redis = mockRedis();
-  redis.evalSha.mockImplementation(() => {
+  redis.evalSha.mockRejectedValueOnce(noScript());
+  redis[throwing].mockReset().mockImplementation(() => {
     throw new Error('of the client');
   });
   await expect(new Redis(redis, 'orders', 5_000).run(script, ['key'], [], 100, asItIs)).rejects.toThrow(
@@ -154,28 +132,13 @@ it('rejects, and does not throw, when the client throws', async () => {
   expect(time.keepingAlive).toBe(0);
 });
 
-it('rejects also when the client throws at the second try', async () => {
-  const redis = mockRedis();
-  redis.evalSha.mockRejectedValueOnce(noScript());
-  redis.eval.mockImplementation(() => {
-    throw new Error('of the client');
-  });
-  await expect(new Redis(redis, 'orders', 5_000).run(script, ['key'], [], 100, asItIs)).rejects.toThrow(
-    'of the client',
-  );
-});
-
 it('treats a NOSCRIPT at the deadline as silence, not as a refusal (P1)', async () => {
   const redis = mockRedis();
-  let fail: (error: Error) => void = () => undefined;
-  redis.evalSha.mockReturnValueOnce(
-    new Promise((_, reject) => {
-      fail = reject;
-    }),
-  );
+  const late = lateReply();
+  redis.evalSha.mockReturnValueOnce(late.promise);
   // The socket's buffer is read between the deadline and the rejection.
   const reading = jest.spyOn(clock, 'immediate').mockImplementation(async () => {
-    fail(noScript());
+    late.reject(noScript());
     await new Promise((resolve) => setImmediate(resolve));
   });
   const reply = new Redis(redis, 'orders', 5_000).run(script, ['key'], [], 100, asItIs);
@@ -188,11 +151,11 @@ it('treats a NOSCRIPT at the deadline as silence, not as a refusal (P1)', async 
 });
 
 it.each([
-  ['answer', (pass: Pending) => pass.resolve('answer'), ['answer']],
-  ['error', (pass: Pending) => pass.reject(new Error('ERR no')), ['Error: ERR no']],
+  ['answer', (pass: LateReply) => pass.resolve('answer'), ['answer']],
+  ['error', (pass: LateReply) => pass.reject(new Error('ERR no')), ['Error: ERR no']],
 ])('settles once when the %s is read between the deadline and the rejection', async (_, arrive, outcome) => {
   const redis = mockRedis();
-  const reply = pending();
+  const reply = lateReply();
   redis.evalSha.mockReturnValueOnce(reply.promise);
   // The event loop was blocked until after the deadline: the socket's buffer is read next.
   const reading = jest.spyOn(clock, 'immediate').mockImplementation(async () => {

@@ -2,8 +2,7 @@ import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '
 import { noteContention } from '../diagnostics/channels';
 import { clock } from '../internal/clock';
 import { Backoff } from '../internal/timers';
-import { isFinal, isServerAnswer, messageOf, NotSentError, serverErrorCode } from '../redis/failure';
-import { NOT_ASKED } from '../redis/script';
+import { isFinal, isServerAnswer, messageOf, NOT_ASKED, NotSentError, serverErrorCode } from '../redis/failure';
 import { LEARNS_REPLACEMENT } from '../redis/silence';
 import { SILENT } from './availability';
 import { Hold } from './hold';

@@ -3,15 +3,6 @@ import { isServerAnswer } from '../redis/failure';
 /** ms; when the last attempt has been unanswered for this long, the wait ends with silence and not with contention. */
 export const SILENT = 250;
 
-/** What the last answer said of a lock that was not free, and how later questions failed. */
-class Trouble {
-  /** If the last answer was a refusal: the time until which another owner holds the lock at least. */
-  heldUntil: number | undefined;
-  /** By the last answer, if it said that: who holds the lock, until when unless it renews it. */
-  holder: { readonly owner: string; readonly until: number } | undefined;
-  failure: unknown;
-}
-
 /**
  * Whether Redis answers about one lock. All callers of the lock in this process share it. Silence of 250 ms or
  * more never counts as contention; until then the last answer counts.
@@ -19,11 +10,15 @@ class Trouble {
 export class Availability {
   /** The attempt in flight, of the local caller that has the turn. */
   attemptInFlight: Promise<unknown> | undefined;
+  /** Why the last question failed, if none was answered since. */
+  failure: unknown;
   #unansweredSince: number | undefined;
   /** When the last question was sent; `undefined`: it is over. */
   #askedAt: number | undefined;
-  /** Made for a refusal, or a failure: a free lock has neither. */
-  trouble: Trouble | undefined;
+  /** If the last answer was a refusal: the time until which another owner holds the lock at least. */
+  #heldUntil: number | undefined;
+  /** By the last answer, if it said that: who holds the lock, until when unless it renews it. */
+  #holder: { readonly owner: string; readonly until: number } | undefined;
 
   /** A question (an attempt, a poll) is about to be sent, at this time. */
   asked(sentAt: number): void {
@@ -38,20 +33,19 @@ export class Availability {
   answered(sentAt: number): void {
     if (this.#askedAt !== undefined && this.#askedAt - sentAt < SILENT) this.#askedAt = undefined;
     this.#unansweredSince = this.#askedAt;
-    this.trouble = undefined;
+    this.#heldUntil = this.#holder = this.failure = undefined;
   }
 
   /** Who holds the lock, by the last answer that said so, and for how many ms. */
   holderSaid(now: number): { readonly owner: string; readonly remaining: number } | undefined {
-    const holder = this.trouble?.holder;
+    const holder = this.#holder;
     return holder && { owner: holder.owner, remaining: Math.max(0, holder.until - now) };
   }
 
   /** The answer was that another owner holds the lock, for another `remaining` ms. `owner`: where it said who. */
   refused(now: number, remaining: number, owner?: string): void {
-    this.trouble ??= new Trouble();
-    if (owner !== undefined) this.trouble.holder = { owner, until: now + remaining };
-    this.trouble.heldUntil = now + Math.max(remaining, SILENT);
+    if (owner !== undefined) this.#holder = { owner, until: now + remaining };
+    this.#heldUntil = now + Math.max(remaining, SILENT);
   }
 
   /**
@@ -66,32 +60,18 @@ export class Availability {
 
   /** Whether the last answer was a refusal, and still counts. */
   isRefused(now: number): boolean {
-    const heldUntil = this.trouble?.heldUntil;
-    return heldUntil !== undefined && now < heldUntil;
+    return this.#heldUntil !== undefined && now < this.#heldUntil;
   }
 
   /** A question failed in a way that may pass. An answer of the server says more than a later silence. */
   failed(error: unknown): void {
-    this.trouble ??= new Trouble();
-    if (isServerAnswer(error) || !isServerAnswer(this.failure)) this.trouble.failure = error;
+    if (isServerAnswer(error) || !isServerAnswer(this.failure)) this.failure = error;
   }
 
   /** The caller of the question that was sent at this time left before the answer. That does not count as silence. */
   withdrawn(sentAt: number): void {
     if (this.#askedAt === sentAt) this.#askedAt = undefined;
     if (this.#unansweredSince === sentAt) this.#unansweredSince = undefined;
-  }
-
-  /** Nobody acquires the lock any more. The error would keep what its stack refers to, for every lock that is cached. */
-  forgetFailure(): void {
-    if (this.trouble?.failure === undefined) return;
-    if (this.trouble.heldUntil === undefined) this.trouble = undefined;
-    else this.trouble.failure = undefined;
-  }
-
-  /** Why the last question failed, if none was answered since. */
-  get failure(): unknown {
-    return this.trouble?.failure;
   }
 
   /**

@@ -276,7 +276,7 @@ export class RedisLease implements HeldLease {
     const hold = this.#hold;
     const { connection, settings } = this.#lock.services;
     const { disruptions } = connection;
-    const limit = Math.min(settings.commandTimeout, Math.max(this.#until - now, RELEASE_AT_LEAST));
+    const limit = Math.min(settings.commandTimeout, Math.max(hold.keyUntil - now, RELEASE_AT_LEAST));
     const passing = this.#lock.passOn(this, hold, now, limit, this.#releaseTrace);
     if (passing === 'passed on') return DONE;
     hold.unlocked();

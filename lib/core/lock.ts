@@ -299,7 +299,8 @@ export class RedisLock implements DistributedLock {
   /** @internal A caller has its result. */
   left(wait: Wait): void {
     this.#callers--;
-    if (this.#callers === 0 && this.#protocol?.availability.trouble) this.#protocol.availability.forgetFailure();
+    // The error would keep what its stack refers to, for every lock that is cached.
+    if (this.#callers === 0 && this.#protocol !== undefined) this.#protocol.availability.failure = undefined;
     this.services.waits.end(wait);
     wait.end();
   }

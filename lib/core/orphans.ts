@@ -1,8 +1,22 @@
-import { backgroundPause, inBackground } from '../internal/clock';
-import { SharedTimer } from '../internal/timers';
+import { backgroundPause, clock, inBackground } from '../internal/clock';
+import { Backoff, SharedTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
-import { FollowUp } from './follow-up';
+import { CommandTimeoutError, isClientClosed } from '../redis/failure';
 import type { Hold } from './hold';
+
+/** ms in which a healthy Redis has answered what was still in flight. */
+const GRACE = 50;
+
+/** ms; the longest pause between two tries to remove an orphan. */
+const LONGEST_PAUSE = 1_000;
+
+/**
+ * ms; the pauses after removals that were answered while an attempt may still be executed: its connection was lost, and
+ * something between here and the server may have kept it.
+ */
+const AGAIN_AFTER = [1_000, 10_000];
+
+type RemovalResult = 'gone' | 'removed for now' | 'not removed';
 
 /**
  * Removes orphans: keys and queue positions in Redis that nobody tracks. An attempt leaves an orphan when its caller
@@ -10,21 +24,22 @@ import type { Hold } from './hold';
  * confirmed.
  */
 export class Orphans {
-  readonly #connection: Connection;
-  readonly #commandTimeout: number;
+  readonly connection: Connection;
+  readonly commandTimeout: number;
+  /** One for all: their removals go to Redis together. */
+  readonly timer = new SharedTimer(false);
   readonly #followUps = new Map<Hold, FollowUp>();
-  readonly #timer = new SharedTimer(false);
 
   constructor(connection: Connection, commandTimeout: number) {
-    this.#connection = connection;
-    this.#commandTimeout = commandTimeout;
+    this.connection = connection;
+    this.commandTimeout = commandTimeout;
   }
 
   /** Removes in the background what the hold has in Redis, while one of its attempts may still be executed. */
   follow(hold: Hold): void {
     // Readers that were in together lose one hold, and each of them gives it back.
     if (this.#followUps.has(hold)) return;
-    const followUp = new FollowUp(hold, this.#connection, this.#commandTimeout, this.#timer);
+    const followUp = new FollowUp(hold, this);
     this.#followUps.set(hold, followUp);
     inBackground(() => void followUp.run().finally(() => this.#followUps.delete(hold)));
   }
@@ -38,4 +53,112 @@ export class Orphans {
     const removed = [...this.#followUps.values()].map((followUp) => followUp.removeNow());
     await Promise.race([Promise.all(removed), backgroundPause(timeout)]);
   }
+}
+
+/** Removes what one hold has in Redis, and a few times more while one of its attempts may still be executed. */
+class FollowUp {
+  readonly #hold: Hold;
+  readonly #orphans: Orphans;
+  /** Those that want to know of a removal that begins from now on. */
+  #requests: (() => void)[] = [];
+  #endPause: (() => void) | undefined;
+  #isOver = false;
+
+  constructor(hold: Hold, orphans: Orphans) {
+    this.#hold = hold;
+    this.#orphans = orphans;
+  }
+
+  /** Resolves when nothing of the hold can come to Redis any more, as far as is known. */
+  async run(): Promise<void> {
+    try {
+      await this.#removeUntilOver();
+    } finally {
+      this.#isOver = true;
+      resolveAll(this.#requests);
+    }
+  }
+
+  /**
+   * Asks for a removal now. Resolves when a removal has succeeded that was sent after every attempt had ended, or when
+   * the follow-up is over. An earlier removal is not enough: an attempt may write after it, and the client is closed
+   * next.
+   */
+  removeNow(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#isOver) resolve();
+      this.#requests.push(resolve);
+      this.#endPause?.();
+    });
+  }
+
+  async #removeUntilOver(): Promise<void> {
+    const hold = this.#hold;
+    const life = hold.protocol.orphanLife(hold);
+    // Keys written before now have expired by then.
+    const endsAt = clock.now() + life;
+    const backoff = new Backoff(GRACE, LONGEST_PAUSE);
+    const again = AGAIN_AFTER.map((ms) => Math.min(ms, life));
+    if (hold.inDoubt > 0) await this.#pause(GRACE);
+    do {
+      if (hold.inDoubt === 0 && !hold.reachedRedis) return;
+      const requests = this.#requests.splice(0);
+      const result = await this.#remove();
+      if (result === 'removed for now' && hold.inDoubt === 0) resolveAll(requests);
+      else this.#requests.unshift(...requests);
+      if (result === 'gone') return;
+      const isRemoved = result === 'removed for now';
+      let ms = isRemoved ? again.shift() : Math.min(backoff.next(), hold.ttl / 4);
+      // A key expires by itself. A queue position may not: it is removed when Redis can be reached again.
+      if (clock.now() >= endsAt && (isRemoved || !hold.isEnqueued)) ms = undefined;
+      if (isRemoved && hold.inDoubt === 0 && this.#requests.length > 0) continue;
+      if (ms === undefined && hold.inDoubt === 0) return;
+      // An attempt in the queue of a client that is cut off may be executed much later, when it has reconnected.
+      await this.#pause(ms);
+    } while (!this.#orphans.connection.isClosed);
+  }
+
+  /**
+   * Ends early when the attempts have ended, or when a removal is asked for. `ms`: `undefined` is without end.
+   */
+  async #pause(ms = Number.POSITIVE_INFINITY): Promise<void> {
+    const { inDoubt, settled } = this.#hold;
+    let resume = (): void => undefined;
+    const over = new Promise<void>((resolve) => (resume = resolve));
+    this.#endPause = resume;
+    this.#orphans.timer.schedule(resume, clock.now() + ms);
+    await (inDoubt > 0 ? Promise.race([over, settled]) : over);
+    this.#orphans.timer.cancel(resume);
+    this.#endPause = undefined;
+  }
+
+  /** `gone` is final: no attempt can be executed later, since all were answered or came over this connection. */
+  async #remove(): Promise<RemovalResult> {
+    const { epoch, ticket, inDoubt } = this.#hold;
+    try {
+      await answerOf(this.#hold.release(this.#orphans.commandTimeout, undefined, ticket));
+    } catch (error) {
+      // A refusal, such as NOPERM or NOAUTH, may end before the orphan expires.
+      return isClientClosed(error) ? 'gone' : 'not removed';
+    }
+    // node-redis sends what waited for a reconnect together with its handshake, and counts the connection a moment
+    // later.
+    await clock.immediate();
+    const isOrdered = epoch !== undefined && epoch === this.#orphans.connection.connectionEpoch;
+    return inDoubt === 0 && (!this.#hold.lostTrack || isOrdered) ? 'gone' : 'removed for now';
+  }
+}
+
+/** Also one that comes late: until then the removal may be on its way, and a second one would only wait behind it. */
+async function answerOf(removal: Promise<unknown>): Promise<void> {
+  try {
+    await removal;
+  } catch (error) {
+    if (!(error instanceof CommandTimeoutError)) throw error;
+    await error.late;
+  }
+}
+
+function resolveAll(requests: readonly (() => void)[]): void {
+  for (const resolve of requests) resolve();
 }

@@ -38,45 +38,30 @@ const MOST_LOST = 16;
  * loss: so the `finally` of an earlier holder never releases the lease of a later one.
  */
 export class UnlockOrder {
-  #oldest: HeldLease | undefined;
-  /** Those after the oldest one; `undefined`: none, as nearly always. */
-  #later: HeldLease[] | undefined;
+  #leases: HeldLease[];
   /** Lost leases that are only counted, and the last of them. */
   #counted = 0;
   #lastCounted: HeldLease | undefined;
 
-  constructor(oldest?: HeldLease) {
-    this.#oldest = oldest;
+  constructor(...leases: HeldLease[]) {
+    this.#leases = leases;
   }
 
   add(lease: HeldLease): void {
     this.forgetUnlocked();
-    if (this.#oldest === undefined) {
-      this.#oldest = lease;
-      return;
-    }
-    this.#later ??= [];
-    if (this.#later.length === MOST_LOST) {
-      this.#lastCounted = this.#oldest;
-      this.#oldest = this.#later.shift();
+    if (this.#leases.length > MOST_LOST) {
+      this.#lastCounted = this.#leases.shift();
       this.#counted++;
     }
-    this.#later.push(lease);
+    this.#leases.push(lease);
   }
 
   forgetUnlocked(): void {
-    if (this.#later === undefined) {
-      if (this.#oldest?.isUnlocked) this.#oldest = undefined;
-      return;
-    }
-    const [oldest, ...later] = this.#leases.filter((lease) => !lease.isUnlocked);
-    this.#oldest = oldest;
-    this.#later = later.length === 0 ? undefined : later;
+    this.#leases = this.#leases.filter((lease) => !lease.isUnlocked);
   }
 
   get isEmpty(): boolean {
-    if (this.#counted > 0) return false;
-    return this.#oldest === undefined || this.#next === undefined;
+    return this.#counted === 0 && this.#leases.every((lease) => lease.isUnlocked);
   }
 
   /** Several leases are held, as a shared lock may be: `lock.unlock()` cannot know which one to end. */
@@ -90,17 +75,9 @@ export class UnlockOrder {
       this.#counted--;
       throw this.#lastCounted.lossError();
     }
-    const next = this.#next;
+    const next = this.#leases.find((lease) => !lease.isUnlocked);
     await next?.unlock();
     return next !== undefined;
-  }
-
-  get #next(): HeldLease | undefined {
-    return this.#leases.find((lease) => !lease.isUnlocked);
-  }
-
-  get #leases(): readonly HeldLease[] {
-    return this.#oldest === undefined ? [] : [this.#oldest, ...(this.#later ?? [])];
   }
 }
 

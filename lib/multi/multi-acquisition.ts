@@ -4,8 +4,7 @@ import type { LockRequest } from '../core/request';
 import type { HeldLease } from '../core/unlock-order';
 import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
 import { within } from '../internal/clock';
-import { serverErrorCode } from '../redis/failure';
-import { NOT_ASKED } from '../redis/script';
+import { NOT_ASKED, serverErrorCode } from '../redis/failure';
 
 const NO_ANSWER = 'Redis did not answer within the waitTime';
 

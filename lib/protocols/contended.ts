@@ -197,7 +197,8 @@ class ContendedProtocol implements LockProtocol {
     const { redis, settings } = this.#parts;
     if (settings.handOver === 0 || this.#pollers?.isDue(now)) return this.release(owner, timeout, now);
     const isSliceOver = this.#sharing.isSliceOver(now);
-    if (isSliceOver && !(this.#sharing.yieldsToListeners && format.countsListeners)) {
+    // Who listens can be asked, in the same script.
+    if (isSliceOver && (this.#subscriber === undefined || !format.countsListeners)) {
       return this.release(owner, timeout, now, true);
     }
     const args = [owner, String(ttl)];

@@ -50,8 +50,6 @@ const FASTEST_POLLING = 8;
  * far as it knows: each pause in which nobody took the lock doubles the next slice. An attempt that is refused ends that.
  */
 export class TimeSlice {
-  /** At the end of a slice, release only if others listen. */
-  readonly yieldsToListeners = false;
   /** Something is remembered that a new object would not know. */
   readonly isActive = false;
   readonly #idleBetweenTries: number;
@@ -164,7 +162,6 @@ const MEMORY = 1_000;
  * some steps at each release until each of the others may have had a slice: in one or in many short turns.
  */
 export class YieldToListeners {
-  readonly yieldsToListeners = true;
   /** As usual: waiters are notified. */
   readonly pollingInterval = undefined;
   readonly #slice: number;

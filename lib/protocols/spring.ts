@@ -68,8 +68,6 @@ ${MINT}`,
 /** Spring's string key. */
 export class SpringFormat extends ScriptedFormat {
   readonly #legacyChannel: boolean;
-  /** Made for the first lock: it is the same for all locks of the registry. */
-  #notification: readonly string[] | undefined;
 
   constructor(redis: Redis, { fencing, legacyChannel }: ProtocolSettings) {
     super(redis, fencing, SPRING_SCRIPTS, false);
@@ -85,8 +83,7 @@ export class SpringFormat extends ScriptedFormat {
   }
 
   notification(names: LockNames): readonly string[] {
-    this.#notification ??= this.#legacyChannel ? [names.legacyChannel, 'too'] : [names.legacyChannel];
-    return this.#notification;
+    return this.#legacyChannel ? [names.legacyChannel, 'too'] : [names.legacyChannel];
   }
 
   protected fence(names: LockNames): string {

@@ -150,7 +150,8 @@ export class Redis implements Connection {
     const limit = Math.min(timeout, this.#commandTimeout);
     const call = new Call(script, keys, args, limit, now, this.#deadlines, read, resolve, reject);
     call.group = this.#group;
-    this.#lineTo(keys[0]).add(call, now);
+    if (this.#lineTo(keys[0]).holdsBack(call, now)) return;
+    if (this.#together.push(call) === 1) void SOON.then(this.#sendTogether);
   }
 
   /**
@@ -175,8 +176,9 @@ export class Redis implements Connection {
     const address = this.isCluster ? addressOf(masterOf(this.client, hashSlot(key))) : '';
     let line = this.#lines.get(address);
     if (line === undefined) {
-      line = new Line(this.#silence, (call) => {
-        if (this.#together.push(call) === 1) void SOON.then(this.#sendTogether);
+      line = new Line(this.#silence, (calls) => {
+        for (const call of calls) this.#together.push(call);
+        this.#sendTogether();
       });
       this.#lines.set(address, line);
     }
@@ -187,7 +189,8 @@ export class Redis implements Connection {
     const calls = this.#together;
     this.#together = [];
     const [first] = calls;
-    if (calls.length === 1 && first !== undefined) {
+    if (first === undefined) return;
+    if (calls.length === 1) {
       this.#issue(first);
       return;
     }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { EvalOptions } from './client';
+import { NOT_ASKED } from './failure';
 
 /** KEYS and ARGV of one run. */
 type RunOptions = Readonly<Required<EvalOptions>>;
@@ -45,9 +46,6 @@ export class LockScript extends Script {
     return this.#inOrder;
   }
 }
-
-/** The code of the error of a lock that is free, and was not asked for: one before it is taken. */
-export const NOT_ASKED = 'NOTASKED';
 
 /** A script for each of several locks. */
 export class ScriptForMany extends Script {

@@ -55,7 +55,7 @@ const LONGEST_PAUSE = 5_000;
  */
 export class Line {
   readonly #silence: Silence;
-  readonly #send: (call: Call) => void;
+  readonly #send: (calls: readonly Call[]) => void;
   /** Keys in the commands that the client keeps. */
   #unanswered = 0;
   /** When the first command was sent, of those since the last answer. */
@@ -66,7 +66,7 @@ export class Line {
   #pause = TICK;
   readonly #timer = new WakeTimer(() => this.#tick(), false);
 
-  constructor(silence: Silence, send: (call: Call) => void) {
+  constructor(silence: Silence, send: (calls: readonly Call[]) => void) {
     this.#silence = silence;
     this.#send = send;
   }
@@ -76,14 +76,12 @@ export class Line {
     return this.#silence.lostSince ?? this.#askedAt;
   }
 
-  /** Sends it, now or later; not any more when its time is over. */
-  add(call: Call, now: number): void {
-    if (this.#unanswered < MOST || this.#askedAt === undefined || now - this.#askedAt <= LONG) {
-      this.#send(call);
-      return;
-    }
+  /** Whether it is held back, to be sent later; not any more when its time is over. */
+  holdsBack(call: Call, now: number): boolean {
+    if (this.#unanswered < MOST || this.#askedAt === undefined || now - this.#askedAt <= LONG) return false;
     this.#held.push(call);
     this.#timer.by(Math.min(this.#probeAt, now + TICK), now);
+    return true;
   }
 
   /** A command goes out. */
@@ -101,7 +99,7 @@ export class Line {
     if (this.#held.length === 0) return;
     const held = this.#held;
     this.#held = [];
-    for (const call of held) if (!call.isOver) this.#send(call);
+    this.#send(held.filter(({ isOver }) => !isOver));
   }
 
   #tick(): void {
@@ -113,7 +111,7 @@ export class Line {
       this.#probeAt = now + this.#pause;
       this.#pause = Math.min(2 * this.#pause, LONGEST_PAUSE);
       this.#held.shift();
-      this.#send(first);
+      this.#send([first]);
     }
     this.#timer.by(now + TICK);
   }

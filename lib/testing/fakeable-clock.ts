@@ -33,20 +33,14 @@ function fakeTimers(): Fake | undefined {
 }
 
 function readingOf(fake: Fake | undefined): number {
-  if (typeof fake === 'function') return nodeReading(fake);
   // Bun replaces `performance` with its timers.
   if (fake === undefined || fake === true) return performance.now();
-  return fake.performance?.now() ?? fake.now;
-}
-
-/** The mock timers of node:test say what time it is only in the timers that they make. */
-function nodeReading(clearTimeout: ClearTimeout): number {
+  if (typeof fake !== 'function') return fake.performance?.now() ?? fake.now;
+  // The mock timers of node:test say what time it is only in the timers that they make.
   const timer = globalThis.setTimeout(() => undefined, 0) as NodeJS.Timeout & { readonly runAt?: number };
-  clearTimeout(timer);
-  if (timer.runAt === undefined) {
-    throw new Error('Locks in memory cannot follow the mock timers of node:test in this version of Node');
-  }
-  return timer.runAt;
+  fake(timer);
+  if (timer.runAt !== undefined) return timer.runAt;
+  throw new Error('Locks in memory cannot follow the mock timers of node:test in this version of Node');
 }
 
 /** A timer that goes on when the timers of the platform are replaced under it. */

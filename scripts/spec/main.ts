@@ -2,6 +2,7 @@
 
 import { parseArgs } from 'node:util';
 import Table from 'cli-table3';
+import { runMain } from '../../support/run-main';
 import { MODELS, type Model } from './models';
 import { taskOf } from './modules';
 import { runTlc, tlcJar, type Verdict } from './tlc';
@@ -99,12 +100,4 @@ async function main(): Promise<number> {
   return wrong === 0 ? 0 : 1;
 }
 
-void main().then(
-  (code) => {
-    process.exitCode = code;
-  },
-  (error: unknown) => {
-    console.error(error instanceof Error ? error.message : error);
-    process.exitCode = 2;
-  },
-);
+void runMain(main);

@@ -25,7 +25,7 @@ interface Known {
   readonly acquiredBy: number;
   /** Until then its caller may rely on it. */
   relied: number;
-  /** It was read as valid, at least once. */
+  /** It was valid after it was read, at least once. */
   wasValid: boolean;
   endedBy: number;
   toldAt: number | undefined;
@@ -63,8 +63,8 @@ function leasesIn(records: readonly WorkerRecord[]): Known[] {
 
 function learn(lease: Known, record: WorkerRecord): void {
   if ('sample' in record) {
-    const { from, remaining } = record.sample;
-    lease.wasValid ||= remaining > 0;
+    const { from, to, remaining } = record.sample;
+    lease.wasValid ||= from + remaining > to;
     lease.relied = remaining > 0 ? from + remaining : Math.min(lease.relied, from);
   }
   if (record.event === 'unlocking' && record.sample.remaining > 0) {
@@ -77,7 +77,8 @@ function learn(lease: Known, record: WorkerRecord): void {
   if (record.event === 'lost') {
     const isTold = record.reason === 'stolen' || record.reason === 'expired';
     if (isTold) lease.toldAt = record.at + READING;
-    else lease.relied = Math.min(lease.relied, record.at);
+    // One that is lost long before the time that it was promised is one too many.
+    if (!isTold || lease.relied <= record.at + READING) lease.relied = Math.min(lease.relied, record.at);
   }
 }
 

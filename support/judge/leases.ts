@@ -87,6 +87,8 @@ function observe(lease: JudgedLease, { from, to, remaining }: Sample): void {
   if (wasValid && last !== undefined) {
     last.to = Math.max(last.to, from);
     last.promisedUntil = from + remaining;
+  } else if (from + remaining <= to) {
+    lease.isValid = false; // it may have been over before its process could use it
   } else {
     lease.valid.push({ from: to, to, promisedUntil: from + remaining });
   }

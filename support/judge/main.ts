@@ -3,6 +3,7 @@
 import { relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import Table from 'cli-table3';
+import { runMain } from '../run-main';
 import { type Judgement, judgeByBoth } from './both';
 import { histories, recordsIn } from './folders';
 
@@ -45,13 +46,9 @@ function main(): number {
       if (differ(judgement) || (!values.compare && isRejected(judgement))) failed++;
     }
   }
+  if (table.length === 0) throw new Error(`There is no history in ${positionals.join(', ')}`);
   console.log(table.toString());
   return failed === 0 ? 0 : 1;
 }
 
-try {
-  process.exitCode = main();
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 2;
-}
+void runMain(main);

@@ -20,7 +20,7 @@ import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
 import { keepArguments, STRING_HELD } from '../format/script-parts';
 import { Inspector } from '../inspector';
-import { Pollers, USUAL_PACE_FOR } from '../pollers';
+import { type Pollers, USUAL_PACE_FOR } from '../pollers';
 import type { LockTypeDefinition } from '../registry-parts';
 import { FairFormat, type QueueReply } from './fair-format';
 import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, INSPECTION, type NotifiedBy, RELEASE, WANTED } from './fair-scripts';
@@ -68,10 +68,9 @@ export class FairProtocol implements LockProtocol {
   #hints = 0;
 
   constructor(names: LockNames, format: FairFormat) {
-    const { idleBetweenTries, sharedWithPollers } = format.parts.settings;
     this.#names = names;
     this.#format = format;
-    this.#pollers = sharedWithPollers ? new Pollers(idleBetweenTries, USUAL_PACE_FOR) : undefined;
+    this.#pollers = format.parts.pollers(USUAL_PACE_FOR);
   }
 
   get isActive(): boolean {

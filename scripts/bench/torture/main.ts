@@ -146,7 +146,7 @@ async function main(): Promise<number> {
         leftOut.push(library);
         continue;
       }
-      const folder = join(root, library.replaceAll(/\W+/g, '-'));
+      const folder = join(root, library.match(/\w+/g)?.join('-') ?? '');
       mkdirSync(folder);
       if (values.html !== undefined) mkdirSync(values.html, { recursive: true });
       const html = join(values.html ?? root, `${basename(folder)}.html`);

@@ -62,7 +62,7 @@ export function pageOf(
   });
   return `# The dock
 
-The same faults for several lock libraries, and one judge. \`npm run torture -- --page\` writes this page; every number in it is from that run. It is in the style of Jepsen, and no more than that: one Redis with a replica, one machine, one seed, one run (${new Date().toISOString().slice(0, 10)}).
+The same faults for several lock libraries, and one judge. \`npm run torture -- --page\` writes this page; every number in it is from that run. It is in the style of Jepsen, and no more than that: one Redis with a replica, one busy machine, one seed, one run (${new Date().toISOString().slice(0, 10)}).
 
 ## What was done
 
@@ -75,7 +75,7 @@ Every 20 ms each process asks its library whether it holds the lock, in the way 
 - **never told**: the first of two such holders heard of no loss while it worked, and its release reported nothing;
 - **never settled**: calls that had neither a lease nor an error ${(5 * WAIT) / 1_000} s after the last fault;
 - **keys left**: keys in Redis when all leases had ended;
-- **Porcupine rejects**: locks whose history Porcupine cannot explain, with the model of [What is proved](proof.md#the-judge).
+- **Porcupine rejects**: locks whose history Porcupine cannot explain, with the model of [What is proved](proof.md#the-judge). \`npm run torture -- --html FOLDER\` has Porcupine draw one failure of each library.
 
 ## What came of it
 
@@ -96,7 +96,7 @@ ${openings.join('\n')}
 - \`redis-semaphore\` renews at four fifths of its time-out by default, and tells of a loss when Redis has said so: it promises nothing for a process that was frozen, or that can't reach Redis.
 - \`redlock\` is made for several independent servers; with one it keeps the same rules.
 - A clock step is made for one process, as its \`Date.now()\` shows it, and is taken back after two seconds.
-- The libraries of other languages run in programs of those languages (\`scripts/bench/peers\`), which are frozen together with the process that asks them. The clock is not set for them.
+- The libraries of other languages run in programs of those languages (\`scripts/bench/peers\`), which are frozen together with the process that asks them. Their clocks are not set.
 - \`redsync\`, \`bsm/redislock\` and \`redis-py\` have no renewal of their own, and promise none: as for \`@verrou/core\`, work that takes longer than the lease isn't counted against them.
 - Redisson, \`bsm/redislock\` and \`redis-py\` ask Redis whether the lock is held. Who asks can't be told that it holds a lock that another one has, except by an answer that is late; but while Redis doesn't answer it knows nothing.
 ${leftOut.map((library) => `- Left out, because its language was not on the machine: ${library}.\n`).join('')}`;

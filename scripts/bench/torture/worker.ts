@@ -52,7 +52,8 @@ async function sampleOf(lease: Held): Promise<Sample> {
   const from = sharedNow();
   const answer = lease.remaining();
   const remaining = answer instanceof Promise ? await answer : answer;
-  return { from, to: sharedNow(), remaining: remaining ?? NOW };
+  // It had the lock when it was asked, if it has it when it answers.
+  return { from, to: from, remaining: remaining ?? NOW };
 }
 
 async function call(library: Library, key: string, hold: number): Promise<void> {
@@ -73,7 +74,7 @@ async function call(library: Library, key: string, hold: number): Promise<void> 
   write({ event: 'granted', call: id, token: undefined, sample: await sampleOf(lease) });
   held.set(id, lease);
   await sleep(hold);
-  while (!isCalm()) await sleep(EVERY);
+  while (!isCalm() || asked.has(id)) await sleep(EVERY);
   held.delete(id);
   write({ event: 'unlocking', call: id, sample: await sampleOf(lease) });
   try {

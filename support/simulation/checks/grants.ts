@@ -4,18 +4,29 @@ import { ownersOf } from '../world';
 /** When each owner value last had each lock in Redis, and when Redis last lost the lock by a fault. */
 export class Grants {
   readonly #lastOwned = new Map<string, number>();
-  readonly #lastLoss = new Map<string, { readonly count: number; readonly time: number }>();
+  readonly #lastLoss = new Map<string, { readonly count: number; readonly time: number; readonly owner?: string }>();
+  /** Who has each lock. */
+  readonly #owner = new Map<string, string | undefined>();
   #count = 0;
 
   /** After each script. */
   ran(server: RedisServer, locks: readonly string[]): void {
     for (const lock of locks) {
-      for (const owner of ownersOf(server, lock)) this.#lastOwned.set(`${lock}/${owner}`, ++this.#count);
+      const owners = ownersOf(server, lock);
+      this.#owner.set(lock, owners[0]);
+      for (const owner of owners) this.#lastOwned.set(`${lock}/${owner}`, ++this.#count);
     }
   }
 
   lost(lock: string, time: number): void {
-    this.#lastLoss.set(lock, { count: ++this.#count, time });
+    const owner = this.#owner.get(lock);
+    this.#lastLoss.set(lock, { count: ++this.#count, time, ...(owner === undefined ? {} : { owner }) });
+  }
+
+  /** Who had the lock when Redis last lost it, if that was after this time. */
+  ownerAtLoss(lock: string, since: number): string | undefined {
+    const loss = this.#lastLoss.get(lock);
+    return loss === undefined || loss.time < since ? undefined : loss.owner;
   }
 
   /**

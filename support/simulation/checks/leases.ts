@@ -47,6 +47,9 @@ const PASSED_ON_WITHIN = 60;
 /** ms for which a release may be unanswered before that is silence: `SILENT`. */
 const UNANSWERED = 250;
 
+/** ms that a process may take a lock for its own that Redis has lost. */
+const LONGEST_TTL = 30_000;
+
 /** ms after a reconnect in which a lease that the server lost is ended. */
 const NOTICED_WITHIN = 1_000;
 
@@ -147,7 +150,12 @@ export class LeaseChecks {
     const { timeline, plan, server } = this.#world;
     for (const entry of this.open) if (entry.host === host && entry.key === key) return timeline.now;
     // A lock of several keys may have it, and wait for another one.
-    if (plan.lockType === 'multi' && hostOf(this.#world, ownerOf(server, lockName(key))) === host) return timeline.now;
+    if (plan.lockType === 'multi') {
+      const lock = lockName(key);
+      // It does not know yet that Redis has lost it.
+      const owner = ownerOf(server, lock) ?? this.#grants.ownerAtLoss(lock, timeline.now - LONGEST_TTL);
+      if (hostOf(this.#world, owner) === host) return timeline.now;
+    }
     const last = this.#lastOpen.get(`${host.index}/${key}`) ?? Number.NEGATIVE_INFINITY;
     // One that gave up gives back what it has, without a caller that would wait for the answer.
     return plan.lockType === 'multi' && timeline.now - last < UNANSWERED ? timeline.now : last;

@@ -29,6 +29,7 @@ interface ScriptObject {
   readonly name: string;
   readonly source: string;
   readonly forMany?: { readonly source: string };
+  readonly inOrder?: { readonly source: string };
 }
 
 /** In place of a WeakRef: when garbage is collected is not in the hands of a seed. */
@@ -108,9 +109,10 @@ function namesOf(scripts: object, names = new Map<string, string>()): Map<string
       namesOf(script, names);
       continue;
     }
-    const { name, source, forMany } = script;
+    const { name, source, forMany, inOrder } = script;
     names.set(source, name);
     if (forMany !== undefined) names.set(forMany.source, `${name} x n`);
+    if (inOrder !== undefined) names.set(inOrder.source, `${name} in order`);
   }
   return names;
 }
