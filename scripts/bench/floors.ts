@@ -38,6 +38,38 @@ local process = string.match(next, '^%d+')
 if process == string.match(ARGV[1], '^%d+') then return next end
 redis.call('PUBLISH', 'token:' .. process, next)
 return ''`,
+  // By the time of the call: its score is the time of the server, less the caller's age in microseconds.
+  takeOrQueueByCall: `
+if redis.call('EXISTS', KEYS[2]) == 0 and redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
+local time = redis.call('TIME')
+redis.call('ZADD', KEYS[2], time[1] * 1000000 + time[2] - ARGV[3], ARGV[1])
+return 0`,
+  // To the earliest caller: the next one of the same process, or the first in the queue, where that one is next.
+  handOverByCall: `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return '' end
+local ttl, next = ARGV[2], ARGV[4]
+if redis.call('EXISTS', KEYS[2]) == 1 then
+  if next ~= '' then
+    local time = redis.call('TIME')
+    redis.call('ZADD', KEYS[2], time[1] * 1000000 + time[2] - ARGV[5], next)
+  end
+  local first = redis.call('ZPOPMIN', KEYS[2])[1]
+  if first ~= next then
+    redis.call('SET', KEYS[1], first, 'PX', ARGV[3])
+    redis.call('PUBLISH', 'fair:' .. string.match(first, '^%d+'), first)
+    return ''
+  end
+end
+if next == '' then
+  redis.call('DEL', KEYS[1])
+else
+  redis.call('SET', KEYS[1], next, 'PX', ttl)
+end
+return next`,
+  // A grant that ended unclaimed is claimed late: nobody else asks for the lock while there is a queue.
+  renewGrant: `
+local holder = redis.call('GET', KEYS[1])
+if not holder or holder == ARGV[1] then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end`,
   renew: `
 local held = 0
 for i, key in ipairs(KEYS) do
@@ -316,6 +348,105 @@ const floorToken: Candidate = {
   },
 };
 
+/** ms; as the default of our option `commandTimeout`. */
+const COMMAND_TIMEOUT = 5_000;
+
+/** ms; a grant that its process does not claim by a renewal ends. */
+const CLAIM_WINDOW = '1000';
+
+/**
+ * What the rules of `fair` cost at least, on the usual path: a queue in Redis in the order of calls over all processes,
+ * where the first caller of each process has a position; a grant that ends unless it is claimed; a message to the
+ * process that is granted, which claims it with a renewal and enters without waiting for the reply; a hand-over in the
+ * reply where the next caller is of the same process; a deadline for each command. It has none of what the rules need
+ * when something fails: no polls, no cleaning up, no later renewals, no loss, no aborts, no pauses for pollers.
+ */
+const floorFair: Candidate = {
+  id: 'floor-fair',
+  title: 'floor: the rules of fair',
+  isVariant: true,
+  packages: ['redis'],
+  async open({ address, ttl }) {
+    interface Caller {
+      readonly calledAt: number;
+      enter(owner: string): void;
+    }
+    const { run: send, subscriber } = await connect(address);
+    const withDeadline = deadlines();
+    /** By key: the callers that wait, while the process has the lock or a position in its queue. */
+    const waiting = new Map<string, Caller[]>();
+    /** The keys of positions in Redis. */
+    const positions = new Map<string, string>();
+
+    const age = ({ calledAt }: Caller) => String(Math.round(1000 * (performance.now() - calledAt)));
+    const run = (name: ScriptName, key: string, ...args: string[]) =>
+      withDeadline(send(name, [key, `${key}:queue`], ...args));
+    const enter = (owner: string) => {
+      const key = positions.get(owner) as string;
+      positions.delete(owner);
+      waiting.get(key)?.shift()?.enter(owner);
+    };
+    const ask = async (key: string, first: Caller) => {
+      const owner = nextOwner();
+      positions.set(owner, key); // before the request: the message may come before its reply
+      if ((await run('takeOrQueueByCall', key, owner, String(ttl), age(first))) === 1) enter(owner);
+    };
+    const release = async (key: string, owner: string) => {
+      const callers = waiting.get(key) as Caller[];
+      const [next] = callers;
+      const nextsOwner = next === undefined ? '' : nextOwner();
+      if (next !== undefined) positions.set(nextsOwner, key);
+      const ageOfNext = next === undefined ? '' : age(next);
+      const granted = await run('handOverByCall', key, owner, String(ttl), CLAIM_WINDOW, nextsOwner, ageOfNext);
+      if (granted !== '') enter(nextsOwner);
+      else if (next === undefined && callers[0] !== undefined) await ask(key, callers[0]);
+      else if (next === undefined) waiting.delete(key);
+    };
+    await (await subscriber()).subscribe(`fair:${process.pid}`, async (owner) => {
+      void run('renewGrant', positions.get(owner) as string, owner, String(ttl));
+      await nextTurn();
+      enter(owner);
+    });
+    return {
+      acquire: (key) =>
+        new Promise<Release>((resolve) => {
+          const enterWith = (owner: string) => resolve(() => release(key, owner));
+          const caller: Caller = { calledAt: performance.now(), enter: enterWith };
+          const callers = waiting.get(key);
+          if (callers !== undefined) {
+            callers.push(caller);
+            return;
+          }
+          waiting.set(key, [caller]);
+          void ask(key, caller);
+        }),
+    };
+  },
+};
+
+/** Deadlines of commands, with one timer. All have the same time, so they end in the order in which they began. */
+function deadlines(): <T>(command: Promise<T>) => Promise<T> {
+  const open = new Set<{ readonly endsAt: number; end(): void }>();
+  const endDue = () => {
+    for (const deadline of open) {
+      if (deadline.endsAt > performance.now()) return;
+      open.delete(deadline);
+      deadline.end();
+    }
+  };
+  setInterval(endDue, COMMAND_TIMEOUT / 10).unref();
+  return (command) =>
+    new Promise((resolve, reject) => {
+      const end = () => reject(new Error('Redis did not answer'));
+      const deadline = { endsAt: performance.now() + COMMAND_TIMEOUT, end };
+      open.add(deadline);
+      command.then((reply) => {
+        open.delete(deadline);
+        resolve(reply);
+      }, reject);
+    });
+}
+
 export const floors: readonly Candidate[] = [
   floor,
   floorIoredis,
@@ -324,5 +455,6 @@ export const floors: readonly Candidate[] = [
   floorHandOver,
   asyncMutex,
   floorToken,
+  floorFair,
   floorWait,
 ];

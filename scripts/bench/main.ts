@@ -2,14 +2,15 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { withSection } from '../../support/sections';
-import { candidates } from './libraries';
+import { candidateNamed, candidates } from './libraries';
 import { plot } from './plot';
-import { cache, prepare } from './prepare';
-import { keepProcessorsAwake, killProcesses } from './processes';
+import { built, cache, prepare } from './prepare';
+import { BenchProcess, keepProcessorsAwake, killProcesses } from './processes';
 import * as report from './report';
 import { measure, participantsOf } from './runner';
 import { isNamed, scenarios } from './scenarios';
 import { BenchServer } from './server';
+import { MOST_VISITS } from './visits';
 
 const DOCS = join(__dirname, '..', '..', 'docs');
 
@@ -20,6 +21,7 @@ const USAGE = `npm run bench -- [options]
   --scenario N   only this scenario (4: 4a, 4b and 4t); may be repeated
   --only NAME    only this candidate and the floor; may be repeated
   --no-growth    all scenarios but 9, which takes the longest
+  --profile      in place of the scenarios: how many functions of ours an uncontended call visits
   --json         prints the results as JSON, and progress on stderr
   --page         writes the sections of docs/benchmarks.md and docs/growth.md about what was measured
 Scenarios:
@@ -36,6 +38,7 @@ function readOptions() {
       scenario: { type: 'string', multiple: true, default: [] },
       only: { type: 'string', multiple: true, default: [] },
       'no-growth': { type: 'boolean', default: false },
+      profile: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       page: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
@@ -76,6 +79,7 @@ async function bench(options: Options): Promise<void> {
     print(measured);
     if (options.quick) print('A quick run: V8 has not compiled all code, so CPU and rates are not those of a service.');
     keepProcessorsAwake();
+    if (options.profile) return await printVisits(server, print);
     const results = await measureAll(options, server, print);
     for (const line of results.flatMap(report.goalLines)) print(line);
     if (options.json) console.log(JSON.stringify({ measured, results }, null, 2));
@@ -84,6 +88,20 @@ async function bench(options: Options): Promise<void> {
   } finally {
     await stop();
   }
+}
+
+async function printVisits(server: BenchServer, print: (text: string) => void): Promise<void> {
+  const rows: string[][] = [];
+  for (const id of ['spin', 'pub-sub', 'fair']) {
+    const options = { address: server.address, ttl: 30_000, library: built.library };
+    const one = await BenchProcess.start(candidateNamed(id), options);
+    const { visits } = await one.request({ count: 'visits' });
+    await one.end();
+    rows.push([id, String(visits?.lock), String(visits?.unlock)]);
+  }
+  const { lock, unlock } = MOST_VISITS;
+  print(`\nFunctions of the library that an uncontended call visits (goals: ${lock} and ${unlock})`);
+  print(report.terminalTable(['', 'lock()', 'unlock()'], rows));
 }
 
 async function measureAll(

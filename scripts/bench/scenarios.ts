@@ -117,7 +117,7 @@ const times = (count: number, load: LoadSpec): LoadSpec[] => new Array(count).fi
 /** Four processes with ten callers on one key. */
 function fourProcesses(settings: { work: number; pause?: number; pauseJitter?: number }, window: number) {
   return {
-    candidates: ['floor-fifo', 'floor-token', ...LIBRARIES],
+    candidates: ['floor-fifo', 'floor-token', 'floor-fair', ...LIBRARIES],
     metrics: CONTENDED,
     loads: times(4, { load: 'callers', settings: { callers: 10, ...settings } }),
     full: { ...FOUR_PROCESSES, window },
@@ -258,7 +258,7 @@ export const scenarios: readonly Scenario[] = [
     id: '3',
     title: '100 callers on one key in one process, empty section',
     floor: 'floor-hand-over',
-    candidates: ['floor-fifo', 'floor-hand-over', 'async-mutex', ...LIBRARIES],
+    candidates: ['floor-fifo', 'floor-hand-over', 'floor-fair', 'async-mutex', ...LIBRARIES],
     metrics: CONTENDED,
     loads: [{ load: 'callers', settings: { callers: 100, work: 0 } }],
     // The longest slice of `spin` and the pause after it, so that each window has one pause.
@@ -448,6 +448,7 @@ export const GOALS: readonly Goal[] = [
   goal('3', OURS, 'requests', { atMost: 0.01 }),
   goal('3', OURS, 'longest', { atMost: 10 }),
   goal('4a', ['spin', 'pub-sub'], 'rate', toFloor({ atLeast: 10 })),
+  goal('4a', ['fair'], 'rate', { to: 'floor-fair', atLeast: 0.9 }),
   goal('4b', ['spin'], 'longest', { atMost: 1_000 }),
   goal('4t', ['fair'], 'rate', toFloor({ atLeast: 0.85 })),
   goal('4t', ['pub-sub'], 'rate', toFloor({ atLeast: 0.95 })),

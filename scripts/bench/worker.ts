@@ -5,6 +5,7 @@ import { FaultyProxy } from '../../support/proxy';
 import type { Address, OpenOptions } from './candidate';
 import { candidateNamed } from './libraries';
 import { begin, type LoadSpec, type Observation, type Observe, observe } from './loads';
+import { countVisits, type Visits } from './visits';
 
 /** Passed in the environment of the process. */
 export type Role =
@@ -12,14 +13,18 @@ export type Role =
   | { readonly role: 'proxy'; readonly address: Address; readonly delay: number }
   | { readonly role: 'awake' };
 
-/** To a candidate: start a load, or observe it for some ms. */
-export type Request = LoadSpec | { readonly observe: number; readonly isWarmUp?: boolean };
+/** To a candidate: start a load, observe it for some ms, or count the functions that a cycle visits. */
+export type Request =
+  | LoadSpec
+  | { readonly observe: number; readonly isWarmUp?: boolean }
+  | { readonly count: 'visits' };
 
 /** It has started, or has executed a request. */
 export interface Reply {
   readonly fault?: string;
   readonly proxied?: Address;
   readonly observation?: Observation;
+  readonly visits?: Visits;
 }
 
 function reply(message: Reply): void {
@@ -30,6 +35,7 @@ async function candidate({ id, ...options }: Role & { role: 'candidate' }): Prom
   const locks = await candidateNamed(id).open(options);
   let load: Observe | undefined;
   const execute = async (request: Request): Promise<Reply> => {
+    if ('count' in request) return { visits: await countVisits(locks, options.library) };
     if ('load' in request) {
       load = await begin(locks, request);
       return {};

@@ -2,7 +2,7 @@ import type { Lease } from '../../../lib';
 import type { SharedKind } from '../../../lib/api/shared-kinds';
 import { type Access, mayShare } from '../../judge/exclusion';
 import { keysOf, type Round } from '../plan';
-import { type Host, hostOf, lifeOf, lockName, ownerOf, ownersOf, quietFor, type World } from '../world';
+import { type Host, hostOf, lifeOf, lockName, ownerOf, ownersOf, quietFor, takenBy, type World } from '../world';
 import type { Grants } from './grants';
 import { MinHoldChecks } from './min-holds';
 
@@ -17,8 +17,6 @@ export interface OpenLease {
   readonly caller: string;
   /** Of a shared lock. */
   readonly kind: SharedKind | undefined;
-  /** How many permits of a semaphore it has. */
-  readonly takes: number;
   /** Virtual ms. */
   readonly since: number;
   /** An earlier lease of its process had the same owner value. */
@@ -85,7 +83,6 @@ export class LeaseChecks {
       key,
       caller,
       kind,
-      takes,
       since: this.#world.timeline.now,
       isPassedOn: this.#opened.has(lease.owner),
       isWiped: false,
@@ -97,6 +94,11 @@ export class LeaseChecks {
       wasUndisturbed: host.disturbedUntil === 0 || this.#world.timeline.now - host.disturbedUntil > QUIET,
     };
     this.open.add(entry);
+    const permits = takenBy(lease.owner);
+    if (kind === 'semaphore' && permits !== takes) {
+      const text = `${caller} asked for ${takes} permits of "${key}", and has ${permits}`;
+      this.#world.violations.report('too many permits', key, text);
+    }
     if (entry.isPassedOn) this.#passedOn(entry, lostAt);
     this.#opened.set(lease.owner, [...(this.#opened.get(lease.owner) ?? []), caller]);
     this.#lastOpened.set(`${host.index}/${key}`, this.#world.timeline.now);
