@@ -22,7 +22,7 @@ export {
   NotReplicatedError,
   RegistryClosedError,
 } from './api/errors';
-export type { LockType } from './api/lock-types';
+export type { LockType, ShardedSubscriptionMode } from './api/lock-types';
 export type {
   AcquireMessage,
   HoldMessage,
@@ -41,7 +41,6 @@ export type {
 } from './api/options';
 export type { LockHolder, LockWarning, LockWarningCode, WarningListener } from './api/warnings';
 export type { RedisLock } from './core/lock';
-export type { ShardedSubscriptionMode } from './core/protocol';
 export type { MultiLock } from './multi/multi-lock';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
 export type { RedisSubscriber } from './redis/subscriber';

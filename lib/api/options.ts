@@ -1,6 +1,5 @@
-import type { ShardedSubscriptionMode } from '../core/protocol';
 import type { RedisSubscriber } from '../redis/subscriber';
-import type { LockType } from './lock-types';
+import type { LockType, ShardedSubscriptionMode } from './lock-types';
 import type { SharedKind } from './shared-kinds';
 import type { WarningListener } from './warnings';
 

@@ -141,10 +141,5 @@ export interface LockProtocol {
   orphanLife(hold: Hold): number;
 }
 
-export const SHARDED_SUBSCRIPTION_MODES = ['auto', 'on', 'off'] as const;
-
-/** Whether releases go over sharded channels. `auto`: on a cluster, if the server has them. */
-export type ShardedSubscriptionMode = (typeof SHARDED_SUBSCRIPTION_MODES)[number];
-
 /** What all protocols of a registry share. */
 export type ProtocolSettings = RegistrySettings;

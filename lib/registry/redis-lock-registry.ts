@@ -1,7 +1,8 @@
+import { SHARDED_SUBSCRIPTION_MODES } from '../api/lock-types';
 import type { RedisLockRegistryOptions, RegistrySettings, SegmentedLockOptions } from '../api/options';
 import { warn } from '../api/warnings';
 import type { LockBackend, LockInspector, ScriptRunner, SharedBackend } from '../core/backend';
-import { type LockProtocol, SHARDED_SUBSCRIPTION_MODES } from '../core/protocol';
+import type { LockProtocol } from '../core/protocol';
 import { literally } from '../internal/glob';
 import { boolean, type Check, checkOptions, duration, notNegative, oneOf, wholeNumber } from '../internal/validation';
 import { HeldScripts } from '../protocols/held-scripts';
