@@ -173,6 +173,28 @@ describeReal('The readers of a process', () => {
     expect(most).toBe(9);
   });
 
+  it('do not take a message about an earlier attempt for one about the last', async () => {
+    const [one, other] = await fixture.pair();
+    const writing = await other.readWrite('key').write.lock();
+    let hasEntered = false;
+    const reading = one
+      .readWrite('key')
+      .read.lock()
+      .then((lease) => {
+        hasEntered = true;
+        return lease;
+      });
+    await fixture.queued('key', 1);
+    const [ticket] = await fixture.client.hKeys(`{${fixture.registryKey}:key}:waiters`);
+    // Each message makes it ask again: the next one comes right after an attempt.
+    for (let i = 0; i < 20; i++)
+      await fixture.client.publish(fixture.channel('key'), `${ticket}=${Date.now() - 1_000}`);
+    await sleep(20);
+    expect(hasEntered).toBe(false);
+    await writing.unlock();
+    await (await reading).unlock();
+  });
+
   it('enter at once when the writer that they wait for gives up', async () => {
     const [one, other] = await fixture.pair();
     const reader = await readOf(one).lock();

@@ -54,8 +54,10 @@ class SharedProtocol implements LockProtocol {
   /** Of the local caller that has the turn, with its arrival in the queue, as far as Redis has said it. */
   #ticket = '';
   #arrival = '';
+  /** When the lease ends that its last attempt asked for, by the server's clock; '': that is not answered. */
+  #leaseEnd = '';
   /** The ticket that has the lock, by a message. `aloneAt`: as below. */
-  #letIn: { readonly ticket: string; readonly aloneAt: number | undefined } | undefined;
+  #letIn: { readonly ticket: string; readonly leaseEnd: string; readonly aloneAt: number | undefined } | undefined;
   /** How often a message has said that a writer waits. */
   #wanted = 0;
   /** The hold that was granted last. `aloneAt`: what `#wanted` was when no writer waited; `undefined`: one did. */
@@ -100,8 +102,11 @@ class SharedProtocol implements LockProtocol {
     const { ticket, sentAt, ttl, drift } = hold;
     // Other readers of this process enter with the hold, which has to be fresh for that. An attempt finds that it is ours.
     const isLate = clock.now() - sentAt > (this.#kind === 'read' ? FRESH : LET_IN_WITHIN);
-    if (this.#letIn?.ticket !== ticket || isLate || this.#parts.redis.mayBeOutdated(sentAt)) return NOT_GRANTED;
-    this.#last = { hold, aloneAt: this.#letIn.aloneAt };
+    const letIn = this.#letIn;
+    // A message that was long on its way may be about an attempt before the last one, and a lease that is over by now.
+    const isOfThis = letIn?.ticket === ticket && letIn.leaseEnd === this.#leaseEnd;
+    if (!isOfThis || isLate || this.#parts.redis.mayBeOutdated(sentAt)) return NOT_GRANTED;
+    this.#last = { hold, aloneAt: letIn.aloneAt };
     return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken: undefined, drift };
   }
 
@@ -160,8 +165,9 @@ class SharedProtocol implements LockProtocol {
       const isWanted = words.includes('wanted');
       if (isWanted) this.#wanted++;
       const ticket = `${this.#kind}:${this.#ticket}`;
-      if (!words.includes(`${ticket}=`)) return words.includes(ticket) ? 'release' : undefined;
-      this.#letIn = { ticket: this.#ticket, aloneAt: isWanted ? undefined : this.#wanted };
+      const leaseEnd = words.find((word) => word.startsWith(`${ticket}=`))?.slice(ticket.length + 1);
+      if (leaseEnd === undefined) return words.includes(ticket) ? 'release' : undefined;
+      this.#letIn = { ticket: this.#ticket, leaseEnd, aloneAt: isWanted ? undefined : this.#wanted };
       return 'release';
     };
     const { idleBetweenTries } = this.#parts.settings;
@@ -182,6 +188,7 @@ class SharedProtocol implements LockProtocol {
       this.#arrival = '';
     }
     hold.isEnqueued = waits;
+    if (waits) this.#leaseEnd = '';
     const hintsBefore = waits && this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
     const wanted = this.#wanted;
     const { count, givenAt, toldAt } = permits ?? { count: 0, givenAt: sentAt, toldAt: sentAt };
@@ -191,7 +198,7 @@ class SharedProtocol implements LockProtocol {
     const letInFor = isOwn ? 0 : Math.min(LET_IN_WITHIN, Math.floor(ttl / 2));
     const queueing = [waits ? '1' : '0', waits ? this.#arrival : '', String(this.#ticketKeptFor), String(letInFor)];
     const read = (reply: unknown): Grant | Refusal => {
-      const [, , value, pttl, owner, arrival, known] = arrayIn(ENTER, reply, 3, 7);
+      const [, , value, pttl, owner, arrival, known, leaseEnd] = arrayIn(ENTER, reply, 3, 8);
       const token = numberIn(ENTER, reply, value);
       if (pttl === undefined) {
         if (token < 1) throw new UnexpectedReplyError(ENTER.name, reply);
@@ -201,7 +208,10 @@ class SharedProtocol implements LockProtocol {
         return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
       }
       permits?.told(givenAt, numberIn(ENTER, reply, known));
-      if (waits && ticket === this.#ticket) this.#arrival = textIn(ENTER, reply, arrival);
+      if (waits && ticket === this.#ticket) {
+        this.#arrival = textIn(ENTER, reply, arrival);
+        this.#leaseEnd = textIn(ENTER, reply, leaseEnd);
+      }
       const remaining = remainingIn(ENTER, reply, pttl);
       return { granted: false, remaining, owner: ownerIn(owner), roundTrip: clock.now() - sentAt, hintsBefore };
     };
@@ -220,7 +230,7 @@ class SharedProtocol implements LockProtocol {
 
   /** What became of the lease that was to end. */
   #found(script: LockScript, reply: unknown): Released {
-    const [found, notified] = arrayIn(script, reply, 2, 7);
+    const [found, notified] = arrayIn(script, reply, 2, 8);
     if (numberIn(script, reply, notified) < 0) this.#parts.warnNotificationRefused();
     return foundIn(script, reply, found);
   }

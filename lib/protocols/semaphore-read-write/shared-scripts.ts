@@ -21,7 +21,8 @@ import { EXAMINE_ERROR, examineGone, LEAVE_MARK, mark, mint } from '../format/sc
  *
  * A script that makes room lets in those at the front of the queue that may enter. The lock is theirs at once where their
  * process was heard of a moment ago, with the ttl that it asked for then; others are asked to come. All of them hear of
- * it by one message: "<ticket>=" has the lock, "<ticket>" may come, and `wanted`: a writer waits, also behind those.
+ * it by one message: "<ticket>=<when its lease ends>" has the lock, "<ticket>" may come, and `wanted`: a writer waits,
+ * also behind those.
  *
  * KEYS of every script: lock, waiters [, fence]. ARGV begins with: kind, owner. Every time is the server's. Every
  * script is idempotent.
@@ -128,7 +129,7 @@ local function letIn(own, channel, enters)
     if isOpen then
       holders = holders + permitsOf(waiter.ticket)
       isWritten = waiter.kind == 'write'
-      if channel and waiter ~= own then message[#message + 1] = waiter.ticket .. (isHere and '=' or '') end
+      if channel and waiter ~= own then message[#message + 1] = waiter.ticket .. (isHere and '=' .. waiter.leaseEnd or '') end
     end
     if isHere then
       hasEntered = true
@@ -184,7 +185,8 @@ end`;
  * Returns { 1 that lease was released, 0 there was none, -1 it was ended by force; -1 when the server refused to publish,
  * else 0; and when the owner has entered, 1, or 2 when a writer waits, of a semaphore the number of permits, or with a
  * fence the token as text; else 0, ms until the first lease ends, or until the first ticket is dropped; the owner of that
- * lease or ''; arrival or ''; the number of permits, 0 for others than semaphores }.
+ * lease or ''; arrival or ''; the number of permits, 0 for others than semaphores; when its lease will end if it is let in
+ * without another attempt }.
  */
 export const ENTER = new LockScript(
   'enter (shared)',
@@ -254,7 +256,7 @@ else
   end
   local next = redis.call('ZRANGE', lock, 0, 0, 'WITHSCORES')
   local ends = next[2] or queue[1] ~= own and queue[1].seenUntil or now + 1
-  refusal = { math.max(0, ends - now), next[1] and string.match(next[1], ':(.*)$') or '', arrival, permits }
+  refusal = { math.max(0, ends - now), next[1] and string.match(next[1], ':(.*)$') or '', arrival, permits, own.leaseEnd }
 end
 
 if #queue == 0 or #queue == 1 and queue[1] == own and not queues then
@@ -271,7 +273,7 @@ if granted and KEYS[3] then
   end
 end
 if granted then return { found, published, granted } end
-return { found, published, 0, refusal[1], refusal[2], refusal[3], refusal[4] }`,
+return { found, published, 0, unpack(refusal) }`,
   undefined,
   (reply) => Array.isArray(reply) && reply.length === 3,
 );
