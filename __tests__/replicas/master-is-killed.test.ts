@@ -8,7 +8,9 @@ const TRIES = 2;
 
 describePrivate('a master is killed before it has replicated what it granted', () => {
   it('loses locks that callers have, without minReplicas', async () => {
-    const { lost } = await killUnderLoad('spin', 0);
+    // Now and then everything was replicated in the moment of the kill.
+    let lost = 0;
+    for (let i = 0; i < 10 && lost === 0; i++) ({ lost } = await killUnderLoad('spin', 0));
     expect(lost).toBeGreaterThan(0);
   });
 
