@@ -185,7 +185,7 @@ export class YieldToListeners {
     return now >= this.#sliceEndsAt;
   }
 
-  refused(_owner: string | undefined, _now: number): void {}
+  refused(): void {}
 
   released(release: OwnRelease): void {
     this.#release = release.others > 0 ? release : undefined;
