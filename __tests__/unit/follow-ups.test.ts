@@ -171,6 +171,9 @@ describe('What abandoned calls may have left in Redis', () => {
       for (const answer of answers.splice(0)) answer();
       await time.advance(60_000);
     }
-    expect(sentAbout(redis.calls.slice(before)).most).toBeLessThanOrEqual(3);
+    // The attempt may have been executed after that one.
+    const { most } = sentAbout(redis.calls.slice(before));
+    expect(most).toBeGreaterThanOrEqual(1);
+    expect(most).toBeLessThanOrEqual(3);
   });
 });
