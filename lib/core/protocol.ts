@@ -109,15 +109,13 @@ export interface LockProtocol {
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void;
   /**
    * Deletes the key if it is the owner's, or removes the owner from those of a shared lock, and notifies waiters.
-   * `fair` hands the lock over to the next ticket instead. Also takes the owner out of a queue. `now`: for a caller
-   * that has read the clock just now.
+   * `fair` hands the lock over to the next ticket instead. Also takes the owner out of a queue.
+   *
+   * `keep`: in place of all that, nobody else gets the lock before its `minHold` ends. Then its key ends by itself, and
+   * waiters know when. Repeated calls, and a release after it, change nothing. `now`: for a caller that has read the
+   * clock just now.
    */
-  release(owner: string, timeout: number, now?: number): Promise<Released>;
-  /**
-   * In place of a release: nobody else gets the lock before its `minHold` ends. Then its key ends by itself, and
-   * waiters know when. Repeated calls, and a release after it, change nothing.
-   */
-  keep(owner: string, keep: Keep, timeout: number): Promise<Released>;
+  release(owner: string, timeout: number, keep?: Keep, now?: number): Promise<Released>;
   /**
    * A lease ended, and a local caller waits: whether the hold may be passed on to it without a command, since nobody else
    * is to have the lock now, as far as this process knows.
@@ -129,8 +127,8 @@ export interface LockProtocol {
    */
   confirmOrRelease?(owner: string, ttl: number, timeout: number, now: number): Promise<Confirmed | Released>;
   /**
-   * In its place: ends the hold by the next attempt of the next local caller. The queue in Redis decides. `keep`: as in
-   * the function of this name.
+   * In its place: ends the hold by the next attempt of the next local caller. The queue in Redis decides. `keep`: as for
+   * `release`.
    */
   exchange?(owner: string, to: Hold, timeout: number, keep: Keep | undefined): Promise<Exchange>;
   /** A lease of this process was lost: the lock may be free. */

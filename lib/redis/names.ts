@@ -20,12 +20,7 @@ export class LockNames {
 
   /** The channel of the lock's releases, as Spring Integration's RedisLockRegistry names it. */
   get channel(): string {
-    return `${this.legacyChannel}:${this.lock}`;
-  }
-
-  /** The one channel for all locks of a registry, of Spring Integration up to 6.4.7 and 6.5.2. */
-  get legacyChannel(): string {
-    return `${this.#registryKey}-channel`;
+    return `${legacyChannel(this.#registryKey)}:${this.lock}`;
   }
 
   /**
@@ -41,6 +36,11 @@ export class LockNames {
     if (/[{}]/.test(lock)) throw noHashTag(lock);
     return `{${lock}}:${suffix}`;
   }
+}
+
+/** The one channel for all locks of a registry, of Spring Integration up to 6.4.7 and 6.5.2. */
+export function legacyChannel(registryKey: string): string {
+  return `${registryKey}-channel`;
 }
 
 /**

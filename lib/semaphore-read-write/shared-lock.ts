@@ -104,8 +104,9 @@ class Group implements LeaseOfHold {
     return Math.min(...[...this.leases].map(({ endsAt }) => endsAt));
   }
 
-  mayRenewAt(time: number): boolean {
-    return [...this.leases].some((lease) => lease.mayRenewAt(time));
+  get renewUntil(): number | undefined {
+    const times = [...this.leases].map(({ renewUntil = Number.POSITIVE_INFINITY }) => renewUntil);
+    return Math.max(...times);
   }
 
   renewed(): void {

@@ -89,12 +89,11 @@ export class InMemoryProtocol implements LockProtocol {
     else this.#backend.send(execute, timeout).then(settle, (cause: unknown) => settle({ state: 'unknown', cause }));
   }
 
-  release(ownerOrTicket: string, timeout: number): Promise<Released> {
-    return this.#backend.send(() => this.#lock.release(ownerOrTicket), timeout);
-  }
-
-  keep(owner: string, keep: Keep, timeout: number): Promise<Released> {
-    return this.#backend.send(() => this.#lock.keep(owner, keep), timeout);
+  release(ownerOrTicket: string, timeout: number, keep?: Keep): Promise<Released> {
+    return this.#backend.send(
+      () => (keep === undefined ? this.#lock.release(ownerOrTicket) : this.#lock.keep(ownerOrTicket, keep)),
+      timeout,
+    );
   }
 
   /** The lock is for the first in the queue. Where nobody waits, readers enter beside others. */
