@@ -1,5 +1,5 @@
+import type { RedisSubscriber } from '../api/options';
 import { describeForAdapter, type RedisClient } from '../redis/client';
-import type { RedisSubscriber } from '../redis/subscriber';
 import { BunClient, type BunRedis, isBunRedis } from './client';
 
 export type { BunRedis } from './client';

@@ -1,7 +1,7 @@
 import type { RegistrySettings } from '../api/options';
+import { clock } from '../internal/clock';
 import type { Availability } from './availability';
 import type { Hold } from './hold';
-import type { Permits } from './permits';
 import type { LockRequest } from './request';
 import type { Wait } from './wait';
 
@@ -77,6 +77,41 @@ export type RenewalMode = 'extend' | 'ask';
 export interface Holder {
   /** A client that is not the holder may have released the lock: asks Redis about the hold now. */
   confirmNow(): void;
+}
+
+/** How many may hold a semaphore: the number that was given last counts. One object for each semaphore of a registry. */
+export class Permits {
+  count = 0;
+  /** When it was given last, on the monotonic clock. */
+  givenAt = 0;
+  /** When the number was given that the lock was told last. */
+  toldAt = Number.NEGATIVE_INFINITY;
+  /** The number that the lock had when it answered last. */
+  known: number | undefined;
+  /** When this process learned that it is another number than before: on the monotonic clock. */
+  changedAt = Number.NEGATIVE_INFINITY;
+  /** Where callers of this registry wait for the lock: one of them makes an attempt at once. */
+  waiting: { wake(): void } | undefined;
+
+  give(count: number): void {
+    this.count = count;
+    this.givenAt = clock.now();
+    if (this.isNews) this.waiting?.wake();
+  }
+
+  /** The lock answered an attempt that told it the number given then; it has this number. */
+  told(givenAt: number, known: number): void {
+    this.toldAt = Math.max(this.toldAt, givenAt);
+    if (this.known !== undefined && this.known !== known) this.changedAt = clock.now();
+    this.known = known;
+    // A later number of another process counts for the next caller here too, though the queue that has it may be gone.
+    if (givenAt >= this.givenAt) this.count = known;
+  }
+
+  /** The lock is not known to have this number. */
+  get isNews(): boolean {
+    return this.givenAt > this.toldAt && this.count !== this.known;
+  }
 }
 
 /**

@@ -1,12 +1,10 @@
-import type { LockType } from '../api/lock-types';
+import type { LockType, SharedKind } from '../api/lock-types';
 import { isKept, nameIn } from '../api/owner-name';
-import type { SharedKind } from '../api/shared-kinds';
-import { globPattern, literally } from '../internal/glob';
 import { grantedAt } from '../protocols/fair/ticket';
 import { CHANNEL, lockOfRedissonQueue, QUEUE, redissonName, TOKEN } from '../protocols/redisson/redisson';
 import type { RedisClient } from '../redis/client';
 import { messageOf, serverErrorCode } from '../redis/failure';
-import { LockNames, lockOfQueue } from '../redis/names';
+import { globPattern, LockNames, literally, lockOfQueue } from '../redis/names';
 import { type FoundLock, foundLock, type Known } from './found-lock';
 import { type Asked, serversOf } from './servers';
 

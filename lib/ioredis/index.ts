@@ -1,10 +1,10 @@
+import type { RedisSubscriber } from '../api/options';
 import { describeForAdapter, type RedisClient } from '../redis/client';
-import type { RedisSubscriber } from '../redis/subscriber';
+import type { ClusterIoredis, Ioredis, IoredisOptions, SingleIoredis } from './client';
 import { SingleClient } from './client';
 import { ClusterClient } from './cluster';
-import type { ClusterIoredis, Ioredis, IoredisOptions, SingleIoredis } from './ioredis';
 
-export type { Ioredis } from './ioredis';
+export type { Ioredis } from './client';
 
 /** One for each instance, so that its events are listened to once, however many registries use it. */
 const clients = new WeakMap<Ioredis, RedisClient>();

@@ -3,7 +3,6 @@ import type { RedisLockRegistryOptions, RegistrySettings, SegmentedLockOptions }
 import { warn } from '../api/warnings';
 import type { LockBackend, LockInspector, ScriptRunner, SharedBackend } from '../core/backend';
 import type { LockProtocol } from '../core/protocol';
-import { literally } from '../internal/glob';
 import { boolean, type Check, checkOptions, duration, notNegative, oneOf, wholeNumber } from '../internal/validation';
 import { HeldScripts } from '../protocols/held-scripts';
 import { LOCK_TYPE_DEFINITIONS } from '../protocols/lock-types';
@@ -19,7 +18,7 @@ import {
 import { canScan, scan } from '../redis/cluster';
 import type { Connection } from '../redis/connection';
 import { explainWrongType } from '../redis/keys';
-import { hashTag, type LockNames } from '../redis/names';
+import { hashTag, type LockNames, literally } from '../redis/names';
 import { Redis } from '../redis/redis';
 import { isSubscriber } from '../redis/subscriber';
 import type { SegmentedLock } from '../segmented/segmented-lock';

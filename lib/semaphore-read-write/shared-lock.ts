@@ -5,8 +5,8 @@ import type { Hold, LeaseOfHold } from '../core/hold';
 import type { RedisLease } from '../core/lease';
 import type { Turn } from '../core/local-queue';
 import { isLoopTurnDue, type LockServices, RedisLock } from '../core/lock';
-import { Permits } from '../core/permits';
 import type { LockProtocol } from '../core/protocol';
+import { Permits } from '../core/protocol';
 import { Scope } from '../core/scope';
 import { clock } from '../internal/clock';
 

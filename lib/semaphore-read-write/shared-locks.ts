@@ -1,6 +1,6 @@
 import type { DistributedLock } from '../api/distributed-lock';
+import { describeKind, type SharedKind } from '../api/lock-types';
 import type { SemaphoreOptions } from '../api/options';
-import { describeKind, type SharedKind } from '../api/shared-kinds';
 import type { LockBackend, SharedBackend } from '../core/backend';
 import type { LockServices, RedisLock } from '../core/lock';
 import { LockCache } from '../core/lock-cache';

@@ -1,8 +1,8 @@
 import type { Inspected, LockBackend, LockInspector, ScriptRunner, SharedBackend } from '../core/backend';
 import type { LockProtocol } from '../core/protocol';
-import { globPattern } from '../internal/glob';
 import type { Connection } from '../redis/connection';
 import type { LockNames } from '../redis/names';
+import { globPattern } from '../redis/names';
 import type { InMemoryLocks } from './in-memory-locks';
 import { InMemoryProtocol } from './in-memory-protocol';
 import type { StoredKind } from './stored-lock';

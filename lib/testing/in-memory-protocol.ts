@@ -1,6 +1,6 @@
 import { Availability } from '../core/availability';
 import type { Hold } from '../core/hold';
-import type { Permits } from '../core/permits';
+import type { Permits } from '../core/protocol';
 import {
   type Grant,
   type Holder,

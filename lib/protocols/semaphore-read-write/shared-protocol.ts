@@ -1,8 +1,8 @@
-import type { SharedKind } from '../../api/shared-kinds';
+import type { SharedKind } from '../../api/lock-types';
 import { Availability } from '../../core/availability';
 import type { SharedBackend } from '../../core/backend';
 import { FRESH, type Hold } from '../../core/hold';
-import type { Permits } from '../../core/permits';
+import type { Permits } from '../../core/protocol';
 import {
   type Exchange,
   type Grant,
