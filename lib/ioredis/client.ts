@@ -2,18 +2,7 @@ import { EventEmitter, errorMonitor } from 'node:events';
 import { type Channel, Channels, WordsClient } from '../redis/channels';
 import type { RedisClient } from '../redis/client';
 import { ClientClosedError, isServerAnswer, isUnknownCommand } from '../redis/failure';
-
-/** What the adapter needs of an instance of ioredis or iovalkey, by structure. It imports neither of them. */
-export interface Ioredis {
-  readonly isCluster: boolean;
-  /** `end`: closed for good. */
-  readonly status: string;
-  eval(script: string, keyCount: number, ...rest: string[]): Promise<unknown>;
-  evalsha(sha1: string, keyCount: number, ...rest: string[]): Promise<unknown>;
-  on(event: string, listener: () => void): unknown;
-  off(event: string, listener: () => void): unknown;
-  disconnect(): void;
-}
+import type { Ioredis } from '.';
 
 /** It also takes any command, as lists of words, and calls back with any arguments. */
 interface Internals {

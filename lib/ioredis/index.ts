@@ -1,10 +1,19 @@
 import type { RedisSubscriber } from '../api/options';
 import { describeForAdapter, type RedisClient } from '../redis/client';
-import type { ClusterIoredis, Ioredis, IoredisOptions, SingleIoredis } from './client';
-import { SingleClient } from './client';
+import { type ClusterIoredis, type IoredisOptions, SingleClient, type SingleIoredis } from './client';
 import { ClusterClient } from './cluster';
 
-export type { Ioredis } from './client';
+/** What the adapter needs of an instance of ioredis or iovalkey, by structure. It imports neither of them. */
+export interface Ioredis {
+  readonly isCluster: boolean;
+  /** `end`: closed for good. */
+  readonly status: string;
+  eval(script: string, keyCount: number, ...rest: string[]): Promise<unknown>;
+  evalsha(sha1: string, keyCount: number, ...rest: string[]): Promise<unknown>;
+  on(event: string, listener: () => void): unknown;
+  off(event: string, listener: () => void): unknown;
+  disconnect(): void;
+}
 
 /** One for each instance, so that its events are listened to once, however many registries use it. */
 const clients = new WeakMap<Ioredis, RedisClient>();

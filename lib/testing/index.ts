@@ -2,14 +2,15 @@ import type { CloseOptions, RegistryOptions } from '../api/options';
 import { type Check, checkOptions, expected } from '../internal/validation';
 import { BackedLockRegistry } from '../registry/backed-lock-registry';
 import { registryChecks, registrySettings } from '../registry/settings';
-import { InMemoryBackend } from './in-memory-backend';
+import { inMemoryBackend } from './in-memory-backend';
 import { InMemoryLocks } from './in-memory-locks';
 
 export { type InMemoryHolder, InMemoryLocks, type StealOptions, type WhichLock } from './in-memory-locks';
 
 /**
- * Options of an `InMemoryLockRegistry`: those of a `RedisLockRegistry` that are not about Redis. `lockType` decides on the default of `expireAfter`, and is in the messages of the channels; it
- * is `'fair'` by default, and the locks are as fair with each type.
+ * Options of an `InMemoryLockRegistry`: those of a `RedisLockRegistry` that are not about Redis. `lockType` decides on
+ * the default of `expireAfter`, and is in the messages of the channels; it is `'fair'` by default, and the locks are as
+ * fair with each type.
  */
 export interface InMemoryLockRegistryOptions extends RegistryOptions {
   /** @default 'test' */
@@ -33,7 +34,7 @@ export interface InMemoryLockRegistryOptions extends RegistryOptions {
  */
 export class InMemoryLockRegistry extends BackedLockRegistry {
   readonly locks: InMemoryLocks;
-  readonly #backend: InMemoryBackend;
+  readonly #backend: ReturnType<typeof inMemoryBackend>;
 
   /**
    * @throws TypeError when an option is unknown or has a wrong type.
@@ -43,7 +44,7 @@ export class InMemoryLockRegistry extends BackedLockRegistry {
     checkOptions(checks, options);
     const { locks = new InMemoryLocks(), registryKey = 'test', ...others } = options;
     const settings = registrySettings({ ...others, registryKey }, 'fair');
-    const backend = new InMemoryBackend(locks, settings.fencing);
+    const backend = inMemoryBackend(locks, settings.fencing);
     super(settings, backend);
     this.#backend = backend;
     this.locks = locks;

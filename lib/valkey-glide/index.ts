@@ -3,6 +3,12 @@ import { type Channel, type Listening, PlacedChannels } from '../redis/channels'
 import { describeForAdapter, type RedisClient } from '../redis/client';
 import { ClientClosedError, isErrorLike } from '../redis/failure';
 
+/** What the adapter needs of a client of valkey-glide, by structure. It does not import the package. */
+export interface Glide {
+  customCommand(command: string[]): Promise<unknown>;
+  close(): void;
+}
+
 /** One for each client, so that registries share the connection for messages. */
 const clients = new WeakMap<Glide, RedisClient & RedisSubscriber>();
 
@@ -33,12 +39,6 @@ export function fromGlide(client: Glide): RedisClient & RedisSubscriber {
 function isGlide(value: unknown): value is GlideInternals {
   const { customCommand, invokeScript, close } = (value ?? {}) as Partial<GlideInternals>;
   return [customCommand, invokeScript, close].every((method) => typeof method === 'function');
-}
-
-/** What the adapter needs of a client of valkey-glide, by structure. It does not import the package. */
-export interface Glide {
-  customCommand(command: string[]): Promise<unknown>;
-  close(): void;
 }
 
 /**
