@@ -242,16 +242,16 @@ export const MUTATIONS = {
   'next-caller-before-the-queue': {
     finding: 'the next caller of a process gets the lock before one of another process that called earlier',
     simulation: ['fair'],
-    replacements: [['now - age < first and first <= now + ${SET_BACK}', 'true']],
+    replacements: [['now - age < firstAt and firstAt <= now + ${SET_BACK}', 'true']],
   },
   'polls-create-tickets': {
     finding: 'a poll that is executed late leaves a ticket',
     simulation: ['fair'],
     replacements: [
       [
-        "local score = ttl and redis.call('ZSCORE', queue, ticket)",
-        `ttl = ttl or '30000'
-local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
+        "local score = noted and redis.call('ZSCORE', queue, ticket)",
+        `local score = redis.call('ZSCORE', queue, ticket) or digits(now)
+redis.call('ZADD', queue, score, ticket)`,
       ],
     ],
   },
