@@ -249,8 +249,9 @@ export const MUTATIONS = {
     simulation: ['fair'],
     replacements: [
       [
-        "local score = noted and redis.call('ZSCORE', queue, ticket)",
-        `local score = redis.call('ZSCORE', queue, ticket) or digits(now)
+        "local score = ttl and redis.call('ZSCORE', queue, ticket)",
+        `ttl = ttl or '30000'
+local score = redis.call('ZSCORE', queue, ticket) or digits(now)
 redis.call('ZADD', queue, score, ticket)`,
       ],
     ],

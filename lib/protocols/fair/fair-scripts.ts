@@ -255,22 +255,22 @@ return { left or lifeLeft(), digits(now), score, owner or outsider(holder, proce
  * Prolongs the life of a ticket that is in the queue, and hands a free lock over. It never creates a ticket: a poll that
  * is executed late must not leave one. A process that does not listen as it says counts as one that polls.
  *
- * ARGV: ticket; as one text: PUBLISH or SPUBLISH, how the process is notified, ms until it is taken for dead, the ttl of
- * the ticket in ms
+ * ARGV: ticket; as one text: PUBLISH or SPUBLISH, how the process is notified, ms until it is taken for dead
  * Returns a table.
  */
 export const POLL = new LockScript(
   'poll (fair)',
   `${KEYS_BY_NAME}
 local ticket = ARGV[1]
-local publish, how, life, ttl = string.match(ARGV[2], '^(%S+) (%S+) (%S+) (%S+)$')
+local publish, how, life = string.match(ARGV[2], '^(%S+) (%S+) (%S+)$')
 ${NOW}
 ${FUNCTIONS}
 local holder = redis.call('GET', lock)
 local process, its = processOf(ticket), holder and processOf(holder)
 local noted, itsNoted = unpack(redis.call('HMGET', tickets, process, its or ''))
 -- Eviction, or a command by hand, may have taken one of the two keys.
-local score = noted and redis.call('ZSCORE', queue, ticket)
+local _, ttl = presenceIn(noted)
+local score = ttl and redis.call('ZSCORE', queue, ticket)
 -- The server may have lost a connection that the process takes for open.
 local isUnreachable = how == 'message' and notify(process, 'poll') == 0 and not refused
 if score then

@@ -124,7 +124,7 @@ export class Presence {
     const now = clock.now();
     const driftBefore = drift(now);
     availability.asked(now);
-    const args = [ticket.id, `${format.presence[this.notifiedBy]} ${ticket.hold.ttl}`];
+    const args = [ticket.id, format.presence[this.notifiedBy]];
     const read = (reply: unknown) => format.read(POLL, reply, ticket, now, driftBefore);
     const asked = format.parts.redis.run(POLL, format.keysOf(this.#names), args, timeout, read, now);
     // A caller that makes a single attempt, and does not get the turn, waits for the answer.
