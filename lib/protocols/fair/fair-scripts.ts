@@ -20,7 +20,8 @@ import { publish, SPRING_SCRIPTS, STRING } from '../spring';
  * "<ticket>@<server time of the grant>". So whatever is sent later for an earlier grant finds nothing.
  *
  * KEYS of every script: lock, queue, tickets [, fence]. Each argument costs the client and the server time: so several
- * are one text, with spaces between them. Times of the server are in microseconds. Every script is idempotent.
+ * are one text, with spaces between them, and on the busy path constants are text, since Redis would print the numbers.
+ * Times of the server are in microseconds. Every script is idempotent.
  *
  * A table that they return is what `QueueReply` says, in this order: life, server time, score, owner, token, holder,
  * found, refused, unreachable, pauseIn. What does not apply is '' or 0, or missing at the end.
@@ -125,7 +126,7 @@ end
 -- The position of a caller that called \`age\` microseconds ago, which may have waited in its process since; and the last
 -- ticket in the queue.
 local function positionOf(age)
-  local last, lastAt = unpack(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES'))
+  local last, lastAt = unpack(redis.call('ZRANGE', queue, '-1', '-1', 'WITHSCORES'))
   lastAt = tonumber(lastAt or 0)
   return digits(lastAt > now + ${SET_BACK} and lastAt + 1 or now - age), last
 end
@@ -313,7 +314,7 @@ end
 if next == '' then next = nil end
 -- The first in the queue, and its position.
 local first, firstAt
-if isOwners then first, firstAt = unpack(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')) end
+if isOwners then first, firstAt = unpack(redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES')) end
 firstAt = tonumber(firstAt)
 -- Nobody waits in another process. Those that waited are forgotten where nobody waits here either.
 if isOwners and not first and more == '' and not next then
