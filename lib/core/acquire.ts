@@ -389,9 +389,11 @@ export class Call {
     // The attempt of the caller in front failed: a single attempt may still be made, if the turn is free now.
     await clock.immediate();
     const freed = this.wait.isSingleAttempt ? this.#lock.tryEnter(this, this.#protocol) : undefined;
-    // Another caller has the turn: the attempt may have failed only because it had little time.
-    if (freed === undefined && !this.#isContended) throw this.#unavailable();
-    return freed;
+    if (freed !== undefined) return freed;
+    // Another caller was quicker: its attempt counts. That of a call that waited may have failed because it had little time.
+    const isContended = this.wait.isSingleAttempt ? await this.#wasAnswered() : this.#isContended;
+    if (!isContended) throw this.#unavailable();
+    return undefined;
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { Lease } from '../../../lib';
-import type { SharedKind } from '../../../lib/api/shared-kinds';
+import type { SharedKind } from '../../../lib/api/lock-types';
 import { type Access, mayShare } from '../../judge/exclusion';
 import { keysOf, type Round } from '../plan';
 import { type Host, hostOf, lifeOf, lockName, ownerOf, ownersOf, quietFor, takenBy, type World } from '../world';
