@@ -66,7 +66,7 @@ export class Call {
     this.#leastTimeout = LEAST_TIME_TO_ANSWER + (minReplicas > 0 ? 2 * replicaTimeout : 0);
   }
 
-  /** Resolves to the lease, or to `null`: another holder had the lock until the wait was over. */
+  /** Resolves to the lease, or to `null`: another holder had the lock until the wait was over, or it was not asked for. */
   async run(): Promise<RedisLease | null> {
     const lock = this.#lock;
     const wait = this.wait;
@@ -146,7 +146,7 @@ export class Call {
     return this.#attempt !== undefined;
   }
 
-  /** Attempts until the lock is granted, or the wait is over while another owner holds it (`undefined`). */
+  /** Attempts until the lock is granted; `undefined`: the wait is over while another owner holds it, or NOT_ASKED. */
   async #attempts(): Promise<Grant | undefined> {
     const wait = this.wait;
     const protocol = this.#protocol;
@@ -179,6 +179,10 @@ export class Call {
         this.#isGranted = answer.granted;
       } catch (error) {
         answer = undefined;
+        if (error === NOT_ASKED) {
+          availability.answered((this.#hold as Hold).sentAt);
+          return undefined;
+        }
         await this.#failed(error, attempt);
       } finally {
         if (this.#attempt === attempt) availability.attemptInFlight = undefined;
@@ -256,8 +260,6 @@ export class Call {
     // A script that the server stopped half-way may have written something.
     const isAnswer = isServerAnswer(failure);
     if (isAnswer) hold.reachedRedis = true;
-    // It is free.
-    if (serverErrorCode(failure) === NOT_ASKED) availability.answered(hold.sentAt);
     if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) hold.doubt(attempt);
     if (wait.isInterrupted || isFinal(failure)) availability.withdrawn(hold.sentAt);
     wait.throwIfInterrupted();
