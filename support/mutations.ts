@@ -410,7 +410,7 @@ local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
   'part-kept-after-giving-up': {
     finding: 'a lock of several keys that is given up keeps the parts that it had',
     simulation: ['multi'],
-    replacements: [['await within(LEAST_TIME_TO_ANSWER, this.#release(0));', 'void [within, this.#release];']],
+    replacements: [['Promise.all([this.#release(0), ...late])', 'Promise.all(late)']],
   },
   'forced-whoever-holds-it': {
     finding: 'a client repeats a forced unlock, which ends the lease of the next holder',

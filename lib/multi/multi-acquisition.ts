@@ -74,6 +74,7 @@ export class MultiAcquisition {
         return part;
       }
       const releasing = this.#release(missing + 1);
+      this.wait.holdsOthers = missing > 0;
       const { remaining: waitTime, signal } = this.wait;
       const lease = await part.enter({ ...this.#attempt, waitTime, signal }, false, this.wait);
       if (lease === null) return part;
