@@ -4,8 +4,6 @@
  */
 export const LONG_TESTS = [
   'cli/transcripts',
-  'fair/killed-and-frozen',
-  'faults/acquisitions-time-out',
   'faults/calls-are-held-back',
   'faults/demoted-server-wakes-up',
   'faults/many-leases-are-held',
@@ -18,15 +16,10 @@ export const LONG_TESTS = [
   'readme/recipes',
   'replicas/master-is-killed',
   'replicas/topologies',
-  'segmented/killing',
-  'semaphore-read-write/processes',
   'simulation/trace',
   'soak/porcupine',
   'soak/soak',
   'waiting/long-chain',
-  'waiting/many-cycles',
-  'waiting/many-waiters',
   'waiting/pollers',
   'waiting/shares',
-  'waiting/stand-back',
 ].map((name) => `<rootDir>/__tests__/${name}.test.ts`);

@@ -81,10 +81,14 @@ describePrivate.each(LOCK_TYPES)('Redis refuses calls about %s locks', (lockType
   });
 
   it.each(SIZES)(
-    'without memory, nothing is granted or left, and holders are released (%d at a time)',
+    'P1 P7: without memory, nothing is granted or left, and holders renew and release (%d at a time)',
     async (size) => {
       const leases = await leasesOf(size);
+      const other = createRegistry(admin, { lockType, registryKey: witnessed.nameOf('').slice(0, -1) });
       await admin.configSet('maxmemory', '1');
+      // A lock of another owner is refused without an error. Redisson's queue is written to before.
+      if (lockType !== 'redisson-fair') expect(await other.registry.obtain('key-0').tryLock()).toBeNull();
+      await leases[0]?.renew(60_000);
       const refused = await acquire(witnessed.registry, size, 'more');
       const released = await Promise.allSettled(leases.map((lease) => lease.unlock()));
       await admin.configSet('maxmemory', '0');

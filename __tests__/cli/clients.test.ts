@@ -6,8 +6,8 @@ import { builtPackage } from '../support/built-package';
 import { type ClusterServers, startCluster } from '../support/cluster';
 import { Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
+import { Program } from '../support/program';
 import { type SentinelServers, startSentinel } from '../support/sentinel';
-import { CliProcess } from './cli-process';
 
 const MODULES = join(__dirname, '../../node_modules');
 const VALUE = 'web-7:AAAAAAAAAAAAAAAAAAAAAA:1';
@@ -46,7 +46,7 @@ describePrivate('With one client installed, redis-locks', () => {
   });
 
   const ask = async (main: string, args: string[]) => {
-    const asked = new CliProcess([process.execPath, main, ...args], {});
+    const asked = new Program([process.execPath, main, ...args], {});
     const exitCode = await asked.ended;
     return [exitCode, asked.stderr, asked.stdout];
   };

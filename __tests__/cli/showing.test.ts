@@ -4,15 +4,16 @@ import { columns } from '../../lib/cli/output';
 import { startCluster } from '../support/cluster';
 import { Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
+import { Program } from '../support/program';
 import { startSentinel } from '../support/sentinel';
 import { until } from '../support/until';
-import { CliProcess, COMMAND } from './cli-process';
+import { COMMAND } from './command';
 
 const JAVA = '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11';
 
 /** The output of a command that ends, and its exit code. */
 async function ask(url: string, args: string[], env: NodeJS.ProcessEnv = {}) {
-  const asked = new CliProcess([...COMMAND, ...args], { REDIS_URL: url, ...env });
+  const asked = new Program([...COMMAND, ...args], { REDIS_URL: url, ...env });
   const exitCode = await asked.ended;
   return { exitCode, stdout: asked.stdout, stderr: asked.stderr };
 }

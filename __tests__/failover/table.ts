@@ -30,11 +30,8 @@ afterAll(() => {
     const times = [`${pause} ms`, `${wait} ms`, `${double} ms`];
     return [fault, lockType, entries, ...times, `${lost} of 2`, learnedAfter, rejected.length, unlocks, left.length];
   });
-  if (cells.length > 0) printTable(HEAD, cells);
-});
-
-export function printTable(head: readonly string[], cells: readonly (readonly (string | number)[])[]): void {
-  const table = new Table({ head: [...head], style: { head: [], border: [], compact: true } });
-  for (const row of cells) table.push([...row]);
+  if (cells.length === 0) return;
+  const table = new Table({ head: HEAD, style: { head: [], border: [], compact: true } });
+  table.push(...cells);
   process.stdout.write(`${table}\n`);
-}
+});

@@ -40,18 +40,6 @@ describePrivate('What a fair lock costs', () => {
     },
   );
 
-  it('is two commands for a caller that has waited before, though it hears its own releases', async () => {
-    const registry = await fixture.process();
-    const lease = await (await fixture.process()).obtain(KEY).lock();
-    const waiting = registry.obtain(KEY).lock();
-    await fixture.queued(1);
-    await lease.unlock();
-    await (await waiting).unlock();
-    await fixture.admin.configResetStat();
-    for (let i = 0; i < 50; i++) await registry.run(KEY, () => undefined);
-    expect(await fixture.scriptsRun()).toBe(100);
-  });
-
   it('is about one request a second for a process that waits while another one serves earlier callers of its own', async () => {
     const client = new HoldableClient(await fixture.redis.connect());
     // It polls once in ten of these intervals.

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach } from '@jest/globals';
 import type { Lease, RedisClient, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
@@ -12,8 +13,11 @@ import { type TestClient, uniqueKey } from '../support/redis';
 import { scriptsRun } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { type FairWorker, startWorkers } from './fair-worker';
-import { KEY } from './worker';
+import { WorkerProcess } from '../support/worker-process';
+import { type Job, KEY, type Report } from './worker';
+
+/** A process that uses fair locks. */
+export type FairWorker = WorkerProcess<Job, Report>;
 
 type Options = Omit<RedisLockRegistryOptions, 'registryKey' | 'onWarning' | 'lockType'>;
 
@@ -155,30 +159,15 @@ export class FairFixture {
     await (await waiting)?.unlock();
   }
 
-  /** Worker processes, each with one of these numbers of callers, in this order. The queue has a ticket for the first of each. */
-  async workersWith(...callers: number[]): Promise<FairWorker[]> {
-    const workers = await startWorkers(callers.length);
-    for (const [i, worker] of workers.entries()) await this.#enqueueIn(worker, callers[i] as number);
-    return workers;
-  }
-
+  /** A worker process with so many callers. The queue has a ticket for the first of them. */
   async workerWith(callers: number): Promise<FairWorker> {
-    const [worker] = (await startWorkers(1)) as [FairWorker];
-    await this.#enqueueIn(worker, callers);
-    return worker;
-  }
-
-  async #enqueueIn(worker: FairWorker, callers: number): Promise<void> {
+    const worker: FairWorker = await WorkerProcess.start(join(__dirname, 'worker.ts'));
     const before = await this.admin.zCard(this.queue);
-    await worker.begin({
-      redis: { socket: this.redis.address },
-      registryKey: this.registryKey,
-      expireAfter: 60_000,
-      task: { callers, every: 0, work: 0, aborting: 0, abortWithin: 0 },
-    });
+    await worker.begin({ redis: { socket: this.redis.address }, registryKey: this.registryKey, callers });
     await worker.next('called');
     await this.queued(before + 1);
     await sleep(GAP);
+    return worker;
   }
 
   /** Scripts that clients asked for since the server started, or since its last CONFIG RESETSTAT. */

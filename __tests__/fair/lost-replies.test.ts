@@ -34,14 +34,6 @@ describePrivate('A fair lock whose replies are lost', () => {
     await until(async () => (await fixture.keys()).length === 0, { within: 2 * CLAIM_WINDOW });
   };
 
-  it('ACQUIRE of a free lock: it is ours, with the token that it was given', async () => {
-    const lost = lose(ACQUIRE);
-    const lease = await cut.registry.obtain(KEY).lock();
-    await lost;
-    expect(lease.fencingToken).toBe(Number(await fixture.admin.get(fixture.names.companion('fence'))));
-    await leaves(lease);
-  });
-
   it('ACQUIRE of a held lock: one ticket, in the position of its first arrival', async () => {
     const held = await lock(other)();
     const lost = lose(ACQUIRE);
@@ -53,30 +45,6 @@ describePrivate('A fair lock whose replies are lost', () => {
     const lease = await first;
     await lease.unlock();
     await leaves(await second);
-  });
-
-  it('RELEASE of a holder whose next is in another process: it was released', async () => {
-    const held = await lock(cut.registry)();
-    const [next] = await fixture.enqueue([lock(other)]);
-    const lost = lose(RELEASE);
-    const begun = performance.now();
-    await Promise.all([held.unlock(), lost]);
-    const lease = await next;
-    expect(performance.now() - begun).toBeLessThan(SLACK + machineDelay());
-    await leaves(lease);
-  });
-
-  it('HAND_OVER to the next caller of the process, which had the lock by it: it gets the lock', async () => {
-    const held = await lock(cut.registry)();
-    const [next] = await fixture.enqueue([lock(cut.registry)]);
-    const lost = lose(HAND_OVER);
-    const begun = performance.now();
-    await Promise.all([held.unlock(), lost]);
-    const lease = (await next) as Lease;
-    expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW + SLACK + machineDelay());
-    lease.assertHeld();
-    expect(lease.fencingToken).toBeGreaterThan(held.fencingToken as number);
-    await leaves(lease);
   });
 
   it('HAND_OVER to the next caller of the process, while another process waits: both get the lock', async () => {
@@ -131,18 +99,6 @@ describePrivate('A fair lock whose replies are lost', () => {
     entered.assertHeld();
     expect(entered.fencingToken).toBeGreaterThan(lease.fencingToken as number);
     await leaves(entered);
-  });
-
-  it('RELEASE of a waiter that gave up: no ticket stays', async () => {
-    const held = await lock(other)();
-    const aborting = new AbortController();
-    const [waiting] = await fixture.enqueue([() => cut.registry.obtain(KEY).lock({ signal: aborting.signal })]);
-    const rejected = expect(waiting).rejects.toBe('aborted');
-    const lost = lose(RELEASE);
-    aborting.abort('aborted');
-    await Promise.all([rejected, lost]);
-    await until(async () => (await fixture.admin.zCard(fixture.queue)) === 0);
-    await leaves(held);
   });
 
   it('RENEW_GRANT of a grant by hand-over: the lease lives on one that is repeated', async () => {

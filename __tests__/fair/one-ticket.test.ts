@@ -21,12 +21,8 @@ describePrivate('The callers of one process, which has at most one ticket in the
     registry.run(KEY, () => void order.push(name), { signal });
 
   const processes = async (handOver?: number) => {
-    const [a, b, c] = await Promise.all([
-      fixture.process({ handOver }),
-      fixture.process({ handOver }),
-      fixture.process({ handOver }),
-    ]);
-    return { a, b, c };
+    const [a, b, c] = await Promise.all([1, 2, 3].map(() => fixture.process({ handOver })));
+    return { a, b, c } as Record<'a' | 'b' | 'c', RedisLockRegistry>;
   };
 
   const tickets = () => fixture.admin.zRange(fixture.queue, 0, -1);

@@ -43,6 +43,7 @@ describePrivate('A waiter that no message reaches', () => {
     const { mute, waiter } = await start(lockType);
     await mute.registry.obtain(KEY).lock({ ttl: 6_000 });
     const waiting = waiter.registry.obtain(KEY).lock();
+    await redis.admin.persist(mute.nameOf(KEY));
     await sleep(300); // it was refused, and waits
     await redis.admin.del(mute.nameOf(KEY));
     expect(await elapsed(waiting)).toBeLessThan(SOON);

@@ -62,23 +62,6 @@ describePrivate.each(DISTINCT_TYPES)('A registry of %s locks that is closed duri
     expect(await leftOf(registryKey)).toEqual([]);
   });
 
-  it('leaves nothing of an attempt that a lost connection delivered late', async () => {
-    const { registry, registryKey, proxy, client, nameOf } = await start();
-    const caller = new AbortController();
-    const sent = proxy.requests.bytes;
-    proxy.requests.delay = 1_000;
-    const rejected = expect(registry.obtain('key').lock({ signal: caller.signal })).rejects.toThrow('aborted');
-    await until(() => proxy.requests.bytes > sent);
-    proxy.requests.delay = 0;
-    proxy.hangUp();
-    caller.abort();
-    await rejected;
-    // By now it was removed several times, in vain.
-    await until(async () => (await redis.admin.exists(nameOf('key'))) === 1, { within: 5_000 });
-    await shutDown(registry, client, () => undefined);
-    expect(await leftOf(registryKey)).toEqual([]);
-  });
-
   it('leaves nothing, with a waiter whose next attempt was granted, and the reply on its way', async () => {
     const { registry, registryKey, proxy, client, other, nameOf } = await start();
     const held = await other.obtain('key').lock();

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { machineDelay } from '../support/machine-delay';
 import { CLIENT_KINDS, clientKinds, describePrivate } from '../support/private-redis';
-import { elapsed, lossOf } from '../support/test-registry';
+import { elapsed } from '../support/test-registry';
 import { until } from '../support/until';
 import { FaultFixture } from './fault-fixture';
 
@@ -44,31 +44,5 @@ describePrivate.each(CLIENT_KINDS)('the network of %s is a black hole', (kind) =
     stop.abort('aborted');
     expect(await elapsed(locking)).toBeLessThan(50 + machineDelay());
     await rejected;
-  });
-
-  it('P2: an acquisition that was executed is undone when the network is back', async () => {
-    fixture.proxy.replies.swallow = true;
-    await expect(fixture.registry.obtain('key').lock({ waitTime: 200, ttl: 30_000 })).rejects.toMatchObject({
-      name: 'CannotAcquireLockError',
-    });
-    expect(await fixture.admin.pTTL(fixture.nameOf('key'))).toBeGreaterThan(20_000);
-    fixture.proxy.replies.swallow = false;
-    fixture.proxy.reset();
-    await until(async () => (await fixture.admin.exists(fixture.nameOf('key'))) === 0, { within: 5_000 });
-  });
-
-  it('P7: a local caller does not wait for a holder that lost its lease', async () => {
-    const lock = fixture.registry.obtain('key');
-    const lease = await lock.lock();
-    fixture.proxy.blackHole = true;
-    await lossOf(lease);
-    const bytes = fixture.proxy.requests.bytes;
-    const next = lock.lock();
-    await until(() => fixture.proxy.requests.bytes > bytes);
-    fixture.proxy.blackHole = false;
-    fixture.proxy.reset();
-    const second = await next;
-    expect(second.remaining).toBeGreaterThan(0);
-    await second.unlock();
   });
 });

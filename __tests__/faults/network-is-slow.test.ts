@@ -1,6 +1,5 @@
 import { expect, it } from '@jest/globals';
 import { connectTo, describePrivate } from '../support/private-redis';
-import { until } from '../support/until';
 import { FaultFixture } from './fault-fixture';
 
 describePrivate('the network is slow', () => {
@@ -36,26 +35,5 @@ describePrivate('the network is slow', () => {
     await noise;
     expect(await fixture.admin.exists(fixture.nameOf('key'))).toBe(0);
     expect(fixture.warnings).toEqual([]);
-  });
-
-  it('P2: a request that arrives long after the time-out is undone', async () => {
-    fixture.proxy.requests.hold = true;
-    await expect(fixture.registry.obtain('key').lock({ ttl: 30_000, waitTime: 100 })).rejects.toMatchObject({
-      name: 'CannotAcquireLockError',
-    });
-    expect(await fixture.admin.exists(fixture.nameOf('key'))).toBe(0);
-    fixture.proxy.requests.hold = false;
-    // A reply over the same connection comes after all held requests.
-    await (await fixture.registry.obtain('other').lock()).unlock();
-    await until(async () => (await fixture.admin.exists(fixture.nameOf('key'))) === 0);
-  });
-
-  it('P6: a slow renewal counts', async () => {
-    const lease = await fixture.registry.obtain('key').lock();
-    fixture.proxy.replies.delay = 300;
-    await until(() => lease.remaining < 1_900);
-    await until(() => lease.remaining > 2_000);
-    expect(lease.remaining).toBeLessThanOrEqual(3_000 - 300);
-    await lease.unlock();
   });
 });

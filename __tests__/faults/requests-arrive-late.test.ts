@@ -90,6 +90,34 @@ describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after i
     await until(async () => (await redis.admin.exists(name)) === 0);
   });
 
+  it('an attempt of a waiter whose caller left: the lock is soon free again (P2)', async () => {
+    const { client, lock, other } = await start();
+    const lease = await other.lock();
+    const abort = new AbortController();
+    const answered = client.answered;
+    const rejected = expect(lock.lock({ signal: abort.signal })).rejects.toBe('left');
+    await until(() => client.answered > answered + 1); // it waits
+    const late = await client.catchNext('held');
+    await lease.unlock();
+    abort.abort('left');
+    await rejected;
+    await until(() => client.inFlight === 0);
+    await late.deliver();
+    await (await other.lock({ waitTime: 5_000 })).unlock();
+  });
+
+  it('an attempt of a waiter, which was granted the lock and released it meanwhile: the lock is soon free again (P2)', async () => {
+    const { client, lock, other } = await start();
+    await other.lock({ ttl: 800 }); // never released
+    const answered = client.answered;
+    const waiting = lock.lock();
+    await until(() => client.answered > answered + 1); // it waits
+    const late = await client.catchNext('cut');
+    await (await waiting).unlock();
+    await late.deliver();
+    await (await other.lock({ waitTime: 5_000 })).unlock();
+  });
+
   it('an acquisition that was given up: the lock is soon free again (P2)', async () => {
     const { client, lock, other, name } = await start();
     const caught = client.catchNext('held');

@@ -1,36 +1,10 @@
-import { EventEmitter } from 'node:events';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
-import type { EvalOptions, RedisClient } from '../../lib';
 import { FaultyProxy } from '../../support/proxy';
 import { connectTo, describePrivate } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { type SentinelServers, startSentinel, type TestSentinel } from '../support/sentinel';
 import { callsOf } from '../support/server-load';
 import { createRegistry, type TestRegistry } from '../support/test-registry';
-
-/** Repeats one command, as a sentinel client of node-redis 5 and 6 does when the connection to its master breaks. */
-class RepeatingClient extends EventEmitter implements RedisClient {
-  repeatNext = false;
-  readonly #client: RedisClient;
-
-  constructor(client: RedisClient) {
-    super();
-    this.#client = client;
-  }
-
-  eval(script: string, options?: EvalOptions): Promise<unknown> {
-    return this.#client.eval(script, options);
-  }
-
-  async evalSha(sha1: string, options?: EvalOptions): Promise<unknown> {
-    if (this.repeatNext) {
-      this.repeatNext = false;
-      await this.#client.evalSha(sha1, options);
-      this.emit('topology-change', { type: 'MASTER_CHANGE' });
-    }
-    return this.#client.evalSha(sha1, options);
-  }
-}
 
 // A sentinel client that is disconnected while it waits for a reply executes the command again, and resolves normally.
 describePrivate('a sentinel client repeats the command whose reply was lost', () => {
@@ -106,16 +80,5 @@ describePrivate('a sentinel client repeats the command whose reply was lost', ()
       expect(locks.warnings.map(({ code }) => code)).toEqual(Array.from({ length: i }, () => 'RELEASE_UNCERTAIN'));
       expect(lease.signal.aborted).toBe(false);
     }
-  });
-
-  it('P7: a release that the client itself repeats: a warning, and no loss', async () => {
-    const repeating = new RepeatingClient(admin);
-    const { registry, warnings } = createRegistry(repeating);
-    await (await registry.obtain('key').lock()).unlock();
-    const lease = await registry.obtain('key').lock();
-    repeating.repeatNext = true;
-    await lease.unlock();
-    expect(warnings).toMatchObject([{ code: 'RELEASE_UNCERTAIN', key: 'key' }]);
-    expect(lease.signal.aborted).toBe(false);
   });
 });

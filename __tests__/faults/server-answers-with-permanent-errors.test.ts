@@ -37,11 +37,6 @@ describePrivate('the server answers with a permanent error', () => {
     await expectAtOnce(await connect(), 'NOPERM');
   });
 
-  it('NOPERM on a command in the script: rejects at once', async () => {
-    await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', '-set']);
-    await expectAtOnce(await connect(), 'ERR');
-  });
-
   it('NOAUTH: rejects at once', async () => {
     const client = await redis.connect();
     // Connected but not authenticated, on a server that requires it from now on.

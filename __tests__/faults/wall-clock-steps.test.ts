@@ -52,22 +52,6 @@ describePrivate('the wall clock steps', () => {
     await fixed.unlock();
   });
 
-  it('P12: forwards: the confirmation of a lease without renewal neither extends nor deletes its key', async () => {
-    const { registry, nameOf } = createRegistry(await redis.connect());
-    const lease = await registry.obtain('key').lock({ ttl: 30_000 });
-    const before = await redis.admin.pTTL(nameOf('key'));
-    suspend(HOUR);
-    expect(lease.remaining).toBe(0);
-    await until(() => lease.remaining > 0);
-    expect(await redis.admin.pTTL(nameOf('key'))).toBeLessThanOrEqual(before);
-    await redis.admin.persist(nameOf('key'));
-    suspend(HOUR);
-    expect(lease.remaining).toBe(0);
-    await until(() => lease.remaining > 0);
-    expect(await redis.admin.exists(nameOf('key'))).toBe(1);
-    await lease.unlock();
-  });
-
   it('P12: forwards: a lease that expired meanwhile is lost, although the monotonic clock has time left', async () => {
     const { registry, nameOf } = createRegistry(await redis.connect());
     const lease = await registry.obtain('key').lock();
@@ -92,22 +76,5 @@ describePrivate('the wall clock steps', () => {
     // The acquisition may repeat its attempt and then holds the lock; otherwise the lease is unconfirmed.
     expect(lease.remaining > 0).toBe((await redis.admin.exists(nameOf('key'))) === 1);
     await lease.unlock().catch(() => undefined);
-  });
-
-  it('P12: while the reply of a renewal is in flight: the reply does not confirm the lease', async () => {
-    const proxy = await redis.proxy();
-    const { registry, nameOf } = createRegistry(await connectTo(proxy.address));
-    const lease = await registry.obtain('key').lock({ ttl: 30_000 });
-    await lease.renew();
-    proxy.replies.hold = true;
-    const bytes = proxy.replies.bytes;
-    const renewing = lease.renew(60_000).catch(() => undefined);
-    await until(() => proxy.replies.bytes > bytes);
-    await redis.admin.del(nameOf('key')); // as its ttl would have done
-    suspend(HOUR);
-    proxy.replies.hold = false;
-    await renewing;
-    expect(lease.remaining).toBe(0);
-    expect((await lossOf(lease)).reason).toBe('expired');
   });
 });

@@ -9,8 +9,8 @@ export type LockWorker = WorkerProcess<Job, Report>;
 export const startWorkers = (size: number): Promise<LockWorker[]> =>
   Promise.all(Array.from({ length: size }, () => WorkerProcess.start<Job, Report>(join(__dirname, 'worker.ts'))));
 
-/** The violations of each, when all have finished the job. */
-export async function runIn(workers: readonly LockWorker[], job: Omit<Job, 'redis'> & Partial<Job>): Promise<string[]> {
+/** Resolves when all have finished the job. */
+export async function runIn(workers: readonly LockWorker[], job: Omit<Job, 'redis'> & Partial<Job>): Promise<void> {
   await Promise.all(workers.map((worker) => worker.begin({ redis: realRedis, ...job } as Job)));
-  return (await Promise.all(workers.map((worker) => worker.next('done')))).flatMap(({ violations }) => violations);
+  await Promise.all(workers.map((worker) => worker.next('done')));
 }

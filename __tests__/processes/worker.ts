@@ -12,7 +12,7 @@ export interface Job {
   readonly registryKey: string;
   readonly lockType: LockType;
   readonly expireAfter: number;
-  readonly task: HoldingTask | LoopTask | LeavingTask | TransferTask | WaitingTask | ClosingTask;
+  readonly task: HoldingTask | LoopTask | LeavingTask | TransferTask;
 }
 
 /** Acquires the lock of `key` and holds it. */
@@ -45,27 +45,14 @@ export interface LeavingTask {
   readonly whenGone: boolean;
 }
 
-/** `callers` callers wait for the lock of `key`. */
-export interface WaitingTask {
-  readonly name: 'wait';
-  readonly key: string;
-  readonly callers: number;
-}
-
-/** Closes the registry of the task before, which rejects all waiters; each of them is a violation. */
-export interface ClosingTask {
-  readonly name: 'close';
-}
-
 /** The task is finished. */
 export interface Report {
   readonly state: 'done';
-  readonly violations: readonly string[];
 }
 
 type Client = ReturnType<typeof createClient>;
 
-const done = (violations: readonly string[] = []): void => report<Report>({ state: 'done', violations });
+const done = (): void => report<Report>({ state: 'done' });
 
 async function loop(registry: RedisLockRegistry, { keys }: LoopTask): Promise<never> {
   for (let i = 0; ; i++) {
@@ -106,33 +93,23 @@ async function transfer(registry: RedisLockRegistry, client: Client, task: Trans
   );
 }
 
-let registryBefore: RedisLockRegistry | undefined;
-let waiting: Promise<unknown>[] = [];
-
 async function work({ redis, registryKey, lockType, expireAfter, task }: Job): Promise<void> {
-  if (task.name === 'close') return close();
   const client = await connect(redis);
   const options = {
     registryKey,
     lockType,
     expireAfter,
     fairLockWaitTimeout: expireAfter,
-    // Waiters are counted, and those of the other tasks are to be fast.
-    idleBetweenTries: task.name === 'wait' ? 100 : 5,
+    idleBetweenTries: 5,
     fencing: true,
   };
   const registry = new RedisLockRegistry(client, options);
-  registryBefore = registry;
   switch (task.name) {
     case 'transfer':
       await transfer(registry, await connect(redis), task);
       return done();
     case 'hold':
       await registry.obtain(task.key).lock();
-      return done();
-    case 'wait':
-      waiting = Array.from({ length: task.callers }, () => registry.obtain(task.key).lock());
-      for (const caller of waiting) caller.catch(() => {}); // counted at the end
       return done();
     case 'loop':
       return loop(registry, task);
@@ -154,12 +131,6 @@ async function leave(
   if (task.whenGone) await once(client, 'error');
   client.destroy();
   leaveAlone();
-}
-
-async function close(): Promise<void> {
-  await registryBefore?.close();
-  const outcomes = await Promise.allSettled(waiting);
-  done(outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [String(outcome.reason)] : [])));
 }
 
 serve(work);

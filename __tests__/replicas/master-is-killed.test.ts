@@ -3,7 +3,6 @@ import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate } from '../support/private-redis';
 import { BEFORE, killUnderLoad } from './kill-under-load';
 
-/** `npm run test:failover` makes more. */
 const TRIES = 2;
 
 describePrivate('a master is killed before it has replicated what it granted', () => {

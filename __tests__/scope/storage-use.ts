@@ -1,6 +1,7 @@
 import asyncHooks from 'node:async_hooks';
-import { createClient, type RedisClientOptions } from 'redis';
+import type { RedisClientOptions } from 'redis';
 import type { LockType } from '../../lib/protocols/lock-types';
+import { connect, report, serve } from '../support/serve';
 
 /** Uses of AsyncLocalStorage: on Node 20 and 22 the first use makes every later `await` more expensive. */
 export interface StorageUse {
@@ -11,11 +12,12 @@ export interface StorageUse {
 /** Message from storage.test.ts. */
 export interface StorageQuestion {
   readonly lockType: LockType;
-  readonly redis: RedisClientOptions | undefined;
+  readonly redis: RedisClientOptions;
   readonly registryKey: string;
 }
 
 export interface StorageReport {
+  readonly state: 'done';
   readonly afterLocks: StorageUse;
   readonly afterFirstRun: StorageUse;
   readonly afterSecondRun: StorageUse;
@@ -47,15 +49,10 @@ class WatchedStorage<T> extends asyncHooks.AsyncLocalStorage<T> {
 
 Object.defineProperty(asyncHooks, 'AsyncLocalStorage', { value: WatchedStorage });
 
-process.on('message', (question: StorageQuestion) => {
-  void answer(question).then((report) => process.send?.(report));
-});
-
-async function answer({ lockType, redis, registryKey }: StorageQuestion): Promise<StorageReport> {
+async function answer({ lockType, redis, registryKey }: StorageQuestion): Promise<void> {
   // Loaded after the class was replaced.
   const { RedisLockRegistry } = require('../../lib') as typeof import('../../lib');
-  const client = createClient({ ...redis });
-  await client.connect();
+  const client = await connect(redis);
   const mine = new RedisLockRegistry(client, { registryKey, lockType, idleBetweenTries: 10 });
   const others = new RedisLockRegistry(client, { registryKey, lockType, idleBetweenTries: 10 });
   const lock = mine.obtain('key');
@@ -76,5 +73,7 @@ async function answer({ lockType, redis, registryKey }: StorageQuestion): Promis
   await mine.run('key', () => undefined);
   const afterFirstRun = { ...use };
   await mine.run('key', () => mine.run('key', () => others.run('another', () => undefined)));
-  return { afterLocks, afterFirstRun, afterSecondRun: { ...use } };
+  report<StorageReport>({ state: 'done', afterLocks, afterFirstRun, afterSecondRun: { ...use } });
 }
+
+serve(answer);

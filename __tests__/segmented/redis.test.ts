@@ -104,6 +104,28 @@ describeReal.each(DISTINCT_TYPES)('A segmented lock of type %s', (lockType) => {
     await nothingIsLeft();
   });
 
+  it('sells what a process left that vanished in its sections, once their leases end, and refuses only then', async () => {
+    await fill([3, 0, 2, 0, 4]);
+    const dying = await createRealClient();
+    const { registry } = createRegistry(dying, { registryKey, lockType, expireAfter: 800, fairLockWaitTimeout: 100 });
+    const gone = registry.segmented('stock', { segments: SEGMENTS });
+    const entered: string[] = [];
+    const inside = async ({ name }: Segment) => {
+      entered.push(name);
+      await new Promise(() => undefined);
+    };
+    for (let i = 0; i < 2; i++) void gone.run(inside).catch(() => undefined);
+    await until(() => entered.length === 2);
+    dying.destroy();
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, i) => (stocks[i % 2] as SegmentedLock).run(sell(1))),
+    );
+    expect(answers.filter(({ served }) => served)).toHaveLength(9);
+    expect(await left()).toEqual([0, 0, 0, 0, 0]);
+    await registry.close({ timeout: 0 });
+    await nothingIsLeft();
+  });
+
   it('takes from several segments, all or nothing, in two processes at once', async () => {
     await fill([4, 4, 0, 4, 4]);
     const across = (index: number) =>

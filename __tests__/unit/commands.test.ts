@@ -33,13 +33,6 @@ it('sends two commands for an uncontended lock and unlock: an acquisition and a 
   expect(givenBack?.arguments?.[0]).toBe(taken?.arguments?.[0]);
 });
 
-it('sends nothing before the first acquisition', () => {
-  const redis = mockRedis();
-  const lock = registryOn(redis).obtain('42');
-  expect(lock.isAcquiredInThisProcess).toBe(false);
-  expect(redis.sent).toBe(0);
-});
-
 it('sends the script itself once to a server that has not loaded it', async () => {
   const redis = mockRedis();
   redis.evalSha.mockRejectedValueOnce(noScript());

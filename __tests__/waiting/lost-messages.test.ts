@@ -27,33 +27,6 @@ describePrivate('A notification that is lost', () => {
     return Math.max(...(await Promise.all(acquired)));
   };
 
-  it.each([
-    { denied: 'SUBSCRIBE', rule: '-subscribe', codes: ['SUBSCRIBER_UNAVAILABLE'] },
-    { denied: 'channels', rule: 'resetchannels', codes: ['NOTIFICATION_REFUSED', 'SUBSCRIBER_UNAVAILABLE'] },
-  ])('because $denied is denied: waiters poll, with one warning of each kind (P9)', async ({ rule, codes }) => {
-    const { registry, warnings } = fixture.registry(await fixture.connect(await fixture.user(rule)), {
-      idleBetweenTries: 50,
-    });
-    const late = await lateness(
-      (key) => registry.run(key, () => undefined),
-      () => until(() => warnings.length > 0),
-    );
-    expect(late).toBeGreaterThan(-50 - machineDelay());
-    expect(late).toBeLessThanOrEqual(LATE + machineDelay());
-    // A lock that is released before its expiry is acquired at the next poll.
-    await fixture.holdAsOther('early');
-    const waiting = registry.run('early', () => 'entered');
-    await fixture.releaseAsOther('early');
-    const givenBack = performance.now();
-    expect(await waiting).toBe('entered');
-    expect(performance.now() - givenBack).toBeLessThan(SLACK + machineDelay());
-    expect(warnings.map(({ code }) => code).sort()).toEqual(codes);
-    expect(warnings).toContainEqual(expect.objectContaining({ message: expect.stringMatching(/NOPERM/) }));
-    expect(await fixture.channels()).toEqual([]);
-    await registry.close();
-    expect(await fixture.listeners()).toEqual([]);
-  });
-
   it('by CLIENT KILL TYPE pubsub, while the keys are held: no waiter waits beyond their expiry (P9)', async () => {
     const { registry, warnings } = await fixture.process();
     const late = await lateness(
@@ -66,19 +39,6 @@ describePrivate('A notification that is lost', () => {
     expect(late).toBeGreaterThan(-50 - machineDelay());
     expect(late).toBeLessThanOrEqual(LATE + machineDelay());
     expect(warnings).toEqual([]);
-  });
-
-  it('by CLIENT KILL TYPE pubsub, at the release of the keys: acquired after the resubscription', async () => {
-    const { registry } = await fixture.process();
-    await Promise.all(keys.map((key) => fixture.holdAsOther(key)));
-    const acquired = keys.map((key) => registry.run(key, () => undefined));
-    await until(async () => (await fixture.channels()).length === keys.length);
-    await fixture.untilIdle();
-    const givenBack = performance.now();
-    const killing = fixture.admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']);
-    await Promise.all([killing, ...keys.map((key) => fixture.releaseAsOther(key))]);
-    await Promise.all(acquired);
-    expect(performance.now() - givenBack).toBeLessThanOrEqual(LATE + machineDelay());
   });
 
   it('by the network: no waiter waits longer than ten poll intervals, for any ttl of the key', async () => {

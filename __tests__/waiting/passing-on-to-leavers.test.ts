@@ -4,7 +4,6 @@ import type { FaultyProxy } from '../../support/proxy';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
-import { elapsed } from '../support/test-registry';
 import { until } from '../support/until';
 import { RedisFixture } from './redis-fixture';
 
@@ -66,32 +65,6 @@ describePrivate.each(['spin', 'pub-sub'] as const)(
       lease.assertHeld();
       await lease.unlock();
       expect(await fixture.isHeld('key')).toBe(false);
-    });
-
-    it('by its waitTime is rejected in time, and the next waiter gets the lock', async () => {
-      const timingOut = lock.lock({ waitTime: 150 });
-      const leaving = expect(timingOut).rejects.toMatchObject({ name: 'LockTimeoutError' });
-      const took = elapsed(timingOut);
-      const behind = lock.lock();
-      const { unlocking } = await passOn();
-      await leaving;
-      expect(await took).toBeLessThan(150 + SLACK + machineDelay());
-      proxy.replies.hold = false;
-      await unlocking;
-      await (await behind).unlock();
-      expect(await fixture.isHeld('key')).toBe(false);
-    });
-
-    it('as the last waiter leaves no key behind (P2)', async () => {
-      const stop = new AbortController();
-      const leaving = expect(lock.lock({ signal: stop.signal })).rejects.toBe('aborted');
-      const { unlocking } = await passOn();
-      stop.abort('aborted');
-      await leaving;
-      proxy.replies.hold = false;
-      await unlocking;
-      await until(async () => !(await fixture.isHeld('key')));
-      expect(lock.isAcquiredInThisProcess).toBe(false);
     });
 
     it('by `close` is rejected at once, and leaves no key behind (P2)', async () => {

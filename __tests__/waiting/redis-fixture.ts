@@ -17,6 +17,10 @@ export interface Names {
   readonly legacyChannel: string;
 }
 
+/** Listeners of events that a client has, by event. */
+export const listenersOf = (client: TestClient) =>
+  Object.fromEntries(client.eventNames().map((event) => [String(event), client.listenerCount(event)]));
+
 /** A private server, the registries and clients of one test, and statistics of the server. */
 export class RedisFixture {
   /** The registryKey of the current test. */

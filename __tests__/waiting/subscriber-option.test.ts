@@ -2,16 +2,11 @@ import { expect, it } from '@jest/globals';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
-import type { TestClient } from '../support/redis';
 import { until } from '../support/until';
-import { RedisFixture } from './redis-fixture';
+import { listenersOf, RedisFixture } from './redis-fixture';
 
 describePrivate('A subscriber that the application provides', () => {
   const fixture = RedisFixture.install();
-
-  /** Listeners of events that a client has, by event. */
-  const listenersOf = (client: TestClient) =>
-    Object.fromEntries(client.eventNames().map((event) => [String(event), client.listenerCount(event)]));
 
   it.each([2, 3])('is used in place of a duplicate of the client, and not closed (RESP%s)', async (version) => {
     const subscriber = version === 2 ? await fixture.connectWithResp2() : await fixture.connect();
@@ -70,24 +65,5 @@ describePrivate('A subscriber that the application provides', () => {
     expect(await last).toBe('entered');
     await second.registry.close();
     expect(await fixture.channels()).toEqual([]);
-  });
-
-  // It does not answer, or it refuses: the warning comes after the command timeout, or at once.
-  it.each(['is not connected', 'may not subscribe'])('that %s costs one warning, and gets no listener', async (how) => {
-    const subscriber = await fixture.connect(how === 'may not subscribe' ? await fixture.user('-subscribe') : {});
-    if (how === 'is not connected') subscriber.destroy();
-    const before = listenersOf(subscriber);
-    const options = { subscriber, idleBetweenTries: 20, commandTimeout: 200 };
-    const { registry, warnings } = fixture.registry(await fixture.connect(), options);
-    for (const key of ['one', 'two']) {
-      await fixture.holdAsOther(key);
-      const waiting = registry.run(key, () => 'entered');
-      await until(() => warnings.length > 0);
-      await fixture.releaseAsOther(key);
-      expect(await waiting).toBe('entered');
-    }
-    await registry.close();
-    expect(warnings).toMatchObject([{ code: 'SUBSCRIBER_UNAVAILABLE' }]);
-    expect(listenersOf(subscriber)).toEqual(before);
   });
 });

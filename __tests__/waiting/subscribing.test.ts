@@ -2,8 +2,18 @@ import { expect, it } from '@jest/globals';
 import { describePrivate } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { until, WAIT_LIMIT } from '../support/until';
-import { onDuplicate } from './duplicates';
 import { RedisFixture } from './redis-fixture';
+
+/** Calls `made` with every duplicate of the client, before it is connected. */
+function onDuplicate(client: TestClient, made: (copy: TestClient) => void): void {
+  const duplicate = client.duplicate.bind(client) as (overrides?: object) => TestClient;
+  const spied = (overrides?: object): TestClient => {
+    const copy = duplicate(overrides);
+    made(copy);
+    return copy;
+  };
+  Object.assign(client, { duplicate: spied });
+}
 
 /** ms that a channel stays subscribed after the last wait. */
 const LINGER = 1_000;
@@ -58,6 +68,25 @@ describePrivate('The pub/sub connection of a registry', () => {
     }
     await fixture.releaseAsOther('key');
     await Promise.all(callers);
+  });
+
+  it('costs fewer than 2 requests a second, and one channel, with 1,000 waiters in each process (P9)', async () => {
+    // They poll once in ten of these intervals.
+    const processes = await Promise.all([1, 2].map(() => fixture.process({ idleBetweenTries: 100 })));
+    await fixture.holdAsOther('key');
+    const waiting = processes.flatMap(({ registry }) =>
+      Array.from({ length: 1_000 }, () => registry.run('key', () => undefined)),
+    );
+    await until(async () => (await fixture.listeners()).length === processes.length);
+    await fixture.untilIdle();
+    const [before, since] = [await fixture.requests(), performance.now()];
+    await until(() => performance.now() - since > 3_000);
+    const asked = (await fixture.requests()) - before;
+    expect(asked).toBeGreaterThan(0);
+    expect(asked / processes.length).toBeLessThan((2 * (performance.now() - since)) / 1_000);
+    expect(await fixture.channels()).toHaveLength(1);
+    await fixture.releaseAsOther('key');
+    await Promise.all(waiting);
   });
 
   it('keeps a channel for about a second after the last wait, and a wait in between sends no SUBSCRIBE', async () => {

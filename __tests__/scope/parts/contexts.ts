@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
 import type { LockFixture } from '../../contract/lock-fixture';
 import { spyOn } from '../../support/spied-client';
-import { Sections } from '../sections';
+import { Sections } from '../probes';
 
 export function contexts(fixture: LockFixture): void {
   describe('asynchronous code', () => {

@@ -2,9 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { DistributedLock } from '../../../lib';
 import type { LockFixture } from '../../contract/lock-fixture';
 import { spyOn } from '../../support/spied-client';
-import { Gate } from '../gate';
-import { isExcluded } from '../probes';
-import { Sections } from '../sections';
+import { Gate, isExcluded, Sections } from '../probes';
 
 export function detached(fixture: LockFixture): void {
   describe('work that outlives its scope', () => {
@@ -31,20 +29,6 @@ export function detached(fixture: LockFixture): void {
       await work.done;
       expect(sections.entered).toEqual(['theirs', 'still theirs', 'detached']);
       expect(sections.violations).toEqual([]);
-      expect(await fixture.isInRedis('key')).toBe(false);
-    });
-
-    it('opens a new scope when it runs the lock again', async () => {
-      const lock = fixture.registry().obtain('key');
-      const oracle = fixture.oracle();
-      const scopeOver = new Gate();
-      const work = await inScope(lock, async () => {
-        await scopeOver.opened;
-        await lock.run(() => Promise.all([1, 2, 3].map(() => lock.run(() => oracle.section(() => undefined)))));
-      });
-      scopeOver.open();
-      await work.done;
-      expect(oracle).toMatchObject({ entered: 3, violations: [] });
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 

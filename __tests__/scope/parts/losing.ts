@@ -94,39 +94,5 @@ export function losing(fixture: LockFixture): void {
       await expectLost(run, 'expired');
       expect(called).toEqual([]);
     });
-
-    it('by the close of its registry admits no re-entry either', async () => {
-      const registry = fixture.registry();
-      const lock = registry.obtain('key');
-      const run = lock.run(async (lease) => {
-        await registry.close({ timeout: 0 });
-        expect(lease.signal.aborted).toBe(true);
-        await expectLost(lock.lock(), 'closed');
-        await expectLost(
-          lock.run(() => 'never'),
-          'closed',
-        );
-      });
-      await expectLost(run, 'closed');
-    });
-
-    it('is not acquired again through a new lock object after an eviction', async () => {
-      const spy = spyOn(fixture.clients[0]);
-      const registry = fixture.registryOn(spy);
-      const called: string[] = [];
-      const run = registry.run('key', async (lease) => {
-        await lose(fixture, lease);
-        registry.expireUnusedOlderThan(-1);
-        const before = spy.sent;
-        await expectLost(
-          registry.run('key', () => called.push('run')),
-          'expired',
-        );
-        await expectLost(registry.obtain('key').tryLock(), 'expired');
-        expect(spy.sent).toBe(before);
-      });
-      await expectLost(run, 'expired');
-      expect(called).toEqual([]);
-    });
   });
 }

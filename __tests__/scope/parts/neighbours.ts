@@ -1,29 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { NotLockOwnerError, RegistryClosedError } from '../../../lib';
+import { RegistryClosedError } from '../../../lib';
 import type { LockFixture } from '../../contract/lock-fixture';
 import { spyOn } from '../../support/spied-client';
-import { Gate } from '../gate';
-import { isExcluded } from '../probes';
-import { Sections } from '../sections';
+import { Gate, isExcluded } from '../probes';
 
 export function neighbours(fixture: LockFixture): void {
   describe('the identity of a lock', () => {
-    it('is not that of a second registry with the same registryKey: Redis excludes it, as another process', async () => {
-      const [mine, second] = [fixture.registry().obtain('key'), fixture.registry().obtain('key')];
-      const sections = new Sections(fixture.oracle());
-      let late: Promise<unknown> = Promise.resolve();
-      await mine.run(async () => {
-        expect(await second.tryLock()).toBeNull();
-        await expect(second.run(() => 'never', { waitTime: 50 })).rejects.toMatchObject({ waitTime: 50 });
-        await expect(second.unlock()).rejects.toThrow(NotLockOwnerError);
-        late = second.run(() => sections.enter('second registry'));
-        await sections.enter('first registry');
-      });
-      await late;
-      expect(sections.entered).toEqual(['first registry', 'second registry']);
-      expect(sections.violations).toEqual([]);
-    });
-
     it('is not needed by different keys of one scope, which do not wait for each other', async () => {
       const registry = fixture.registry();
       const [one, two] = [new Gate(), new Gate()];
@@ -69,22 +51,6 @@ export function neighbours(fixture: LockFixture): void {
         expect(await isExcluded(theirs)).toBe(true);
       });
       expect(oracle).toMatchObject({ entered: 3, violations: [] });
-      expect(await fixture.isInRedis('key')).toBe(false);
-    });
-
-    it('is that of a lock that was evicted before its run, when it is obtained again', async () => {
-      const spy = spyOn(fixture.clients[0]);
-      const registry = fixture.registryOn(spy);
-      const forgotten = registry.obtain('key');
-      registry.expireUnusedOlderThan(-1);
-      await forgotten.run(async () => {
-        registry.expireUnusedOlderThan(-1);
-        const before = spy.sent;
-        await registry.run('key', () => undefined);
-        await registry.obtain('key').lock();
-        await forgotten.unlock();
-        expect(spy.sent).toBe(before);
-      });
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { LockFixture } from '../../contract/lock-fixture';
-import { isExcluded } from '../probes';
-import { Sections } from '../sections';
+import { isExcluded, Sections } from '../probes';
 
 export function nesting(fixture: LockFixture): void {
   describe('nesting', () => {
@@ -42,23 +41,6 @@ export function nesting(fixture: LockFixture): void {
       expect(await isExcluded(theirs)).toBe(false);
     });
 
-    it('finds its scope through the run of another lock', async () => {
-      const registry = fixture.registry();
-      const path: string[] = [];
-      await registry.run('one', () =>
-        registry.run('two', () =>
-          registry.run('one', () =>
-            registry.run('two', async () => {
-              path.push('inside');
-              expect([await fixture.isInRedis('one'), await fixture.isInRedis('two')]).toEqual([true, true]);
-            }),
-          ),
-        ),
-      );
-      expect(path).toEqual(['inside']);
-      expect([await fixture.isInRedis('one'), await fixture.isInRedis('two')]).toEqual([false, false]);
-    });
-
     it('shows the same lease to the nested holder: key, remaining time, signal and fencing token', async () => {
       const lock = fixture.registry({ fencing: true }).obtain('key');
       await lock.run(async (outer) => {
@@ -74,6 +56,10 @@ export function nesting(fixture: LockFixture): void {
         await nested.renew(600_000);
         expect(outer.remaining).toBeGreaterThan(500_000);
         await nested.unlock();
+        expect(nested.remaining).toBe(0);
+        expect(() => nested.assertHeld()).toThrow(expect.objectContaining({ code: 'ERR_NOT_LOCK_OWNER', key: 'key' }));
+        await expect(nested.renew()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER', key: 'key' });
+        outer.assertHeld();
         expect(outer.signal.aborted).toBe(false);
       });
     });
@@ -99,29 +85,6 @@ export function nesting(fixture: LockFixture): void {
       });
       expect(sections.entered).toEqual(['second', 'third']);
       expect(sections.violations).toEqual([]);
-    });
-
-    it('refuses a nested lease after its unlock, and does not change the outer lease', async () => {
-      const lock = fixture.registry().obtain('key');
-      await lock.run(async (outer) => {
-        const nested = await lock.lock();
-        await nested.unlock();
-        expect(nested.remaining).toBe(0);
-        expect(() => nested.assertHeld()).toThrow(expect.objectContaining({ code: 'ERR_NOT_LOCK_OWNER', key: 'key' }));
-        await expect(nested.renew()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER', key: 'key' });
-        outer.assertHeld();
-      });
-    });
-
-    it('reports on every level that this process holds the lock', async () => {
-      const lock = fixture.registry().obtain('key');
-      const known = await lock.run(async () => [
-        lock.isAcquiredInThisProcess,
-        await lock.run(() => lock.isAcquiredInThisProcess),
-        lock.isAcquiredInThisProcess,
-      ]);
-      expect(known).toEqual([true, true, true]);
-      expect(lock.isAcquiredInThisProcess).toBe(false);
     });
 
     it('ends the scope with its lease: after an early unlock a nested run makes a new acquisition', async () => {

@@ -1,8 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { LockFixture } from '../../contract/lock-fixture';
-import { Gate } from '../gate';
-import { isExcluded } from '../probes';
-import { Sections } from '../sections';
+import { Gate, isExcluded, Sections } from '../probes';
 
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
 
@@ -80,18 +78,6 @@ export function siblings(fixture: LockFixture): void {
           // Its own turn is that of the scope that it opened.
           expect(await isExcluded(lock)).toBe(false);
         });
-        expect(await isExcluded(lock)).toBe(false);
-      });
-    });
-
-    it('are refused by tryLock while a nested run of a sibling is inside', async () => {
-      const lock = fixture.registry().obtain('key');
-      const gate = new Gate();
-      await lock.run(async () => {
-        const sibling = lock.run(() => gate.opened);
-        expect(await lock.tryLock()).toBeNull();
-        gate.open();
-        await sibling;
         expect(await isExcluded(lock)).toBe(false);
       });
     });

@@ -62,16 +62,6 @@ export function ttl(fixture: LockFixture): void {
       );
     });
 
-    it('extends a lease that the watchdog renews as well, from any depth', async () => {
-      const lock = fixture.registry({ expireAfter: 10_000 }).obtain('key');
-      await lock.run(async (lease) => {
-        await lock.run(() => lock.run(() => undefined, { ttl: 600_000 }));
-        expect(lease.remaining).toBeGreaterThan(reliable(600_000) - SLACK - machineDelay());
-        await lock.run(() => undefined, { ttl: 20_000 });
-        expect(lease.remaining).toBeGreaterThan(reliable(600_000) - SLACK - machineDelay());
-      });
-    });
-
     it('detects a lost lease: the nested task is not called, and the turn is free', async () => {
       const lock = fixture.registry().obtain('key');
       const run = lock.run(

@@ -1,9 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { LockFixture } from '../../contract/lock-fixture';
 import { until } from '../../support/until';
-import { Gate } from '../gate';
-import { isExcluded } from '../probes';
-import { Sections } from '../sections';
+import { Gate, isExcluded, Sections } from '../probes';
 
 export function unawaited(fixture: LockFixture): void {
   describe('a nested run that is not awaited', () => {
@@ -30,24 +28,6 @@ export function unawaited(fixture: LockFixture): void {
       await other;
       expect(sections.entered).toEqual(['nested', 'other']);
       expect(sections.violations).toEqual([]);
-    });
-
-    it('is waited for on every level', async () => {
-      const [lock, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
-      const gate = new Gate();
-      const settled: string[] = [];
-      const level = (name: string, task: () => unknown) => lock.run(task).finally(() => settled.push(name));
-      const outer = level('1', () => {
-        void level('2', () => {
-          void level('3', () => gate.opened);
-        });
-      });
-      await until(() => lock.isAcquiredInThisProcess);
-      expect(await isExcluded(theirs)).toBe(true);
-      expect(settled).toEqual([]);
-      gate.open();
-      await outer;
-      expect(settled).toEqual(['3', '2', '1']);
     });
 
     it('is waited for also when the task of the outer run fails, and that error is reported', async () => {

@@ -1,9 +1,28 @@
 import { describe, expect, it } from '@jest/globals';
-import { LockTimeoutError } from '../../../lib';
+import type { RedisClient, RedisCommands } from '../../../lib';
 import type { LockFixture } from '../../contract/lock-fixture';
 import { SLACK } from '../../contract/timing';
 import { machineDelay } from '../../support/machine-delay';
-import { silenceable } from '../silenceable-client';
+import { isExcluded } from '../probes';
+
+/** A client that can be switched to send nothing and never reply. */
+interface SilenceableClient extends RedisClient {
+  silent: boolean;
+}
+
+function silenceable(client: RedisClient): SilenceableClient {
+  const never = () => new Promise<unknown>(() => undefined);
+  const switchable = (commands: RedisCommands): RedisCommands => ({
+    eval: (script, options) => (wrapper.silent ? never() : commands.eval(script, options)),
+    evalSha: (sha1, options) => (wrapper.silent ? never() : commands.evalSha(sha1, options)),
+  });
+  const wrapper: SilenceableClient = {
+    ...switchable(client),
+    withCommandOptions: (options) => switchable(client.withCommandOptions?.(options) ?? client),
+    silent: false,
+  };
+  return wrapper;
+}
 
 export function waiting(fixture: LockFixture): void {
   describe('waiting for a sibling', () => {
@@ -29,6 +48,7 @@ export function waiting(fixture: LockFixture): void {
         expect(waited).toBeLessThan(100 + SLACK + machineDelay());
         sibling.assertHeld();
         await sibling.unlock();
+        expect(await isExcluded(lock)).toBe(false);
       });
     });
 
@@ -52,37 +72,12 @@ export function waiting(fixture: LockFixture): void {
         controller.abort(reason);
         await rejected;
         expect(performance.now() - aborted).toBeLessThan(SLACK + machineDelay());
+        await expect(lock.run(() => order.push('never'), { signal })).rejects.toBe(reason);
         expect(order).toEqual([]);
         await first.unlock();
         await Promise.all([before, after]);
       });
       expect(order).toEqual(['before', 'after']);
-    });
-
-    it('does not start for a signal that has aborted already', async () => {
-      const lock = fixture.registry().obtain('key');
-      const reason = new Error('not interested');
-      const signal = AbortSignal.abort(reason);
-      await lock.run(async () => {
-        await expect(lock.run(() => 'never', { signal })).rejects.toBe(reason);
-        await expect(lock.lock({ signal })).rejects.toBe(reason);
-        await expect(lock.tryLock({ signal })).rejects.toBe(reason);
-        const lease = await lock.tryLock();
-        expect(lease).not.toBeNull();
-        await lease?.unlock();
-      });
-    });
-
-    it('leaves the turn free after the last waiter has left: the next tryLock succeeds', async () => {
-      const lock = fixture.registry().obtain('key');
-      await lock.run(async () => {
-        const first = await lock.lock();
-        await expect(lock.lock({ waitTime: 10 })).rejects.toThrow(LockTimeoutError);
-        await first.unlock();
-        const next = await lock.tryLock();
-        expect(next).not.toBeNull();
-        await next?.unlock();
-      });
     });
 
     it('obeys waitTime and signal also while Redis does not answer the extension of the lease (P1)', async () => {
