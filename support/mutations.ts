@@ -410,6 +410,7 @@ local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
   'part-kept-after-giving-up': {
     finding: 'a lock of several keys that is given up keeps the parts that it had',
     simulation: ['multi'],
+    soak: { types: ['multi'], kinds: ['left in Redis', 'no progress'] },
     replacements: [['Promise.all([this.#release(0), ...late])', 'Promise.all(late)']],
   },
   'forced-whoever-holds-it': {
