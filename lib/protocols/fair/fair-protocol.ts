@@ -19,7 +19,7 @@ import { isServerAnswer, NotSentError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
 import { keepArguments, STRING_HELD } from '../format/script-parts';
-import { Inspector } from '../inspector';
+import { inspectorOf } from '../inspector';
 import { type Pollers, USUAL_PACE_FOR } from '../pollers';
 import type { LockTypeDefinition } from '../registry-parts';
 import { FairFormat, type QueueReply } from './fair-format';
@@ -369,7 +369,7 @@ export const FAIR: LockTypeDefinition = (parts) => {
   const format = new FairFormat(parts);
   return {
     held: STRING_HELD,
-    inspector: new Inspector(parts.redis, INSPECTION, {
+    inspector: inspectorOf(parts.redis, INSPECTION, {
       keys: (names) => format.keysOf(names),
       notification: (names) => [format.publish, names.companion('grants'), ...format.notification(names)],
     }),
