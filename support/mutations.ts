@@ -411,7 +411,8 @@ redis.call('ZADD', queue, score, ticket)`,
   'part-kept-after-giving-up': {
     finding: 'a lock of several keys that is given up keeps the parts that it had',
     simulation: ['multi'],
-    replacements: [['await within(LEAST_TIME_TO_ANSWER, this.#release(0));', 'void [within, this.#release];']],
+    soak: { types: ['multi'], kinds: ['left in Redis', 'no progress'] },
+    replacements: [['Promise.all([this.#release(0), ...late])', 'Promise.all(late)']],
   },
   'forced-whoever-holds-it': {
     finding: 'a client repeats a forced unlock, which ends the lease of the next holder',
