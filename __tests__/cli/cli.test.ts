@@ -163,7 +163,7 @@ describePrivate('redis-locks', () => {
 
   it('a command that loses its lock gets SIGTERM, and after the grace SIGKILL', async () => {
     const holder = await hold(
-      ['--ttl', '6s', '--grace', '200ms'],
+      ['--ttl', '15s', '--grace', '200ms'],
       "trap 'echo told' TERM; while :; do sleep 0.05; done",
     );
     const release = start('release', 'nightly', '--yes');

@@ -26,6 +26,7 @@ async function installedWith(packages: Readonly<Record<string, string>>): Promis
 }
 
 const CLIENTS = [
+  ['redis 6', { redis: 'redis' }],
   ['ioredis 5', { ioredis: 'ioredis' }],
   ['ioredis 6', { ioredis: 'ioredis6' }],
   ['iovalkey', { iovalkey: 'iovalkey' }],
@@ -69,6 +70,14 @@ describePrivate('With one client installed, redis-locks', () => {
       const locks = String(stdout).trim().split('\n');
       expect(locks.map((line) => JSON.parse(line).holder)).toEqual(Array(count).fill('web-7'));
       const ran = await ask(main, ['run', 'nightly', '--url', url, '--', 'echo', 'ran']);
+      expect(ran).toEqual([0, '', 'ran\n']);
+    });
+
+    it('says which masters a sentinel knows, when it is asked for another one', async () => {
+      const url = `redis://${watched.sentinel.host}:${watched.sentinel.port}`;
+      const [exitCode, stderr] = await ask(main, ['ls', '--sentinel', 'other', '--url', url]);
+      expect([exitCode, stderr]).toEqual([64, expect.stringContaining(`knows ${watched.name}`)]);
+      const ran = await ask(main, ['run', 'weekly', '--sentinel', watched.name, '--url', url, '--', 'echo', 'ran']);
       expect(ran).toEqual([0, '', 'ran\n']);
     });
 

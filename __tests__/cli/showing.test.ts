@@ -5,7 +5,6 @@ import { startCluster } from '../support/cluster';
 import { Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
 import { Program } from '../support/program';
-import { startSentinel } from '../support/sentinel';
 import { until } from '../support/until';
 import { COMMAND } from './command';
 
@@ -169,25 +168,6 @@ describePrivate('What redis-locks shows of several servers', () => {
       await registry.close({ timeout: 0 });
     } finally {
       await cluster.stop();
-    }
-  });
-
-  it('is the locks of the master that a sentinel names', async () => {
-    const watched = await startSentinel();
-    try {
-      const url = `redis://${watched.sentinel.host}:${watched.sentinel.port}`;
-      const [master] = watched.nodes as [Node];
-      await master.send('SET', 'locks:nightly', 'web-7:AAAAAAAAAAAAAAAAAAAAAA:1', 'PX', '60000');
-      const [detected, unknown, ran] = await Promise.all([
-        ask(url, ['ls', '--json']),
-        ask(url, ['ls', '--sentinel', 'other']),
-        ask(url, ['run', 'weekly', '--sentinel', watched.name, '--', 'echo', 'ran']),
-      ]);
-      expect(linesOf(detected.stdout)).toEqual([expect.objectContaining({ lock: 'locks:nightly', holder: 'web-7' })]);
-      expect([unknown.exitCode, unknown.stderr]).toEqual([64, expect.stringContaining(`knows ${watched.name}`)]);
-      expect([ran.exitCode, ran.stdout]).toEqual([0, 'ran\n']);
-    } finally {
-      await watched.stop();
     }
   });
 });

@@ -33,9 +33,7 @@ const CLOSE_TIMEOUT = 10_000;
 /** ms; `close` has at least this long to remove what attempts in flight leave in Redis. */
 const CLEANING_AT_LEAST = 500;
 
-/**
- * A registry of locks that are in a backend: in Redis, or in memory. It hands out one `RedisLock` for each key.
- */
+/** A registry of locks that are in a backend: in Redis, or in memory. It hands out one `RedisLock` for each key. */
 export abstract class BackedLockRegistry extends LockRegistry implements AsyncDisposable {
   readonly #services: LockServices;
   readonly #backend: LockBackend;

@@ -186,9 +186,9 @@ export class SegmentedLock {
     }
   }
 
-  #visit(options: LockOptions): SegmentVisit {
+  #visit(options: LockOptions) {
     checkLockOptions(options);
-    return new SegmentVisit(this.key, (index) => this.#registry.obtain(this.#name(index)), options);
+    return segmentVisit(this.key, (index) => this.#registry.obtain(this.#name(index)), options);
   }
 
   #segment(lease: Lease, index: number): Segment {
@@ -261,57 +261,41 @@ interface Entry<T> {
 }
 
 /** One caller's way through the segments of a lock, with one waitTime and one signal for all of them. */
-class SegmentVisit {
-  readonly #lockOf: (index: number) => DistributedLock;
-  readonly #options: LockOptions;
-  readonly #wait: Wait;
-
-  constructor(key: string, lockOf: (index: number) => DistributedLock, options: LockOptions) {
-    const { waitTime = Number.POSITIVE_INFINITY, signal } = options;
-    if (signal?.aborted) throw signal.reason;
-    this.#lockOf = lockOf;
-    this.#options = options;
-    this.#wait = new Wait(key, waitTime, signal);
-  }
-
-  /** Nothing may interrupt the caller any more. */
-  end(): void {
-    this.#wait.end();
-  }
+function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, options: LockOptions) {
+  const { waitTime = Number.POSITIVE_INFINITY } = options;
+  if (options.signal?.aborted) throw options.signal.reason;
+  const wait = new Wait(key, waitTime, options.signal);
+  const timeout = () => new LockTimeoutError(key, waitTime);
 
   /** Enters the segment if it is free; `undefined`: it is busy. Rejects when the time is over before that is known. */
-  async tryEnter<T>(index: number, task: SegmentTask<T>): Promise<Entry<T> | undefined> {
-    const { isSingleAttempt, key, remaining } = this.#wait;
+  async function tryEnter<T>(index: number, task: SegmentTask<T>): Promise<Entry<T> | undefined> {
+    const { isSingleAttempt, remaining } = wait;
     // A waitTime of 0 is one attempt, and not an attempt without time.
-    if (remaining === 0 && !isSingleAttempt) throw this.#timeout();
+    if (remaining === 0 && !isSingleAttempt) throw timeout();
     // An attempt without a wait has as long as any command of the lock: longer, perhaps, than this caller has.
     const limit = isSingleAttempt ? Number.POSITIVE_INFINITY : Math.max(remaining, LEAST_TIME_TO_ANSWER);
-    const entry = await this.#contend([index], task, () => 0, limit);
+    const entry = await contend([index], task, () => 0, limit);
     if (entry !== undefined) return entry === 'busy' ? undefined : entry;
     const why = `Redis has not said for ${Math.round(limit)} ms whether segment ${index} is free`;
     throw new CannotAcquireLockError(`Lock "${key}" could not be acquired: ${why}`, key);
   }
 
   /** Waits for any of these segments and enters the first that is granted. `LockTimeoutError` when the time is over. */
-  async enterAnyOf<T>(indices: readonly number[], task: SegmentTask<T>): Promise<Entry<T>> {
-    if (this.#wait.remaining === 0) throw this.#timeout();
-    const entry = await this.#contend(indices, task, () => this.#wait.remaining, Number.POSITIVE_INFINITY);
-    if (entry === undefined || entry === 'busy') throw this.#timeout();
+  async function enterAnyOf<T>(indices: readonly number[], task: SegmentTask<T>): Promise<Entry<T>> {
+    if (wait.remaining === 0) throw timeout();
+    const entry = await contend(indices, task, () => wait.remaining, Number.POSITIVE_INFINITY);
+    if (entry === undefined || entry === 'busy') throw timeout();
     return entry;
   }
 
   /**
    * Enters this segment, as soon as it is free where the caller waits at all. `LockTimeoutError` when the time is over.
    */
-  async enter<T>(index: number, task: SegmentTask<T>): Promise<Entry<T>> {
-    if (!this.#wait.isSingleAttempt) return this.enterAnyOf([index], task);
-    const entry = await this.tryEnter(index, task);
-    if (entry === undefined) throw this.#timeout();
+  async function enter<T>(index: number, task: SegmentTask<T>): Promise<Entry<T>> {
+    if (!wait.isSingleAttempt) return enterAnyOf([index], task);
+    const entry = await tryEnter(index, task);
+    if (entry === undefined) throw timeout();
     return entry;
-  }
-
-  #timeout(): LockTimeoutError {
-    return new LockTimeoutError(this.#wait.key, this.#options.waitTime ?? Number.POSITIVE_INFINITY);
   }
 
   /**
@@ -319,30 +303,30 @@ class SegmentVisit {
    * grant that comes too late is released unused. Once a segment is entered, nothing interrupts the task. `busy`: others
    * held the segments until the wait was over; `undefined`: the time was over before that was known.
    */
-  async #contend<T>(
+  async function contend<T>(
     indices: readonly number[],
     task: SegmentTask<T>,
-    waitTime: () => number,
+    waitTimeOfEach: () => number,
     limit: number,
   ): Promise<Entry<T> | 'busy' | undefined> {
     // With one segment and no limit the caller's signal suffices; an AbortController would add about 10 % to the cost.
     const mayLeave = indices.length > 1 || limit < Number.POSITIVE_INFINITY;
     const leaving = mayLeave ? new AbortController() : undefined;
-    const signal = leaving?.signal ?? this.#options.signal;
+    const signal = leaving?.signal ?? options.signal;
     // All of them first: where the cache is full, the call is rejected before it contends for any.
-    const others = indices.map((index) => ({ index, lock: this.#lockOf(index) }));
+    const others = indices.map((index) => ({ index, lock: lockOf(index) }));
     const tasks = new Map<number, Promise<T>>();
     let isOver = false;
-    const entered = await this.#wait.suspend<number | 'busy'>(limit, (resume, fail) => {
+    const entered = await wait.suspend<number | 'busy'>(limit, (resume, fail) => {
       const contendFor = ({ index, lock }: { index: number; lock: DistributedLock }): void => {
         let isInside = false;
-        const options = { ...this.#options, waitTime: waitTime(), signal };
+        const all = { ...options, waitTime: waitTimeOfEach(), signal };
         const running = lock.run((lease) => {
           if (isOver) throw LEFT;
           isInside = true;
           resume(index);
           return task(lease, index);
-        }, options);
+        }, all);
         tasks.set(index, running);
         running.catch((error: unknown) => {
           // An error inside is reported by the task's promise: it may be the LockTimeoutError of a lock in the task.
@@ -365,4 +349,7 @@ class SegmentVisit {
     });
     return typeof entered === 'number' ? { index: entered, task: tasks.get(entered) as Promise<T> } : entered;
   }
+
+  /** `end`: nothing may interrupt the caller any more. */
+  return { tryEnter, enterAnyOf, enter, end: () => wait.end() };
 }
