@@ -143,7 +143,7 @@ export class Call {
     } else {
       next.#hold = hold;
       // It was sent with the time of this call, and the next one may have less.
-      next.#attempt = answered(attempt, next.#firstTimeout);
+      next.#attempt = answered(attempt, next.#firstTimeout());
       this.#hold = this.#attempt = undefined;
     }
     this.#abandon();
