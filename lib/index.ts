@@ -7,6 +7,7 @@ export type {
   LockOptions,
   LockState,
   MultiLease,
+  ReadWriteLock,
   TryRunResult,
 } from './api/distributed-lock';
 export {
@@ -49,4 +50,3 @@ export { RedisLockRegistry } from './registry/redis-lock-registry';
 export type { AcrossResult, AcrossTask, Exhausted, Part, Segment, SegmentedResult, Share } from './segmented/segment';
 export { split } from './segmented/segment';
 export { SegmentedLock } from './segmented/segmented-lock';
-export type { ReadWriteLock } from './semaphore-read-write/shared-lock';

@@ -26,7 +26,7 @@ const ENTRIES = [
 /** Modules of `lib` with all they need, by the file that they are in: what every registry has, and one on Redis. */
 const SHARED = { core: 'registry/backed-lock-registry', redis: 'registry/redis-lock-registry' };
 
-/** How a module reads a file beside it, for which it gets the text: see lib/dashboard/page. */
+/** How a module reads a file beside it, for which it gets the text: see lib/dashboard. */
 const READS = /readFileSync\(join\(__dirname, '([^']+)'\), 'utf8'\)/g;
 const READERS = /^import \{ (?:readFileSync|join) \} from .*$/gm;
 

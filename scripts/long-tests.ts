@@ -16,7 +16,6 @@ export const LONG_TESTS = [
   'readme/recipes',
   'replicas/master-is-killed',
   'replicas/topologies',
-  'semaphore-read-write/processes',
   'simulation/trace',
   'soak/porcupine',
   'soak/soak',

@@ -12,7 +12,7 @@ const ROOT = join(__dirname, '..');
 const run = promisify(execFile);
 
 /** A limit is what it was when it was last lowered, and a little more: lower it when the package gets smaller. */
-const PACKAGE = { unit: 'kB', goal: 400, limit: 620 };
+const PACKAGE = { unit: 'kB', goal: 400, limit: 600 };
 const BUNDLE = { unit: 'kB', goal: 120, limit: 195 };
 const LOAD = { unit: 'ms of the processor', goal: 15, limit: 60 };
 

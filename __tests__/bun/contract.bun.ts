@@ -1,5 +1,4 @@
-import { fromBun } from '../../lib/bun';
-import type { BunInternals } from '../../lib/bun/client';
+import { type BunInternals, fromBun } from '../../lib/bun';
 import { contractFor } from '../contract/lock-contract';
 import { adminOf, type ClientKind } from '../support/client-kinds';
 import { createRealClient } from '../support/redis';

@@ -1,7 +1,6 @@
 import { afterEach, expect, it } from '@jest/globals';
 import { RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
-import { fromBun } from '../../lib/bun';
-import type { BunInternals } from '../../lib/bun/client';
+import { type BunInternals, fromBun } from '../../lib/bun';
 import { createRealClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
 

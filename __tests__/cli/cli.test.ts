@@ -3,15 +3,16 @@ import { join } from 'node:path';
 import { afterEach, beforeAll, expect, it } from '@jest/globals';
 import { Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
+import { Program } from '../support/program';
 import { until } from '../support/until';
-import { CliProcess, COMMAND, hasScript } from './cli-process';
+import { COMMAND, hasScript } from './command';
 
 const LIMIT = { within: 30_000 };
 
 describePrivate('redis-locks', () => {
   let url: string;
   let server: Node;
-  const processes: CliProcess[] = [];
+  const processes: Program[] = [];
 
   beforeAll(async () => {
     server = await Node.start();
@@ -25,17 +26,17 @@ describePrivate('redis-locks', () => {
     await server.send('FLUSHALL');
   });
 
-  const start = (...args: string[]): CliProcess => {
-    const started = new CliProcess([...COMMAND, ...args], { REDIS_URL: url });
+  const start = (...args: string[]): Program => {
+    const started = new Program([...COMMAND, ...args], { REDIS_URL: url });
     processes.push(started);
     return started;
   };
 
   /** As `start`, in a pseudo-terminal. `redirect`: what a shell adds to the words. */
-  const inTerminal = (args: string[], redirect = ''): CliProcess => {
+  const inTerminal = (args: string[], redirect = ''): Program => {
     const words = [...COMMAND, ...args].map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
     // With `exec`, no shell is left that Ctrl-C would end too: dash then exits with 130.
-    const started = new CliProcess(['script', '-qec', `stty rows 24 cols 80; exec ${words} ${redirect}`, '/dev/null'], {
+    const started = new Program(['script', '-qec', `stty rows 24 cols 80; exec ${words} ${redirect}`, '/dev/null'], {
       REDIS_URL: url,
     });
     processes.push(started);
@@ -43,7 +44,7 @@ describePrivate('redis-locks', () => {
   };
 
   /** Starts a `run` whose command says that it has begun, and waits for that. */
-  const hold = async (options: string[], script: string): Promise<CliProcess> => {
+  const hold = async (options: string[], script: string): Promise<Program> => {
     const holder = start('run', 'nightly', ...options, '--', 'sh', '-c', `echo begun; ${script}`);
     await until(() => holder.stdout.includes('begun'), LIMIT);
     return holder;
@@ -108,7 +109,7 @@ describePrivate('redis-locks', () => {
       const [node = '', main = ''] = COMMAND;
       const script = `echo begun; ${moment === 'start' ? 'exec sleep 30' : 'exit 3'}`;
       const preload = join(__dirname, 'signal-after-spawn.cjs');
-      const ran = new CliProcess([node, '-r', preload, main, 'run', 'nightly', '--', 'sh', '-c', script], {
+      const ran = new Program([node, '-r', preload, main, 'run', 'nightly', '--', 'sh', '-c', script], {
         REDIS_URL: url,
         SIGNAL_AT: moment,
       });
@@ -162,7 +163,7 @@ describePrivate('redis-locks', () => {
 
   it('a command that loses its lock gets SIGTERM, and after the grace SIGKILL', async () => {
     const holder = await hold(
-      ['--ttl', '6s', '--grace', '200ms'],
+      ['--ttl', '15s', '--grace', '200ms'],
       "trap 'echo told' TERM; while :; do sleep 0.05; done",
     );
     const release = start('release', 'nightly', '--yes');
@@ -195,7 +196,7 @@ describePrivate('redis-locks', () => {
     list.child.stdout?.destroy();
     missing.child.stderr?.destroy();
     const full = openSync('/dev/full', 'w');
-    const unwritten = new CliProcess([...COMMAND, 'ls'], { REDIS_URL: url }, full);
+    const unwritten = new Program([...COMMAND, 'ls'], { REDIS_URL: url }, full);
     processes.push(unwritten);
     expect([await list.ended, await missing.ended, await unwritten.ended]).toEqual([0, 69, 74]);
     closeSync(full);
@@ -318,7 +319,7 @@ describePrivate('redis-locks', () => {
     const next = async (...words: string[]) => {
       const line = ['redis-locks', ...words].join(' ');
       const args = ['completion', 'redis-locks', words.at(-1) ?? '', words.at(-2) ?? 'redis-locks'];
-      const asked = new CliProcess([...COMMAND, ...args], { COMP_LINE: line });
+      const asked = new Program([...COMMAND, ...args], { COMP_LINE: line });
       processes.push(asked);
       expect([await asked.ended, asked.stderr]).toEqual([0, '']);
       return asked.stdout.trim().split('\n');

@@ -6,8 +6,8 @@ import { builtPackage } from '../support/built-package';
 import { type ClusterServers, startCluster } from '../support/cluster';
 import { Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
+import { Program } from '../support/program';
 import { type SentinelServers, startSentinel } from '../support/sentinel';
-import { CliProcess } from './cli-process';
 
 const MODULES = join(__dirname, '../../node_modules');
 const VALUE = 'web-7:AAAAAAAAAAAAAAAAAAAAAA:1';
@@ -26,6 +26,7 @@ async function installedWith(packages: Readonly<Record<string, string>>): Promis
 }
 
 const CLIENTS = [
+  ['redis 6', { redis: 'redis' }],
   ['ioredis 5', { ioredis: 'ioredis' }],
   ['ioredis 6', { ioredis: 'ioredis6' }],
   ['iovalkey', { iovalkey: 'iovalkey' }],
@@ -46,7 +47,7 @@ describePrivate('With one client installed, redis-locks', () => {
   });
 
   const ask = async (main: string, args: string[]) => {
-    const asked = new CliProcess([process.execPath, main, ...args], {});
+    const asked = new Program([process.execPath, main, ...args], {});
     const exitCode = await asked.ended;
     return [exitCode, asked.stderr, asked.stdout];
   };
@@ -69,6 +70,14 @@ describePrivate('With one client installed, redis-locks', () => {
       const locks = String(stdout).trim().split('\n');
       expect(locks.map((line) => JSON.parse(line).holder)).toEqual(Array(count).fill('web-7'));
       const ran = await ask(main, ['run', 'nightly', '--url', url, '--', 'echo', 'ran']);
+      expect(ran).toEqual([0, '', 'ran\n']);
+    });
+
+    it('says which masters a sentinel knows, when it is asked for another one', async () => {
+      const url = `redis://${watched.sentinel.host}:${watched.sentinel.port}`;
+      const [exitCode, stderr] = await ask(main, ['ls', '--sentinel', 'other', '--url', url]);
+      expect([exitCode, stderr]).toEqual([64, expect.stringContaining(`knows ${watched.name}`)]);
+      const ran = await ask(main, ['run', 'weekly', '--sentinel', watched.name, '--url', url, '--', 'echo', 'ran']);
       expect(ran).toEqual([0, '', 'ran\n']);
     });
 

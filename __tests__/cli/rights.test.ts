@@ -4,8 +4,9 @@ import { codeSpans, tableBelow } from '../readme/pages';
 import { startCluster } from '../support/cluster';
 import { Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
+import { Program } from '../support/program';
 import { until } from '../support/until';
-import { CliProcess, COMMAND } from './cli-process';
+import { COMMAND } from './command';
 
 const TABLE = tableBelow('docs/cli.md', 'Rights').map((cells) =>
   cells.map((cell) => codeSpans(cell).flatMap((span) => span.split(' '))),
@@ -53,7 +54,7 @@ describePrivate('The rights in docs/cli.md', () => {
   };
 
   const ask = async (url: string, ...args: string[]) => {
-    const asked = new CliProcess([...COMMAND, ...args], { REDIS_URL: url });
+    const asked = new Program([...COMMAND, ...args], { REDIS_URL: url });
     const exitCode = await asked.ended;
     return { exitCode, stdout: asked.stdout, stderr: asked.stderr };
   };

@@ -4,15 +4,15 @@ import { columns } from '../../lib/cli/output';
 import { startCluster } from '../support/cluster';
 import { Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
-import { startSentinel } from '../support/sentinel';
+import { Program } from '../support/program';
 import { until } from '../support/until';
-import { CliProcess, COMMAND } from './cli-process';
+import { COMMAND } from './command';
 
 const JAVA = '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11';
 
 /** The output of a command that ends, and its exit code. */
 async function ask(url: string, args: string[], env: NodeJS.ProcessEnv = {}) {
-  const asked = new CliProcess([...COMMAND, ...args], { REDIS_URL: url, ...env });
+  const asked = new Program([...COMMAND, ...args], { REDIS_URL: url, ...env });
   const exitCode = await asked.ended;
   return { exitCode, stdout: asked.stdout, stderr: asked.stderr };
 }
@@ -168,25 +168,6 @@ describePrivate('What redis-locks shows of several servers', () => {
       await registry.close({ timeout: 0 });
     } finally {
       await cluster.stop();
-    }
-  });
-
-  it('is the locks of the master that a sentinel names', async () => {
-    const watched = await startSentinel();
-    try {
-      const url = `redis://${watched.sentinel.host}:${watched.sentinel.port}`;
-      const [master] = watched.nodes as [Node];
-      await master.send('SET', 'locks:nightly', 'web-7:AAAAAAAAAAAAAAAAAAAAAA:1', 'PX', '60000');
-      const [detected, unknown, ran] = await Promise.all([
-        ask(url, ['ls', '--json']),
-        ask(url, ['ls', '--sentinel', 'other']),
-        ask(url, ['run', 'weekly', '--sentinel', watched.name, '--', 'echo', 'ran']),
-      ]);
-      expect(linesOf(detected.stdout)).toEqual([expect.objectContaining({ lock: 'locks:nightly', holder: 'web-7' })]);
-      expect([unknown.exitCode, unknown.stderr]).toEqual([64, expect.stringContaining(`knows ${watched.name}`)]);
-      expect([ran.exitCode, ran.stdout]).toEqual([0, 'ran\n']);
-    } finally {
-      await watched.stop();
     }
   });
 });

@@ -6,9 +6,10 @@ import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startCluster } from '../support/cluster';
 import { Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
+import { Program } from '../support/program';
 import { startSentinel } from '../support/sentinel';
 import { until } from '../support/until';
-import { CliProcess, COMMAND, hasScript } from './cli-process';
+import { COMMAND, hasScript } from './command';
 
 /*
  * Runs every line of docs/cli.md that begins with "$ ", on a terminal of 80 columns and 24 lines, and compares what it
@@ -80,12 +81,12 @@ function steady(output: string): string {
   const named = (output: string) => [...names].reduce((text, [known, name]) => text.replaceAll(known, name), output);
   const actual = (line: string) => [...names].reduce((text, [known, name]) => text.replaceAll(name, known), line);
 
-  const start = (line: string): CliProcess => {
+  const start = (line: string): Program => {
     // A shell that isn't interactive ends by Ctrl-C with a code of its own: `watch` takes its place.
     const command = line.endsWith('watch') ? `exec ${actual(line)}` : actual(line);
     const quoted = `stty rows 24 cols 80 -echo; cd '${folder}'; PATH='${folder}':$PATH; ${command}`;
     const env = { REDIS_URL: `redis://${addressOf(server)}`, SHELL: '/bin/sh' };
-    return new CliProcess(['script', '-qec', quoted, '/dev/null'], env);
+    return new Program(['script', '-qec', quoted, '/dev/null'], env);
   };
 
   /** What a person sees. */
@@ -107,7 +108,7 @@ function steady(output: string): string {
   };
 
   /** The screen after a renewal, a lock that came, and one that went. */
-  const watched = async (watch: CliProcess): Promise<string> => {
+  const watched = async (watch: Program): Promise<string> => {
     const screen = () => watch.stdout.split('\u001b[H\u001b[2J').at(-2) ?? '';
     await until(() => screen().includes('stock:item:7'), LIMIT);
     await server.send('PEXPIRE', 'orders:order:42', '60000');

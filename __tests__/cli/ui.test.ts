@@ -1,15 +1,15 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterEach, beforeAll, expect, it } from '@jest/globals';
 import { type RedisServer, startRedis } from '../../support/redis';
 import { builtPackage } from '../support/built-package';
 import { atTheEnd, describePrivate } from '../support/private-redis';
+import { Program } from '../support/program';
+import { until } from '../support/until';
 
 describePrivate('redis-locks ui', () => {
   let main: string;
   let redis: RedisServer;
-  let program: ChildProcess | undefined;
+  let program: Program | undefined;
 
   beforeAll(async () => {
     main = join(await builtPackage(), 'dist/cli/main.js');
@@ -17,30 +17,29 @@ describePrivate('redis-locks ui', () => {
     atTheEnd(() => redis.stop());
   }, 120_000);
 
-  afterEach(() => void program?.kill('SIGKILL'));
+  afterEach(() => program?.kill());
 
   /** The program, and the first text that it prints. */
   const start = async (...options: string[]) => {
     const { port } = redis.address as { port: number };
-    program = spawn(process.execPath, [main, 'ui', '--url', `redis://127.0.0.1:${port}`, ...options]);
-    const { stderr, stdout } = program as ChildProcess & Required<Pick<ChildProcess, 'stderr' | 'stdout'>>;
-    const texts = [once(stdout as NodeJS.ReadableStream, 'data'), once(stderr as NodeJS.ReadableStream, 'data')];
-    const [text] = (await Promise.race(texts)) as [Buffer];
-    return { program, text: String(text) };
+    const started = new Program([process.execPath, main, 'ui', '--url', `redis://127.0.0.1:${port}`, ...options]);
+    program = started;
+    const text = await until(() => started.lines[0] ?? (started.stderr.includes('\n') && started.stderr));
+    return { program: started, text: String(text) };
   };
 
   it('serves the page on loopback, with a token in the URL that it prints, until a signal', async () => {
     const { program, text } = await start();
     const [, address = '', token = ''] =
-      /^The locks are shown at (http:\/\/127\.0\.0\.1:\d+\/)#token=([\w-]{22})\n$/.exec(text) ?? [];
+      /^The locks are shown at (http:\/\/127\.0\.0\.1:\d+\/)#token=([\w-]{22})$/.exec(text) ?? [];
     const html = await fetch(address);
     expect(html.headers.get('content-security-policy')).toContain("script-src 'sha256-");
     expect(await html.text()).toContain('<title>Locks</title>');
     expect((await fetch(`${address}?view=locks`)).status).toBe(401);
     const view = await fetch(`${address}?view=locks`, { headers: { authorization: `Bearer ${token}` } });
     expect(await view.json()).toMatchObject({ rows: [], problem: null, actions: false });
-    program.kill('SIGTERM');
-    expect(await once(program, 'exit')).toEqual([0, null]);
+    program.child.kill('SIGTERM');
+    expect(await program.ended).toBe(0);
   });
 
   it('listens where it is told to, with the token that it is given', async () => {
@@ -65,7 +64,6 @@ describePrivate('redis-locks ui', () => {
   ])('refuses %s', async (_, options, message) => {
     const { program, text } = await start(...options);
     expect(text).toMatch(message);
-    const [exitCode] = program.exitCode === null ? await once(program, 'exit') : [program.exitCode];
-    expect(exitCode).toBe(64);
+    expect(await program.ended).toBe(64);
   });
 });

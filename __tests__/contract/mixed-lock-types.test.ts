@@ -1,8 +1,8 @@
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { RedisLockRegistry } from '../../lib';
+import { beforeEach, expect, it } from '@jest/globals';
 import type { LockType } from '../../lib/protocols/lock-types';
 import { Oracle } from '../support/oracle';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
 
 /** The lock types that write the same string key. */
 const lockTypes = ['spin', 'pub-sub', 'fair'] as const;
@@ -13,23 +13,14 @@ const pairs = lockTypes.flatMap((one) =>
 describeReal('Locks of different types on one name', () => {
   let client: TestClient;
   let registryKey: string;
-  let registries: RedisLockRegistry[] = [];
 
   beforeEach(async () => {
     client ??= await createRealClient();
     registryKey = uniqueKey('mixed');
   });
 
-  afterEach(async () => {
-    await Promise.all(registries.map((registry) => registry.close({ timeout: 0 })));
-    registries = [];
-  });
-
-  const registryOf = (lockType: LockType, expireAfter = 60_000): RedisLockRegistry => {
-    const registry = new RedisLockRegistry(client, { registryKey, lockType, idleBetweenTries: 20, expireAfter });
-    registries.push(registry);
-    return registry;
-  };
+  const registryOf = (lockType: LockType, expireAfter = 60_000) =>
+    createRegistry(client, { registryKey, lockType, expireAfter }).registry;
 
   it('exclude each other, so that a rolling change of type is safe (P13)', async () => {
     const types = lockTypes.map((lockType) => registryOf(lockType, 3_000));

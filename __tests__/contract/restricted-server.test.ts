@@ -92,27 +92,5 @@ describeReal('A spin lock on a server', () => {
       await registry.close();
       client.destroy();
     });
-
-    it('has only the rights that the scripts need: it can lock, renew and unlock', async () => {
-      const rules = ['+evalsha', '+eval', '+get', '+set', '+pttl', '+pexpire', '+del', '+time', '+hello'];
-      const client = await userWith(admin, server, 'resetchannels', ...rules);
-      const onWarning = () => undefined;
-      const registry = new RedisLockRegistry(client, { registryKey: uniqueKey(), fencing: true, onWarning });
-      const lease = await registry.obtain('key').lock({ ttl: 1_000 });
-      await lease.renew(5_000);
-      expect(await registry.obtain('key').tryLock()).toBeNull();
-      await lease.unlock();
-      await registry.close();
-      client.destroy();
-    });
-
-    it('may not run scripts: the acquisition fails at once, with the reason', async () => {
-      const client = await userWith(admin, server, '+@all', '-evalsha', '-eval');
-      const registry = new RedisLockRegistry(client, { registryKey: uniqueKey() });
-      await expect(registry.obtain('key').lock()).rejects.toThrow(/"key".*NOPERM/);
-      await expect(registry.obtain('key').tryLock()).rejects.toMatchObject({ code: 'ERR_CANNOT_ACQUIRE_LOCK' });
-      await registry.close();
-      client.destroy();
-    });
   });
 });

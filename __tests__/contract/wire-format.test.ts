@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { beforeEach, expect, it } from '@jest/globals';
+import type { RedisLockRegistryOptions } from '../../lib';
 import { machineDelay } from '../support/machine-delay';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
 import { until, WAIT_LIMIT } from '../support/until';
 import { SLACK } from './timing';
 
@@ -13,24 +14,15 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
   let spring: TestClient;
   let registryKey: string;
   let name: string;
-  let registries: RedisLockRegistry[] = [];
 
-  const registry = (options: Partial<RedisLockRegistryOptions> = {}) => {
-    const made = new RedisLockRegistry(client, { registryKey, lockType, idleBetweenTries: 10, ...options });
-    registries.push(made);
-    return made;
-  };
+  const registry = (options: Partial<RedisLockRegistryOptions> = {}) =>
+    createRegistry(client, { registryKey, lockType, idleBetweenTries: 10, ...options }).registry;
 
   beforeEach(async () => {
     client ??= await createRealClient();
     spring ??= await createRealClient();
     registryKey = uniqueKey('spring');
     name = `${registryKey}:order:42`;
-  });
-
-  afterEach(async () => {
-    await Promise.all(registries.map((made) => made.close({ timeout: 0 })));
-    registries = [];
   });
 
   it('is a string at registryKey:key, with an expiry, and nothing else', async () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { type RedisClient, RedisLockRegistry } from '../../lib';
 import { fromIoredis, type Ioredis } from '../../lib/ioredis';
-import type { ClusterIoredis } from '../../lib/ioredis/ioredis';
+import type { ClusterIoredis } from '../../lib/ioredis/client';
 import { startCluster } from '../support/cluster';
 import { type IoredisPackage, ioredisOptions, packages } from '../support/ioredis-packages';
 import { describePrivate, PrivateRedis } from '../support/private-redis';

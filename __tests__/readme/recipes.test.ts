@@ -5,11 +5,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/gl
 import { type RedisServer, startRedis } from '../../support/redis';
 import { machineDelay } from '../support/machine-delay';
 import { connectTo, describePrivate } from '../support/private-redis';
+import { Program } from '../support/program';
 import type { TestClient } from '../support/redis';
 import { until } from '../support/until';
 import { ProgramFolder } from './program-folder';
-import { PROGRAMS, type Program } from './programs';
-import { RecipeProcess } from './recipe-process';
+import { PROGRAMS } from './programs';
 
 const RECIPES = PROGRAMS.filter(({ isRecipe }) => isRecipe);
 
@@ -20,7 +20,7 @@ describePrivate('A recipe of docs/recipes.md, in several processes:', () => {
   let redis: RedisServer;
   let admin: TestClient;
   let folder: ProgramFolder;
-  const processes: RecipeProcess[] = [];
+  const processes: Program[] = [];
 
   beforeAll(async () => {
     redis = await startRedis({ port: true });
@@ -43,10 +43,10 @@ describePrivate('A recipe of docs/recipes.md, in several processes:', () => {
   });
 
   /** Starts processes of the recipe whose program has this text. */
-  async function start(text: string, count: number, env?: Record<string, string>): Promise<RecipeProcess[]> {
-    const recipe = RECIPES.find(({ code }) => code.includes(text)) as Program;
+  async function start(text: string, count: number, env?: Record<string, string>): Promise<Program[]> {
+    const recipe = RECIPES.find(({ code }) => code.includes(text)) as (typeof RECIPES)[number];
     const script = await folder.script(recipe);
-    const started = Array.from({ length: count }, () => new RecipeProcess(script, env));
+    const started = Array.from({ length: count }, () => new Program([process.execPath, script], env));
     processes.push(...started);
     return started;
   }
@@ -60,20 +60,20 @@ describePrivate('A recipe of docs/recipes.md, in several processes:', () => {
     async () => {
       const candidates = await start('leader', 3);
       const leaders = () => candidates.filter(({ lines }) => lines.includes('leads'));
-      const nextLeader = async (count: number): Promise<RecipeProcess> => {
+      const nextLeader = async (count: number): Promise<Program> => {
         await until(() => leaders().length === count, { within: TEST_LIMIT / 2 });
         const before = candidates.filter(({ hasExited }) => !hasExited && leaders().length > 0);
-        return before.find(({ lines }) => lines.includes('leads')) as RecipeProcess;
+        return before.find(({ lines }) => lines.includes('leads')) as Program;
       };
       const first = await nextLeader(1);
       // All of them wait for the lock.
       await until(async () => (await admin.pubSubNumSub('jobs-channel:jobs:leader'))['jobs-channel:jobs:leader'] === 2);
       expect(leaders()).toHaveLength(1);
       const terminated = performance.now();
-      first.signal('SIGTERM');
+      first.child.kill('SIGTERM');
       await until(() => leaders().length === 2);
       expect(performance.now() - terminated).toBeLessThan(1_000 + machineDelay());
-      await first.ends();
+      await first.succeeds();
 
       const second = await nextLeader(2);
       const life = await admin.pTTL('jobs:leader');
@@ -82,9 +82,9 @@ describePrivate('A recipe of docs/recipes.md, in several processes:', () => {
       await second.kill();
       await until(() => leaders().length === 3, { within: TEST_LIMIT / 2 });
       expect(performance.now() - killed).toBeGreaterThanOrEqual(life - 5);
-      const third = candidates.find((one) => !one.hasExited) as RecipeProcess;
-      third.signal('SIGTERM');
-      expect(await third.ends()).toEqual(['leads']);
+      const third = candidates.find((one) => !one.hasExited) as Program;
+      third.child.kill('SIGTERM');
+      expect(await third.succeeds()).toEqual(['leads']);
     },
     TEST_LIMIT,
   );
@@ -92,16 +92,16 @@ describePrivate('A recipe of docs/recipes.md, in several processes:', () => {
   it('a job of cron runs once for all machines, also for one that starts it later', async () => {
     const early = await start('cleanup', 3);
     const outputs = [];
-    for (const one of early) outputs.push(...(await one.ends()));
+    for (const one of early) outputs.push(...(await one.succeeds()));
     const [late] = await start('cleanup', 1);
-    outputs.push(...((await late?.ends()) ?? []));
+    outputs.push(...((await late?.succeeds()) ?? []));
     expect(outputs.sort()).toEqual([...Array(3).fill('another process does it'), 'ran']);
     expect(await admin.get('cleanups')).toBe('1');
     expect(await admin.pTTL('jobs:cleanup')).toBeGreaterThan(0);
   });
 
   it('a rate limit is kept by all processes together', async () => {
-    for (const sender of await start('sent', 2)) await sender.ends();
+    for (const sender of await start('sent', 2)) await sender.succeeds();
     const times = (await admin.lRange('sent', 0, -1)).map((line) => Number(line.split(' ')[0]));
     expect(times).toHaveLength(4);
     // Each may have been noted a little after its turn began.
@@ -115,12 +115,12 @@ describePrivate('A recipe of docs/recipes.md, in several processes:', () => {
       const services = await start('migration', 3);
       const begun = () => services.filter(({ lines }) => lines.includes('migrates'));
       await until(() => begun().length === 1, { within: TEST_LIMIT / 2 });
-      await (begun()[0] as RecipeProcess).kill();
+      await (begun()[0] as Program).kill();
       const others = services.filter(({ hasExited }) => !hasExited);
-      const outputs = await Promise.all(others.map((one) => one.ends()));
+      const outputs = await Promise.all(others.map((one) => one.succeeds()));
       expect(outputs.flat().sort()).toEqual(['migrates', 'starts with schema 2', 'starts with schema 2']);
       const [later] = await start('migration', 1);
-      expect(await later?.ends()).toEqual(['starts with schema 2']);
+      expect(await later?.succeeds()).toEqual(['starts with schema 2']);
     },
     TEST_LIMIT,
   );
@@ -134,7 +134,7 @@ describePrivate('A recipe of docs/recipes.md, in several processes:', () => {
         ids.flatMap((id) => [id, id]),
       );
       const workers = await start('queue', 3);
-      for (const worker of workers) await worker.ends();
+      for (const worker of workers) await worker.succeeds();
       expect(await admin.hGetAll('results')).toEqual(Object.fromEntries(ids.map((id) => [id, '1'])));
     },
     TEST_LIMIT,
@@ -145,14 +145,14 @@ describePrivate('A recipe of docs/recipes.md, in several processes:', () => {
     async () => {
       const data = await mkdtemp(join(tmpdir(), 'orders-'));
       const env = { DATABASE: join(data, 'shop.sqlite') };
-      const [paused] = (await start('receipt', 1, env)) as [RecipeProcess];
-      await paused.prints('pays');
-      paused.signal('SIGSTOP');
+      const [paused] = (await start('receipt', 1, env)) as [Program];
+      await paused.prints('pays\n');
+      paused.child.kill('SIGSTOP');
       // They wait for the end of its lease; then one of them places the order.
       const others = await start('receipt', 2, env);
-      const outputs = await Promise.all(others.map((one) => one.ends()));
-      paused.signal('SIGCONT');
-      expect(await paused.ends()).toEqual(['pays', 'refused: a later holder of the lock has the order']);
+      const outputs = await Promise.all(others.map((one) => one.succeeds()));
+      paused.child.kill('SIGCONT');
+      expect(await paused.succeeds()).toEqual(['pays', 'refused: a later holder of the lock has the order']);
       const receipts = outputs.flat().filter((line) => line.startsWith('receipt 42 from'));
       expect(receipts).toHaveLength(2);
       expect(new Set(receipts).size).toBe(1);

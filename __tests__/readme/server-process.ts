@@ -1,59 +1,39 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { freePort } from '../../support/free-port';
+import { Program } from '../support/program';
 import { until } from '../support/until';
-
-/** ms */
-const START_LIMIT = 45_000;
 
 /** The status of a response; `undefined`: the server closed the connection, or accepts none. */
 export type Status = number | undefined;
 
 /** A server of a page in a process of its own. */
-export class ServerProcess {
+export class ServerProcess extends Program {
   /** Each caller has a connection of its own, which it uses for all its requests. */
   readonly #agents = new Map<string, Agent>();
   readonly #port: number;
-  readonly #child: ChildProcess;
-  #output = '';
-  errors = '';
 
   private constructor(script: string, port: number) {
+    super([process.execPath, script], { PORT: String(port) });
     this.#port = port;
-    this.#child = spawn(process.execPath, [script], { env: { ...process.env, PORT: String(port) } });
-    this.#child.stdout?.on('data', (text) => {
-      this.#output += text;
-    });
-    this.#child.stderr?.on('data', (text) => {
-      this.errors += text;
-    });
   }
 
   static async start(script: string): Promise<ServerProcess> {
     const server = new ServerProcess(script, await freePort());
-    await until(() => server.#output.includes('listening') || server.hasExited, { within: START_LIMIT });
-    if (server.hasExited) throw new Error(`The server ended at once: ${server.errors}`);
+    await server.prints('listening');
     return server;
-  }
-
-  get hasExited(): boolean {
-    return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 
   /** SIGTERM; resolves to how the process ended, an exit code or a signal, and after how many ms. */
   async terminate(limit: number): Promise<{ end: unknown; after: number }> {
     const start = performance.now();
-    this.#child.kill('SIGTERM');
+    this.child.kill('SIGTERM');
     await until(() => this.hasExited, { within: limit });
-    return { end: this.#child.exitCode ?? this.#child.signalCode, after: performance.now() - start };
+    return { end: this.child.exitCode ?? this.child.signalCode, after: performance.now() - start };
   }
 
-  async kill(): Promise<void> {
+  override async kill(): Promise<void> {
     for (const agent of this.#agents.values()) agent.destroy();
-    if (this.hasExited) return;
-    this.#child.kill('SIGKILL');
-    await once(this.#child, 'exit');
+    await super.kill();
   }
 
   post(path: string, caller: string): Promise<Status> {

@@ -73,7 +73,7 @@ describePrivate('A server that shuts down as docs/in-an-application.md says', ()
       expect(await Promise.all(waiters)).toEqual([503, 503, 503, 503, 503]);
       await Promise.all(load);
       expect([...new Set(answers)].filter((answer) => ![201, 503, undefined].includes(answer))).toEqual([]);
-      expect(shop.errors).toBe('');
+      expect(shop.stderr).toBe('');
 
       expect((await admin.keys('*')).sort()).toEqual(['shop:cart:/carts/held', 'shop:cart:held']);
       for (const lease of held) await lease.unlock();

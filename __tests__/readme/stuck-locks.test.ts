@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { LockLostError, type LockType, RedisLockRegistry } from '../../lib';
+import { beforeEach, expect, it } from '@jest/globals';
+import { LockLostError, type LockType } from '../../lib';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { createRegistry } from '../support/test-registry';
 import { KEY, REGISTRY_KEY } from './contention';
 import { codeSpans, readPage, tableBelow } from './pages';
 
@@ -15,22 +16,12 @@ const LOCK_TYPES = tableBelow('docs/operations.md', 'ACL rules').flatMap(([cell 
 
 describePrivate('A stuck lock, as docs/operations.md has it', () => {
   const redis = PrivateRedis.install();
-  let registries: RedisLockRegistry[] = [];
-
   beforeEach(async () => {
     await redis.admin.flushAll();
   });
 
-  afterEach(async () => {
-    await Promise.all(registries.map((registry) => registry.close({ timeout: 0 })));
-    registries = [];
-  });
-
-  function registry(lockType: LockType): RedisLockRegistry {
-    const made = new RedisLockRegistry(redis.admin, { registryKey: REGISTRY_KEY, lockType });
-    registries.push(made);
-    return made;
-  }
+  const registry = (lockType: LockType) =>
+    createRegistry(redis.admin, { registryKey: REGISTRY_KEY, lockType }).registry;
 
   async function carryOut(command: string): Promise<unknown> {
     const words = COMMANDS.find(([name]) => name === command);

@@ -1,26 +1,27 @@
-import { expect, it } from '@jest/globals';
-import { type DistributedLock, LockRegistry, type RedisLockRegistry, type SemaphoreOptions } from '../../lib';
+import { describe, expect, it } from '@jest/globals';
+import { type DistributedLock, LockRegistry, type SemaphoreOptions } from '../../lib';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { describeReal } from '../support/redis';
-import { SharedFixture } from './shared-fixture';
+import { pairsInMemory, SharedFixture } from './shared-fixture';
 
-const semaphore = (registry: RedisLockRegistry) => registry.semaphore('key', { permits: 5 });
-const reading = (registry: RedisLockRegistry) => registry.readWrite('key').read;
-const writing = (registry: RedisLockRegistry) => registry.readWrite('key').write;
+const semaphore = (registry: BackedLockRegistry) => registry.semaphore('key', { permits: 5 });
+const reading = (registry: BackedLockRegistry) => registry.readWrite('key').read;
+const writing = (registry: BackedLockRegistry) => registry.readWrite('key').write;
+
+async function refusal(held: DistributedLock, asked: DistributedLock): Promise<string> {
+  const lease = await held.lock();
+  const refused = await asked.lock({ waitTime: 5_000 }).then(
+    () => 'it entered',
+    (error: Error) => error.message,
+  );
+  lease.assertHeld();
+  await lease.unlock();
+  return refused;
+}
 
 describeReal('A key that is a semaphore here and something else there', () => {
   const fixture = SharedFixture.install();
-
-  async function refusal(held: DistributedLock, asked: DistributedLock): Promise<string> {
-    const lease = await held.lock();
-    const refused = await asked.lock({ waitTime: 5_000 }).then(
-      () => 'it entered',
-      (error: Error) => error.message,
-    );
-    lease.assertHeld();
-    await lease.unlock();
-    return refused;
-  }
 
   it.each([
     ['a semaphore', 'a read/write lock', semaphore, reading],
@@ -53,6 +54,24 @@ describeReal('A key that is a semaphore here and something else there', () => {
       `It is a semaphore in Redis, and it is used as a lock of type ${lockType} here`,
     );
     expect(await refusal(writing(one), other.obtain('key'))).toContain('It is a read/write lock in Redis');
+  });
+});
+
+describe('A key in memory that is used as two things', () => {
+  const pair = pairsInMemory();
+  const uses = {
+    'a lock': (registry: BackedLockRegistry) => registry.obtain('key'),
+    'a semaphore': semaphore,
+    'a read/write lock': reading,
+  } as const;
+  const names = Object.keys(uses) as (keyof typeof uses)[];
+  const pairs = names.flatMap((is) => names.filter((used) => used !== is).map((used) => [is, used] as const));
+
+  it.each(pairs)('is an error that names both: %s, used as %s', async (is, used) => {
+    const [one, other] = pair();
+    const refused = `It is ${is} in memory, and it is used as ${used} here`;
+    expect(await refusal(uses[is](one), uses[used](other))).toContain(refused);
+    await (await uses[used](other).lock()).unlock();
   });
 });
 

@@ -1,9 +1,9 @@
 import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { CannotAcquireLockError, type DistributedLock } from '../../lib';
 import { describeReal } from '../support/redis';
-import { SharedFixture } from './shared-fixture';
+import { type Pair, pairsInMemory, queued, SharedFixture } from './shared-fixture';
 
 /** Callers that come again and again, at moments that differ, so that there is nearly always one inside. */
 async function keepBusy(locks: readonly DistributedLock[]): Promise<() => Promise<void>> {
@@ -23,11 +23,10 @@ async function keepBusy(locks: readonly DistributedLock[]): Promise<() => Promis
 /** ms; for this long after its grant a process that hears no messages lets readers in beside others. */
 const SLICE = 60;
 
-describeReal('A read/write lock', () => {
-  const fixture = SharedFixture.install();
-
+/** What holds wherever the lock is. The registries have fencing tokens. */
+function readersAndWriters(pair: () => Promise<Pair>): void {
   it('has many readers or one writer, over all processes', async () => {
-    const [one, other] = await fixture.pair();
+    const [one, other] = await pair();
     const [here, there] = [one.readWrite('key'), other.readWrite('key')];
     const readers = await Promise.all([here.read.lock(), here.read.lock(), there.read.lock()]);
     expect(await here.write.tryLock()).toBeNull();
@@ -38,8 +37,63 @@ describeReal('A read/write lock', () => {
     expect(await there.read.tryLock()).toBeNull();
     expect(await here.write.tryLock()).toBeNull();
     await writer.unlock();
-    expect(await fixture.keys()).toEqual([]);
+    expect(await here.read.inspect()).toMatchObject({ held: false });
   });
+
+  it('keeps later readers out while a writer waits, and lets them in together after it', async () => {
+    const [one, other] = await pair();
+    const [here, there] = [one.readWrite('key'), other.readWrite('key')];
+    const order: string[] = [];
+    const readers = [await here.read.lock(), await there.read.lock()];
+    const writing = there.write.run(async () => order.push('write'));
+    await queued(here.write, 1);
+    await sleep(SLICE); // a process that has not listened yet lets readers in beside its own
+    const reading = [here, there].map(({ read }) => read.lock().finally(() => order.push('read')));
+    await queued(here.write, 3);
+    for (const lease of readers) await lease.unlock();
+    await writing;
+    const leases = await Promise.all(reading);
+    expect(order).toEqual(['write', 'read', 'read']);
+    expect(await here.read.inspect()).toMatchObject({ holders: 2, waiting: 0 });
+    for (const lease of leases) await lease.unlock();
+  });
+
+  it('rejects a writer inside its own read scope at once, in every way', async () => {
+    const [one] = await pair();
+    const { read, write } = one.readWrite('key');
+    await read.run(async (reader) => {
+      for (const attempt of [() => write.run(() => 1), () => write.lock(), () => write.tryLock()]) {
+        const rejection = expect(attempt()).rejects;
+        await rejection.toBeInstanceOf(CannotAcquireLockError);
+        await expect(attempt()).rejects.toThrow('it would wait for itself');
+      }
+      expect(await read.run(() => 'again')).toBe('again');
+      reader.assertHeld();
+    });
+    // Outside the scope it is free again, and a reader may enter inside a write scope.
+    expect(await write.run(() => read.run(() => 'read'))).toBe('read');
+  });
+
+  it('gives tokens that rise to writers, and none to readers', async () => {
+    const [one, other] = await pair();
+    const tokens: number[] = [];
+    for (const registry of [one, other, one]) {
+      const { read, write } = registry.readWrite('key');
+      expect((await read.run((lease) => lease.fencingToken)) ?? 'none').toBe('none');
+      tokens.push((await write.run((lease) => lease.fencingToken)) as number);
+    }
+    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+  });
+}
+
+describe('A read/write lock in memory', () => {
+  const pair = pairsInMemory({ fencing: true });
+  readersAndWriters(async () => pair());
+});
+
+describeReal('A read/write lock', () => {
+  const fixture = SharedFixture.install();
+  readersAndWriters(() => fixture.pair({ fencing: true }));
 
   it('leaves no listener on the signal of a writer that would wait for itself (P8)', async () => {
     const [registry] = await fixture.pair();
@@ -60,32 +114,6 @@ describeReal('A read/write lock', () => {
     else await staying.renew(120_000);
     expect(await holders()).not.toContain('read:nobody:1');
     await Promise.all([staying.unlock(), leaving.unlock()]);
-  });
-
-  it('keeps new readers out while a writer waits, and lets all readers behind it in together', async () => {
-    const [one, other] = await fixture.pair();
-    const third = await fixture.registry();
-    const order: string[] = [];
-    const reader = await one.readWrite('key').read.lock();
-    const writing = other.readWrite('key').write.run(async () => order.push('write'));
-    await fixture.queued('key', 1);
-    expect(await third.readWrite('key').read.tryLock()).toBeNull();
-    await sleep(SLICE); // it has not listened yet
-    let inside = 0;
-    let together = 0;
-    const read = async () => {
-      order.push('read');
-      together = Math.max(together, ++inside);
-      await sleep(200);
-      inside--;
-    };
-    const reading = [third.readWrite('key').read.run(read), one.readWrite('key').read.run(read)];
-    await fixture.queued('key', 3);
-    expect(order).toEqual([]);
-    await reader.unlock();
-    await Promise.all([writing, ...reading]);
-    expect(order).toEqual(['write', 'read', 'read']);
-    expect(together).toBe(2);
   });
 
   it('keeps a later writer behind the readers that came before it', async () => {
@@ -132,32 +160,6 @@ describeReal('A read/write lock', () => {
       writer.assertHeld();
     });
     expect(await fixture.keys()).toEqual([]);
-  });
-
-  it('rejects a writer inside its own read scope at once, in every way', async () => {
-    const { read, write } = (await fixture.registry()).readWrite('key');
-    await read.run(async (reader) => {
-      for (const attempt of [() => write.run(() => 1), () => write.lock(), () => write.tryLock()]) {
-        const rejection = expect(attempt()).rejects;
-        await rejection.toBeInstanceOf(CannotAcquireLockError);
-        await expect(attempt()).rejects.toThrow('it would wait for itself');
-      }
-      expect(await read.run(() => 'again')).toBe('again');
-      reader.assertHeld();
-    });
-    // Outside the scope it is free again.
-    expect(await write.run(() => 'written')).toBe('written');
-  });
-
-  it('gives tokens that rise to writers, and none to readers', async () => {
-    const [one, other] = await fixture.pair({ fencing: true });
-    const tokens: number[] = [];
-    for (const registry of [one, other, one]) {
-      const { read, write } = registry.readWrite('key');
-      expect((await read.run((lease) => lease.fencingToken)) ?? 'none').toBe('none');
-      tokens.push((await write.run((lease) => lease.fencingToken)) as number);
-    }
-    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
   });
 
   it('has the same two locks while they are cached, also after one of them was evicted', async () => {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
-import { type Lease, LockTimeoutError, type LockWarning, NotLockOwnerError } from '../../lib';
+import { LockTimeoutError, type LockWarning, NotLockOwnerError } from '../../lib';
 import { startMonitor } from '../support/monitor';
 import { createRealClient, describeReal } from '../support/redis';
 import { until } from '../support/until';
@@ -86,21 +86,6 @@ describeReal('A semaphore', () => {
     await lease.unlock();
   });
 
-  it('gives back the permit of a holder that died when its ttl ends, and only that one', async () => {
-    const [one, other] = await fixture.pair();
-    const semaphore = other.semaphore('key', { permits: 2 });
-    const alive = await semaphore.lock({ ttl: 60_000 });
-    const dead = await one.semaphore('key', { permits: 2 }).lock({ ttl: 300 });
-    const next = await semaphore.lock({ waitTime: 10_000 });
-    expect(dead.remaining).toBe(0);
-    expect(alive.remaining).toBeGreaterThan(0);
-    expect(await semaphore.tryLock()).toBeNull();
-    await expect(dead.unlock()).rejects.toMatchObject({ code: 'ERR_LOCK_LOST' });
-    // The release of a lost lease took nobody else's permit.
-    expect(await semaphore.tryLock()).toBeNull();
-    await Promise.all([alive.unlock(), next.unlock()]);
-  });
-
   it('notifies the waiter that may enter, which need not poll', async () => {
     const [one, other] = await fixture.pair({ idleBetweenTries: 3_000 }); // a poll every 30 s
     const held = await one.semaphore('key', { permits: 1 }).lock();
@@ -129,19 +114,6 @@ describeReal('A semaphore', () => {
     expect(await gone).toBe('gone');
   });
 
-  it('leaves nothing behind when a waiter gives up, and lets the next one in', async () => {
-    const [one, other] = await fixture.pair();
-    const held = await one.semaphore('key', { permits: 1 }).lock();
-    const controller = new AbortController();
-    const leaving = other.semaphore('key', { permits: 1 }).lock({ signal: controller.signal });
-    await fixture.queued('key', 1);
-    controller.abort(new Error('enough'));
-    await expect(leaving).rejects.toThrow('enough');
-    await fixture.queued('key', 0);
-    await held.unlock();
-    await until(async () => (await fixture.keys()).length === 0);
-  });
-
   it('ends by `lock.unlock()` the only lease, and refuses where there are several', async () => {
     const semaphore = (await fixture.registry()).semaphore('key', { permits: 2 });
     const first = await semaphore.lock();
@@ -161,26 +133,6 @@ describeReal('A semaphore', () => {
   it('enters again inside `run` without a permit', async () => {
     const semaphore = (await fixture.registry()).semaphore('key', { permits: 1 });
     expect(await semaphore.run(() => semaphore.run(() => 'inside'), { waitTime: 1_000 })).toBe('inside');
-  });
-
-  it('is closed with its registry: it waits for all leases, and then ends those that are left', async () => {
-    const registry = await fixture.registry();
-    const semaphore = registry.semaphore('key', { permits: 3 });
-    const [first, second] = await Promise.all([semaphore.lock(), semaphore.lock()]);
-    let isClosed = false;
-    const closing = registry.close({ timeout: 60_000 }).then(() => {
-      isClosed = true;
-    });
-    await first.unlock();
-    await sleep(50);
-    expect(isClosed).toBe(false);
-    await second.unlock();
-    await closing;
-
-    const other = await fixture.registry();
-    const leases: Lease[] = await Promise.all([1, 2].map(() => other.semaphore('key', { permits: 3 }).lock()));
-    await other.close({ timeout: 10 });
-    for (const lease of leases) expect(lease.signal.reason).toMatchObject({ reason: 'closed' });
   });
 
   it('is the same object while it is cached, and works when it was evicted', async () => {
@@ -244,5 +196,31 @@ describeReal('A semaphore', () => {
     } finally {
       monitor.stop();
     }
+  });
+
+  it('costs a process under 2 requests a second, however many of its callers wait', async () => {
+    const [one, other] = await fixture.pair();
+    const held = await one.semaphore('key', { permits: 1 }).lock();
+    const stop = new AbortController();
+    const semaphore = other.semaphore('key', { permits: 1 });
+    const waiting = Array.from({ length: 250 }, () => semaphore.lock({ signal: stop.signal }));
+    const ended = Promise.allSettled(waiting);
+    await fixture.queued('key', 1);
+    await sleep(500); // its subscription is open
+    const monitor = await startMonitor();
+    try {
+      const startedAt = performance.now();
+      await sleep(3_000);
+      await monitor.settle();
+      const sent = monitor.commands.filter(({ source }) => source !== 'lua');
+      const requests = sent.filter(({ args }) => args.some((text) => text.includes(fixture.registryKey)));
+      // A poll that falls on the edge counts once more.
+      expect(requests.length).toBeLessThan((2 * (performance.now() - startedAt)) / 1_000);
+    } finally {
+      monitor.stop();
+    }
+    stop.abort();
+    await ended;
+    await held.unlock();
   });
 });

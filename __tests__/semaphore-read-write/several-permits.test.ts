@@ -26,6 +26,20 @@ function severalPermits(pair: () => Promise<Pair>): void {
     expect(await semaphore(one).inspect()).toMatchObject({ held: false });
   });
 
+  it('are given back when the ttl of a vanished holder ends, and no others', async () => {
+    const [one, other] = await pair();
+    const alive = await semaphore(other).lock({ ttl: 60_000 });
+    const dead = await semaphore(one).lock({ permits: 3, ttl: 300 });
+    const next = await semaphore(other).lock({ permits: 3, waitTime: 10_000 });
+    expect(dead.remaining).toBe(0);
+    alive.assertHeld();
+    expect(await semaphore(one).tryLock()).toBeNull();
+    await expect(dead.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
+    // The release of a lost lease gave back nobody else's.
+    expect(await semaphore(one).inspect()).toMatchObject({ holders: 4 });
+    await Promise.all([alive.unlock(), next.unlock()]);
+  });
+
   it('are not overtaken for ever: who asks for many stops those behind, of every process', async () => {
     const [one, other] = await pair();
     const held = [await semaphore(one).lock(), await semaphore(other).lock()];

@@ -2,7 +2,7 @@ import { afterEach, beforeAll, beforeEach } from '@jest/globals';
 import { type DistributedLock, type Lease, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import type { HeldLease } from '../../lib/core/unlock-order';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
-import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
+import { InMemoryLockRegistry, type InMemoryLockRegistryOptions, InMemoryLocks } from '../../lib/testing';
 import { createRealClient, type TestClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
 
@@ -15,13 +15,16 @@ export function ownerOf(lease: Lease): string {
 export type Pair = readonly [BackedLockRegistry, BackedLockRegistry];
 
 /** A maker of registries with the same locks in memory; they are closed after each test of the surrounding `describe`. */
-export function pairsInMemory(): (locks?: InMemoryLocks) => Pair {
+export function pairsInMemory(options: InMemoryLockRegistryOptions = {}): (locks?: InMemoryLocks) => Pair {
   const registries: InMemoryLockRegistry[] = [];
   afterEach(async () => {
     await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
   });
   return (locks = new InMemoryLocks()) => {
-    const pair = [new InMemoryLockRegistry({ locks }), new InMemoryLockRegistry({ locks })] as const;
+    const pair = [
+      new InMemoryLockRegistry({ ...options, locks }),
+      new InMemoryLockRegistry({ ...options, locks }),
+    ] as const;
     registries.push(...pair);
     return pair;
   };

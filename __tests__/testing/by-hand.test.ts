@@ -77,6 +77,16 @@ describe('InMemoryLocks', () => {
     expect(await ours.obtain('free').tryLock()).not.toBeNull();
   });
 
+  it('are stolen as a whole where they are a semaphore', async () => {
+    const { locks, ours } = openTwo();
+    const lock = ours.semaphore('key', { permits: 5 });
+    const lease = await lock.lock();
+    locks.steal('key', { ttl: 100 });
+    expect(await lock.tryLock()).toBeNull();
+    await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError', reason: 'stolen' });
+    await (await lock.lock()).unlock();
+  });
+
   it('go silent by hand: nothing is answered, and what was requested is executed when they come back', async () => {
     const { locks, ours, theirs } = openTwo({ commandTimeout: 100, unavailableAfter: 200 });
     const lease = await ours.obtain('held').lock();

@@ -1,6 +1,7 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
-import { LockTimeoutError, RedisLockRegistry } from '../../lib';
+import { describe, expect, it } from '@jest/globals';
+import { LockTimeoutError } from '../../lib';
 import { LOCK_TYPES } from '../support/lock-types';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
 /** The mock that docs/testing.md shows. */
@@ -20,21 +21,9 @@ class Mock {
 const QUEUES: ReadonlySet<string> = new Set(['fair', 'redisson-fair']);
 
 describe.each(LOCK_TYPES)('A mock of eval and evalSha, for %s', (lockType) => {
-  const registries: RedisLockRegistry[] = [];
-
-  afterEach(() => Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 }))));
-
   const start = (fencing = false) => {
     const redis = new Mock();
-    const onWarning = () => undefined;
-    const registry = new RedisLockRegistry(redis, {
-      registryKey: 'test',
-      lockType,
-      fencing,
-      idleBetweenTries: 5,
-      onWarning,
-    });
-    registries.push(registry);
+    const { registry } = createRegistry(redis, { registryKey: 'test', lockType, fencing, idleBetweenTries: 5 });
     return { redis, registry };
   };
 

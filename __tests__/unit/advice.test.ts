@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import Redis from 'ioredis';
-import { createClient } from 'redis';
+import { createClient, createClientPool, createCluster, createSentinel } from 'redis';
 import { LockLostError, type RedisClient, RedisLockRegistry } from '../../lib';
 import { fromBun } from '../../lib/bun';
 import { fromIoredis } from '../../lib/ioredis';
@@ -16,6 +16,9 @@ const run = promisify(execFile);
 /** Run by Node, which works on Windows too. */
 const TSC = join(__dirname, '../../node_modules/typescript/bin/tsc');
 
+const PASSWORD = 'correct-horse';
+const URL = `redis://locks:${PASSWORD}@redis.internal:6379`;
+
 /** What an error says, and what to do about it, for what people most often do wrong. */
 async function messageOf(acquiring: Promise<unknown>): Promise<string> {
   return acquiring.then(
@@ -24,14 +27,20 @@ async function messageOf(acquiring: Promise<unknown>): Promise<string> {
   );
 }
 
-function messageThrown(make: () => unknown): string {
+function errorThrown(make: () => unknown): Error {
   try {
     make();
   } catch (error) {
-    return (error as Error).message;
+    return error as Error;
   }
-  return 'nothing was refused';
+  throw new Error('Nothing was refused');
 }
+
+const messageThrown = (make: () => unknown) => errorThrown(make).message;
+
+/** The error of a constructor that must refuse its arguments. */
+const refusal = (client: unknown, options: Record<string, unknown> = {}) =>
+  errorThrown(() => new RedisLockRegistry(client as RedisClient, { registryKey: 'orders', ...options }));
 
 describePrivate('An error of an acquisition says what to do', () => {
   const redis = PrivateRedis.install();
@@ -100,10 +109,61 @@ it('A lost lease whose key is gone says that Redis may have restarted without it
   expect(new LockLostError('order:42', 'expired').message).toMatch(/or Redis restarted without it$/);
 });
 
-describe('An unknown option', () => {
-  const refusal = (options: object) =>
-    messageThrown(() => new RedisLockRegistry(mockRedis() as RedisClient, { registryKey: 'orders', ...options }));
+describe('A wrong client', () => {
+  const opened: Redis[] = [];
 
+  afterEach(() => {
+    for (const client of opened.splice(0)) client.disconnect();
+  });
+
+  const ioredis = () => {
+    const client = new Redis(URL, { lazyConnect: true });
+    opened.push(client);
+    return client;
+  };
+
+  it.each([
+    ['a URL', () => URL, /string/],
+    ['an options object', () => ({ url: URL, password: PASSWORD }), /object/],
+    ['nested options', () => ({ socket: { host: 'redis.internal' }, password: PASSWORD }), /object/],
+  ])('that is %s is named by its type, with what to do', (_name, client, type) => {
+    const error = refusal(client());
+    expect(error).toBeInstanceOf(TypeError);
+    expect(error.message).toContain('`client`');
+    expect(error.message).toMatch(type);
+    expect(error.message).toContain('createClient({ url })');
+  });
+
+  const sentinels = { name: 'locks', sentinelRootNodes: [{ host: '127.0.0.1', port: 26_379 }] };
+  it.each<[string, (keyPrefix: string) => unknown]>([
+    ['client', (keyPrefix) => createClient({ keyPrefix })],
+    ['pool', (keyPrefix) => createClientPool({ keyPrefix })],
+    ['cluster', (keyPrefix) => createCluster({ rootNodes: [{ url: 'redis://127.0.0.1' }], keyPrefix })],
+    ['sentinel', (keyPrefix) => createSentinel({ ...sentinels, keyPrefix })],
+  ])('that is a %s of node-redis with a keyPrefix is refused, with what to use instead', (_name, make) => {
+    const error = refusal(make('app:'));
+    expect(error).toBeInstanceOf(TypeError);
+    expect(error.message).toMatch(/`client`.*keyPrefix.*channels.*registryKey/);
+    expect(() => new RedisLockRegistry(make('') as RedisClient, { registryKey: 'orders' })).not.toThrow();
+  });
+
+  it.each<[string, () => [client: unknown, options?: Record<string, unknown>]]>([
+    ['a URL as client', () => [URL]],
+    ['options as client', () => [{ url: URL, password: PASSWORD }]],
+    ['an ioredis client', () => [ioredis()]],
+    ['a URL as subscriber', () => [mockRedis(), { subscriber: URL }]],
+    ['options as subscriber', () => [mockRedis(), { subscriber: { url: URL, password: PASSWORD } }]],
+    ['options of a client among those of the registry', () => [mockRedis(), { url: URL, password: PASSWORD }]],
+    ['a password as an unknown option', () => [mockRedis(), { password: PASSWORD }]],
+  ])('%s: no message quotes its URL or its password', (_name, argumentsOf) => {
+    const error = refusal(...argumentsOf());
+    expect(error).toBeInstanceOf(TypeError);
+    expect(`${error.message}\n${error.stack}`).not.toContain(PASSWORD);
+    expect(error.message).not.toContain('redis.internal');
+  });
+});
+
+describe('An unknown option', () => {
   it.each([
     ['expiresAfter', 'expireAfter'],
     ['idleBetweenTry', 'idleBetweenTries'],
@@ -112,13 +172,15 @@ describe('An unknown option', () => {
     ['minReplica', 'minReplicas'],
     ['ttl', 'expireAfter'],
   ])('%s is answered with the one that was probably meant: %s', (given, meant) => {
-    expect(refusal({ [given]: 1 })).toContain(
+    expect(refusal(mockRedis(), { [given]: 1 }).message).toContain(
       `Unknown option \`${given}\` (1); did you mean \`${meant}\`?; known are `,
     );
   });
 
   it.each(['retryCount', 'url'])('%s, which is like none, is answered with the list alone', (given) => {
-    expect(refusal({ [given]: 1 })).toContain(`Unknown option \`${given}\` (1); known are registryKey, `);
+    expect(refusal(mockRedis(), { [given]: 1 }).message).toContain(
+      `Unknown option \`${given}\` (1); known are registryKey, `,
+    );
   });
 
   it('of a call is answered so too', async () => {

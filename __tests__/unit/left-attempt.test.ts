@@ -1,5 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
+import { FakeClock } from '../support/fake-clock';
+import { granted, lateReply, mockRedis, released, silence } from '../support/mock-redis';
 
 it('An attempt that its caller left is no silence of Redis to those who come right after', async () => {
   const answers: ((reply: unknown) => void)[] = [];
@@ -24,4 +26,54 @@ it('An attempt that its caller left is no silence of Redis to those who come rig
   await new Promise((resolve) => setTimeout(resolve, 5));
   for (const answer of answers) answer([60_000]);
   expect(await Promise.allSettled(tries)).toEqual(Array(20).fill({ status: 'fulfilled', value: null }));
+});
+
+it('After a slow unlock, a caller that does not wait is told what Redis answers to the one that was quicker', async () => {
+  const time = new FakeClock();
+  try {
+    const redis = mockRedis();
+    const lock = new RedisLockRegistry(redis, { registryKey: 'quicker' }).obtain('key');
+    const lease = await lock.lock();
+    const [release, attempt] = [lateReply(), lateReply()];
+    redis.evalSha.mockReturnValueOnce(release.promise).mockReturnValueOnce(attempt.promise);
+    const unlocked = lease.unlock();
+    await time.advance(300);
+    const tried = lock.tryLock();
+    const waiting = lock.lock();
+    await time.advance(1);
+    release.resolve(released);
+    await unlocked;
+    await time.advance(1);
+    expect(redis.sent).toBe(3);
+    attempt.resolve(granted);
+    expect(await tried).toBeNull();
+    await (await waiting).unlock();
+  } finally {
+    time.restore();
+  }
+});
+
+it('P1: a caller that takes over the attempt of the one before it does not wait for it longer than it may', async () => {
+  const time = new FakeClock();
+  try {
+    const redis = mockRedis();
+    const semaphore = new RedisLockRegistry(redis, { registryKey: 'left' }).semaphore('key', { permits: 1 });
+    redis.evalSha.mockImplementation(async () => [0, 0, 1]);
+    const first = await semaphore.lock();
+    redis.evalSha.mockImplementation(silence);
+    const second = semaphore.lock();
+    const rejected = expect(semaphore.lock({ waitTime: 300 })).rejects.toMatchObject({
+      name: 'CannotAcquireLockError',
+    });
+    await time.advance(1);
+    // The second caller has the permit now, and the third one its attempt.
+    await Promise.all([first.unlock(), second]);
+    let isSettled = false;
+    void rejected.finally(() => (isSettled = true));
+    await time.advance(400);
+    expect(isSettled).toBe(true);
+    await rejected;
+  } finally {
+    time.restore();
+  }
 });

@@ -1,6 +1,6 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
-import { RedisLockRegistry } from '../../lib';
+import { describe, expect, it } from '@jest/globals';
 import { LOCK_TYPES } from '../support/lock-types';
+import { createRegistry } from '../support/test-registry';
 
 /** Commands after which a mock falls silent: without it, retries that never pass through a timer would never end. */
 const TOO_MANY = 1_000;
@@ -33,20 +33,9 @@ function quotes(reply: unknown): RegExp {
 }
 
 describe.each(LOCK_TYPES)('A %s lock whose Redis answers with nonsense', (lockType) => {
-  const registries: RedisLockRegistry[] = [];
-
-  afterEach(() => Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 }))));
-
   const start = () => {
     const redis = new Mock();
-    const registry = new RedisLockRegistry(redis, {
-      registryKey: 'orders',
-      lockType,
-      commandTimeout: 100,
-      unavailableAfter: 200,
-      onWarning: () => undefined,
-    });
-    registries.push(registry);
+    const { registry } = createRegistry(redis, { lockType, commandTimeout: 100, unavailableAfter: 200 });
     return { redis, registry };
   };
 

@@ -1,20 +1,11 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
-import { type LockType, RedisLockRegistry } from '../../lib';
+import { describe, expect, it } from '@jest/globals';
+import type { LockType } from '../../lib';
 import { isOfRegistry, nameIn, permitsIn } from '../../lib/api/owner-name';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { mockRedis } from '../support/mock-redis';
+import { createRegistry } from '../support/test-registry';
 
-const registries: RedisLockRegistry[] = [];
-
-function registryOf(lockType: LockType, name?: string): RedisLockRegistry {
-  const registry = new RedisLockRegistry(mockRedis(), { registryKey: 'orders', lockType, name });
-  registries.push(registry);
-  return registry;
-}
-
-afterEach(async () => {
-  await Promise.all(registries.splice(0).map((registry) => registry.close()));
-});
+const registryOf = (lockType: LockType, name?: string) => createRegistry(mockRedis(), { lockType, name }).registry;
 
 describe.each(LOCK_TYPES)('The owner values of a %s registry', (lockType) => {
   it('begin with its name, which can be read from them', () => {

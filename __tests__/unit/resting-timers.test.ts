@@ -26,19 +26,6 @@ it('a timer that rests does not keep the process alive, and is the same one afte
   expect(timers()).toBe(others);
 });
 
-it('a timer that is overdue when its rest ends is set anew', () => {
-  const timer = new WakeTimer(() => undefined, true);
-  const set = jest.spyOn(clock, 'setTimeout');
-  timer.by(clock.now() + 60_000);
-  timer.rest();
-  // As where an application's tests put another clock in place, and the old timer never fires.
-  const later = clock.now() + 120_000;
-  jest.spyOn(clock, 'now').mockReturnValue(later);
-  timer.by(later + 60_000);
-  expect(set).toHaveBeenCalledTimes(2);
-  timer.cancel();
-});
-
 it('a subscription whose listeners come and go has one timer, and ends a second after the last one left', () => {
   let now = 0;
   jest.spyOn(clock, 'now').mockImplementation(() => now);

@@ -1,20 +1,10 @@
 import { getEventListeners } from 'node:events';
-import { afterEach, expect, it } from '@jest/globals';
-import { RedisLockRegistry } from '../../lib';
+import { expect, it } from '@jest/globals';
 import { mockRedis, refused } from '../support/mock-redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
-const registries: RedisLockRegistry[] = [];
-
-function registryOn(client: ReturnType<typeof mockRedis>): RedisLockRegistry {
-  const registry = new RedisLockRegistry(client, { registryKey: 'orders', idleBetweenTries: 5 });
-  registries.push(registry);
-  return registry;
-}
-
-afterEach(async () => {
-  await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
-});
+const registryOn = (client: ReturnType<typeof mockRedis>) => createRegistry(client, { idleBetweenTries: 5 }).registry;
 
 it('leaves no listener on a signal after the lock was acquired or refused', async () => {
   const redis = mockRedis();

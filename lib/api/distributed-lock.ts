@@ -1,6 +1,4 @@
-/*
- * What application code depends on. Nothing here knows Redis: unit tests may give a service another implementation.
- */
+/* What application code depends on. Nothing here knows Redis: unit tests may give a service another implementation. */
 
 /** Options of one acquisition. Durations are in ms. */
 export interface LockOptions {
@@ -157,11 +155,10 @@ export interface LockState {
   /** With `fencing: true`: the last token of the lock, while it is held. */
   readonly fencingToken: number | undefined;
   /**
-   * How many wait. `fair` and `redisson-fair`: processes in the queue. `pub-sub` and `redisson`:
-   * connections that listen for a release, also for a second after they waited. Semaphores and read/write locks:
-   * processes in the queue, a process that waits for reading and for writing twice. `undefined` where it cannot be
-   * known: with `spin`; with `pub-sub` on a cluster; with `redisson` on a cluster without sharded channels; without the
-   * right to PUBSUB.
+   * How many wait. `fair` and `redisson-fair`: processes in the queue. `pub-sub` and `redisson`: connections that
+   * listen for a release, also for a second after they waited. Semaphores and read/write locks: processes in the queue,
+   * a process that waits for reading and for writing twice. `undefined` where it cannot be known: with `spin`; with
+   * `pub-sub` on a cluster; with `redisson` on a cluster without sharded channels; without the right to PUBSUB.
    */
   readonly waiting: number | undefined;
   /** Of a semaphore and a read/write lock only: how many leases there are. `owner` is the one that lasts longest. */
@@ -250,6 +247,15 @@ export interface DistributedLock {
   forceUnlock(): Promise<LockState>;
   /** Whether this process holds the lock, as far as it knows: no command is sent. */
   readonly isAcquiredInThisProcess: boolean;
+}
+
+/** The two locks of a read/write lock: many readers, or one writer. */
+export interface ReadWriteLock {
+  readonly key: string;
+  /** Readers share it. Inside the caller's own write scope it enters on the write lease, without a command. */
+  readonly read: DistributedLock;
+  /** One writer, and no readers. Inside the caller's own read scope it rejects: it would wait for itself. */
+  readonly write: DistributedLock;
 }
 
 /** Hands out locks by key. */

@@ -13,9 +13,7 @@ export type LockErrorCode =
   | 'ERR_LEASE_EVAL'
   | 'ERR_REGISTRY_CLOSED';
 
-/**
- * The base of all errors of this library: a stable `code`, and the `key` as the application knows it.
- */
+/** The base of all errors of this library: a stable `code`, and the `key` as the application knows it. */
 export abstract class LockError extends Error {
   abstract readonly code: LockErrorCode;
   /** What the application locks; `undefined` where the error is not about one key. */

@@ -38,3 +38,13 @@ export const SHARDED_SUBSCRIPTION_MODES = ['auto', 'on', 'off'] as const;
 
 /** Whether releases go over sharded channels. `auto`: on a cluster, if the server has them. */
 export type ShardedSubscriptionMode = (typeof SHARDED_SUBSCRIPTION_MODES)[number];
+
+/** What a caller of a shared lock asks for: a permit, to read, or to write. */
+export const SHARED_KINDS = ['semaphore', 'read', 'write'] as const;
+
+export type SharedKind = (typeof SHARED_KINDS)[number];
+
+/** What a lock of this kind is called in messages. */
+export function describeKind(kind: SharedKind): string {
+  return kind === 'semaphore' ? 'a semaphore' : 'a read/write lock';
+}

@@ -1,6 +1,5 @@
 import type { Lease, LockLostReason } from './distributed-lock';
-import type { LockType } from './lock-types';
-import type { SharedKind } from './shared-kinds';
+import type { LockType, SharedKind } from './lock-types';
 import type { LockWarning } from './warnings';
 
 /** What every message about a lock says. */

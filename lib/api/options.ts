@@ -1,6 +1,5 @@
 import type { RedisSubscriber } from '../redis/subscriber';
-import type { LockType, ShardedSubscriptionMode } from './lock-types';
-import type { SharedKind } from './shared-kinds';
+import type { LockType, ShardedSubscriptionMode, SharedKind } from './lock-types';
 import type { WarningListener } from './warnings';
 
 /** Options that every registry has, wherever its locks are. Durations are in ms. */

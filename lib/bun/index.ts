@@ -1,8 +1,14 @@
+import { type Listening, PlacedChannels } from '../redis/channels';
 import { describeForAdapter, type RedisClient } from '../redis/client';
-import type { RedisSubscriber } from '../redis/subscriber';
-import { BunClient, type BunRedis, isBunRedis } from './client';
+import { answered, isErrorLike } from '../redis/failure';
+import type { MessageListener, RedisSubscriber } from '../redis/subscriber';
 
-export type { BunRedis } from './client';
+/** What the adapter needs of Bun's `RedisClient`, by structure. It does not import it. */
+export interface BunRedis {
+  readonly connected: boolean;
+  send(command: string, args: string[]): Promise<unknown>;
+  close(): void;
+}
 
 /** One for each client, so that registries share the connection for messages. */
 const clients = new WeakMap<BunRedis, RedisClient & RedisSubscriber>();
@@ -25,4 +31,104 @@ export function fromBun(redis: BunRedis): RedisClient & RedisSubscriber {
   const made = new BunClient(redis);
   clients.set(redis, made);
   return made;
+}
+
+/** @internal The methods that the adapter uses, after `isBunRedis` accepted the value. */
+export interface BunInternals extends BunRedis {
+  /** Connected, where the original is. */
+  duplicate(): Promise<BunInternals>;
+  connect(): Promise<unknown>;
+  subscribe(channel: string, listener: MessageListener): Promise<unknown>;
+  unsubscribe(channel: string): Promise<unknown>;
+  /** Each holds one function: those of the application's client are the application's. */
+  onconnect: (() => void) | null;
+  onclose: ((error: unknown) => void) | null;
+}
+
+function isBunRedis(value: unknown): value is BunInternals {
+  const { send, duplicate, subscribe, unsubscribe, connected } = (value ?? {}) as Partial<BunInternals>;
+  const hasMethods = [send, duplicate, subscribe, unsubscribe].every((method) => typeof method === 'function');
+  return hasMethods && typeof connected === 'boolean';
+}
+
+/** ms that Redis has to confirm a channel. */
+const CONFIRMING = 5_000;
+
+/** An error that the server answered. Its name is what `isErrorReply` knows. */
+class ReplyError extends Error {
+  override readonly name = 'ReplyError';
+}
+
+/** The error as the library knows it, where it is an answer of the server. */
+function asServerError(error: unknown): unknown {
+  if (!isErrorLike(error) || (error as { code?: unknown }).code !== 'ERR_REDIS_SERVER_ERROR') return error;
+  const { message } = error;
+  // After a redirection another attempt would go to the same server.
+  const why = /^(MOVED|ASK) /.test(message) ? "ERR Bun's RedisClient cannot work with a cluster: " : '';
+  return new ReplyError(why + message, { cause: error });
+}
+
+/**
+ * Bun's `RedisClient`, as the registry wants a client. One that listens cannot send commands, so messages come over a
+ * connection of our own.
+ */
+class BunClient extends PlacedChannels implements RedisClient {
+  readonly #redis: BunInternals;
+  readonly #listeners = new Set<() => void>();
+
+  constructor(redis: BunInternals) {
+    super();
+    this.#redis = redis;
+  }
+
+  readonly scan = this.scanPage;
+
+  /** `ready`: the connection for messages was made again. Bun reports the other one to the application only. */
+  on(event: string, listener: () => void): void {
+    if (event === 'ready') this.#listeners.add(listener);
+  }
+
+  off(event: string, listener: () => void): void {
+    if (event === 'ready') this.#listeners.delete(listener);
+  }
+
+  protected async command([name = '', ...args]: readonly string[]): Promise<unknown> {
+    try {
+      return await this.#redis.send(name, args);
+    } catch (error) {
+      throw asServerError(error);
+    }
+  }
+
+  protected addressFor(): string {
+    return 'the server';
+  }
+
+  protected async connect(_address: string, lost: () => void): Promise<Listening> {
+    const connection = await this.#redis.duplicate();
+    if (!connection.connected) await connection.connect();
+    // Bun connects again, but does not subscribe again.
+    connection.onconnect = lost;
+    connection.onclose = lost;
+    const { deliver } = this;
+    let last: Promise<unknown> = Promise.resolve();
+    // One command at a time.
+    const next = (command: () => Promise<unknown>): Promise<unknown> => {
+      const reply = last.then(command);
+      last = reply.catch(() => undefined);
+      return answered(reply, CONFIRMING);
+    };
+    return {
+      async subscribe({ name, isSharded }) {
+        if (isSharded) throw new TypeError("Bun's RedisClient has no sharded pub/sub");
+        await next(() => connection.subscribe(name, deliver));
+      },
+      unsubscribe: ({ name }) => next(() => connection.unsubscribe(name)),
+      close: () => connection.close(),
+    };
+  }
+
+  protected restored(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
 }

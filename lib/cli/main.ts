@@ -2,9 +2,7 @@
 import { type Arguments, completionOf, helpOf, nextWords, readArguments } from './arguments';
 import { complain, EXIT, ExitError, usageError } from './output';
 import { run } from './run';
-import { inspect, list, release } from './show';
-import { ui } from './ui';
-import { watch } from './watch';
+import { inspect, list, release, ui, watch } from './show';
 
 const COMMANDS: Readonly<Record<string, (args: Arguments) => Promise<number>>> = {
   run,

@@ -1,6 +1,4 @@
-/*
- * What the program tells those who call it: exit codes, columns, JSON, lines of text.
- */
+/* What the program tells those who call it: exit codes, columns, JSON, lines of text. */
 
 /** Exit codes, those of sysexits(3) where it has one. docs/cli.md has the list. */
 export const EXIT = {

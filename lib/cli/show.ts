@@ -1,11 +1,25 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, isIP } from 'node:net';
 import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
-import { type Found, findLocks } from '../inspection/find-locks';
-import { forceUnlock } from '../inspection/force-unlock';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { dashboard, toNode } from '../dashboard';
+import { type Found, findLocks, forceUnlock } from '../inspection/find-locks';
 import type { FoundLock } from '../inspection/found-lock';
-import type { SeenLock } from '../inspection/history';
+import { type Change, History, type SeenLock } from '../inspection/history';
 import { UNNAMED } from '../inspection/servers';
-import { type Arguments, assertNoKey, keyOf, lockTypeOf, registryKeyOf, type Values } from './arguments';
+import {
+  type Arguments,
+  assertNoKey,
+  delayOf,
+  keyOf,
+  lockTypeOf,
+  numberOf,
+  registryKeyOf,
+  type Values,
+} from './arguments';
 import { columns, complain, EXIT, ExitError, print, printable, shown, usageError } from './output';
 import { type Connection, connectTo } from './servers';
 
@@ -75,7 +89,100 @@ export async function release(args: Arguments): Promise<number> {
   });
 }
 
-export function tableOf(locks: readonly SeenLock[]): string[] {
+/** Lines of history below the table, and what `watch` clears the terminal with. */
+const LINES = 8;
+const CLEAR = '\u001b[H\u001b[2J';
+
+/** `redis-locks watch`: until SIGINT or SIGTERM. */
+export async function watch(args: Arguments): Promise<number> {
+  assertNoKey(args);
+  const { values } = args;
+  const interval = Math.max(10, delayOf(values, 'interval', 1_000));
+  const stop = new AbortController();
+  const end = (): void => stop.abort();
+  process.on('SIGINT', end);
+  process.on('SIGTERM', end);
+  // The reader has gone away: see main.ts.
+  process.stdout.on('error', end);
+  const isLive = process.stdout.isTTY && !values.json;
+  const history = new History();
+  const lines: string[] = [];
+  let complaint = '';
+  return using(values, async (connection) => {
+    const stopped = once(stop.signal, 'abort').then(() => undefined);
+    while (!stop.signal.aborted) {
+      const found = await Promise.race([look(connection, values), stopped]);
+      if (found === undefined) break;
+      const { locks, missing } = found;
+      // In a part of the locks, the others would look free.
+      const changes = missing.length > 0 ? [] : history.update(locks, performance.now());
+      lines.unshift(...changes.map(lineOf).reverse());
+      lines.splice(LINES);
+      if (isLive) process.stdout.write(CLEAR + screenOf(found, history, lines, values).join('\n'));
+      else {
+        for (const change of changes) print(values.json ? JSON.stringify(change) : lineOf(change));
+        if (missing.join() !== complaint) for (const reason of missing) complain(reason);
+        complaint = missing.join();
+      }
+      // It rejects when the watch is ended.
+      await sleep(interval, undefined, { signal: stop.signal }).catch(() => undefined);
+    }
+    return EXIT.ok;
+  });
+}
+
+/** As many lines as the terminal has: the head of the table stays. */
+function screenOf({ locks, missing }: Found, history: History, changes: readonly string[], values: Values): string[] {
+  const [head = '', ...rows] = tableOf(missing.length > 0 ? locks : history.seen(performance.now()));
+  // A terminal without a size says 0.
+  const { columns: width, rows: height } = { columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 };
+  const rest = ['', ...missing, ...changes].map((line) => printable(line).slice(0, width));
+  const room = Math.max(1, height - 2 - rest.length);
+  const isCut = rows.length > room;
+  if (rows.length === 0 && missing.length === 0) rows.push(noneHeld(values));
+  return [head, ...(isCut ? [...rows.slice(0, room), `and ${rows.length - room} more`] : rows), ...rest];
+}
+
+function lineOf({ at, lock, what, holder }: Change): string {
+  const described = {
+    taken: `taken by ${holder}`,
+    'passed on': `passed on to ${holder}`,
+    kept: `unlocked by ${holder}, and kept until its minimum hold ends`,
+    entered: `${holder} has entered`,
+    left: `${holder} has left`,
+    free: `free (was held by ${holder})`,
+  };
+  return printable(`${at.toTimeString().slice(0, 8)} ${lock}: ${described[what]}`);
+}
+
+/** `redis-locks ui`: until SIGINT or SIGTERM. */
+export async function ui(args: Arguments): Promise<number> {
+  assertNoKey(args);
+  const { values } = args;
+  const { actions = false, host = '127.0.0.1', token = randomBytes(16).toString('base64url') } = values;
+  const isLoopback = host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+  if (!isLoopback && values.token === undefined) {
+    throw usageError(`Others can reach ${host}: give a --token of at least 16 characters`);
+  }
+  if (token.length < 16) throw usageError('--token takes at least 16 characters');
+  return using(values, async ({ client }) => {
+    const page = dashboard(client, { token, actions, registryKey: registryKeyOf(values) });
+    const server = createServer(toNode(page));
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', ({ message }) => reject(new ExitError(EXIT.unavailable, `It cannot listen: ${message}`)));
+      server.listen(numberOf(values, 'port', 0, 0, 65_535), host, resolve);
+    });
+    const { address, family, port } = server.address() as AddressInfo;
+    const url = `http://${family === 'IPv6' ? `[${address}]` : address}:${port}/#token=${encodeURIComponent(token)}`;
+    print(values.json ? JSON.stringify({ url }) : `The locks are shown at ${url}`);
+    await new Promise((resolve) => process.once('SIGINT', resolve).once('SIGTERM', resolve));
+    server.close().closeAllConnections();
+    page[Symbol.dispose]();
+    return EXIT.ok;
+  });
+}
+
+function tableOf(locks: readonly SeenLock[]): string[] {
   const rows = locks.map((lock) => [
     lock.lock,
     lock.kind === 'lock' ? typeOf(lock) : kindOf(lock),
@@ -131,7 +238,7 @@ function heldBy(lock: FoundLock): string {
   return lock.isKept ? `which ${printable(String(lock.holder))} has unlocked` : `held by ${holdersOf(lock)}`;
 }
 
-export async function using(values: Values, use: (connection: Connection) => Promise<number>): Promise<number> {
+async function using(values: Values, use: (connection: Connection) => Promise<number>): Promise<number> {
   lockTypeOf(values);
   const connection = await connectTo(values);
   try {
@@ -141,7 +248,7 @@ export async function using(values: Values, use: (connection: Connection) => Pro
   }
 }
 
-export function look({ client }: Connection, values: Values, key?: string): Promise<Found> {
+function look({ client }: Connection, values: Values, key?: string): Promise<Found> {
   return findLocks(client, { registryKey: registryKeyOf(values), type: lockTypeOf(values), match: values.match, key });
 }
 
@@ -166,7 +273,7 @@ function searched(values: Values): string {
   return `${values.type === undefined ? '' : ` of type ${values.type}`}${values.match === undefined ? '' : ` that matches ${values.match}`} ${where}`;
 }
 
-export function noneHeld(values: Values): string {
+function noneHeld(values: Values): string {
   return printable(`No lock${searched(values)} is held.`);
 }
 

@@ -1,5 +1,5 @@
 import type { LockState } from '../api/distributed-lock';
-import type { SharedKind } from '../api/shared-kinds';
+import type { SharedKind } from '../api/lock-types';
 import type { Connection } from '../redis/connection';
 import type { LockNames } from '../redis/names';
 import type { LockProtocol } from './protocol';

@@ -62,7 +62,7 @@ const LOOP_TURN = 5;
 let passingSince: number | undefined;
 let isLoopTurnAsked = false;
 
-/** Notes that a hold is passed on now. Returns whether the event loop has to get a turn first. */
+/** @internal Notes that a hold is passed on now. Returns whether the event loop has to get a turn first. */
 export function isLoopTurnDue(now: number): boolean {
   passingSince ??= now;
   if (!isLoopTurnAsked) {
@@ -99,6 +99,7 @@ export class RedisLock implements DistributedLock {
   protected lease: RedisLease | undefined;
   /** Calls that are still acquiring. */
   #callers = 0;
+  /** @internal */
   protected readonly queue = new LocalQueue<Call>();
   #protocol: LockProtocol | undefined;
   /** The turn of `lease`. */
@@ -263,7 +264,7 @@ export class RedisLock implements DistributedLock {
     return this.queue.enter(call, call.wait, (turn) => this.passing?.(call) ?? turn);
   }
 
-  /** What the next caller makes of the hold that comes with its turn. Set while the turn is passed. */
+  /** @internal What the next caller makes of the hold that comes with its turn. Set while the turn is passed. */
   protected passing: ((call: Call) => RedisLease | undefined) | undefined;
 
   /** @internal The caller that has the turn sleeps from now on, between two attempts; or it is awake again. */
@@ -280,7 +281,7 @@ export class RedisLock implements DistributedLock {
     return lease;
   }
 
-  /** What is to rely on the hold, now that the lease does. */
+  /** @internal What is to rely on the hold, now that the lease does. */
   protected reliesOn(_hold: Hold, lease: RedisLease): LeaseOfHold {
     return lease;
   }
@@ -292,6 +293,7 @@ export class RedisLock implements DistributedLock {
     hold.protocol.holder = hold;
   }
 
+  /** @internal */
   protected add(lease: RedisLease): void {
     this.lease = lease;
   }
@@ -356,7 +358,7 @@ export class RedisLock implements DistributedLock {
     );
   }
 
-  /** The caller that may get the hold next. */
+  /** @internal The caller that may get the hold next. */
   protected nextAfter(ended: RedisLease): Call | undefined {
     return this.lease === ended && this.#turn !== undefined ? this.queue.next : undefined;
   }
@@ -387,7 +389,10 @@ export class RedisLock implements DistributedLock {
     this.leaseOver(ended);
   }
 
-  /** The next caller gets what `take` makes of the hold: a lease, or (`undefined`) its turn, and it makes an attempt. */
+  /**
+   * @internal The next caller gets what `take` makes of the hold: a lease, or (`undefined`) its turn, and it makes an
+   * attempt.
+   */
   protected give(take: (call: Call) => RedisLease | undefined): void {
     const turn = this.#turn as Turn;
     this.lease = undefined;
@@ -397,7 +402,7 @@ export class RedisLock implements DistributedLock {
     if (this.lease === undefined) this.#turn = undefined;
   }
 
-  /** A lease of a hold that was acquired for another one. */
+  /** @internal A lease of a hold that was acquired for another one. */
   protected leaseOf(hold: Hold, { request, wait }: Call, isWatched: boolean): RedisLease {
     const now = clock.now();
     if (wait.trace !== undefined) wait.trace.isHandedOver = true;
@@ -533,7 +538,7 @@ export class RedisLock implements DistributedLock {
   }
 }
 
-/** What `console.log(lock)` prints. */
+/** @internal What `console.log(lock)` prints. */
 export function lockText(type: string, lock: DistributedLock, more = ''): string {
   return `${type} { key: ${inspect(lock.key)}${more}, isAcquiredInThisProcess: ${lock.isAcquiredInThisProcess} }`;
 }

@@ -1,12 +1,13 @@
-import type { LockType } from '../api/lock-types';
+import type { LockType, SharedKind } from '../api/lock-types';
 import { isKept, nameIn } from '../api/owner-name';
-import type { SharedKind } from '../api/shared-kinds';
+import { emitProcessWarning, type WarningListener } from '../api/warnings';
 import { globPattern, literally } from '../internal/glob';
 import { grantedAt } from '../protocols/fair/ticket';
 import { CHANNEL, lockOfRedissonQueue, QUEUE, redissonName, TOKEN } from '../protocols/redisson/redisson';
 import type { RedisClient } from '../redis/client';
 import { messageOf, serverErrorCode } from '../redis/failure';
 import { LockNames, lockOfQueue } from '../redis/names';
+import { RedisLockRegistry } from '../registry/redis-lock-registry';
 import { type FoundLock, foundLock, type Known } from './found-lock';
 import { type Asked, serversOf } from './servers';
 
@@ -44,15 +45,15 @@ const TIMEOUT = 5_000;
  */
 export async function findLocks(client: RedisClient, search: Search = {}): Promise<Found> {
   const { asked, missing, isCluster } = await serversOf(client, TIMEOUT);
-  const looks = asked.map((server) => new Look(server, isCluster, search));
+  const looks = asked.map((server) => lookAt(server, isCluster, search));
   const listeners = listenersOf(await Promise.all(looks.map((look) => look.begin())));
-  const found = (await Promise.all(looks.map((look) => look.locks(listeners)))).flat();
+  const found = (await Promise.all(looks.map((look) => look.locksWith(listeners)))).flat();
   // A slot may be moving from one server to another; SCAN may say a name twice.
   const locks = [...new Map(found.map((lock) => [lock.lock, lock])).values()];
   const named = locks.filter(({ lock }) => lock === search.key);
   return {
     locks: (named.length > 0 ? named : locks).sort((a, b) => (a.lock < b.lock ? -1 : 1)),
-    searched: looks.filter(({ hasFailed }) => !hasFailed).map(({ server }) => server.address),
+    searched: looks.flatMap((look) => look.searched()),
     missing: [...missing, ...looks.flatMap((look) => look.missing())],
   };
 }
@@ -92,75 +93,66 @@ function listenersOf(counts: readonly Counts[]) {
 }
 
 /** One look at one server. */
-class Look {
-  readonly server: Asked;
+function lookAt(server: Asked, isCluster: boolean, search: Search) {
   /** Why commands were not executed. */
-  readonly #refused = new Set<string>();
+  const refused = new Set<string>();
   /** It did not answer, or does not list its keys. */
-  hasFailed = false;
-  readonly #isCluster: boolean;
-  readonly #search: Search;
-  #listeners = listenersOf([]);
+  let hasFailed = false;
+  let heard = listenersOf([]);
   /** The server's time, in ms. */
-  #now = 0;
+  let now = 0;
 
-  constructor(server: Asked, isCluster: boolean, search: Search) {
-    this.server = server;
-    this.#isCluster = isCluster;
-    this.#search = search;
-  }
-
-  missing(): string[] {
-    const what = this.hasFailed ? '' : ' about everything';
-    return [...this.#refused].map((reason) => `${this.server.address} could not be asked${what}: ${reason}`);
+  function missing(): string[] {
+    const what = hasFailed ? '' : ' about everything';
+    return [...refused].map((reason) => `${server.address} could not be asked${what}: ${reason}`);
   }
 
   /** Learns the server's time, and who listens there. */
-  async begin(): Promise<Counts> {
-    const plain = ['*-channel:*', `${CHANNEL}:*`].map((pattern) => this.#listening('', pattern));
-    const sharded = this.#isCluster ? [this.#listening('SHARD', `${CHANNEL}:*`)] : [];
+  async function begin(): Promise<Counts> {
+    const plain = ['*-channel:*', `${CHANNEL}:*`].map((pattern) => listening('', pattern));
+    const sharded = isCluster ? [listening('SHARD', `${CHANNEL}:*`)] : [];
     // Without the right to it, how many wait is not known.
     const counts = Promise.all([...plain, ...sharded]).catch(() => undefined);
     try {
-      const [seconds, microseconds] = (await this.server.send('TIME')) as [string, string];
-      this.#now = Number(seconds) * 1_000 + Number(microseconds) / 1_000;
+      const [seconds, microseconds] = (await server.send('TIME')) as [string, string];
+      now = Number(seconds) * 1_000 + Number(microseconds) / 1_000;
     } catch (error) {
-      this.#failed(error);
+      failed(error);
     }
     const known = await counts;
     return known && new Map(known.flat());
   }
 
-  async #listening(sharded: string, pattern: string): Promise<[channel: string, count: number][]> {
-    const channels = (await this.server.send('PUBSUB', `${sharded}CHANNELS`, pattern)) as unknown[];
+  async function listening(sharded: string, pattern: string): Promise<[channel: string, count: number][]> {
+    const channels = (await server.send('PUBSUB', `${sharded}CHANNELS`, pattern)) as unknown[];
     if (channels.length === 0) return [];
-    const counts = (await this.server.send('PUBSUB', `${sharded}NUMSUB`, ...channels.map(String))) as unknown[];
+    const counts = (await server.send('PUBSUB', `${sharded}NUMSUB`, ...channels.map(String))) as unknown[];
     return channels.map((channel, i) => [String(channel), Number(counts[2 * i + 1])]);
   }
 
-  async locks(listeners: ReturnType<typeof listenersOf>): Promise<FoundLock[]> {
-    this.#listeners = listeners;
+  async function locksWith(listeners: ReturnType<typeof listenersOf>): Promise<FoundLock[]> {
+    heard = listeners;
     const locks: FoundLock[] = [];
-    if (this.hasFailed) return locks;
+    if (hasFailed) return locks;
     try {
-      for await (const found of this.#found()) locks.push(...found.filter((lock) => lock !== undefined));
+      for await (const found of batches()) locks.push(...found.filter((lock) => lock !== undefined));
     } catch (error) {
-      this.#failed(error);
+      failed(error);
     }
     return locks;
   }
 
-  #failed(error: unknown): void {
-    this.hasFailed = true;
-    this.#refused.add(messageOf(error));
+  function failed(error: unknown): void {
+    hasFailed = true;
+    refused.add(messageOf(error));
   }
 
-  async *#found(): AsyncGenerator<(FoundLock | undefined)[], void, undefined> {
-    const { registryKey, key, match = '*' } = this.#search;
+  async function* batches(): AsyncGenerator<(FoundLock | undefined)[], void, undefined> {
+    const { registryKey, key, match = '*' } = search;
     const prefix = registryKey ? `${registryKey}:` : '';
     if (key !== undefined) {
       const names = namesOf(prefix + key);
-      const exact = names && ((await this.#held(names)) ?? (await this.#waitedFor(names)));
+      const exact = names && ((await heldLock(names)) ?? (await waitedFor(names)));
       yield [exact];
       if (exact !== undefined || registryKey !== undefined) return;
     }
@@ -172,64 +164,60 @@ class Look {
       const all = type === 'string' ? pattern : `*${pattern}*`;
       let cursor = '0';
       do {
-        const page = await this.server.send('SCAN', cursor, 'MATCH', all, 'COUNT', STEP, 'TYPE', type);
+        const page = await server.send('SCAN', cursor, 'MATCH', all, 'COUNT', STEP, 'TYPE', type);
         const [next, names] = page as [unknown, unknown[]];
-        yield await Promise.all(names.map((name) => this.#lockOf(String(name), type, isWanted)));
+        yield await Promise.all(names.map((name) => lockOf(String(name), type, isWanted)));
         cursor = String(next);
       } while (cursor !== '0');
     }
   }
 
   /** The lock whose key this is; of a queue, the lock that nobody holds and that is waited for. */
-  async #lockOf(name: string, type: RedisType, isWanted: RegExp): Promise<FoundLock | undefined> {
+  async function lockOf(name: string, type: RedisType, isWanted: RegExp): Promise<FoundLock | undefined> {
     const queued = type === 'list' ? lockOfRedissonQueue(name) : lockOfQueue(name);
     const names = namesOf(queued ?? name);
     if (names === undefined || !isWanted.test(names.lock)) return undefined;
-    return queued === undefined ? this.#held(names, type) : this.#waitedFor(names);
+    return queued === undefined ? heldLock(names, type) : waitedFor(names);
   }
 
-  async #held(names: LockNames, known?: RedisType): Promise<FoundLock | undefined> {
-    const type = known ?? (await this.#ask('TYPE', names.lock));
-    if (type === 'string') return this.#string(names);
-    if (type === 'hash') return this.#hash(names);
-    return type === 'zset' ? this.#zset(names) : undefined;
+  async function heldLock(names: LockNames, known?: RedisType): Promise<FoundLock | undefined> {
+    const type = known ?? (await ask('TYPE', names.lock));
+    if (type === 'string') return stringLock(names);
+    if (type === 'hash') return hashLock(names);
+    return type === 'zset' ? zsetLock(names) : undefined;
   }
 
-  async #waitedFor(names: LockNames): Promise<FoundLock | undefined> {
+  async function waitedFor(names: LockNames): Promise<FoundLock | undefined> {
     // One that is held is found by its own key.
-    if ((await this.#ask('TYPE', names.lock)) !== 'none') return undefined;
-    const [fair, redissons, shared] = await Promise.all([
-      this.#fairQueue(names),
-      this.#redissonQueue(names),
-      this.#sharedQueue(names),
-    ]);
-    if (fair.length > 0) return this.#made(names, 'spring', [], { type: 'fair', waiting: fair.length, queue: fair });
+    if ((await ask('TYPE', names.lock)) !== 'none') return undefined;
+    const [fair, redissons, shared] = await Promise.all([fairQueue(names), redissonQueue(names), sharedQueue(names)]);
+    if (fair.length > 0) return made(names, 'spring', [], { type: 'fair', waiting: fair.length, queue: fair });
     if (redissons.length > 0) {
       const waiting = redissons.length;
-      return this.#made(names, 'redisson', [], { type: 'redisson-fair', waiting, queue: redissons });
+      return made(names, 'redisson', [], { type: 'redisson-fair', waiting, queue: redissons });
     }
     const { queue, permits } = shared;
-    return this.#made(names, 'shared', [], { kind: queue[0]?.kind ?? 'lock', permits, waiting: queue.length, queue });
+    return made(names, 'shared', [], { kind: queue[0]?.kind ?? 'lock', permits, waiting: queue.length, queue });
   }
 
   /** Spring's format. */
-  async #string(names: LockNames): Promise<FoundLock | undefined> {
-    const owner = await this.#ask('GETRANGE', names.lock, '0', '255');
+  async function stringLock(names: LockNames): Promise<FoundLock | undefined> {
+    const owner = await ask('GETRANGE', names.lock, '0', '255');
     if (typeof owner !== 'string' || owner === '') return undefined;
     const isSure = nameIn(owner) !== undefined;
-    const isAsked = this.#search.registryKey !== undefined;
+    const isAsked = search.registryKey !== undefined;
     if (!isSure && !SPRINGS.test(owner) && !isAsked) return undefined;
     const [remaining, fencingToken = null, queue] = await Promise.all([
-      this.#number('PTTL', names.lock),
-      this.#number('GET', companion(names, 'fence')),
-      this.#fairQueue(names),
+      numberOf('PTTL', names.lock),
+      numberOf('GET', companion(names, 'fence')),
+      fairQueue(names),
     ]);
     // Data of an application has no expiry, more often than not.
     if (!isSure && remaining === -1 && !isAsked) return undefined;
     const handedOver = isKept(owner) ? undefined : grantedAt(owner);
     const isFair = handedOver !== undefined || queue.length > 0;
-    const listeners = this.#listeners.of(names.lock);
-    return this.#made(names, 'spring', [{ owner, remaining }], {
+    const listeners = heard.of(names.lock);
+    return made(names, 'spring', [{ owner, remaining }], {
       isSure,
       type: isFair ? 'fair' : listeners ? 'pub-sub' : null,
       since: (isSure ? sinceOf(fencingToken) : undefined) ?? handedOver,
@@ -239,79 +227,79 @@ class Look {
     });
   }
 
-  async #hash(names: LockNames): Promise<FoundLock | undefined> {
-    if (Number(await this.#ask('HLEN', names.lock)) !== 1) return undefined;
-    const [owner] = listOf(await this.#ask('HKEYS', names.lock));
+  async function hashLock(names: LockNames): Promise<FoundLock | undefined> {
+    if (Number(await ask('HLEN', names.lock)) !== 1) return undefined;
+    const [owner] = listOf(await ask('HKEYS', names.lock));
     if (owner === undefined || (nameIn(owner) === undefined && !REDISSONS.test(owner))) return undefined;
     const [remaining, fencingToken, queue] = await Promise.all([
-      this.#number('PTTL', names.lock),
-      this.#number('GET', redissonName(names, TOKEN)),
-      this.#redissonQueue(names),
+      numberOf('PTTL', names.lock),
+      numberOf('GET', redissonName(names, TOKEN)),
+      redissonQueue(names),
     ]);
     const isFair = queue.length > 0;
-    return this.#made(names, 'redisson', [{ owner, remaining }], {
+    return made(names, 'redisson', [{ owner, remaining }], {
       type: isFair ? 'redisson-fair' : null,
-      waiting: isFair ? queue.length : this.#listeners.of(redissonName(names, CHANNEL)),
+      waiting: isFair ? queue.length : heard.of(redissonName(names, CHANNEL)),
       queue,
       fencingToken,
     });
   }
 
   /** Semaphores and read/write locks. */
-  async #zset(names: LockNames): Promise<FoundLock | undefined> {
-    const [first = ''] = listOf(await this.#ask('ZRANGE', names.lock, '0', '0'));
+  async function zsetLock(names: LockNames): Promise<FoundLock | undefined> {
+    const [first = ''] = listOf(await ask('ZRANGE', names.lock, '0', '0'));
     const kind = MEMBER.exec(first)?.[1] as SharedKind | undefined;
     if (kind === undefined) return undefined;
     const [members, { queue, permits }, fencingToken] = await Promise.all([
-      this.#ask('ZRANGE', names.lock, '0', '-1', 'WITHSCORES'),
-      this.#sharedQueue(names),
-      kind === 'write' ? this.#number('GET', companion(names, 'fence')) : null,
+      ask('ZRANGE', names.lock, '0', '-1', 'WITHSCORES'),
+      sharedQueue(names),
+      kind === 'write' ? numberOf('GET', companion(names, 'fence')) : null,
     ]);
     const owners = pairsOf(members).flatMap(([member, end]) => {
       const owner = MEMBER.exec(member)?.[2] ?? '';
-      const remaining = Math.round(Number(end) - this.#now);
+      const remaining = Math.round(Number(end) - now);
       return nameIn(owner) !== undefined && remaining > 0 ? [{ owner, remaining }] : [];
     });
     const since = sinceOf(fencingToken);
     const waiting = queue.length;
-    return this.#made(names, 'shared', owners.reverse(), { kind, permits, since, waiting, queue, fencingToken });
+    return made(names, 'shared', owners.reverse(), { kind, permits, since, waiting, queue, fencingToken });
   }
 
   /** `remaining` of an owner as PTTL answers: -2: it is free by now; -1: it has no expiry. */
-  #made(
+  function made(
     { lock }: LockNames,
     format: FoundLock['format'],
     owners: readonly Owner[],
     known: Known,
   ): FoundLock | undefined {
-    const { registryKey = this.#listeners.registryKeyOf(lock), type } = this.#search;
+    const { registryKey = heard.registryKeyOf(lock), type } = search;
     const held = owners.filter(({ remaining }) => remaining !== null && remaining !== -2);
     const left = held.map(({ owner, remaining }) => ({ owner, remaining: remaining === -1 ? null : remaining }));
     if (held.length < owners.length && format !== 'shared') return undefined;
-    const found = foundLock(lock, format, registryKey, left, known, this.#now);
+    const found = foundLock(lock, format, registryKey, left, known, now);
     const isOfType = type === undefined || format === 'shared' || found?.types.includes(type);
     return isOfType ? found : undefined;
   }
 
   /** Their positions are the times at which they came, in microseconds. */
-  async #fairQueue(names: LockNames): Promise<Queue> {
-    const tickets = await this.#ask('ZRANGE', companion(names, 'queue'), '0', '-1', 'WITHSCORES');
+  async function fairQueue(names: LockNames): Promise<Queue> {
+    const tickets = await ask('ZRANGE', companion(names, 'queue'), '0', '-1', 'WITHSCORES');
     return pairsOf(tickets).map(([owner, score]) => ({ owner, since: Number(score) / 1_000 }));
   }
 
-  async #redissonQueue(names: LockNames): Promise<Queue> {
-    return listOf(await this.#ask('LRANGE', redissonName(names, QUEUE), '0', '-1')).map((owner) => ({ owner }));
+  async function redissonQueue(names: LockNames): Promise<Queue> {
+    return listOf(await ask('LRANGE', redissonName(names, QUEUE), '0', '-1')).map((owner) => ({ owner }));
   }
 
-  async #sharedQueue(names: LockNames): Promise<{ readonly queue: Queue; readonly permits: number | null }> {
-    const fields = pairsOf(await this.#ask('HGETALL', companion(names, 'waiters')));
+  async function sharedQueue(names: LockNames): Promise<{ readonly queue: Queue; readonly permits: number | null }> {
+    const fields = pairsOf(await ask('HGETALL', companion(names, 'waiters')));
     // "<the number>:<when it was given>"
     const given = fields.find(([field]) => field === 'permits')?.[1];
     const tickets = fields.flatMap(([field, value]) => {
       const [, kind, owner = ''] = MEMBER.exec(field) ?? [];
       const [arrival = 0, until = 0] = value.split(':').map(Number);
       // A process that has not polled for too long has lost its ticket.
-      if (kind === undefined || until <= this.#now) return [];
+      if (kind === undefined || until <= now) return [];
       // 0: readers that come before others, since a writer has left.
       return [{ owner, kind: kind as SharedKind, arrival, ...(arrival > 0 ? { since: arrival / 1_000 } : {}) }];
     });
@@ -319,23 +307,25 @@ class Look {
     return { queue: tickets.sort((one, other) => one.arrival - other.arrival), permits };
   }
 
-  async #number(...command: string[]): Promise<number | null> {
-    const answer = await this.#ask(...command);
+  async function numberOf(...command: string[]): Promise<number | null> {
+    const answer = await ask(...command);
     return answer === null || Number.isNaN(Number(answer)) ? null : Number(answer);
   }
 
   /** `null`: there is no such key; it is something else by now, or on another server. Other errors are noted. */
-  async #ask(...command: string[]): Promise<unknown> {
+  async function ask(...command: string[]): Promise<unknown> {
     if (command[1] === '') return null;
     try {
-      return await this.server.send(...command);
+      return await server.send(...command);
     } catch (error) {
       const code = serverErrorCode(error);
       if (code === undefined) throw error;
-      if (code !== 'WRONGTYPE' && code !== 'MOVED') this.#refused.add(messageOf(error));
+      if (code !== 'WRONGTYPE' && code !== 'MOVED') refused.add(messageOf(error));
       return null;
     }
   }
+
+  return { begin, locksWith, missing, searched: () => (hasFailed ? [] : [server.address]) };
 }
 
 type Queue = NonNullable<Known['queue']>;
@@ -375,4 +365,27 @@ function orNot<T>(make: () => T): T | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Takes a lock from its holder, and notifies the waiters. Resolves to whether somebody had it. */
+export async function forceUnlock(
+  client: RedisClient,
+  lock: FoundLock,
+  onWarning: WarningListener = emitProcessWarning,
+): Promise<boolean> {
+  const [registryKey, key] = splitOf(lock);
+  const lockType = lock.type ?? (lock.format === 'redisson' || registryKey === '' ? 'redisson' : 'pub-sub');
+  const registry = new RedisLockRegistry(client, { registryKey, lockType, onWarning });
+  try {
+    return (await registry.obtain(key).forceUnlock()).held;
+  } finally {
+    await registry.close({ timeout: 0 });
+  }
+}
+
+/** The registryKey and the key of a lock. Where nobody listens for its release, every split is as good. */
+function splitOf({ format, key, lock, registryKey }: FoundLock): [registryKey: string, key: string] {
+  if (registryKey !== null && key !== null) return [registryKey, key];
+  const colon = format === 'redisson' ? -1 : lock.indexOf(':');
+  return [lock.slice(0, Math.max(0, colon)), lock.slice(colon + 1)];
 }

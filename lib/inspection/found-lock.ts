@@ -1,6 +1,5 @@
-import { LOCK_TYPES, type LockType } from '../api/lock-types';
+import { LOCK_TYPES, type LockType, type SharedKind } from '../api/lock-types';
 import { holderOf, isKept, nameIn, permitsIn } from '../api/owner-name';
-import type { SharedKind } from '../api/shared-kinds';
 
 /** One lock, as --json prints it: docs/cli.md says what each part is. `null`: not known, or there is none. */
 export interface FoundLock {

@@ -2,8 +2,15 @@ import { EventEmitter } from 'node:events';
 import { type Channel, type Listening, PlacedChannels } from '../redis/channels';
 import { type ClusterNode, type ClusterClient as ClusterStructure, hashSlot } from '../redis/cluster';
 import { ClientClosedError, isFinal, isServerAnswer, isUnknownCommand } from '../redis/failure';
-import { OwnConnection, SingleClient } from './client';
-import { addressOf, type ClusterIoredis, ignore, type SingleIoredis, send } from './ioredis';
+import {
+  addressOf,
+  type ClusterIoredis,
+  ignore,
+  OwnConnection,
+  SingleClient,
+  type SingleIoredis,
+  send,
+} from './client';
 
 /** What is listened to in ioredis, and what the registry calls it. */
 const EVENTS = [

@@ -1,10 +1,19 @@
 import { describeForAdapter, type RedisClient } from '../redis/client';
 import type { RedisSubscriber } from '../redis/subscriber';
-import { SingleClient } from './client';
+import { type ClusterIoredis, type IoredisOptions, SingleClient, type SingleIoredis } from './client';
 import { ClusterClient } from './cluster';
-import type { ClusterIoredis, Ioredis, IoredisOptions, SingleIoredis } from './ioredis';
 
-export type { Ioredis } from './ioredis';
+/** What the adapter needs of an instance of ioredis or iovalkey, by structure. It imports neither of them. */
+export interface Ioredis {
+  readonly isCluster: boolean;
+  /** `end`: closed for good. */
+  readonly status: string;
+  eval(script: string, keyCount: number, ...rest: string[]): Promise<unknown>;
+  evalsha(sha1: string, keyCount: number, ...rest: string[]): Promise<unknown>;
+  on(event: string, listener: () => void): unknown;
+  off(event: string, listener: () => void): unknown;
+  disconnect(): void;
+}
 
 /** One for each instance, so that its events are listened to once, however many registries use it. */
 const clients = new WeakMap<Ioredis, RedisClient>();

@@ -58,8 +58,145 @@ const VERSION = '0.1.0';
  */
 export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstrumentation {
   checkOptions(CHECKS, options);
-  const telemetry = new Telemetry(options);
-  const end = (): void => telemetry.end();
+  const { tracer = trace.getTracer(NAME, VERSION), meter = metrics.getMeter(NAME, VERSION), group: groupOf } = options;
+  const { acquisitions, held, hold, lost, waited, waiting, warnings } = metricsOf(meter);
+  const waits = new Map<AcquireMessage, Begun>();
+  const sections = new Map<HoldMessage, Begun>();
+  /** The sections of leases, without their re-entries, by owner, until they are released. */
+  const leases = new Map<string, Begun>();
+
+  const countedBy = ({ key, lockType, registryKey }: LockMessage): Attributes => {
+    const group = groupOf?.(key);
+    return { registry_key: registryKey, lock_type: lockType, ...(group !== undefined && { group }) };
+  };
+
+  /** A span of its own under the caller's, and a count of those that run. */
+  const begin = (
+    what: string,
+    message: AcquireMessage | HoldMessage,
+    running: UpDownCounter,
+    more: Attributes,
+  ): Begun => {
+    const { isReentry, key, lockType, registryKey } = message;
+    const attributes = {
+      'redis_lock.registry_key': registryKey,
+      'redis_lock.key': key,
+      'redis_lock.type': lockType,
+      'redis_lock.reentry': isReentry,
+      ...more,
+    };
+    const counted = isReentry ? undefined : countedBy(message);
+    if (counted !== undefined) running.add(1, counted);
+    const span = tracer.startSpan(`${what} ${registryKey}`, { attributes });
+    return { span, startedAt: clock.now(), running, counted };
+  };
+
+  /** Ends the span of a section that has ended and was released. Returns whether there is one. */
+  const endReleased = (owner: string): boolean => {
+    const section = leases.get(owner);
+    if (section?.endedAt === undefined) return false;
+    section.span.end(section.endedAt);
+    return leases.delete(owner);
+  };
+
+  const acquireEnded = (message: AcquireMessage): void => {
+    const wait = waits.get(message);
+    if (wait === undefined) return;
+    waits.delete(message);
+    const { span, startedAt, counted } = wait;
+    const { attempts, contendedAfter, contention, error, fencingToken, isHandedOver, waited: ms = 0 } = message;
+    const outcome = message.outcome?.replaceAll(' ', '_');
+    span.setAttributes({
+      'redis_lock.outcome': outcome,
+      'redis_lock.contention': contention,
+      'redis_lock.attempts': attempts,
+      'redis_lock.handed_over': isHandedOver,
+      'redis_lock.fencing_token': fencingToken,
+    });
+    // The API takes ms of the monotonic clock as a time, too.
+    if (contendedAfter !== undefined) {
+      span.addEvent('waiting', { 'redis_lock.contention': contention }, startedAt + contendedAfter);
+    }
+    if (outcome === 'acquired') span.addEvent('granted');
+    // Contention is no error, and neither is an abort, which the caller asked for.
+    if (outcome === 'failed') fail(span, error);
+    span.end();
+    if (!stopCounting(wait)) return;
+    acquisitions.add(1, { ...counted, outcome });
+    waited.record(ms / 1_000, { ...counted, outcome });
+  };
+
+  const holdStarted = (message: HoldMessage): void => {
+    const { around, fencingToken, owner } = message;
+    const more = { 'redis_lock.owner': owner, 'redis_lock.fencing_token': fencingToken };
+    const section = begin('hold', message, held, more);
+    sections.set(message, section);
+    if (section.counted !== undefined) {
+      // The lease before was passed on: nothing of it is released.
+      endReleased(owner);
+      leases.set(owner, section);
+    }
+    const inSpan = trace.setSpan(context.active(), section.span);
+    message.around = (task) => context.with(inSpan, around === undefined ? task : () => around(task));
+  };
+
+  const holdEnded = (message: HoldMessage): void => {
+    const section = sections.get(message);
+    if (section === undefined) return;
+    sections.delete(message);
+    const { span, counted } = section;
+    const { error, held: ms = 0, outcome, owner } = message;
+    span.setAttribute('redis_lock.outcome', outcome ?? 'ended');
+    if (error !== undefined) fail(span, error);
+    const isLast = leases.get(owner) === section;
+    if (isLast && outcome === 'ended' && !section.isReleased) section.endedAt = clock.now();
+    else {
+      span.end();
+      if (isLast) leases.delete(owner);
+    }
+    if (stopCounting(section)) hold.record(ms / 1_000, { ...counted, outcome });
+  };
+
+  const leaseLost = (message: LostMessage): void => {
+    const { owner, reason } = message;
+    const { endedAt, span } = leases.get(owner) ?? {};
+    span?.addEvent('lost', { 'redis_lock.reason': reason }, endedAt);
+    span?.setStatus({ code: SpanStatusCode.ERROR, message: `lost: ${reason}` });
+    span?.setAttributes({ 'error.type': 'ERR_LOCK_LOST', 'redis_lock.outcome': 'lost' });
+    endReleased(owner);
+    lost.add(1, { ...countedBy(message), reason });
+  };
+
+  const releaseEnded = ({ isHandedOver, owner }: ReleaseMessage): void => {
+    const section = leases.get(owner);
+    if (section === undefined || endReleased(owner)) return;
+    // After a hand-over the section may be that of the next lease.
+    if (!isHandedOver) section.isReleased = true;
+  };
+
+  const warned = ({ lockType, registryKey, warning }: WarningMessage): void =>
+    warnings.add(1, { registry_key: registryKey, lock_type: lockType, code: warning.code });
+
+  const stop = subscribeTo([
+    [acquireChannel.start, (message: AcquireMessage) => waits.set(message, begin('lock', message, waiting, {}))],
+    [acquireChannel.asyncEnd, acquireEnded],
+    [holdChannel.start, holdStarted],
+    [holdChannel.asyncEnd, holdEnded],
+    [releaseChannel.asyncEnd, releaseEnded],
+    [lostChannel, leaseLost],
+    [warningChannel, warned],
+  ]);
+
+  /** No message comes any more: ends what has begun. */
+  const end = (): void => {
+    stop();
+    for (const owner of [...leases.keys()]) endReleased(owner);
+    for (const begun of [...waits.values(), ...sections.values()]) {
+      begun.span.end();
+      stopCounting(begun);
+    }
+    for (const begun of [waits, sections, leases]) begun.clear();
+  };
   return Object.assign(end, { [Symbol.dispose]: end });
 }
 
@@ -91,169 +228,6 @@ interface Begun {
   endedAt?: number;
   /** A section was unlocked before it ended: inside the task of `run`. */
   isReleased?: boolean;
-}
-
-/**
- * A span of its own for each wait and each section, both under the caller's; and metrics. Keys are no attributes of
- * metrics: each would be a series of its own.
- */
-class Telemetry {
-  readonly #tracer: Tracer;
-  readonly #group: InstrumentLocksOptions['group'];
-  readonly #metrics: ReturnType<typeof metricsOf>;
-  readonly #waits = new Map<AcquireMessage, Begun>();
-  readonly #sections = new Map<HoldMessage, Begun>();
-  /** The sections of leases, without their re-entries, by owner, until they are released. */
-  readonly #held = new Map<string, Begun>();
-  readonly #stop: () => void;
-
-  constructor({ tracer, meter, group }: InstrumentLocksOptions) {
-    this.#tracer = tracer ?? trace.getTracer(NAME, VERSION);
-    this.#group = group;
-    this.#metrics = metricsOf(meter ?? metrics.getMeter(NAME, VERSION));
-    this.#stop = subscribeTo([
-      [acquireChannel.start, (message: AcquireMessage) => this.#acquireStarted(message)],
-      [acquireChannel.asyncEnd, (message: AcquireMessage) => this.#acquireEnded(message)],
-      [holdChannel.start, (message: HoldMessage) => this.#holdStarted(message)],
-      [holdChannel.asyncEnd, (message: HoldMessage) => this.#holdEnded(message)],
-      [releaseChannel.asyncEnd, (message: ReleaseMessage) => this.#releaseEnded(message)],
-      [lostChannel, (message: LostMessage) => this.#lost(message)],
-      [warningChannel, (message: WarningMessage) => this.#warned(message)],
-    ]);
-  }
-
-  /** No message comes any more: ends what has begun. */
-  end(): void {
-    this.#stop();
-    for (const owner of [...this.#held.keys()]) this.#endReleased(owner);
-    for (const begun of [...this.#waits.values(), ...this.#sections.values()]) {
-      begun.span.end();
-      stopCounting(begun);
-    }
-    this.#waits.clear();
-    this.#sections.clear();
-    this.#held.clear();
-  }
-
-  #acquireStarted(message: AcquireMessage): void {
-    this.#waits.set(message, this.#begin('lock', message, this.#metrics.waiting, {}));
-  }
-
-  #acquireEnded(message: AcquireMessage): void {
-    const wait = this.#waits.get(message);
-    if (wait === undefined) return;
-    this.#waits.delete(message);
-    const { span, startedAt, counted } = wait;
-    const { attempts, contendedAfter, contention, error, fencingToken, isHandedOver, waited = 0 } = message;
-    const outcome = message.outcome?.replaceAll(' ', '_');
-    span.setAttributes({
-      'redis_lock.outcome': outcome,
-      'redis_lock.contention': contention,
-      'redis_lock.attempts': attempts,
-      'redis_lock.handed_over': isHandedOver,
-      'redis_lock.fencing_token': fencingToken,
-    });
-    // The API takes ms of the monotonic clock as a time, too.
-    if (contendedAfter !== undefined) {
-      span.addEvent('waiting', { 'redis_lock.contention': contention }, startedAt + contendedAfter);
-    }
-    if (outcome === 'acquired') span.addEvent('granted');
-    // Contention is no error, and neither is an abort, which the caller asked for.
-    if (outcome === 'failed') fail(span, error);
-    span.end();
-    if (!stopCounting(wait)) return;
-    this.#metrics.acquisitions.add(1, { ...counted, outcome });
-    this.#metrics.waited.record(waited / 1_000, { ...counted, outcome });
-  }
-
-  #holdStarted(message: HoldMessage): void {
-    const { around, fencingToken, owner } = message;
-    const more = { 'redis_lock.owner': owner, 'redis_lock.fencing_token': fencingToken };
-    const section = this.#begin('hold', message, this.#metrics.held, more);
-    this.#sections.set(message, section);
-    if (section.counted !== undefined) {
-      // The lease before was passed on: nothing of it is released.
-      this.#endReleased(owner);
-      this.#held.set(owner, section);
-    }
-    const inSpan = trace.setSpan(context.active(), section.span);
-    message.around = (task) => context.with(inSpan, around === undefined ? task : () => around(task));
-  }
-
-  #holdEnded(message: HoldMessage): void {
-    const section = this.#sections.get(message);
-    if (section === undefined) return;
-    this.#sections.delete(message);
-    const { span, counted } = section;
-    const { error, held = 0, outcome } = message;
-    span.setAttribute('redis_lock.outcome', outcome ?? 'ended');
-    if (error !== undefined) fail(span, error);
-    const isLast = this.#held.get(message.owner) === section;
-    if (isLast && outcome === 'ended' && !section.isReleased) {
-      section.endedAt = clock.now();
-    } else {
-      span.end();
-      if (isLast) this.#held.delete(message.owner);
-    }
-    if (stopCounting(section)) this.#metrics.hold.record(held / 1_000, { ...counted, outcome });
-  }
-
-  #lost(message: LostMessage): void {
-    const { owner, reason } = message;
-    const section = this.#held.get(owner);
-    if (section !== undefined) {
-      const { endedAt, span } = section;
-      span.addEvent('lost', { 'redis_lock.reason': reason }, endedAt);
-      span.setStatus({ code: SpanStatusCode.ERROR, message: `lost: ${reason}` });
-      span.setAttributes({ 'error.type': 'ERR_LOCK_LOST', 'redis_lock.outcome': 'lost' });
-      this.#endReleased(owner);
-    }
-    this.#metrics.lost.add(1, { ...this.#countedBy(message), reason });
-  }
-
-  #releaseEnded({ isHandedOver, owner }: ReleaseMessage): void {
-    const section = this.#held.get(owner);
-    if (section === undefined || this.#endReleased(owner)) return;
-    // After a hand-over the section may be that of the next lease.
-    if (!isHandedOver) section.isReleased = true;
-  }
-
-  #warned({ lockType, registryKey, warning }: WarningMessage): void {
-    this.#metrics.warnings.add(1, { registry_key: registryKey, lock_type: lockType, code: warning.code });
-  }
-
-  /** Ends the span of a section that has ended and was released. Returns whether there is one. */
-  #endReleased(owner: string): boolean {
-    const section = this.#held.get(owner);
-    if (section?.endedAt === undefined) return false;
-    section.span.end(section.endedAt);
-    return this.#held.delete(owner);
-  }
-
-  #begin(
-    what: 'lock' | 'hold',
-    message: AcquireMessage | HoldMessage,
-    running: UpDownCounter,
-    more: Attributes,
-  ): Begun {
-    const { isReentry, key, lockType, registryKey } = message;
-    const attributes = {
-      'redis_lock.registry_key': registryKey,
-      'redis_lock.key': key,
-      'redis_lock.type': lockType,
-      'redis_lock.reentry': isReentry,
-      ...more,
-    };
-    const counted = isReentry ? undefined : this.#countedBy(message);
-    if (counted !== undefined) running.add(1, counted);
-    const span = this.#tracer.startSpan(`${what} ${registryKey}`, { attributes });
-    return { span, startedAt: clock.now(), running, counted };
-  }
-
-  #countedBy({ key, lockType, registryKey }: LockMessage): Attributes {
-    const group = this.#group?.(key);
-    return { registry_key: registryKey, lock_type: lockType, ...(group !== undefined && { group }) };
-  }
 }
 
 function metricsOf(meter: Meter) {

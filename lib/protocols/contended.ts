@@ -20,7 +20,7 @@ import type { Subscriber } from '../redis/subscriber';
 import { arrayIn, numberIn } from './format/replies';
 import { keepArguments } from './format/script-parts';
 import type { ScriptedFormat } from './format/scripted-format';
-import { Inspector } from './inspector';
+import { inspectorOf } from './inspector';
 import { type Pollers, USUAL_PACE_FOR, USUAL_PACE_OF_POLLING } from './pollers';
 import type { Protocols, RegistryParts } from './registry-parts';
 import { type Sharing, TimeSlice, YieldToListeners } from './sharing';
@@ -37,7 +37,7 @@ export function contended(parts: RegistryParts, format: ScriptedFormat, waitersP
   const areCounted = subscriber !== undefined && format.countsListeners;
   return {
     held: format.scripts.held,
-    inspector: new Inspector(parts.redis, format.scripts.inspection, format, areCounted ? listeners : undefined),
+    inspector: inspectorOf(parts.redis, format.scripts.inspection, format, areCounted ? listeners : undefined),
     open(names) {
       format.assertNames(names);
       return new ContendedProtocol(names, parts, format, subscriber);
@@ -118,7 +118,7 @@ class ContendedProtocol implements LockProtocol {
 
   wait(_hold: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     this.#waiting ??= this.#newWaiting();
-    return this.#waiting.wait(refusal, wait, this.#lazySharing?.pollingInterval);
+    return this.#waiting.wait(refusal, wait, this.#lazySharing?.pollingInterval(wait.holdsOthers));
   }
 
   #newWaiting(): Waiting {

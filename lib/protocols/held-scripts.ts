@@ -1,5 +1,4 @@
-import type { HeldCall, HeldResult, ScriptRunner } from '../core/backend';
-import type { LockNames } from '../redis/names';
+import type { HeldResult, ScriptRunner } from '../core/backend';
 import type { Redis } from '../redis/redis';
 import { Script } from '../redis/script';
 
@@ -33,70 +32,64 @@ redis.call('SET', mark, waiting .. ran .. number .. ' ', 'PX', 4 * math.max(redi
  *
  * The check stands before the script, in its first line, so that line numbers in errors are those of the script. It
  * takes its keys and its arguments off the ends of KEYS and ARGV, and leaves no variable behind. Nothing follows the
- * script: it may end with `return`, or with a comment.
+ * script: it may end with `return`, or with a comment. `held`: Lua that examines the lock.
  */
-export class HeldScripts implements ScriptRunner {
-  readonly #redis: Redis;
-  readonly #held: string;
-  readonly #scripts = new Map<string, Script>();
+export function heldScripts(redis: Redis, held: string): ScriptRunner {
+  const scripts = new Map<string, Script>();
   /** The numbers of the calls that are waited for, by owner. */
-  readonly #waiting = new Map<string, Set<number>>();
-  #last = 0;
+  const waitedFor = new Map<string, Set<number>>();
+  let last = 0;
 
-  /** `held`: Lua that examines the lock. */
-  constructor(redis: Redis, held: string) {
-    this.#redis = redis;
-    this.#held = held;
-  }
-
-  assertPlaced(names: LockNames, { keys }: HeldCall): void {
-    const { lock } = names;
-    names.companion('evals');
-    const slot = this.#redis.slotOf(lock);
-    for (const [i, key] of keys.entries()) {
-      const other = this.#redis.slotOf(key);
-      if (other === slot) continue;
-      const expectation = `Expected \`keys[${i}]\` to be in slot ${slot} of the cluster, as the lock "${lock}" is`;
-      throw new RangeError(
-        `${expectation}, got "${key}" in slot ${other}: a common hash tag, "{...}", puts them together`,
-      );
-    }
-  }
-
-  async run(names: LockNames, owner: string, { script, keys, args }: HeldCall, timeout: number): Promise<HeldResult> {
-    const read = (reply: unknown): HeldResult => {
-      const state = Array.isArray(reply) && reply.length === 2 && reply[0] === owner ? reply[1] : undefined;
-      if (state === 'ran') throw new Error('it has run, but its reply was lost, and the client sent it again');
-      return state === 'expired' || state === 'stolen' ? { held: false, state } : { held: true, reply };
-    };
-    const number = ++this.#last;
-    const waiting = this.#waiting.get(owner) ?? new Set();
-    this.#waiting.set(owner, waiting.add(number));
-    const [least = number] = waiting;
-    const allKeys = [...keys, `${names.companion('evals')}:${owner}`, names.lock];
-    const allArgs = [...args, String(least), String(number), owner];
-    try {
-      return await this.#redis.run(this.#wrapped(script), allKeys, allArgs, timeout, read);
-    } finally {
-      waiting.delete(number);
-      if (waiting.size === 0) this.#waiting.delete(owner);
-    }
-  }
-
-  #wrapped(source: string): Script {
-    const known = this.#scripts.get(source);
+  const wrapped = (source: string): Script => {
+    const known = scripts.get(source);
     if (known !== undefined) return known;
     // A first line "#!lua flags=..." stays the first one.
     const [shebang = ''] = /^#![^\n]*(\n|$)/.exec(source) ?? [];
     const mayWrite = !shebang.includes('no-writes');
     const check = `do local lock, mark = table.remove(KEYS), table.remove(KEYS)
 local owner, number, waiting = table.remove(ARGV), table.remove(ARGV), table.remove(ARGV)
-local state ${mayWrite ? RETURN_IF_RUN : ''} ${this.#held}
+local state ${mayWrite ? RETURN_IF_RUN : ''} ${held}
 if state then return { owner, state } end ${mayWrite ? LEAVE_MARK : ''} end `;
     const oneLine = check.replace(/\s*\n\s*/g, ' ');
     const script = new Script("the application's", `${shebang}${oneLine}${source.slice(shebang.length)}`);
-    if (this.#scripts.size >= CAPACITY) this.#scripts.delete(this.#scripts.keys().next().value as string);
-    this.#scripts.set(source, script);
+    if (scripts.size >= CAPACITY) scripts.delete(scripts.keys().next().value as string);
+    scripts.set(source, script);
     return script;
-  }
+  };
+
+  return {
+    assertPlaced(names, { keys }) {
+      const { lock } = names;
+      names.companion('evals');
+      const slot = redis.slotOf(lock);
+      for (const [i, key] of keys.entries()) {
+        const other = redis.slotOf(key);
+        if (other === slot) continue;
+        const expectation = `Expected \`keys[${i}]\` to be in slot ${slot} of the cluster, as the lock "${lock}" is`;
+        throw new RangeError(
+          `${expectation}, got "${key}" in slot ${other}: a common hash tag, "{...}", puts them together`,
+        );
+      }
+    },
+
+    async run(names, owner, { script, keys, args }, timeout) {
+      const read = (reply: unknown): HeldResult => {
+        const state = Array.isArray(reply) && reply.length === 2 && reply[0] === owner ? reply[1] : undefined;
+        if (state === 'ran') throw new Error('it has run, but its reply was lost, and the client sent it again');
+        return state === 'expired' || state === 'stolen' ? { held: false, state } : { held: true, reply };
+      };
+      const number = ++last;
+      const waiting = waitedFor.get(owner) ?? new Set();
+      waitedFor.set(owner, waiting.add(number));
+      const [least = number] = waiting;
+      const allKeys = [...keys, `${names.companion('evals')}:${owner}`, names.lock];
+      const allArgs = [...args, String(least), String(number), owner];
+      try {
+        return await redis.run(wrapped(script), allKeys, allArgs, timeout, read);
+      } finally {
+        waiting.delete(number);
+        if (waiting.size === 0) waitedFor.delete(owner);
+      }
+    },
+  };
 }

@@ -73,46 +73,32 @@ interface InspectedFormat {
   notification(names: LockNames): readonly string[];
 }
 
-/** Inspects the locks of a registry, and unlocks them by force. Keeps nothing. */
-export class Inspector implements LockInspector {
-  readonly #redis: Redis;
-  readonly #scripts: InspectionScripts;
-  readonly #format: InspectedFormat;
-  readonly #listeners: ((names: LockNames) => string[]) | undefined;
-
-  /**
-   * `listeners`: the command that counts those that wait, as they listen, and their channel; `undefined`: the number is
-   * that of the queue, or not known.
-   */
-  constructor(
-    redis: Redis,
-    scripts: InspectionScripts,
-    format: InspectedFormat,
-    listeners?: (names: LockNames) => string[],
-  ) {
-    this.#redis = redis;
-    this.#scripts = scripts;
-    this.#format = format;
-    this.#listeners = listeners;
-  }
-
-  inspect(names: LockNames, timeout: number): Promise<Found> {
-    const { inspect } = this.#scripts;
-    const args = this.#listeners?.(names) ?? ['', ''];
-    return this.#redis.run(inspect, this.#format.keys(names), args, timeout, (reply) => read(inspect, reply));
-  }
-
-  async forceUnlock(names: LockNames, timeout: number): Promise<Found> {
-    const { forceUnlock } = this.#scripts;
+/**
+ * Inspects the locks of a registry, and unlocks them by force. `listeners`: the command that counts those that wait, as
+ * they listen, and their channel; `undefined`: the number is that of the queue, or not known.
+ */
+export function inspectorOf(
+  redis: Redis,
+  scripts: InspectionScripts,
+  format: InspectedFormat,
+  listeners?: (names: LockNames) => string[],
+): LockInspector {
+  const inspect = (names: LockNames, timeout: number): Promise<Found> => {
+    const args = listeners?.(names) ?? ['', ''];
+    return redis.run(scripts.inspect, format.keys(names), args, timeout, (reply) => read(scripts.inspect, reply));
+  };
+  const forceUnlock = async (names: LockNames, timeout: number): Promise<Found> => {
+    const { forceUnlock: script } = scripts;
     const until = clock.now() + timeout;
-    const found = await this.inspect(names, timeout);
+    const found = await inspect(names, timeout);
     const owners = found.owners ?? found.owner;
     if (owners === undefined) return found;
-    const args = [owners, '', '', ...this.#format.notification(names)];
-    const unlocked = (reply: unknown) => numberIn(forceUnlock, reply, reply);
-    await this.#redis.run(forceUnlock, this.#format.keys(names), args, until - clock.now(), unlocked);
+    const args = [owners, '', '', ...format.notification(names)];
+    const unlocked = (reply: unknown) => numberIn(script, reply, reply);
+    await redis.run(script, format.keys(names), args, until - clock.now(), unlocked);
     return found;
-  }
+  };
+  return { inspect, forceUnlock };
 }
 
 interface Found extends Inspected {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { DistributedLock, ListedLock } from '../api/distributed-lock';
+import type { DistributedLock, ListedLock, ReadWriteLock } from '../api/distributed-lock';
 import { type NotReplicatedError, notHeld } from '../api/errors';
 import { traitsOf } from '../api/lock-types';
 import type { CloseOptions, KindSettings, ListOptions, RegistrySettings, SemaphoreOptions } from '../api/options';
@@ -24,7 +24,6 @@ import {
   number,
 } from '../internal/validation';
 import { MultiLock, multiKeys } from '../multi/multi-lock';
-import type { ReadWriteLock } from '../semaphore-read-write/shared-lock';
 import { SharedLocks } from '../semaphore-read-write/shared-locks';
 import { LockRegistry } from './lock-registry';
 
@@ -34,9 +33,7 @@ const CLOSE_TIMEOUT = 10_000;
 /** ms; `close` has at least this long to remove what attempts in flight leave in Redis. */
 const CLEANING_AT_LEAST = 500;
 
-/**
- * A registry of locks that are in a backend: in Redis, or in memory. It hands out one `RedisLock` for each key.
- */
+/** A registry of locks that are in a backend: in Redis, or in memory. It hands out one `RedisLock` for each key. */
 export abstract class BackedLockRegistry extends LockRegistry implements AsyncDisposable {
   readonly #services: LockServices;
   readonly #backend: LockBackend;

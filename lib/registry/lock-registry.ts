@@ -1,8 +1,14 @@
-import type { DistributedLock, Lease, LockOptions, LockSource, TryRunResult } from '../api/distributed-lock';
+import type {
+  DistributedLock,
+  Lease,
+  LockOptions,
+  LockSource,
+  ReadWriteLock,
+  TryRunResult,
+} from '../api/distributed-lock';
 import type { CloseOptions, SegmentedLockOptions, SemaphoreOptions } from '../api/options';
 import type { MultiLock } from '../multi/multi-lock';
 import { SegmentedLock } from '../segmented/segmented-lock';
-import type { ReadWriteLock } from '../semaphore-read-write/shared-lock';
 
 /**
  * Hands out locks by key: what a service gets injected. An abstract class and not an interface, so that it can be a

@@ -1,13 +1,12 @@
 import { SHARDED_SUBSCRIPTION_MODES } from '../api/lock-types';
 import type { RedisLockRegistryOptions, RegistrySettings, SegmentedLockOptions } from '../api/options';
 import { warn } from '../api/warnings';
-import type { LockBackend, LockInspector, ScriptRunner, SharedBackend } from '../core/backend';
-import type { LockProtocol } from '../core/protocol';
+import type { LockBackend } from '../core/backend';
 import { literally } from '../internal/glob';
 import { boolean, type Check, checkOptions, duration, notNegative, oneOf, wholeNumber } from '../internal/validation';
-import { HeldScripts } from '../protocols/held-scripts';
+import { heldScripts } from '../protocols/held-scripts';
 import { LOCK_TYPE_DEFINITIONS } from '../protocols/lock-types';
-import { type Protocols, RegistryParts } from '../protocols/registry-parts';
+import { RegistryParts } from '../protocols/registry-parts';
 import { sharedBackend } from '../protocols/semaphore-read-write/shared-protocol';
 import {
   describeValue,
@@ -17,9 +16,8 @@ import {
   type RedisClientOrFromIoredis,
 } from '../redis/client';
 import { canScan, scan } from '../redis/cluster';
-import type { Connection } from '../redis/connection';
 import { explainWrongType } from '../redis/keys';
-import { hashTag, type LockNames } from '../redis/names';
+import { hashTag } from '../redis/names';
 import { Redis } from '../redis/redis';
 import { isSubscriber } from '../redis/subscriber';
 import type { SegmentedLock } from '../segmented/segmented-lock';
@@ -45,7 +43,7 @@ export class RedisLockRegistry extends BackedLockRegistry {
     if (!isRedisClient(client)) throw new TypeError(describeWrongClient(client));
     checkOptions(CHECKS, options);
     const settings = registrySettings(options, 'spin');
-    super(settings, new RedisBackend(client, settings));
+    super(settings, redisBackend(client, settings));
   }
 
   override segmented(key: string, options: SegmentedLockOptions): SegmentedLock {
@@ -77,50 +75,27 @@ function subscriber(name: string, value: unknown): void {
   throw new TypeError(`${expectation}, got ${describeValue(value)}`);
 }
 
-/** The locks of one registry in Redis. */
-class RedisBackend implements LockBackend {
-  readonly heldScripts: ScriptRunner;
-  readonly inspector: LockInspector;
-  readonly shared: SharedBackend;
-  readonly #redis: Redis;
-  readonly #parts: RegistryParts;
-  readonly #protocols: Protocols;
-
-  /** Throws `TypeError` with `minReplicas` for a client that cannot have a connection of our own. */
-  constructor(client: RedisClient, settings: RegistrySettings) {
-    this.#redis = new Redis(client, settings.registryKey, settings.commandTimeout, settings);
-    this.#parts = new RegistryParts(this.#redis, settings);
-    this.#protocols = LOCK_TYPE_DEFINITIONS[settings.lockType](this.#parts);
-    this.heldScripts = new HeldScripts(this.#redis, this.#protocols.held);
-    this.inspector = this.#protocols.inspector;
-    this.shared = sharedBackend(this.#parts);
-  }
-
-  get connection(): Connection {
-    return this.#redis;
-  }
-
-  open(names: LockNames): LockProtocol {
-    return this.#protocols.open(names);
-  }
-
-  keys(prefix: string, match: string, count: number, timeout: number): AsyncIterable<string[]> {
-    const { client } = this.#redis;
-    if (!canScan(client)) throw new TypeError('Expected `client` to have the method scan, to list locks');
-    return scan(client, literally(prefix) + match, count, timeout);
-  }
-
-  explainWrongType(error: unknown, { lock }: LockNames, usedAs: string, timeout: number): Promise<unknown> {
-    return explainWrongType(error, this.#redis, lock, usedAs, timeout);
-  }
-
-  onReconnect(listener: () => void): () => void {
-    return this.#redis.monitor.onReconnect(listener);
-  }
-
-  async close(): Promise<void> {
-    this.#protocols.close?.();
-    await this.#parts.close();
-    this.#redis.close();
-  }
+/** The locks of one registry in Redis. With `minReplicas`, throws `TypeError` for a client without a `duplicate`. */
+function redisBackend(client: RedisClient, settings: RegistrySettings): LockBackend {
+  const redis = new Redis(client, settings.registryKey, settings.commandTimeout, settings);
+  const parts = new RegistryParts(redis, settings);
+  const protocols = LOCK_TYPE_DEFINITIONS[settings.lockType](parts);
+  return {
+    connection: redis,
+    heldScripts: heldScripts(redis, protocols.held),
+    inspector: protocols.inspector,
+    shared: sharedBackend(parts),
+    open: (names) => protocols.open(names),
+    keys(prefix, match, count, timeout) {
+      if (!canScan(client)) throw new TypeError('Expected `client` to have the method scan, to list locks');
+      return scan(client, literally(prefix) + match, count, timeout);
+    },
+    explainWrongType: (error, { lock }, usedAs, timeout) => explainWrongType(error, redis, lock, usedAs, timeout),
+    onReconnect: (listener) => redis.monitor.onReconnect(listener),
+    async close() {
+      protocols.close?.();
+      await parts.close();
+      redis.close();
+    },
+  };
 }

@@ -1,11 +1,227 @@
-import type { DistributedLock } from '../api/distributed-lock';
+import type { DistributedLock, LockLostReason, ReadWriteLock } from '../api/distributed-lock';
+import { CannotAcquireLockError } from '../api/errors';
+import { describeKind, type SharedKind } from '../api/lock-types';
 import type { SemaphoreOptions } from '../api/options';
-import { describeKind, type SharedKind } from '../api/shared-kinds';
-import type { LockBackend, SharedBackend } from '../core/backend';
-import type { LockServices, RedisLock } from '../core/lock';
+import type { Call, Entry } from '../core/acquire';
+import type { LockBackend } from '../core/backend';
+import type { Hold, LeaseOfHold } from '../core/hold';
+import type { RedisLease } from '../core/lease';
+import type { Turn } from '../core/local-queue';
+import { isLoopTurnDue, type LockServices, RedisLock } from '../core/lock';
 import { LockCache } from '../core/lock-cache';
+import { Permits } from '../core/permits';
+import type { LockProtocol } from '../core/protocol';
+import { Scope } from '../core/scope';
+import { clock } from '../internal/clock';
 import { type Check, checkOptions, nonEmptyString, wholeNumber } from '../internal/validation';
-import { ReadLock, type ReadWriteLock, Semaphore, WriteLock } from './shared-lock';
+
+/**
+ * A lock of which this process may have several leases. The local turn of a caller ends with its grant: the next local
+ * caller queues in Redis then.
+ */
+class SharedLock extends RedisLock {
+  readonly #leases = new Set<RedisLease>();
+  /** The caller that has the turn, while it sleeps. */
+  #sleeper: Call | undefined;
+
+  /** @internal */
+  override get isShared(): boolean {
+    return true;
+  }
+
+  protected override get leases(): readonly RedisLease[] {
+    return [...this.#leases];
+  }
+
+  /** @internal */
+  override get isInUse(): boolean {
+    return this.#leases.size > 0 || super.isInUse;
+  }
+
+  /** @internal Resolves when this process has no lease of it. */
+  override async free(): Promise<void> {
+    while (this.#leases.size > 0) await this.nextLeaseOver();
+  }
+
+  /** @internal */
+  override leaseOver(lease: RedisLease): void {
+    this.#leases.delete(lease);
+    super.leaseOver(lease);
+  }
+
+  protected override add(lease: RedisLease): void {
+    this.#leases.add(lease);
+  }
+
+  protected override recordLease(lease: RedisLease, _hold: Hold, turn: Turn): void {
+    this.add(lease);
+    turn.release();
+  }
+
+  /** @internal */
+  override sleeps(call: Call, isAsleep: boolean): void {
+    if (isAsleep) this.#sleeper = call;
+    else if (this.#sleeper === call) this.#sleeper = undefined;
+  }
+
+  /** The caller that waits in Redis: those behind it came later. None before the `minHold` of the lease ends. */
+  protected override nextAfter(ended: RedisLease): Call | undefined {
+    return this.#sleeper?.isAsleep && ended.hold.keep === undefined ? this.#sleeper : undefined;
+  }
+
+  protected override give(take: (call: Call) => RedisLease | undefined): void {
+    const call = this.#sleeper as Call;
+    const lease = take(call);
+    if (lease !== undefined) call.receive(lease, this.queue.next);
+    call.wake();
+  }
+}
+
+/** A lock that up to a number of callers have at a time. */
+class Semaphore extends SharedLock {
+  readonly permits: Permits;
+
+  /** @internal */
+  constructor(key: string, services: LockServices, permits = new Permits()) {
+    const { protocols } = services;
+    super(key, {
+      ...services,
+      protocols: { openProtocol: (names) => Object.assign(protocols.openProtocol(names), { permits }) },
+    });
+    this.permits = permits;
+  }
+
+  /** @internal */
+  override get mostPermits(): number {
+    return this.permits.count;
+  }
+}
+
+/** Readers of a process that are in together. They rely on one hold, which lasts as long as one of them is inside. */
+class Group implements LeaseOfHold {
+  readonly leases = new Set<RedisLease>();
+
+  get ttl(): number {
+    return Math.max(...[...this.leases].map(({ ttl }) => ttl));
+  }
+
+  get endsAt(): number {
+    return Math.min(...[...this.leases].map(({ endsAt }) => endsAt));
+  }
+
+  mayRenewAt(time: number): boolean {
+    return [...this.leases].some((lease) => lease.mayRenewAt(time));
+  }
+
+  renewed(): void {
+    for (const lease of this.leases) lease.renewed();
+  }
+
+  endSome(now: number): boolean {
+    const ended = [...this.leases].filter(({ endsAt }) => endsAt <= now);
+    if (ended.length === this.leases.size) return false;
+    for (const lease of ended) {
+      this.leases.delete(lease);
+      lease.lost('expired');
+    }
+    return true;
+  }
+
+  lost(reason: LockLostReason): void {
+    for (const lease of [...this.leases]) lease.lost(reason);
+  }
+}
+
+type PassOn = Parameters<RedisLock['passOn']> extends [unknown, unknown, ...infer Rest] ? Rest : never;
+
+/** Finds the other lock of the key if it is cached, which a lock with an open scope always is. */
+type Counterpart = () => RedisLock | undefined;
+
+/**
+ * A lock for reading. Readers enter beside others of their process, without a command, while no writer waits; and all that
+ * wait in this process enter together. The last one to leave gives the hold back. Inside a write scope of the caller a
+ * reader enters again on the write lease.
+ */
+class ReadLock extends SharedLock {
+  readonly #write: Counterpart;
+  /** What readers may enter with. */
+  #hold: Hold | undefined;
+
+  /** @internal */
+  constructor(key: string, services: LockServices, write: Counterpart) {
+    super(key, services);
+    this.#write = write;
+  }
+
+  /** @internal */
+  override tryEnter(call: Call, protocol: LockProtocol): Entry | undefined {
+    const hold = this.#hold;
+    const now = clock.now();
+    if (hold?.isHeld && !this.queue.hasWaiters && protocol.mayPassOn(now, hold) && !isLoopTurnDue(now)) {
+      if (hold.isFreshFor(call.request, now)) return this.leaseOf(hold, call, call.request.renew);
+    }
+    return super.tryEnter(call, protocol);
+  }
+
+  protected override reliesOn(hold: Hold, lease: RedisLease): LeaseOfHold {
+    const group = hold.lease instanceof Group ? hold.lease : new Group();
+    group.leases.add(lease);
+    return group;
+  }
+
+  /** All that wait here by now enter together. */
+  protected override recordLease(lease: RedisLease, hold: Hold, turn: Turn): void {
+    this.#hold = hold;
+    this.passing = (call) => this.leaseOf(hold, call, call.request.renew);
+    for (let { next } = this.queue; next !== undefined; { next } = this.queue) {
+      if (!hold.isFreshFor(next.request, clock.now())) break;
+      this.queue.pass(turn);
+    }
+    this.passing = undefined;
+    super.recordLease(lease, hold, turn);
+  }
+
+  /** @internal The hold stays as long as others are inside. */
+  override passOn(ended: RedisLease, hold: Hold, ...rest: PassOn): ReturnType<RedisLock['passOn']> {
+    const group = hold.lease as Group;
+    group.leases.delete(ended);
+    if (group.leases.size === 0) return super.passOn(ended, hold, ...rest);
+    this.leaseOver(ended);
+    return 'passed on';
+  }
+
+  override get scopeLock(): RedisLock {
+    const write = this.#write();
+    return write !== undefined && Scope.holding(write) !== undefined ? write : this;
+  }
+}
+
+/** A lock for writing. */
+class WriteLock extends RedisLock {
+  readonly #read: Counterpart;
+
+  /** @internal */
+  constructor(key: string, services: LockServices, read: Counterpart) {
+    super(key, services);
+    this.#read = read;
+  }
+
+  /** None before the `minHold` of the lease ends: the release keeps it until then. */
+  protected override nextAfter(ended: RedisLease): Call | undefined {
+    return ended.hold.keep === undefined ? super.nextAfter(ended) : undefined;
+  }
+
+  protected override assertMayEnter(): void {
+    const read = this.#read();
+    if (read === undefined || Scope.holding(read) === undefined) return;
+    const why =
+      'a writer waits for all readers, so it would wait for itself. Take it for writing first, and read inside';
+    throw new CannotAcquireLockError(
+      `Lock "${this.key}" could not be acquired for writing inside its own read scope: ${why}`,
+      this.key,
+    );
+  }
+}
 
 /** The locks of one kind, and what they share. */
 interface Kind {
@@ -17,7 +233,6 @@ interface Kind {
 export class SharedLocks {
   readonly #services: LockServices;
   readonly #backend: LockBackend;
-  readonly #shared: SharedBackend;
   /** Made when one of them is asked for: most registries have none. */
   readonly #kinds = new Map<SharedKind, Kind>();
   /** By the lock for reading. */
@@ -26,7 +241,6 @@ export class SharedLocks {
   constructor(services: LockServices, backend: LockBackend) {
     this.#services = services;
     this.#backend = backend;
-    this.#shared = backend.shared;
   }
 
   semaphore(key: string, options: SemaphoreOptions): DistributedLock {
@@ -77,7 +291,7 @@ export class SharedLocks {
     const known = this.#kinds.get(kind);
     if (known !== undefined) return known;
     const { inspection, settings } = this.#services;
-    const shared = this.#shared;
+    const { shared } = this.#backend;
     const cache = new LockCache(settings.cacheCapacity, settings.registryKey, {
       open: (names) => shared.open(kind, names),
     });

@@ -49,7 +49,7 @@ class FakeableTimer {
   readonly #callback: () => void;
   #isUnreferenced = false;
   #handle: NodeJS.Timeout | undefined;
-  #cancel: (() => void) | undefined;
+  cancel: () => void = () => undefined;
 
   constructor(due: number, callback: () => void) {
     this.due = due;
@@ -61,25 +61,19 @@ class FakeableTimer {
     // The timers may be others when it is cancelled.
     const { setTimeout, clearTimeout } = globalThis;
     const handle = inBackground(() => setTimeout(this.#callback, Math.max(0, ms)));
-    this.#cancel = () => clearTimeout(handle);
+    this.cancel = () => clearTimeout(handle);
     this.#handle = handle;
     if (this.#isUnreferenced) handle.unref?.();
   }
 
-  cancel(): void {
-    this.#cancel?.();
-  }
-
-  ref(): this {
+  ref(): void {
     this.#isUnreferenced = false;
     this.#handle?.ref?.();
-    return this;
   }
 
-  unref(): this {
+  unref(): void {
     this.#isUnreferenced = true;
     this.#handle?.unref?.();
-    return this;
   }
 }
 
@@ -88,74 +82,64 @@ class FakeableTimer {
  * was when that happens, and so do the timers that were set. The wall clock goes with it: a test may fake `Date`
  * without the rest, or set it, and locks in memory have nothing to do with that.
  */
-class FakeableClock {
-  readonly #real = { ...clock };
-  readonly #timers = new Set<FakeableTimer>();
-  #fake = fakeTimers();
-  #lastRead = clock.now();
+function fakeableClock(real: typeof clock): typeof clock {
+  const timers = new Set<FakeableTimer>();
+  let fake = fakeTimers();
+  let lastRead = real.now();
   /** ms; this clock minus the reading of the timers' clock. */
-  #offset = this.#lastRead - readingOf(this.#fake);
+  let offset = lastRead - readingOf(fake);
 
-  now(): number {
-    const fake = fakeTimers();
-    const reading = readingOf(fake);
-    // A reading that goes back is that of timers that were removed and installed again.
-    if (fake !== this.#fake || reading + this.#offset < this.#lastRead) this.#goOnWith(fake, reading);
-    this.#lastRead = reading + this.#offset;
-    return this.#lastRead;
-  }
-
-  /** With fake timers there are no sockets to wait for, and `setImmediate` may be faked too. */
-  immediate(): Promise<void> {
-    return fakeTimers() === undefined ? this.#real.immediate() : Promise.resolve();
-  }
-
-  setTimeout(callback: () => void, ms: number): FakeableTimer {
-    const timer = new FakeableTimer(this.now() + ms, () => {
-      if (this.#timers.delete(timer)) callback();
-    });
-    this.#timers.add(timer);
-    timer.start(ms);
-    return timer;
-  }
-
-  clearTimeout(timer: FakeableTimer | NodeJS.Timeout | undefined): void {
-    if (!(timer instanceof FakeableTimer)) {
-      this.#real.clearTimeout(timer);
-    } else if (this.#timers.has(timer)) {
-      // First others may have to take over: node:test removes a wrong timer when one from before a reset is cleared.
-      this.now();
-      this.#timers.delete(timer);
-      timer.cancel();
-    }
-  }
-
-  #goOnWith(fake: Fake | undefined, reading: number): void {
-    const wasReal = this.#fake === undefined;
-    this.#fake = fake;
-    this.#offset = this.#lastRead - reading;
-    for (const timer of this.#timers) {
+  const goOnWith = (others: Fake | undefined, reading: number): void => {
+    const wasReal = fake === undefined;
+    fake = others;
+    offset = lastRead - reading;
+    for (const timer of timers) {
       if (wasReal) timer.cancel();
-      timer.start(timer.due - this.#lastRead);
+      timer.start(timer.due - lastRead);
     }
-  }
+  };
+  const now = (): number => {
+    const current = fakeTimers();
+    const reading = readingOf(current);
+    // A reading that goes back is that of timers that were removed and installed again.
+    if (current !== fake || reading + offset < lastRead) goOnWith(current, reading);
+    lastRead = reading + offset;
+    return lastRead;
+  };
+  return {
+    now,
+    wallNow: now,
+    /** With fake timers there are no sockets to wait for, and `setImmediate` may be faked too. */
+    immediate: () => (fakeTimers() === undefined ? real.immediate() : Promise.resolve()),
+    setTimeout(callback, ms) {
+      const timer = new FakeableTimer(now() + ms, () => {
+        if (timers.delete(timer)) callback();
+      });
+      timers.add(timer);
+      timer.start(ms);
+      return timer as unknown as NodeJS.Timeout;
+    },
+    clearTimeout(handle) {
+      const timer: unknown = handle;
+      if (!(timer instanceof FakeableTimer)) real.clearTimeout(handle);
+      else if (timers.has(timer)) {
+        // First others may have to take over: node:test removes a wrong timer when one from before a reset is cleared.
+        now();
+        timers.delete(timer);
+        timer.cancel();
+      }
+    },
+  };
 }
 
 let isInstalled = false;
 
 /**
- * From now on this copy of the library goes by a `FakeableClock`. It is the same as before while no timers are faked.
+ * From now on this copy of the library goes by a fakeable clock. It is the same as before while no timers are faked.
  * Throws while timers are faked that it cannot follow.
  */
 export function installFakeableClock(): void {
-  if (!isInstalled) {
-    const fakeable = new FakeableClock();
-    isInstalled = true;
-    clock.now = () => fakeable.now();
-    clock.wallNow = () => fakeable.now();
-    clock.immediate = () => fakeable.immediate();
-    clock.setTimeout = (callback, ms) => fakeable.setTimeout(callback, ms) as unknown as NodeJS.Timeout;
-    clock.clearTimeout = (handle) => fakeable.clearTimeout(handle);
-  }
+  if (!isInstalled) Object.assign(clock, fakeableClock({ ...clock }));
+  isInstalled = true;
   clock.now();
 }

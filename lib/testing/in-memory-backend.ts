@@ -1,11 +1,20 @@
-import type { Inspected, LockBackend, LockInspector, ScriptRunner, SharedBackend } from '../core/backend';
-import type { LockProtocol } from '../core/protocol';
+import { Availability } from '../core/availability';
+import type { Inspected, LockBackend, LockInspector, ScriptRunner } from '../core/backend';
+import type { Permits } from '../core/permits';
+import { type Grant, type LockProtocol, NOT_GRANTED, type NotGranted, type Ownership } from '../core/protocol';
 import { globPattern } from '../internal/glob';
 import type { Connection } from '../redis/connection';
 import type { LockNames } from '../redis/names';
 import type { InMemoryLocks } from './in-memory-locks';
-import { InMemoryProtocol } from './in-memory-protocol';
 import type { StoredKind } from './stored-lock';
+
+/** One registry, as `InMemoryLocks` knows it. */
+export interface Sender {
+  /** From now on nothing waits for an answer: it is there at once, or the request fails. */
+  isCutOff: boolean;
+}
+
+type Send = <T>(execute: () => T, timeout: number) => Promise<T>;
 
 /** Memory has no Lua. */
 const heldScripts: ScriptRunner = {
@@ -15,91 +24,130 @@ const heldScripts: ScriptRunner = {
   run: () => Promise.reject(new TypeError('Locks in memory run no scripts')),
 };
 
-/** The locks of one registry in memory. Nothing is lost on the way to them, and nothing comes in another order. */
-export class InMemoryBackend implements LockBackend, LockInspector, Connection {
-  readonly connection = this;
-  readonly connectionEpoch = 0;
-  readonly disruptions = 0;
-  readonly isClosed = false;
-  readonly lastError = undefined;
-  readonly inspector = this;
-  readonly heldScripts = heldScripts;
-  readonly shared: SharedBackend = {
-    inspector: this,
-    open: (kind, names) => this.#open(kind, names),
-    heldScripts: () => heldScripts,
+/** Nothing is lost on the way to locks in memory, and nothing comes in another order. */
+const CONNECTION: Connection = {
+  connectionEpoch: 0,
+  disruptions: 0,
+  isClosed: false,
+  lastError: undefined,
+  mayBeOutdated: () => false,
+  unansweredSince: () => undefined,
+  inOrder: (ask) => ask(),
+  slotOf: () => undefined,
+};
+
+/** The locks of one registry in memory. `cutOff`: makes its sender cut off. */
+export function inMemoryBackend(locks: InMemoryLocks, isFencing: boolean): LockBackend & { cutOff(): void } {
+  const sender: Sender = { isCutOff: false };
+  const send: Send = (execute, timeout) => locks.send(execute, timeout, sender);
+  const open = (kind: StoredKind, names: LockNames) => inMemoryProtocol(names.lock, kind, locks, send, isFencing);
+  const state = (names: LockNames): Inspected => {
+    const found = locks.find(names.lock).state;
+    return isFencing ? found : { ...found, fencingToken: undefined };
   };
-  /** From now on nothing waits for an answer: it is there at once, or the request fails. */
-  isCutOff = false;
-  readonly locks: InMemoryLocks;
-  readonly #isFencing: boolean;
+  const inspector: LockInspector = {
+    inspect: (names, timeout) => send(() => state(names), timeout),
+    forceUnlock(names, timeout) {
+      return send(() => {
+        const before = state(names);
+        locks.find(names.lock).forceUnlock();
+        return before;
+      }, timeout);
+    },
+  };
+  return {
+    connection: CONNECTION,
+    inspector,
+    heldScripts,
+    shared: { inspector, open, heldScripts: () => heldScripts },
+    open: (names) => open('lock', names),
+    async *keys(prefix, match, _count, timeout) {
+      const pattern = globPattern(match);
+      const names = await send(() => locks.names, timeout);
+      yield names.filter((name) => name.startsWith(prefix) && pattern.test(name.slice(prefix.length)));
+    },
+    /** The in-memory error already names both uses. */
+    explainWrongType: (error) => Promise.resolve(error),
+    onReconnect: (listener) => locks.onReconnect(listener),
+    close: () => Promise.resolve(),
+    cutOff() {
+      sender.isCutOff = true;
+      locks.cutOff(sender);
+    },
+  };
+}
 
-  constructor(locks: InMemoryLocks, isFencing: boolean) {
-    this.locks = locks;
-    this.#isFencing = isFencing;
-  }
+/** One lock in memory, as its callers see it. They queue there, each for itself: FIFO over all registries. */
+function inMemoryProtocol(
+  name: string,
+  kind: StoredKind,
+  locks: InMemoryLocks,
+  send: Send,
+  isFencing: boolean,
+): LockProtocol {
+  /** Those of this registry that wait, each with what makes it attempt again. */
+  const waiting = new Set<(result: NotGranted) => void>();
+  const lock = () => locks.find(name);
+  const hasToken = isFencing && (kind === 'lock' || kind === 'write');
+  const answered = <T extends Grant | NotGranted>(answer: T): T =>
+    answer.granted && !hasToken ? { ...answer, fencingToken: undefined } : answer;
+  const protocol: LockProtocol & { permits: Permits | undefined; wake(): void } = {
+    availability: new Availability(),
+    permits: undefined,
+    /** All that is remembered is in `InMemoryLocks`. */
+    isActive: false,
+    /** Readers enter together with those of their process, as in Redis. */
+    queuesItself: kind !== 'read',
+    /** The queue gives every caller its turn. */
+    standBack: () => undefined,
 
-  /** As `InMemoryLocks.send`. */
-  send<T>(execute: () => T, timeout: number): Promise<T> {
-    return this.locks.send(execute, timeout, this);
-  }
+    async attempt(hold, timeout) {
+      const { ticket, ttl, waits, permits: takes } = hold;
+      hold.isEnqueued = waits;
+      const answer = await send(() => {
+        const permits = protocol.permits && { count: protocol.permits.count, at: protocol.permits.givenAt };
+        return lock().acquire({ ticket, kind, ttl, permits, takes }, waits);
+      }, timeout);
+      return answered(answer);
+    },
 
-  cutOff(): void {
-    this.isCutOff = true;
-    this.locks.cutOff(this);
-  }
+    async wait({ ticket }, _refusal, wait) {
+      if (protocol.permits !== undefined) protocol.permits.waiting = protocol;
+      let answer: Grant | NotGranted | undefined;
+      try {
+        answer = await wait.suspend<Grant | NotGranted>(wait.remaining, (resume) => {
+          waiting.add(resume);
+          const leave = lock().await(ticket, resume);
+          return () => {
+            waiting.delete(resume);
+            leave();
+          };
+        });
+      } finally {
+        // Its caller has given up. In a silence the orphan is followed up.
+        if (answer === undefined && !locks.isSilent) lock().release(ticket);
+      }
+      return answered(answer ?? NOT_GRANTED);
+    },
 
-  open(names: LockNames): LockProtocol {
-    return this.#open('lock', names);
-  }
+    /** A caller that waits tells its number of permits. It keeps its position. */
+    wake() {
+      const [first] = waiting;
+      first?.(NOT_GRANTED);
+    },
 
-  inspect(names: LockNames, timeout: number): Promise<Inspected> {
-    return this.send(() => this.#state(names), timeout);
-  }
+    renew(owner, ttl, mode, timeout, settle) {
+      const execute = (): Ownership => lock().renew(owner, ttl, mode);
+      // At once: timers that a test advances in one go fire without the promise jobs between them.
+      if (!locks.isSilent) settle(execute());
+      else send(execute, timeout).then(settle, (cause: unknown) => settle({ state: 'unknown', cause }));
+    },
 
-  forceUnlock(names: LockNames, timeout: number): Promise<Inspected> {
-    return this.send(() => {
-      const before = this.#state(names);
-      this.locks.find(names.lock).forceUnlock();
-      return before;
-    }, timeout);
-  }
-
-  async *keys(prefix: string, match: string, _count: number, timeout: number): AsyncGenerator<string[], void, void> {
-    const pattern = globPattern(match);
-    const names = await this.send(() => this.locks.names, timeout);
-    yield names.filter((name) => name.startsWith(prefix) && pattern.test(name.slice(prefix.length)));
-  }
-
-  /** The in-memory error already names both uses. */
-  explainWrongType(error: unknown): Promise<unknown> {
-    return Promise.resolve(error);
-  }
-
-  onReconnect(listener: () => void): () => void {
-    return this.locks.onReconnect(listener);
-  }
-
-  mayBeOutdated(): boolean {
-    return false;
-  }
-
-  unansweredSince(): undefined {}
-
-  inOrder(ask: () => void): void {
-    ask();
-  }
-
-  slotOf(): undefined {}
-
-  async close(): Promise<void> {}
-
-  #open(kind: StoredKind, names: LockNames): LockProtocol {
-    return new InMemoryProtocol(names.lock, kind, this, this.#isFencing);
-  }
-
-  #state(names: LockNames): Inspected {
-    const { state } = this.locks.find(names.lock);
-    return this.#isFencing ? state : { ...state, fencingToken: undefined };
-  }
+    release: (ownerOrTicket, timeout) => send(() => lock().release(ownerOrTicket), timeout),
+    keep: (owner, keep, timeout) => send(() => lock().keep(owner, keep), timeout),
+    /** The lock is for the first in the queue. Where nobody waits, readers enter beside others. */
+    mayPassOn: () => kind === 'read' && !locks.isSilent && !lock().isAwaited,
+    orphanLife: ({ ttl }) => ttl,
+  };
+  return protocol;
 }

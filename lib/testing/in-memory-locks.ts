@@ -4,7 +4,7 @@ import { checkOptions, nonEmptyString, string, ttl } from '../internal/validatio
 import { answered, ClientClosedError } from '../redis/failure';
 import { LockNames } from '../redis/names';
 import { installFakeableClock } from './fakeable-clock';
-import type { InMemoryBackend } from './in-memory-backend';
+import type { Sender } from './in-memory-backend';
 import { StoredLock } from './stored-lock';
 
 /** ms */
@@ -41,7 +41,7 @@ export interface InMemoryHolder {
 
 /** A request in a silence. */
 interface Unanswered {
-  readonly sender: InMemoryBackend;
+  readonly sender: Sender;
   execute(): void;
   fail(): void;
 }
@@ -148,7 +148,7 @@ export class InMemoryLocks {
    * @internal Executes a request, and resolves to its answer. In a silence it is executed when that is over, and
    * rejects with `CommandTimeoutError` after `timeout` ms, or at once when its sender is cut off.
    */
-  send<T>(execute: () => T, timeout: number, sender: InMemoryBackend): Promise<T> {
+  send<T>(execute: () => T, timeout: number, sender: Sender): Promise<T> {
     if (!this.isSilent) return new Promise((resolve) => resolve(execute()));
     const reply = new Deferred<T>();
     const settle = (answer: Promise<T>) => {
@@ -167,7 +167,7 @@ export class InMemoryLocks {
   }
 
   /** @internal Nothing that the sender has requested in a silence is waited for any longer. It is executed all the same. */
-  cutOff(sender: InMemoryBackend): void {
+  cutOff(sender: Sender): void {
     for (const request of this.#unanswered) if (request.sender === sender) request.fail();
   }
 

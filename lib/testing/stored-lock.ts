@@ -1,5 +1,5 @@
+import { describeKind, type SharedKind } from '../api/lock-types';
 import { KEPT } from '../api/owner-name';
-import { describeKind, type SharedKind } from '../api/shared-kinds';
 import type { Inspected } from '../core/backend';
 import type { Grant, Keep, NotGranted, Ownership, Refusal, Released, RenewalMode } from '../core/protocol';
 import { NOT_GRANTED } from '../core/protocol';

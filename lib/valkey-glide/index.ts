@@ -1,8 +1,13 @@
+import { type Channel, type Listening, PlacedChannels } from '../redis/channels';
 import { describeForAdapter, type RedisClient } from '../redis/client';
+import { ClientClosedError, isErrorLike } from '../redis/failure';
 import type { RedisSubscriber } from '../redis/subscriber';
-import { ClusterGlide, type Glide, type GlideInternals, SingleGlide } from './client';
 
-export type { Glide } from './client';
+/** What the adapter needs of a client of valkey-glide, by structure. It does not import the package. */
+export interface Glide {
+  customCommand(command: string[]): Promise<unknown>;
+  close(): void;
+}
 
 /** One for each client, so that registries share the connection for messages. */
 const clients = new WeakMap<Glide, RedisClient & RedisSubscriber>();
@@ -34,4 +39,144 @@ export function fromGlide(client: Glide): RedisClient & RedisSubscriber {
 function isGlide(value: unknown): value is GlideInternals {
   const { customCommand, invokeScript, close } = (value ?? {}) as Partial<GlideInternals>;
   return [customCommand, invokeScript, close].every((method) => typeof method === 'function');
+}
+
+/**
+ * `Decoder.String` of valkey-glide: replies are strings, though the application made its client answer with Buffers.
+ */
+const AS_STRING = { decoder: 1 } as const;
+
+interface GlideMessage {
+  readonly message: unknown;
+  readonly channel: unknown;
+}
+
+/** `GlideClient` and `GlideClusterClient`. */
+interface GlideInternals extends Glide {
+  customCommand(command: string[], options?: typeof AS_STRING): Promise<unknown>;
+  invokeScript(...args: never[]): unknown;
+  /** A cluster. */
+  invokeScriptWithRoute?: unknown;
+  /** Private: what the client was made with. */
+  readonly config?: object;
+  readonly isClosed?: boolean;
+  readonly constructor: { createClient?(config: object): Promise<GlideSubscriberClient> } & object;
+}
+
+/** A client of our own that only listens. valkey-glide 2.3 and later subscribe after the client was made. */
+interface GlideSubscriberClient {
+  readonly socket?: { unref?(): unknown };
+  subscribe?(channels: string[], timeout: number): Promise<unknown>;
+  unsubscribe?(channels: string[], timeout: number): Promise<unknown>;
+  /** A cluster. */
+  ssubscribe?(channels: string[], timeout: number): Promise<unknown>;
+  sunsubscribe?(channels: string[], timeout: number): Promise<unknown>;
+  close(): void;
+}
+
+/** ms that Redis has to confirm a channel. */
+const CONFIRMING = 5_000;
+
+/** What valkey-glide calls the error codes of a server. Others it leaves as they are. */
+const CODES: Readonly<Record<string, string>> = {
+  Ask: 'ASK',
+  BusyLoadingError: 'LOADING',
+  ClusterDown: 'CLUSTERDOWN',
+  CrossSlot: 'CROSSSLOT',
+  ExecAbortError: 'EXECABORT',
+  MasterDown: 'MASTERDOWN',
+  Moved: 'MOVED',
+  NoScriptError: 'NOSCRIPT',
+  PermissionDenied: 'NOPERM',
+  ReadOnly: 'READONLY',
+  ResponseError: 'ERR',
+  TryAgain: 'TRYAGAIN',
+};
+
+/** `An error was signalled by the server: - NoScriptError: No matching script.` */
+const NAMED = /^An error was signalled by the server: - (\w+): (.*)$/s;
+
+/** `WRONGTYPE: Operation against a key holding the wrong kind of value` */
+const WITH_CODE = /^([A-Z]{3,}): (.*)$/s;
+
+/** The error as the server wrote it, code first, where it is an answer of the server. */
+function asServerError(error: unknown): unknown {
+  if (!isErrorLike(error)) return error;
+  if (error.constructor.name === 'ClosingError') return new ClientClosedError(error.message);
+  const [, name, text] = NAMED.exec(error.message) ?? [];
+  if (name !== undefined) return new Error(`${CODES[name] ?? name.toUpperCase()} ${text}`, { cause: error });
+  const [, code, rest] = WITH_CODE.exec(error.message) ?? [];
+  return code === undefined ? error : new Error(`${code} ${rest}`, { cause: error });
+}
+
+/**
+ * A client of valkey-glide, as the registry wants one. It has no events: a reconnect is not noticed. Messages come over
+ * a client of our own: the callback for them can only be given when a client is made.
+ */
+class GlideAdapter extends PlacedChannels implements RedisClient {
+  readonly #client: GlideInternals;
+
+  constructor(client: GlideInternals) {
+    super();
+    this.#client = client;
+  }
+
+  get isOpen(): boolean {
+    return this.#client.isClosed !== true;
+  }
+
+  protected async command(command: readonly string[]): Promise<unknown> {
+    if (!this.isOpen) throw new ClientClosedError('The client is closed');
+    try {
+      return await this.#client.customCommand([...command], AS_STRING);
+    } catch (error) {
+      throw asServerError(error);
+    }
+  }
+
+  protected addressFor(): string {
+    return 'the server, or all nodes';
+  }
+
+  /** It connects and subscribes again by itself. */
+  protected async connect(): Promise<Listening> {
+    const { config, constructor: Client } = this.#client;
+    if (config === undefined || Client.createClient === undefined) {
+      throw new Error('this version of valkey-glide does not say what the client was made with');
+    }
+    const callback = ({ channel, message }: GlideMessage): void => void this.deliver(String(message), String(channel));
+    const client = await Client.createClient({
+      ...config,
+      lazyConnect: false,
+      protocol: undefined, // RESP 3, which its subscriptions need
+      pubsubSubscriptions: { channelsAndPatterns: {}, callback },
+    });
+    client.socket?.unref?.();
+    return {
+      async subscribe({ name, isSharded }: Channel) {
+        const command = isSharded ? client.ssubscribe : client.subscribe;
+        if (command === undefined) throw new Error(`this version of valkey-glide cannot subscribe to ${name} later`);
+        await command.call(client, [name], CONFIRMING).catch((error) => {
+          throw asServerError(error);
+        });
+      },
+      async unsubscribe({ name, isSharded }: Channel) {
+        await (isSharded ? client.sunsubscribe : client.unsubscribe)?.call(client, [name], CONFIRMING);
+      },
+      close: () => client.close(),
+    };
+  }
+
+  protected restored(): void {}
+}
+
+/** `GlideClient`: one server, or a primary with replicas. */
+class SingleGlide extends GlideAdapter {
+  readonly scan = this.scanPage;
+}
+
+/** `GlideClusterClient`. */
+class ClusterGlide extends GlideAdapter {
+  /** It marks a cluster. */
+  readonly slots: readonly never[] = [];
 }

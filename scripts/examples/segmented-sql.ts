@@ -11,7 +11,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Database } from 'node-sqlite3-wasm';
 import { type Part, RedisLockRegistry, type SegmentedLock } from '../../lib';
-import { openRedis } from '../demo/redis';
+import { openServer } from '../demo/server';
+import { connect } from '../demo/shop';
 
 const schema = `
   CREATE TABLE stock (
@@ -92,8 +93,9 @@ export class Shop {
 const payment = () => sleep(5);
 
 async function main(): Promise<void> {
-  const redis = await openRedis();
-  const registry = new RedisLockRegistry(redis.client, { registryKey: 'segmented-sql', fencing: true });
+  const server = await openServer();
+  const redis = await connect(server.url);
+  const registry = new RedisLockRegistry(redis, { registryKey: 'segmented-sql', fencing: true });
   const db = new Database();
   try {
     const shop = new Shop(db, registry.segmented('product:7', { segments: 8 }));
@@ -106,7 +108,8 @@ async function main(): Promise<void> {
   } finally {
     await registry.close();
     db.close();
-    await redis.stop();
+    redis.destroy();
+    await server.stop();
   }
 }
 

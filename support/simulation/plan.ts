@@ -1,5 +1,5 @@
 import type { RedisLockRegistryOptions } from '../../lib';
-import type { SharedKind } from '../../lib/api/shared-kinds';
+import type { SharedKind } from '../../lib/api/lock-types';
 import { LOCK_TYPES as PROCESS_TYPES, type LockType as ProcessType } from '../../lib/protocols/lock-types';
 import { Random } from '../random';
 import type { ClientTraits } from './client/client-directory';

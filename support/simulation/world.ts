@@ -1,5 +1,5 @@
 import type { RedisLockRegistry } from '../../lib';
-import type { SharedKind } from '../../lib/api/shared-kinds';
+import type { SharedKind } from '../../lib/api/lock-types';
 import type { Random } from '../random';
 import type { PermitChecks } from './checks/permits';
 import type { ClientDirectory } from './client/client-directory';

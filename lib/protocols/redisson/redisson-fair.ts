@@ -18,7 +18,7 @@ import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
 import { foundIn } from '../format/replies';
 import { HASH_HELD, keepArguments } from '../format/script-parts';
-import { Inspector } from '../inspector';
+import { inspectorOf } from '../inspector';
 import { type Pollers, USUAL_PACE_FOR } from '../pollers';
 import type { LockTypeDefinition, RegistryParts } from '../registry-parts';
 import { Waiting } from '../waiting';
@@ -36,7 +36,7 @@ export const REDISSON_FAIR: LockTypeDefinition = (parts) => {
   const stopMonitoring = redis.monitor.onReconnect(() => pastPositions.removeAgain());
   return {
     held: HASH_HELD,
-    inspector: new Inspector(redis, INSPECTION, format),
+    inspector: inspectorOf(redis, INSPECTION, format),
     open(names) {
       format.assertNames(names);
       return new RedissonFairProtocol(names, { parts, format, pastPositions });
@@ -158,9 +158,8 @@ export class RedissonFairProtocol implements LockProtocol {
 
   #release(script: Script, owner: string, timeout: number): Promise<Released> {
     const { format } = this.#services;
-    return this.#run(script, owner, 0, [format.deleteCommand], timeout, (reply) =>
-      format.foundIn(script, reply, reply),
-    );
+    const read = (reply: unknown) => format.foundIn(script, reply, reply);
+    return this.#run(script, owner, 0, [format.deleteCommand], timeout, read);
   }
 
   async #releaseAgain(owner: string): Promise<void> {

@@ -1,4 +1,4 @@
-import type { SharedKind } from '../../api/shared-kinds';
+import type { SharedKind } from '../../api/lock-types';
 import { Availability } from '../../core/availability';
 import type { SharedBackend } from '../../core/backend';
 import { FRESH, type Hold } from '../../core/hold';
@@ -23,8 +23,8 @@ import type { LockNames } from '../../redis/names';
 import type { LockScript } from '../../redis/script';
 import { arrayIn, foundIn, numberIn, ownerIn, remainingIn, renew, textIn } from '../format/replies';
 import { keepArguments } from '../format/script-parts';
-import { HeldScripts } from '../held-scripts';
-import { Inspector } from '../inspector';
+import { heldScripts } from '../held-scripts';
+import { inspectorOf } from '../inspector';
 import type { RegistryParts } from '../registry-parts';
 import { LONGEST_SLEEP, Waiting } from '../waiting';
 import { ENTER, INSPECTION, memberHeld, RELEASE, RENEW } from './shared-scripts';
@@ -216,16 +216,16 @@ class SharedProtocol implements LockProtocol {
       return { granted: false, remaining, owner: ownerIn(owner), roundTrip: clock.now() - sentAt, hintsBefore };
     };
     const keys = this.#isFencing ? [...this.#keys, this.#names.companion('fence')] : this.#keys;
-    const args = [this.#names.channel, String(ttl), ...number, ...queueing, ...ending];
-    return this.#run(ENTER, keys, ticket, args, timeout, (reply) => {
+    const args = [this.#kind, ticket, this.#names.channel, String(ttl), ...number, ...queueing, ...ending];
+    return this.#parts.redis.run(ENTER, keys, args, timeout, (reply) => {
       const answer = read(reply);
       return use(this.#found(ENTER, reply), answer);
     });
   }
 
   #giveBack(owner: string, keep: readonly string[], timeout: number): Promise<Released> {
-    const args = [this.#names.channel, ...keep];
-    return this.#run(RELEASE, this.#keys, owner, args, timeout, (reply) => this.#found(RELEASE, reply));
+    const args = [this.#kind, owner, this.#names.channel, ...keep];
+    return this.#parts.redis.run(RELEASE, this.#keys, args, timeout, (reply) => this.#found(RELEASE, reply));
   }
 
   /** What became of the lease that was to end. */
@@ -234,24 +234,13 @@ class SharedProtocol implements LockProtocol {
     if (numberIn(script, reply, notified) < 0) this.#parts.warnNotificationRefused();
     return foundIn(script, reply, found);
   }
-
-  #run<T>(
-    script: LockScript,
-    keys: string[],
-    owner: string,
-    args: readonly string[],
-    timeout: number,
-    read: (reply: unknown) => T,
-  ): Promise<T> {
-    return this.#parts.redis.run(script, keys, [this.#kind, owner, ...args], timeout, read);
-  }
 }
 
 /** The shared locks of one registry in Redis. */
 export function sharedBackend(parts: RegistryParts): SharedBackend {
   const fence = (names: LockNames) => (parts.settings.fencing ? [names.companion('fence')] : []);
   return {
-    inspector: new Inspector(parts.redis, INSPECTION, {
+    inspector: inspectorOf(parts.redis, INSPECTION, {
       keys: (names) => [names.lock, names.companion('waiters'), ...fence(names)],
       notification: (names) => [names.channel],
     }),
@@ -260,6 +249,6 @@ export function sharedBackend(parts: RegistryParts): SharedBackend {
       names.companion('waiters');
       return new SharedProtocol(kind, names, parts);
     },
-    heldScripts: (kind) => new HeldScripts(parts.redis, memberHeld(kind)),
+    heldScripts: (kind) => heldScripts(parts.redis, memberHeld(kind)),
   };
 }

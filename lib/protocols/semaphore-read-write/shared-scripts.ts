@@ -1,5 +1,5 @@
+import type { SharedKind } from '../../api/lock-types';
 import { KEPT } from '../../api/owner-name';
-import type { SharedKind } from '../../api/shared-kinds';
 import { LockScript } from '../../redis/script';
 import { isFound } from '../format/replies';
 import { EXAMINE_ERROR, examineGone, LEAVE_MARK, mark, mint } from '../format/script-parts';

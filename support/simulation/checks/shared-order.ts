@@ -1,5 +1,5 @@
+import { SHARED_KINDS, type SharedKind } from '../../../lib/api/lock-types';
 import { isKept } from '../../../lib/api/owner-name';
-import { SHARED_KINDS, type SharedKind } from '../../../lib/api/shared-kinds';
 import { HEAD_START, SET_BACK } from '../../../lib/protocols/semaphore-read-write/shared-scripts';
 import { isShared, keysOf } from '../plan';
 import { hostOf, lockName, type Member, membersOf, quietFor, sumOf, takenBy, type World } from '../world';

@@ -1,5 +1,5 @@
+import { SHARED_KINDS, type SharedKind } from '../../../lib/api/lock-types';
 import { isKept } from '../../../lib/api/owner-name';
-import { SHARED_KINDS, type SharedKind } from '../../../lib/api/shared-kinds';
 import { isShared, keysOf } from '../plan';
 import { hostOf, isLeftToPollers, lockName, membersOf, ownerOf, quietFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
