@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
-import { granted, lateReply, mockRedis, released } from '../support/mock-redis';
+import { granted, lateReply, mockRedis, released, silence } from '../support/mock-redis';
 
 it('An attempt that its caller left is no silence of Redis to those who come right after', async () => {
   const answers: ((reply: unknown) => void)[] = [];
@@ -48,6 +48,31 @@ it('After a slow unlock, a caller that does not wait is told what Redis answers 
     attempt.resolve(granted);
     expect(await tried).toBeNull();
     await (await waiting).unlock();
+  } finally {
+    time.restore();
+  }
+});
+
+it('P1: a caller that takes over the attempt of the one before it does not wait for it longer than it may', async () => {
+  const time = new FakeClock();
+  try {
+    const redis = mockRedis();
+    const semaphore = new RedisLockRegistry(redis, { registryKey: 'left' }).semaphore('key', { permits: 1 });
+    redis.evalSha.mockImplementation(async () => [0, 0, 1]);
+    const first = await semaphore.lock();
+    redis.evalSha.mockImplementation(silence);
+    const second = semaphore.lock();
+    const rejected = expect(semaphore.lock({ waitTime: 300 })).rejects.toMatchObject({
+      name: 'CannotAcquireLockError',
+    });
+    await time.advance(1);
+    // The second caller has the permit now, and the third one its attempt.
+    await Promise.all([first.unlock(), second]);
+    let isSettled = false;
+    void rejected.finally(() => (isSettled = true));
+    await time.advance(400);
+    expect(isSettled).toBe(true);
+    await rejected;
   } finally {
     time.restore();
   }

@@ -2,9 +2,18 @@ import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '
 import { noteContention } from '../diagnostics/channels';
 import { clock } from '../internal/clock';
 import { Backoff } from '../internal/timers';
-import { isFinal, isServerAnswer, messageOf, NOT_ASKED, NotSentError, serverErrorCode } from '../redis/failure';
+import {
+  answered,
+  CommandTimeoutError,
+  isFinal,
+  isServerAnswer,
+  messageOf,
+  NOT_ASKED,
+  NotSentError,
+  serverErrorCode,
+} from '../redis/failure';
 import { LEARNS_REPLACEMENT } from '../redis/silence';
-import { SILENT } from './availability';
+import { type Availability, SILENT } from './availability';
 import { Hold } from './hold';
 import { RedisLease } from './lease';
 import { Turn } from './local-queue';
@@ -66,7 +75,7 @@ export class Call {
     this.#leastTimeout = LEAST_TIME_TO_ANSWER + (minReplicas > 0 ? 2 * replicaTimeout : 0);
   }
 
-  /** Resolves to the lease, or to `null`: another holder had the lock until the wait was over. */
+  /** Resolves to the lease, or to `null`: another holder had the lock until the wait was over, or it was not asked for. */
   async run(): Promise<RedisLease | null> {
     const lock = this.#lock;
     const wait = this.wait;
@@ -130,7 +139,8 @@ export class Call {
       if (hold !== undefined) this.#protocol.availability.withdrawn(hold.sentAt);
     } else {
       next.#hold = hold;
-      next.#attempt = attempt;
+      // It was sent with the time of this call, and the next one may have less.
+      next.#attempt = answered(attempt, next.#firstTimeout);
       this.#hold = this.#attempt = undefined;
     }
     this.#abandon();
@@ -146,7 +156,7 @@ export class Call {
     return this.#attempt !== undefined;
   }
 
-  /** Attempts until the lock is granted, or the wait is over while another owner holds it (`undefined`). */
+  /** Attempts until the lock is granted; `undefined`: the wait is over while another owner holds it, or NOT_ASKED. */
   async #attempts(): Promise<Grant | undefined> {
     const wait = this.wait;
     const protocol = this.#protocol;
@@ -162,6 +172,8 @@ export class Call {
             this.#timeout = Math.min(this.#timeout, Math.max(wait.remaining, this.#leastTimeout));
         }
       }
+      const { connection } = this.#lock.services;
+      const { disruptions } = connection;
       const attempt = this.#attempt ?? this.#send();
       this.#attempt = attempt;
       let answer: Grant | Refusal | undefined;
@@ -171,6 +183,8 @@ export class Call {
         if (this.#received !== undefined) return undefined;
         const hold = this.#hold as Hold;
         hold.reachedRedis = true;
+        // The client sent it again over another connection: what went over the lost one may still be executed.
+        if (connection.disruptions !== disruptions) hold.lostTrack = true;
         if (answer.granted && answer.until <= clock.now()) {
           // It has to be released, as what an attempt without an answer may have left.
           throw new Error(`Redis answered so late that nothing was left of the ttl of ${hold.ttl} ms`);
@@ -179,14 +193,17 @@ export class Call {
         this.#isGranted = answer.granted;
       } catch (error) {
         answer = undefined;
+        if (error === NOT_ASKED) {
+          availability.answered((this.#hold as Hold).sentAt);
+          return undefined;
+        }
         await this.#failed(error, attempt);
       } finally {
         if (this.#attempt === attempt) availability.attemptInFlight = undefined;
         this.#attempt = undefined;
       }
       if (answer?.granted) {
-        if (this.#isRepeated || !this.#lock.services.connection.mayBeOutdated((this.#hold as Hold).sentAt))
-          return answer;
+        if (this.#isRepeated || !connection.mayBeOutdated((this.#hold as Hold).sentAt)) return answer;
         await this.#pauseBeforeRepetition(attempt);
         continue;
       }
@@ -256,9 +273,8 @@ export class Call {
     // A script that the server stopped half-way may have written something.
     const isAnswer = isServerAnswer(failure);
     if (isAnswer) hold.reachedRedis = true;
-    // It is free.
-    if (serverErrorCode(failure) === NOT_ASKED) availability.answered(hold.sentAt);
     if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) hold.doubt(attempt);
+    if (failure instanceof CommandTimeoutError) void noteLateAnswer(failure, availability, hold.sentAt);
     if (wait.isInterrupted || isFinal(failure)) availability.withdrawn(hold.sentAt);
     wait.throwIfInterrupted();
     if (isFinal(failure)) throw cannotAcquire(wait.key, messageOf(failure), failure);
@@ -484,5 +500,19 @@ export class Call {
     const { lastError } = connection;
     const reason = lastError === undefined ? '' : `; the last error of the client was: ${messageOf(lastError)}`;
     return cannotAcquire(key, `Redis has not answered for ${ms} ms${where}${reason}`, failure ?? lastError);
+  }
+}
+
+/** Nobody else may ask about this lock for long: without this, Redis would seem to be silent until then. */
+async function noteLateAnswer(
+  { late }: CommandTimeoutError,
+  availability: Availability,
+  sentAt: number,
+): Promise<void> {
+  try {
+    await late;
+    availability.answeredLate(sentAt);
+  } catch (error) {
+    if (error instanceof CommandTimeoutError) await noteLateAnswer(error, availability, sentAt);
   }
 }

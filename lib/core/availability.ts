@@ -36,6 +36,12 @@ export class Availability {
     this.#heldUntil = this.#holder = this.failure = undefined;
   }
 
+  /** As `answered`, when the caller of that question has left: what the answer says may be of the past. */
+  answeredLate(sentAt: number): void {
+    if (this.#askedAt === sentAt) this.#askedAt = undefined;
+    this.#unansweredSince = this.#askedAt;
+  }
+
   /** Who holds the lock, by the last answer that said so, and for how many ms. */
   holderSaid(now: number): { readonly owner: string; readonly remaining: number } | undefined {
     const holder = this.#holder;

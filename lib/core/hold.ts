@@ -68,7 +68,10 @@ export class Hold implements WatchedLease {
   settled: Promise<unknown> | undefined;
   /** An attempt came to Redis, or may have. What was held back until its time was over leaves nothing. */
   reachedRedis = false;
-  /** The outcome of an attempt will never be known: its connection was lost before Redis answered. */
+  /**
+   * An attempt may be executed later, and nothing will tell: its connection was lost before Redis answered, though its
+   * client may have sent it again.
+   */
   lostTrack = false;
   /** ms for which its key has to live from the grant on, even if its process dies: the `minHold` of the call. */
   leastLife = 0;
@@ -83,6 +86,8 @@ export class Hold implements WatchedLease {
   renewAt: number | undefined;
   position = -1;
   unread = 0;
+  /** It ended by a loss, and not by `unlock`: nobody gives it back. */
+  isLost = false;
   /** Scripts of the application's that run under it and are not answered. */
   evals = 0;
   /** Its deadline has come while a renewal was in flight: the event loop reads what has arrived. */
@@ -328,6 +333,7 @@ export class Hold implements WatchedLease {
     const { lease } = this;
     if (lease === undefined) return;
     this.unlocked();
+    this.isLost = true;
     lease.lost(reason);
   }
 

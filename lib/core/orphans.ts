@@ -103,8 +103,9 @@ class FollowUp {
     do {
       if (hold.inDoubt === 0 && !hold.reachedRedis) return;
       const requests = this.#requests.splice(0);
+      const { inDoubt } = hold;
       const result = await this.#remove();
-      if (result === 'removed for now' && hold.inDoubt === 0) resolveAll(requests);
+      if (result === 'removed for now' && inDoubt === 0) resolveAll(requests);
       else this.#requests.unshift(...requests);
       if (result === 'gone') return;
       const isRemoved = result === 'removed for now';
@@ -112,6 +113,8 @@ class FollowUp {
       // A key expires by itself. A queue position may not: it is removed when Redis can be reached again.
       if (clock.now() >= endsAt && (isRemoved || !hold.isEnqueued)) ms = undefined;
       if (isRemoved && hold.inDoubt === 0 && this.#requests.length > 0) continue;
+      // An attempt that was in doubt may have been executed after the removal.
+      if (ms === undefined && hold.inDoubt === 0 && inDoubt > 0) continue;
       if (ms === undefined && hold.inDoubt === 0) return;
       // An attempt in the queue of a client that is cut off may be executed much later, when it has reconnected.
       await this.#pause(ms);

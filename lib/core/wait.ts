@@ -74,6 +74,8 @@ export class Wait implements Linked<Wait> {
   isReported = false;
   /** The caller has its result. */
   isOver = false;
+  /** Of a multi-key lock, and of one of its locks: the caller holds others of them meanwhile. */
+  holdsOthers: boolean;
   /** What it waits for. */
   lock: WaitedLock | undefined;
   /** The scope that the caller stands in. */
@@ -90,6 +92,7 @@ export class Wait implements Linked<Wait> {
     this.key = key;
     this.calledAt = around?.startedAt ?? this.startedAt;
     this.trace = around?.trace;
+    this.holdsOthers = around?.holdsOthers ?? false;
     this.isSingleAttempt = waitTime === 0;
     this.#endsAt = this.startedAt + waitTime;
     this.signal = signal;

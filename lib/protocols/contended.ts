@@ -118,7 +118,7 @@ class ContendedProtocol implements LockProtocol {
 
   wait(_hold: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     this.#waiting ??= this.#newWaiting();
-    return this.#waiting.wait(refusal, wait, this.#lazySharing?.pollingInterval);
+    return this.#waiting.wait(refusal, wait, this.#lazySharing?.pollingInterval(wait.holdsOthers));
   }
 
   #newWaiting(): Waiting {

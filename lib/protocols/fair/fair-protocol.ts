@@ -215,13 +215,14 @@ export class FairProtocol implements LockProtocol {
     const format = this.#format;
     // Hand-overs leave the key of a busy lock no free moment. So it is left to pollers at intervals.
     const pollers = this.#pollers;
-    const pause = pollers?.isDue(now) && keep === undefined ? `${pollers.pause} ${pollers.interval}` : undefined;
+    let more = '';
+    if (keep !== undefined) more = ` 0 0 ${keepArguments(keep).join(' ')}`;
+    else if (pollers?.isDue(now)) more = ` ${pollers.pause} ${pollers.interval} 0 0 0`;
     let text: string = format.publish;
-    if (next !== undefined || pause !== undefined || keep !== undefined) {
-      const keepFor = keep === undefined ? '0 0 0' : keepArguments(keep).join(' ');
-      text = `${format.presence[this.notifiedBy]} ${pause ?? '0 0'} ${keepFor}`;
+    if (next !== undefined || more !== '') {
+      const nextCaller = next === undefined ? '0 0 ' : `${next.age(now)} ${next.hold.ttl} ${next.id}`;
+      text = `${format.presence[this.notifiedBy]} ${nextCaller}${more}`;
     }
-    if (next !== undefined) text += ` ${next.age(now)} ${next.id} ${next.hold.ttl}`;
     const script = next === undefined ? RELEASE : HAND_OVER;
     const args = [ownerOrTicket, format.deleteCommand, text, ...format.notification(this.#names)];
     const answered = (reply: QueueReply): T | Promise<T> => {

@@ -39,7 +39,7 @@ const SLACK = 60;
 /** ms that a lock of several keys has, when its time is over, to give locks back and to renew those that it has. */
 const ROUND_TRIPS = 100;
 
-/** ms that the first attempt of a wait has at least. */
+/** ms that the first attempt of a wait has at least, and once more the repetition of a grant that came after a silence. */
 const FIRST_ATTEMPT = 50;
 
 /** Calls settle in time, waiters are served, and silence differs from contention. */
@@ -175,7 +175,9 @@ export class CallChecks {
     const { commandTimeout = 5_000 } = host.registryOptions;
     const bound = waitTime === 0 ? commandTimeout : Math.max(waitTime, FIRST_ATTEMPT);
     const key = keys.join(' + ');
-    const slack = this.#world.plan.lockType === 'multi' ? SLACK + ROUND_TRIPS : SLACK;
+    const { lockType, isCalm } = this.#world.plan;
+    const repetition = isCalm ? 0 : FIRST_ATTEMPT;
+    const slack = SLACK + repetition + (lockType === 'multi' ? ROUND_TRIPS : 0);
     if (timeline.now - startedAt > bound * 1.001 + slack) {
       const text = `${caller} called ${round.method} of "${key}" with a wait of ${waitTime} ms at ${startedAt.toFixed(1)}`;
       violations.report('late', caller, text);

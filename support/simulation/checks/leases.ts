@@ -28,7 +28,7 @@ export interface OpenLease {
   readonly isRenewed: boolean;
   /** Its event loop was blocked for longer than was left of it. */
   isOutlasted: boolean;
-  /** No fault can have delayed what its time is counted from. */
+  /** Neither a fault nor a block of its event loop can have delayed what its time is counted from. */
   readonly wasUndisturbed: boolean;
 }
 
@@ -91,7 +91,9 @@ export class LeaseChecks {
       // A reader that entered together with it, or another caller of its process, has blocked the event loop already.
       isOutlasted:
         (kind === 'read' && lease.remaining === 0) || (host.process.isPaused && lease.remaining <= MARGIN / 10),
-      wasUndisturbed: host.disturbedUntil === 0 || this.#world.timeline.now - host.disturbedUntil > QUIET,
+      wasUndisturbed:
+        (host.disturbedUntil === 0 || this.#world.timeline.now - host.disturbedUntil > QUIET) &&
+        lifeOf(this.#world.server, lockName(key), lease.owner) - lease.remaining <= MARGIN,
     };
     this.open.add(entry);
     const permits = takenBy(lease.owner);

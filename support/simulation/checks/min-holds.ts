@@ -35,7 +35,9 @@ export class MinHoldChecks {
   /** The next caller of its process has the lock by the same owner value: since now. */
   passedOn(key: string, owner: string): void {
     for (const hold of this.#holds) if (hold.key === key && hold.lease.owner === owner) this.#ended(hold, owner);
-    this.#owners.get(key)?.set(owner, this.#world.timeline.now);
+    const owners = this.#owners.get(key);
+    // Redis may have lost it, and nobody here knows yet.
+    if (owners?.has(owner)) owners.set(owner, this.#world.timeline.now);
   }
 
   opened(lease: OwnedLease, host: MinHold['host'], key: string, caller: string, minHold: number): void {
