@@ -244,7 +244,7 @@ export const MUTATIONS = {
   'next-caller-before-the-queue': {
     finding: 'the next caller of a process gets the lock before one of another process that called earlier',
     simulation: ['fair'],
-    replacements: [['now - age < first and first <= now + ${SET_BACK}', 'true']],
+    replacements: [['now - age < firstAt and firstAt <= now + ${SET_BACK}', 'true']],
   },
   'polls-create-tickets': {
     finding: 'a poll that is executed late leaves a ticket',
@@ -253,7 +253,8 @@ export const MUTATIONS = {
       [
         "local score = ttl and redis.call('ZSCORE', queue, ticket)",
         `ttl = ttl or '30000'
-local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
+local score = redis.call('ZSCORE', queue, ticket) or digits(now)
+redis.call('ZADD', queue, score, ticket)`,
       ],
     ],
   },
@@ -412,7 +413,8 @@ local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
   'part-kept-after-giving-up': {
     finding: 'a lock of several keys that is given up keeps the parts that it had',
     simulation: ['multi'],
-    replacements: [['await within(LEAST_TIME_TO_ANSWER, this.#release(0));', 'void [within, this.#release];']],
+    soak: { types: ['multi'], kinds: ['left in Redis', 'no progress'] },
+    replacements: [['Promise.all([this.#release(0), ...late])', 'Promise.all(late)']],
   },
   'forced-whoever-holds-it': {
     finding: 'a client repeats a forced unlock, which ends the lease of the next holder',

@@ -81,7 +81,7 @@ describe('A time slice', () => {
       owners.map((owner) => {
         time.now += between * IDLE;
         slice.refused(owner, time.now);
-        return slice.pollingInterval;
+        return slice.pollingInterval(false);
       });
 
     it('leaves the interval as it is while one owner holds the lock', () => {
@@ -91,6 +91,12 @@ describe('A time slice', () => {
     it('halves the interval with each turn that it missed, down to an eighth', () => {
       const owners = ['a', 'b', 'b', 'a', 'c', 'd'];
       expect(intervals(slices(), owners)).toEqual([100, 50, 50, 25, 12.5, 12.5]);
+    });
+
+    it('has the shortest interval at once for a caller that holds other locks', () => {
+      const slice = slices();
+      expect(intervals(slice, ['a', 'a'])).toEqual([100, 100]);
+      expect(slice.pollingInterval(true)).toBe(12.5);
     });
 
     it('counts the first turn of another process too when it has just had a slice', () => {

@@ -4,7 +4,6 @@ import type { LockRequest } from '../core/request';
 import type { HeldLease } from '../core/unlock-order';
 import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
 import { within } from '../internal/clock';
-import { NOT_ASKED, serverErrorCode } from '../redis/failure';
 
 const NO_ANSWER = 'Redis did not answer within the waitTime';
 
@@ -28,9 +27,8 @@ export class MultiAcquisition {
   readonly #leases: (HeldLease | undefined)[];
   /** The part that another holder had until the wait was over. */
   refusing: RedisLock | undefined;
-  /** Those that were not asked for in the last attempts, behind one that is taken. */
-  readonly #notAsked = new Set<number>();
-  #isOver = false;
+  /** The attempts that were made together last: by the index of the part, until their answers are read. */
+  readonly #attempts = new Map<number, Promise<HeldLease | null>>();
 
   /** `parts` in the order that all processes share, at least one. */
   constructor(key: string, parts: readonly RedisLock[], request: LockRequest) {
@@ -67,14 +65,16 @@ export class MultiAcquisition {
         if (await this.#complete(hasWaited)) return undefined;
         continue;
       }
-      // All before it were granted.
-      if (this.#notAsked.has(missing)) continue;
+      // All that were asked for were granted.
+      if (!failures.has(missing)) continue;
       const part = this.#parts[missing] as RedisLock;
       if (this.wait.remaining === 0) {
-        if (failures.has(missing)) throw failures.get(missing);
+        const failure = failures.get(missing);
+        if (failure !== undefined) throw failure;
         return part;
       }
       const releasing = this.#release(missing + 1);
+      this.wait.holdsOthers = missing > 0;
       const { remaining: waitTime, signal } = this.wait;
       const lease = await part.enter({ ...this.#attempt, waitTime, signal }, false, this.wait);
       if (lease === null) return part;
@@ -84,35 +84,32 @@ export class MultiAcquisition {
   }
 
   /**
-   * One attempt for each lock that is not held. Failures of Redis are returned, by the index of the part: a wait for it
-   * retries them. Throws any other error, such as an abort.
+   * One attempt for each lock that is not held, up to one that another caller of this process has: those behind it would
+   * be given back. Resolves to those that were not granted, by their index, with the failure where there was one: a wait
+   * for the lock retries it. Throws any other error than a failure of Redis, such as an abort.
    */
   async #attemptMissing(): Promise<ReadonlyMap<number, unknown>> {
-    const failures = new Map<number, unknown>();
-    const attempt = async (index: number): Promise<void> => {
-      try {
-        const lease = await (this.#parts[index] as RedisLock).enter(this.#attempt, false, this.wait);
-        // Its caller may have left before the answer.
-        if (this.#isOver) await lease?.[Symbol.asyncDispose]();
-        else this.#leases[index] = lease ?? undefined;
-      } catch (error) {
-        if (!(error instanceof CannotAcquireLockError)) throw error;
-        if (serverErrorCode(error.cause) === NOT_ASKED) this.#notAsked.add(index);
-        else failures.set(index, error);
-      }
-    };
-    const missing = [...this.#parts.keys()].filter((index) => this.#leases[index] === undefined);
-    // Those behind one that another caller of this process has would be given back.
-    const busy = missing.findIndex((index) => this.#parts[index]?.isBusyHere);
-    const asked = busy < 0 ? missing : missing.splice(0, busy + 1);
-    this.#notAsked.clear();
-    if (busy >= 0) for (const index of missing) this.#notAsked.add(index);
-    let attempts: readonly Promise<void>[] = [];
+    const attempts = this.#attempts;
     (this.#parts[0] as RedisLock).services.connection.inOrder(() => {
-      attempts = asked.map(attempt);
+      for (const [index, part] of this.#parts.entries()) {
+        if (this.#leases[index] !== undefined) continue;
+        const { isBusyHere } = part;
+        attempts.set(index, part.enter(this.#attempt, false, this.wait));
+        if (isBusyHere) return;
+      }
     });
-    const results = await this.#inTime(Promise.allSettled(attempts));
-    for (const result of results) if (result.status === 'rejected') throw result.reason;
+    const results = await this.#inTime(Promise.allSettled(attempts.values()));
+    const failures = new Map<number, unknown>();
+    [...attempts.keys()].forEach((index, i) => {
+      const result = results[i] as PromiseSettledResult<HeldLease | null>;
+      if (result.status === 'rejected') failures.set(index, result.reason);
+      else if (result.value === null) failures.set(index, undefined);
+      else this.#leases[index] = result.value;
+    });
+    attempts.clear();
+    for (const failure of failures.values()) {
+      if (failure !== undefined && !(failure instanceof CannotAcquireLockError)) throw failure;
+    }
     return failures;
   }
 
@@ -150,14 +147,16 @@ export class MultiAcquisition {
   }
 
   /** Settles as the promise does. Rejects when the caller aborts, and when the time is over. */
-  async #inTime<T extends object>(promise: Promise<T>): Promise<T> {
+  #inTime<T extends object>(promise: Promise<T>): Promise<T> {
     const { wait } = this;
     const limit = wait.isSingleAttempt ? Number.POSITIVE_INFINITY : Math.max(wait.remaining, LEAST_TIME_TO_ANSWER);
     // Then only `commandTimeout` limits it.
     if (limit === Number.POSITIVE_INFINITY && wait.signal === undefined) return promise;
-    const result = await wait.suspend<T>(limit, (resume, fail) => void promise.then(resume, fail));
-    if (result === undefined) throw cannotAcquire(wait.key, NO_ANSWER, undefined);
-    return result;
+    const inTime = wait.suspend<T>(limit, (resume, fail) => void promise.then(resume, fail));
+    return inTime.then((result) => {
+      if (result === undefined) throw cannotAcquire(wait.key, NO_ANSWER, undefined);
+      return result;
+    });
   }
 
   /** Gives back those from this index on, one right after the other, so that the releases go to Redis together. */
@@ -167,9 +166,17 @@ export class MultiAcquisition {
     return Promise.all(released.map((lease) => lease?.[Symbol.asyncDispose]()));
   }
 
-  /** Releases what is held. A release that Redis does not confirm at once goes on in the background. */
+  /**
+   * Releases what is held, and what is granted from now on: its caller has left before the answer. A release that Redis
+   * does not confirm at once goes on in the background.
+   */
   async #giveUp(): Promise<void> {
-    this.#isOver = true;
-    await within(LEAST_TIME_TO_ANSWER, this.#release(0));
+    const late = [...this.#attempts.values()].map((attempt) =>
+      attempt.then(
+        (lease) => lease?.[Symbol.asyncDispose](),
+        () => undefined,
+      ),
+    );
+    await within(LEAST_TIME_TO_ANSWER, Promise.all([this.#release(0), ...late]));
   }
 }

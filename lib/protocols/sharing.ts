@@ -34,7 +34,7 @@ const LONGEST_POLLED_SLICE = 1_600;
  */
 const SHORT_SLICE = 1.2;
 
-/** Who has missed turns polls up to this many times as often. */
+/** Who has missed turns polls up to this many times as often, and who holds other locks while it waits, at once. */
 const FASTEST_POLLING = 8;
 
 /**
@@ -74,9 +74,9 @@ export class TimeSlice {
     this.#slice = handOver ?? POLLED_SLICE;
   }
 
-  /** ms until the next attempt of a process that waits. */
-  get pollingInterval(): number {
-    return this.#idleBetweenTries / Math.min(2 ** this.#missedTurns, FASTEST_POLLING);
+  /** ms until the next attempt of a process that waits. `holdsOthers`: as in `Wait`. */
+  pollingInterval(holdsOthers: boolean): number {
+    return this.#idleBetweenTries / (holdsOthers ? FASTEST_POLLING : Math.min(2 ** this.#missedTurns, FASTEST_POLLING));
   }
 
   /** This process acquired the lock from Redis at this time: a slice begins. */
@@ -162,8 +162,6 @@ const MEMORY = 1_000;
  * some steps at each release until each of the others may have had a slice: in one or in many short turns.
  */
 export class YieldToListeners {
-  /** As usual: waiters are notified. */
-  readonly pollingInterval = undefined;
   readonly #slice: number;
   #sliceEndsAt = 0;
   #release: OwnRelease | undefined;
@@ -175,6 +173,9 @@ export class YieldToListeners {
   get isActive(): boolean {
     return this.#lastRelease(clock.now()) !== undefined;
   }
+
+  /** As usual: waiters are notified. */
+  pollingInterval(): undefined {}
 
   /** Also where it keeps the lock at the end of its slice. */
   acquired(sentAt: number): void {

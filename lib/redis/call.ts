@@ -2,7 +2,7 @@ import { clock } from '../internal/clock';
 import { type Linked, LinkedList } from '../internal/linked-list';
 import { WakeTimer } from '../internal/timers';
 import type { EvalOptions, RedisCommands } from './client';
-import { CommandTimeoutError, isErrorLike, isNoScript, NotSentError, UnexpectedReplyError } from './failure';
+import { CommandTimeoutError, isErrorLike, isNoScript, NOT_ASKED, NotSentError, UnexpectedReplyError } from './failure';
 import type { LockScript, Script } from './script';
 import type { Line } from './silence';
 
@@ -181,6 +181,7 @@ export class Batch implements Command {
     this.#takeCalls().forEach((call, i) => {
       const reply: unknown = replies[i];
       if (isErrorLike(reply)) call.fail(reply);
+      else if (Array.isArray(reply) && reply.length === 0) call.fail(NOT_ASKED);
       else call.answer(reply);
     });
   }

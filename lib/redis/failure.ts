@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import { Timer } from '../internal/clock';
 
-/** The code of the error of a lock that is free, and was not asked for: one before it is taken. */
-export const NOT_ASKED = 'NOTASKED';
+/** In place of an answer about a lock that is free, and was not asked for: one before it is taken. */
+export const NOT_ASKED = Symbol('not asked');
 
 /** Redis did not answer in time: whether the command was or will be executed is unknown. */
 export class CommandTimeoutError extends Error {

@@ -214,21 +214,20 @@ export class Redis implements Connection {
   /** Calls of one script that fit together, in the order in which the first call of each group was made. */
   #groups(calls: readonly Call[]): Call[][] {
     const groups: Call[][] = [];
-    const open = new Map<string, Call[]>();
+    const bySlot = new Map<string, Call[][]>();
     for (const call of calls) {
-      const { keys, arguments: args } = call.options;
       const mayGoTogether = call.script instanceof LockScript && (this.#mayAcquireTogether || !mayAcquire(call.script));
-      const slot = mayGoTogether ? this.#placement.groupOf(keys[0] ?? '') : undefined;
-      // The scripts of one command have the same number of keys and of arguments.
-      const id = slot === undefined ? '' : `${call.script.sha1} ${keys.length} ${args.length} ${slot}`;
-      const like = open.get(id);
-      if (like !== undefined && like.length < LARGEST && like[0]?.group === call.group) {
+      const slot = mayGoTogether ? this.#placement.groupOf(call.options.keys[0] ?? '') : undefined;
+      const open = (slot === undefined ? undefined : bySlot.get(slot)) ?? [];
+      const like = open.findLast((group) => group.length < LARGEST && areLike(group[0] as Call, call));
+      if (like !== undefined) {
         like.push(call);
         continue;
       }
       const started = [call];
       groups.push(started);
-      if (slot !== undefined) open.set(id, started);
+      open.push(started);
+      if (slot !== undefined) bySlot.set(slot, open);
     }
     return groups;
   }
@@ -253,6 +252,16 @@ export class Redis implements Connection {
       else call.fail(error);
     }
   };
+}
+
+/** The scripts of one command have the same number of keys and of arguments. */
+function areLike({ script, options, group }: Call, other: Call): boolean {
+  return (
+    script === other.script &&
+    group === other.group &&
+    options.keys.length === other.options.keys.length &&
+    options.arguments.length === other.options.arguments.length
+  );
 }
 
 /** A script about one lock that was not taken before, as far as is known. */

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { EvalOptions } from './client';
-import { NOT_ASKED } from './failure';
 
 /** KEYS and ARGV of one run. */
 type RunOptions = Readonly<Required<EvalOptions>>;
@@ -51,12 +50,11 @@ export class LockScript extends Script {
 export class ScriptForMany extends Script {
   /**
    * KEYS: those of each run, one run after the other. Each run has the same number of keys.
-   * ARGV: the number of runs; for each argument of a run '=' if all runs have the same one, and '-' otherwise, in one
-   * text; the arguments that all runs have; then the other arguments of each run. Each run has the same number of
-   * arguments.
+   * ARGV: the number of runs; how many arguments each run has of its own, the first ones; the others, which are the same
+   * for all; then those of each run.
    * Returns the reply of each run. An error of one run is its reply and does not affect the others. With `inOrder`, after
-   * a lock that is not granted, the free ones are left as they are. The others may be the caller's already, if its client
-   * repeats the command.
+   * a lock that is not granted, the free ones are left as they are, and their reply is empty. The others may be the
+   * caller's already, if its client repeats the command.
    */
   constructor(one: LockScript, inOrder: boolean) {
     super(
@@ -65,25 +63,16 @@ export class ScriptForMany extends Script {
 local function run(KEYS, ARGV)
 ${one.source}
 end
-local runs, pattern = tonumber(ARGV[1]), ARGV[2]
-local keysOfEach = #KEYS / runs
-local keys, args, own, replies = {}, {}, {}, {}
-local next = 3
-for i = 1, string.len(pattern) do
-  if string.sub(pattern, i, i) == '=' then
-    args[i] = ARGV[next]
-    next = next + 1
-  else
-    own[#own + 1] = i
-  end
-end
+local runs, own = tonumber(ARGV[1]), tonumber(ARGV[2])
+local keysOfEach, shared = #KEYS / runs, #ARGV - runs * own
+local keys, args, replies = {}, {}, {}
 local inOrder, isOneRefused = ${inOrder}, false
+for i = 3, shared do args[own + i - 2] = ARGV[i] end
 for i = 1, runs do
   for j = 1, keysOfEach do keys[j] = KEYS[(i - 1) * keysOfEach + j] end
-  for j = 1, #own do args[own[j]] = ARGV[next + j - 1] end
-  next = next + #own
+  for j = 1, own do args[j] = ARGV[shared + (i - 1) * own + j] end
   if isOneRefused and redis.call('PTTL', keys[1]) == -2 then
-    replies[i] = { err = '${NOT_ASKED} a lock before it is taken' }
+    replies[i] = {}
   else
     local succeeded, reply = pcall(run, keys, args)
     -- Servers before 7 raise a text.
@@ -98,24 +87,17 @@ return replies`,
     );
   }
 
-  /** KEYS and ARGV for these runs, as `LockScript.forMany` says. An argument that all runs have is sent once. */
+  /** KEYS and ARGV for these runs, as above. */
   options(runs: readonly RunOptions[]): RunOptions {
-    const first = runs[0] as RunOptions;
+    const { arguments: first } = runs[0] as RunOptions;
+    let own = first.length;
+    while (own > 0 && runs.every((run) => run.arguments[own - 1] === first[own - 1])) own--;
     const keys: string[] = [];
-    const args = [String(runs.length), ''];
-    const own: number[] = [];
-    let pattern = '';
-    for (let i = 0; i < first.arguments.length; i++) {
-      const one = first.arguments[i] as string;
-      const isShared = runs.every((run) => run.arguments[i] === one);
-      pattern += isShared ? '=' : '-';
-      if (isShared) args.push(one);
-      else own.push(i);
-    }
-    args[1] = pattern;
+    const args = [String(runs.length), String(own)];
+    for (let i = own; i < first.length; i++) args.push(first[i] as string);
     for (const run of runs) {
       for (const key of run.keys) keys.push(key);
-      for (const i of own) args.push(run.arguments[i] as string);
+      for (let i = 0; i < own; i++) args.push(run.arguments[i] as string);
     }
     return { keys, arguments: args };
   }

@@ -1,20 +1,28 @@
 import { LOCK_TYPES, type LockType } from '../../lib/api/lock-types';
 
-/** What one soak runs on: a lock type, several types that share their names in Redis, or a kind of shared lock. */
-export const SOAK_TYPES = [...LOCK_TYPES, 'mixed', 'semaphore', 'read-write'] as const;
+/**
+ * What one soak runs on: a lock type, several types that share their names in Redis, those with several keys in each
+ * call, or a kind of shared lock.
+ */
+export const SOAK_TYPES = [...LOCK_TYPES, 'mixed', 'multi', 'semaphore', 'read-write'] as const;
 export type SoakType = (typeof SOAK_TYPES)[number];
 
 /** The types whose format is Spring's string: they exclude each other on one name. */
 const MIXED: readonly LockType[] = ['fair', 'pub-sub', 'spin'];
 
-/** Shared locks do not depend on the lock type, and are not taken together with others. */
-export function isShared(type: SoakType): type is 'semaphore' | 'read-write' {
+/** Shared locks do not depend on the lock type. */
+function isShared(type: SoakType): type is 'semaphore' | 'read-write' {
   return type === 'semaphore' || type === 'read-write';
+}
+
+/** How often a call takes several keys together: shared locks are not. */
+export function shareOfSeveral(type: SoakType): number {
+  return isShared(type) ? 0 : type === 'multi' ? 1 : 0.2;
 }
 
 export function lockTypeOf(type: SoakType, worker: number): LockType {
   if (isShared(type)) return 'spin';
-  return type === 'mixed' ? (MIXED[worker % MIXED.length] as LockType) : type;
+  return type === 'mixed' || type === 'multi' ? (MIXED[worker % MIXED.length] as LockType) : type;
 }
 
 export const KEYS = ['a', 'b', 'c', 'd'] as const;

@@ -12,7 +12,7 @@ import type { Access } from '../../judge/exclusion';
 import { type Outcome, PERMITS } from '../../judge/records';
 import type { Random } from '../../random';
 import { sharedNow } from '../awake-clock';
-import { isShared, registryOptions, type SoakType } from '../settings';
+import { registryOptions, type SoakType, shareOfSeveral } from '../settings';
 import type { Gate } from './gate';
 import type { HeldLeases } from './held-leases';
 import { lockFor, randomAccess } from './locks';
@@ -57,7 +57,7 @@ export class Caller {
     const { gate, type } = this.#services;
     while (await gate.enter()) {
       try {
-        const outcome = await this.#call(randomRequest(this.#random, !isShared(type)));
+        const outcome = await this.#call(randomRequest(this.#random, shareOfSeveral(type)));
         await sleep(outcome === 'closed' ? ON_CLOSED : this.#random.whole(0, 30));
       } finally {
         gate.leave();

@@ -20,8 +20,8 @@ export interface Request {
   readonly bound: number;
 }
 
-/** `together`: some calls take several keys. */
-export function randomRequest(random: Random, together: boolean): Request {
+/** `several`: how often a call takes several keys. */
+export function randomRequest(random: Random, several: number): Request {
   const method = random.pick(['lock', 'lock', 'tryLock', 'run'] as const);
   const abortAfter = random.chance(0.25) ? random.whole(0, 800) : undefined;
   const waitTime = randomWait(random, method, abortAfter !== undefined);
@@ -29,7 +29,7 @@ export function randomRequest(random: Random, together: boolean): Request {
   const ttl = randomTtl(random);
   return {
     key,
-    others: together && random.chance(0.2) ? KEYS.filter((other) => other !== key && random.chance(0.5)) : [],
+    others: random.chance(several) ? KEYS.filter((other) => other !== key && random.chance(0.5)) : [],
     method,
     options: { ...ttl, ...randomMinHold(random, ttl), ...(waitTime === undefined ? {} : { waitTime }) },
     abortAfter,
