@@ -13,6 +13,8 @@ export interface Mutation {
   readonly simulation?: readonly string[];
   /** The types with which a short soak finds it, and what it says then: `npm run soak -- --wrong NAME`. */
   readonly soak?: { readonly types: readonly string[]; readonly kinds: readonly string[] };
+  /** The test that finds it, where no seed of the simulation does: `npx jest PATH`. */
+  readonly test?: string;
   /** Texts of `lib`, each of which is there exactly once, and what replaces them. */
   readonly replacements: readonly (readonly [text: string, by: string])[];
 }
@@ -126,7 +128,7 @@ export const MUTATIONS = {
   },
   'stand-back-without-limit': {
     finding: 'one slow reply makes a process leave a free lock alone for seconds',
-    simulation: ['pub-sub'],
+    test: '__tests__/unit/sharing.test.ts',
     replacements: [
       ['const LONGEST_STEP = 20;', 'const LONGEST_STEP = Infinity;'],
       ['const LONGEST_STAND_BACK = 200;', 'const LONGEST_STAND_BACK = Infinity;'],
@@ -242,7 +244,7 @@ export const MUTATIONS = {
   'next-caller-before-the-queue': {
     finding: 'the next caller of a process gets the lock before one of another process that called earlier',
     simulation: ['fair'],
-    replacements: [['now - age < first and first <= now + ${SET_BACK}', 'true']],
+    replacements: [['now - age < firstAt and firstAt <= now + ${SET_BACK}', 'true']],
   },
   'polls-create-tickets': {
     finding: 'a poll that is executed late leaves a ticket',
@@ -251,7 +253,8 @@ export const MUTATIONS = {
       [
         "local score = ttl and redis.call('ZSCORE', queue, ticket)",
         `ttl = ttl or '30000'
-local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
+local score = redis.call('ZSCORE', queue, ticket) or digits(now)
+redis.call('ZADD', queue, score, ticket)`,
       ],
     ],
   },
@@ -289,7 +292,7 @@ local score = redis.call('ZSCORE', queue, ticket) or digits(now)`,
   },
   'kept-grant-forgotten': {
     finding: 'a repeated message about a grant releases its lock before it is kept for its minHold',
-    simulation: ['fair'],
+    test: '__tests__/fair/left-grants.test.ts',
     replacements: [
       [
         'return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);',

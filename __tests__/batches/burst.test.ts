@@ -10,9 +10,11 @@ describePrivate.each(['spin', 'fair'] as const)('thousands of %s locks at once',
   it('are all acquired, though the connection is lost meanwhile, and leave nothing behind', async () => {
     const redis = await PrivateRedis.start();
     const admin = await redis.connect();
-    const { registry, nameOf, commands } = await createProxiedRegistry(redis, { lockType });
+    // A busy machine needs some of that time for so many.
+    const options = { lockType, unavailableAfter: 60_000, commandTimeout: 20_000 };
+    const { registry, nameOf, commands } = await createProxiedRegistry(redis, options);
     const locking = Promise.all(keys.map((key) => registry.obtain(key).lock()));
-    await until(async () => (await admin.dbSize()) > 100);
+    await until(async () => (await admin.dbSize()) > 100, { within: 60_000 });
     commands.reset();
     const leases = await locking;
     expect(new Set(leases).size).toBe(keys.length);

@@ -3,7 +3,7 @@ import { RedisLockRegistry } from '../../lib';
 import { startCluster, type TestCluster } from '../support/cluster';
 import { machineDelay } from '../support/machine-delay';
 import { createPool } from '../support/pool';
-import { connectTo, describePrivate } from '../support/private-redis';
+import { describePrivate } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
@@ -51,27 +51,6 @@ describePrivate('A fair lock through a pool, which cannot subscribe', () => {
     expect(await fixture.keys()).toEqual([]);
     for (const client of [first, second]) client.destroy();
   });
-
-  it('subscribes on the connection of the option `subscriber`', async () => {
-    const client = await pool();
-    const subscriber = await connectTo(fixture.redis.address);
-    const { registry, warnings } = createRegistry(client, {
-      registryKey: fixture.registryKey,
-      lockType: 'fair',
-      idleBetweenTries: 60_000,
-      subscriber,
-    });
-    const other = await fixture.process();
-    const lease = await other.obtain(KEY).lock();
-    const [waiting] = await fixture.enqueue([() => registry.obtain(KEY).lock()]);
-    const begun = performance.now();
-    await lease.unlock();
-    await (await waiting)?.unlock();
-    expect(performance.now() - begun).toBeLessThan(SLACK + machineDelay());
-    expect(warnings).toEqual([]);
-    await registry.close();
-    client.destroy();
-  });
 });
 
 describePrivate('A fair lock through a cluster', () => {
@@ -117,23 +96,5 @@ describePrivate('A fair lock through a cluster', () => {
         expect(await clients[0].exists(queue)).toBe(0);
       }),
     );
-  });
-
-  it('polls after its channels were resubscribed', async () => {
-    const { registries, name } = fixture('cut');
-    const [a, b] = registries;
-    const lease = await a?.registry.obtain('cut').lock();
-    const waiting = b?.registry.obtain('cut').lock();
-    await until(async () => (await clients[0].hVals(`{${name}}:tickets`)).some((entry) => entry.endsWith(':message')));
-    const kill = Promise.all(
-      clients[0].masters.map(async (master) => {
-        const node = await clients[0].nodeClient(master);
-        await node.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']);
-      }),
-    );
-    await Promise.all([kill, lease?.unlock()]);
-    const begun = performance.now();
-    await (await waiting)?.unlock();
-    expect(performance.now() - begun).toBeLessThan(5_000 + machineDelay());
   });
 });

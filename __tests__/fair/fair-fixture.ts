@@ -7,6 +7,7 @@ import { acquireChannel } from '../../lib/diagnostics/channels';
 import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { processOf } from '../../lib/protocols/fair/ticket';
 import { LockNames } from '../../lib/redis/names';
+import { machineDelay } from '../support/machine-delay';
 import { PrivateRedis } from '../support/private-redis';
 import { createProxiedRegistry, type ProxiedRegistry } from '../support/proxied-registry';
 import { type TestClient, uniqueKey } from '../support/redis';
@@ -26,9 +27,10 @@ export const SLACK = 500;
 
 /**
  * ms between a caller that waits in its process and the next one of another process. Redis learns when the first called
- * from its age when it is sent: a delay on that way makes it seem later. A busy machine delays by less than this.
+ * from its age when it is sent: a delay on that way makes it seem later. A busy machine delays by less than this, and by
+ * what it was late before.
  */
-const GAP = 60;
+const GAP = 250;
 
 /** Calls; says whether the caller waits for others of its process, so that it has no ticket. */
 async function callTraced<T>(call: () => Promise<T>): Promise<{ called: Promise<T>; isLocal: boolean }> {
@@ -55,7 +57,7 @@ export async function callInTurn<T>(
   for (const call of callers) {
     const { called, isLocal } = await callTraced(call);
     waiting.push(called);
-    if (isLocal) await sleep(GAP);
+    if (isLocal) await sleep(GAP + Math.min(machineDelay() / 4, 4 * GAP));
     else await queued(++tickets);
   }
   return waiting;

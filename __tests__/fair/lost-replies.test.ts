@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
 import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, POLL, RELEASE, RENEW_GRANT } from '../../lib/protocols/fair/fair-scripts';
@@ -8,6 +9,9 @@ import type { ProxiedRegistry } from '../support/proxied-registry';
 import { until } from '../support/until';
 import { FairFixture, lock, SLACK } from './fair-fixture';
 import { KEY } from './worker';
+
+/** ms; a silence of 250 ms counts as one. */
+const SILENT = 300;
 
 describePrivate('A fair lock whose replies are lost', () => {
   const fixture = FairFixture.install();
@@ -110,6 +114,26 @@ describePrivate('A fair lock whose replies are lost', () => {
     await lost;
     await until(() => (lease?.remaining ?? 0) > 2 * CLAIM_WINDOW);
     expect(await fixture.admin.pTTL(fixture.names.lock)).toBeGreaterThan(2 * CLAIM_WINDOW);
+    await leaves(lease);
+  });
+
+  it('P1: POLL, and a message grants the lock: others of the process meet contention, and no silence', async () => {
+    const held = await lock(other)();
+    const waiting = lock(cut.registry)();
+    await fixture.queued(1);
+    cut.commands.replies.swallow = true;
+    const sent = cut.commands.requests.bytes;
+    await until(() => cut.commands.requests.bytes > sent);
+    await held.unlock();
+    // The message is on its way, and the first renewal of the grant is lost as well.
+    await sleep(50);
+    cut.commands.replies.swallow = false;
+    cut.commands.reset();
+    const lease = await waiting;
+    await sleep(SILENT);
+    await lease.renew();
+    expect(await cut.registry.obtain(KEY).tryLock({ waitTime: 20 })).toBeNull();
+    await expect(cut.registry.obtain(KEY).lock({ waitTime: 20 })).rejects.toMatchObject({ name: 'LockTimeoutError' });
     await leaves(lease);
   });
 

@@ -22,7 +22,7 @@ describe('A pause of a fair lock for pollers', () => {
     const since = performance.now();
     const reply = await admin.eval(RELEASE.source, {
       keys: [names.lock, fair.queue, fair.tickets],
-      arguments: [owner, 'DEL', `PUBLISH message 10000 ${PAUSE} ${INTERVAL} 0 0 0`, `${registryKey}-channel`],
+      arguments: [owner, 'DEL', `PUBLISH message 10000 0 0  ${PAUSE} ${INTERVAL} 0 0 0`, `${registryKey}-channel`],
     });
     expect((reply as unknown[]).at(-1)).toBe(0);
     const lease = await waiting;
@@ -51,7 +51,7 @@ describe('The fields of a fair lock', () => {
     const lease = await lock(await fair.process())();
     const waiting = lock(await fair.process())();
     await fair.queued(1);
-    const dead = Array.from({ length: 100 }, (_, i) => [`dead ${i}`, '1:message']);
+    const dead = Array.from({ length: 100 }, (_, i) => [`dead ${i}`, '1:1:message']);
     await admin.hSet(tickets, Object.fromEntries(dead));
     await until(async () => (await admin.hLen(tickets)) < 5);
     await lease.unlock();

@@ -16,18 +16,6 @@ describePrivate.each(DISTINCT_TYPES)('An acquisition of a %s lock says why it fa
     message: expect.stringMatching(why),
   });
 
-  it('by the last answer of a server that is read-only', async () => {
-    const { registry } = createRegistry(await redis.connect(), { lockType, ...TIMEOUTS });
-    await registry.run('key', () => undefined);
-    await redis.admin.replicaOf('127.0.0.1', 1);
-    try {
-      await expect(registry.obtain('key').lock()).rejects.toMatchObject(failureOf(/READONLY/));
-      await expect(registry.obtain('key').lock({ waitTime: 200 })).rejects.toMatchObject(failureOf(/READONLY/));
-    } finally {
-      await redis.admin.sendCommand(['REPLICAOF', 'NO', 'ONE']);
-    }
-  });
-
   it('by the error of the socket, while the server cannot be reached', async () => {
     const proxy = await redis.proxy();
     const client = await connectTo(proxy.address);

@@ -1,7 +1,9 @@
 import { beforeEach, expect, it } from '@jest/globals';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
+import { untilQuiet } from '../support/server-load';
 import { createRegistry, elapsed, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -48,6 +50,20 @@ describePrivate('the server answers with a permanent error', () => {
   it('an unknown command: rejects at once', async () => {
     const old = await PrivateRedis.start('--rename-command', 'EVALSHA', '');
     await expectAtOnce(await old.connect(), 'ERR unknown command');
+  });
+
+  it.each(DISTINCT_TYPES)('NOPERM for a waiter of a %s lock: it rejects soon', async (lockType) => {
+    const { registry, nameOf } = createRegistry(await connect(), { lockType, idleBetweenTries: 100 });
+    const holder = createRegistry(redis.admin, { lockType, registryKey: nameOf('').slice(0, -1) });
+    const lease = await holder.registry.obtain('key').lock({ ttl: 60_000 });
+    const waiting = registry.obtain('key').lock();
+    const rejected = expect(waiting).rejects.toMatchObject({ message: expect.stringContaining('NOPERM') });
+    await untilQuiet(redis.admin);
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', '-@scripting']);
+    // It asks once a second.
+    expect(await elapsed(waiting)).toBeLessThan(3_000 + machineDelay());
+    await rejected;
+    await lease.unlock();
   });
 
   it('P8: WRONGPASS after a reconnect: settles by its deadline, without an unhandled error', async () => {

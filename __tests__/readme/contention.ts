@@ -89,7 +89,7 @@ export class Contention {
 
   /** As processes that died while they waited leave it. A poll of each waiter follows its subscription, and removes it. */
   async #leaveOfDeadProcesses(): Promise<void> {
-    const dead = Array.from({ length: 40 }, (_, process) => [`dead-${process}`, '1:poll']).flat();
+    const dead = Array.from({ length: 40 }, (_, process) => [`dead-${process}`, '1:1:poll']).flat();
     await this.#redis.admin.hSet(`{${REGISTRY_KEY}:${KEY}}:tickets`, dead);
   }
 

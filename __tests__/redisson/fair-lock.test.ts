@@ -3,7 +3,6 @@ import { RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
-import { spyOn } from '../support/spied-client';
 import { until } from '../support/until';
 
 /** Owner values in the form of Redisson: client UUID and thread id. */
@@ -164,16 +163,6 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
     expect(await lock().tryLock()).toBeNull();
     expect(await java.lRange(queue, 0, -1)).toEqual([JAVA_1]);
     expect(await java.exists(key)).toBe(0);
-  });
-
-  it('polls with pauses while the lock is free and another waiter is first', async () => {
-    await enqueue(JAVA_1, Date.now() + WAIT);
-    const spy = spyOn(client);
-    const registry = new RedisLockRegistry(spy, { registryKey: '', lockType: 'redisson-fair', idleBetweenTries: 50 });
-    expect(await registry.obtain(key).tryLock({ waitTime: 1_000 })).toBeNull();
-    // Twenty intervals and some attempts at both ends; without pauses it would be thousands.
-    expect(spy.sent).toBeLessThan(40);
-    await registry.close();
   });
 
   it('acquires the lock after the timeout of the waiters before it', async () => {

@@ -87,44 +87,6 @@ describeReal('The redisson lock, as RLock sees it', () => {
     await (await waiting).unlock();
   });
 
-  it('is not changed by a second execution of an attempt or a release (P11)', async () => {
-    let lost = 0;
-    // The reply to the first command of each acquisition and release is lost.
-    const forgetful = {
-      eval: (source: string, options?: object) => client.eval(source, options),
-      evalSha: async (sha1: string, options?: object) => {
-        const reply = await client.evalSha(sha1, options);
-        if (lost++ % 2 === 0) throw new Error('Socket closed unexpectedly');
-        return reply;
-      },
-    };
-    await registry().run('warm up', () => undefined);
-    const made = registry({ fencing: true, onWarning: () => undefined }, forgetful as never);
-    for (let round = 1; round <= 3; round++) {
-      const lease = await made.obtain(key).lock();
-      expect(Object.values(await java.hGetAll(key))).toEqual(['1']);
-      expect(lease.fencingToken).toBe(round);
-      await lease.unlock();
-      expect(await java.exists(key)).toBe(0);
-    }
-  });
-
-  it('is passed on between callers of one process without a new owner, and without being free', async () => {
-    const lock = registry({ handOver: 60_000 }).obtain(key);
-    const owners = new Set<string>();
-    await Promise.all(
-      Array.from({ length: 20 }, () =>
-        lock.run(async () => {
-          const fields = await java.hGetAll(key);
-          expect(Object.values(fields)).toEqual(['1']);
-          owners.add(Object.keys(fields)[0] as string);
-        }),
-      ),
-    );
-    expect(owners.size).toBe(1);
-    expect(await java.exists(key)).toBe(0);
-  });
-
   it('is refused while RLock holds it, and does not change its fields', async () => {
     await java.hSet(key, STRANGER, '2');
     await java.pExpire(key, 60_000);

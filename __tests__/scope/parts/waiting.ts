@@ -72,10 +72,12 @@ export function waiting(fixture: LockFixture): void {
         controller.abort(reason);
         await rejected;
         expect(performance.now() - aborted).toBeLessThan(SLACK + machineDelay());
-        await expect(lock.run(() => order.push('never'), { signal })).rejects.toBe(reason);
         expect(order).toEqual([]);
         await first.unlock();
         await Promise.all([before, after]);
+        // Also where nobody is inside.
+        await expect(lock.run(() => order.push('never'), { signal })).rejects.toBe(reason);
+        await expect(lock.tryLock({ signal })).rejects.toBe(reason);
       });
       expect(order).toEqual(['before', 'after']);
     });

@@ -108,8 +108,9 @@ export class FairFormat extends SpringFormat {
       said.isAlone = reply === 1;
       return said;
     }
-    const values = arrayIn(script, reply, 6, 10);
-    const [owner, token, life, time, score, holder, found = 1, refused = 0, unreachable = 0, pauseIn] = values;
+    const values = arrayIn(script, reply, 3, 10);
+    const [life, time, score, owner = '', token = '', holder, found = 1, refused = 0, unreachable = 0, pauseIn] =
+      values;
     this.#serverClock.note(sentAt, clock.now(), numberIn(script, reply, time) / 1000, this.#connection);
     said.isOutsiders = owner === OUTSIDER;
     said.owner = said.isOutsiders ? undefined : textIn(script, reply, owner) || undefined;

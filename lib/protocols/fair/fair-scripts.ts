@@ -11,9 +11,8 @@ import { publish, SPRING_SCRIPTS, STRING } from '../spring';
  *
  *   lock     string   the owner, as for spin and pub-sub: under one name the types exclude each other
  *   queue    zset     ticket -> score, when its caller called; of each process the first caller's ticket
- *   tickets  hash     <ticket>           -> ttl in ms that it asks for
- *                     <process>          -> "<end of its life, epoch ms>:<how it is notified>"
- *                     pause              -> when the last pause ends, in which a free lock is left to pollers
+ *   tickets  hash     <process>  -> "<end of its life, epoch ms>:<ttl in ms of its ticket>:<how it is notified>"
+ *                     pause      -> when the last pause ends, in which a free lock is left to pollers
  *   fence    string   the last fencing token
  *
  * A ticket is "<process>:<number>". A caller that gets the lock by the script that was sent for it, or as the next
@@ -21,10 +20,11 @@ import { publish, SPRING_SCRIPTS, STRING } from '../spring';
  * "<ticket>@<server time of the grant>". So whatever is sent later for an earlier grant finds nothing.
  *
  * KEYS of every script: lock, queue, tickets [, fence]. Each argument costs the client and the server time: so several
- * are one text, with spaces between them. Times of the server are in microseconds. Every script is idempotent.
+ * are one text, with spaces between them, and on the busy path constants are text, since Redis would print the numbers.
+ * Times of the server are in microseconds. Every script is idempotent.
  *
- * A table that they return is what `QueueReply` says, in this order: owner, token, life, server time, score, holder;
- * RELEASE and POLL add found, refused, unreachable, pauseIn. What does not apply is '' or 0, or missing at the end.
+ * A table that they return is what `QueueReply` says, in this order: life, server time, score, owner, token, holder,
+ * found, refused, unreachable, pauseIn. What does not apply is '' or 0, or missing at the end.
  */
 
 /** ms; a grant by hand-over lasts this long until it is renewed; never longer than the ttl that was asked for. */
@@ -52,6 +52,9 @@ local now = time[1] * 1000000 + time[2]`;
 
 /** Microseconds; a score that is further ahead shows that the clock was set back. Then calls cannot be compared. */
 const SET_BACK = 1_000_000;
+
+/** ms by which a process is noted to live longer than it says, so that not every script has to write it. */
+const NOTED_LONGER = 1_000;
 
 /**
  * What the scripts do with the queue. Inserted after the paths on which nobody else is to be granted the lock, since Lua
@@ -108,33 +111,37 @@ local function lifeLeft()
 end
 
 -- OUTSIDER, unless the owner value of the holder is that of a grant from the queue, or its process is the one that runs
--- the script, or has had a ticket lately.
-local function outsider(holder, process)
+-- the script, or has had a ticket lately: then it is noted.
+local function outsider(holder, process, itsNoted)
   if not holder or string.find(holder, '@', 1, true) then return '' end
-  local its = processOf(holder)
-  return its and (its == process or redis.call('HGET', tickets, its)) and '' or '${OUTSIDER}'
+  return (itsNoted or processOf(holder) == process) and '' or '${OUTSIDER}'
 end
 
-local function forget(ticket)
-  redis.call('ZREM', queue, ticket)
-  redis.call('HDEL', tickets, ticket)
+-- What is noted of a process: until when it lives in ms, the ttl of its ticket, how it is notified.
+local function presenceIn(noted)
+  local lifeEnd, ttl, how = string.match(noted or '', '^(%d+):(%d+):(%a+)$')
+  return tonumber(lifeEnd), tonumber(ttl), how
 end
 
--- The position of a caller that called \`age\` microseconds ago. It may have waited in its process since.
+-- The position of a caller that called \`age\` microseconds ago, which may have waited in its process since; and the last
+-- ticket in the queue.
 local function positionOf(age)
-  local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)
-  return digits(last > now + ${SET_BACK} and last + 1 or now - age)
+  local last, lastAt = unpack(redis.call('ZRANGE', queue, '-1', '-1', 'WITHSCORES'))
+  lastAt = tonumber(lastAt or 0)
+  return digits(lastAt > now + ${SET_BACK} and lastAt + 1 or now - age), last
 end
 
--- Enters a ticket, or prolongs its life. Its process is taken for alive for \`life\` ms. See WRITE_NOTHING.
-local function enqueue(ticket, ttl, score, how, life)
-  redis.call('ZADD', queue, score, ticket)
-  local presence = digits(now / 1000 + tonumber(life)) .. ':' .. how
-  local added = redis.call('HSET', tickets, ticket, ttl, processOf(ticket), presence)
-  -- Where both fields are new, so may be the hash, without an expiry.
-  if added == 2 or redis.call('PTTL', queue) < tonumber(life) then
-    -- A second longer, so that not every script has to write it.
-    for _, key in ipairs({ queue, tickets }) do redis.call('PEXPIRE', key, life + 1000) end
+-- Notes that the process of a ticket in the queue is alive for \`life\` ms, where \`noted\` does not say it. \`isNew\`: the queue
+-- may have no expiry yet.
+local function note(process, noted, how, ttl, life, isNew)
+  local lifeEnd, notedTtl, notedHow = presenceIn(noted)
+  local longer = lifeEnd and lifeEnd - now / 1000 - life
+  local isNoted = notedHow == how and notedTtl == tonumber(ttl) and longer >= 0 and longer <= ${NOTED_LONGER}
+  if isNoted and not isNew then return end
+  local total = life + ${NOTED_LONGER}
+  redis.call('HSET', tickets, process, digits(now / 1000 + total) .. ':' .. ttl .. ':' .. how)
+  for _, key in ipairs({ queue, tickets }) do
+    if redis.call('PTTL', key) < total then redis.call('PEXPIRE', key, total) end
   end
 end
 
@@ -142,38 +149,39 @@ end
 local function grantedBefore(ticket, holder, ttl)
   if type(holder) ~= 'string' or ticketOf(holder) ~= ticket then return end
   if redis.call('PTTL', lock) < tonumber(ttl) then redis.call('PEXPIRE', lock, ttl) end
-  forget(ticket)
+  redis.call('ZREM', queue, ticket)
   local token = tokenOf(holder)
   return holder, token == '' and mint() or token, redis.call('PTTL', lock)
 end
 
 -- Gives a lock that is free, or about to be, to the first ticket whose process can be reached. \`mine\`: the process that
--- runs the script. \`asking\`: the ticket that it was sent for. Only that one gets its full ttl: its process learns of it
--- from the reply, and follows it up if the reply is lost. Every other grant lasts for the claim window.
+-- runs the script. \`asking\`: the ticket that it was sent for. Only that one gets its full ttl, \`ttlAsked\`: its process
+-- learns of it from the reply, and follows it up if the reply is lost. Every other grant lasts for the claim window.
+-- \`ticket\`, \`noted\`: the first ticket, and what is noted of its process, if the script has read that already.
 -- Returns the owner and the token, both '' for a ticket of another process, and the ms that are granted; or nothing. The
 -- ticket is taken out of the queue before SET, so that a server at maxmemory allows it.
-local function handOver(mine, asking)
+local function handOver(mine, asking, ttlAsked, ticket, noted)
   local passedOver, token = 0
   while true do
-    local ticket = redis.call('ZRANGE', queue, passedOver, passedOver)[1]
+    ticket = ticket or redis.call('ZRANGE', queue, passedOver, passedOver)[1]
     if not ticket then return end
+    if ticket == asking then
+      redis.call('ZREM', queue, ticket)
+      redis.call('SET', lock, ticket, 'PX', ttlAsked)
+      return ticket, mint(), tonumber(ttlAsked)
+    end
     local process = processOf(ticket)
-    local ttl, presence = unpack(redis.call('HMGET', tickets, ticket, process))
-    local lifeEnd, how = string.match(presence or '', '^(%d+):(%a+)$')
-    if not ttl or not lifeEnd or tonumber(lifeEnd) * 1000 < now then
+    local lifeEnd, ttl, how = presenceIn(noted or redis.call('HGET', tickets, process))
+    if not lifeEnd or lifeEnd * 1000 < now then
       -- Its process counts as dead. If it is alive, it enters the ticket again, with its first score.
-      forget(ticket)
-    elseif ticket == asking then
-      forget(ticket)
-      redis.call('SET', lock, ticket, 'PX', ttl)
-      return ticket, mint(), tonumber(ttl)
+      redis.call('ZREM', queue, ticket)
     else
-      local window = math.min(${CLAIM_WINDOW}, tonumber(ttl))
+      local window = math.min(${CLAIM_WINDOW}, ttl)
       local owner = ticket .. '@' .. digits(now)
       token = token or mint()
       -- A process that polls finds the grant by itself.
       if process == mine or how == 'poll' or notify(process, 'grant ' .. owner .. ' ' .. window .. ' ' .. token) > 0 then
-        forget(ticket)
+        redis.call('ZREM', queue, ticket)
         redis.call('SET', lock, owner, 'PX', window)
         if process ~= mine then owner, token = '', '' end
         return owner, token, window
@@ -181,6 +189,7 @@ local function handOver(mine, asking)
       -- It is dead or reconnecting: it is passed over and keeps its position.
       passedOver = passedOver + 1
     end
+    ticket, noted = nil, nil
   end
 end
 `;
@@ -210,7 +219,8 @@ if set and not holder then return set end
 local publish, how, life, age, score = string.match(ARGV[3], '^(%S+) (%S+) (%S+) (%S+) (%S*)$')
 ${NOW}
 ${FUNCTIONS}
-local process = processOf(ticket)
+local process, its = processOf(ticket), holder and processOf(holder)
+local noted, itsNoted = unpack(redis.call('HMGET', tickets, process, its or ''))
 local owner, token, left = grantedBefore(ticket, holder, ttl)
 if how == 'none' and not owner then
   -- A caller that does not wait is refused only while the lock is held, so it ignores a pause.
@@ -224,19 +234,20 @@ if how == 'none' and not owner then
     end
   end
 elseif not owner then
-  if score == '' then score = redis.call('ZSCORE', queue, ticket) end
+  local position, last = positionOf(age)
   -- The removal is a write too: see WRITE_NOTHING.
-  if score then forget(ticket) else score = positionOf(age) end
-  enqueue(ticket, ttl, score, how, life)
-  local its = holder and processOf(holder)
+  if score == '' then score = position else redis.call('ZREM', queue, ticket) end
+  -- Where an earlier attempt, whose reply was lost, has entered it, it keeps its position.
+  if redis.call('ZADD', queue, 'NX', score, ticket) == 0 then score = redis.call('ZSCORE', queue, ticket) end
+  note(process, noted, how, ttl, life, not last or last == ticket)
   if not holder then
-    if pauseLeft() == 0 then owner, token, left = handOver(process, ticket) end
-  elseif its and its ~= process then
-    -- It passes the lock on among its own callers until it hears of others.
+    if pauseLeft() == 0 then owner, token, left = handOver(process, ticket, ttl) end
+  elseif its and its ~= process and (not last or last == ticket or processOf(last) == its) then
+    -- It passes the lock on among its own callers until it hears of others: of the first one that waits.
     notify(its, '${WANTED}')
   end
 end
-return { owner or outsider(holder, process), token or '', left or lifeLeft(), digits(now), score, holder or '' }`,
+return { left or lifeLeft(), digits(now), score, owner or outsider(holder, process, itsNoted), token or '', holder or '' }`,
   undefined,
   isGranted,
 );
@@ -255,39 +266,40 @@ local ticket = ARGV[1]
 local publish, how, life = string.match(ARGV[2], '^(%S+) (%S+) (%S+)$')
 ${NOW}
 ${FUNCTIONS}
-local process = processOf(ticket)
+local holder = redis.call('GET', lock)
+local process, its = processOf(ticket), holder and processOf(holder)
+local noted, itsNoted = unpack(redis.call('HMGET', tickets, process, its or ''))
 -- Eviction, or a command by hand, may have taken one of the two keys.
-local ttl = redis.call('HGET', tickets, ticket)
+local _, ttl = presenceIn(noted)
 local score = ttl and redis.call('ZSCORE', queue, ticket)
 -- The server may have lost a connection that the process takes for open.
 local isUnreachable = how == 'message' and notify(process, 'poll') == 0 and not refused
 if score then
   ${WRITE_NOTHING}
-  enqueue(ticket, ttl, score, isUnreachable and 'poll' or how, life)
+  note(process, noted, isUnreachable and 'poll' or how, ttl, life)
 end
 -- Each process leaves a field. It is known by that while it lives. When there are many, those of the dead go.
-if redis.call('HLEN', tickets) > 2 * redis.call('ZCARD', queue) + 16 then
+if redis.call('HLEN', tickets) > redis.call('ZCARD', queue) + 16 then
   local fields = redis.call('HGETALL', tickets)
   for i = 1, #fields, 2 do
-    local lifeEnd = string.match(fields[i + 1], '^(%d+):%a+$')
-    if lifeEnd and tonumber(lifeEnd) * 1000 < now then redis.call('HDEL', tickets, fields[i]) end
+    local lifeEnd = presenceIn(fields[i + 1])
+    if lifeEnd and lifeEnd * 1000 < now then redis.call('HDEL', tickets, fields[i]) end
   end
 end
-local holder = redis.call('GET', lock)
 local owner, token, left
 if not holder then
   if pauseLeft() == 0 then owner, token, left = handOver(process) end
-elseif processOf(holder) == process then
+elseif its == process then
   owner, token = holder, tokenOf(holder)
 end
 return {
-  owner or outsider(holder, process), token or '', left or lifeLeft(), digits(now), score or '',
+  left or lifeLeft(), digits(now), score or '', owner or outsider(holder, process, itsNoted), token or '',
   holder or '', 1, 0, isUnreachable and 1 or 0
 }`,
 );
 
 /** How RELEASE deletes the lock. Sets `deleted`. */
-const FREE = `${deleteBy('ARGV[2]')}
+const FREE = (keys: string) => `${deleteBy('ARGV[2]', keys)}
   ${publish(4)}`;
 
 const RELEASE_SOURCE = `${KEYS_BY_NAME}
@@ -295,25 +307,28 @@ local owner = ARGV[1]
 -- pcall: a key of another type is the key of another owner.
 local holder = redis.pcall('GET', lock)
 local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)
--- The text is more than PUBLISH or SPUBLISH.
-local hasMore = #ARGV[3] > 8
-if isOwners and not hasMore and redis.call('EXISTS', queue, tickets) == 0 then
-  ${FREE}
+local publish, how, life, age, ttl, next, more = ARGV[3], 'none', 0, 0, 0, '', ''
+if #publish > 8 then
+  publish, how, life, age, ttl, next, more = string.match(publish, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S*)(.*)$')
+end
+if next == '' then next = nil end
+-- The first in the queue, and its position.
+local first, firstAt
+if isOwners then first, firstAt = unpack(redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES')) end
+firstAt = tonumber(firstAt)
+-- Nobody waits in another process. Those that waited are forgotten where nobody waits here either.
+if isOwners and not first and more == '' and not next then
+  ${FREE('lock, tickets')}
   return deleted
 end
-local publish, how, life, pause, interval, keepFor, minHold, keyTtl, age, next, ttl = ARGV[3]
-if hasMore then
-  publish, how, life, pause, interval, keepFor, minHold, keyTtl, age, next, ttl =
-    string.match(publish, '^(%S+)${' (%S+)'.repeat(7)}${' ?(%S*)'.repeat(3)}$')
-  if next == '' then next = nil end
-end
-pause, keepFor = tonumber(pause or 0), tonumber(keepFor or 0)
 ${NOW}
-if isOwners and next and pause == 0 and keepFor == 0 then
+local mine = string.match(owner, '^(.*):')
+local noted, itsNoted
+if first then noted, itsNoted = unpack(redis.call('HMGET', tickets, mine, string.match(first, '^(.*):'))) end
+if isOwners and next and more == '' then
   -- It called before all that wait. But they have to know its process: a holder that never had a ticket may be a poller.
-  local first = tonumber(redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')[2])
-  local isFirst = first and now - age < first and first <= now + ${SET_BACK}
-  if not first or isFirst and redis.call('HGET', tickets, string.match(owner, '^(.*):')) then
+  local isFirst = first and now - age < firstAt and firstAt <= now + ${SET_BACK}
+  if not first or isFirst and noted then
     if redis.pcall('SET', lock, next, 'PX', ttl).err then
       -- Out of memory, Redis refuses SET to a script that has not written yet.
       redis.call('PEXPIRE', lock, ttl)
@@ -325,6 +340,17 @@ if isOwners and next and pause == 0 and keepFor == 0 then
   end
 end
 ${FUNCTIONS}
+local score
+if isOwners and next then
+  score = positionOf(age)
+  if type(redis.pcall('ZADD', queue, score, next)) == 'table' then
+    -- Out of memory.
+    ${WRITE_NOTHING}
+    redis.call('ZADD', queue, score, next)
+  end
+  note(mine, noted, how, ttl, life, not first)
+  if first and tonumber(score) <= firstAt then first, itsNoted = nil, nil end
+end
 local granted, token, left
 if not isOwners then
   granted, token, left = grantedBefore(next, holder, ttl)
@@ -332,19 +358,19 @@ if not isOwners then
   local kept = type(holder) == 'string' and string.match(holder, '^${KEPT}(.*)$')
   if granted or position or kept and (kept == owner or ticketOf(kept) == owner) then
     -- An earlier run, whose reply was lost, has handed the lock over, or kept it, and has given the next ticket its position.
-    return { granted or '', token or '', left or lifeLeft(), digits(now), position or '', '' }
+    return { left or lifeLeft(), digits(now), position or '', granted or '', token or '' }
   end
   -- The ticket of a holder is not in the queue.
-  forget(ticketOf(owner))
+  redis.call('ZREM', queue, ticketOf(owner))
 end
 local found = isOwners and 1 or holder and -1 or 0
 if not holder then
   ${ifForced('owner', 'found = -1')}
 end
-local score = isOwners and next and positionOf(age)
-if score then
-  ${WRITE_NOTHING}
-  enqueue(next, ttl, score, how, life)
+local pause, interval, keepFor, minHold, keyTtl = 0, 0, 0, 0, 0
+if more ~= '' then
+  pause, interval, keepFor, minHold, keyTtl = string.match(more, '^${' (%S+)'.repeat(5)}$')
+  pause, keepFor = tonumber(pause), tonumber(keepFor)
 end
 local pauseIn = pause > 0 and math.max(0, math.ceil(interval - pause - sincePause()))
 if isOwners and (keepFor > 0 or pauseIn == 0) then
@@ -356,26 +382,28 @@ if isOwners and (keepFor > 0 or pauseIn == 0) then
     redis.call('SET', lock, '${KEPT}' .. holder, 'PX', left)
     ${publish(4)}
   else
-    ${FREE}
+    ${FREE('lock')}
     found = deleted
     redis.call('HSET', tickets, 'pause', digits(now + pause * 1000))
     redis.call('PEXPIRE', tickets, math.max(redis.call('PTTL', tickets), math.ceil(pause)))
   end
   -- Its process polls, and so learns when the key or the pause ends.
-  local first = redis.call('ZRANGE', queue, 0, 0)[1]
+  first = redis.call('ZRANGE', queue, 0, 0)[1]
   if first then notify(processOf(first), lock) end
-  return { '', '', lifeLeft(), digits(now), score or '', '', found, refused and 1 or 0, 0, pauseIn or nil }
+  return { lifeLeft(), digits(now), score or '', '', '', '', found, refused and 1 or 0, 0, pauseIn or nil }
 end
 if isOwners or (not holder and pauseLeft() == 0) then
-  granted, token, left = handOver(processOf(owner), isOwners and next)
+  granted, token, left = handOver(mine, isOwners and next, ttl, first, itsNoted)
   if not granted and redis.call('ZCARD', queue) == 0 then redis.call('DEL', tickets) end
 end
 if isOwners and not granted then
-  ${FREE}
+  ${FREE('lock')}
   found = deleted
 end
+-- Mostly another process has it now.
+if granted == '' and found == 1 and not refused and not pauseIn then return { left, digits(now), score or '' } end
 return {
-  granted or '', token or '', left or lifeLeft(), digits(now), score or '',
+  left or lifeLeft(), digits(now), score or '', granted or '', token or '',
   '', found, refused and 1 or 0, 0, pauseIn and math.max(1, pauseIn) or nil
 }`;
 
@@ -385,13 +413,13 @@ return {
  * ago, a release is published to the waiters of `spin` and `pub-sub` under the same name, and of Spring.
  *
  * ARGV: owner or ticket, command that deletes, a text, what `publish` of spring takes. The text is PUBLISH or SPUBLISH.
- * If there is more to do: how the process is notified, ms until it is taken for dead; ms of a pause and ms from one to the
- * next; ms left of a minHold by the local clock, minHold and ttl of the acquisition in ms. What does not apply is 0. For
- * HAND_OVER also microseconds since the call of the next caller, its ticket, its ttl in ms
+ * If there is more to do: how the process is notified, ms until it is taken for dead; for HAND_OVER microseconds since the
+ * call of the next caller, its ttl in ms, its ticket, else 0, 0, ''. With a pause or a minHold also: ms of a pause and ms
+ * from one to the next; ms left of the minHold by the local clock, minHold and ttl of the acquisition in ms, or 0.
  * Returns 1 or 2 when the lock was the owner's and there were no waiters (2: deleted by DEL); else a table.
  */
 export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) => {
-  return Number(Array.isArray(reply) ? reply[6] : reply) > 0;
+  return Number(Array.isArray(reply) ? (reply[6] ?? 1) : reply) > 0;
 });
 
 /**
@@ -421,5 +449,5 @@ ${publish(6)}`,
 
 /** Whether the reply says that the lock was granted to a ticket of the process. */
 function isGranted(reply: unknown): boolean {
-  return isGrant(reply) || !['', OUTSIDER].includes((reply as string[])[0] ?? '');
+  return isGrant(reply) || !['', OUTSIDER].includes((reply as string[])[3] ?? '');
 }

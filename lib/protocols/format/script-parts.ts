@@ -21,11 +21,11 @@ local token = string.format('%.0f', math.max((tonumber(last) or 0) + 1, time[1] 
 redis.call('SET', ${fence}, token, 'PX', ${FENCE_TTL})
 return token`;
 
-/** Deletes KEYS[1]. Sets `deleted`: 1, or 2 where the command was refused and DEL did it. */
-export const deleteBy = (command: string) => `
+/** Deletes the keys. Sets `deleted`: 1, or 2 where the command was refused and DEL did it. */
+export const deleteBy = (command: string, keys = 'KEYS[1]') => `
 local deleted = 1
-if type(redis.pcall(${command}, KEYS[1])) == 'table' then
-  redis.call('DEL', KEYS[1])
+if type(redis.pcall(${command}, ${keys})) == 'table' then
+  redis.call('DEL', ${keys})
   deleted = 2
 end`;
 

@@ -17,7 +17,8 @@ function sorted(keys: Keyspace, key: string): [member: string, score: number][] 
 
 function add({ keys }: CommandContext, [key = '', ...args]: readonly string[]): Reply {
   const isUpdate = args[0] === 'XX';
-  const pairs = isUpdate ? args.slice(1) : args;
+  const isNew = args[0] === 'NX';
+  const pairs = isUpdate || isNew ? args.slice(1) : args;
   if (pairs.length === 0 || pairs.length % 2 !== 0) throw syntaxError();
   if (isUpdate && keys.get(key, 'zset') === undefined) return 0;
   const set = keys.obtain(key, 'zset');
@@ -25,7 +26,7 @@ function add({ keys }: CommandContext, [key = '', ...args]: readonly string[]): 
   for (let i = 0; i < pairs.length; i += 2) {
     const next = score(pairs[i]);
     const member = pairs[i + 1] as string;
-    if (!isUpdate || set.has(member)) set.set(member, next);
+    if (set.has(member) ? !isNew : !isUpdate) set.set(member, next);
   }
   keys.dropIfEmpty(key, set.size);
   return set.size - before;
