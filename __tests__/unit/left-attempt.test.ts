@@ -1,4 +1,4 @@
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
 import { granted, lateReply, mockRedis, released, silence } from '../support/mock-redis';
@@ -73,6 +73,34 @@ it('P1: a caller that takes over the attempt of the one before it does not wait 
     await time.advance(400);
     expect(isSettled).toBe(true);
     await rejected;
+  } finally {
+    time.restore();
+  }
+});
+
+it('It is told no later than its commandTimeout, though the one that was quicker is not answered (P1)', async () => {
+  const time = new FakeClock();
+  try {
+    const redis = mockRedis();
+    const lock = new RedisLockRegistry(redis, { registryKey: 'quicker', commandTimeout: 500 }).obtain('key');
+    const lease = await lock.lock();
+    const [release, attempt] = [lateReply(), lateReply()];
+    redis.evalSha.mockReturnValueOnce(release.promise).mockReturnValueOnce(attempt.promise);
+    const unlocked = lease.unlock();
+    await time.advance(300);
+    const tried = jest.fn();
+    lock.tryLock().then(tried, tried);
+    const waiting = lock.lock();
+    await time.advance(180);
+    release.resolve(released);
+    await unlocked;
+    await time.advance(1);
+    expect(redis.sent).toBe(3);
+    expect(tried).not.toHaveBeenCalled();
+    await time.advance(330);
+    expect(tried).toHaveBeenCalled();
+    attempt.resolve(granted);
+    await (await waiting).unlock();
   } finally {
     time.restore();
   }
