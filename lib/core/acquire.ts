@@ -410,21 +410,22 @@ export class Call {
     const freed = this.wait.isSingleAttempt ? this.#lock.tryEnter(this, this.#protocol) : undefined;
     if (freed !== undefined) return freed;
     // Another caller was quicker: its attempt counts. That of a call that waited may have failed because it had little time.
-    const isContended = this.wait.isSingleAttempt ? await this.#wasAnswered() : this.#isContended;
+    const isContended = this.wait.isSingleAttempt ? await this.#wasAnswered(this.#timeLeft) : this.#isContended;
     if (!isContended) throw this.#unavailable();
     return undefined;
   }
 
   /**
    * Whether Redis answered the caller that has the turn. Then the wait ended with contention. Its attempt has as long to
-   * be answered as a first attempt, even if it was sent at the end of the wait.
+   * be answered as a first attempt, even if it was sent at the end of the wait. `limit`: ms for a single attempt that has
+   * waited before.
    */
-  async #wasAnswered(): Promise<boolean> {
+  async #wasAnswered(limit = Number.POSITIVE_INFINITY): Promise<boolean> {
     const wait = this.wait;
     const { availability } = this.#protocol;
     const { attemptInFlight: attempt } = availability;
     const silence = availability.silence(wait.startedAt, clock.now());
-    const left = wait.isSingleAttempt ? Number.POSITIVE_INFINITY : this.#leastTimeout - silence;
+    const left = wait.isSingleAttempt ? limit : this.#leastTimeout - silence;
     if (attempt !== undefined && left > 0) {
       const outcome = attempt.then(
         () => true,
