@@ -37,6 +37,7 @@ export type {
   CloseOptions,
   ListOptions,
   RedisLockRegistryOptions,
+  RedisSubscriber,
   SegmentedLockOptions,
   SemaphoreOptions,
 } from './api/options';
@@ -44,7 +45,6 @@ export type { LockHolder, LockWarning, LockWarningCode, WarningListener } from '
 export type { RedisLock } from './core/lock';
 export type { MultiLock } from './multi/multi-lock';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
-export type { RedisSubscriber } from './redis/subscriber';
 export { LockRegistry } from './registry/lock-registry';
 export { RedisLockRegistry } from './registry/redis-lock-registry';
 export type { AcrossResult, AcrossTask, Exhausted, Part, Segment, SegmentedResult, Share } from './segmented/segment';

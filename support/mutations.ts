@@ -13,6 +13,8 @@ export interface Mutation {
   readonly simulation?: readonly string[];
   /** The types with which a short soak finds it, and what it says then: `npm run soak -- --wrong NAME`. */
   readonly soak?: { readonly types: readonly string[]; readonly kinds: readonly string[] };
+  /** The test that finds it, where no seed of the simulation does: `npx jest PATH`. */
+  readonly test?: string;
   /** Texts of `lib`, each of which is there exactly once, and what replaces them. */
   readonly replacements: readonly (readonly [text: string, by: string])[];
 }
@@ -126,7 +128,7 @@ export const MUTATIONS = {
   },
   'stand-back-without-limit': {
     finding: 'one slow reply makes a process leave a free lock alone for seconds',
-    simulation: ['pub-sub'],
+    test: '__tests__/unit/sharing.test.ts',
     replacements: [
       ['const LONGEST_STEP = 20;', 'const LONGEST_STEP = Infinity;'],
       ['const LONGEST_STAND_BACK = 200;', 'const LONGEST_STAND_BACK = Infinity;'],
@@ -154,7 +156,7 @@ export const MUTATIONS = {
   'single-attempt-behind-a-short-wait': {
     finding: 'a single attempt fails where the last attempt in front had too little time',
     simulation: ['mixed', 'pub-sub', 'spin'],
-    replacements: [['freed === undefined && !this.#isContended', 'freed === undefined']],
+    replacements: [['if (!isContended) throw this.#unavailable();', 'throw this.#unavailable();']],
   },
 
   // Passing on within a process
@@ -215,7 +217,7 @@ export const MUTATIONS = {
   'slow-hand-over': {
     finding: 'a call settles late, since its first attempt has the time of the unlock before it',
     simulation: ['fair'],
-    replacements: [['const timeout = Math.min(limit, this.#firstTimeout);', 'const timeout = limit;']],
+    replacements: [['const timeout = Math.min(limit, this.#firstTimeout());', 'const timeout = limit;']],
   },
 
   // fair
@@ -290,7 +292,7 @@ redis.call('ZADD', queue, score, ticket)`,
   },
   'kept-grant-forgotten': {
     finding: 'a repeated message about a grant releases its lock before it is kept for its minHold',
-    simulation: ['fair'],
+    test: '__tests__/fair/left-grants.test.ts',
     replacements: [
       [
         'return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);',

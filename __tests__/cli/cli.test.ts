@@ -43,9 +43,9 @@ describePrivate('redis-locks', () => {
     return started;
   };
 
-  /** Starts a `run` whose command says that it has begun, and waits for that. */
-  const hold = async (options: string[], script: string): Promise<Program> => {
-    const holder = start('run', 'nightly', ...options, '--', 'sh', '-c', `echo begun; ${script}`);
+  /** Starts a `run` whose command sets its traps and says that it has begun, and waits for that. */
+  const hold = async (options: string[], script: string, traps = ':'): Promise<Program> => {
+    const holder = start('run', 'nightly', ...options, '--', 'sh', '-c', `${traps}; echo begun; ${script}`);
     await until(() => holder.stdout.includes('begun'), LIMIT);
     return holder;
   };
@@ -95,8 +95,7 @@ describePrivate('redis-locks', () => {
   });
 
   it.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2'] as const)('passes %s on to the command', async (signal) => {
-    const holder = await hold([], `trap 'echo got it; exit 5' ${signal.slice(3)}; while :; do sleep 0.05; done`);
-    await new Promise((resolve) => setTimeout(resolve, 200)); // the shell sets its trap after it has begun
+    const holder = await hold([], 'while :; do sleep 0.05; done', `trap 'echo got it; exit 5' ${signal.slice(3)}`);
     holder.child.kill(signal);
     expect(await holder.ended).toBe(5);
     expect(holder.stdout).toContain('got it');
@@ -164,7 +163,8 @@ describePrivate('redis-locks', () => {
   it('a command that loses its lock gets SIGTERM, and after the grace SIGKILL', async () => {
     const holder = await hold(
       ['--ttl', '15s', '--grace', '200ms'],
-      "trap 'echo told' TERM; while :; do sleep 0.05; done",
+      'while :; do sleep 0.05; done',
+      "trap 'echo told' TERM",
     );
     const release = start('release', 'nightly', '--yes');
     expect(await release.ended).toBe(0);
@@ -185,7 +185,8 @@ describePrivate('redis-locks', () => {
   it('a grace longer than any timer gives the command all the time it needs', async () => {
     const holder = await hold(
       ['--ttl', '600ms', '--grace', '600h'],
-      "trap 'sleep 0.3; exit 5' TERM; while :; do sleep 0.05; done",
+      'while :; do sleep 0.05; done',
+      "trap 'sleep 0.3; exit 5' TERM",
     );
     expect(await holder.ended).toBe(5);
   });

@@ -1,9 +1,11 @@
 import { expect, it } from '@jest/globals';
 import type { Lease } from '../../lib';
 import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
+import { HoldableClient } from '../support/held-commands';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
-import { lock, settlesWithin, ThreeProcesses } from './fair-fixture';
+import { until } from '../support/until';
+import { FairFixture, lock, settlesWithin, ThreeProcesses } from './fair-fixture';
 import { KEY } from './worker';
 
 describePrivate('A fair lock that is granted to a caller that has left', () => {
@@ -42,5 +44,38 @@ describePrivate('A fair lock that is granted to a caller that has left', () => {
     await (await next)?.unlock();
     expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW / 2 + machineDelay());
     expect(await fixture.keys()).toEqual([]);
+  });
+});
+
+describePrivate('A grant that was entered, and is to be kept for its minHold', () => {
+  const fixture = FairFixture.install();
+
+  it('is not released by a message that reports it once more before it is kept', async () => {
+    const holder = await fixture.process();
+    const client = new HoldableClient(await fixture.redis.connect());
+    const messages = await fixture.redis.connect();
+    const waiter = fixture.on(client, { subscriber: messages });
+    const sent: (readonly [channel: string, message: string])[] = [];
+    const observer = await fixture.redis.connect();
+    await observer.pSubscribe(`*${fixture.registryKey}*`, (message, channel) => {
+      if (message.startsWith('grant ')) sent.push([channel, message]);
+    });
+    const before = await lock(holder)();
+    const [waiting] = await fixture.enqueue([() => waiter.obtain(KEY).lock({ minHold: 30_000 })]);
+    await before.unlock();
+    const lease = await waiting;
+    await until(() => sent.length > 0);
+    // As in a pool with one slow connection: whatever else is sent overtakes it.
+    const caught = client.catchNext('held');
+    const unlocking = lease?.unlock();
+    const keeping = await caught;
+    const [channel, message] = sent[0] as readonly [string, string];
+    await fixture.admin.publish(channel, message);
+    await messages.ping();
+    await until(() => client.inFlight === 0);
+    expect(await fixture.admin.exists(fixture.names.lock)).toBe(1);
+    await keeping.deliver();
+    await unlocking;
+    expect(await fixture.admin.get(fixture.names.lock)).toMatch(/^kept@/);
   });
 });

@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, expect, it } from '@jest/globals';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { type LockWorker, runIn, startWorkers } from '../processes/lock-worker';
 import type { TransferTask } from '../processes/worker';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+import { until } from '../support/until';
 
 const TTL = 1_000;
 const START = 1_000;
@@ -25,7 +25,7 @@ describeReal('Processes that move money between accounts, under the locks of bot
     const [victim, ...others] = workers as [LockWorker, ...LockWorker[]];
     void runIn([victim], job).catch(() => undefined);
     const done = runIn(others, job);
-    await sleep(100 + Math.random() * 100);
+    await until(async () => (await client.mGet(accounts)).some((balance) => Number(balance) !== START));
     await victim.kill();
     await done;
     const balances = (await client.mGet(accounts)).map(Number);

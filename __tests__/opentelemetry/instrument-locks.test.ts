@@ -226,6 +226,44 @@ describePrivate('Instrumented locks', () => {
     expect(sections.flatMap(eventNames)).toEqual([]);
   });
 
+  it('have one section for each permit and each reader, though readers share a hold', async () => {
+    const { registry, nameOf } = createRegistry(await redis.connect());
+    const registryKey = nameOf('').slice(0, -1);
+    instrument();
+    const semaphore = registry.semaphore('seats', { permits: 3 });
+    const { read } = registry.readWrite('page');
+    const held = async () => (await exported.points())['redis_lock.held']?.map(({ value }) => value);
+    const leases = [await semaphore.lock(), await semaphore.lock({ permits: 2 }), await read.lock(), await read.lock()];
+    expect((await held())?.reduce((sum, value) => sum + value, 0)).toBe(4);
+    expect(await semaphore.tryLock()).toBeNull();
+    for (const lease of leases) await lease.unlock();
+    expect((await held())?.every((value) => value === 0)).toBe(true);
+    const waits = exported.spans(`lock ${registryKey}`);
+    expect(waits.map(({ attributes }) => attributes['redis_lock.outcome'])).toEqual([
+      ...new Array(4).fill('acquired'),
+      'timed_out',
+    ]);
+    const sections = exported.spans(`hold ${registryKey}`);
+    expect(sections.map(({ attributes }) => attributes['redis_lock.key'])).toEqual(['seats', 'seats', 'page', 'page']);
+    expect(sections.map(({ attributes }) => attributes['redis_lock.outcome'])).toEqual(new Array(4).fill('ended'));
+    expect(sections.flatMap(eventNames)).toEqual([]);
+  });
+
+  it('count the loss of a hold for each of its readers', async () => {
+    const { registry, nameOf } = createRegistry(await redis.connect());
+    const registryKey = nameOf('').slice(0, -1);
+    instrument();
+    const { read } = registry.readWrite('page');
+    const leases = await Promise.all([read.lock(), read.lock()]);
+    const losses = Promise.all(leases.map(lossOf));
+    await read.forceUnlock();
+    await losses;
+    const sections = exported.spans(`hold ${registryKey}`);
+    expect(sections.map(({ attributes }) => attributes['redis_lock.outcome'])).toEqual(['lost', 'lost']);
+    const lost = (await exported.points())['redis_lock.lost'];
+    expect(lost?.map(({ attributes, value }) => [attributes.reason, value])).toEqual([['stolen', 2]]);
+  });
+
   it('end a section that is being released when the instrumentation ends', async () => {
     const { registry, nameOf } = createRegistry(await redis.connect());
     instrument();

@@ -9,8 +9,8 @@ import { type Pair, pairsInMemory, queued, SharedFixture } from './shared-fixtur
 async function keepBusy(locks: readonly DistributedLock[]): Promise<() => Promise<void>> {
   let isOver = false;
   const loops = locks.flatMap((lock) =>
-    Array.from({ length: 4 }, async () => {
-      while (!isOver) await lock.run(() => sleep(20 + Math.random() * 40));
+    [20, 30, 41, 53].map(async (ms) => {
+      while (!isOver) await lock.run(() => sleep(ms));
     }),
   );
   await sleep(100);

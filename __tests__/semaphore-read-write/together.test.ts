@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { DistributedLock, Lease, LockOptions, RedisLockRegistry } from '../../lib';
+import { machineDelay } from '../support/machine-delay';
 import { startMonitor } from '../support/monitor';
 import { describeReal } from '../support/redis';
 import { until } from '../support/until';
@@ -52,10 +53,12 @@ describeReal('The readers of a process', () => {
     monitor.stop();
     await first.unlock();
     expect(await fixture.keys()).toEqual([]);
+    const startedAt = performance.now();
     const requests = await requestsOf(fixture.registryKey, async () => {
       await Promise.all(Array.from({ length: 100 }, () => read.run(() => sleep(1))));
     });
-    expect(requests).toBeLessThan(30); // it is 2 where the machine does nothing else
+    // It is 2 where the machine does nothing else. A hold is joined for 50 ms at a time.
+    expect(requests).toBeLessThan(30 + (2 * (performance.now() - startedAt)) / 50);
   });
 
   it('are let in by a new hold when the old one has not been confirmed for a while', async () => {
@@ -250,7 +253,7 @@ describeReal('The permits of a semaphore', () => {
     for (let i = 0; i < 5; i++) {
       const startedAt = performance.now();
       const lease = await semaphoreOf(other, 2).lock({ waitTime: 20_000 });
-      expect(performance.now() - startedAt).toBeLessThan(2_000);
+      expect(performance.now() - startedAt).toBeLessThan(2_000 + machineDelay());
       await lease.unlock();
     }
     isOver = true;

@@ -55,10 +55,6 @@ export class FakeProtocol implements LockProtocol {
     this.#request.modes.push(mode);
   }
 
-  async keep(): Promise<never> {
-    throw new Error('not used');
-  }
-
   standBack(): undefined {}
 
   orphanLife(): number {

@@ -157,6 +157,52 @@ describe('Yielding to listeners', () => {
   }
 
   it.each([
+    ['one other: two of the longest steps', 1, 40],
+    ['three others: four of them', 3, 80],
+    ['many others: no longer than at most', 30, 200],
+  ])('does not leave a free lock alone for long because the reply was slow: %s', (_, others, ms) => {
+    const sharing = new YieldToListeners(50);
+    const answeredAt = time.now;
+    sharing.released({
+      others,
+      sentAt: answeredAt - 900,
+      answeredAt,
+      areCounted: true,
+      hintsBefore: 0,
+      atSliceEnd: true,
+    });
+    const waiting = { hints: 0, hintedAt: 0, onRelease: () => () => undefined } as unknown as Waiting;
+    void sharing.standBack(new Wait('key', 10_000, undefined), waiting);
+    expect(time.delays).toEqual([ms]);
+  });
+
+  it('ends when it has lasted for as long as is allowed, whatever is released meanwhile', async () => {
+    const sharing = new YieldToListeners(50);
+    const { now } = time;
+    sharing.released({ others: 30, sentAt: now, answeredAt: now, areCounted: true, hintsBefore: 0, atSliceEnd: true });
+    let released = (): void => undefined;
+    const waiting = {
+      hints: 0,
+      hintedAt: 0,
+      onRelease: (resume: () => void) => {
+        released = resume;
+        return () => undefined;
+      },
+    };
+    let isOver = false;
+    const stoodBack = sharing.standBack(new Wait('key', 10_000, undefined), waiting as unknown as Waiting);
+    void stoodBack?.then(() => (isOver = true));
+    for (let i = 0; i < 30 && !isOver; i++) {
+      await time.advance(10);
+      waiting.hintedAt = time.now;
+      released();
+    }
+    await time.advance(0);
+    expect(isOver).toBe(true);
+    expect(time.now - now).toBeLessThanOrEqual(210);
+  });
+
+  it.each([
     ['two others, in their time', 99, { others: 2, areCounted: true, atSliceEnd: true }, 4],
     ['two others, after it', 101, { others: 2, areCounted: true, atSliceEnd: true }, 0],
     ['one other, in its time', 49, { others: 1, areCounted: true, atSliceEnd: true }, 4],

@@ -1,4 +1,3 @@
-import type { RedisSubscriber } from '../redis/subscriber';
 import type { LockType, ShardedSubscriptionMode, SharedKind } from './lock-types';
 import type { WarningListener } from './warnings';
 
@@ -71,6 +70,21 @@ export interface RegistryOptions {
    * @default `process.emitWarning`
    */
   onWarning?: WarningListener | undefined;
+}
+
+/** Called with each message of a channel. */
+export type MessageListener = (message: string, channel: string) => unknown;
+
+/** A pub/sub connection, by structure: node-redis' client, cluster and sentinel have it. */
+export interface RedisSubscriber {
+  subscribe(channel: string, listener: MessageListener): Promise<unknown>;
+  unsubscribe(channel: string, listener?: (message: unknown, channel: unknown) => unknown): Promise<unknown>;
+  /** Sharded channels, for the lock types that need them on a cluster. */
+  sSubscribe?(channel: string, listener: MessageListener): Promise<unknown>;
+  sUnsubscribe?(channel: string, listener?: (message: unknown, channel: unknown) => unknown): Promise<unknown>;
+  /** For the events `ready` and `node-ready`: after a reconnect all waiters poll. */
+  on?(event: string, listener: () => void): unknown;
+  off?(event: string, listener: () => void): unknown;
 }
 
 /** Options of a `RedisLockRegistry`. Durations are in ms. */

@@ -1,7 +1,7 @@
+import type { MessageListener, RedisSubscriber } from '../api/options';
 import { type Listening, PlacedChannels } from '../redis/channels';
 import { describeForAdapter, type RedisClient } from '../redis/client';
 import { answered, isErrorLike } from '../redis/failure';
-import type { MessageListener, RedisSubscriber } from '../redis/subscriber';
 
 /** What the adapter needs of Bun's `RedisClient`, by structure. It does not import it. */
 export interface BunRedis {

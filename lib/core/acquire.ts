@@ -61,6 +61,8 @@ export class Call {
   readonly #ttl: number;
   /** What an attempt has in any case to be answered. Its own WAIT may have to wait for that of an earlier attempt. */
   readonly #leastTimeout: number;
+  /** The end of the wait. A single attempt has `commandTimeout`, counted from the call. */
+  readonly #answerBy: number;
   #backoff: Backoff | undefined;
   /** Too few replicas acknowledged the last grant; and since when. */
   #notReplicated: { error: NotReplicatedError; readonly since: number } | undefined;
@@ -71,8 +73,9 @@ export class Call {
     this.request = request;
     this.wait = wait;
     this.#ttl = protocol.ttlFor?.(request) ?? request.ttl;
-    const { minReplicas, replicaTimeout } = lock.services.settings;
+    const { commandTimeout, minReplicas, replicaTimeout } = lock.services.settings;
     this.#leastTimeout = LEAST_TIME_TO_ANSWER + (minReplicas > 0 ? 2 * replicaTimeout : 0);
+    this.#answerBy = wait.isSingleAttempt ? wait.startedAt + commandTimeout : wait.endsAt;
   }
 
   /** Resolves to the lease, or to `null`: another holder had the lock until the wait was over, or it was not asked for. */
@@ -113,12 +116,12 @@ export class Call {
    */
   exchange(ended: Hold, limit: number): Promise<Released> {
     // No longer than this caller may wait. The release of that hold is repeated then.
-    const timeout = Math.min(limit, this.#firstTimeout);
+    const timeout = Math.min(limit, this.#firstTimeout());
     const protocol = this.#protocol;
     const hold = this.#holdToSend();
     protocol.availability.asked(hold.sentAt);
     const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout, ended.keep);
-    this.#attempt = exchange.then(({ answer }) => answer ?? protocol.attempt(hold, this.#firstTimeout));
+    this.#attempt = exchange.then(({ answer }) => answer ?? protocol.attempt(hold, this.#firstTimeout()));
     protocol.availability.attemptInFlight = this.#attempt;
     return exchange.then(async ({ found }) => {
       // Its caller has left, and nobody took it over. The lock is free when `unlock` resolves.
@@ -140,7 +143,7 @@ export class Call {
     } else {
       next.#hold = hold;
       // It was sent with the time of this call, and the next one may have less.
-      next.#attempt = answered(attempt, next.#firstTimeout);
+      next.#attempt = answered(attempt, next.#firstTimeout());
       this.#hold = this.#attempt = undefined;
     }
     this.#abandon();
@@ -230,7 +233,7 @@ export class Call {
     const left = isNew ? unavailableAfter : this.#leftOfSilence(hold.sentAt);
     if (left <= 0) throw this.#unavailable();
     if (wait.trace !== undefined) wait.trace.attempts++;
-    const attempt = this.#protocol.attempt(hold, Math.min(this.#timeout ?? this.#firstTimeout, left));
+    const attempt = this.#protocol.attempt(hold, Math.min(this.#timeout ?? this.#firstTimeout(hold.sentAt), left));
     availability.attemptInFlight = attempt;
     return attempt;
   }
@@ -268,7 +271,7 @@ export class Call {
     const isWrongType = serverErrorCode(error) === 'WRONGTYPE';
     const explain = this.#lock.services.explainWrongType;
     const failure = isWrongType
-      ? await wait.unlessAborted(explain(error, this.#lock.names, this.#firstTimeout))
+      ? await wait.unlessAborted(explain(error, this.#lock.names, this.#firstTimeout()))
       : error;
     // A script that the server stopped half-way may have written something.
     const isAnswer = isServerAnswer(failure);
@@ -290,7 +293,7 @@ export class Call {
     // The caller has the lock as far as the server knows, and may leave now.
     this.#hold?.doubt(attempt);
     await this.wait.suspend<void>(Math.min(this.#timeLeft, LEARNS_REPLACEMENT), () => undefined);
-    this.#timeout = this.#firstTimeout;
+    this.#timeout = this.#firstTimeout();
   }
 
   /** Resolves to the lock itself where it was handed over. */
@@ -407,21 +410,22 @@ export class Call {
     const freed = this.wait.isSingleAttempt ? this.#lock.tryEnter(this, this.#protocol) : undefined;
     if (freed !== undefined) return freed;
     // Another caller was quicker: its attempt counts. That of a call that waited may have failed because it had little time.
-    const isContended = this.wait.isSingleAttempt ? await this.#wasAnswered() : this.#isContended;
+    const isContended = this.wait.isSingleAttempt ? await this.#wasAnswered(this.#timeLeft) : this.#isContended;
     if (!isContended) throw this.#unavailable();
     return undefined;
   }
 
   /**
    * Whether Redis answered the caller that has the turn. Then the wait ended with contention. Its attempt has as long to
-   * be answered as a first attempt, even if it was sent at the end of the wait.
+   * be answered as a first attempt, even if it was sent at the end of the wait. `limit`: ms for a single attempt that has
+   * waited before.
    */
-  async #wasAnswered(): Promise<boolean> {
+  async #wasAnswered(limit = Number.POSITIVE_INFINITY): Promise<boolean> {
     const wait = this.wait;
     const { availability } = this.#protocol;
     const { attemptInFlight: attempt } = availability;
     const silence = availability.silence(wait.startedAt, clock.now());
-    const left = wait.isSingleAttempt ? Number.POSITIVE_INFINITY : this.#leastTimeout - silence;
+    const left = wait.isSingleAttempt ? limit : this.#leastTimeout - silence;
     if (attempt !== undefined && left > 0) {
       const outcome = attempt.then(
         () => true,
@@ -452,9 +456,14 @@ export class Call {
 
   // Time
 
+  /** What is left of the time for an answer. */
+  get #timeLeft(): number {
+    return this.#answerBy - clock.now();
+  }
+
   /** How long a first attempt has to be answered: some time in any case. */
-  get #firstTimeout(): number {
-    return Math.max(this.#timeLeft, this.#leastTimeout);
+  #firstTimeout(now = clock.now()): number {
+    return Math.max(this.#answerBy - now, this.#leastTimeout);
   }
 
   /**
@@ -472,13 +481,6 @@ export class Call {
     const { connection } = this.#lock.services;
     const { calledAt } = this.wait;
     return this.#protocol.availability.silence(calledAt, now, connection.unansweredSince(this.#lock.names.lock));
-  }
-
-  /** What is left of the wait. With a waitTime of 0, the one attempt has `commandTimeout`, counted from the call. */
-  get #timeLeft(): number {
-    const { wait } = this;
-    if (!wait.isSingleAttempt) return wait.remaining;
-    return this.#lock.services.settings.commandTimeout - (clock.now() - wait.startedAt);
   }
 
   /**

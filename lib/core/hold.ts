@@ -21,7 +21,7 @@ export const FRESH = 50;
 export type FirstRelease = Released | 'passed on' | 'unknown' | 'not tried';
 
 /** What a hold needs of the lease that relies on it. */
-export interface LeaseOfHold extends Pick<RedisLease, 'ttl' | 'endsAt' | 'mayRenewAt' | 'renewed' | 'lost'> {
+export interface LeaseOfHold extends Pick<RedisLease, 'ttl' | 'endsAt' | 'renewUntil' | 'renewed' | 'lost'> {
   /** Of several leases: ends those whose own ttl is over. False: all of them are, or there is one only. */
   endSome?(now: number): boolean;
 }
@@ -172,9 +172,10 @@ export class Hold implements WatchedLease {
 
   /** The next caller of this process relies on it. `isWatched`: the watchdog was not told that the lease before ended. */
   passedOn(lease: LeaseOfHold, isWatched: boolean, now: number): void {
-    const isScheduled = isWatched && this.ttl === lease.ttl && (this.renewAt !== undefined || !lease.mayRenewAt(now));
+    const isSameTtl = this.ttl === lease.ttl;
     this.ttl = lease.ttl;
     this.lease = lease;
+    const isScheduled = isWatched && isSameTtl && (this.renewAt !== undefined || !this.mayRenewAt(now));
     this.#wasPassedOn = true;
     if (!isScheduled) this.#watchdog?.add(this, now);
   }
@@ -230,7 +231,10 @@ export class Hold implements WatchedLease {
 
   /** As WatchedLease. A first renewal is needed in any case: without it the hold ends with the claim window. */
   mayRenewAt(time: number): boolean {
-    return !this.#hasFullTtl || (this.lease?.mayRenewAt(time) ?? false);
+    if (!this.#hasFullTtl) return true;
+    if (this.lease === undefined) return false;
+    const { renewUntil } = this.lease;
+    return renewUntil === undefined || time < renewUntil;
   }
 
   /** The lease is not to be renewed any more. */
@@ -357,7 +361,7 @@ export class Hold implements WatchedLease {
   /** One try to release it, or to keep it until its `minHold` ends. `now`: as in `LockProtocol.release`. */
   release(timeout: number, now?: number, owner = this.owner): Promise<Released> {
     const keep = this.#minHoldUntil === 0 ? undefined : this.keep;
-    return keep === undefined ? this.protocol.release(owner, timeout, now) : this.protocol.keep(owner, keep, timeout);
+    return this.protocol.release(owner, timeout, keep, now);
   }
 
   /**

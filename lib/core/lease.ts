@@ -35,7 +35,7 @@ export class RedisLease implements HeldLease {
   /** Whole ms, on the monotonic clock. */
   readonly #since: number;
   /** Renewed until this time, in whole ms; `undefined`: as long as it is held. */
-  #renewUntil: number | undefined;
+  renewUntil: number | undefined;
   #loss: LockLostReason | undefined;
   #lossSignal: LossSignal | undefined;
   #unlocking: Promise<void> | undefined;
@@ -52,8 +52,8 @@ export class RedisLease implements HeldLease {
     this.fencingToken = hold.fencingToken;
     this.endsAt = isPassedOn && !renew ? endOfLease(now, this.ttl) : Number.POSITIVE_INFINITY;
     this.#since = Math.floor(isPassedOn ? now : hold.sentAt);
-    if (!renew) this.#renewUntil = Math.floor(now);
-    else if (maxHold !== Number.POSITIVE_INFINITY) this.#renewUntil = Math.floor(now + maxHold);
+    if (!renew) this.renewUntil = Math.floor(now);
+    else if (maxHold !== Number.POSITIVE_INFINITY) this.renewUntil = Math.floor(now + maxHold);
     longHolds?.add(this, origin);
   }
 
@@ -162,17 +162,12 @@ export class RedisLease implements HeldLease {
     this.#hold.holdAtLeast(ms, this.#hold.age);
   }
 
-  /** Whether a renewal at this time may extend it. */
-  mayRenewAt(time: number): boolean {
-    return this.#renewUntil === undefined || time < this.#renewUntil;
-  }
-
   get isRenewed(): boolean {
-    return this.mayRenewAt(Number.POSITIVE_INFINITY);
+    return this.renewUntil === undefined;
   }
 
   endRenewal(): void {
-    this.#renewUntil = 0;
+    this.renewUntil = 0;
     this.#hold.endRenewal();
   }
 

@@ -80,7 +80,7 @@ export class LocalQueue<Caller = void> {
 
   /** Takes the turn if it is free, synchronously: no other caller can come between the question and the answer. */
   tryEnter(): Turn | undefined {
-    if (this.isTaken) return undefined;
+    if (this.#isTaken) return undefined;
     this.#isTaken = true;
     return new Turn(this);
   }

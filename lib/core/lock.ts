@@ -5,7 +5,6 @@ import type { LockMessage, ReleaseMessage } from '../api/messages';
 import type { KindSettings } from '../api/options';
 import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../diagnostics/channels';
 import { clock, drift } from '../internal/clock';
-import { Deferred } from '../internal/deferred';
 import { callback } from '../internal/validation';
 import type { Connection } from '../redis/connection';
 import { isServerAnswer } from '../redis/failure';
@@ -104,8 +103,8 @@ export class RedisLock implements DistributedLock {
   #protocol: LockProtocol | undefined;
   /** The turn of `lease`. */
   #turn: Turn | undefined;
-  /** Resolved when a lease ends. */
-  #end: Deferred | undefined;
+  /** Called once, when a lease ends. */
+  #whenOver: (() => void)[] | undefined;
   /** What was taken with `lock` and `tryLock` outside all scopes. */
   #toUnlock: LeasesToUnlock;
 
@@ -432,14 +431,17 @@ export class RedisLock implements DistributedLock {
       this.lease = this.#turn = undefined;
     }
     this.#toUnlock = withoutUnlocked(this.#toUnlock);
-    this.#end?.resolve();
-    this.#end = undefined;
+    const whenOver = this.#whenOver;
+    this.#whenOver = undefined;
+    whenOver?.forEach((resolve) => void resolve());
   }
 
   /** @internal Resolves when the next lease has ended. */
   nextLeaseOver(): Promise<void> {
-    this.#end ??= new Deferred();
-    return this.#end.promise;
+    return new Promise((resolve) => {
+      this.#whenOver ??= [];
+      this.#whenOver.push(resolve);
+    });
   }
 
   /** @internal The leases that are held: at most one, but for a `SharedLock`. */

@@ -1,7 +1,7 @@
 import type { RegistrySettings } from '../api/options';
+import { clock } from '../internal/clock';
 import type { Availability } from './availability';
 import type { Hold } from './hold';
-import type { Permits } from './permits';
 import type { LockRequest } from './request';
 import type { Wait } from './wait';
 
@@ -79,6 +79,41 @@ export interface Holder {
   confirmNow(): void;
 }
 
+/** How many may hold a semaphore: the number that was given last counts. One object for each semaphore of a registry. */
+export class Permits {
+  count = 0;
+  /** When it was given last, on the monotonic clock. */
+  givenAt = 0;
+  /** When the number was given that the lock was told last. */
+  toldAt = Number.NEGATIVE_INFINITY;
+  /** The number that the lock had when it answered last. */
+  known: number | undefined;
+  /** When this process learned that it is another number than before: on the monotonic clock. */
+  changedAt = Number.NEGATIVE_INFINITY;
+  /** Where callers of this registry wait for the lock: one of them makes an attempt at once. */
+  waiting: { wake(): void } | undefined;
+
+  give(count: number): void {
+    this.count = count;
+    this.givenAt = clock.now();
+    if (this.isNews) this.waiting?.wake();
+  }
+
+  /** The lock answered an attempt that told it the number given then; it has this number. */
+  told(givenAt: number, known: number): void {
+    this.toldAt = Math.max(this.toldAt, givenAt);
+    if (this.known !== undefined && this.known !== known) this.changedAt = clock.now();
+    this.known = known;
+    // A later number of another process counts for the next caller here too, though the queue that has it may be gone.
+    if (givenAt >= this.givenAt) this.count = known;
+  }
+
+  /** The lock is not known to have this number. */
+  get isNews(): boolean {
+    return this.givenAt > this.toldAt && this.count !== this.known;
+  }
+}
+
 /**
  * One lock in Redis, or in memory: how it is written, how its waiters learn that it is free, and how processes share
  * it. There is one object for each lock, found by the lock's name. It owns what is remembered about the lock there, and
@@ -109,15 +144,13 @@ export interface LockProtocol {
   renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void;
   /**
    * Deletes the key if it is the owner's, or removes the owner from those of a shared lock, and notifies waiters.
-   * `fair` hands the lock over to the next ticket instead. Also takes the owner out of a queue. `now`: for a caller
-   * that has read the clock just now.
+   * `fair` hands the lock over to the next ticket instead. Also takes the owner out of a queue.
+   *
+   * `keep`: in place of all that, nobody else gets the lock before its `minHold` ends. Then its key ends by itself, and
+   * waiters know when. Repeated calls, and a release after it, change nothing. `now`: for a caller that has read the
+   * clock just now.
    */
-  release(owner: string, timeout: number, now?: number): Promise<Released>;
-  /**
-   * In place of a release: nobody else gets the lock before its `minHold` ends. Then its key ends by itself, and
-   * waiters know when. Repeated calls, and a release after it, change nothing.
-   */
-  keep(owner: string, keep: Keep, timeout: number): Promise<Released>;
+  release(owner: string, timeout: number, keep?: Keep, now?: number): Promise<Released>;
   /**
    * A lease ended, and a local caller waits: whether the hold may be passed on to it without a command, since nobody else
    * is to have the lock now, as far as this process knows.
@@ -129,8 +162,8 @@ export interface LockProtocol {
    */
   confirmOrRelease?(owner: string, ttl: number, timeout: number, now: number): Promise<Confirmed | Released>;
   /**
-   * In its place: ends the hold by the next attempt of the next local caller. The queue in Redis decides. `keep`: as in
-   * the function of this name.
+   * In its place: ends the hold by the next attempt of the next local caller. The queue in Redis decides. `keep`: as for
+   * `release`.
    */
   exchange?(owner: string, to: Hold, timeout: number, keep: Keep | undefined): Promise<Exchange>;
   /** A lease of this process was lost: the lock may be free. */

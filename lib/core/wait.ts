@@ -84,7 +84,8 @@ export class Wait implements Linked<Wait> {
   trace: AcquireMessage | undefined;
   /** What suspends the caller now. */
   step: Step<never> | undefined;
-  readonly #endsAt: number;
+  /** On the monotonic clock. */
+  readonly endsAt: number;
   #interruption: { readonly reason: unknown } | undefined;
 
   /** `waitTime` in ms. `around`: that of a multi-key lock. */
@@ -94,15 +95,15 @@ export class Wait implements Linked<Wait> {
     this.trace = around?.trace;
     this.holdsOthers = around?.holdsOthers ?? false;
     this.isSingleAttempt = waitTime === 0;
-    this.#endsAt = this.startedAt + waitTime;
+    this.endsAt = this.startedAt + waitTime;
     this.signal = signal;
     if (signal !== undefined) listen(signal, this);
   }
 
   /** ms; 0 when the time is over. */
   get remaining(): number {
-    if (this.#endsAt === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
-    return Math.max(0, this.#endsAt - clock.now());
+    if (this.endsAt === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
+    return Math.max(0, this.endsAt - clock.now());
   }
 
   /** Rejects the step in which the caller is suspended, and every later step. See `unlessAborted`. */

@@ -1,12 +1,11 @@
 import type { LockType, SharedKind } from '../api/lock-types';
 import { isKept, nameIn } from '../api/owner-name';
 import { emitProcessWarning, type WarningListener } from '../api/warnings';
-import { globPattern, literally } from '../internal/glob';
 import { grantedAt } from '../protocols/fair/ticket';
 import { CHANNEL, lockOfRedissonQueue, QUEUE, redissonName, TOKEN } from '../protocols/redisson/redisson';
 import type { RedisClient } from '../redis/client';
 import { messageOf, serverErrorCode } from '../redis/failure';
-import { LockNames, lockOfQueue } from '../redis/names';
+import { globPattern, LockNames, literally, lockOfQueue } from '../redis/names';
 import { RedisLockRegistry } from '../registry/redis-lock-registry';
 import { type FoundLock, foundLock, type Known } from './found-lock';
 import { type Asked, serversOf } from './servers';

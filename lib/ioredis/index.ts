@@ -1,5 +1,5 @@
+import type { RedisSubscriber } from '../api/options';
 import { describeForAdapter, type RedisClient } from '../redis/client';
-import type { RedisSubscriber } from '../redis/subscriber';
 import { type ClusterIoredis, type IoredisOptions, SingleClient, type SingleIoredis } from './client';
 import { ClusterClient } from './cluster';
 

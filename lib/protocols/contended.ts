@@ -136,23 +136,16 @@ class ContendedProtocol implements LockProtocol {
     this.#format.renew(this.#names, owner, ttl, mode, timeout, settle);
   }
 
-  release(owner: string, timeout: number, now = clock.now(), atSliceEnd = false): Promise<Released> {
+  release(owner: string, timeout: number, keep?: Keep, now = clock.now(), atSliceEnd = false): Promise<Released> {
+    const names = this.#names;
     const { deleteCommand, scripts } = this.#format;
-    const script = this.#pollers?.isDue(now) ? scripts.LEAVE : scripts.RELEASE;
-    return this.#giveBack(script, [owner, deleteCommand], timeout, now, atSliceEnd);
-  }
-
-  keep(owner: string, keep: Keep, timeout: number): Promise<Released> {
-    const { KEEP } = this.#format.scripts;
-    return this.#giveBack(KEEP, [owner, ...keepArguments(keep)], timeout, clock.now(), false);
-  }
-
-  #giveBack(script: Script, args: string[], timeout: number, now: number, atSliceEnd: boolean): Promise<Released> {
-    const format = this.#format;
-    if (script !== format.scripts.LEAVE) this.#waiting?.expectEcho(now);
+    const toPollers = keep === undefined && this.#pollers?.isDue(now);
+    if (!toPollers) this.#waiting?.expectEcho(now);
+    const script = keep !== undefined ? scripts.KEEP : toPollers ? scripts.LEAVE : scripts.RELEASE;
+    const how = keep === undefined ? [deleteCommand] : keepArguments(keep);
+    const args = [owner, ...how, ...this.#format.notification(names)];
     const read = this.#readRelease(script, now, atSliceEnd);
-    const { lock } = this.#names;
-    return this.#parts.redis.run(script, [lock], [...args, ...format.notification(this.#names)], timeout, read, now);
+    return this.#parts.redis.run(script, [names.lock], args, timeout, read, now);
   }
 
   /** Called before the script is sent. Reads what it found, and how many connections it notified, and notes it. */
@@ -195,11 +188,11 @@ class ContendedProtocol implements LockProtocol {
     const names = this.#names;
     const format = this.#format;
     const { redis, settings } = this.#parts;
-    if (settings.handOver === 0 || this.#pollers?.isDue(now)) return this.release(owner, timeout, now);
+    if (settings.handOver === 0 || this.#pollers?.isDue(now)) return this.release(owner, timeout, undefined, now);
     const isSliceOver = this.#sharing.isSliceOver(now);
     // Who listens can be asked, in the same script.
     if (isSliceOver && (this.#subscriber === undefined || !format.countsListeners)) {
-      return this.release(owner, timeout, now, true);
+      return this.release(owner, timeout, undefined, now, true);
     }
     const args = [owner, String(ttl)];
     if (isSliceOver) {

@@ -1,5 +1,5 @@
 import type { ProtocolSettings } from '../core/protocol';
-import type { LockNames } from '../redis/names';
+import { type LockNames, legacyChannel } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { contended } from './contended';
 import { lockScripts } from './format/lock-scripts';
@@ -67,23 +67,26 @@ ${MINT}`,
 
 /** Spring's string key. */
 export class SpringFormat extends ScriptedFormat {
-  readonly #legacyChannel: boolean;
+  readonly #legacyChannels: readonly string[];
+  readonly #notification: readonly string[];
 
-  constructor(redis: Redis, { fencing, legacyChannel }: ProtocolSettings) {
-    super(redis, fencing, SPRING_SCRIPTS, false);
-    this.#legacyChannel = legacyChannel;
+  constructor(redis: Redis, settings: ProtocolSettings) {
+    super(redis, settings.fencing, SPRING_SCRIPTS, false);
+    const channel = legacyChannel(settings.registryKey);
+    this.#legacyChannels = settings.legacyChannel ? [channel] : [];
+    this.#notification = settings.legacyChannel ? [channel, 'too'] : [channel];
   }
 
   channels(names: LockNames): readonly string[] {
-    return this.#legacyChannel ? [names.channel, names.legacyChannel] : [names.channel];
+    return [names.channel, ...this.#legacyChannels];
   }
 
   protected releaseOf({ lock }: LockNames): string {
     return lock;
   }
 
-  notification(names: LockNames): readonly string[] {
-    return this.#legacyChannel ? [names.legacyChannel, 'too'] : [names.legacyChannel];
+  notification(_names: LockNames): readonly string[] {
+    return this.#notification;
   }
 
   protected fence(names: LockNames): string {

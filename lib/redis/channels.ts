@@ -1,8 +1,8 @@
+import type { MessageListener, RedisSubscriber } from '../api/options';
 import { clock, inBackground } from '../internal/clock';
 import { Backoff } from '../internal/timers';
 import type { EvalOptions, RedisCommands } from './client';
 import { isServerAnswer } from './failure';
-import type { MessageListener, RedisSubscriber } from './subscriber';
 
 /** A client that takes commands as lists of words. */
 export abstract class WordsClient implements RedisCommands {

@@ -20,12 +20,7 @@ export class LockNames {
 
   /** The channel of the lock's releases, as Spring Integration's RedisLockRegistry names it. */
   get channel(): string {
-    return `${this.legacyChannel}:${this.lock}`;
-  }
-
-  /** The one channel for all locks of a registry, of Spring Integration up to 6.4.7 and 6.5.2. */
-  get legacyChannel(): string {
-    return `${this.#registryKey}-channel`;
+    return `${legacyChannel(this.#registryKey)}:${this.lock}`;
   }
 
   /**
@@ -41,6 +36,11 @@ export class LockNames {
     if (/[{}]/.test(lock)) throw noHashTag(lock);
     return `{${lock}}:${suffix}`;
   }
+}
+
+/** The one channel for all locks of a registry, of Spring Integration up to 6.4.7 and 6.5.2. */
+export function legacyChannel(registryKey: string): string {
+  return `${registryKey}-channel`;
 }
 
 /**
@@ -61,4 +61,24 @@ export function noHashTag(lock: string): RangeError {
 export function lockOfQueue(name: string): string | undefined {
   const [, tag, lock = tag] = /^\{([^}]+)\}:(?:queue|waiters)(?::(.+))?$/s.exec(name) ?? [];
   return lock;
+}
+
+/** The glob that matches nothing but this text. */
+export function literally(text: string): string {
+  return text.replace(/[\\*?[\]^-]/g, '\\$&');
+}
+
+/** A character after a backslash; a set such as `[ab]`, `[a-z]`, `[^a]`; any other character, `*` and `?` among them. */
+const PARTS = /\\(.)|\[(\^?)((?:\\.|[^\]\\])*)\]|./gsu;
+
+/** The pattern of the texts that a glob of Redis matches. */
+export function globPattern(glob: string): RegExp {
+  const literal = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
+  const source = glob.replace(PARTS, (part, escaped?: string, negation?: string, members?: string) => {
+    if (escaped !== undefined) return literal(escaped);
+    if (part === '*') return '.*';
+    if (part === '?') return '.';
+    return members === undefined ? literal(part) : `[${negation}${members.replace(/[[^]/g, '\\$&')}]`;
+  });
+  return new RegExp(`^${source}$`, 's');
 }

@@ -1,3 +1,4 @@
+import type { RedisSubscriber } from '../api/options';
 import { type WarningListener, warn } from '../api/warnings';
 import { backgroundPause, clock, inBackground } from '../internal/clock';
 import { WakeTimer } from '../internal/timers';
@@ -19,21 +20,6 @@ const CLOSING = 1_000;
 
 /** Our own connection is pinged this many times per `socketTimeout` of the client. */
 const PINGS = 3;
-
-/** Called with each message of a channel. */
-export type MessageListener = (message: string, channel: string) => unknown;
-
-/** A pub/sub connection, by structure: node-redis' client, cluster and sentinel have it. */
-export interface RedisSubscriber {
-  subscribe(channel: string, listener: MessageListener): Promise<unknown>;
-  unsubscribe(channel: string, listener?: (message: unknown, channel: unknown) => unknown): Promise<unknown>;
-  /** Sharded channels, for the lock types that need them on a cluster. */
-  sSubscribe?(channel: string, listener: MessageListener): Promise<unknown>;
-  sUnsubscribe?(channel: string, listener?: (message: unknown, channel: unknown) => unknown): Promise<unknown>;
-  /** For the events `ready` and `node-ready`: after a reconnect all waiters poll. */
-  on?(event: string, listener: () => void): unknown;
-  off?(event: string, listener: () => void): unknown;
-}
 
 /** A connection of our own that listens. */
 interface OwnSubscriber extends OwnConnection, Omit<RedisSubscriber, 'on'> {

@@ -2,7 +2,6 @@ import { SHARDED_SUBSCRIPTION_MODES } from '../api/lock-types';
 import type { RedisLockRegistryOptions, RegistrySettings, SegmentedLockOptions } from '../api/options';
 import { warn } from '../api/warnings';
 import type { LockBackend } from '../core/backend';
-import { literally } from '../internal/glob';
 import { boolean, type Check, checkOptions, duration, notNegative, oneOf, wholeNumber } from '../internal/validation';
 import { heldScripts } from '../protocols/held-scripts';
 import { LOCK_TYPE_DEFINITIONS } from '../protocols/lock-types';
@@ -17,7 +16,7 @@ import {
 } from '../redis/client';
 import { canScan, scan } from '../redis/cluster';
 import { explainWrongType } from '../redis/keys';
-import { hashTag } from '../redis/names';
+import { hashTag, literally } from '../redis/names';
 import { Redis } from '../redis/redis';
 import { isSubscriber } from '../redis/subscriber';
 import type { SegmentedLock } from '../segmented/segmented-lock';

@@ -9,8 +9,7 @@ import type { RedisLease } from '../core/lease';
 import type { Turn } from '../core/local-queue';
 import { isLoopTurnDue, type LockServices, RedisLock } from '../core/lock';
 import { LockCache } from '../core/lock-cache';
-import { Permits } from '../core/permits';
-import type { LockProtocol } from '../core/protocol';
+import { type LockProtocol, Permits } from '../core/protocol';
 import { Scope } from '../core/scope';
 import { clock } from '../internal/clock';
 import { type Check, checkOptions, nonEmptyString, wholeNumber } from '../internal/validation';
@@ -109,8 +108,8 @@ class Group implements LeaseOfHold {
     return Math.min(...[...this.leases].map(({ endsAt }) => endsAt));
   }
 
-  mayRenewAt(time: number): boolean {
-    return [...this.leases].some((lease) => lease.mayRenewAt(time));
+  get renewUntil(): number {
+    return Math.max(...[...this.leases].map(({ renewUntil = Number.POSITIVE_INFINITY }) => renewUntil));
   }
 
   renewed(): void {

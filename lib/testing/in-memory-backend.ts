@@ -1,10 +1,15 @@
 import { Availability } from '../core/availability';
 import type { Inspected, LockBackend, LockInspector, ScriptRunner } from '../core/backend';
-import type { Permits } from '../core/permits';
-import { type Grant, type LockProtocol, NOT_GRANTED, type NotGranted, type Ownership } from '../core/protocol';
-import { globPattern } from '../internal/glob';
+import {
+  type Grant,
+  type LockProtocol,
+  NOT_GRANTED,
+  type NotGranted,
+  type Ownership,
+  type Permits,
+} from '../core/protocol';
 import type { Connection } from '../redis/connection';
-import type { LockNames } from '../redis/names';
+import { globPattern, type LockNames } from '../redis/names';
 import type { InMemoryLocks } from './in-memory-locks';
 import type { StoredKind } from './stored-lock';
 
@@ -143,8 +148,8 @@ function inMemoryProtocol(
       else send(execute, timeout).then(settle, (cause: unknown) => settle({ state: 'unknown', cause }));
     },
 
-    release: (ownerOrTicket, timeout) => send(() => lock().release(ownerOrTicket), timeout),
-    keep: (owner, keep, timeout) => send(() => lock().keep(owner, keep), timeout),
+    release: (owner, timeout, keep) =>
+      send(() => (keep === undefined ? lock().release(owner) : lock().keep(owner, keep)), timeout),
     /** The lock is for the first in the queue. Where nobody waits, readers enter beside others. */
     mayPassOn: () => kind === 'read' && !locks.isSilent && !lock().isAwaited,
     orphanLife: ({ ttl }) => ttl,

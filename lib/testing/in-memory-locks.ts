@@ -1,5 +1,4 @@
 import { nameIn } from '../api/owner-name';
-import { Deferred } from '../internal/deferred';
 import { checkOptions, nonEmptyString, string, ttl } from '../internal/validation';
 import { answered, ClientClosedError } from '../redis/failure';
 import { LockNames } from '../redis/names';
@@ -150,20 +149,21 @@ export class InMemoryLocks {
    */
   send<T>(execute: () => T, timeout: number, sender: Sender): Promise<T> {
     if (!this.isSilent) return new Promise((resolve) => resolve(execute()));
-    const reply = new Deferred<T>();
-    const settle = (answer: Promise<T>) => {
-      // Nobody may listen any more.
-      answer.catch(() => undefined);
-      reply.resolve(answer);
-    };
-    const request = {
-      sender,
-      execute: () => settle(new Promise((resolve) => resolve(execute()))),
-      fail: () => settle(Promise.reject(new ClientClosedError('The registry was closed before Redis answered'))),
-    };
-    this.#unanswered.push(request);
-    if (sender.isCutOff) request.fail();
-    return answered(reply.promise, timeout);
+    const reply = new Promise<T>((resolve) => {
+      const settle = (answer: Promise<T>) => {
+        // Nobody may listen any more.
+        answer.catch(() => undefined);
+        resolve(answer);
+      };
+      const request = {
+        sender,
+        execute: () => settle(new Promise((resolve) => resolve(execute()))),
+        fail: () => settle(Promise.reject(new ClientClosedError('The registry was closed before Redis answered'))),
+      };
+      this.#unanswered.push(request);
+      if (sender.isCutOff) request.fail();
+    });
+    return answered(reply, timeout);
   }
 
   /** @internal Nothing that the sender has requested in a silence is waited for any longer. It is executed all the same. */

@@ -1,7 +1,7 @@
+import type { RedisSubscriber } from '../api/options';
 import { type Channel, type Listening, PlacedChannels } from '../redis/channels';
 import { describeForAdapter, type RedisClient } from '../redis/client';
 import { ClientClosedError, isErrorLike } from '../redis/failure';
-import type { RedisSubscriber } from '../redis/subscriber';
 
 /** What the adapter needs of a client of valkey-glide, by structure. It does not import the package. */
 export interface Glide {

@@ -161,7 +161,14 @@ export class FairProtocol implements LockProtocol {
   }
 
   /** Also removes the ticket of a caller that gave up. If that had the lock, the next one gets it. */
-  release(ownerOrTicket: string, timeout: number, now = clock.now()): Promise<Released> {
+  release(ownerOrTicket: string, timeout: number, keep?: Keep, now = clock.now()): Promise<Released> {
+    if (keep !== undefined) {
+      // The waiter of this process learns at once when the key ends, though messages may not arrive.
+      return this.end(ownerOrTicket, undefined, keep, timeout, now, ({ found }) => {
+        this.#presence?.poll();
+        return found;
+      });
+    }
     this.#presence?.leave(false);
     const use = (reply: QueueReply) => this.take(reply, timeout)?.then(() => reply.found) ?? reply.found;
     return this.end(ownerOrTicket, undefined, undefined, timeout, now, use);
@@ -234,14 +241,6 @@ export class FairProtocol implements LockProtocol {
     };
     // A kept grant stays known as entered: a repeated message about it must not release the lock before it is kept.
     return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);
-  }
-
-  /** The waiter of this process learns at once when the key ends, though messages may not arrive. */
-  keep(ownerOrTicket: string, keep: Keep, timeout: number): Promise<Released> {
-    return this.end(ownerOrTicket, undefined, keep, timeout, clock.now(), ({ found }) => {
-      this.#presence?.poll();
-      return found;
-    });
   }
 
   /** The lock may be free: a poll hands it over to the next ticket. */

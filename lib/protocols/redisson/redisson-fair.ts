@@ -145,7 +145,10 @@ export class RedissonFairProtocol implements LockProtocol {
    * reconnect it is removed once more, and that must not overtake the release. A release without an answer is repeated
    * by its caller.
    */
-  async release(owner: string, timeout: number): Promise<Released> {
+  async release(owner: string, timeout: number, keep?: Keep): Promise<Released> {
+    if (keep !== undefined) {
+      return this.#run(KEEP, owner, 0, keepArguments(keep), timeout, (reply) => foundIn(KEEP, reply, reply));
+    }
     const toPollers = this.#pollers?.isDue(clock.now()) ?? false;
     const found = await this.#release(toPollers ? LEAVE : RELEASE, owner, timeout);
     // A release that finds no key notifies the first in the queue. If that fails, waiters of this library poll.
@@ -165,10 +168,6 @@ export class RedissonFairProtocol implements LockProtocol {
   async #releaseAgain(owner: string): Promise<void> {
     const { redis, settings } = this.#services.parts;
     if (!redis.isClosed) await this.#release(RELEASE, owner, settings.commandTimeout);
-  }
-
-  keep(owner: string, keep: Keep, timeout: number): Promise<Released> {
-    return this.#run(KEEP, owner, 0, keepArguments(keep), timeout, (reply) => foundIn(KEEP, reply, reply));
   }
 
   /** The lock is for the first in the queue. */

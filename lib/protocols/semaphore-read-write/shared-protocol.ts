@@ -2,7 +2,6 @@ import type { SharedKind } from '../../api/lock-types';
 import { Availability } from '../../core/availability';
 import type { SharedBackend } from '../../core/backend';
 import { FRESH, type Hold } from '../../core/hold';
-import type { Permits } from '../../core/permits';
 import {
   type Exchange,
   type Grant,
@@ -11,6 +10,7 @@ import {
   NOT_GRANTED,
   type NotGranted,
   type Ownership,
+  type Permits,
   type Refusal,
   type Released,
   type RenewalMode,
@@ -91,7 +91,7 @@ class SharedProtocol implements LockProtocol {
 
   /** The lock goes to the first in the queue. That may be the next caller. */
   exchange(owner: string, to: Hold, timeout: number, keep?: Keep): Promise<Exchange> {
-    if (keep !== undefined) return this.keep(owner, keep, timeout).then((found) => ({ found, answer: undefined }));
+    if (keep !== undefined) return this.release(owner, timeout, keep).then((found) => ({ found, answer: undefined }));
     return this.#enter(to, [owner], timeout, (found, answer) => ({ found, answer }));
   }
 
@@ -114,12 +114,9 @@ class SharedProtocol implements LockProtocol {
     renew(this.#parts.redis, RENEW, this.#names.lock, [this.#kind, owner, String(ttl), mode], ttl, timeout, settle);
   }
 
-  release(owner: string, timeout: number): Promise<Released> {
-    return this.#giveBack(owner, [], timeout);
-  }
-
-  keep(owner: string, keep: Keep, timeout: number): Promise<Released> {
-    return this.#giveBack(owner, keepArguments(keep), timeout);
+  release(owner: string, timeout: number, keep?: Keep): Promise<Released> {
+    const args = [this.#kind, owner, this.#names.channel, ...(keep === undefined ? [] : keepArguments(keep))];
+    return this.#parts.redis.run(RELEASE, this.#keys, args, timeout, (reply) => this.#found(RELEASE, reply));
   }
 
   /**
@@ -221,11 +218,6 @@ class SharedProtocol implements LockProtocol {
       const answer = read(reply);
       return use(this.#found(ENTER, reply), answer);
     });
-  }
-
-  #giveBack(owner: string, keep: readonly string[], timeout: number): Promise<Released> {
-    const args = [this.#kind, owner, this.#names.channel, ...keep];
-    return this.#parts.redis.run(RELEASE, this.#keys, args, timeout, (reply) => this.#found(RELEASE, reply));
   }
 
   /** What became of the lease that was to end. */
