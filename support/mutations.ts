@@ -156,7 +156,7 @@ export const MUTATIONS = {
   'single-attempt-behind-a-short-wait': {
     finding: 'a single attempt fails where the last attempt in front had too little time',
     simulation: ['mixed', 'pub-sub', 'spin'],
-    replacements: [['freed === undefined && !this.#isContended', 'freed === undefined']],
+    replacements: [['if (!isContended) throw this.#unavailable();', 'throw this.#unavailable();']],
   },
 
   // Passing on within a process
@@ -217,7 +217,7 @@ export const MUTATIONS = {
   'slow-hand-over': {
     finding: 'a call settles late, since its first attempt has the time of the unlock before it',
     simulation: ['fair'],
-    replacements: [['const timeout = Math.min(limit, this.#firstTimeout);', 'const timeout = limit;']],
+    replacements: [['const timeout = Math.min(limit, this.#firstTimeout());', 'const timeout = limit;']],
   },
 
   // fair

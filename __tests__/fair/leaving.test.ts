@@ -66,21 +66,6 @@ describePrivate('What a fair lock leaves behind', () => {
     await gone();
   });
 
-  it('is no grant to a registry that was closed', async () => {
-    const closing = await fixture.proxied();
-    const lease = await a.obtain(KEY).lock();
-    const [first, second] = await fixture.enqueue([
-      () => closing.registry.obtain(KEY).lock(),
-      () => b.obtain(KEY).lock(),
-    ]);
-    const rejected = expect(first).rejects.toMatchObject({ name: 'RegistryClosedError' });
-    const begun = performance.now();
-    await Promise.all([closing.registry.close(), lease.unlock(), rejected]);
-    await (await second)?.unlock();
-    expect(performance.now() - begun).toBeLessThan(2 * SLACK + machineDelay());
-    await gone();
-  });
-
   it('has a life of its own also when the last ticket was granted and is not claimed', async () => {
     const waiter = await fixture.proxied();
     const lease = await a.obtain(KEY).lock();

@@ -49,18 +49,6 @@ describePrivate('The callers of one process, which has at most one ticket in the
     expect(await fixture.keys()).toEqual([]);
   });
 
-  it('keep the order of the calls when a script under the lease is not answered yet', async () => {
-    const { a, b } = await processes();
-    const lease = await a.obtain(KEY).lock();
-    const waiting = await fixture.enqueue([caller('a1', a), caller('b1', b)]);
-    const evaluated = lease.eval('return 1').catch(() => undefined);
-    // It is sent in this turn of the event loop.
-    await Promise.resolve();
-    await lease.unlock();
-    await Promise.all([evaluated, ...waiting]);
-    expect(order).toEqual(['a1', 'b1']);
-  });
-
   it('get it after a foreign caller when the clock of the server was set back, and do not starve it', async () => {
     const { a, b } = await processes();
     const lease = await a.obtain(KEY).lock();

@@ -118,5 +118,9 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
     const begun = performance.now();
     await taken(next);
     expect(performance.now() - begun).toBeLessThan(200 + SLACK + machineDelay());
+    await a.obtain(KEY).lock({ ttl: 1_000 }); // and never gives it back
+    const called = performance.now();
+    await taken(lock(b)());
+    expect(performance.now() - called).toBeLessThan(1_000 + SLACK + machineDelay());
   });
 });

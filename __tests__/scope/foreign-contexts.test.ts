@@ -49,13 +49,6 @@ const losses: Record<string, Loss> = {
       expect(lease.remaining).toBe(0);
     },
   },
-  'an `assertHeld` in the scope': {
-    options: { ttl: 60, renew: false },
-    find: async (lease) => {
-      block(80);
-      expect(() => lease.assertHeld()).toThrow();
-    },
-  },
   'a `renew` in the scope': {
     options: { ttl: 5_000, renew: false },
     find: async (lease, _inScope, remove) => {

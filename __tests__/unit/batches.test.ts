@@ -133,7 +133,7 @@ describe('where the keys are', () => {
   });
 });
 
-it('sends an argument that all calls have once', async () => {
+it('sends the last arguments once where all calls have the same', async () => {
   const client = plainClient();
   const redis = new Redis(client, 'orders', 5_000);
   await acquaint(redis, client);
@@ -142,7 +142,7 @@ it('sends an argument that all calls have once', async () => {
   const [, options] = client.evalSha.mock.calls[0] as [string, EvalOptions];
   expect(options).toEqual({
     keys: ['one', 'two', 'three'],
-    arguments: ['3', '-==', '60', '=', 'a', 'b', 'c'],
+    arguments: ['3', '1', '60', '=', 'a', 'b', 'c'],
   });
 });
 

@@ -16,7 +16,7 @@ interface Deaf {
 
 describePrivate('A registry that cannot receive messages', () => {
   const fixture = RedisFixture.install();
-  const options = { idleBetweenTries: 20, commandTimeout: 200 };
+  const options = { idleBetweenTries: 20, commandTimeout: 1_500 };
 
   /** The port is closed when the connection for messages is to be opened. */
   const closedPort = async (version: 5 | 6, reconnectStrategy: number | false): Promise<Deaf> => {

@@ -23,7 +23,8 @@ export async function runMutations(
   for (const mutation of mutations) {
     if (names.length > 0 && !names.includes(mutation.name)) continue;
     const asked = ((mutation.simulation ?? []) as readonly LockType[]).filter((type) => types?.includes(type) ?? true);
-    if (mutation.test !== undefined) table.push([mutation.name, mutation.finding, `by npx jest ${mutation.test}`, '']);
+    if (mutation.test !== undefined && types === undefined)
+      table.push([mutation.name, mutation.finding, `by npx jest ${mutation.test}`, '']);
     if (asked.length === 0) continue;
     const mutated = await bundleLibrary([mutation.name]);
     let found: Found | undefined;

@@ -143,6 +143,14 @@ local function note(process, noted, how, ttl, life, isNew)
   for _, key in ipairs({ queue, tickets }) do
     if redis.call('PTTL', key) < total then redis.call('PEXPIRE', key, total) end
   end
+  -- Each process leaves a field. It is known by that while it lives. When there are many, those of the dead go. It reads
+  -- all of them: at most once a second for each process.
+  if isNoted or redis.call('HLEN', tickets) <= redis.call('ZCARD', queue) + 16 then return end
+  local fields = redis.call('HGETALL', tickets)
+  for i = 1, #fields, 2 do
+    local itsEnd = presenceIn(fields[i + 1])
+    if itsEnd and itsEnd * 1000 < now then redis.call('HDEL', tickets, fields[i]) end
+  end
 end
 
 -- Where the lock is the ticket's already, since a reply or a message was lost: gives it the full ttl. Returns as handOver.
@@ -277,14 +285,6 @@ local isUnreachable = how == 'message' and notify(process, 'poll') == 0 and not 
 if score then
   ${WRITE_NOTHING}
   note(process, noted, isUnreachable and 'poll' or how, ttl, life)
-end
--- Each process leaves a field. It is known by that while it lives. When there are many, those of the dead go.
-if redis.call('HLEN', tickets) > redis.call('ZCARD', queue) + 16 then
-  local fields = redis.call('HGETALL', tickets)
-  for i = 1, #fields, 2 do
-    local lifeEnd = presenceIn(fields[i + 1])
-    if lifeEnd and lifeEnd * 1000 < now then redis.call('HDEL', tickets, fields[i]) end
-  end
 end
 local owner, token, left
 if not holder then

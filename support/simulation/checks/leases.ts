@@ -6,8 +6,8 @@ import { type Host, hostOf, lifeOf, lockName, ownerOf, ownersOf, quietFor, taken
 import type { Grants } from './grants';
 import { MinHoldChecks } from './min-holds';
 
-/** A lease as this library makes it: with the owner value that Redis has for it, and its own ttl in ms. */
-export type OwnedLease = Lease & { readonly owner: string; readonly ttl: number };
+/** A lease as this library makes it: with the owner value that Redis has for it, its own ttl, and its age in ms. */
+export type OwnedLease = Lease & { readonly owner: string; readonly ttl: number; readonly heldFor: number };
 
 /** A lease that a caller has and has not unlocked. */
 export interface OpenLease {
@@ -218,7 +218,9 @@ export class LeaseChecks {
   #passedOn({ key, lease, host, caller, kind }: OpenLease, lostAt = Number.POSITIVE_INFINITY): void {
     // A reader joins others, whose hold goes on.
     if (kind !== 'read') this.minHolds.passedOn(key, lease.owner);
-    const ms = this.#world.timeline.now - lostAt;
+    // A part of a lock of several keys was passed on before the others were there, perhaps long before.
+    const since = this.#world.plan.lockType === 'multi' ? lease.heldFor : 0;
+    const ms = this.#world.timeline.now - since - lostAt;
     if (ms <= PASSED_ON_WITHIN || quietFor(this.#world, host) < NOTICED_WITHIN) return;
     const text = `${caller} has "${key}" by a hold that Redis lost ${ms.toFixed(0)} ms ago`;
     this.#world.violations.report('loss not noticed', key, text);
