@@ -85,6 +85,8 @@ export class SharedOrderChecks {
       this.#first.delete(member);
       holders += takes;
     }
+    // Its caller has left, or it was dropped. If it comes again, it comes behind those that wait by then.
+    for (const member of queuedBefore) if (!queue.some((ticket) => ticket.member === member)) this.#first.delete(member);
     for (const { member, arrival } of queue) {
       this.#arrivals.set(member, arrival);
       // One that was dropped, and entered again, is waited for since then.
