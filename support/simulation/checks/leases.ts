@@ -88,9 +88,9 @@ export class LeaseChecks {
       isWiped: false,
       isExcused: lostAt !== undefined,
       isRenewed: renew ?? ttl === undefined,
-      // A reader that entered together with it, or another caller of its process, has blocked the event loop already.
-      isOutlasted:
-        (kind === 'read' && lease.remaining === 0) || (host.process.isPaused && lease.remaining <= MARGIN / 10),
+      // A reader that entered together with it, or another caller of its process, has blocked the event loop already: now,
+      // or while the attempt was on its way.
+      isOutlasted: (kind === 'read' && lease.remaining === 0) || lease.remaining <= this.#roundTrip(host),
       wasUndisturbed:
         (host.disturbedUntil === 0 || this.#world.timeline.now - host.disturbedUntil > QUIET) &&
         lifeOf(this.#world.server, lockName(key), lease.owner) - lease.remaining <= MARGIN,
@@ -139,12 +139,17 @@ export class LeaseChecks {
 
   /** The event loop of a process is about to be blocked. */
   paused(host: Host, ms: number): void {
-    const { least = 0, jitter = 0 } = this.#world.plan.processes[host.index]?.client.delays ?? {};
     // A renewal that goes out after it has to be answered in what is left. What was sent before it is in its way.
-    const margin = Math.max(MARGIN / 10, 4 * (least + jitter));
+    const margin = this.#roundTrip(host);
     for (const entry of this.open) {
       if (entry.host === host && entry.lease.remaining <= ms + margin) entry.isOutlasted = true;
     }
+  }
+
+  /** ms in which its client has an answer, where nothing else delays it. */
+  #roundTrip(host: Host): number {
+    const { least = 0, jitter = 0 } = this.#world.plan.processes[host.index]?.client.delays ?? {};
+    return Math.max(MARGIN / 10, 4 * (least + jitter));
   }
 
   /** When this process last had the lock of the key; -Infinity: never. */
