@@ -86,7 +86,8 @@ export class SharedOrderChecks {
       holders += takes;
     }
     // Its caller has left, or it was dropped. If it comes again, it comes behind those that wait by then.
-    for (const member of queuedBefore) if (!queue.some((ticket) => ticket.member === member)) this.#first.delete(member);
+    for (const member of queuedBefore)
+      if (!queue.some((ticket) => ticket.member === member)) this.#first.delete(member);
     for (const { member, arrival } of queue) {
       this.#arrivals.set(member, arrival);
       // One that was dropped, and entered again, is waited for since then.
@@ -118,8 +119,9 @@ export class SharedOrderChecks {
     );
     if (writer !== undefined) {
       violations.report('overtaken', key, `${caller} joined the readers of "${key}" while ${writer.member} waited`);
-    } else if (timeline.now - enteredAt > OPEN + 1 && quietFor(this.#world, host) > QUIET) {
-      const ms = (timeline.now - enteredAt).toFixed(1);
+    } else if (timeline.now - openedAt > OPEN + 1 && quietFor(this.#world, host) > QUIET) {
+      // Where no message says that it was let in, its process learns that from a poll.
+      const ms = (timeline.now - openedAt).toFixed(1);
       violations.report('overtaken', key, `${caller} joined the readers of "${key}", who had it for ${ms} ms`);
     }
   }
