@@ -114,9 +114,7 @@ export const MUTATIONS = {
   'removals-queued-again': {
     finding: 'while Redis is away, each acquisition that was given up queues another removal every 6 s',
     simulation: ['pub-sub', 'fair'],
-    replacements: [
-      ['if (!(error instanceof CommandTimeoutError)) throw error;\n    await error.late;', 'throw error;'],
-    ],
+    replacements: [['await answerOf(this.#hold.release(', 'await (this.#hold.release(']],
   },
   'removed-again-and-again': {
     finding:

@@ -4,6 +4,7 @@ import { clock } from '../internal/clock';
 import { Backoff } from '../internal/timers';
 import {
   answered,
+  answerOf,
   CommandTimeoutError,
   isFinal,
   isServerAnswer,
@@ -13,7 +14,7 @@ import {
   serverErrorCode,
 } from '../redis/failure';
 import { LEARNS_REPLACEMENT } from '../redis/silence';
-import { type Availability, SILENT } from './availability';
+import { SILENT } from './availability';
 import { Hold } from './hold';
 import { RedisLease } from './lease';
 import { Turn } from './local-queue';
@@ -277,7 +278,12 @@ export class Call {
     const isAnswer = isServerAnswer(failure);
     if (isAnswer) hold.reachedRedis = true;
     if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) hold.doubt(attempt);
-    if (failure instanceof CommandTimeoutError) void noteLateAnswer(failure, availability, hold.sentAt);
+    if (failure instanceof CommandTimeoutError) {
+      // Nobody else may ask about this lock for long: without this, Redis would seem to be silent until then.
+      const { sentAt } = hold;
+      const noted = (): void => availability.answeredLate(sentAt);
+      void answerOf(failure.late).then(noted, () => undefined);
+    }
     if (wait.isInterrupted || isFinal(failure)) availability.withdrawn(hold.sentAt);
     wait.throwIfInterrupted();
     if (isFinal(failure)) throw cannotAcquire(wait.key, messageOf(failure), failure);
@@ -502,19 +508,5 @@ export class Call {
     const { lastError } = connection;
     const reason = lastError === undefined ? '' : `; the last error of the client was: ${messageOf(lastError)}`;
     return cannotAcquire(key, `Redis has not answered for ${ms} ms${where}${reason}`, failure ?? lastError);
-  }
-}
-
-/** Nobody else may ask about this lock for long: without this, Redis would seem to be silent until then. */
-async function noteLateAnswer(
-  { late }: CommandTimeoutError,
-  availability: Availability,
-  sentAt: number,
-): Promise<void> {
-  try {
-    await late;
-    availability.answeredLate(sentAt);
-  } catch (error) {
-    if (error instanceof CommandTimeoutError) await noteLateAnswer(error, availability, sentAt);
   }
 }

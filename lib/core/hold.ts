@@ -2,7 +2,7 @@ import type { LockLostReason } from '../api/distributed-lock';
 import { clock, drift, pause, reliableUntil, wasSuspended } from '../internal/clock';
 import { Backoff } from '../internal/timers';
 import type { Connection } from '../redis/connection';
-import { CommandTimeoutError, isFinal, isServerAnswer, messageOf, NotSentError } from '../redis/failure';
+import { answerOf, isFinal, isServerAnswer, messageOf, NotSentError } from '../redis/failure';
 import type { RedisLease } from './lease';
 import type { Grant, Keep, LockProtocol, Ownership, Released, RenewalMode } from './protocol';
 import type { LockRequest } from './request';
@@ -423,11 +423,10 @@ function describe(cause: unknown, elapsed: number): string {
 /** Resolves when it is known whether Redis answered. An answer that comes late counts, a lost connection does not. */
 async function outcomeOf(attempt: Promise<unknown>): Promise<'answered' | 'lost' | 'not sent'> {
   try {
-    await attempt;
+    await answerOf(attempt);
     return 'answered';
   } catch (error) {
     if (error instanceof NotSentError) return 'not sent';
-    if (error instanceof CommandTimeoutError) return outcomeOf(error.late);
     return isServerAnswer(error) ? 'answered' : 'lost';
   }
 }

@@ -1,7 +1,7 @@
 import { backgroundPause, clock, inBackground } from '../internal/clock';
 import { Backoff, SharedTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
-import { CommandTimeoutError, isClientClosed } from '../redis/failure';
+import { answerOf, isClientClosed } from '../redis/failure';
 import type { Hold } from './hold';
 
 /** ms in which a healthy Redis has answered what was still in flight. */
@@ -139,6 +139,7 @@ class FollowUp {
   async #remove(): Promise<RemovalResult> {
     const { epoch, ticket, inDoubt } = this.#hold;
     try {
+      // While it is unanswered, it may be on its way, and a second one would only wait behind it.
       await answerOf(this.#hold.release(this.#orphans.commandTimeout, undefined, ticket));
     } catch (error) {
       // A refusal, such as NOPERM or NOAUTH, may end before the orphan expires.
@@ -149,16 +150,6 @@ class FollowUp {
     await clock.immediate();
     const isOrdered = epoch !== undefined && epoch === this.#orphans.connection.connectionEpoch;
     return inDoubt === 0 && (!this.#hold.lostTrack || isOrdered) ? 'gone' : 'removed for now';
-  }
-}
-
-/** Also one that comes late: until then the removal may be on its way, and a second one would only wait behind it. */
-async function answerOf(removal: Promise<unknown>): Promise<void> {
-  try {
-    await removal;
-  } catch (error) {
-    if (!(error instanceof CommandTimeoutError)) throw error;
-    await error.late;
   }
 }
 

@@ -32,6 +32,16 @@ export class NotSentError extends CommandTimeoutError {
   }
 }
 
+/** The answer, also one that comes after its deadline. */
+export async function answerOf<T>(reply: Promise<T>): Promise<T> {
+  try {
+    return await reply;
+  } catch (error) {
+    if (!(error instanceof CommandTimeoutError) || error instanceof NotSentError) throw error;
+    return answerOf(error.late as Promise<T>);
+  }
+}
+
 /** A reply that the script cannot have made: it belongs to another command, or a mock made it. */
 export class UnexpectedReplyError extends Error {
   override readonly name = 'UnexpectedReplyError';
