@@ -414,6 +414,11 @@ redis.call('ZADD', queue, score, ticket)`,
     soak: { types: ['multi'], kinds: ['left in Redis', 'no progress'] },
     replacements: [['Promise.all([this.#release(0), ...late])', 'Promise.all(late)']],
   },
+  'late-answer-is-the-last': {
+    finding: 'a client repeats an attempt whose caller has left, and the first copy takes the lock after the removal',
+    test: '__tests__/unit/follow-ups.test.ts',
+    replacements: [["outcome === 'answered' && wasDisrupted()", 'false']],
+  },
   'forced-whoever-holds-it': {
     finding: 'a client repeats a forced unlock, which ends the lease of the next holder',
     simulation: ['spin'],
