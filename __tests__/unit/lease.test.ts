@@ -3,13 +3,12 @@ import { type Lease, type LockWarning, RedisLockRegistry, type RedisLockRegistry
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, mockRedis, silence } from '../support/mock-redis';
 
-let time: FakeClock;
+const time = FakeClock.install();
 let redis: ReturnType<typeof mockRedis>;
 let warnings: LockWarning[];
 const registries: RedisLockRegistry[] = [];
 
 beforeEach(() => {
-  time = new FakeClock();
   redis = mockRedis();
   warnings = [];
 });
@@ -18,7 +17,6 @@ afterEach(async () => {
   const closing = Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
   await time.advance(1);
   await closing;
-  time.restore();
 });
 
 function open(options: Partial<RedisLockRegistryOptions> = {}): RedisLockRegistry {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { Wait } from '../../lib/core/wait';
 import { TimeSlice, YieldToListeners } from '../../lib/protocols/sharing';
 import type { Waiting } from '../../lib/protocols/waiting';
@@ -9,11 +9,7 @@ const IDLE = 100;
 const PAUSE = 1.1 * IDLE;
 
 describe('A time slice', () => {
-  let time: FakeClock;
-  beforeEach(() => {
-    time = new FakeClock();
-  });
-  afterEach(() => time.restore());
+  const time = FakeClock.install();
 
   const slices = (handOver?: number) => new TimeSlice(IDLE, handOver);
 
@@ -140,11 +136,7 @@ describe('A time slice', () => {
 });
 
 describe('Yielding to listeners', () => {
-  let time: FakeClock;
-  beforeEach(() => {
-    time = new FakeClock();
-  });
-  afterEach(() => time.restore());
+  const time = FakeClock.install();
 
   /** The ms that a caller stands back, `after` ms from a release on, once all other listeners have had a turn. */
   function stepsBack(after: number, release: { others: number; areCounted: boolean; atSliceEnd: boolean }): number {

@@ -1,37 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { Wait } from '../../lib/core/wait';
-import { MAX_DELAY, reliableUntil, Timer } from '../../lib/internal/clock';
+import { MAX_DELAY, reliableUntil } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, refused } from '../support/mock-redis';
 
-let time: FakeClock;
-
-beforeEach(() => {
-  time = new FakeClock();
-});
-
-afterEach(() => time.restore());
-
-describe('Timer', () => {
-  it('can be cancelled in each of its steps', async () => {
-    let fired = 0;
-    const timer = new Timer(2 * MAX_DELAY, () => {
-      fired += 1;
-    });
-    await time.advance(MAX_DELAY + 1);
-    timer.cancel();
-    expect(time.pending).toBe(0);
-    await time.advance(2 * MAX_DELAY);
-    expect(fired).toBe(0);
-  });
-
-  it('costs nothing when it is infinite', () => {
-    const timer = new Timer(Number.POSITIVE_INFINITY, () => undefined);
-    expect(time.pending).toBe(0);
-    timer.cancel();
-  });
-});
+const time = FakeClock.install();
 
 describe('Wait', () => {
   it('has less and less time left, and never less than none', async () => {
