@@ -8,28 +8,6 @@ import { mockRedis, refused } from '../support/mock-redis';
 const time = FakeClock.install();
 
 describe('Wait', () => {
-  it('has less and less time left, and never less than none', async () => {
-    const wait = new Wait('key', 100, undefined);
-    expect(wait.remaining).toBe(100);
-    await time.advance(60);
-    expect(wait.remaining).toBe(40);
-    await time.advance(60);
-    expect(wait.remaining).toBe(0);
-  });
-
-  it('sleeps no longer than it has time', async () => {
-    const wait = new Wait('key', 100, undefined);
-    let awake = false;
-    const slept = wait.sleep(1_000).then(() => {
-      awake = true;
-    });
-    await time.advance(99);
-    expect(awake).toBe(false);
-    await time.advance(1);
-    expect(awake).toBe(true);
-    await slept;
-  });
-
   it('leaves no timer behind when it is interrupted, and nothing later can be waited for', async () => {
     const wait = new Wait('key', Number.POSITIVE_INFINITY, undefined);
     const rejected = expect(wait.sleep(1_000)).rejects.toBe('enough');
@@ -39,30 +17,6 @@ describe('Wait', () => {
     expect(time.pending).toBe(0);
     await expect(wait.sleep(1_000)).rejects.toBe('enough');
     expect(() => wait.throwIfInterrupted()).toThrow('enough');
-  });
-
-  it('undoes what a step began, once, however it ends', async () => {
-    const wait = new Wait('key', 100, undefined);
-    let undone = 0;
-    const undo = () => {
-      undone += 1;
-    };
-    await wait.suspend<string>(50, (resume) => {
-      resume('at once');
-      return undo;
-    });
-    expect(undone).toBe(1);
-    const timedOut = wait.suspend(50, () => undo);
-    await time.advance(50);
-    expect(await timedOut).toBeUndefined();
-    expect(undone).toBe(2);
-    const failed = wait.suspend(50, (_, fail) => {
-      queueMicrotask(() => fail(new Error('failed')));
-      return undo;
-    });
-    await expect(failed).rejects.toThrow('failed');
-    expect(undone).toBe(3);
-    expect(time.pending).toBe(0);
   });
 });
 
