@@ -8,6 +8,17 @@ import { mockRedis, refused } from '../support/mock-redis';
 const time = FakeClock.install();
 
 describe('Wait', () => {
+  it('sleeps no longer than it has time', async () => {
+    const wait = new Wait('key', 100, undefined);
+    let awake = false;
+    const slept = wait.sleep(1_000).then(() => (awake = true));
+    await time.advance(99);
+    expect(awake).toBe(false);
+    await time.advance(1);
+    expect(awake).toBe(true);
+    await slept;
+  });
+
   it('leaves no timer behind when it is interrupted, and nothing later can be waited for', async () => {
     const wait = new Wait('key', Number.POSITIVE_INFINITY, undefined);
     const rejected = expect(wait.sleep(1_000)).rejects.toBe('enough');
