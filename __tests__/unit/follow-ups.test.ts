@@ -3,7 +3,7 @@ import { type EvalOptions, RedisLockRegistry } from '../../lib';
 import { collectGarbage } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
 import { LOCK_TYPES } from '../support/lock-types';
-import { mockRedis } from '../support/mock-redis';
+import { granted, lateReply, mockRedis } from '../support/mock-redis';
 
 const CALLS = 50;
 
@@ -74,6 +74,28 @@ describe('What abandoned calls may have left in Redis', () => {
     await time.advance(120_000);
     // Its own, and those of the follow-up.
     expect(releases()).toBe(1 + 4);
+  });
+
+  it('is removed again when that answer came after the caller had left', async () => {
+    const client = Object.assign(redis, { socketEpoch: 1 });
+    const settings = { registryKey: 'repeated', commandTimeout: 500 };
+    const lock = new RedisLockRegistry(client, settings).obtain('key');
+    const releases = () => redis.calls.filter((options) => options?.arguments?.includes('UNLINK')).length;
+    for (const [isRepeated, removals] of [
+      [false, 2],
+      [true, 3],
+    ] as const) {
+      const before = releases();
+      const attempt = lateReply();
+      redis.evalSha.mockReturnValueOnce(attempt.promise);
+      const rejected = expect(lock.tryLock()).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
+      await time.advance(600);
+      await rejected;
+      if (isRepeated) client.socketEpoch++;
+      attempt.resolve(granted);
+      await time.advance(120_000);
+      expect(releases() - before).toBe(removals);
+    }
   });
 
   it('is removed once for readers that lost the lock together', async () => {
