@@ -42,6 +42,7 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
       : new SimulatedPool(
           Array.from({ length: plan.connections }, () => connect()),
           random,
+          plan.client.repeats,
         );
   const subscriber = plan.connections > 1 && plan.givesSubscriber ? connect(true) : undefined;
   const registry = new instance.library.RedisLockRegistry(client, {
