@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { type EvalOptions, RedisLockRegistry } from '../../lib';
 import { collectGarbage } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
@@ -7,17 +7,14 @@ import { granted, lateReply, mockRedis } from '../support/mock-redis';
 
 const CALLS = 50;
 
-let time: FakeClock;
+const time = FakeClock.install();
 let redis: ReturnType<typeof mockRedis>;
 let registry: RedisLockRegistry;
 
 beforeEach(() => {
-  time = new FakeClock();
   redis = mockRedis();
   registry = new RedisLockRegistry(redis, { registryKey: 'abandoned' });
 });
-
-afterEach(() => time.restore());
 
 /** As a server that finds every key. */
 function found(keys: readonly string[] = []): unknown {
