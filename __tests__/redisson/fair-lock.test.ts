@@ -1,8 +1,9 @@
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { beforeEach, expect, it } from '@jest/globals';
+import type { RedisLockRegistryOptions } from '../../lib';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
 /** Owner values in the form of Redisson: client UUID and thread id. */
@@ -17,19 +18,11 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
   let key: string;
   let queue: string;
   let timeouts: string;
-  let registries: RedisLockRegistry[] = [];
 
   /** A registry as of a new process. */
-  const lock = (options: Partial<RedisLockRegistryOptions> = {}) => {
-    const made = new RedisLockRegistry(client, {
-      registryKey: '',
-      lockType: 'redisson-fair',
-      idleBetweenTries: 10,
-      ...options,
-    });
-    registries.push(made);
-    return made.obtain(key);
-  };
+  const process = (options: Partial<RedisLockRegistryOptions> = {}) =>
+    createRegistry(client, { registryKey: '', lockType: 'redisson-fair', idleBetweenTries: 10, ...options }).registry;
+  const lock = (options?: Partial<RedisLockRegistryOptions>) => process(options).obtain(key);
   const queued = (many: number) => until(async () => (await java.lLen(queue)) === many);
   const score = async (owner: string | undefined) => Number(await java.zScore(timeouts, owner as string));
   /** Puts a Java waiter into the queue, as Redisson's script does. */
@@ -39,15 +32,11 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
   };
 
   beforeEach(async () => {
-    [client, java] = await Promise.all([createRealClient(), createRealClient()]);
+    client ??= await createRealClient();
+    java ??= await createRealClient();
     key = uniqueKey('fair');
     queue = `redisson_lock_queue:{${key}}`;
     timeouts = `redisson_lock_timeout:{${key}}`;
-  });
-
-  afterEach(async () => {
-    await Promise.all(registries.map((each) => each.close({ timeout: 0 })));
-    registries = [];
   });
 
   it.each(['a{b', '}x{', '{}x', 'a}b'])('names the companions of "%s" as Redisson does', async (name) => {
@@ -62,26 +51,32 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
     await (await waiting).unlock();
   });
 
-  it('queues with the timeout of the waiter before, or the ttl of the key, plus the wait time-out', async () => {
-    const holder = await lock().lock({ ttl: 20_000 });
-    const first = lock().lock();
-    await queued(1);
-    const second = lock().lock();
-    await queued(2);
-    const owners = await java.lRange(queue, 0, -1);
-    const [one, two] = [await score(owners[0]), await score(owners[1])];
-    expect(Math.abs(one - (Date.now() + 20_000 + WAIT))).toBeLessThan(SLACK + machineDelay());
-    expect(Math.abs(two - (one + WAIT))).toBeLessThanOrEqual(2);
-    await holder.unlock();
-    const next = await first;
-    expect(await java.hGetAll(key)).toEqual({ [owners[0] as string]: '1' });
-    expect(await java.lRange(queue, 0, -1)).toEqual([owners[1]]);
-    expect(await java.zRange(timeouts, 0, -1)).toEqual([owners[1]]);
-    expect(await score(owners[1])).toBe(two - WAIT);
-    await next.unlock();
-    await (await second).unlock();
-    expect(await java.exists([key, queue, timeouts])).toBe(0);
-  });
+  it.each([
+    ['of Redisson', WAIT, {}],
+    ['that is configured', 5_000, { fairLockWaitTimeout: 5_000 }],
+  ])(
+    'queues with the timeout of the waiter before, or the ttl of the key, plus the wait time-out %s',
+    async (_, wait, options) => {
+      const holder = await lock(options).lock({ ttl: 20_000 });
+      const first = lock(options).lock();
+      await queued(1);
+      const second = lock(options).lock();
+      await queued(2);
+      const owners = await java.lRange(queue, 0, -1);
+      const [one, two] = [await score(owners[0]), await score(owners[1])];
+      expect(Math.abs(one - (Date.now() + 20_000 + wait))).toBeLessThan(SLACK + machineDelay());
+      expect(Math.abs(two - (one + wait))).toBeLessThanOrEqual(2);
+      await holder.unlock();
+      const next = await first;
+      expect(await java.hGetAll(key)).toEqual({ [owners[0] as string]: '1' });
+      expect(await java.lRange(queue, 0, -1)).toEqual([owners[1]]);
+      expect(await java.zRange(timeouts, 0, -1)).toEqual([owners[1]]);
+      expect(await score(owners[1])).toBe(two - wait);
+      await next.unlock();
+      await (await second).unlock();
+      expect(await java.exists([key, queue, timeouts])).toBe(0);
+    },
+  );
 
   it('has one position in the queue for each process, with any number of callers and polls', async () => {
     const holder = await lock().lock();
@@ -98,14 +93,16 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
     async (how) => {
       const holder = await lock().lock();
       const controller = new AbortController();
-      const leaving = lock().lock({ waitTime: how === 'its time is over' ? 300 : 60_000, signal: controller.signal });
+      const leaver = process();
+      const leaving = leaver
+        .obtain(key)
+        .lock({ waitTime: how === 'its time is over' ? 300 : 60_000, signal: controller.signal });
       const left = expect(leaving).rejects.toThrow();
       await queued(1);
-      const leaver = registries.at(-1);
       const behind = Date.now() + 30_000 + 2 * WAIT;
       await enqueue(JAVA_2, behind);
       if (how === 'its signal aborts') controller.abort();
-      if (how === 'its registry is closed') await leaver?.close();
+      if (how === 'its registry is closed') await leaver.close();
       if (how === 'its registry is closed') expect(await java.lLen(queue)).toBe(1);
       await left;
       await until(async () => (await java.zScore(timeouts, JAVA_2)) === behind - WAIT);
@@ -182,15 +179,5 @@ describeReal('The redisson-fair lock, as RedissonFairLock sees it', () => {
     expect(lease).not.toBeNull();
     expect(await java.exists(queue)).toBe(0);
     await lease?.unlock();
-  });
-
-  it('uses the configured wait time-out', async () => {
-    const holder = await lock().lock({ ttl: 20_000 });
-    const waiting = lock({ fairLockWaitTimeout: 5_000 }).lock();
-    await queued(1);
-    const [owner] = await java.lRange(queue, 0, -1);
-    expect(Math.abs((await score(owner)) - (Date.now() + 25_000))).toBeLessThan(SLACK + machineDelay());
-    await holder.unlock();
-    await (await waiting).unlock();
   });
 });

@@ -1,8 +1,9 @@
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { beforeEach, expect, it } from '@jest/globals';
 import { RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
 import { until, WAIT_LIMIT } from '../support/until';
 
 /** An owner value of Redisson: client UUID and thread id. */
@@ -12,27 +13,14 @@ describeReal('The redisson lock, as RLock sees it', () => {
   let client: TestClient;
   let java: TestClient;
   let key: string;
-  let registries: RedisLockRegistry[] = [];
 
-  const registry = (options: Partial<RedisLockRegistryOptions> = {}, on: { eval: never } | TestClient = client) => {
-    const made = new RedisLockRegistry(on as TestClient, {
-      registryKey: '',
-      lockType: 'redisson',
-      idleBetweenTries: 10,
-      ...options,
-    });
-    registries.push(made);
-    return made;
-  };
+  const registry = (options: Partial<RedisLockRegistryOptions> = {}) =>
+    createRegistry(client, { registryKey: '', lockType: 'redisson', idleBetweenTries: 10, ...options }).registry;
 
   beforeEach(async () => {
-    [client, java] = await Promise.all([createRealClient(), createRealClient()]);
+    client ??= await createRealClient();
+    java ??= await createRealClient();
     key = uniqueKey('rlock');
-  });
-
-  afterEach(async () => {
-    await Promise.all(registries.map((each) => each.close({ timeout: 0 })));
-    registries = [];
   });
 
   it('is a hash with one field, "<client id>:<number>", whose value is the hold count, and lives for 30 s', async () => {
@@ -85,13 +73,6 @@ describeReal('The redisson lock, as RLock sees it', () => {
     const waiting = registry().obtain(key).lock({ waitTime: WAIT_LIMIT });
     await java.del(key);
     await (await waiting).unlock();
-  });
-
-  it('is refused while RLock holds it, and does not change its fields', async () => {
-    await java.hSet(key, STRANGER, '2');
-    await java.pExpire(key, 60_000);
-    expect(await registry().obtain(key).tryLock({ waitTime: 400 })).toBeNull();
-    expect(await java.hGetAll(key)).toEqual({ [STRANGER]: '2' });
   });
 
   it('detects by renewal and by unlock that RLock has acquired it after a loss (P6)', async () => {
