@@ -11,6 +11,9 @@ import { FakeClock } from '../support/fake-clock';
 /** ms */
 const COMMAND_TIMEOUT = 5_000;
 
+// Before the clock is restored.
+afterEach(() => watchdog.close());
+
 const time = FakeClock.install();
 let watchdog: Watchdog;
 let protocol: FakeProtocol;
@@ -19,8 +22,6 @@ beforeEach(() => {
   watchdog = new Watchdog(COMMAND_TIMEOUT);
   protocol = new FakeProtocol();
 });
-
-afterEach(() => watchdog.close());
 
 /** A protocol without a Redis, on the library's clock. It records the renewals, and does nothing else. */
 class FakeProtocol {
