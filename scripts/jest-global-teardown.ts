@@ -2,7 +2,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 export default async function teardown(): Promise<void> {
-  await globalThis.testServers?.stop();
+  await Promise.all(globalThis.testServers?.map((server) => server.stop()) ?? []);
   const { TEST_AGAINST, TEST_LEFT_OUT, TEST_RUN = '' } = process.env;
   console.log(`against: ${TEST_AGAINST}`);
   if (TEST_LEFT_OUT) console.log(`left out: ${TEST_LEFT_OUT}`);

@@ -58,6 +58,13 @@ function lockTypes(): LockType[] {
   return asked as LockType[];
 }
 
+/** The seeds that were asked for: `--seed`, or `--seeds` from `--from` on. */
+function* seeds(): Generator<number> {
+  const from = whole(values.seed ?? values.from);
+  const end = from + (values.seed === undefined ? whole(values.seeds ?? '1000') : 1);
+  for (let seed = from; seed < end; seed++) yield seed;
+}
+
 async function explain(simulator: Simulator, seed: number, lockType: LockType): Promise<void> {
   const plan = values.shrink ? await shrink(simulator, planOf(seed, lockType)) : planOf(seed, lockType);
   const { history, violations } = await simulator.run(plan, true);
@@ -67,9 +74,7 @@ async function explain(simulator: Simulator, seed: number, lockType: LockType): 
 
 async function runSeeds(simulator: Simulator, lockType: LockType): Promise<Summary> {
   const summary = new Summary(lockType);
-  const from = values.seed === undefined ? whole(values.from) : whole(values.seed);
-  const count = values.seed === undefined ? whole(values.seeds ?? '1000') : 1;
-  for (let seed = from; seed < from + count; seed++) {
+  for (const seed of seeds()) {
     const outcome = await simulator.runSeed(seed, lockType);
     summary.add(seed, outcome);
     if (outcome.violations.length > 0 && !values['keep-going']) break;
@@ -79,10 +84,8 @@ async function runSeeds(simulator: Simulator, lockType: LockType): Promise<Summa
 
 /** Returns whether TLC refused a trace. */
 async function checkTraces(simulator: Simulator, lockType: LockType): Promise<boolean> {
-  const from = whole(values.seed ?? values.from);
-  const count = values.seed === undefined ? whole(values.seeds ?? '1000') : 1;
   const traces: NamedTrace[] = [];
-  for (let seed = from; seed < from + count; seed++) {
+  for (const seed of seeds()) {
     const outcome = await simulator.runSeed(seed, lockType, false, true);
     for (const events of outcome.traces) traces.push({ name: `--seed ${seed} --type ${lockType}`, events });
   }
@@ -90,15 +93,14 @@ async function checkTraces(simulator: Simulator, lockType: LockType): Promise<bo
   const refused = await refusedTraces(traces);
   for (const text of refused) console.log(text);
   const verdict = refused.length === 0 ? 'the specification allows all of them' : 'refused';
-  console.log(`${lockType}: ${count} seeds, ${traces.length} traces, ${events} events: ${verdict}`);
+  console.log(`${lockType}: ${[...seeds()].length} seeds, ${traces.length} traces, ${events} events: ${verdict}`);
   return refused.length > 0;
 }
 
 async function printDigests(simulator: Simulator): Promise<void> {
   for (const lockType of lockTypes()) {
     const hash = createHash('sha1');
-    const from = whole(values.from);
-    for (let seed = from; seed < from + whole(values.seeds ?? '1000'); seed++) {
+    for (const seed of seeds()) {
       hash.update((await simulator.runSeed(seed, lockType, true)).history.join('\n'));
     }
     console.log(lockType, hash.digest('hex'));

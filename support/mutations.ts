@@ -99,7 +99,7 @@ export const MUTATIONS = {
   'late-grant-not-released': {
     finding: 'an attempt whose reply was lost, or came too late, leaves its key for the whole ttl',
     simulation: ['spin', 'pub-sub'],
-    replacements: [['if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) hold.doubt(attempt);', '']],
+    replacements: [['if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) this.#doubt(attempt);', '']],
   },
   'close-does-not-wait': {
     finding: 'close() settles before attempts in flight are followed up: keys are left for their whole ttl',
@@ -413,6 +413,11 @@ redis.call('ZADD', queue, score, ticket)`,
     simulation: ['multi'],
     soak: { types: ['multi'], kinds: ['left in Redis', 'no progress'] },
     replacements: [['Promise.all([this.#release(0), ...late])', 'Promise.all(late)']],
+  },
+  'late-answer-is-the-last': {
+    finding: 'a client repeats an attempt whose caller has left, and the first copy takes the lock after the removal',
+    test: '__tests__/unit/follow-ups.test.ts',
+    replacements: [["outcome === 'answered' && wasDisrupted()", 'false']],
   },
   'forced-whoever-holds-it': {
     finding: 'a client repeats a forced unlock, which ends the lease of the next holder',

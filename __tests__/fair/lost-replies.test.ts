@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
-import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, POLL, RELEASE, RENEW_GRANT } from '../../lib/protocols/fair/fair-scripts';
+import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, RENEW_GRANT } from '../../lib/protocols/fair/fair-scripts';
 import type { LockScript } from '../../lib/redis/script';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
@@ -135,34 +135,5 @@ describePrivate('A fair lock whose replies are lost', () => {
     expect(await cut.registry.obtain(KEY).tryLock({ waitTime: 20 })).toBeNull();
     await expect(cut.registry.obtain(KEY).lock({ waitTime: 20 })).rejects.toMatchObject({ name: 'LockTimeoutError' });
     await leaves(lease);
-  });
-
-  it('any of them, at any moment: every caller has its turn, and nothing stays', async () => {
-    const scripts = [ACQUIRE, RELEASE, HAND_OVER, RENEW_GRANT, POLL];
-    const begun = performance.now();
-    let inside = 0;
-    let turns = 0;
-    const caller = async (registry: RedisLockRegistry) => {
-      for (let i = 0; i < 15; i++) {
-        await registry.run(KEY, async () => {
-          expect(++inside).toBe(1);
-          await new Promise(setImmediate);
-          inside--;
-          turns++;
-        });
-      }
-    };
-    let over = false;
-    const losing = (async () => {
-      for (let i = 0; !over; i++) {
-        await Promise.race([lose(scripts[i % scripts.length] as LockScript), until(() => over, { within: 30_000 })]);
-      }
-    })();
-    await Promise.all([cut.registry, cut.registry, other, other].map(caller));
-    over = true;
-    await losing;
-    expect(turns).toBe(60);
-    expect(performance.now() - begun).toBeLessThan(10_000 + machineDelay());
-    await leaves(undefined);
   });
 });

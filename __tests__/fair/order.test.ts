@@ -1,13 +1,19 @@
-import { beforeEach, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
-import { describePrivate } from '../support/private-redis';
-import { FairFixture, type FairWorker } from './fair-fixture';
-import { type Entry, KEY, logOf } from './worker';
+import { processOf } from '../../lib/protocols/fair/ticket';
+import { startCluster, type TestCluster } from '../support/cluster';
+import { machineDelay } from '../support/machine-delay';
+import { clientKinds, describePrivate } from '../support/private-redis';
+import { uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
+import { callInTurn, FairFixture, SLACK } from './fair-fixture';
+import { KEY } from './worker';
 
-/** Of each worker process. */
-const CALLERS = 5;
+/** Microseconds by which the server's clock is set back. */
+const HOUR = 3_600_000_000;
 
-describePrivate('The order of a fair lock', () => {
+describePrivate('The order of a fair lock, whose queue has at most one ticket of a process', () => {
   const fixture = FairFixture.install();
   let order: string[];
 
@@ -15,31 +21,107 @@ describePrivate('The order of a fair lock', () => {
     order = [];
   });
 
-  const caller = (name: string, registry: RedisLockRegistry) => () => registry.run(KEY, () => void order.push(name));
+  const caller = (name: string, registry: RedisLockRegistry, signal?: AbortSignal) => () =>
+    registry.run(KEY, () => void order.push(name), { signal });
 
-  it('holds over real processes', async () => {
-    const here = await fixture.process();
-    const lease = await here.obtain(KEY).lock();
-    const log = logOf(fixture.registryKey);
-    const entry = JSON.stringify({ called: 0, pid: process.pid, others: [] } satisfies Entry);
-    const workers: FairWorker[] = [];
-    const local: Promise<unknown>[] = [];
-    for (let i = 0; i < 3; i++) {
-      workers.push(await fixture.workerWith(CALLERS));
-      local.push(...(await fixture.enqueue([() => here.run(KEY, () => fixture.admin.rPush(log, entry))])));
-    }
+  const processes = async (handOver?: number) => {
+    const [a, b, c] = await Promise.all([1, 2, 3].map(() => fixture.process({ handOver })));
+    return { a, b, c } as Record<'a' | 'b' | 'c', RedisLockRegistry>;
+  };
+
+  const tickets = () => fixture.admin.zRange(fixture.queue, 0, -1);
+
+  it.each<{ names: string[]; handOver?: number; skews?: number[] }>([
+    { names: ['a1', 'b1'] },
+    { names: ['b1', 'a1'] },
+    { names: ['a1', 'b1', 'a2', 'c1', 'a3'] },
+    { names: ['b1', 'a1', 'c1', 'b2', 'a2', 'c2'] },
+    { names: ['c1', 'c2', 'b1', 'a1', 'b2', 'c3', 'a2'] },
+    // The queue gives every process its turn: the option of the other types has no say.
+    { names: ['a1', 'b1', 'a2', 'c1', 'b2'], handOver: 0 },
+    // Neither has the clock of a client, as with Redisson's fair lock.
+    { names: ['a1', 'b1', 'a2', 'b2'], skews: [3_600_000, -3_600_000, 0, 86_400_000] },
+  ])('is that of the calls, within and between processes: %j', async ({ names, handOver, skews }) => {
+    const of = await processes(handOver);
+    const lease = await of.a.obtain(KEY).lock();
+    const now = Date.now.bind(Date);
+    const dates = jest.spyOn(Date, 'now');
+    const callers = names.map((name, i) => () => {
+      dates.mockImplementation(() => now() + (skews?.[i] ?? 0));
+      return caller(name, of[name[0] as 'a' | 'b' | 'c'])();
+    });
+    const waiting = await fixture.enqueue(callers).finally(() => dates.mockRestore());
+    const waitingElsewhere =
+      new Set(names.map((name) => name[0])).size - (names.some((name) => name[0] === 'a') ? 1 : 0);
+    expect(await tickets()).toHaveLength(waitingElsewhere);
     await lease.unlock();
-    const done = await Promise.all(workers.map((worker) => worker.next('queued')));
-    expect(done.flatMap(({ failures }) => failures)).toEqual([]);
-    await Promise.all(local);
-    const entries = (await fixture.admin.lRange(log, 0, -1)).map((line) => JSON.parse(line) as Entry);
-    const expected = workers.flatMap(({ pid }) => [...Array<number>(CALLERS).fill(pid), process.pid]);
-    expect(entries.map(({ pid }) => pid)).toEqual(expected);
-    expect(entries.flatMap(({ others }) => others)).toEqual([]);
-    for (const { pid } of workers) {
-      const calls = entries.filter((one) => one.pid === pid).map(({ called }) => called);
-      expect(calls).toEqual([...calls].sort((x, y) => x - y));
-    }
+    await Promise.all(waiting);
+    expect(order).toEqual(names);
+    expect(await fixture.keys()).toEqual([]);
+  });
+
+  it('lets a foreign caller have its turn when the clock of the server was set back', async () => {
+    const { a, b } = await processes();
+    const lease = await a.obtain(KEY).lock();
+    const [first] = await fixture.enqueue([caller('b', b)]);
+    const [ticket] = await tickets();
+    // The position that it would have if the clock was set back after its call.
+    await fixture.admin.zIncrBy(fixture.queue, HOUR, ticket as string);
+    let isServed = false;
+    void first?.then(() => {
+      isServed = true;
+    });
+    let turns = 0;
+    const working = [1, 2, 3].map(async () => {
+      while (!isServed && turns < 30) await a.run(KEY, () => void turns++);
+    });
+    await lease.unlock();
+    await Promise.all([first, ...working]);
+    // Its turn is the next one. Others may follow before its process knows that it is over.
+    expect(turns).toBeLessThan(10);
+    expect(order).toEqual(['b']);
+  });
+
+  it('costs one script for a caller while no other process waits, and no key but that of the lock', async () => {
+    const registry = await fixture.process();
+    const round = async () => {
+      const lease = await registry.obtain(KEY).lock();
+      const waiting = Array.from({ length: 20 }, () => registry.run(KEY, () => undefined));
+      await lease.unlock();
+      await Promise.all(waiting);
+    };
+    await round();
+    await fixture.admin.configResetStat();
+    await round();
+    // One acquires the lock; each of the 21 holders hands it over, or releases it.
+    expect(await fixture.scriptsRun()).toBe(22);
+    expect(await fixture.admin.info('commandstats')).not.toMatch(/cmdstat_(zadd|hset)/);
+  });
+
+  it('has the second caller of a process in its own position once the first one gives up', async () => {
+    const { a, b, c } = await processes();
+    const lease = await a.obtain(KEY).lock();
+    const aborting = new AbortController();
+    const [first, ...others] = await fixture.enqueue([
+      caller('b1', b, aborting.signal),
+      caller('b2', b),
+      caller('c1', c),
+      caller('b3', b),
+    ]);
+    const before = await tickets();
+    const process = processOf(before[0] as string);
+    const rejected = expect(first).rejects.toBe('gave up');
+    aborting.abort('gave up');
+    await rejected;
+    await until(async () => {
+      const now = await tickets();
+      return now.length === 2 && now.some((ticket) => processOf(ticket) === process && ticket !== before[0]);
+    });
+    expect((await tickets()).map(processOf)).toEqual(before.map(processOf));
+    await lease.unlock();
+    await Promise.all(others);
+    expect(order).toEqual(['b2', 'c1', 'b3']);
+    expect(await fixture.keys()).toEqual([]);
   });
 
   it('is not changed by tryLock() without waitTime, which neither enqueues nor overtakes', async () => {
@@ -75,5 +157,71 @@ describePrivate('The order of a fair lock', () => {
     await lease.unlock();
     await Promise.all(waiting);
     expect(order).toEqual(['b1', 'c1', 'd1', 'b2']);
+  });
+
+  it('holds for pools too, which cannot subscribe and poll, beside subscribed waiters', async () => {
+    const pools = await Promise.all([1, 2].map(() => clientKinds['a pool'](fixture.redis.address)));
+    const { registryKey } = fixture;
+    const polling = pools.map((pool) => createRegistry(pool, { registryKey, lockType: 'fair' }));
+    const listening = await fixture.process();
+    const lease = await listening.obtain(KEY).lock();
+    const names = ['p1', 'q1', 'l1', 'p2', 'l2', 'q2', 'p3'];
+    const of = { p: polling[0]?.registry, q: polling[1]?.registry, l: listening };
+    const callers = names.map((name) => caller(name, of[name[0] as 'p' | 'q' | 'l'] as RedisLockRegistry));
+    const waiting = await fixture.enqueue(callers, 'any');
+    await lease.unlock();
+    const begun = performance.now();
+    await Promise.all(waiting);
+    expect(order).toEqual(names);
+    expect(performance.now() - begun).toBeLessThan(7 * 20 + SLACK + machineDelay());
+    for (const { warnings } of polling) expect(warnings).toMatchObject([{ code: 'SUBSCRIBER_UNAVAILABLE' }]);
+    await Promise.all(polling.map(({ registry }) => registry.close()));
+    expect(await fixture.keys()).toEqual([]);
+  });
+});
+
+describePrivate('A fair lock through a cluster', () => {
+  let cluster: Awaited<ReturnType<typeof startCluster>>;
+  let clients: [TestCluster, TestCluster, TestCluster];
+
+  beforeAll(async () => {
+    cluster = await startCluster();
+    clients = (await Promise.all([cluster.connect(), cluster.connect(), cluster.connect()])) as typeof clients;
+  });
+
+  afterAll(async () => {
+    for (const client of clients) client.destroy();
+    await cluster.stop();
+  });
+
+  const fixture = (key: string) => {
+    const registryKey = uniqueKey('cluster');
+    const registries = clients.map((client) =>
+      createRegistry(client, { registryKey, lockType: 'fair', fencing: true }),
+    );
+    return { registries, name: `${registryKey}:${key}` };
+  };
+
+  it('keeps its order for keys on all nodes, notified on sharded channels', async () => {
+    await Promise.all(
+      ['a', 'b', 'c', 'd', 'e{f}g'].map(async (key) => {
+        const { registries, name } = fixture(key);
+        const [a, b, c] = registries;
+        const queue = key.includes('{f}') ? `{f}:queue:${name}` : `{${name}}:queue`;
+        const order: number[] = [];
+        const lease = await a?.registry.obtain(key).lock();
+        const caller = (of: typeof a, n: number) => async () => {
+          await of?.registry.run(key, () => void order.push(n));
+        };
+        const waiting = await callInTurn([b, c, a, b, c, a].map(caller), (tickets) =>
+          until(async () => (await clients[0].zCard(queue)) === tickets),
+        );
+        await lease?.unlock();
+        await Promise.all(waiting);
+        expect(order).toEqual([0, 1, 2, 3, 4, 5]);
+        expect(registries.flatMap(({ warnings }) => warnings)).toEqual([]);
+        expect(await clients[0].exists(queue)).toBe(0);
+      }),
+    );
   });
 });

@@ -7,7 +7,7 @@ import { type RedisServer, startRedis } from '../../support/redis';
 import { until } from '../support/until';
 import { KINDS, LOCK_KINDS, type LockKind } from './kinds';
 import { type Language, Peer } from './peer';
-import { versions } from './versions';
+import { FAIR_WAITER_HANGS, SPRING_RENEWS } from './versions';
 
 /** ms; ttl of leases that do not expire during a test. */
 const LONG = 60_000;
@@ -132,7 +132,7 @@ function shared(kind: LockKind): void {
     });
   }
 
-  const RENEWS = BOTH.filter(([mine]) => mine === 'Node' || !isPrefixed || versions.springRenews);
+  const RENEWS = BOTH.filter(([mine]) => mine === 'Node' || !isPrefixed || SPRING_RENEWS);
   it.each(RENEWS)('%s renews, %s sees it', async (mine, theirs) => {
     await peers[mine].ask('a', SHORT, 'lock', key);
     const locked = performance.now();
@@ -312,7 +312,7 @@ function shared(kind: LockKind): void {
     });
   }
 
-  const hangs = kind === 'redisson-fair' && versions.fairWaiterHangs;
+  const hangs = kind === 'redisson-fair' && FAIR_WAITER_HANGS;
   const TAKES_OVER = BOTH.filter(([, theirs]) => theirs === 'Node' || !hangs);
   it.each(TAKES_OVER)('%s is killed, %s takes over', async (mine, theirs) => {
     await others[mine].ask('a', SHORT, 'lock', key);

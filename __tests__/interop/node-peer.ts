@@ -10,7 +10,7 @@ import type { LockType } from '../../lib/protocols/lock-types';
 import { compete } from './compete';
 import type { LockKind } from './kinds';
 import { KINDS } from './kinds';
-import { versions } from './versions';
+import { LEGACY_CHANNEL } from './versions';
 
 const [kindName = '', at = '', registryKey = '', lockType = ''] = process.argv.slice(2);
 /** In a competition a type has its default intervals. */
@@ -54,7 +54,7 @@ class Caller {
         fencing: true,
         // Those of Spring have no ticket in the queue of `fair`.
         sharedWithPollers: kindName.endsWith('spin') || lockType === 'fair',
-        legacyChannel: kind.lockType === 'pub-sub' && versions.legacyChannel,
+        legacyChannel: kind.lockType === 'pub-sub' && LEGACY_CHANNEL,
       });
       this.#registries.set(expireAfter, registry);
     }

@@ -1,4 +1,10 @@
-import { type LockType, type LockWarning, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import {
+  type DistributedLock,
+  type LockType,
+  type LockWarning,
+  RedisLockRegistry,
+  type RedisLockRegistryOptions,
+} from '../../lib';
 import type { PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { until } from '../support/until';
@@ -20,11 +26,20 @@ export class Contention {
   readonly #redis: PrivateRedis;
   readonly #options: RedisLockRegistryOptions;
   readonly #user: Credentials;
+  readonly #lockOf: (registry: RedisLockRegistry) => DistributedLock;
   readonly #open: { readonly registry: RedisLockRegistry; readonly client: TestClient }[] = [];
 
-  constructor(redis: PrivateRedis, lockType: LockType, fencing: boolean, user: Credentials = {}) {
+  /** For the lock of this type, or for another one of its registries. */
+  constructor(
+    redis: PrivateRedis,
+    lockType: LockType,
+    fencing: boolean,
+    user: Credentials = {},
+    lockOf = (registry: RedisLockRegistry): DistributedLock => registry.obtain(KEY),
+  ) {
     this.#redis = redis;
     this.#user = user;
+    this.#lockOf = lockOf;
     this.#options = {
       registryKey: REGISTRY_KEY,
       lockType,
@@ -40,30 +55,29 @@ export class Contention {
    * `whenWaiting` is called while one registry holds the lock and three wait for it.
    */
   async run(whenWaiting: () => Promise<void> = async () => undefined): Promise<void> {
-    const first = await this.registry();
-    const second = await this.registry();
-    const forced = await first.obtain(KEY).lock();
-    if (!(await second.obtain(KEY).inspect()).held) throw new Error('The inspection found no holder');
-    await second.obtain(KEY).forceUnlock();
+    const [first, second] = [await this.#lock(), await this.#lock()];
+    const forced = await first.lock();
+    if (!(await second.inspect()).held) throw new Error('The inspection found no holder');
+    await second.forceUnlock();
     const loss = await forced.unlock().catch((error) => error);
     if (loss?.reason !== 'stolen') throw new Error(`The holder was not notified: ${loss}`);
-    const kept = await first.obtain(KEY).lock({ minHold: 30_000 });
+    const kept = await first.lock({ minHold: 30_000 });
     await kept.eval('return 1');
     await kept.unlock();
-    await second.obtain(KEY).forceUnlock();
-    const holder = await first.obtain(KEY).lock();
+    await second.forceUnlock();
+    const holder = await first.lock();
     await holder.renew(90_000);
-    if ((await second.obtain(KEY).tryLock()) !== null) throw new Error('The lock has two holders');
+    if ((await second.tryLock()) !== null) throw new Error('The lock has two holders');
 
     if (this.#options.lockType === 'fair') await this.#leaveOfDeadProcesses();
 
-    const waits = [second.run(KEY, () => undefined)];
+    const waits = [second.run(() => undefined)];
     await this.#untilWaiting(1);
-    waits.push(second.run(KEY, () => undefined));
+    waits.push(second.run(() => undefined));
     const leaving = new AbortController();
-    const left = (await this.registry()).run(KEY, () => undefined, { signal: leaving.signal });
+    const left = (await this.#lock()).run(() => undefined, { signal: leaving.signal });
     await this.#untilWaiting(2);
-    waits.push((await this.registry()).run(KEY, () => undefined));
+    waits.push((await this.#lock()).run(() => undefined));
     await this.#untilWaiting(3);
     await whenWaiting();
 
@@ -85,6 +99,10 @@ export class Contention {
     const registry = new RedisLockRegistry(client, this.#options);
     this.#open.push({ registry, client });
     return registry;
+  }
+
+  async #lock(): Promise<DistributedLock> {
+    return this.#lockOf(await this.registry());
   }
 
   /** As processes that died while they waited leave it. A poll of each waiter follows its subscription, and removes it. */

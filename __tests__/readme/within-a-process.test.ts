@@ -75,17 +75,4 @@ describeReal('Within a process, as docs/guarantees.md has it', () => {
     expect(order).toEqual(inOrder);
     expect(requests).toBeGreaterThanOrEqual(1.9);
   });
-
-  it('gives leases of one acquisition the same owner, and each a fencing token of its own', async () => {
-    const registry = registryOf({ lockType: 'pub-sub', fencing: true });
-    const lock = registry.obtain('key');
-    const first = await lock.lock();
-    const waiting = lock.lock();
-    const owner = (await lock.inspect()).owner;
-    await first.unlock();
-    const second = await waiting;
-    expect((await lock.inspect()).owner).toBe(owner);
-    expect(second.fencingToken).toBeGreaterThan(first.fencingToken as number);
-    await second.unlock();
-  });
 });

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { CannotAcquireLockError } from '../../lib';
+import { hashSlot } from '../../lib/redis/cluster';
 import { startCluster, type TestCluster } from '../support/cluster';
 import { DISTINCT_TYPES } from '../support/lock-types';
 import { describePrivate } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
-import { hashSlot } from './hash-slot';
 
 const SEGMENTS = 12;
 

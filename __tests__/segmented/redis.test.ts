@@ -49,20 +49,6 @@ describeReal.each(DISTINCT_TYPES)('A segmented lock of type %s', (lockType) => {
       return before - many;
     };
 
-  it('passes the segment and its lease with a fencing token to the task, and leaves no key behind', async () => {
-    const tokens: (number | undefined)[] = [];
-    const answer = await stock.run(({ index, name, lease }) => {
-      expect(name).toBe(`stock:${index}`);
-      expect(lease.key).toBe(name);
-      lease.assertHeld();
-      tokens.push(lease.fencingToken);
-      return index;
-    });
-    expect(answer).toMatchObject({ served: true });
-    expect(tokens).toEqual([expect.any(Number)]);
-    await nothingIsLeft();
-  });
-
   it('sells all pieces of a skewed stock once, and refuses only then', async () => {
     await fill([0, 0, 17, 0, 1]);
     const answers = await Promise.all(
@@ -142,19 +128,6 @@ describeReal.each(DISTINCT_TYPES)('A segmented lock of type %s', (lockType) => {
     expect(answers.filter(({ served }) => served)).toHaveLength(2);
     expect(await left()).toEqual([0, 0, 0, 0, 2]);
     await nothingIsLeft();
-  });
-
-  it('counts the total while all segments are held', async () => {
-    await fill([4, 4, 4, 4, 4]);
-    const selling = Promise.all(Array.from({ length: 10 }, (_, i) => (stocks[i % 2] as SegmentedLock).run(sell(1))));
-    await stock.runAll(async (segments) => {
-      expect(segments).toHaveLength(SEGMENTS);
-      const total = (await left()).reduce((sum, pieces) => sum + pieces);
-      await new Promise((resolve) => setTimeout(resolve, 30));
-      expect((await left()).reduce((sum, pieces) => sum + pieces)).toBe(total);
-    });
-    await selling;
-    expect((await left()).reduce((sum, pieces) => sum + pieces)).toBe(10);
   });
 
   it('rejects when the lease was lost during the task', async () => {

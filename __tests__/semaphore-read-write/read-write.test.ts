@@ -1,24 +1,9 @@
 import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
-import { CannotAcquireLockError, type DistributedLock } from '../../lib';
+import { CannotAcquireLockError } from '../../lib';
 import { describeReal } from '../support/redis';
 import { type Pair, pairsInMemory, queued, SharedFixture } from './shared-fixture';
-
-/** Callers that come again and again, at moments that differ, so that there is nearly always one inside. */
-async function keepBusy(locks: readonly DistributedLock[]): Promise<() => Promise<void>> {
-  let isOver = false;
-  const loops = locks.flatMap((lock) =>
-    [20, 30, 41, 53].map(async (ms) => {
-      while (!isOver) await lock.run(() => sleep(ms));
-    }),
-  );
-  await sleep(100);
-  return async () => {
-    isOver = true;
-    await Promise.all(loops);
-  };
-}
 
 /** ms; for this long after its grant a process that hears no messages lets readers in beside others. */
 const SLICE = 60;
@@ -114,32 +99,6 @@ describeReal('A read/write lock', () => {
     else await staying.renew(120_000);
     expect(await holders()).not.toContain('read:nobody:1');
     await Promise.all([staying.unlock(), leaving.unlock()]);
-  });
-
-  it('keeps a later writer behind the readers that came before it', async () => {
-    const [one, other] = await fixture.pair();
-    const third = await fixture.registry();
-    const order: string[] = [];
-    const writer = await one.readWrite('key').write.lock();
-    const reading = other.readWrite('key').read.run(async () => order.push('read'));
-    await fixture.queued('key', 1);
-    const write = async () => order.push('write');
-    const writing = [one.readWrite('key').write.run(write), third.readWrite('key').write.run(write)];
-    await fixture.queued('key', 2); // the one of the writer's own process has none before the writer leaves
-    await writer.unlock();
-    await Promise.all([reading, ...writing]);
-    expect(order).toEqual(['read', 'write', 'write']);
-  });
-
-  it('starves neither a writer among readers that never pause, nor a reader among writers', async () => {
-    const [one, other] = await fixture.pair();
-    const [here, there] = [one.readWrite('key'), other.readWrite('key')];
-    const stopReading = await keepBusy([here.read, there.read]);
-    for (let i = 0; i < 3; i++) await (await there.write.lock({ waitTime: 20_000 })).unlock();
-    await stopReading();
-    const stopWriting = await keepBusy([here.write, there.write]);
-    for (let i = 0; i < 3; i++) await (await there.read.lock({ waitTime: 20_000 })).unlock();
-    await stopWriting();
   });
 
   it('lets a reader enter inside its own write scope, on the write lease and without a command', async () => {

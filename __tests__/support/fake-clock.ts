@@ -1,3 +1,4 @@
+import { afterEach, beforeEach } from '@jest/globals';
 import { clock, MAX_DELAY } from '../../lib/internal/clock';
 
 interface FakeTimer {
@@ -10,21 +11,42 @@ const real = { ...clock };
 
 /** Replaces the library's clock until `restore`: time passes only by `advance`. */
 export class FakeClock {
-  now = 1_000;
-  wallNow = 1_700_000_000_000;
+  now = 0;
+  wallNow = 0;
   /** The delays of all timers that were set. */
-  readonly delays: number[] = [];
-  readonly #timers = new Map<object, FakeTimer>();
+  delays: number[] = [];
+  #timers = new Map<object, FakeTimer>();
   /** Turns of the event loop that the library waits for. */
-  #immediates = 0;
+  #immediates = new Set<object>();
+
+  /** Registers the hooks that replace the clock for each test of the file, or of the surrounding `describe`. */
+  static install(): FakeClock {
+    const time = new FakeClock();
+    time.restore();
+    beforeEach(() => time.begin());
+    afterEach(() => time.restore());
+    return time;
+  }
 
   constructor() {
+    this.begin();
+  }
+
+  /** Begins anew. What the library did before is of an earlier clock. */
+  begin(): void {
+    this.now = 1_000;
+    this.wallNow = 1_700_000_000_000;
+    this.delays = [];
+    this.#timers = new Map();
+    const immediates = new Set<object>();
+    this.#immediates = immediates;
     clock.now = () => this.now;
     clock.wallNow = () => this.wallNow;
     clock.immediate = async () => {
-      this.#immediates++;
+      const turn = {};
+      immediates.add(turn);
       await promiseJobs();
-      this.#immediates--;
+      immediates.delete(turn);
     };
     clock.setTimeout = (callback, ms) => {
       this.delays.push(ms);
@@ -77,7 +99,7 @@ export class FakeClock {
   /** Resolves after all pending promise jobs, and the turns of the event loop that they wait for: these take no time. */
   async #settled(): Promise<void> {
     do await promiseJobs();
-    while (this.#immediates > 0);
+    while (this.#immediates.size > 0);
   }
 
   #pass(ms: number): void {

@@ -1,14 +1,18 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { Availability } from '../../lib/core/availability';
 import { FakeClock } from '../support/fake-clock';
-import { granted, lateReply, mockRedis } from '../support/mock-redis';
+import { granted, lateReply, mockRedis, released, silence } from '../support/mock-redis';
 
 describe('While a question is unanswered', () => {
-  it('an answer to one that was sent long before it does not end the silence', () => {
+  const askedAt = (...times: number[]) => {
     const availability = new Availability();
-    availability.asked(0);
-    availability.asked(2_000);
+    for (const time of times) availability.asked(time);
+    return availability;
+  };
+
+  it('an answer to one that was sent long before it does not end the silence', () => {
+    const availability = askedAt(0, 2_000);
     availability.answered(0);
     availability.refused(2_000, 30_000);
     expect(availability.isContended(2_200)).toBe(true);
@@ -20,27 +24,20 @@ describe('While a question is unanswered', () => {
     ['its answer does', (one: Availability) => one.answered(2_000)],
     ['so does the end of its caller', (one: Availability) => one.withdrawn(2_000)],
   ])('%s, whatever is answered later', (_name, end) => {
-    const availability = new Availability();
-    availability.asked(0);
-    availability.asked(2_000);
+    const availability = askedAt(0, 2_000);
     end(availability);
     availability.answered(0);
     expect(availability.silence(0, 5_000)).toBe(0);
   });
 
   it('an answer to one that was sent a moment before it is an answer', () => {
-    const availability = new Availability();
-    availability.asked(0);
-    availability.asked(100);
+    const availability = askedAt(0, 100);
     availability.answered(0);
     expect(availability.silence(0, 5_000)).toBe(0);
   });
-});
 
-describe('An answer that comes after its caller has left', () => {
-  it('ends the silence, but for questions that were asked since', () => {
-    const availability = new Availability();
-    availability.asked(0);
+  it('an answer that comes after its caller has left ends the silence, but for questions that were asked since', () => {
+    const availability = askedAt(0);
     availability.answeredLate(0);
     expect(availability.silence(0, 5_000)).toBe(0);
     availability.asked(5_000);
@@ -48,31 +45,114 @@ describe('An answer that comes after its caller has left', () => {
     availability.answeredLate(5_000);
     expect(availability.silence(0, 7_000)).toBe(1_000);
   });
+});
+
+it('An attempt that its caller left is no silence of Redis to those who come right after', async () => {
+  const answers: ((reply: unknown) => void)[] = [];
+  const client = {
+    eval: async () => 1,
+    evalSha: () => new Promise<unknown>((resolve) => answers.push(resolve)),
+  };
+  const lock = new RedisLockRegistry(client, { registryKey: 'left' }).obtain('key');
+  const controller = new AbortController();
+  const left = lock.lock({ signal: controller.signal });
+  const rejected = expect(left).rejects.toThrow('This operation was aborted');
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  controller.abort();
+  // One after each of the next turns of the microtask queue, whichever it is in which the turn changes hands.
+  const tries: Promise<unknown>[] = [];
+  let turn = Promise.resolve();
+  for (let i = 0; i < 20; i++) {
+    tries.push(turn.then(() => lock.tryLock()));
+    turn = turn.then(() => undefined);
+  }
+  await rejected;
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  for (const answer of answers) answer([60_000]);
+  expect(await Promise.allSettled(tries)).toEqual(Array(20).fill({ status: 'fulfilled', value: null }));
+});
+
+describe('A late answer', () => {
+  const time = FakeClock.install();
 
   it('is no silence for a caller of several locks that asks about this one seconds later', async () => {
-    const time = new FakeClock();
-    try {
+    const redis = mockRedis();
+    const registry = new RedisLockRegistry(redis, { registryKey: 'late', unavailableAfter: 2_000 });
+    const first = await registry.obtain('a').lock();
+    const both = registry.multi(['a', 'b']).lock();
+    await time.advance(10);
+    const answer = lateReply();
+    redis.evalSha.mockImplementation(() => answer.promise);
+    const rejected = expect(registry.obtain('b').lock({ waitTime: 1 })).rejects.toMatchObject({
+      name: 'CannotAcquireLockError',
+    });
+    await time.advance(60);
+    await rejected;
+    answer.resolve(granted);
+    redis.evalSha.mockImplementation(async () => granted);
+    await time.advance(5_000);
+    const acquired = expect(both).resolves.toMatchObject({ leases: [{ key: 'a' }, { key: 'b' }] });
+    const unlocked = first.unlock();
+    await time.advance(1_000);
+    await Promise.all([unlocked, acquired]);
+  });
+
+  describe('to a slow unlock: a caller that does not wait', () => {
+    /** The unlock is answered after `ms`. By then one caller has tried, and another one waits: its attempt comes first. */
+    async function slowUnlock(ms: number, commandTimeout: number) {
       const redis = mockRedis();
-      const registry = new RedisLockRegistry(redis, { registryKey: 'late', unavailableAfter: 2_000 });
-      const first = await registry.obtain('a').lock();
-      const both = registry.multi(['a', 'b']).lock();
-      await time.advance(10);
-      const answer = lateReply();
-      redis.evalSha.mockImplementation(() => answer.promise);
-      const rejected = expect(registry.obtain('b').lock({ waitTime: 1 })).rejects.toMatchObject({
-        name: 'CannotAcquireLockError',
-      });
-      await time.advance(60);
-      await rejected;
-      answer.resolve(granted);
-      redis.evalSha.mockImplementation(async () => granted);
-      await time.advance(5_000);
-      const acquired = expect(both).resolves.toMatchObject({ leases: [{ key: 'a' }, { key: 'b' }] });
-      const unlocked = first.unlock();
-      await time.advance(1_000);
-      await Promise.all([unlocked, acquired]);
-    } finally {
-      time.restore();
+      const lock = new RedisLockRegistry(redis, { registryKey: 'quicker', commandTimeout }).obtain('key');
+      const lease = await lock.lock();
+      const [release, attempt] = [lateReply(), lateReply()];
+      redis.evalSha.mockReturnValueOnce(release.promise).mockReturnValueOnce(attempt.promise);
+      const unlocked = lease.unlock();
+      await time.advance(300);
+      const tried = lock.tryLock();
+      const settled = jest.fn();
+      tried.then(settled, settled);
+      const waiting = lock.lock();
+      await time.advance(ms - 300);
+      release.resolve(released);
+      await unlocked;
+      await time.advance(1);
+      expect(redis.sent).toBe(3);
+      expect(settled).not.toHaveBeenCalled();
+      return { tried, settled, waiting, attempt };
     }
+
+    it('is told what Redis answers to the one that was quicker', async () => {
+      const { tried, waiting, attempt } = await slowUnlock(301, 5_000);
+      attempt.resolve(granted);
+      expect(await tried).toBeNull();
+      await (await waiting).unlock();
+    });
+
+    it('is told no later than its commandTimeout, though the one that was quicker is not answered (P1)', async () => {
+      const { settled, waiting, attempt } = await slowUnlock(480, 500);
+      await time.advance(330);
+      expect(settled).toHaveBeenCalled();
+      attempt.resolve(granted);
+      await (await waiting).unlock();
+    });
+  });
+
+  it('P1: is not waited for longer than a caller may that takes over the attempt of the one before it', async () => {
+    const redis = mockRedis();
+    const semaphore = new RedisLockRegistry(redis, { registryKey: 'left' }).semaphore('key', { permits: 1 });
+    redis.evalSha.mockImplementation(async () => [0, 0, 1]);
+    const first = await semaphore.lock();
+    redis.evalSha.mockImplementation(silence);
+    const second = semaphore.lock();
+    const rejected = expect(semaphore.lock({ waitTime: 300 })).rejects.toMatchObject({
+      name: 'CannotAcquireLockError',
+    });
+    await time.advance(1);
+    // The second caller has the permit now, and the third one its attempt.
+    await Promise.all([first.unlock(), second]);
+    let isSettled = false;
+    void rejected.finally(() => (isSettled = true));
+    await time.advance(400);
+    expect(isSettled).toBe(true);
+    await rejected;
   });
 });

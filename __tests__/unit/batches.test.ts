@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import type { EvalOptions } from '../../lib/redis/client';
 import { CommandTimeoutError, UnexpectedReplyError } from '../../lib/redis/failure';
 import { hashTag, LockNames } from '../../lib/redis/names';
@@ -12,13 +12,7 @@ const release = new LockScript('release', 'return 2', (reply) => reply === 2);
 
 const asItIs = (reply: unknown): unknown => reply;
 
-let time: FakeClock;
-
-beforeEach(() => {
-  time = new FakeClock();
-});
-
-afterEach(() => time.restore());
+const time = FakeClock.install();
 
 /** A plain client of a server that has every key. `finds`: what a probe hears of each of its keys. */
 function plainClient(finds: unknown = 1) {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { beforeEach, expect, it } from '@jest/globals';
 import { type EvalOptions, type Lease, type RedisClient, RedisLockRegistry } from '../../lib';
 import { clock } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
@@ -50,20 +50,17 @@ class SlowLoop implements RedisClient {
   }
 }
 
-let time: FakeClock;
+const time = FakeClock.install();
 let immediates: (() => void)[];
 let client: SlowLoop;
 let registry: RedisLockRegistry;
 
 beforeEach(() => {
-  time = new FakeClock();
   immediates = [];
   clock.immediate = () => new Promise((resolve) => immediates.push(resolve));
   client = new SlowLoop();
   registry = new RedisLockRegistry(client, { registryKey: 'busy', expireAfter: TTL });
 });
-
-afterEach(() => time.restore());
 
 async function lock(): Promise<Lease> {
   const locking = registry.obtain('key').lock();

@@ -5,6 +5,8 @@ import { FakeClock } from '../support/fake-clock';
 import { mockRedis, noScript, refused, silence } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
 
+const time = FakeClock.install();
+
 const registryOn = (client: RedisClient, options: Parameters<typeof createRegistry>[1] = {}) =>
   createRegistry(client, { registryKey: 'orders', idleBetweenTries: 100, ...options }).registry;
 
@@ -20,17 +22,6 @@ it('sends two commands for an uncontended lock and unlock: an acquisition and a 
   expect(givenBack?.keys).toEqual(['orders:42']);
   // The release names the acquired key and owner.
   expect(givenBack?.arguments?.[0]).toBe(taken?.arguments?.[0]);
-});
-
-it('sends the script itself once to a server that has not loaded it', async () => {
-  const redis = mockRedis();
-  redis.evalSha.mockRejectedValueOnce(noScript());
-  const registry = registryOn(redis);
-  const lease = await registry.obtain('42').lock();
-  expect(redis.eval).toHaveBeenCalledTimes(1);
-  expect(redis.eval.mock.calls[0]?.[1]).toEqual(redis.calls[0]);
-  await lease.unlock();
-  expect(redis.eval).toHaveBeenCalledTimes(1);
 });
 
 it('uses a new owner for every acquisition, and one id for all of a registry, which names its process', async () => {
@@ -54,7 +45,6 @@ it('rounds a ttl up to whole milliseconds, as Redis requires', async () => {
 });
 
 it('distinguishes contention from silence: only the last attempt was not answered in time', async () => {
-  const time = new FakeClock();
   const redis = mockRedis();
   const silentFrom = time.now + 185;
   redis.evalSha.mockImplementation(async () => (time.now < silentFrom ? refused(60_000) : silence()));
@@ -63,7 +53,6 @@ it('distinguishes contention from silence: only the last attempt was not answere
   await time.advance(1_000);
   await rejected;
   expect(redis.sent).toBeGreaterThan(1);
-  time.restore();
 });
 
 it('requests once from a node-redis client commands without a timeout and with default reply types', async () => {
@@ -124,7 +113,6 @@ describe("node-redis' plain client", () => {
 });
 
 it('renews the leases of a registry together, in one command', async () => {
-  const time = new FakeClock();
   const redis = mockRedis();
   // The probe of the first burst: all keys are on one server.
   redis.eval.mockImplementation(async (_, { keys = [] } = {}) => keys.length);
@@ -135,5 +123,4 @@ it('renews the leases of a registry together, in one command', async () => {
   expect(redis.calls).toHaveLength(51);
   expect(redis.calls[50]?.keys).toHaveLength(50);
   for (const lease of leases) expect(lease.remaining).toBeGreaterThan(25_000);
-  time.restore();
 });

@@ -1,23 +1,20 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { type EvalOptions, RedisLockRegistry } from '../../lib';
 import { collectGarbage } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
 import { LOCK_TYPES } from '../support/lock-types';
-import { mockRedis } from '../support/mock-redis';
+import { granted, lateReply, mockRedis } from '../support/mock-redis';
 
 const CALLS = 50;
 
-let time: FakeClock;
+const time = FakeClock.install();
 let redis: ReturnType<typeof mockRedis>;
 let registry: RedisLockRegistry;
 
 beforeEach(() => {
-  time = new FakeClock();
   redis = mockRedis();
   registry = new RedisLockRegistry(redis, { registryKey: 'abandoned' });
 });
-
-afterEach(() => time.restore());
 
 /** As a server that finds every key. */
 function found(keys: readonly string[] = []): unknown {
@@ -77,6 +74,28 @@ describe('What abandoned calls may have left in Redis', () => {
     await time.advance(120_000);
     // Its own, and those of the follow-up.
     expect(releases()).toBe(1 + 4);
+  });
+
+  it('is removed again when that answer came after the caller had left', async () => {
+    const client = Object.assign(redis, { socketEpoch: 1 });
+    const settings = { registryKey: 'repeated', commandTimeout: 500 };
+    const lock = new RedisLockRegistry(client, settings).obtain('key');
+    const releases = () => redis.calls.filter((options) => options?.arguments?.includes('UNLINK')).length;
+    for (const [isRepeated, removals] of [
+      [false, 2],
+      [true, 3],
+    ] as const) {
+      const before = releases();
+      const attempt = lateReply();
+      redis.evalSha.mockReturnValueOnce(attempt.promise);
+      const rejected = expect(lock.tryLock()).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
+      await time.advance(600);
+      await rejected;
+      if (isRepeated) client.socketEpoch++;
+      attempt.resolve(granted);
+      await time.advance(120_000);
+      expect(releases() - before).toBe(removals);
+    }
   });
 
   it('is removed once for readers that lost the lock together', async () => {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
 import { granted, mockRedis, refused } from '../support/mock-redis';
@@ -22,13 +22,7 @@ function answeredByHand(hasEpoch: boolean) {
   return { client, answer, loseAll };
 }
 
-let time: FakeClock;
-
-beforeEach(() => {
-  time = new FakeClock();
-});
-
-afterEach(() => time.restore());
+const time = FakeClock.install();
 
 describe('A grant of a server that has been silent', () => {
   const start = (hasEpoch = true) => {

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { DistributedLock, LockWarning } from '../../lib';
 import type { RegistryOptions } from '../../lib/api/options';
 import { emitProcessWarning } from '../../lib/api/warnings';
@@ -10,15 +10,12 @@ import { FakeClock } from '../support/fake-clock';
 // The first one replaces the clock, once in a process: before the tests do.
 new InMemoryLockRegistry();
 
-let time: FakeClock;
+const time = FakeClock.install();
 let warnings: LockWarning[];
 
 beforeEach(() => {
-  time = new FakeClock();
   warnings = [];
 });
-
-afterEach(() => time.restore());
 
 const create = (options: RegistryOptions) =>
   new InMemoryLockRegistry({ ...options, onWarning: (warning) => void warnings.push(warning) });

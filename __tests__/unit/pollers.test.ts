@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { type Pauses, Pollers, USUAL_PACE_FOR } from '../../lib/protocols/pollers';
 import { FakeClock } from '../support/fake-clock';
 
@@ -14,15 +14,12 @@ const TTL = 60_000;
 /** ms for which the poller has the lock: until after the pause. */
 const HELD = 300;
 
-let time: FakeClock;
+const time = FakeClock.install();
 let pollers: Pollers;
 
 beforeEach(() => {
-  time = new FakeClock();
   pollers = new Pollers(IDLE, USUAL_PACE_FOR);
 });
-
-afterEach(() => time.restore());
 
 /** This process releases the lock: to pollers, if a pause is due. */
 function release(of = pollers): void {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import { clock } from '../../lib/internal/clock';
 import { CommandTimeoutError } from '../../lib/redis/failure';
 import { Redis } from '../../lib/redis/redis';
@@ -10,13 +10,7 @@ const script = new Script('one', 'return 1');
 
 const asItIs = (reply: unknown): unknown => reply;
 
-let time: FakeClock;
-
-beforeEach(() => {
-  time = new FakeClock();
-});
-
-afterEach(() => time.restore());
+const time = FakeClock.install();
 
 it('names a script by its SHA-1, as Redis does', () => {
   expect(script.sha1).toBe('e0e1f9fabfc9d4800c877a703b823ac0578ff8db');
@@ -61,8 +55,7 @@ it('meets a deadline also when the timer of an earlier command disappeared, as a
   redis.evalSha.mockImplementation(silence).mockResolvedValueOnce('answer');
   const commands = new Redis(redis, 'orders', 5_000);
   expect(await commands.run(script, ['key'], [], 1_000, asItIs)).toBe('answer');
-  time.restore();
-  time = new FakeClock();
+  time.begin();
   time.now += 2_000;
   const rejected = expect(commands.run(script, ['key'], [], 1_000, asItIs)).rejects.toThrow(CommandTimeoutError);
   await time.advance(1_001);

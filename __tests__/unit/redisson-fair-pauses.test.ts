@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Hold } from '../../lib/core/hold';
 import { Wait } from '../../lib/core/wait';
 import { Pollers, USUAL_PACE_FOR } from '../../lib/protocols/pollers';
@@ -9,7 +9,6 @@ import { LockNames } from '../../lib/redis/names';
 import type { Redis } from '../../lib/redis/redis';
 import type { Script } from '../../lib/redis/script';
 import { FakeClock } from '../support/fake-clock';
-import { FakeProtocol } from '../support/fake-protocol';
 
 const TTL = 60_000;
 const TIMEOUT = 1_000;
@@ -18,7 +17,7 @@ const TIMEOUT = 1_000;
 const WORK = 500;
 
 describe('A pause of redisson-fair', () => {
-  let time: FakeClock;
+  const time = FakeClock.install();
   /** What the next release finds: 1 its key, 0 no key, -1 the key of another owner. */
   let found: number;
   let isLeft: boolean;
@@ -39,12 +38,9 @@ describe('A pause of redisson-fair', () => {
   } as unknown as Redis;
 
   beforeEach(() => {
-    time = new FakeClock();
     found = 1;
     isLeft = false;
   });
-
-  afterEach(() => time.restore());
 
   it.each([
     ['expired', 0],
@@ -54,7 +50,7 @@ describe('A pause of redisson-fair', () => {
     const parts = { redis, settings, pollers: () => new Pollers(100, USUAL_PACE_FOR) };
     const services = { parts, format: new RedissonFormat(redis, settings as never) } as unknown as RedissonFairServices;
     const protocol = new RedissonFairProtocol(new LockNames('registry', 'key'), services);
-    const acquisition = new Hold('process:1', TTL, true, undefined, time.now, new FakeProtocol());
+    const acquisition = new Hold('process:1', TTL, true, undefined, time.now, protocol);
     for (let turn = 0; !isLeft && turn < 100; turn++) {
       acquisition.stamp();
       await protocol.attempt(acquisition, TIMEOUT);

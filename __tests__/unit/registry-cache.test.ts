@@ -71,15 +71,12 @@ describe('the cache of a registry', () => {
 });
 
 describe('expireUnusedOlderThan', () => {
-  let time: FakeClock;
+  const time = FakeClock.install();
   let registry: RedisLockRegistry;
 
   beforeEach(() => {
-    time = new FakeClock();
     registry = new RedisLockRegistry(mockRedis(), { registryKey: 'orders' });
   });
-
-  afterEach(() => time.restore());
 
   const used = async () => {
     const held = registry.obtain('held');

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { Wait } from '../../lib/core/wait';
 import { TimeSlice, YieldToListeners } from '../../lib/protocols/sharing';
 import type { Waiting } from '../../lib/protocols/waiting';
@@ -8,15 +8,15 @@ const IDLE = 100;
 /** ms; a little longer than a polling interval. */
 const PAUSE = 1.1 * IDLE;
 
+const time = FakeClock.install();
+
+/** A release at the end of a slice, which is answered at once. */
+const release = (others = 1) => {
+  const { now } = time;
+  return { sentAt: now, answeredAt: now, others, areCounted: true, hintsBefore: 0, atSliceEnd: true };
+};
+
 describe('A time slice', () => {
-  let time: FakeClock;
-  beforeEach(() => {
-    time = new FakeClock();
-  });
-  afterEach(() => time.restore());
-
-  const slices = (handOver?: number) => new TimeSlice(IDLE, handOver);
-
   /** Acquires now, and hands over until the slice is over. Returns its length in ms. */
   const use = (slice: TimeSlice): number => {
     const from = time.now;
@@ -25,136 +25,103 @@ describe('A time slice', () => {
     return time.now - from;
   };
 
-  const release = (slice: TimeSlice, atSliceEnd = true): void =>
-    slice.released({ sentAt: time.now, answeredAt: time.now, others: 1, areCounted: true, hintsBefore: 0, atSliceEnd });
-
-  /** The slices of a process that contends all the time. `between`: what happens before it acquires again. */
-  const lengths = (slice: TimeSlice, count: number, between: () => void): number[] =>
+  /** The slices of a process that contends all the time, with a pause of `ms` after each. */
+  const lengths = (slice: TimeSlice, count: number, ms: number): number[] =>
     Array.from({ length: count }, () => {
       const length = use(slice);
-      release(slice);
-      between();
+      slice.released(release());
+      time.now += ms;
       return length;
     });
 
-  const pass = (ms: number) => () => {
-    time.now += ms;
-  };
-
-  it('doubles with each pause in which no attempt was refused, up to the longest', () => {
-    expect(lengths(slices(), 5, pass(PAUSE + 1))).toEqual([400, 800, 1_600, 1_600, 1_600]);
-  });
-
-  it('also doubles when the timer of the pause ends a moment early', () => {
-    expect(lengths(slices(), 4, pass(PAUSE - 1))).toEqual([400, 800, 1_600, 1_600]);
+  it.each<[string, handOver: number | undefined, pause: number, number[]]>([
+    ['doubles with each pause without a refusal, up to the longest', undefined, PAUSE + 1, [400, 800, 1_600, 1_600]],
+    ['doubles also when the timer of the pause ends a moment early', undefined, PAUSE - 1, [400, 800, 1_600, 1_600]],
+    ['does not grow when the pause was too short', undefined, PAUSE - 10, [400, 400, 400]],
+    ['does not grow when the pause was long ago', undefined, PAUSE + 401, [400, 400, 400]],
+    ['has one length where the application says it', 400, PAUSE + 1, [400, 400, 400]],
+  ])('%s', (_, handOver, pause, expected) => {
+    expect(lengths(new TimeSlice(IDLE, handOver), expected.length, pause)).toEqual(expected);
   });
 
   it('begins again with the first length when another owner had the lock', () => {
-    const slice = slices();
-    lengths(slice, 3, pass(PAUSE + 1));
+    const slice = new TimeSlice(IDLE);
+    lengths(slice, 3, PAUSE + 1);
     slice.refused('other', time.now);
     time.now += 10;
-    expect(lengths(slice, 2, pass(PAUSE + 1))).toEqual([400, 800]);
-  });
-
-  it.each([
-    ['was too short', PAUSE - 10],
-    ['was long ago', PAUSE + 401],
-  ])('does not grow when the pause %s', (_, ms) => {
-    expect(lengths(slices(), 3, pass(ms))).toEqual([400, 400, 400]);
+    expect(lengths(slice, 2, PAUSE + 1)).toEqual([400, 800]);
   });
 
   it('does not grow after an ordinary release', () => {
-    const slice = slices();
+    const slice = new TimeSlice(IDLE);
     slice.acquired(time.now);
-    release(slice, false);
+    slice.released({ ...release(), atSliceEnd: false });
     time.now += PAUSE + 1;
     expect(use(slice)).toBe(400);
   });
 
-  it('has one length where the application says it', () => {
-    expect(lengths(slices(400), 3, pass(PAUSE + 1))).toEqual([400, 400, 400]);
+  it('is followed by a pause for others', () => {
+    const slice = new TimeSlice(IDLE);
+    const wait = new Wait('key', 1_000, undefined);
+    use(slice);
+    expect(slice.standBack(wait)).toBeUndefined();
+    slice.released(release());
+    expect(slice.standBack(wait)).toBeDefined();
+    time.now += PAUSE + 1;
+    expect(slice.standBack(wait)).toBeUndefined();
   });
 
   describe('of a process that waits', () => {
-    const intervals = (slice: TimeSlice, owners: string[], between = 1): number[] =>
-      owners.map((owner) => {
+    /** The intervals of its polls, each of which finds one of these owners. */
+    const intervals = (slice: TimeSlice, owners: string, between = 1): number[] =>
+      [...owners].map((owner) => {
         time.now += between * IDLE;
         slice.refused(owner, time.now);
         return slice.pollingInterval(false);
       });
 
-    it('leaves the interval as it is while one owner holds the lock', () => {
-      expect(intervals(slices(), ['a', 'a', 'a'])).toEqual([100, 100, 100]);
-    });
-
-    it('halves the interval with each turn that it missed, down to an eighth', () => {
-      const owners = ['a', 'b', 'b', 'a', 'c', 'd'];
-      expect(intervals(slices(), owners)).toEqual([100, 50, 50, 25, 12.5, 12.5]);
-    });
-
-    it('has the shortest interval at once for a caller that holds other locks', () => {
-      const slice = slices();
-      expect(intervals(slice, ['a', 'a'])).toEqual([100, 100]);
+    it('leaves the interval as it is while one owner holds the lock, unless the caller holds other locks', () => {
+      const slice = new TimeSlice(IDLE);
+      expect(intervals(slice, 'aaa')).toEqual([100, 100, 100]);
       expect(slice.pollingInterval(true)).toBe(12.5);
     });
 
+    it('halves the interval with each turn that it missed, down to an eighth', () => {
+      expect(intervals(new TimeSlice(IDLE), 'abbacd')).toEqual([100, 50, 50, 25, 12.5, 12.5]);
+    });
+
     it('counts the first turn of another process too when it has just had a slice', () => {
-      const slice = slices();
+      const slice = new TimeSlice(IDLE);
       use(slice);
-      release(slice);
-      expect(intervals(slice, ['a', 'a', 'b'])).toEqual([50, 50, 25]);
+      slice.released(release());
+      expect(intervals(slice, 'aab')).toEqual([50, 50, 25]);
     });
 
     it('has shorter slices while it misses several turns, and one more after that', () => {
-      const slice = slices();
-      intervals(slice, ['a', 'b']);
-      expect(use(slice)).toBe(400);
-      intervals(slice, ['a', 'b', 'c']);
-      expect(use(slice)).toBe(120);
-      intervals(slice, ['a', 'b']);
-      expect(use(slice)).toBe(120);
-      intervals(slice, ['a', 'b']);
-      expect(use(slice)).toBe(400);
+      const slice = new TimeSlice(IDLE);
+      const used = ['ab', 'abc', 'ab', 'ab'].map((owners) => {
+        intervals(slice, owners);
+        return use(slice);
+      });
+      expect(used).toEqual([400, 120, 120, 400]);
     });
 
     it('begins anew when it had a turn, or when nobody waited for a while', () => {
-      const slice = slices();
-      expect(intervals(slice, ['a', 'b', 'c'])).toEqual([100, 50, 25]);
+      const slice = new TimeSlice(IDLE);
+      expect(intervals(slice, 'abc')).toEqual([100, 50, 25]);
       slice.acquired(time.now);
-      expect(intervals(slice, ['a', 'b'])).toEqual([100, 50]);
-      expect(intervals(slice, ['c', 'd'], 4)).toEqual([100, 100]);
+      expect(intervals(slice, 'ab')).toEqual([100, 50]);
+      expect(intervals(slice, 'cd', 4)).toEqual([100, 100]);
     });
-  });
-
-  it('is followed by a pause for others', () => {
-    const slice = slices();
-    const wait = new Wait('key', 1_000, undefined);
-    use(slice);
-    expect(slice.standBack(wait)).toBeUndefined();
-    release(slice);
-    expect(slice.standBack(wait)).toBeDefined();
-    time.now += PAUSE + 1;
-    expect(slice.standBack(wait)).toBeUndefined();
   });
 });
 
 describe('Yielding to listeners', () => {
-  let time: FakeClock;
-  beforeEach(() => {
-    time = new FakeClock();
-  });
-  afterEach(() => time.restore());
-
-  /** The ms that a caller stands back, `after` ms from a release on, once all other listeners have had a turn. */
-  function stepsBack(after: number, release: { others: number; areCounted: boolean; atSliceEnd: boolean }): number {
-    const sharing = new YieldToListeners(50);
-    sharing.released({ ...release, sentAt: time.now, answeredAt: time.now, hintsBefore: 0 });
-    time.now += after;
-    const waiting = { hints: 100, hintedAt: time.now, onRelease: () => () => undefined } as unknown as Waiting;
-    void sharing.standBack(new Wait('key', 10_000, undefined), waiting);
-    return time.delays.at(-1) ?? 0;
-  }
+  const standBack = (sharing: YieldToListeners, waiting: Partial<Waiting>) =>
+    sharing.standBack(new Wait('key', 10_000, undefined), {
+      onRelease: () => () => undefined,
+      ...waiting,
+    } as unknown as Waiting);
 
   it.each([
     ['one other: two of the longest steps', 1, 40],
@@ -162,24 +129,15 @@ describe('Yielding to listeners', () => {
     ['many others: no longer than at most', 30, 200],
   ])('does not leave a free lock alone for long because the reply was slow: %s', (_, others, ms) => {
     const sharing = new YieldToListeners(50);
-    const answeredAt = time.now;
-    sharing.released({
-      others,
-      sentAt: answeredAt - 900,
-      answeredAt,
-      areCounted: true,
-      hintsBefore: 0,
-      atSliceEnd: true,
-    });
-    const waiting = { hints: 0, hintedAt: 0, onRelease: () => () => undefined } as unknown as Waiting;
-    void sharing.standBack(new Wait('key', 10_000, undefined), waiting);
+    sharing.released({ ...release(others), sentAt: time.now - 900 });
+    void standBack(sharing, { hints: 0, hintedAt: 0 });
     expect(time.delays).toEqual([ms]);
   });
 
   it('ends when it has lasted for as long as is allowed, whatever is released meanwhile', async () => {
     const sharing = new YieldToListeners(50);
     const { now } = time;
-    sharing.released({ others: 30, sentAt: now, answeredAt: now, areCounted: true, hintsBefore: 0, atSliceEnd: true });
+    sharing.released(release(30));
     let released = (): void => undefined;
     const waiting = {
       hints: 0,
@@ -190,8 +148,7 @@ describe('Yielding to listeners', () => {
       },
     };
     let isOver = false;
-    const stoodBack = sharing.standBack(new Wait('key', 10_000, undefined), waiting as unknown as Waiting);
-    void stoodBack?.then(() => (isOver = true));
+    void standBack(sharing, waiting)?.then(() => (isOver = true));
     for (let i = 0; i < 30 && !isOver; i++) {
       await time.advance(10);
       waiting.hintedAt = time.now;
@@ -203,13 +160,18 @@ describe('Yielding to listeners', () => {
   });
 
   it.each([
-    ['two others, in their time', 99, { others: 2, areCounted: true, atSliceEnd: true }, 4],
-    ['two others, after it', 101, { others: 2, areCounted: true, atSliceEnd: true }, 0],
-    ['one other, in its time', 49, { others: 1, areCounted: true, atSliceEnd: true }, 4],
-    ['one other, after it', 51, { others: 1, areCounted: true, atSliceEnd: true }, 0],
-    ['others that cannot be counted: as two', 99, { others: 1, areCounted: false, atSliceEnd: true }, 4],
-    ['no slice', 10, { others: 2, areCounted: true, atSliceEnd: false }, 0],
-  ])('after a slice leaves two steps to turns that are short: %s', (_, after, release, ms) => {
-    expect(stepsBack(after, release)).toBe(ms);
+    ['two others, in their time', 99, {}, 4],
+    ['two others, after it', 101, {}, 0],
+    ['one other, in its time', 49, { others: 1 }, 4],
+    ['one other, after it', 51, { others: 1 }, 0],
+    ['others that cannot be counted: as two', 99, { others: 1, areCounted: false }, 4],
+    ['no slice', 10, { atSliceEnd: false }, 0],
+  ])('after a slice leaves two steps to turns that are short: %s', (_, after, how, ms) => {
+    const sharing = new YieldToListeners(50);
+    sharing.released({ ...release(2), ...how });
+    time.now += after;
+    // All other listeners have had a turn.
+    void standBack(sharing, { hints: 100, hintedAt: time.now });
+    expect(time.delays.at(-1) ?? 0).toBe(ms);
   });
 });

@@ -1,54 +1,17 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { Wait } from '../../lib/core/wait';
-import { MAX_DELAY, reliableUntil, Timer } from '../../lib/internal/clock';
+import { MAX_DELAY, reliableUntil } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, refused } from '../support/mock-redis';
 
-let time: FakeClock;
-
-beforeEach(() => {
-  time = new FakeClock();
-});
-
-afterEach(() => time.restore());
-
-describe('Timer', () => {
-  it('can be cancelled in each of its steps', async () => {
-    let fired = 0;
-    const timer = new Timer(2 * MAX_DELAY, () => {
-      fired += 1;
-    });
-    await time.advance(MAX_DELAY + 1);
-    timer.cancel();
-    expect(time.pending).toBe(0);
-    await time.advance(2 * MAX_DELAY);
-    expect(fired).toBe(0);
-  });
-
-  it('costs nothing when it is infinite', () => {
-    const timer = new Timer(Number.POSITIVE_INFINITY, () => undefined);
-    expect(time.pending).toBe(0);
-    timer.cancel();
-  });
-});
+const time = FakeClock.install();
 
 describe('Wait', () => {
-  it('has less and less time left, and never less than none', async () => {
-    const wait = new Wait('key', 100, undefined);
-    expect(wait.remaining).toBe(100);
-    await time.advance(60);
-    expect(wait.remaining).toBe(40);
-    await time.advance(60);
-    expect(wait.remaining).toBe(0);
-  });
-
   it('sleeps no longer than it has time', async () => {
     const wait = new Wait('key', 100, undefined);
     let awake = false;
-    const slept = wait.sleep(1_000).then(() => {
-      awake = true;
-    });
+    const slept = wait.sleep(1_000).then(() => (awake = true));
     await time.advance(99);
     expect(awake).toBe(false);
     await time.advance(1);
@@ -65,30 +28,6 @@ describe('Wait', () => {
     expect(time.pending).toBe(0);
     await expect(wait.sleep(1_000)).rejects.toBe('enough');
     expect(() => wait.throwIfInterrupted()).toThrow('enough');
-  });
-
-  it('undoes what a step began, once, however it ends', async () => {
-    const wait = new Wait('key', 100, undefined);
-    let undone = 0;
-    const undo = () => {
-      undone += 1;
-    };
-    await wait.suspend<string>(50, (resume) => {
-      resume('at once');
-      return undo;
-    });
-    expect(undone).toBe(1);
-    const timedOut = wait.suspend(50, () => undo);
-    await time.advance(50);
-    expect(await timedOut).toBeUndefined();
-    expect(undone).toBe(2);
-    const failed = wait.suspend(50, (_, fail) => {
-      queueMicrotask(() => fail(new Error('failed')));
-      return undo;
-    });
-    await expect(failed).rejects.toThrow('failed');
-    expect(undone).toBe(3);
-    expect(time.pending).toBe(0);
   });
 });
 

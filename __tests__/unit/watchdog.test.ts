@@ -1,24 +1,163 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { Watchdog } from '../../lib/core/watchdog';
+import { Availability } from '../../lib/core/availability';
+import { Hold } from '../../lib/core/hold';
+import { RedisLease } from '../../lib/core/lease';
+import type { RedisLock } from '../../lib/core/lock';
+import type { Grant, LockProtocol, Ownership, RenewalMode } from '../../lib/core/protocol';
+import { Watchdog } from '../../lib/core/watchdog';
+import { clock, reliableUntil } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
-import type { FakeProtocol } from '../support/fake-protocol';
-import { NotedLease, WatchdogFixture } from '../support/watchdog-fixture';
 
-let time: FakeClock;
-let fixture: WatchdogFixture;
+/** ms */
+const COMMAND_TIMEOUT = 5_000;
+
+/** Renewals that were asked for in one turn of the event loop: they go to Redis as one command. */
+interface RecordedRequest {
+  readonly at: number;
+  readonly owners: string[];
+  readonly modes: RenewalMode[];
+}
+
+/** A protocol without a Redis, on the library's clock. It records the renewals, and does nothing else. */
+class FakeProtocol implements LockProtocol {
+  readonly availability = new Availability();
+  readonly isActive = false;
+  /** ms that every answer takes. */
+  latency = 0;
+  /** No answer, or an error instead. */
+  trouble: 'silence' | 'error' | undefined;
+  /** By owner: the answer, where it is not "held". */
+  readonly verdicts = new Map<string, Ownership>();
+  readonly requests: RecordedRequest[] = [];
+  /** The most renewals of one owner that were in flight together. */
+  overlap = 0;
+  #request: RecordedRequest | undefined;
+  readonly #inFlight = new Map<string, number>();
+
+  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
+    void this.#renew(owner, ttl, mode, timeout).then(settle);
+  }
+
+  async #renew(owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership> {
+    const sentAt = clock.now();
+    this.#record(sentAt, owner, mode);
+    const inFlight = (this.#inFlight.get(owner) ?? 0) + 1;
+    this.#inFlight.set(owner, inFlight);
+    this.overlap = Math.max(this.overlap, inFlight);
+    const isAnswered = this.trouble === undefined && this.latency <= timeout;
+    const duration = this.trouble === 'error' ? 0 : isAnswered ? this.latency : timeout;
+    if (duration > 0) await new Promise<void>((resolve) => clock.setTimeout(resolve, duration));
+    this.#inFlight.set(owner, (this.#inFlight.get(owner) ?? 1) - 1);
+    if (!isAnswered) return { state: 'unknown', cause: new Error('trouble') };
+    return this.verdicts.get(owner) ?? { state: 'held', until: reliableUntil(sentAt, ttl) };
+  }
+
+  #record(at: number, owner: string, mode: RenewalMode): void {
+    if (this.#request === undefined) {
+      this.#request = { at, owners: [], modes: [] };
+      this.requests.push(this.#request);
+      void Promise.resolve().then(() => {
+        this.#request = undefined;
+      });
+    }
+    this.#request.owners.push(owner);
+    this.#request.modes.push(mode);
+  }
+
+  standBack(): undefined {}
+
+  orphanLife(): number {
+    return 0;
+  }
+
+  readonly attempt = unsupported;
+  readonly wait = unsupported;
+  readonly release = unsupported;
+  readonly mayPassOn = unsupported;
+}
+
+function unsupported(): never {
+  throw new Error('A fake protocol only renews');
+}
+
+/** A hold with a lease of the library. Notes when it was lost. */
+class NotedLease extends Hold {
+  lostAt: number | undefined;
+  #lease: RedisLease | undefined;
+
+  begin(grant: Grant, renewFor: number, watchdog: Watchdog): void {
+    const lock = {
+      key: 'key',
+      services: { settings: { maxHold: renewFor, commandTimeout: COMMAND_TIMEOUT } },
+      leaseOver: () => {
+        this.lostAt = clock.now();
+      },
+    } as unknown as RedisLock;
+    const now = clock.now();
+    const request = {
+      ttl: this.ttl,
+      renew: renewFor > 0,
+      explicitTtl: true,
+      waitTime: 0,
+      minHold: 0,
+      permits: 1,
+      signal: undefined,
+      origin: undefined,
+    };
+    this.#lease = new RedisLease(lock, this, request, now, false);
+    this.granted(grant, this.#lease, watchdog, now);
+  }
+
+  get remaining(): number {
+    return this.#lease?.remaining ?? 0;
+  }
+
+  get lossReason(): string | undefined {
+    return this.#lease?.lossError().reason;
+  }
+}
+
+const time = FakeClock.install();
 let watchdog: Watchdog;
 let protocol: FakeProtocol;
 
 beforeEach(() => {
-  time = new FakeClock();
-  fixture = new WatchdogFixture();
-  ({ watchdog, protocol } = fixture);
+  watchdog = new Watchdog(COMMAND_TIMEOUT);
+  protocol = new FakeProtocol();
 });
 
-afterEach(() => {
-  watchdog.close();
-  time.restore();
-});
+afterEach(() => watchdog.close());
+
+interface LeaseOptions {
+  /** ms for which it is renewed. */
+  readonly renewFor?: number;
+  /** ms that the reply took which granted it. */
+  readonly replyTook?: number;
+  /** It was granted by hand-over, for `window` ms, and its first renewal is in flight. */
+  readonly firstRenewal?: { readonly window: number; readonly answer: Promise<Ownership> };
+}
+
+let owners = 0;
+
+/** The hold of a lease of `ttl` ms that is granted now. */
+function grant(
+  ttl: number,
+  { renewFor = Number.POSITIVE_INFINITY, replyTook = 0, firstRenewal }: LeaseOptions = {},
+  Noted = NotedLease,
+): NotedLease {
+  const hold = new Noted(`owner:${++owners}`, ttl, true, 1, 0, protocol);
+  hold.stamp();
+  const granted: Grant = {
+    granted: true,
+    owner: hold.ticket,
+    until: reliableUntil(clock.now() - replyTook, firstRenewal?.window ?? ttl),
+    fencingToken: undefined,
+    drift: hold.drift,
+    ...(firstRenewal && { renewal: firstRenewal.answer }),
+  };
+  hold.begin(granted, renewFor, watchdog);
+  return hold;
+}
 
 /** When, counted from `since`, Redis was asked about a lease. */
 function timesOf(lease: NotedLease, since: number): number[] {
@@ -28,7 +167,7 @@ function timesOf(lease: NotedLease, since: number): number[] {
 describe('The watchdog', () => {
   it('renews at a third of the ttl, counted from the request before', async () => {
     const since = time.now;
-    const lease = fixture.lease(3_000);
+    const lease = grant(3_000);
     protocol.latency = 20;
     await time.advance(4_500);
     expect(timesOf(lease, since)).toEqual([1_000, 2_000, 3_000, 4_000]);
@@ -37,7 +176,7 @@ describe('The watchdog', () => {
   it('renews together what was taken one by one', async () => {
     const leases: NotedLease[] = [];
     for (let i = 0; i < 100; i++) {
-      leases.push(fixture.lease(3_000));
+      leases.push(grant(3_000));
       await time.advance(2);
     }
     await time.advance(2_900);
@@ -48,9 +187,9 @@ describe('The watchdog', () => {
   it('never has two renewals of one lease in flight, however slow Redis is', async () => {
     // The timer fires for one lease while the renewal of the other is in flight.
     protocol.latency = 900;
-    const lease = fixture.lease(3_000);
+    const lease = grant(3_000);
     await time.advance(400);
-    fixture.lease(3_000);
+    grant(3_000);
     await time.advance(20_000);
     expect(lease.isHeld).toBe(true);
     expect(protocol.overlap).toBe(1);
@@ -67,7 +206,7 @@ describe('The watchdog', () => {
     'after %s tries again, at least %s times, with short pauses, until the deadline (P4, P6)',
     async (trouble, tries) => {
       const since = time.now;
-      const lease = fixture.lease(3_000);
+      const lease = grant(3_000);
       protocol.trouble = trouble;
       await time.advance(10_000);
       const times = timesOf(lease, since);
@@ -82,7 +221,7 @@ describe('The watchdog', () => {
 
   it('goes back to its rhythm once Redis answers again (P6)', async () => {
     const since = time.now;
-    const lease = fixture.lease(3_000);
+    const lease = grant(3_000);
     protocol.trouble = 'error';
     await time.advance(2_000);
     protocol.trouble = undefined;
@@ -94,7 +233,7 @@ describe('The watchdog', () => {
 
   it.each([5, 20, 100])('sends a bounded number of commands for a ttl of %s ms', async (ttl) => {
     const since = time.now;
-    const leases = Array.from({ length: 50 }, () => fixture.lease(ttl));
+    const leases = Array.from({ length: 50 }, () => grant(ttl));
     await time.advance(1_000);
     // At least 8 ms are between two of them: the interval of 10, less a quarter.
     expect(protocol.requests.length).toBeLessThanOrEqual(125);
@@ -103,7 +242,7 @@ describe('The watchdog', () => {
   });
 
   it('sends a bounded number of commands when Redis refuses at once, and every reader finds the lease suspect', async () => {
-    const lease = fixture.lease(60_000);
+    const lease = grant(60_000);
     time.wallNow += 3_600_000; // suspended
     protocol.trouble = 'error';
     for (let i = 0; i < 1_000; i++) {
@@ -114,8 +253,8 @@ describe('The watchdog', () => {
   });
 
   it('late by a pause of the process, never renews what is over (P5)', async () => {
-    const over = fixture.lease(3_000);
-    const alive = fixture.lease(60_000);
+    const over = grant(3_000);
+    const alive = grant(60_000);
     time.now += 3_100;
     time.wallNow += 3_100;
     await time.advance(20_000);
@@ -127,14 +266,14 @@ describe('The watchdog', () => {
 
   it('renews a lease early enough whose grant came late', async () => {
     const since = time.now;
-    const lease = fixture.lease(3_000, { replyTook: 2_500 });
+    const lease = grant(3_000, { replyTook: 2_500 });
     await time.advance(2_000);
     expect(timesOf(lease, since)[0]).toBeLessThan(450);
     expect(lease.isHeld).toBe(true);
   });
 
   it('lets one bad key harm no other (P6)', async () => {
-    const leases = Array.from({ length: 10 }, () => fixture.lease(3_000));
+    const leases = Array.from({ length: 10 }, () => grant(3_000));
     const [stolen, unknown, ...others] = leases as [NotedLease, NotedLease, ...NotedLease[]];
     protocol.verdicts.set(stolen.owner, { state: 'stolen' });
     protocol.verdicts.set(unknown.owner, { state: 'unknown', cause: undefined });
@@ -146,9 +285,9 @@ describe('The watchdog', () => {
 
   it('does not let leases that are short for the network take the time of the long ones', async () => {
     protocol.latency = 40;
-    const long = fixture.lease(9_000);
+    const long = grant(9_000);
     for (let i = 0; i < 400; i++) {
-      fixture.lease(90);
+      grant(90);
       await time.advance(30);
     }
     expect(long.isHeld).toBe(true);
@@ -156,7 +295,7 @@ describe('The watchdog', () => {
   });
 
   it('asks about every lease at once after a reconnect, and extends only those that may be renewed', async () => {
-    const [renewed, fixed] = [fixture.lease(60_000), fixture.lease(60_000, { renewFor: 0 })];
+    const [renewed, fixed] = [grant(60_000), grant(60_000, { renewFor: 0 })];
     await time.advance(5_000);
     protocol.verdicts.set(fixed.owner, { state: 'expired' });
     watchdog.askAboutAll();
@@ -175,8 +314,8 @@ describe('The watchdog', () => {
         return super.isHeld;
       }
     }
-    for (let i = 0; i < 1_000; i++) fixture.lease(60_000 + i, {}, Counted);
-    const short = fixture.lease(30);
+    for (let i = 0; i < 1_000; i++) grant(60_000 + i, {}, Counted);
+    const short = grant(30);
     reads = 0;
     await time.advance(2_000);
     expect(short.isHeld).toBe(true);
@@ -185,23 +324,51 @@ describe('The watchdog', () => {
   });
 
   it('asks nothing of a lease that was removed, and has no timer left when it is closed (P7, P8)', async () => {
-    const lease = fixture.lease(3_000);
+    const lease = grant(3_000);
     watchdog.remove(lease);
     await time.advance(10_000);
     expect(protocol.requests).toEqual([]);
     expect(lease.lostAt).toBeUndefined();
     expect(time.pending).toBe(0);
-    fixture.lease(3_000);
+    grant(3_000);
     expect(time.pending).toBe(1);
     watchdog.close();
     expect(time.pending).toBe(0);
   });
 
   it('has one timer for any number of leases, and none that keeps the process alive (P8)', async () => {
-    for (let i = 0; i < 100; i++) fixture.lease(3_000 + i);
+    for (let i = 0; i < 100; i++) grant(3_000 + i);
     for (let turn = 0; turn < 10; turn++) {
       expect([time.pending, time.keepingAlive]).toEqual([1, 0]);
       await time.advance(1_000);
     }
+  });
+});
+
+describe('A lease that was granted for a claim window', () => {
+  it('ends with the window unless its first renewal is confirmed (P4)', async () => {
+    const since = time.now;
+    const window = 1_000;
+    const unanswered = grant(9_000, { firstRenewal: { window, answer: new Promise(() => {}) } });
+    const held = { state: 'held', until: reliableUntil(since, 9_000) } as const;
+    const fixed = grant(9_000, { renewFor: 0, firstRenewal: { window, answer: Promise.resolve(held) } });
+    await time.advance(1_100);
+    expect([unanswered.isHeld, unanswered.lossReason]).toEqual([false, 'unconfirmed']);
+    expect((unanswered.lostAt as number) - since).toBeLessThanOrEqual(window);
+    expect(fixed.isHeld).toBe(true);
+    await time.advance(10_000);
+    expect(fixed.lossReason).toBe('expired');
+    expect((fixed.lostAt as number) - since).toBeCloseTo(reliableUntil(0, 9_000), -1);
+  });
+
+  it('has a first renewal without an answer repeated, also if it is not to be renewed otherwise', async () => {
+    const unknown = { state: 'unknown', cause: new Error('trouble') } as const;
+    const firstRenewal = { window: 1_000, answer: Promise.resolve(unknown) };
+    const lease = grant(9_000, { renewFor: Number.NEGATIVE_INFINITY, firstRenewal });
+    await time.advance(3_000);
+    expect(lease.isHeld).toBe(true);
+    expect(protocol.requests).toMatchObject([{ owners: [lease.owner], modes: ['extend'] }]);
+    await time.advance(10_000);
+    expect(lease.lossReason).toBe('expired');
   });
 });

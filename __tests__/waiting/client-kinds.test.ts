@@ -1,107 +1,154 @@
 import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
+import { GlideClient, Logger } from '@valkey/valkey-glide';
 import { createClient } from 'redis';
 import { createClient as createClient5 } from 'redis5';
-import { type LockWarning, RedisLockRegistry } from '../../lib';
-import { SLACK } from '../contract/timing';
+import type { RedisClient } from '../../lib';
+import { fromIoredis, type Ioredis } from '../../lib/ioredis';
+import { fromGlide } from '../../lib/valkey-glide';
 import { startCluster } from '../support/cluster';
 import { type Connectable, connected } from '../support/connected';
-import { machineDelay } from '../support/machine-delay';
-import { type AnyClient, connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
-import { type TestClient, uniqueKey } from '../support/redis';
+import { ioredisOptions, packages } from '../support/ioredis-packages';
+import { Node } from '../support/node';
+import { type AnyClient, describePrivate } from '../support/private-redis';
+import { uniqueKey } from '../support/redis';
 import { startSentinel } from '../support/sentinel';
+import { untilQuiet } from '../support/server-load';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
-/** The servers of one kind of client. */
+/** Longer than a test may take: a waiter that is not notified does not end. */
+const NEVER = 600_000;
+
+/** Of a cluster, they are on several nodes. */
+const KEYS = ['one', 'two', 'three'];
+
+/** The types whose waiters are notified. */
+const TYPES = ['pub-sub', 'fair', 'redisson', 'redisson-fair'] as const;
+
+/** A client, and what ends it. */
+interface Made {
+  readonly client: RedisClient;
+  end(): unknown;
+}
+
 interface Servers {
-  connect(): Promise<AnyClient>;
-  /** Independent connections, one to each server. */
-  readonly admins: readonly TestClient[];
+  readonly masters: readonly Node[];
   stop(): Promise<void>;
 }
 
-async function singleServer(create: (socket: PrivateRedis['address']) => AnyClient & Connectable): Promise<Servers> {
-  const redis = await PrivateRedis.start();
-  return { connect: () => connected(create(redis.address)), admins: [await redis.connect()], stop: async () => {} };
+async function ofNodeRedis(client: (AnyClient & Connectable) | Promise<AnyClient>): Promise<Made> {
+  const made = client instanceof Promise ? await client : await connected(client);
+  return { client: made, end: () => made.destroy() };
 }
 
-const kinds: Readonly<Record<string, () => Promise<Servers>>> = {
-  'a client of redis 6': () => singleServer((socket) => createClient({ socket })),
-  'a client of redis 6 with RESP2': () => singleServer((socket) => createClient({ socket, RESP: 2 })),
-  'a client of redis 5': () => singleServer((socket) => createClient5({ socket })),
-  'a cluster': async () => {
-    const cluster = await startCluster();
-    const client = await cluster.connect();
-    const addresses = client.masters.map(({ port }) => ({ host: '127.0.0.1', port }));
-    client.destroy();
-    const admins = await Promise.all(addresses.map((address) => connectTo(address)));
-    return { connect: () => cluster.connect(), admins, stop: () => cluster.stop() };
-  },
-  'a sentinel': async () => {
-    const sentinel = await startSentinel();
-    return {
-      connect: () => sentinel.connect(),
-      admins: [await connectTo(sentinel.master)],
-      stop: () => sentinel.stop(),
-    };
-  },
-};
+async function ofIoredis(instance: Ioredis): Promise<Made> {
+  await until(() => instance.status === 'ready');
+  return { client: fromIoredis(instance), end: () => instance.disconnect() };
+}
 
-describePrivate.each(Object.keys(kinds))('Waiting for a message through %s', (kind) => {
-  let servers: Servers;
-  const ended: (() => Promise<void> | void)[] = [];
+async function ofGlide({ address }: Node): Promise<Made> {
+  Logger.setLoggerConfig('off'); // it would write every NOSCRIPT to the console
+  const client = await GlideClient.createClient({ addresses: [{ ...address }], requestTimeout: 10_000 });
+  return { client: fromGlide(client), end: () => client.close() };
+}
+
+/** One process waits for another, through clients of their own. */
+function waiting<S extends Servers>(
+  start: () => Promise<S>,
+  kinds: Record<string, (servers: S) => Promise<Made>>,
+): void {
+  let servers: S;
+  const ended: (() => unknown)[] = [];
 
   beforeAll(async () => {
-    servers = await (kinds[kind] as () => Promise<Servers>)();
+    servers = await start();
   });
 
-  afterEach(async () => {
-    for (const end of ended.splice(0).reverse()) await end();
+  afterEach(() => {
+    for (const end of ended.splice(0)) end();
   });
 
   afterAll(() => servers.stop());
 
-  const registryKey = uniqueKey('registry');
-  const warnings: LockWarning[] = [];
+  const cases = Object.keys(kinds).flatMap((kind) => TYPES.map((lockType) => [kind, lockType] as const));
 
-  const processOf = async (): Promise<RedisLockRegistry> => {
-    const client = await servers.connect();
-    const registry = new RedisLockRegistry(client, {
-      registryKey,
-      lockType: 'pub-sub',
-      idleBetweenTries: 2_000,
-      onWarning: (warning) => warnings.push(warning),
-    });
-    ended.push(async () => {
-      await registry.close({ timeout: 0 });
-      client.destroy();
-    });
-    return registry;
-  };
+  it.each(cases)(
+    'through %s ends by a message, and leaves no channel and no connection: %s',
+    async (kind, lockType) => {
+      const admins = await Promise.all(servers.masters.map((node) => node.admin()));
+      const registryKey = uniqueKey('registry');
+      const process = async () => {
+        const { client, end } = await (kinds[kind] as (servers: S) => Promise<Made>)(servers);
+        ended.push(end);
+        const times = { idleBetweenTries: NEVER / 10, expireAfter: NEVER, commandTimeout: 60_000 };
+        return createRegistry(client, { registryKey, lockType, ...times });
+      };
+      const [holders, waiters] = [await process(), await process()];
+      // A cluster client may connect to a node when it needs it.
+      for (const { registry } of [holders, waiters]) for (const key of KEYS) await registry.run(key, () => undefined);
+      const connections = () => Promise.all(admins.map(async (admin) => (await admin.clientList()).length));
+      const channels = async () => {
+        const listed = admins.flatMap((admin) =>
+          ['CHANNELS', 'SHARDCHANNELS'].map((kind) => admin.sendCommand(['PUBSUB', kind, `*${registryKey}*`])),
+        );
+        return (await Promise.all(listed)).flat().map(String);
+      };
+      const before = await connections();
+      for (const key of KEYS) {
+        const lease = await holders.registry.obtain(key).lock();
+        const entering = waiters.registry.run(key, () => 'entered');
+        await until(async () => (await channels()).some((channel) => channel.includes(key)));
+        for (const admin of admins) await untilQuiet(admin);
+        await lease.unlock();
+        expect(await entering).toBe('entered');
+      }
+      await Promise.all([holders, waiters].map(({ registry }) => registry.close()));
+      await until(async () => (await channels()).length === 0);
+      await until(async () => (await connections()).every((count, i) => count <= (before[i] as number)));
+      expect([...holders.warnings, ...waiters.warnings]).toEqual([]);
+    },
+  );
+}
 
-  const channels = async (): Promise<string[]> =>
-    (await Promise.all(servers.admins.map((admin) => admin.pubSubChannels(`*${registryKey}*`)))).flat();
+const oneServer = async () => {
+  const node = await Node.start();
+  return { masters: [node], stop: () => node.stop() };
+};
 
-  it('sleeps until it is notified, on any node, and leaves no channel and no connection', async () => {
-    const [holders, waiters] = [await processOf(), await processOf()];
-    const before = await Promise.all(servers.admins.map(async (admin) => (await admin.clientList()).length));
-    for (const key of ['one', 'two', 'three', 'four']) {
-      const lease = await holders.obtain(key).lock();
-      const waiting = waiters.run(key, () => 'entered');
-      const channelsOfKey = async () => (await channels()).filter((channel) => channel.endsWith(`:${key}`));
-      await until(async () => (await channelsOfKey()).length > 0);
-      expect(await channelsOfKey()).toHaveLength(1);
-      // The waiter makes one more attempt after subscribing, before or after the release.
-      const released = performance.now();
-      await lease.unlock();
-      expect(await waiting).toBe('entered');
-      expect(performance.now() - released).toBeLessThan(SLACK + machineDelay());
-    }
-    await Promise.all([holders.close(), waiters.close()]);
-    await until(async () => (await channels()).length === 0);
-    await until(async () => {
-      const now = await Promise.all(servers.admins.map(async (admin) => (await admin.clientList()).length));
-      return now.every((count, i) => count <= (before[i] as number));
-    });
-    expect(warnings).toEqual([]);
-  });
-});
+type OneServer = Awaited<ReturnType<typeof oneServer>>;
+
+const addressOf = ({ masters: [node] }: OneServer) => (node as Node).address;
+
+describePrivate('Waiting on one server', () =>
+  waiting(oneServer, {
+    'redis 6': (servers) => ofNodeRedis(createClient({ socket: addressOf(servers) })),
+    'redis 6 with RESP2': (servers) => ofNodeRedis(createClient({ socket: addressOf(servers), RESP: 2 })),
+    'redis 5': (servers) => ofNodeRedis(createClient5({ socket: addressOf(servers) })),
+    'valkey-glide': ({ masters: [node] }) => ofGlide(node as Node),
+    ...Object.fromEntries(
+      packages.map(({ name, single }) => [name, (servers) => ofIoredis(single(ioredisOptions(addressOf(servers))))]),
+    ),
+  }),
+);
+
+describePrivate('Waiting on a cluster', () =>
+  waiting(startCluster, {
+    'redis 6': (servers) => ofNodeRedis(servers.connect()),
+    ...Object.fromEntries(
+      packages.map(({ name, cluster }) => [
+        name,
+        ({ masters }) => ofIoredis(cluster(masters.map(({ address }) => ({ ...address })))),
+      ]),
+    ),
+  }),
+);
+
+describePrivate('Waiting for a master that a sentinel names', () =>
+  waiting(
+    async () => {
+      const servers = await startSentinel();
+      return { ...servers, masters: servers.nodes };
+    },
+    { 'redis 6': (servers) => ofNodeRedis(servers.connect() as Promise<AnyClient>) },
+  ),
+);

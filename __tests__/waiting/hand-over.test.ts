@@ -1,7 +1,9 @@
 import { expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistryOptions } from '../../lib';
 import { NotLockOwnerError } from '../../lib';
+import { Oracle } from '../support/oracle';
 import { describePrivate } from '../support/private-redis';
+import { until } from '../support/until';
 import { RedisFixture } from './redis-fixture';
 
 const CALLERS = 100;
@@ -80,5 +82,56 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending ca
     const tokens = leases.map(({ fencingToken }) => fencingToken as number);
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
     expect(await fixture.isHeld('key')).toBe(false);
+  });
+});
+
+describePrivate('A hand-over from one process to another', () => {
+  const fixture = RedisFixture.install();
+
+  it('costs two requests: the release, and one attempt of the waiter that was notified', async () => {
+    const [holders, waiters] = [await fixture.process(), await fixture.process()];
+    const handOver = async (): Promise<number> => {
+      const lease = await holders.registry.obtain('key').lock();
+      let after = Number.NaN;
+      const entering = waiters.registry.run('key', async () => {
+        after = await fixture.requests();
+      });
+      await until(async () => (await fixture.channels()).length === 1);
+      await fixture.untilIdle();
+      const before = await fixture.requests();
+      await Promise.all([lease.unlock(), entering]);
+      return after - before;
+    };
+    await handOver(); // loads the scripts into the server
+    const requests: number[] = [];
+    for (let i = 0; i < 15; i++) requests.push(await handOver());
+    expect(requests).toEqual(Array(15).fill(2));
+  });
+});
+
+describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock on a server without UNLINK', (lockType) => {
+  const fixture = RedisFixture.install('--rename-command', 'UNLINK', '');
+
+  it('is handed over, released at the end of a time slice, and released', async () => {
+    const processes = await Promise.all(
+      [1, 2].map(() => fixture.process({ lockType, idleBetweenTries: 10, handOver: 5 })),
+    );
+    const oracle = new Oracle(fixture.admin);
+    const acquisitions = new Map<number, number>();
+    await Promise.all(
+      processes.flatMap(({ registry }, process) =>
+        Array.from({ length: 3 }, async () => {
+          for (let round = 0; round < 10; round++) {
+            await registry.run('key', () => oracle.section(() => undefined));
+            acquisitions.set(process, (acquisitions.get(process) ?? 0) + 1);
+          }
+        }),
+      ),
+    );
+    expect([...acquisitions.values()]).toEqual([30, 30]);
+    expect(oracle.violations).toEqual([]);
+    expect(await fixture.isHeld('key')).toBe(false);
+    expect(await fixture.calls('del')).toBeGreaterThan(0);
+    for (const { warnings } of processes) expect(warnings).toEqual([]);
   });
 });

@@ -3,6 +3,7 @@ import { createClient } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import { type LockWarning, type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import type { FaultyProxy } from '../../support/proxy';
+import { connected } from '../support/connected';
 import { createPool } from '../support/pool';
 import { type AnyClient, type ClientOptions, connectTo, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
@@ -43,15 +44,10 @@ export class RedisFixture {
   }
 
   async #clear(): Promise<void> {
-    const failures: unknown[] = [];
-    for (const end of this.#ended.splice(0).reverse()) {
-      try {
-        await end();
-      } catch (error) {
-        failures.push(error); // the other cleanups must run too
-      }
-    }
-    if (failures.length > 0) throw failures[0];
+    // One after the other, and all of them, also after a failure.
+    let ending = Promise.resolve();
+    for (const end of this.#ended.splice(0).reverse()) ending = ending.finally(end);
+    await ending;
   }
 
   /** An independent connection. */
@@ -61,41 +57,29 @@ export class RedisFixture {
 
   /** A client for the current test, as of one process. */
   async connect(options: ClientOptions = {}, address = this.redis.address): Promise<TestClient> {
-    const client = await connectTo(address, options);
-    this.#ended.push(() => {
-      if (client.isOpen) client.destroy();
-    });
-    return client;
+    return this.#destroyed(await connectTo(address, options));
   }
 
   /** A client of redis 6 with RESP2: after its first SUBSCRIBE it accepts no other commands. */
-  async connectWithResp2(): Promise<TestClient> {
+  connectWithResp2(): Promise<TestClient> {
     // Its type differs in the replies of commands only.
-    const client = createClient({ socket: this.redis.address, RESP: 2 }) as unknown as TestClient;
-    client.on('error', () => {});
-    this.#ended.push(() => client.destroy());
-    await client.connect();
-    return client;
+    return connected(this.#destroyed(createClient({ socket: this.redis.address, RESP: 2 }) as unknown as TestClient));
   }
 
-  /** A client of redis 5, for the current test. */
-  async connectWithRedis5(reconnectStrategy: number | false, address = this.redis.address): Promise<AnyClient> {
-    const client = createClient5({ socket: { ...address, reconnectStrategy } });
-    client.on('error', () => {});
+  connectWithRedis5(reconnectStrategy: number | false, address = this.redis.address): Promise<AnyClient> {
+    return connected(this.#destroyed(createClient5({ socket: { ...address, reconnectStrategy } })));
+  }
+
+  connectPool(): Promise<AnyClient> {
+    return connected(this.#destroyed(createPool({ socket: this.redis.address }, { minimum: 2 })));
+  }
+
+  /** At the end of the current test. */
+  #destroyed<T extends { readonly isOpen: boolean; destroy(): void }>(client: T): T {
     this.#ended.push(() => {
       if (client.isOpen) client.destroy();
     });
-    await client.connect();
     return client;
-  }
-
-  /** A pool, for the current test. */
-  async connectPool(): Promise<AnyClient> {
-    const pool = createPool({ socket: this.redis.address }, { minimum: 2 });
-    pool.on('error', () => {});
-    this.#ended.push(() => pool.destroy());
-    await pool.connect();
-    return pool;
   }
 
   /** A user with all rights, changed by the rules. */

@@ -44,6 +44,8 @@ export class Call {
   #hold: Hold | undefined;
   /** The attempt in flight. */
   #attempt: Promise<Grant | Refusal> | undefined;
+  /** Those of the connection when the last attempt was sent. */
+  #disruptions = 0;
   /** The next attempt has this long to be answered; `undefined`: as a first one. */
   #timeout: number | undefined;
   /** Redis granted it the lock, and it does not have its lease yet. */
@@ -145,6 +147,7 @@ export class Call {
       next.#hold = hold;
       // It was sent with the time of this call, and the next one may have less.
       next.#attempt = answered(attempt, next.#firstTimeout());
+      next.#disruptions = this.#disruptions;
       this.#hold = this.#attempt = undefined;
     }
     this.#abandon();
@@ -177,7 +180,6 @@ export class Call {
         }
       }
       const { connection } = this.#lock.services;
-      const { disruptions } = connection;
       const attempt = this.#attempt ?? this.#send();
       this.#attempt = attempt;
       let answer: Grant | Refusal | undefined;
@@ -188,7 +190,7 @@ export class Call {
         const hold = this.#hold as Hold;
         hold.reachedRedis = true;
         // The client sent it again over another connection: what went over the lost one may still be executed.
-        if (connection.disruptions !== disruptions) hold.lostTrack = true;
+        if (connection.disruptions !== this.#disruptions) hold.lostTrack = true;
         if (answer.granted && answer.until <= clock.now()) {
           // It has to be released, as what an attempt without an answer may have left.
           throw new Error(`Redis answered so late that nothing was left of the ttl of ${hold.ttl} ms`);
@@ -255,6 +257,7 @@ export class Call {
       this.#hold = hold;
     }
     hold.stamp();
+    this.#disruptions = this.#lock.services.connection.disruptions;
     return hold;
   }
 
@@ -277,7 +280,7 @@ export class Call {
     // A script that the server stopped half-way may have written something.
     const isAnswer = isServerAnswer(failure);
     if (isAnswer) hold.reachedRedis = true;
-    if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) hold.doubt(attempt);
+    if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) this.#doubt(attempt);
     if (failure instanceof CommandTimeoutError) {
       // Nobody else may ask about this lock for long: without this, Redis would seem to be silent until then.
       const { sentAt } = hold;
@@ -297,7 +300,7 @@ export class Call {
   async #pauseBeforeRepetition(attempt: Promise<unknown>): Promise<void> {
     this.#isRepeated = true;
     // The caller has the lock as far as the server knows, and may leave now.
-    this.#hold?.doubt(attempt);
+    this.#doubt(attempt);
     await this.wait.suspend<void>(Math.min(this.#timeLeft, LEARNS_REPLACEMENT), () => undefined);
     this.#timeout = this.#firstTimeout();
   }
@@ -360,7 +363,7 @@ export class Call {
     try {
       await wait.unlessAborted(releasing);
     } catch (failure) {
-      hold.doubt(releasing);
+      this.#doubt(releasing);
       wait.throwIfInterrupted();
       if (!isServerAnswer(failure)) throw cannotAcquire(wait.key, error.message, error);
     }
@@ -382,13 +385,20 @@ export class Call {
     if (this.#refusal === undefined || isSilent || isServerAnswer(availability.failure)) throw this.#unavailable();
   }
 
+  /** As `Hold.doubt`, of the last attempt. */
+  #doubt(attempt: Promise<unknown>): void {
+    const { connection } = this.#lock.services;
+    const disruptions = this.#disruptions;
+    this.#hold?.doubt(attempt, () => connection.disruptions !== disruptions);
+  }
+
   /** The caller leaves without the lock: what it may have in Redis is removed, and the turn goes to the next caller. */
   #abandon(): void {
     this.#hasLeft = true;
     const hold = this.#hold;
     if (hold !== undefined) {
       // An exchange was sent before this call could notice that it was interrupted.
-      if (this.#attempt !== undefined) hold.doubt(this.#attempt);
+      if (this.#attempt !== undefined) this.#doubt(this.#attempt);
       if (this.#isGranted || hold.mayBeInRedis) this.#lock.services.orphans.follow(hold);
     }
     this.#turn?.release();

@@ -130,12 +130,15 @@ export class Hold implements WatchedLease {
     this.drift = drift(now);
   }
 
-  /** The outcome of `attempt` is not known: it failed without an answer, or its caller left before the answer. */
-  doubt(attempt: Promise<unknown>): void {
+  /**
+   * The outcome of `attempt` is not known: it failed without an answer, or its caller left before the answer.
+   * `wasDisrupted`: its connection has been lost since, so an answer is perhaps that to a copy which the client sent.
+   */
+  doubt(attempt: Promise<unknown>, wasDisrupted: () => boolean): void {
     this.inDoubt++;
     const settled = outcomeOf(attempt).then((outcome) => {
       this.inDoubt--;
-      if (outcome === 'lost') this.lostTrack = true;
+      if (outcome === 'lost' || (outcome === 'answered' && wasDisrupted())) this.lostTrack = true;
       if (outcome !== 'not sent') this.reachedRedis = true;
     });
     this.settled = Promise.all([this.settled, settled]);

@@ -1,11 +1,11 @@
 import { CannotAcquireLockError, cannotAcquire } from '../api/errors';
-import type { RedisLock } from '../core/lock';
+import type { LockServices, RedisLock } from '../core/lock';
 import type { LockRequest } from '../core/request';
 import type { HeldLease } from '../core/unlock-order';
 import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
-import { within } from '../internal/clock';
+import { clock, within } from '../internal/clock';
 
-const NO_ANSWER = 'Redis did not answer within the waitTime';
+const NO_ANSWER = 'Redis did not answer in time';
 
 /**
  * One acquisition of several locks, all or nothing.
@@ -29,6 +29,8 @@ export class MultiAcquisition {
   refusing: RedisLock | undefined;
   /** The attempts that were made together last: by the index of the part, until their answers are read. */
   readonly #attempts = new Map<number, Promise<HeldLease | null>>();
+  /** Its time is over then. Without a waitTime, what is sent first has `commandTimeout` by itself. */
+  #endsAt: number;
 
   /** `parts` in the order that all processes share, at least one. */
   constructor(key: string, parts: readonly RedisLock[], request: LockRequest) {
@@ -38,6 +40,7 @@ export class MultiAcquisition {
     // It is renewed while others are waited for. What is given back on the way is free at once.
     this.#attempt = { ...request, waitTime: 0, renew: true, minHold: 0, signal: undefined };
     this.#leases = parts.map(() => undefined);
+    this.#endsAt = this.wait.isSingleAttempt ? Number.POSITIVE_INFINITY : this.wait.endsAt;
   }
 
   /** The leases of the parts; `null`: `refusing` was not free in time. */
@@ -60,6 +63,7 @@ export class MultiAcquisition {
     for (let hasWaited = false; ; hasWaited = true) {
       if (hasWaited) this.#dropLost();
       const failures = await this.#attemptMissing();
+      if (this.wait.isSingleAttempt) this.#endsAt = this.wait.startedAt + this.#services.settings.commandTimeout;
       const missing = this.#leases.indexOf(undefined);
       if (missing < 0) {
         if (await this.#complete(hasWaited)) return undefined;
@@ -90,7 +94,7 @@ export class MultiAcquisition {
    */
   async #attemptMissing(): Promise<ReadonlyMap<number, unknown>> {
     const attempts = this.#attempts;
-    (this.#parts[0] as RedisLock).services.connection.inOrder(() => {
+    this.#services.connection.inOrder(() => {
       for (const [index, part] of this.#parts.entries()) {
         if (this.#leases[index] !== undefined) continue;
         const { isBusyHere } = part;
@@ -134,6 +138,10 @@ export class MultiAcquisition {
     return true;
   }
 
+  get #services(): LockServices {
+    return (this.#parts[0] as RedisLock).services;
+  }
+
   /** What was lost during a wait is given back: its key may still be there, and would be in the way. */
   #dropLost(): boolean {
     let hasLost = false;
@@ -149,7 +157,7 @@ export class MultiAcquisition {
   /** Settles as the promise does. Rejects when the caller aborts, and when the time is over. */
   #inTime<T extends object>(promise: Promise<T>): Promise<T> {
     const { wait } = this;
-    const limit = wait.isSingleAttempt ? Number.POSITIVE_INFINITY : Math.max(wait.remaining, LEAST_TIME_TO_ANSWER);
+    const limit = Math.max(this.#endsAt - clock.now(), LEAST_TIME_TO_ANSWER);
     // Then only `commandTimeout` limits it.
     if (limit === Number.POSITIVE_INFINITY && wait.signal === undefined) return promise;
     const inTime = wait.suspend<T>(limit, (resume, fail) => void promise.then(resume, fail));

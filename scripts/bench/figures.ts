@@ -30,36 +30,22 @@ export function figuresOf(loads: readonly LoadSpec[], measurement: Measurement):
   const { observations, requests, serverCpu, seconds, keysLost } = measurement;
   const [{ load, settings }] = loads as [LoadSpec];
   const last = observations.at(-1) as Observation;
-  switch (load) {
-    case 'cycles': {
-      const sorted = observations.flatMap(({ durations }) => durations).sort((a, b) => a - b);
-      const latencies = { p50: quantile(sorted, 0.5) * 1000, p99: quantile(sorted, 0.99) * 1000 };
-      return { ...forEach(sorted.length, measurement), ...latencies };
-    }
-    case 'callers':
-      return callersFigures(settings, measurement);
-    case 'heap':
-    case 'listened':
-      return last.each;
-    default:
-      return {
-        requests: requests / seconds,
-        client: last.cpu / seconds,
-        server: serverCpu / seconds,
-        lost: keysLost,
-        violations: last.violations,
-      };
+  if (load === 'heap' || load === 'listened') return last.each;
+  if (load === 'callers') return callersFigures(settings, measurement);
+  if (load === 'cycles') {
+    const sorted = ascending(observations.flatMap(({ durations }) => durations));
+    const latencies = { p50: quantile(sorted, 0.5) * 1000, p99: quantile(sorted, 0.99) * 1000 };
+    return { ...forEach(sorted.length, measurement), ...latencies };
   }
+  const perSecond = { requests: requests / seconds, client: last.cpu / seconds, server: serverCpu / seconds };
+  return { ...perSecond, lost: keysLost, violations: last.violations };
 }
 
 /** µs of CPU, and requests, for each of `count`. */
 function forEach(count: number, { observations, requests, serverCpu, seconds }: Measurement): Figures {
-  return {
-    rate: count / seconds,
-    requests: requests / count,
-    client: (sum(observations.map(({ cpu }) => cpu)) / count) * 1000,
-    server: (serverCpu / count) * 1000,
-  };
+  const client = sum(observations.map(({ cpu }) => cpu));
+  const cpu = { client: (client / count) * 1000, server: (serverCpu / count) * 1000 };
+  return { rate: count / seconds, requests: requests / count, ...cpu };
 }
 
 /** ms that the next holder has waited at least in scenario 8. By then every library has subscribed or polls regularly. */
@@ -75,18 +61,16 @@ function callersFigures(settings: CallersSettings, measurement: Measurement): Fi
     for (const key of acquisition.keys ?? [(acquisition.caller % callers) % keys]) ofKeys[key]?.push(acquisition);
   const counts = new Uint32Array(callers * observations.length);
   for (const { caller } of all.filter(hasEntered)) counts[caller] = (counts[caller] ?? 0) + 1;
-  const perCaller = [...counts];
-  const count = sum(perCaller);
-  const latencies = ofKeys.flatMap((history) => handOvers(history, 0)).sort((a, b) => a - b);
-  const longLatencies = ofKeys.flatMap((history) => handOvers(history, LONG_WAIT)).sort((a, b) => a - b);
-  const handOverMs = quantile(longLatencies, 0.5);
+  const [fewest, most] = [min([...counts]), max([...counts])];
+  const latencies = ascending(ofKeys.flatMap((history) => handOvers(history, 0)));
+  const handOverMs = quantile(ascending(ofKeys.flatMap((history) => handOvers(history, LONG_WAIT))), 0.5);
   const isWriter = ({ weight = 1 }: Acquisition) => weight > 1;
   const [reads, writes] = [all.filter((one) => !isWriter(one)), all.filter(isWriter)];
   const overlaps = ofKeys.flatMap((history) =>
-    conflicts(staysOf(history, readers > 0 ? 'readers' : 'permits'), { permits, tolerance: CLOCK_ERROR }),
+    conflicts(history.filter(hasEntered).map(readers > 0 ? readOrWrite : permit), { permits, tolerance: CLOCK_ERROR }),
   );
   return {
-    ...forEach(count, measurement),
+    ...forEach(sum([...counts]), measurement),
     ...waits('', all, end),
     ...waits('reader ', reads, end),
     ...waits('writer ', writes, end),
@@ -97,9 +81,9 @@ function callersFigures(settings: CallersSettings, measurement: Measurement): Fi
     handOverMs,
     ping,
     pings: handOverMs / ping,
-    fewest: min(perCaller),
-    most: max(perCaller),
-    evenness: min(perCaller) / max(perCaller),
+    fewest,
+    most,
+    evenness: fewest / most,
     violations: overlaps.length + sum(observations.map(({ violations }) => violations)),
   };
 }
@@ -126,11 +110,12 @@ function hasEntered({ enteredAt }: Acquisition): boolean {
   return Number.isFinite(enteredAt);
 }
 
-function staysOf(history: readonly Acquisition[], kind: 'readers' | 'permits'): Stay[] {
-  return history.filter(hasEntered).map(({ enteredAt, leftAt, weight = 1 }, call) => {
-    const shared = kind === 'permits' ? ({ access: 'permit', permits: weight } as const) : undefined;
-    return { call, key: '', from: enteredAt, to: leftAt, ...(shared ?? { access: weight > 1 ? 'write' : 'read' }) };
-  });
+function permit({ enteredAt, leftAt, weight = 1 }: Acquisition, call: number): Stay {
+  return { call, key: '', from: enteredAt, to: leftAt, access: 'permit', permits: weight };
+}
+
+function readOrWrite({ enteredAt, leftAt, weight = 1 }: Acquisition, call: number): Stay {
+  return { call, key: '', from: enteredAt, to: leftAt, access: weight > 1 ? 'write' : 'read' };
 }
 
 /** ms from each release to the next entry, if the next holder had already waited for `minimumWait` ms. */
@@ -144,15 +129,12 @@ function handOvers(history: readonly Acquisition[], minimumWait: number): number
 
 /** ms. An unfinished wait counts up to `end`, a lower bound. */
 function waits(whose: string, history: readonly Acquisition[], end: number): Figures {
-  const waited = history.map(({ requestedAt, enteredAt }) => Math.min(enteredAt, end) - requestedAt);
-  const sorted = waited.sort((a, b) => a - b);
-  return {
-    [`${whose}wait50`]: quantile(sorted, 0.5),
-    [`${whose}wait99`]: quantile(sorted, 0.99),
-    [`${whose}wait999`]: quantile(sorted, 0.999),
-    [`${whose}longest`]: sorted.at(-1) ?? Number.NaN,
-  };
+  const sorted = ascending(history.map(({ requestedAt, enteredAt }) => Math.min(enteredAt, end) - requestedAt));
+  const parts = { wait50: 0.5, wait99: 0.99, wait999: 0.999, longest: 1 };
+  return Object.fromEntries(Object.entries(parts).map(([id, part]) => [whose + id, quantile(sorted, part)]));
 }
+
+const ascending = (figures: number[]) => figures.sort((a, b) => a - b);
 
 function quantile(sorted: readonly number[], p: number): number {
   return sorted.length === 0 ? Number.NaN : quantileSorted(sorted as number[], p);

@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Mutex } from 'async-mutex';
-import type { Address, Candidate, Release } from './candidate';
+import type { Address, Candidate, Locks, Release } from './candidate';
 import { ioRedis, nodeRedis } from './clients';
 
 /** Minimal lock scripts: compare the owner, then act. */
@@ -80,8 +79,6 @@ return held`,
 
 type ScriptName = keyof typeof SCRIPTS;
 
-const shaOf = (name: ScriptName): string => createHash('sha1').update(SCRIPTS[name]).digest('hex');
-
 /** Without command timeouts, which cost several times as much as the command itself. Each script is one EVALSHA. */
 async function connect(address: Address) {
   const plain = await nodeRedis(address);
@@ -90,14 +87,31 @@ async function connect(address: Address) {
   for (const name of Object.keys(SCRIPTS) as ScriptName[]) shas[name] = await client.scriptLoad(SCRIPTS[name]);
   const run = (name: ScriptName, keys: string[], ...args: string[]) =>
     client.evalSha(shas[name], { keys, arguments: args });
-  const subscriber = () => plain.duplicate().connect();
-  return { client, run, subscriber };
+  return { client, run, subscriber: () => plain.duplicate().connect() };
+}
+
+type Redis = Awaited<ReturnType<typeof connect>>;
+
+/** A floor on node-redis. */
+function floor(
+  candidate: Pick<Candidate, 'id' | 'title' | 'isVariant'>,
+  locksOf: (redis: Redis, ttl: number) => Locks | Promise<Locks>,
+): Candidate {
+  return { packages: ['redis'], open: async ({ address, ttl }) => locksOf(await connect(address), ttl), ...candidate };
 }
 
 let sequence = 0;
+const nextOwner = () => `${process.pid}:${++sequence}`;
 
-function nextOwner(): string {
-  return `${process.pid}:${++sequence}`;
+/** Acquires at the first attempt: one command for each acquisition and each release. */
+function byTwoCommands<Key>(
+  take: (key: Key, owner: string) => Promise<unknown>,
+  end: (key: Key, owner: string) => unknown,
+) {
+  return async (key: Key, owner = nextOwner()): Promise<Release> => {
+    await take(key, owner);
+    return () => end(key, owner);
+  };
 }
 
 const setOptions = (ttl: number) => ({ condition: 'NX', expiration: { type: 'PX', value: ttl } }) as const;
@@ -105,38 +119,27 @@ const setOptions = (ttl: number) => ({ condition: 'NX', expiration: { type: 'PX'
 const KEYS_PER_RENEWAL = 100;
 
 /** Uncontended, without a queue: SET NX PX, and a script that deletes the key if it is ours. */
-const floor: Candidate = {
-  id: 'floor',
-  title: 'floor: SET NX PX + EVALSHA',
-  packages: ['redis'],
-  async open({ address, ttl }) {
-    const { client, run } = await connect(address);
-    const held = new Map<string, string>();
-    const renew = async () => {
-      const entries = [...held];
-      for (let i = 0; i < entries.length; i += KEYS_PER_RENEWAL) {
-        const batch = entries.slice(i, i + KEYS_PER_RENEWAL);
-        const keys = batch.map(([key]) => key);
-        await run('renew', keys, String(ttl), ...batch.map(([, owner]) => owner));
-      }
-    };
-    let isRenewing = false;
-    const acquire = async (key: string, owner = nextOwner()): Promise<Release> => {
-      await client.set(key, owner, setOptions(ttl));
-      return () => run('release', [key], owner);
-    };
-    return {
-      acquire: (key) => acquire(key),
-      keep(key) {
-        if (!isRenewing) setInterval(() => void renew(), ttl / 3);
-        isRenewing = true;
-        const owner = nextOwner();
-        held.set(key, owner);
-        return acquire(key, owner);
-      },
-    };
-  },
-};
+function plainLocks({ client, run }: Redis, ttl: number): Locks {
+  const held = new Map<string, string>();
+  const renew = async () => {
+    const entries = [...held];
+    for (let i = 0; i < entries.length; i += KEYS_PER_RENEWAL) {
+      const batch = entries.slice(i, i + KEYS_PER_RENEWAL);
+      const keys = batch.map(([key]) => key);
+      await run('renew', keys, String(ttl), ...batch.map(([, owner]) => owner));
+    }
+  };
+  const acquire = byTwoCommands<string>(
+    (key, owner) => client.set(key, owner, setOptions(ttl)),
+    (key, owner) => run('release', [key], owner),
+  );
+  const keep = (key: string) => {
+    if (held.size === 0) setInterval(() => void renew(), ttl / 3);
+    held.set(key, nextOwner());
+    return acquire(key, held.get(key));
+  };
+  return { acquire, keep };
+}
 
 /** The same on ioredis. */
 const floorIoredis: Candidate = {
@@ -146,61 +149,40 @@ const floorIoredis: Candidate = {
   floor: 'floor-ioredis',
   async open({ address, ttl }) {
     const client = await ioRedis(address);
-    const sha = shaOf('release');
-    await client.script('LOAD', SCRIPTS.release);
-    return {
-      async acquire(key) {
-        const owner = nextOwner();
-        await client.set(key, owner, 'PX', ttl, 'NX');
-        return () => client.evalsha(sha, 1, key, owner);
-      },
-    };
+    const sha = String(await client.script('LOAD', SCRIPTS.release));
+    const acquire = byTwoCommands<string>(
+      (key, owner) => client.set(key, owner, 'PX', ttl, 'NX'),
+      (key, owner) => client.evalsha(sha, 1, key, owner),
+    );
+    return { acquire };
   },
 };
 
 /** Acquires by script, as a library must to recognise its own earlier attempt. */
-const floorEvalSha: Candidate = {
-  id: 'floor-evalsha',
-  title: 'floor: EVALSHA + EVALSHA',
-  packages: ['redis'],
-  async open({ address, ttl }) {
-    const { run } = await connect(address);
-    const ttlArgument = String(ttl);
-    return {
-      async acquire(key) {
-        const owner = nextOwner();
-        await run('acquire', [key], owner, ttlArgument);
-        return () => run('release', [key], owner);
-      },
-      async acquireAll(keys) {
-        const owner = nextOwner();
-        await run('acquireAll', [...keys], owner, ttlArgument);
-        return () => run('releaseAll', [...keys], owner);
-      },
-    };
-  },
-};
+function scriptLocks({ run }: Redis, ttl: number): Locks {
+  const acquire = byTwoCommands<string>(
+    (key, owner) => run('acquire', [key], owner, String(ttl)),
+    (key, owner) => run('release', [key], owner),
+  );
+  const acquireAll = byTwoCommands<readonly string[]>(
+    (keys, owner) => run('acquireAll', [...keys], owner, String(ttl)),
+    (keys, owner) => run('releaseAll', [...keys], owner),
+  );
+  return { acquire, acquireAll };
+}
 
 /** ms; the default of our option `replicaTimeout`. */
 const REPLICA_TIMEOUT = 100;
 
 /** Acquires by script, and waits until one replica has it, on the same connection. */
-const floorWait: Candidate = {
-  id: 'floor-wait',
-  title: 'floor: EVALSHA + WAIT 1, EVALSHA',
-  packages: ['redis'],
-  async open({ address, ttl }) {
-    const { client, run } = await connect(address);
-    return {
-      async acquire(key) {
-        const owner = nextOwner();
-        // Both are written in one tick: one round trip, and the time of the replica.
-        await Promise.all([run('acquire', [key], owner, String(ttl)), client.wait(1, REPLICA_TIMEOUT)]);
-        return () => run('release', [key], owner);
-      },
-    };
-  },
-};
+function waitLocks({ client, run }: Redis, ttl: number): Locks {
+  const acquire = byTwoCommands<string>(
+    // Both are written in one tick: one round trip, and the time of the replica.
+    (key, owner) => Promise.all([run('acquire', [key], owner, String(ttl)), client.wait(1, REPLICA_TIMEOUT)]),
+    (key, owner) => run('release', [key], owner),
+  );
+  return { acquire };
+}
 
 /** Minimal FIFO queues for the callers of one process, one queue for each key. */
 class LocalQueues<Value> {
@@ -226,31 +208,22 @@ class LocalQueues<Value> {
 }
 
 /** Hand-over between the callers of one process: one script makes the next caller the owner. */
-const floorHandOver: Candidate = {
-  id: 'floor-hand-over',
-  title: 'floor: FIFO, one hand-over script',
-  packages: ['redis'],
-  async open({ address, ttl }) {
-    const { run } = await connect(address);
-    const queues = new LocalQueues<string>();
-    return {
-      async acquire(key) {
-        let owner = await queues.enter(key);
-        if (owner === undefined) {
-          owner = nextOwner();
-          await run('acquire', [key], owner, String(ttl));
-        }
-        const mine = owner;
-        return async () => {
-          const next = queues.hasWaiters(key) ? nextOwner() : undefined;
-          if (next === undefined) await run('release', [key], mine);
-          else await run('handOver', [key], mine, next, String(ttl));
-          queues.leave(key, next);
-        };
-      },
-    };
-  },
-};
+function handOverLocks({ run }: Redis, ttl: number): Locks {
+  const queues = new LocalQueues<string>();
+  return {
+    async acquire(key) {
+      const handed = await queues.enter(key);
+      const mine = handed ?? nextOwner();
+      if (handed === undefined) await run('acquire', [key], mine, String(ttl));
+      return async () => {
+        const next = queues.hasWaiters(key) ? nextOwner() : undefined;
+        if (next === undefined) await run('release', [key], mine);
+        else await run('handOver', [key], mine, next, String(ttl));
+        queues.leave(key, next);
+      };
+    },
+  };
+}
 
 /** ms after which the event loop gets a turn, as in our library: the mutex alone would never leave it one. */
 const LOOP_TURN = 5;
@@ -282,77 +255,68 @@ const asyncMutex: Candidate = {
  * Contended: a FIFO queue in each process; its first caller retries SET NX PX when a release is published. No deadline,
  * no fairness between processes, no poll that would make up for a lost message.
  */
-const floorFifo: Candidate = {
-  id: 'floor-fifo',
-  title: 'floor: FIFO, SET NX PX + EVALSHA, PUBLISH',
-  packages: ['redis'],
-  async open({ address, ttl }) {
-    const { client, run, subscriber } = await connect(address);
-    const queues = new LocalQueues<undefined>();
-    const messages = await subscriber();
-    const subscribed = new Map<string, Promise<void>>();
-    const wake = new Map<string, () => void>();
-    const subscribe = (key: string) => {
-      const subscription = subscribed.get(key) ?? messages.subscribe(key, () => wake.get(key)?.());
-      subscribed.set(key, subscription);
-      return subscription;
-    };
-    return {
-      async acquire(key) {
-        await queues.enter(key);
-        const owner = nextOwner();
-        if ((await client.set(key, owner, setOptions(ttl))) === null) {
-          await subscribe(key);
-          for (;;) {
-            const released = new Promise<void>((resolve) => wake.set(key, resolve));
-            if ((await client.set(key, owner, setOptions(ttl))) !== null) break;
-            await released;
-          }
+async function fifoLocks({ client, run, subscriber }: Redis, ttl: number): Promise<Locks> {
+  const queues = new LocalQueues<undefined>();
+  const messages = await subscriber();
+  const subscribed = new Map<string, Promise<void>>();
+  const wake = new Map<string, () => void>();
+  const take = (key: string, owner: string) => client.set(key, owner, setOptions(ttl));
+  return {
+    async acquire(key) {
+      await queues.enter(key);
+      const owner = nextOwner();
+      if ((await take(key, owner)) === null) {
+        const subscription = subscribed.get(key) ?? messages.subscribe(key, () => wake.get(key)?.());
+        subscribed.set(key, subscription);
+        await subscription;
+        for (;;) {
+          const released = new Promise<void>((resolve) => wake.set(key, resolve));
+          if ((await take(key, owner)) !== null) break;
+          await released;
         }
-        return async () => {
-          await run('releaseAndPublish', [key], owner);
-          queues.leave(key);
-        };
-      },
-    };
-  },
-};
+      }
+      return async () => {
+        await run('releaseAndPublish', [key], owner);
+        queues.leave(key);
+      };
+    },
+  };
+}
 
 /**
  * A token that is passed on in the order of requests, over all processes: two requests and at most one message for each
  * acquisition. A lost message or a dead process would stop it.
  */
-const floorToken: Candidate = {
-  id: 'floor-token',
-  title: 'floor: FIFO over all processes, a token',
-  packages: ['redis'],
-  async open({ address, ttl }) {
-    const { run, subscriber } = await connect(address);
-    const waiting = new Map<string, () => void>();
-    const grant = (owner: string) => {
-      waiting.get(owner)?.();
-      waiting.delete(owner);
-    };
-    await (await subscriber()).subscribe(`token:${process.pid}`, grant);
-    return {
-      async acquire(key) {
-        const owner = nextOwner();
-        const keys = [key, `${key}:queue`];
-        // Before the request: the message may come before its reply.
-        const granted = new Promise<void>((resolve) => waiting.set(owner, resolve));
-        if ((await run('takeOrQueue', keys, owner, String(ttl))) === 1) grant(owner);
-        await granted;
-        return async () => grant(String(await run('handOverToFirst', keys, owner, String(ttl))));
-      },
-    };
-  },
-};
+async function tokenLocks({ run, subscriber }: Redis, ttl: number): Promise<Locks> {
+  const waiting = new Map<string, () => void>();
+  const grant = (owner: string) => {
+    waiting.get(owner)?.();
+    waiting.delete(owner);
+  };
+  await (await subscriber()).subscribe(`token:${process.pid}`, grant);
+  return {
+    async acquire(key) {
+      const owner = nextOwner();
+      const keys = [key, `${key}:queue`];
+      // Before the request: the message may come before its reply.
+      const granted = new Promise<void>((resolve) => waiting.set(owner, resolve));
+      if ((await run('takeOrQueue', keys, owner, String(ttl))) === 1) grant(owner);
+      await granted;
+      return async () => grant(String(await run('handOverToFirst', keys, owner, String(ttl))));
+    },
+  };
+}
 
 /** ms; as the default of our option `commandTimeout`. */
 const COMMAND_TIMEOUT = 5_000;
 
 /** ms; a grant that its process does not claim by a renewal ends. */
 const CLAIM_WINDOW = '1000';
+
+interface FairCaller {
+  readonly calledAt: number;
+  enter(owner: string): void;
+}
 
 /**
  * What the rules of `fair` cost at least, on the usual path: a queue in Redis in the order of calls over all processes,
@@ -361,68 +325,53 @@ const CLAIM_WINDOW = '1000';
  * reply where the next caller is of the same process; a deadline for each command. It has none of what the rules need
  * when something fails: no polls, no cleaning up, no later renewals, no loss, no aborts, no pauses for pollers.
  */
-const floorFair: Candidate = {
-  id: 'floor-fair',
-  title: 'floor: the rules of fair',
-  isVariant: true,
-  packages: ['redis'],
-  async open({ address, ttl }) {
-    interface Caller {
-      readonly calledAt: number;
-      enter(owner: string): void;
-    }
-    const { run: send, subscriber } = await connect(address);
-    const withDeadline = deadlines();
-    /** By key: the callers that wait, while the process has the lock or a position in its queue. */
-    const waiting = new Map<string, Caller[]>();
-    /** The keys of positions in Redis. */
-    const positions = new Map<string, string>();
+async function fairLocks({ run: send, subscriber }: Redis, ttl: number): Promise<Locks> {
+  const withDeadline = deadlines();
+  /** By key: the callers that wait, while the process has the lock or a position in its queue. */
+  const waiting = new Map<string, FairCaller[]>();
+  /** The keys of positions in Redis. */
+  const positions = new Map<string, string>();
 
-    const age = ({ calledAt }: Caller) => String(Math.round(1000 * (performance.now() - calledAt)));
-    const run = (name: ScriptName, key: string, ...args: string[]) =>
-      withDeadline(send(name, [key, `${key}:queue`], ...args));
-    const enter = (owner: string) => {
-      const key = positions.get(owner) as string;
-      positions.delete(owner);
-      waiting.get(key)?.shift()?.enter(owner);
-    };
-    const ask = async (key: string, first: Caller) => {
-      const owner = nextOwner();
-      positions.set(owner, key); // before the request: the message may come before its reply
-      if ((await run('takeOrQueueByCall', key, owner, String(ttl), age(first))) === 1) enter(owner);
-    };
-    const release = async (key: string, owner: string) => {
-      const callers = waiting.get(key) as Caller[];
-      const [next] = callers;
-      const nextsOwner = next === undefined ? '' : nextOwner();
-      if (next !== undefined) positions.set(nextsOwner, key);
-      const ageOfNext = next === undefined ? '' : age(next);
-      const granted = await run('handOverByCall', key, owner, String(ttl), CLAIM_WINDOW, nextsOwner, ageOfNext);
-      if (granted !== '') enter(nextsOwner);
-      else if (next === undefined && callers[0] !== undefined) await ask(key, callers[0]);
-      else if (next === undefined) waiting.delete(key);
-    };
-    await (await subscriber()).subscribe(`fair:${process.pid}`, async (owner) => {
-      void run('renewGrant', positions.get(owner) as string, owner, String(ttl));
-      await nextTurn();
-      enter(owner);
-    });
-    return {
-      acquire: (key) =>
-        new Promise<Release>((resolve) => {
-          const enterWith = (owner: string) => resolve(() => release(key, owner));
-          const caller: Caller = { calledAt: performance.now(), enter: enterWith };
-          const callers = waiting.get(key);
-          if (callers !== undefined) {
-            callers.push(caller);
-            return;
-          }
-          waiting.set(key, [caller]);
-          void ask(key, caller);
-        }),
-    };
-  },
-};
+  const age = ({ calledAt }: FairCaller) => String(Math.round(1000 * (performance.now() - calledAt)));
+  const run = (name: ScriptName, key: string, ...args: string[]) =>
+    withDeadline(send(name, [key, `${key}:queue`], ...args));
+  const enter = (owner: string) => {
+    const key = positions.get(owner) as string;
+    positions.delete(owner);
+    waiting.get(key)?.shift()?.enter(owner);
+  };
+  const ask = async (key: string, first: FairCaller) => {
+    const owner = nextOwner();
+    positions.set(owner, key); // before the request: the message may come before its reply
+    if ((await run('takeOrQueueByCall', key, owner, String(ttl), age(first))) === 1) enter(owner);
+  };
+  const release = async (key: string, owner: string) => {
+    const callers = waiting.get(key) as FairCaller[];
+    const [next] = callers;
+    const nextsOwner = next === undefined ? '' : nextOwner();
+    if (next !== undefined) positions.set(nextsOwner, key);
+    const ageOfNext = next === undefined ? '' : age(next);
+    const granted = await run('handOverByCall', key, owner, String(ttl), CLAIM_WINDOW, nextsOwner, ageOfNext);
+    if (granted !== '') enter(nextsOwner);
+    else if (next === undefined && callers[0] !== undefined) await ask(key, callers[0]);
+    else if (next === undefined) waiting.delete(key);
+  };
+  await (await subscriber()).subscribe(`fair:${process.pid}`, async (owner) => {
+    void run('renewGrant', positions.get(owner) as string, owner, String(ttl));
+    await nextTurn();
+    enter(owner);
+  });
+  return {
+    acquire: (key) =>
+      new Promise<Release>((resolve) => {
+        const enterWith = (owner: string) => resolve(() => release(key, owner));
+        const caller: FairCaller = { calledAt: performance.now(), enter: enterWith };
+        if (waiting.get(key)?.push(caller) !== undefined) return;
+        waiting.set(key, [caller]);
+        void ask(key, caller);
+      }),
+  };
+}
 
 /** Deadlines of commands, with one timer. All have the same time, so they end in the order in which they began. */
 function deadlines(): <T>(command: Promise<T>) => Promise<T> {
@@ -448,13 +397,13 @@ function deadlines(): <T>(command: Promise<T>) => Promise<T> {
 }
 
 export const floors: readonly Candidate[] = [
-  floor,
+  floor({ id: 'floor', title: 'floor: SET NX PX + EVALSHA' }, plainLocks),
   floorIoredis,
-  floorEvalSha,
-  floorFifo,
-  floorHandOver,
+  floor({ id: 'floor-evalsha', title: 'floor: EVALSHA + EVALSHA' }, scriptLocks),
+  floor({ id: 'floor-fifo', title: 'floor: FIFO, SET NX PX + EVALSHA, PUBLISH' }, fifoLocks),
+  floor({ id: 'floor-hand-over', title: 'floor: FIFO, one hand-over script' }, handOverLocks),
   asyncMutex,
-  floorToken,
-  floorFair,
-  floorWait,
+  floor({ id: 'floor-token', title: 'floor: FIFO over all processes, a token' }, tokenLocks),
+  floor({ id: 'floor-fair', title: 'floor: the rules of fair', isVariant: true }, fairLocks),
+  floor({ id: 'floor-wait', title: 'floor: EVALSHA + WAIT 1, EVALSHA' }, waitLocks),
 ];

@@ -76,7 +76,7 @@ function can<T>(ability: T | undefined, what: string): T {
 const namesOf = (kind: string, count: number): string[] =>
   JSON.parse(JSON.stringify(Array.from({ length: count }, (_, i) => `${kind}-${i}`)));
 
-interface CyclesSettings {
+export interface CyclesSettings {
   readonly callers: number;
   /** Keys of each caller, which locks them in turn; 1 by default. No other caller has them. */
   readonly keysEach?: number;

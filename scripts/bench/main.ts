@@ -5,7 +5,7 @@ import { withSection } from '../../support/sections';
 import { candidateNamed, candidates } from './libraries';
 import { plot } from './plot';
 import { built, cache, prepare } from './prepare';
-import { BenchProcess, keepProcessorsAwake, killProcesses } from './processes';
+import { BenchProcess, keepProcessorsAwake } from './processes';
 import * as report from './report';
 import { measure, participantsOf } from './runner';
 import { isNamed, scenarios } from './scenarios';
@@ -31,54 +31,47 @@ Candidates: ${candidates.map(({ id }) => id).join(', ')}`;
 class UsageError extends Error {}
 
 function readOptions() {
+  const flag = { type: 'boolean', default: false } as const;
+  const names = { type: 'string', multiple: true, default: [] as string[] } as const;
   const { values } = parseArgs({
     options: {
-      quick: { type: 'boolean', default: false },
+      ...{ quick: flag, 'no-growth': flag, profile: flag, json: flag, page: flag, scenario: names, only: names },
       rounds: { type: 'string' },
-      scenario: { type: 'string', multiple: true, default: [] },
-      only: { type: 'string', multiple: true, default: [] },
-      'no-growth': { type: 'boolean', default: false },
-      profile: { type: 'boolean', default: false },
-      json: { type: 'boolean', default: false },
-      page: { type: 'boolean', default: false },
-      help: { type: 'boolean', short: 'h', default: false },
+      help: { ...flag, short: 'h' },
     },
   });
-  const { quick, only, scenario: names } = values;
+  const { quick, only, scenario: wanted } = values;
   const rounds = Number(values.rounds ?? (quick ? 1 : 5));
   if (!Number.isInteger(rounds) || rounds < 1)
     throw new UsageError(`--rounds "${values.rounds}" is no number of rounds`);
-  for (const name of names)
+  for (const name of wanted)
     if (!scenarios.some((one) => isNamed(one, name))) throw new UsageError(`There is no scenario "${name}"`);
   for (const name of only)
     if (!candidates.some(({ id }) => id === name)) throw new UsageError(`There is no candidate "${name}"`);
   if (values.page && only.length > 0)
     throw new UsageError('--page shows all candidates: it cannot be combined with --only');
   const selected = scenarios.filter((one) => {
-    if (names.length > 0) return names.some((name) => isNamed(one, name));
+    if (wanted.length > 0) return wanted.some((name) => isNamed(one, name));
     return !(quick && one.isVariant) && !(values['no-growth'] && one.point !== undefined);
   });
   return { ...values, rounds, selected };
 }
 
 type Options = ReturnType<typeof readOptions>;
+type Print = (text: string) => void;
 
 async function bench(options: Options): Promise<void> {
   const out = options.json ? process.stderr : process.stdout;
-  const print = (text: string) => void out.write(`${text}\n`);
+  const print: Print = (text) => void out.write(`${text}\n`);
   prepare();
   const server = await BenchServer.start();
-  const stop = async () => {
-    killProcesses();
-    await server.stop();
-  };
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => void stop().finally(() => process.exit(130)));
+    process.once(signal, () => void server.stop().finally(() => process.exit(130)));
   try {
     const measured = `Measured ${report.environment(server.name)}; rounds: ${options.rounds}${options.quick ? ', quick' : ''}.`;
     print(measured);
     if (options.quick) print('A quick run: V8 has not compiled all code, so CPU and rates are not those of a service.');
-    keepProcessorsAwake();
+    await keepProcessorsAwake();
     if (options.profile) return await printVisits(server, print);
     const results = await measureAll(options, server, print);
     for (const line of results.flatMap(report.goalLines)) print(line);
@@ -86,15 +79,14 @@ async function bench(options: Options): Promise<void> {
     await write(options, results, measured, print);
     if (results.some(({ rows }) => rows.some(({ violations }) => violations > 0))) process.exitCode = 1;
   } finally {
-    await stop();
+    await server.stop();
   }
 }
 
-async function printVisits(server: BenchServer, print: (text: string) => void): Promise<void> {
+async function printVisits({ address }: BenchServer, print: Print): Promise<void> {
   const rows: string[][] = [];
   for (const id of ['spin', 'pub-sub', 'fair']) {
-    const options = { address: server.address, ttl: 30_000, library: built.library };
-    const one = await BenchProcess.start(candidateNamed(id), options);
+    const one = await BenchProcess.start(candidateNamed(id), { address, ttl: 30_000, library: built.library });
     const { visits } = await one.request({ count: 'visits' });
     await one.end();
     rows.push([id, String(visits?.lock), String(visits?.unlock)]);
@@ -104,11 +96,7 @@ async function printVisits(server: BenchServer, print: (text: string) => void): 
   print(report.terminalTable(['', 'lock()', 'unlock()'], rows));
 }
 
-async function measureAll(
-  { selected, only, quick, rounds }: Options,
-  server: BenchServer,
-  print: (text: string) => void,
-): Promise<report.ScenarioResult[]> {
+async function measureAll({ selected, only, quick, rounds }: Options, server: BenchServer, print: Print) {
   const results: report.ScenarioResult[] = [];
   for (const scenario of selected) {
     const participants = participantsOf(scenario, only, quick);
@@ -124,12 +112,7 @@ async function measureAll(
 }
 
 /** Pictures of curves, and with --page the sections of the pages. What the pages say beside them is kept. */
-async function write(
-  { page }: Options,
-  results: readonly report.ScenarioResult[],
-  measured: string,
-  print: (text: string) => void,
-): Promise<void> {
+async function write({ page }: Options, results: readonly report.ScenarioResult[], measured: string, print: Print) {
   for (const [curve, points] of report.curvesOf(results)) {
     const picture = join(page ? DOCS : cache, report.pictureOf(curve));
     writeFileSync(picture, await plot(curve, points));

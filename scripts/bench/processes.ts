@@ -1,11 +1,36 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpus } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Address, Candidate, OpenOptions } from './candidate';
+import { constants, cpus, setPriority } from 'node:os';
+import { spawnGuarded } from '../../support/guarded-process';
+import type { Candidate, OpenOptions } from './candidate';
 import { built } from './prepare';
-import { CPU_SETS, pinTo } from './server';
-import type { Reply, Request, Role } from './worker';
+import type { Opening, Reply, Request } from './worker';
+
+const lastCpu = cpus().length - 1;
+
+/**
+ * The server has one CPU for itself, as it has its own machine in production. Without this, the scheduler may or may not
+ * put a client on the server's CPU, which changes a round trip on loopback by a factor of three.
+ */
+export const CPU_SETS = { server: '0', clients: lastCpu > 1 ? `1-${lastCpu}` : String(lastCpu) } as const;
+
+/** Uses `taskset` of util-linux, where it is there and the machine has several CPUs. */
+export function pinTo(pid: number | undefined, cpuSet: string): void {
+  if (pid === undefined || lastCpu < 1) return;
+  spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', cpuSet, String(pid)], { stdio: 'ignore' });
+}
+
+/**
+ * One process of the lowest priority for each CPU that is always ready to run, until this process ends: a sleeping CPU
+ * takes longer to wake up than a round trip to Redis on loopback takes, and whether it sleeps is random.
+ */
+export async function keepProcessorsAwake(): Promise<void> {
+  for (const cpu of cpus().keys()) {
+    const { pid } = await spawnGuarded('/bin/sh', ['-c', 'while :; do :; done']);
+    setPriority(pid, constants.priority.PRIORITY_LOW);
+    pinTo(pid, String(cpu));
+  }
+}
 
 /**
  * ms added to the expected duration of a request. A candidate that hangs is reported as a fault. Sixteen processes that
@@ -17,53 +42,36 @@ const REPLY_TIMEOUT = 120_000;
 export class CandidateFault extends Error {}
 
 const running = new Set<ChildProcess>();
-
-/** Kills all child processes of the bench. */
-export function killProcesses(): void {
+process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL');
-}
+});
 
-/** Starts one busy process for each CPU; they run until `killProcesses`. */
-export function keepProcessorsAwake(): void {
-  for (const cpu of cpus().keys()) pinTo(forkWorker({ role: 'awake' }).pid, String(cpu));
-}
-
-function forkWorker(role: Role): ChildProcess {
-  const environment = { NODE_ENV: 'production', NODE_NO_WARNINGS: '1', BENCH_ROLE: JSON.stringify(role) };
-  const child = fork(built.worker, {
-    env: { ...process.env, ...environment },
-    execArgv: ['--expose-gc'],
-    serialization: 'advanced',
-    stdio: ['ignore', 'ignore', 2, 'ipc'],
-  });
-  running.add(child);
-  child.once('exit', () => running.delete(child));
-  return child;
-}
-
-/** A child process that answers requests, one after the other. */
+/** One process of a candidate. It answers requests, one after the other. */
 export class BenchProcess {
   readonly #child: ChildProcess;
-  readonly #exited: Promise<Reply>;
+  readonly #exited: Promise<Reply[]>;
 
-  /** One process of a candidate. Resolves when it has connected. */
+  /** Resolves when it has connected. */
   static async start({ id }: Candidate, options: OpenOptions): Promise<BenchProcess> {
-    const started = new BenchProcess({ role: 'candidate', id, ...options });
+    const started = new BenchProcess({ id, ...options });
     await started.#reply(0);
     pinTo(started.#child.pid, CPU_SETS.clients);
     return started;
   }
 
-  /** A proxy in front of the server that delays every byte in both directions, and its address. */
-  static async proxy(address: Address, delay: number): Promise<{ process: BenchProcess; proxied: Address }> {
-    const started = new BenchProcess({ role: 'proxy', address, delay });
-    const { proxied } = await started.#reply(0);
-    return { process: started, proxied: proxied as Address };
-  }
-
-  private constructor(role: Role) {
-    this.#child = forkWorker(role);
-    this.#exited = once(this.#child, 'exit').then(() => ({ fault: 'its process ended' }));
+  private constructor(opening: Opening) {
+    const environment = { NODE_ENV: 'production', NODE_NO_WARNINGS: '1', BENCH_CANDIDATE: JSON.stringify(opening) };
+    this.#child = fork(built.worker, {
+      env: { ...process.env, ...environment },
+      execArgv: ['--expose-gc'],
+      serialization: 'advanced',
+      stdio: ['ignore', 'ignore', 2, 'ipc'],
+    });
+    running.add(this.#child);
+    this.#exited = once(this.#child, 'exit').then(() => {
+      running.delete(this.#child);
+      return [{ fault: 'its process ended' }];
+    });
   }
 
   async request(request: Request): Promise<Reply> {
@@ -73,24 +81,17 @@ export class BenchProcess {
   }
 
   async end(): Promise<void> {
-    if (!running.has(this.#child)) return;
     this.#child.kill('SIGKILL');
     await this.#exited;
   }
 
   async #reply(duration: number): Promise<Reply> {
-    const settled = new AbortController();
-    const { signal } = settled;
-    const late: Reply = { fault: `no answer for ${REPLY_TIMEOUT / 1000} s` };
-    const message = once(this.#child, 'message', { signal }).then(([reply]) => reply as Reply);
-    const timeout = sleep(duration + REPLY_TIMEOUT, late, { signal, ref: false });
-    try {
-      const reply = await Promise.race([message, this.#exited, timeout]);
-      if (reply.fault !== undefined) throw new CandidateFault(reply.fault);
-      return reply;
-    } finally {
-      for (const loser of [message, timeout]) loser.catch(() => {}); // rejects when it is aborted here
-      settled.abort();
-    }
+    const signal = AbortSignal.timeout(duration + REPLY_TIMEOUT);
+    const late = (): Reply[] => [{ fault: `no answer for ${REPLY_TIMEOUT / 1000} s` }];
+    const [reply] = (await Promise.race([once(this.#child, 'message', { signal }).catch(late), this.#exited])) as [
+      Reply,
+    ];
+    if (reply.fault !== undefined) throw new CandidateFault(reply.fault);
+    return reply;
   }
 }

@@ -13,10 +13,7 @@ export interface ScenarioResult {
 
 /** Three significant digits, with thousands separators. */
 export function figure(value: number): string {
-  if (!Number.isFinite(value)) return '–';
-  if (Math.abs(value) >= 1_000) return Math.round(Number(value.toPrecision(3))).toLocaleString('en');
-  if (value === 0 || Number.isInteger(value)) return String(value);
-  return Math.abs(value) < 0.001 ? value.toExponential(0) : String(Number(value.toPrecision(3)));
+  return Number.isFinite(value) ? value.toLocaleString('en', { maximumSignificantDigits: 3 }) : '–';
 }
 
 function ratio(value: number): string {
@@ -32,52 +29,59 @@ export function lineOf({ metrics }: Scenario, outcome: Round): string {
   return known.map(({ id, title, unit }) => `${title} ${figure(outcome[id] as number)} ${unit}`.trim()).join(', ');
 }
 
+type Cells = readonly string[];
+
 /** A table for the terminal; numbers are at the right. */
-export function terminalTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+export function terminalTable(head: Cells, rows: readonly Cells[]): string {
   const colAligns = head.map((_, i) => (i === 0 ? 'left' : 'right') as 'left' | 'right');
   const table = new Table({ head: [...head], colAligns, style: { head: [], border: [] } });
   for (const row of rows) table.push([...row]);
   return String(table);
 }
 
-/** A table in Markdown. */
-function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
-  return [line(head), line(head.map((_, i) => (i === 0 ? '---' : '---:'))), ...rows.map(line)].join('\n');
+export function markdownTable(head: Cells, rows: readonly Cells[], isNumber = (column: number) => column > 0): string {
+  const line = (cells: Cells) => `| ${cells.join(' | ')} |`;
+  return [line(head), line(head.map((_, i) => (isNumber(i) ? '---:' : '---'))), ...rows.map(line)].join('\n');
+}
+
+/** What each candidate of a scenario has, as `show` shows it, with the ratio to the floor in another line. */
+function cellsOf(
+  { scenario: { metrics }, rows }: ScenarioResult,
+  show: (spread: Spread, format: (value: number) => string) => string,
+  newLine: string,
+): Cells[] {
+  return rows.map(({ candidate, values, ratios }) => {
+    const cells = metrics.map(({ id }) => {
+      const [value, toFloor] = [values[id], ratios[id]];
+      if (value === undefined) return '–';
+      return show(value, figure) + (toFloor === undefined ? '' : newLine + show(toFloor, ratio));
+    });
+    return [candidate.title, ...cells];
+  });
 }
 
 /** What a scenario prints at its end. */
-export function scenarioTable({ scenario, rows }: ScenarioResult): string {
-  const head = scenario.metrics.map((metric) =>
-    titleOf(metric, '\n').replaceAll(', ', ',\n').replace(' for ', '\nfor '),
+export function scenarioTable(result: ScenarioResult): string {
+  const { id, title, metrics, floor } = result.scenario;
+  const head = metrics.map((metric) => titleOf(metric, '\n').replaceAll(', ', ',\n').replace(' for ', '\nfor '));
+  const ratios = floor === undefined ? '' : ` (× ${floor} of the same round)`;
+  const table = terminalTable(
+    ['', ...head],
+    cellsOf(result, ({ median }, format) => format(median), '\n'),
   );
-  const cellOf = ({ values, ratios }: Row, { id }: Metric): string => {
-    const [value, toFloor] = [values[id], ratios[id]];
-    if (value === undefined) return '–';
-    return toFloor === undefined ? figure(value.median) : `${figure(value.median)}\n${ratio(toFloor.median)}`;
-  };
-  const cells = rows.map((row) => [row.candidate.title, ...scenario.metrics.map((metric) => cellOf(row, metric))]);
-  const floor = scenario.floor === undefined ? '' : ` (× ${scenario.floor} of the same round)`;
-  return [
-    `\nScenario ${scenario.id}: ${scenario.title}${floor}`,
-    terminalTable(['', ...head], cells),
-    ...remarks(rows),
-  ].join('\n');
+  return [`\nScenario ${id}: ${title}${ratios}`, table, ...remarks(result.rows)].join('\n');
 }
 
 function remarks(rows: readonly Row[]): string[] {
   const cold = rows.filter(({ isCold }) => isCold).map(({ candidate }) => candidate.title);
   return [
-    ...(cold.length === 0
-      ? []
-      : [`Too seldom in the warm-up for V8 to compile all of their code: ${cold.join('; ')}.`]),
-    ...rows.flatMap(({ candidate, fault }) =>
-      fault === undefined ? [] : [`${candidate.title} was not measured: ${fault}.`],
+    cold.length > 0 && `Too seldom in the warm-up for V8 to compile all of their code: ${cold.join('; ')}.`,
+    ...rows.map(({ candidate, fault }) => fault !== undefined && `${candidate.title} was not measured: ${fault}.`),
+    ...rows.map(
+      ({ candidate, violations }) =>
+        violations > 0 && `MUTUAL EXCLUSION VIOLATED: ${candidate.title}, ${violations} overlapping entries.`,
     ),
-    ...rows.flatMap(({ candidate, violations }) =>
-      violations === 0 ? [] : [`MUTUAL EXCLUSION VIOLATED: ${candidate.title}, ${violations} overlapping entries.`],
-    ),
-  ];
+  ].filter((remark) => remark !== false);
 }
 
 /** One line for each goal of a scenario and each of its candidates. */
@@ -114,26 +118,19 @@ export function curvesOf(results: readonly ScenarioResult[]): Map<Curve, Scenari
 }
 
 /** The median, with the least and the greatest where they differ. */
-function spread({ median, least, greatest }: Spread, format: (value: number) => string = figure): string {
+function spread({ median, least, greatest }: Spread, format = figure): string {
   const [middle, low, high] = [median, least, greatest].map(format);
   return low === high ? String(middle) : `${middle} (${low} – ${high})`;
 }
 
 /** The section of a scenario in docs/benchmarks.md. */
-export function scenarioSection({ scenario, rows }: ScenarioResult, measured: string): string {
-  const cellOf = ({ values, ratios }: Row, { id }: Metric): string => {
-    const [value, toFloor] = [values[id], ratios[id]];
-    if (value === undefined) return '–';
-    return toFloor === undefined ? spread(value) : `${spread(value)}<br>${spread(toFloor, ratio)}`;
-  };
+export function scenarioSection(result: ScenarioResult, measured: string): string {
+  const { scenario, rows } = result;
   const floor = rows.find(({ candidate }) => candidate.id === scenario.floor)?.candidate.title;
   return [
     `## ${scenario.id}. ${scenario.title}`,
     ...(floor === undefined ? [] : [`Ratios (×) to \`${floor}\` in the same round.`]),
-    markdownTable(
-      ['', ...scenario.metrics.map((metric) => titleOf(metric))],
-      rows.map((row) => [row.candidate.title, ...scenario.metrics.map((metric) => cellOf(row, metric))]),
-    ),
+    markdownTable(['', ...scenario.metrics.map((metric) => titleOf(metric))], cellsOf(result, spread, '<br>')),
     ...remarks(rows),
     measured,
   ].join('\n\n');
@@ -144,7 +141,7 @@ export function curveSection(curve: Curve, points: readonly ScenarioResult[], me
   const [{ scenario, rows }] = points as [ScenarioResult];
   const table = (metric: Metric) =>
     markdownTable(
-      [`${titleOf(metric)}; ${curve.unit}:`, ...curve.sizes.map((size) => size.toLocaleString('en'))],
+      [`${titleOf(metric)}; ${curve.unit}:`, ...curve.sizes.map(figure)],
       rows.map(({ candidate }) => {
         const cells = points.map((point) => point.rows.find((row) => row.candidate === candidate)?.values[metric.id]);
         return [candidate.title, ...cells.map((cell) => (cell === undefined ? '–' : spread(cell)))];
@@ -160,8 +157,8 @@ export function curveSection(curve: Curve, points: readonly ScenarioResult[], me
 }
 
 /** The name of the picture of a curve, beside the page. */
-export function pictureOf({ name }: Curve): string {
-  return `growth-${name}.svg`;
+export function pictureOf({ unit }: Curve): string {
+  return `growth-${unit}.svg`;
 }
 
 /** What the figures depend on. It contains nothing that identifies the machine. */
@@ -177,8 +174,13 @@ export function environment(redis: string): string {
 export function versionsSection(): string {
   const names = [...new Set(candidates.flatMap(({ packages }) => packages))].sort();
   const own = ['redis-lock-registry', versionOf(join(__dirname, '..', '..', 'package.json'))];
-  const others = names.map((name) => [name, versionOf(join(__dirname, 'node_modules', name, 'package.json'))]);
+  const others = names.map((name) => [name, installedVersion(name)]);
   return ['## Versions', markdownTable(['package', 'version'], [own, ...others])].join('\n\n');
+}
+
+/** Of a package that is compared. */
+export function installedVersion(name: string): string {
+  return versionOf(join(__dirname, 'node_modules', name, 'package.json'));
 }
 
 function versionOf(file: string): string {

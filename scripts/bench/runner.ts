@@ -1,12 +1,13 @@
-import { max, median, min } from 'simple-statistics';
+import { max, median, min, sum } from 'simple-statistics';
+import { FaultyProxy } from '../../support/proxy';
 import type { Candidate } from './candidate';
-import { acquired, type Figures, figuresOf, type Measurement } from './figures';
+import { acquired, type Figures, figuresOf } from './figures';
 import { candidateNamed, candidates } from './libraries';
 import type { Observation } from './loads';
 import { built } from './prepare';
 import { BenchProcess, CandidateFault } from './processes';
 import type { Scenario, Timing } from './scenarios';
-import { type BenchServer, CommandSources, timeOfPing } from './server';
+import { type BenchServer, monitored, type ServerStats, timeOfPing } from './server';
 
 /** ms; no lock needs a renewal while something else is measured. */
 const TTL = 30_000;
@@ -19,75 +20,59 @@ const STEP = 1_000;
 
 /** A candidate that runs in its own processes. */
 class RunningCandidate {
-  /** Its processes acquired less often during the warm-up than is enough. */
-  isCold = false;
   readonly #scenario: Scenario;
   readonly #timing: Timing;
   readonly #server: BenchServer;
-  readonly #sources = new CommandSources();
   readonly #processes: BenchProcess[] = [];
-  #proxy: BenchProcess | undefined;
+  #proxy: FaultyProxy | undefined;
   #ping = Number.NaN;
+  /** Its processes acquired less often during the warm-up than is enough. */
+  #isCold = false;
+  #requests!: (before: ServerStats, after: ServerStats) => number;
 
-  /** Starts and connects its processes, without a load. */
-  static async open(
-    candidate: Candidate,
-    scenario: Scenario,
-    timing: Timing,
-    server: BenchServer,
-  ): Promise<RunningCandidate> {
-    const running = new RunningCandidate(scenario, timing, server);
-    try {
-      await running.#open(candidate);
-      return running;
-    } catch (error) {
-      await running.end();
-      throw error;
-    }
-  }
-
-  private constructor(scenario: Scenario, timing: Timing, server: BenchServer) {
+  constructor(scenario: Scenario, timing: Timing, server: BenchServer) {
     this.#scenario = scenario;
     this.#timing = timing;
     this.#server = server;
   }
 
-  async #open(candidate: Candidate): Promise<void> {
-    const { delay, ttl = TTL, loads } = this.#scenario;
-    let { address } = this.#server;
-    if (delay !== undefined) {
-      const { process, proxied } = await BenchProcess.proxy(address, delay);
-      this.#proxy = process;
-      this.#ping = await timeOfPing(proxied);
-      address = proxied;
+  /** Starts and connects its processes, without a load. */
+  async open(candidate: Candidate): Promise<this> {
+    try {
+      const { delay, ttl = TTL, loads } = this.#scenario;
+      let { address } = this.#server;
+      if (delay !== undefined) {
+        this.#proxy = await FaultyProxy.start(address);
+        this.#proxy.delay = delay;
+        address = this.#proxy.address;
+        this.#ping = await timeOfPing(address);
+      }
+      const options = { address, ttl, library: built.library };
+      const starting = loads.map(async () => this.#processes.push(await BenchProcess.start(candidate, options)));
+      for (const one of await Promise.allSettled(starting)) if (one.status === 'rejected') throw one.reason;
+      return this;
+    } catch (error) {
+      await this.end();
+      throw error;
     }
-    const options = { address, ttl, library: built.library };
-    const starting = loads.map(async () => this.#processes.push(await BenchProcess.start(candidate, options)));
-    for (const one of await Promise.allSettled(starting)) if (one.status === 'rejected') throw one.reason;
   }
 
   /** Starts the loads and warms up. MONITOR runs during the first part. */
   async begin(): Promise<void> {
     const { loads, monitoring = Math.min(this.#timing.longest, MONITORING) } = this.#scenario;
     const { longest, enough, settling = 0 } = this.#timing;
-    await this.#sources.monitor(this.#server.address, async () => {
+    this.#requests = await monitored(this.#server.address, async () => {
       for (const [i, load] of loads.entries()) await this.#processes[i]?.request(load);
-      await this.#observe(monitoring, true);
+      if (monitoring > 0) await this.#observe(monitoring, true);
     });
     const counts = this.#processes.map(() => 0);
-    const isEnough = () => enough !== undefined && Math.min(...counts) >= enough;
+    const isEnough = () => enough !== undefined && min(counts) >= enough;
     for (let left = longest - monitoring; left > 0 && !isEnough(); left -= STEP) {
       const observations = await this.#observe(Math.min(left, STEP), true);
       for (const [i, observation] of observations.entries()) counts[i] = (counts[i] ?? 0) + acquired(observation);
     }
-    this.isCold = enough !== undefined && !isEnough();
-    await this.#observe(settling);
-  }
-
-  async #observe(ms: number, isWarmUp = false): Promise<Observation[]> {
-    if (ms <= 0) return [];
-    const replies = await Promise.all(this.#processes.map((one) => one.request({ observe: ms, isWarmUp })));
-    return replies.map(({ observation }) => observation as Observation);
+    this.#isCold = enough !== undefined && !isEnough();
+    if (settling > 0) await this.#observe(settling);
   }
 
   async measure(): Promise<Figures> {
@@ -96,23 +81,28 @@ class RunningCandidate {
     const contents = async () => (window > 0 ? this.#server.contents() : new Map<string, string>());
     const contentsBefore = await contents();
     const before = await this.#server.stats();
-    const replies = await Promise.all(this.#processes.map((one) => one.request({ observe: window })));
+    const observations = await this.#observe(window);
     const after = await this.#server.stats();
     const contentsAfter = await contents();
-    const observations = replies.map(({ observation }) => observation as Observation);
-    const measurement: Measurement = {
+    const figures = figuresOf(this.#scenario.loads, {
       observations,
       seconds: max(observations.map(({ time }) => time)) / 1000,
-      requests: this.#sources.requests(before, after),
+      requests: this.#requests(before, after),
       serverCpu: after.cpu - before.cpu,
       keysLost: [...contentsBefore].filter(([key, content]) => contentsAfter.get(key) !== content).length,
       ping: this.#ping,
-    };
-    return { ...figuresOf(this.#scenario.loads, measurement), cold: Number(this.isCold) };
+    });
+    return { ...figures, cold: Number(this.#isCold) };
   }
 
   async end(): Promise<void> {
-    await Promise.all([...this.#processes, this.#proxy].map((process) => process?.end()));
+    this.#proxy?.stop();
+    await Promise.all(this.#processes.map((process) => process.end()));
+  }
+
+  async #observe(ms: number, isWarmUp = false): Promise<Observation[]> {
+    const replies = await Promise.all(this.#processes.map((one) => one.request({ observe: ms, isWarmUp })));
+    return replies.map(({ observation }) => observation as Observation);
   }
 }
 
@@ -120,6 +110,9 @@ class RunningCandidate {
 export type Round = Figures | { readonly fault: string };
 
 type Note = (candidate: Candidate, outcome: Round) => void;
+
+/** A candidate that is about to run. */
+type Start = (candidate: Candidate) => Promise<RunningCandidate>;
 
 /** Measures one scenario, round by round. With more than one slice, a window counts as a round; it is not noted. */
 export async function measure(
@@ -131,29 +124,26 @@ export async function measure(
   note: (round: number, candidate: Candidate, outcome: Round) => void,
 ): Promise<Row[]> {
   const timing = isQuick ? scenario.quick : scenario.full;
+  const { slices } = timing;
   const outcomes = new Map(participants.map((candidate): [Candidate, Round[]] => [candidate, []]));
+  const start: Start = (candidate) => new RunningCandidate(scenario, timing, server).open(candidate);
   if (scenario.hasReplica) await server.startReplica();
   for (let round = 0; round < rounds; round++) {
-    const measureRound = timing.slices === undefined ? measureOneByOne : measureInAlternation;
-    await measureRound(scenario, timing, rotated(participants, round), server, (candidate, outcome) => {
+    const inOrder = rotated(participants, round);
+    const noted: Note = (candidate, outcome) => {
       outcomes.get(candidate)?.push(outcome);
-      if (timing.slices === undefined) note(round, candidate, outcome);
-    });
+      if (slices === undefined) note(round, candidate, outcome);
+    };
+    if (slices === undefined) await measureOneByOne(inOrder, start, server, noted);
+    else await measureInAlternation(inOrder, start, slices, server, noted);
   }
   await server.stopReplica();
   return [...outcomes].map(([candidate, ofCandidate]) => rowOf(scenario, candidate, ofCandidate, outcomes));
 }
 
 /** Each candidate runs alone while it is measured. The next one starts its processes during the warm-up. */
-async function measureOneByOne(
-  scenario: Scenario,
-  timing: Timing,
-  participants: readonly Candidate[],
-  server: BenchServer,
-  note: Note,
-): Promise<void> {
-  const open = (candidate: Candidate | undefined) =>
-    candidate && orFault(() => RunningCandidate.open(candidate, scenario, timing, server));
+async function measureOneByOne(participants: readonly Candidate[], start: Start, server: BenchServer, note: Note) {
+  const open = (candidate: Candidate | undefined) => candidate && orFault(() => start(candidate));
   let opening = open(participants[0]);
   for (const [i, candidate] of participants.entries()) {
     const opened = await opening;
@@ -175,9 +165,9 @@ async function measureOneByOne(
 
 /** All candidates are running and are measured in alternation, so that other work of the machine affects all equally. */
 async function measureInAlternation(
-  scenario: Scenario,
-  timing: Timing,
   participants: readonly Candidate[],
+  start: Start,
+  slices: number,
   server: BenchServer,
   note: Note,
 ): Promise<void> {
@@ -186,16 +176,15 @@ async function measureInAlternation(
   try {
     for (const candidate of participants) {
       const outcome = await orFault(async () => {
-        const opened = await RunningCandidate.open(candidate, scenario, timing, server);
+        const opened = await start(candidate);
         running.push([candidate, opened]);
         await opened.begin();
         return {};
       });
       if ('fault' in outcome) note(candidate, outcome);
     }
-    for (let slice = 0; slice < (timing.slices ?? 1); slice++) {
+    for (let slice = 0; slice < slices; slice++)
       for (const [candidate, one] of rotated(running, slice)) note(candidate, await orFault(() => one.measure()));
-    }
   } finally {
     await Promise.all(running.map(([, one]) => one.end()));
   }
@@ -238,26 +227,23 @@ export interface Row {
 }
 
 function rowOf(
-  scenario: Scenario,
+  { floor, metrics }: Scenario,
   candidate: Candidate,
   rounds: readonly Round[],
   outcomes: ReadonlyMap<Candidate, readonly Round[]>,
 ): Row {
-  const floorId = candidate.floor ?? scenario.floor;
-  const floor = [...outcomes].find(([{ id }]) => id === floorId)?.[1] ?? [];
-  const values: Record<string, Spread> = {};
-  const ratios: Record<string, Spread> = {};
-  for (const { id, hasRatio } of scenario.metrics) {
-    const figures = rounds.map((round) => figureOf(round, id));
-    add(values, id, figures);
-    if (!hasRatio) continue;
-    const toFloor = figures.map((value, i) => value / figureOf(floor[i], id));
-    add(ratios, id, toFloor);
-  }
-  const faults = rounds.flatMap((round) => ('fault' in round ? [String(round.fault)] : []));
-  const violations = rounds.reduce((sum, round) => sum + (figureOf(round, 'violations') || 0), 0);
-  const isCold = rounds.some((round) => figureOf(round, 'cold') === 1);
-  return { candidate, values, ratios, violations, isCold, fault: faults[0] };
+  const floorId = candidate.floor ?? floor;
+  const ofFloor = [...outcomes].find(([{ id }]) => id === floorId)?.[1] ?? [];
+  const all = (metric: string) => rounds.map((round) => figureOf(round, metric));
+  const toFloor = (metric: string) => all(metric).map((value, i) => value / figureOf(ofFloor[i], metric));
+  return {
+    candidate,
+    values: spreads(metrics.map(({ id }) => [id, all(id)])),
+    ratios: spreads(metrics.filter(({ hasRatio }) => hasRatio).map(({ id }) => [id, toFloor(id)])),
+    violations: sum(all('violations').map((count) => count || 0)),
+    isCold: all('cold').includes(1),
+    fault: rounds.flatMap((round) => ('fault' in round ? [String(round.fault)] : []))[0],
+  };
 }
 
 function figureOf(round: Round | undefined, metric: string): number {
@@ -265,9 +251,14 @@ function figureOf(round: Round | undefined, metric: string): number {
   return (round as Figures)[metric] ?? Number.NaN;
 }
 
-function add(spreads: Record<string, Spread>, metric: string, figures: readonly number[]): void {
-  const known = figures.filter(Number.isFinite);
-  if (known.length > 0) spreads[metric] = { median: median(known), least: min(known), greatest: max(known) };
+/** Without those that have no figure in any round. */
+function spreads(figures: readonly (readonly [string, readonly number[]])[]): Record<string, Spread> {
+  const known = figures
+    .map(([id, all]) => [id, all.filter(Number.isFinite)] as const)
+    .filter(([, all]) => all.length > 0);
+  return Object.fromEntries(
+    known.map(([id, all]) => [id, { median: median(all), least: min(all), greatest: max(all) }]),
+  );
 }
 
 /** Of the candidates of a scenario those that the options ask for, in the order of the tables. */

@@ -1,5 +1,5 @@
 import { PERMITS } from './libraries';
-import type { LoadSpec } from './loads';
+import type { CallersSettings, CyclesSettings, LoadSpec } from './loads';
 
 export interface Metric {
   readonly id: string;
@@ -12,10 +12,8 @@ export interface Metric {
 /** How the figures change with the size of something. Its scenarios differ in the size only. */
 export interface Curve {
   readonly id: string;
-  /** For the name of its picture. */
-  readonly name: string;
   readonly title: string;
-  /** What the sizes count. */
+  /** What the sizes count; for the name of its picture too. */
   readonly unit: string;
   /** Powers of one number. */
   readonly sizes: readonly number[];
@@ -64,34 +62,35 @@ export function isNamed({ id }: Scenario, name: string): boolean {
   return id === name || id.replace(/[a-z]$/, '') === name;
 }
 
-function metric(id: string, title: string, unit = '', hasRatio = true): Metric {
-  return { id, title, unit, hasRatio };
-}
+const metric = (id: string, title: string, unit = '', hasRatio = true): Metric => ({ id, title, unit, hasRatio });
 
 const RATE = metric('rate', 'acquisitions', '/s');
 const REQUESTS = metric('requests', 'requests for each');
 const CPU = [metric('client', 'client CPU for each', 'µs'), metric('server', 'server CPU for each', 'µs')];
-const WAITS = [metric('wait50', 'wait, p50', 'ms'), metric('wait999', 'wait, p99.9', 'ms')];
+const HAND_OVER = metric('handOver', 'hand-over', 'µs');
 const LONGEST = metric('longest', 'longest wait', 'ms');
 const SERVED = [metric('fewest', 'least-served caller', '', false), metric('most', 'most-served caller', '', false)];
 /** Where wall time is noisy, the CPU time is the figure that counts. */
 const CYCLE = [metric('p50', 'p50', 'µs'), metric('p99', 'p99', 'µs'), ...CPU];
-const CONTENDED = [
-  RATE,
-  REQUESTS,
-  metric('handOver', 'hand-over', 'µs'),
-  metric('wait99', 'wait, p99', 'ms'),
-  metric('wait999', 'wait, p99.9', 'ms'),
-  LONGEST,
-  metric('evenness', 'least / most served', '', false),
-  ...SERVED,
-  ...CPU,
-];
+const CYCLES = metric('rate', 'cycles', '/s');
+const EVENNESS = metric('evenness', 'least / most served', '', false);
+const waits = (p: 50 | 99 | 999, whose = '') =>
+  metric(`${whose && `${whose} `}wait${p}`, `wait${whose && ` of ${whose}s`}, p${p === 999 ? '99.9' : p}`, 'ms');
+const CONTENDED = [RATE, REQUESTS, HAND_OVER, waits(99), waits(999), LONGEST, EVENNESS, ...SERVED, ...CPU];
 const HANDED_OVER = [metric('handOver', 'hand-over, p50', 'µs'), metric('handOver99', 'hand-over, p99', 'µs'), ...CPU];
+/** Of what happens all the time, without cycles. */
+const perSecond = (hasRatio: boolean) => [
+  metric('requests', 'requests', '/s', hasRatio),
+  metric('client', 'client CPU', 'ms/s', hasRatio),
+  metric('server', 'server CPU', 'ms/s', hasRatio),
+];
 
 const OURS = ['spin', 'pub-sub', 'fair'];
 const SEVERAL_KEYS = [...OURS, 'redlock', 'sesame-redlock', 'redlock-universal'];
 const LIBRARIES = [...SEVERAL_KEYS, 'redis-semaphore', 'verrou', 'simple-redis-mutex', 'node-redisson'];
+
+/** The candidates of a scenario with a floor. */
+const versus = (floor: string, ...others: string[]) => ({ floor, candidates: [floor, ...others] });
 
 /*
  * Warm-ups of full runs: a service runs for hours, so its code is compiled. V8 compiles a function after some thousand
@@ -104,128 +103,81 @@ const MANY_CALLERS = { longest: 4_000, enough: 200_000 };
 /** Four processes that share a CPU take about ten seconds for that. */
 const FOUR_PROCESSES = { longest: 10_000, enough: 8_000, settling: 300 };
 /** Loads of locks none of which is fast: a full run has no time for all that they would need. */
-const SLOW_LOCKS = { ...FOUR_PROCESSES, longest: 5_000 };
-
+const slowLocks = (window: number) => ({
+  full: { ...FOUR_PROCESSES, longest: 5_000, window },
+  quick: { longest: 200, window: 800 },
+});
 const IN_ALTERNATION = {
   full: { ...ONE_CALLER, window: 100, slices: 12 },
   quick: { longest: 400, window: 50, slices: 6 },
 };
-const BRIEF = { longest: 200, window: 800 };
+const WITHOUT_WINDOW = { full: { longest: 0, window: 0 }, quick: { longest: 0, window: 0 } };
 
 const times = (count: number, load: LoadSpec): LoadSpec[] => new Array(count).fill(load);
+const cycles = (settings: CyclesSettings): LoadSpec[] => [{ load: 'cycles', settings }];
+const callers = (settings: CallersSettings, processes = 1) => times(processes, { load: 'callers', settings });
 
 /** Four processes with ten callers on one key. */
-function fourProcesses(settings: { work: number; pause?: number; pauseJitter?: number }, window: number) {
-  return {
-    candidates: ['floor-fifo', 'floor-token', 'floor-fair', ...LIBRARIES],
-    metrics: CONTENDED,
-    loads: times(4, { load: 'callers', settings: { callers: 10, ...settings } }),
-    full: { ...FOUR_PROCESSES, window },
-    quick: { longest: 200, window: window / 5 },
-  };
-}
+const fourProcesses = (settings: { work: number; pause?: number; pauseJitter?: number }, window: number) => ({
+  candidates: ['floor-fifo', 'floor-token', 'floor-fair', ...LIBRARIES],
+  metrics: CONTENDED,
+  loads: callers({ callers: 10, ...settings }, 4),
+  full: { ...FOUR_PROCESSES, window },
+  quick: { longest: 200, window: window / 5 },
+});
 
 const POWERS_OF_TEN = [1, 10, 100, 1_000, 10_000];
 
 /** One scenario for each size of a curve: ours, and the two peers in Node that are used most. */
 function pointsOf(
-  curve: Curve,
-  of: (size: number) => Pick<Scenario, 'metrics' | 'loads' | 'full' | 'quick'> & { readonly floor: string },
+  id: string,
+  unit: string,
+  sizes: readonly number[],
+  title: string,
+  floor: string,
+  of: (size: number) => Pick<Scenario, 'metrics' | 'loads' | 'full' | 'quick'>,
 ): Scenario[] {
-  return curve.sizes.map((size) => {
-    const scenario = of(size);
-    return {
-      ...scenario,
-      id: curve.id,
-      isVariant: true,
-      title: `${curve.title}: ${size.toLocaleString('en')} ${curve.unit}`,
-      candidates: [scenario.floor, ...OURS, 'redlock', 'redis-semaphore'],
-      point: { curve, size },
-    };
-  });
+  const curve = { id, title, unit, sizes };
+  return sizes.map((size) => ({
+    id,
+    isVariant: true,
+    title: `${title}: ${size.toLocaleString('en')} ${unit}`,
+    point: { curve, size },
+    ...versus(floor, ...OURS, 'redlock', 'redis-semaphore'),
+    ...of(size),
+  }));
 }
 
+const cycling = (settings: CyclesSettings) => ({ metrics: CYCLE, loads: cycles(settings), ...IN_ALTERNATION });
+
 /** Callers of one key that is handed over. A short warm-up: there are many points, and what counts is how they compare. */
-const handedOver = (floor: string, processes: number, callers: number, work: number) => ({
-  floor,
+const handedOver = (settings: CallersSettings, processes: number) => ({
   metrics: HANDED_OVER,
-  loads: times(processes, { load: 'callers', settings: { callers, work } }),
+  loads: callers(settings, processes),
   full: { ...FOUR_PROCESSES, longest: 3_000, window: 2_000 },
   quick: { longest: 300, window: 600 },
 });
 
-const cycling = (settings: { callers: number; keysEach?: number }) => ({
-  floor: 'floor-evalsha',
-  metrics: CYCLE,
-  loads: times(1, { load: 'cycles', settings }),
-  ...IN_ALTERNATION,
-});
-
-const growth: readonly Scenario[] = [
-  ...pointsOf(
-    {
-      id: '9a',
-      name: 'keys',
-      title: 'One caller that locks and unlocks many keys in turn',
-      unit: 'keys',
-      sizes: POWERS_OF_TEN,
-    },
-    (keysEach) => cycling({ callers: 1, keysEach }),
-  ),
-  ...pointsOf(
-    {
-      id: '9b',
-      name: 'callers',
-      title: 'Callers that lock and unlock a key each, at the same time, in one process',
-      unit: 'callers',
-      sizes: POWERS_OF_TEN,
-    },
-    (callers) => cycling({ callers }),
-  ),
-  ...pointsOf(
-    {
-      id: '9c',
-      name: 'waiters',
-      title: 'One key that is handed over, waiters in one process, empty section',
-      unit: 'waiters',
-      sizes: POWERS_OF_TEN,
-    },
-    (waiters) => handedOver('floor-hand-over', 1, waiters + 1, 0),
-  ),
-  ...pointsOf(
-    {
-      id: '9d',
-      name: 'processes',
-      title: 'One key that is handed over, processes with 10 callers each, 1 ms of work',
-      unit: 'processes',
-      sizes: [1, 2, 4, 8, 16],
-    },
-    (processes) => handedOver('floor-token', processes, 10, 1),
-  ),
-];
-
-const severalKeys = [2, 5].flatMap((together, i): Scenario[] => [
+const several = (together: number, alone: string, contended: string): Scenario[] => [
   {
-    id: ['12a', '12b'][i] as string,
+    id: alone,
     isVariant: together === 2,
     title: `${together} keys at a time, uncontended, one caller`,
-    floor: 'floor-evalsha',
-    candidates: ['floor-evalsha', ...SEVERAL_KEYS],
+    ...versus('floor-evalsha', ...SEVERAL_KEYS),
     metrics: [REQUESTS, ...CYCLE],
-    loads: [{ load: 'cycles', settings: { callers: 1, together } }],
+    loads: cycles({ callers: 1, together }),
     ...IN_ALTERNATION,
   },
   {
-    id: ['12c', '12d'][i] as string,
+    id: contended,
     isVariant: true,
     title: `${together} of 20 keys at a time, 4 processes with 10 callers, 5 ms of work`,
     candidates: SEVERAL_KEYS,
-    metrics: [RATE, REQUESTS, ...WAITS, LONGEST, ...CPU],
-    loads: times(4, { load: 'callers', settings: { callers: 10, keys: 20, together, work: 5 } }),
-    full: { ...SLOW_LOCKS, window: 3_500 },
-    quick: BRIEF,
+    metrics: [RATE, REQUESTS, waits(50), waits(999), LONGEST, ...CPU],
+    loads: callers({ callers: 10, keys: 20, together, work: 5 }, 4),
+    ...slowLocks(3_500),
   },
-]);
+];
 
 /** ms; redlock-universal does not work with much less. */
 const RENEWED_TTL = 1_500;
@@ -238,29 +190,24 @@ export const scenarios: readonly Scenario[] = [
   {
     id: '1',
     title: 'Uncontended, one caller: lock and unlock',
-    floor: 'floor',
-    candidates: ['floor', 'floor-evalsha', ...LIBRARIES, 'observed', 'floor-ioredis', 'spin-ioredis'],
-    metrics: CYCLE,
-    loads: [{ load: 'cycles', settings: { callers: 1 } }],
-    ...IN_ALTERNATION,
+    ...versus('floor', 'floor-evalsha', ...LIBRARIES, 'observed', 'floor-ioredis', 'spin-ioredis'),
+    ...cycling({ callers: 1 }),
   },
   {
     id: '2',
     title: 'Uncontended, 100 callers on 100 keys',
-    floor: 'floor-evalsha',
-    candidates: ['floor', 'floor-evalsha', ...LIBRARIES],
-    metrics: [metric('rate', 'cycles', '/s'), REQUESTS, ...CPU],
-    loads: [{ load: 'cycles', settings: { callers: 100 } }],
+    ...versus('floor-evalsha', 'floor', ...LIBRARIES),
+    metrics: [CYCLES, REQUESTS, ...CPU],
+    loads: cycles({ callers: 100 }),
     full: { ...MANY_CALLERS, window: 120, slices: 12 },
     quick: { longest: 400, window: 60, slices: 6 },
   },
   {
     id: '3',
     title: '100 callers on one key in one process, empty section',
-    floor: 'floor-hand-over',
-    candidates: ['floor-fifo', 'floor-hand-over', 'floor-fair', 'async-mutex', ...LIBRARIES],
+    ...versus('floor-hand-over', 'floor-fifo', 'floor-fair', 'async-mutex', ...LIBRARIES),
     metrics: CONTENDED,
-    loads: [{ load: 'callers', settings: { callers: 100, work: 0 } }],
+    loads: callers({ callers: 100, work: 0 }),
     // The longest slice of `spin` and the pause after it, so that each window has one pause.
     full: { longest: 5_000, enough: 25_000, window: 1_710 },
     quick: { longest: 300, window: 300 },
@@ -288,13 +235,8 @@ export const scenarios: readonly Scenario[] = [
   {
     id: '5',
     title: '1,000 waiters on a held key',
-    floor: 'floor-fifo',
-    candidates: ['floor-fifo', ...LIBRARIES],
-    metrics: [
-      metric('requests', 'requests', '/s', false),
-      metric('client', 'client CPU', 'ms/s', false),
-      metric('server', 'server CPU', 'ms/s', false),
-    ],
+    ...versus('floor-fifo', ...LIBRARIES),
+    metrics: perSecond(false),
     // The figures are those of the waiters: they are in another process than the holder.
     loads: [
       { load: 'holder', settings: undefined },
@@ -306,14 +248,8 @@ export const scenarios: readonly Scenario[] = [
   {
     id: '6',
     title: `1,000 held locks with a ttl of ${RENEWED_TTL / 1000} s that the library renews`,
-    floor: 'floor',
-    candidates: ['floor', ...LIBRARIES],
-    metrics: [
-      metric('requests', 'requests', '/s'),
-      metric('client', 'client CPU', 'ms/s'),
-      metric('server', 'server CPU', 'ms/s'),
-      metric('lost', 'locks lost', '', false),
-    ],
+    ...versus('floor', ...LIBRARIES),
+    metrics: [...perSecond(true), metric('lost', 'locks lost', '', false)],
     loads: [{ load: 'leases', settings: { keys: 1_000 } }],
     // Every lock is renewed once, so that MONITOR sees the commands of a renewal.
     monitoring: RENEWED_TTL,
@@ -324,12 +260,10 @@ export const scenarios: readonly Scenario[] = [
   {
     id: '7',
     title: 'Heap for each idle lock, held lock and waiter',
-    floor: 'floor-fifo',
-    candidates: ['floor-fifo', ...LIBRARIES],
+    ...versus('floor-fifo', ...LIBRARIES),
     metrics: [metric('idle', 'idle', 'B'), metric('held', 'held', 'B'), metric('waiting', 'waiter', 'B')],
     loads: [{ load: 'heap', settings: { locks: 2_000 } }],
-    full: { longest: 0, window: 0 },
-    quick: { longest: 0, window: 0 },
+    ...WITHOUT_WINDOW,
   },
   {
     // Every hand-over goes to the other process, which has one caller for each key too.
@@ -341,23 +275,50 @@ export const scenarios: readonly Scenario[] = [
       metric('handOverMs', 'hand-over', 'ms', false),
       metric('ping', 'PING', 'ms', false),
     ],
-    loads: times(2, {
-      load: 'callers',
-      settings: { callers: 20, keys: 20, work: 500, workJitter: 250, pause: 350 },
-    }),
+    loads: callers({ callers: 20, keys: 20, work: 500, workJitter: 250, pause: 350 }, 2),
     full: { longest: 1_000, settling: 1_000, window: 3_500 },
     quick: { longest: 200, window: 1_500 },
     delay: 10,
   },
-  ...growth,
+  ...pointsOf(
+    '9a',
+    'keys',
+    POWERS_OF_TEN,
+    'One caller that locks and unlocks many keys in turn',
+    'floor-evalsha',
+    (keysEach) => cycling({ callers: 1, keysEach }),
+  ),
+  ...pointsOf(
+    '9b',
+    'callers',
+    POWERS_OF_TEN,
+    'Callers that lock and unlock a key each, at the same time, in one process',
+    'floor-evalsha',
+    (count) => cycling({ callers: count }),
+  ),
+  ...pointsOf(
+    '9c',
+    'waiters',
+    POWERS_OF_TEN,
+    'One key that is handed over, waiters in one process, empty section',
+    'floor-hand-over',
+    (waiters) => handedOver({ callers: waiters + 1, work: 0 }, 1),
+  ),
+  ...pointsOf(
+    '9d',
+    'processes',
+    [1, 2, 4, 8, 16],
+    'One key that is handed over, processes with 10 callers each, 1 ms of work',
+    'floor-token',
+    (processes) => handedOver({ callers: 10, work: 1 }, processes),
+  ),
   {
     id: '10',
     isVariant: true,
     title: 'Uncontended, 20 callers on 20 keys, on a master with one replica',
-    floor: 'floor-wait',
-    candidates: ['floor-wait', 'floor-evalsha', 'spin', 'replicated'],
-    metrics: [metric('rate', 'cycles', '/s'), ...CYCLE],
-    loads: [{ load: 'cycles', settings: { callers: 20 } }],
+    ...versus('floor-wait', 'floor-evalsha', 'spin', 'replicated'),
+    metrics: [CYCLES, ...CYCLE],
+    loads: cycles({ callers: 20 }),
     full: { ...MANY_CALLERS, window: 150, slices: 12 },
     quick: { longest: 400, window: 100, slices: 3 },
     hasReplica: true,
@@ -366,12 +327,12 @@ export const scenarios: readonly Scenario[] = [
     id: '11',
     title: `A semaphore with ${PERMITS} permits: 4 processes with 10 callers, 5 ms of work`,
     candidates: ['semaphore', 'redis-semaphore-semaphore', 'redis-semaphore-multisemaphore'],
-    metrics: [RATE, REQUESTS, ...WAITS, ...SERVED, ...CPU],
-    loads: times(4, { load: 'callers', settings: { callers: 10, work: 5, permits: PERMITS } }),
-    full: { ...SLOW_LOCKS, window: 5_000 },
-    quick: BRIEF,
+    metrics: [RATE, REQUESTS, waits(50), waits(999), ...SERVED, ...CPU],
+    loads: callers({ callers: 10, work: 5, permits: PERMITS }, 4),
+    ...slowLocks(5_000),
   },
-  ...severalKeys,
+  ...several(2, '12a', '12c'),
+  ...several(5, '12b', '12d'),
   {
     id: '13',
     isVariant: true,
@@ -381,37 +342,31 @@ export const scenarios: readonly Scenario[] = [
       metric('reads', 'reads', '/s'),
       metric('writes', 'writes', '/s'),
       REQUESTS,
-      metric('reader wait50', 'wait of readers, p50', 'ms'),
-      metric('reader wait999', 'wait of readers, p99.9', 'ms'),
-      metric('writer wait50', 'wait of writers, p50', 'ms'),
-      metric('writer wait999', 'wait of writers, p99.9', 'ms'),
+      ...(['reader', 'writer'] as const).flatMap((whose) => [waits(50, whose), waits(999, whose)]),
       ...CPU,
     ],
-    loads: times(4, {
-      load: 'callers',
-      settings: {
+    // A writer takes as much as all callers together would as readers.
+    loads: callers(
+      {
         callers: READERS + WRITERS,
         readers: READERS,
-        // A writer takes as much as all callers together would as readers.
         permits: 4 * (READERS + WRITERS),
         work: 5,
         pause: 10,
         pauseJitter: 20,
       },
-    }),
-    full: { ...SLOW_LOCKS, window: 5_000 },
-    quick: BRIEF,
+      4,
+    ),
+    ...slowLocks(5_000),
   },
   {
     id: '14',
     isVariant: true,
     title: '100,000 held locks whose loss somebody listens for, acquired in batches of 1,000',
-    floor: 'floor-evalsha',
-    candidates: ['floor-evalsha', ...OURS, 'redlock', 'redis-semaphore'],
+    ...versus('floor-evalsha', ...OURS, 'redlock', 'redis-semaphore'),
     metrics: [metric('held', 'heap', 'B'), metric('time', 'time', 'µs')],
     loads: [{ load: 'listened', settings: { locks: 100_000 } }],
-    full: { longest: 0, window: 0 },
-    quick: { longest: 0, window: 0 },
+    ...WITHOUT_WINDOW,
     ttl: 300_000,
   },
 ];
@@ -428,31 +383,27 @@ export interface Goal {
 }
 
 const goal = (scenario: string, candidates: readonly string[], metric: string, rest: Partial<Goal>): Goal => ({
-  scenario,
-  candidates,
-  metric,
+  ...{ scenario, candidates, metric },
   ...rest,
 });
 
-const toFloor = (rest: Partial<Goal>): Partial<Goal> => ({ to: 'floor', ...rest });
-
 export const GOALS: readonly Goal[] = [
-  goal('1', [...OURS, 'spin-ioredis'], 'p50', toFloor({ atMost: 1.05 })),
-  goal('2', ['spin'], 'rate', toFloor({ atLeast: 1.5 })),
-  goal('2', ['pub-sub'], 'rate', toFloor({ atLeast: 1.7 })),
-  goal('2', ['fair'], 'rate', toFloor({ atLeast: 1.2 })),
+  goal('1', [...OURS, 'spin-ioredis'], 'p50', { to: 'floor', atMost: 1.05 }),
+  goal('2', ['spin'], 'rate', { to: 'floor', atLeast: 1.5 }),
+  goal('2', ['pub-sub'], 'rate', { to: 'floor', atLeast: 1.7 }),
+  goal('2', ['fair'], 'rate', { to: 'floor', atLeast: 1.2 }),
   goal('2', ['spin', 'pub-sub'], 'client', { atMost: 5 }),
   goal('2', ['fair'], 'client', { atMost: 6.5 }),
-  goal('3', OURS, 'rate', toFloor({ atLeast: 25 })),
+  goal('3', OURS, 'rate', { to: 'floor', atLeast: 25 }),
   goal('3', OURS, 'rate', { to: 'async-mutex', atLeast: 0.5 }),
   goal('3', OURS, 'requests', { atMost: 0.01 }),
   goal('3', OURS, 'longest', { atMost: 10 }),
-  goal('4a', ['spin', 'pub-sub'], 'rate', toFloor({ atLeast: 10 })),
+  goal('4a', ['spin', 'pub-sub'], 'rate', { to: 'floor', atLeast: 10 }),
   goal('4a', ['fair'], 'rate', { to: 'floor-fair', atLeast: 0.9 }),
   goal('4b', ['spin'], 'longest', { atMost: 1_000 }),
-  goal('4t', ['fair'], 'rate', toFloor({ atLeast: 0.85 })),
-  goal('4t', ['pub-sub'], 'rate', toFloor({ atLeast: 0.95 })),
-  goal('4t', ['spin'], 'rate', toFloor({ atLeast: 0.75 })),
+  goal('4t', ['fair'], 'rate', { to: 'floor', atLeast: 0.85 }),
+  goal('4t', ['pub-sub'], 'rate', { to: 'floor', atLeast: 0.95 }),
+  goal('4t', ['spin'], 'rate', { to: 'floor', atLeast: 0.75 }),
   goal('4t', ['fair'], 'wait99', { atMost: 65 }),
   goal('4t', ['pub-sub'], 'wait99', { atMost: 70 }),
   goal('4t', ['spin'], 'wait99', { atMost: 500 }),
@@ -460,12 +411,12 @@ export const GOALS: readonly Goal[] = [
   goal('6', OURS, 'lost', { atMost: 0 }),
   goal('8', ['fair'], 'pings', { atMost: 1.25 }),
   goal('8', ['pub-sub'], 'pings', { atMost: 2.3 }),
-  goal('9a', OURS, 'p99', toFloor({ atMost: 1.2 })),
+  goal('9a', OURS, 'p99', { to: 'floor', atMost: 1.2 }),
   goal('11', ['semaphore'], 'rate', { atLeast: 700 }),
   goal('11', ['semaphore'], 'wait999', { atMost: 90 }),
   goal('11', ['semaphore'], 'requests', { atMost: 1.5 }),
-  goal('12a', OURS, 'p50', toFloor({ atMost: 1.2 })),
-  goal('12b', OURS, 'p50', toFloor({ atMost: 1.2 })),
+  goal('12a', OURS, 'p50', { to: 'floor', atMost: 1.2 }),
+  goal('12b', OURS, 'p50', { to: 'floor', atMost: 1.2 }),
   goal('12d', OURS, 'rate', { to: 'redlock', atLeast: 1 }),
   goal('13', ['read-write'], 'reads', { atLeast: 800 }),
   goal('13', ['read-write'], 'writes', { atLeast: 80 }),
@@ -473,5 +424,5 @@ export const GOALS: readonly Goal[] = [
   goal('13', ['read-write'], 'reader wait999', { atMost: 100 }),
   goal('13', ['read-write'], 'writer wait999', { atMost: 120 }),
   goal('14', OURS, 'held', { atMost: 1_200 }),
-  goal('14', OURS, 'time', toFloor({ atMost: 1.6 })),
+  goal('14', OURS, 'time', { to: 'floor', atMost: 1.6 }),
 ];

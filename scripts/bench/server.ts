@@ -1,22 +1,10 @@
-import { spawnSync } from 'node:child_process';
-import { cpus } from 'node:os';
-import { createClient } from 'redis';
+import { median } from 'simple-statistics';
 import { type RedisServer, startRedis } from '../../support/redis';
 import type { Address } from './candidate';
+import { nodeRedis } from './clients';
+import { CPU_SETS, pinTo } from './processes';
 
-const lastCpu = cpus().length - 1;
-
-/**
- * The server has one CPU for itself, as it has its own machine in production. Without this, the scheduler may or may not
- * put a client on the server's CPU, which changes a round trip on loopback by a factor of three.
- */
-export const CPU_SETS = { server: '0', clients: lastCpu > 1 ? `1-${lastCpu}` : String(lastCpu) } as const;
-
-/** Uses `taskset` of util-linux, where it is there and the machine has several CPUs. */
-export function pinTo(pid: number | undefined, cpuSet: string): void {
-  if (pid === undefined || lastCpu < 1) return;
-  spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', cpuSet, String(pid)], { stdio: 'ignore' });
-}
+type Client = Awaited<ReturnType<typeof nodeRedis>>;
 
 /** Totals of the server since its start. */
 export interface ServerStats {
@@ -26,27 +14,21 @@ export interface ServerStats {
   readonly cpu: number;
 }
 
-function clientOf(address: Address) {
-  return createClient({ socket: { ...address } }).on('error', () => {});
-}
-
 /** A private Redis for the bench, on loopback TCP. */
 export class BenchServer {
   readonly address: Address;
   readonly name: string;
   readonly #server: RedisServer;
-  readonly #client: ReturnType<typeof clientOf>;
+  readonly #client: Client;
   #replica: RedisServer | undefined;
 
   static async start(): Promise<BenchServer> {
     const server = await startRedis({ port: true });
     pinTo(server.pid, CPU_SETS.server);
-    const client = clientOf(server.address as Address);
-    await client.connect();
-    return new BenchServer(server, client);
+    return new BenchServer(server, await nodeRedis(server.address as Address));
   }
 
-  private constructor(server: RedisServer, client: ReturnType<typeof clientOf>) {
+  private constructor(server: RedisServer, client: Client) {
     this.#server = server;
     this.#client = client;
     this.address = server.address as Address;
@@ -61,11 +43,9 @@ export class BenchServer {
   async stats(): Promise<ServerStats> {
     const info = await this.#client.info('all');
     const calls = new Map<string, number>();
-    for (const [, name = '', count] of info.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)) {
-      // Without the subcommand: MONITOR prints it as an argument.
-      const command = name.split('|', 1)[0] as string;
+    // Without the subcommand: MONITOR prints it as an argument.
+    for (const [, command = '', count] of info.matchAll(/^cmdstat_([^:|]+)[^:]*:calls=(\d+)/gm))
       calls.set(command, (calls.get(command) ?? 0) + Number(count));
-    }
     const seconds = (name: string) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)?.[1]);
     return { calls, cpu: (seconds('used_cpu_user') + seconds('used_cpu_sys')) * 1000 };
   }
@@ -100,8 +80,7 @@ export class BenchServer {
 
 /** ms that a PING takes. */
 export async function timeOfPing(address: Address): Promise<number> {
-  const client = clientOf(address);
-  await client.connect();
+  const client = await nodeRedis(address);
   const times: number[] = [];
   for (let i = 0; i < 9; i++) {
     const startedAt = performance.now();
@@ -109,7 +88,7 @@ export async function timeOfPing(address: Address): Promise<number> {
     times.push(performance.now() - startedAt);
   }
   client.destroy();
-  return times.sort((a, b) => a - b)[4] as number;
+  return median(times);
 }
 
 /** Commands of the bench itself. */
@@ -117,41 +96,33 @@ const OWN = new Set(['info', 'monitor', 'flushall', 'script', 'keys', 'dump']);
 
 /**
  * Redis counts the calls of each command, of scripts and clients together. MONITOR distinguishes them but is too slow to
- * run during a measurement. So it runs while a candidate warms up and determines which share of the calls of each command
- * is sent by clients: nearly always all or none.
+ * run during a measurement. So it runs while a candidate warms up, until `during` settles, and determines which share of
+ * the calls of each command is sent by clients: nearly always all or none. The result tells how many requests of clients
+ * there were between two counts. A command that MONITOR has not shown counts as a client's.
  */
-export class CommandSources {
-  readonly #calls = new Map<string, { clients: number; scripts: number }>();
-
-  /** Runs MONITOR until `during` settles. */
-  async monitor(address: Address, during: () => Promise<void>): Promise<void> {
-    const client = clientOf(address);
-    await client.connect();
-    await client.monitor((line) => this.#record(String(line)));
-    try {
-      await during();
-    } finally {
-      client.destroy();
-    }
+export async function monitored(address: Address, during: () => Promise<void>) {
+  const seen = new Map<string, { clients: number; scripts: number }>();
+  const client = await nodeRedis(address);
+  // A line reads: 1700000000.123456 [0 127.0.0.1:5000] "SET" "key" …; the source of a call in a script is `lua`.
+  await client.monitor((line) => {
+    const [, source, name] = /^\S+ \[\d+ (\S+)\] "([^"]+)"/.exec(String(line)) ?? [];
+    if (name === undefined) return;
+    const calls = seen.get(name.toLowerCase()) ?? { clients: 0, scripts: 0 };
+    calls[source === 'lua' ? 'scripts' : 'clients']++;
+    seen.set(name.toLowerCase(), calls);
+  });
+  try {
+    await during();
+  } finally {
+    client.destroy();
   }
-
-  /** Client requests between two counts. A command that MONITOR has not shown counts as a client's. */
-  requests(before: ServerStats, after: ServerStats): number {
+  return (before: ServerStats, after: ServerStats): number => {
     let sum = 0;
     for (const [name, calls] of after.calls) {
       if (OWN.has(name)) continue;
-      const { clients, scripts } = this.#calls.get(name) ?? { clients: 1, scripts: 0 };
+      const { clients, scripts } = seen.get(name) ?? { clients: 1, scripts: 0 };
       sum += ((calls - (before.calls.get(name) ?? 0)) * clients) / (clients + scripts);
     }
     return sum;
-  }
-
-  /** A line reads: 1700000000.123456 [0 127.0.0.1:5000] "SET" "key" …; the source of a call in a script is `lua`. */
-  #record(line: string): void {
-    const [, source, name] = /^\S+ \[\d+ (\S+)\] "([^"]+)"/.exec(line) ?? [];
-    if (name === undefined) return;
-    const calls = this.#calls.get(name.toLowerCase()) ?? { clients: 0, scripts: 0 };
-    calls[source === 'lua' ? 'scripts' : 'clients']++;
-    this.#calls.set(name.toLowerCase(), calls);
-  }
+  };
 }

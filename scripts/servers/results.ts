@@ -1,12 +1,14 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-types';
+
+const ROOT = join(__dirname, '../..');
 
 /** What one type of lock did through one kind of client on one server. */
 export interface Result {
   readonly server: string;
   readonly client: string;
-  readonly type: string;
+  readonly type: LockType;
   readonly passed: number;
   readonly failed: number;
   /** The day of the run: `2026-11-22`. */
@@ -17,13 +19,9 @@ export interface Result {
 export interface JestReport {
   readonly testResults: readonly {
     readonly name: string;
+    readonly status: string;
     readonly message: string;
-    readonly assertionResults: readonly {
-      readonly ancestorTitles: readonly string[];
-      readonly fullName: string;
-      readonly status: string;
-      readonly failureMessages: readonly string[] | null;
-    }[];
+    readonly assertionResults: readonly { readonly ancestorTitles: readonly string[]; readonly status: string }[];
   }[];
 }
 
@@ -35,59 +33,87 @@ export function resultsOf(report: JestReport, server: string): Result[] {
   const date = new Date().toISOString().slice(0, 10);
   const results = new Map<string, Result>();
   for (const { ancestorTitles, status } of report.testResults.flatMap((file) => file.assertionResults)) {
-    const [, type, client] = TITLE.exec(ancestorTitles[0] ?? '') ?? [];
+    const [title = '', type, client] = TITLE.exec(ancestorTitles[0] ?? '') ?? [];
     if (type === undefined || client === undefined || status === 'pending') continue;
-    const key = `${type} ${client}`;
-    const { passed, failed } = results.get(key) ?? { passed: 0, failed: 0 };
-    const isPassed = status === 'passed';
-    results.set(key, {
-      server,
-      client,
-      type,
-      passed: passed + Number(isPassed),
-      failed: failed + Number(!isPassed),
-      date,
-    });
+    const { passed, failed } = results.get(title) ?? { passed: 0, failed: 0 };
+    const counts = status === 'passed' ? { passed: passed + 1, failed } : { passed, failed: failed + 1 };
+    results.set(title, { server, client, type: type as LockType, ...counts, date });
   }
   return [...results.values()];
 }
 
-/** The tests that failed, and the files that could not be loaded. */
-export function failuresOf(report: JestReport): string[] {
-  return report.testResults.flatMap(({ name, message, assertionResults }) => {
-    if (assertionResults.length === 0) return [`${name}\n${message}`];
-    const failed = assertionResults.filter(({ status }) => status === 'failed');
-    return failed.map(({ fullName, failureMessages }) => `${fullName}\n${failureMessages?.join('\n') ?? ''}`);
-  });
-}
-
 /** Results of earlier runs: a run may be about one server or client only. */
-const KEPT = join(__dirname, '..', '..', 'node_modules', '.cache', 'servers.json');
+const KEPT = join(ROOT, 'node_modules/.cache/servers.json');
 
 /** Replaces what is kept of the same server, client and type. Returns everything that is kept. */
 export function keep(results: readonly Result[]): Result[] {
-  const kept = new Map(readKept().map((result) => [keyOf(result), result]));
-  for (const result of results) kept.set(keyOf(result), result);
-  const all = [...kept.values()].sort((a, b) => compare(a, b));
+  const before = existsSync(KEPT) ? (JSON.parse(readFileSync(KEPT, 'utf8')) as Result[]) : [];
+  const ofSame = ({ server, client, type }: Result) => `${server} / ${client} / ${LOCK_TYPES.indexOf(type)}`;
+  const kept = new Map([...before, ...results].map((result) => [ofSame(result), result]));
+  const all = [...kept].sort(([a], [b]) => a.localeCompare(b, 'en', { numeric: true })).map(([, result]) => result);
   mkdirSync(dirname(KEPT), { recursive: true });
   writeFileSync(KEPT, JSON.stringify(all, undefined, 1));
   return all;
 }
 
-function readKept(): Result[] {
-  try {
-    return JSON.parse(readFileSync(KEPT, 'utf8')) as Result[];
-  } catch {
-    return [];
+const MARK = '<!-- Written by `npm run test:servers -- --page`: do not edit below. -->';
+
+/** Writes these results to docs/compatibility.md: what is above the mark is written by hand. */
+export function writePage(results: readonly Result[]): void {
+  const path = join(ROOT, 'docs/compatibility.md');
+  const [byHand = ''] = readFileSync(path, 'utf8').split(MARK);
+  writeFileSync(path, `${[byHand.trimEnd(), MARK, ...matrix(results), versions()].join('\n\n')}\n`);
+}
+
+/** One row for each server, and nothing about what was not run there. */
+function matrix(results: readonly Result[]): string[] {
+  const total = results.reduce((sum, { passed }) => sum + passed, 0);
+  const failed = results.reduce((sum, result) => sum + result.failed, 0);
+  const sizes = results.map((result) => result.passed + result.failed);
+  const ofEach = between(Math.min(...sizes), Math.max(...sizes));
+  const servers = [...new Set(results.map(({ server }) => server))];
+  const rows = servers.map((server) =>
+    rowOf(
+      server,
+      results.filter((result) => result.server === server),
+    ),
+  );
+  return [
+    `${total.toLocaleString('en')} tests passed, ${failed} failed: ${ofEach} for each server, client and type of lock. What is not named was not run.`,
+    ['| server | run on | types of lock, through clients |', '| --- | --- | --- |', ...rows].join('\n'),
+  ];
+}
+
+function rowOf(server: string, results: readonly Result[]): string {
+  const dates = results.map(({ date }) => date).sort();
+  const clients = new Map<string, string[]>();
+  for (const client of new Set(results.map((result) => result.client))) {
+    const types = typesOf(results.filter((result) => result.client === client));
+    clients.set(types, [...(clients.get(types) ?? []), client]);
   }
+  const lines = [...clients].map(([types, names]) => `${types}: ${names.join(', ')}`);
+  return `| ${server} | ${between(dates[0], dates.at(-1))} | ${lines.join('<br>')} |`;
 }
 
-function keyOf({ server, client, type }: Result): string {
-  return `${server} / ${client} / ${type}`;
+/** Of one client on one server. */
+function typesOf(results: readonly Result[]): string {
+  const failed = results.filter((result) => result.failed > 0);
+  const passed = results.filter((result) => result.failed === 0).map(({ type }) => type);
+  const good = passed.length === LOCK_TYPES.length ? 'all' : passed.join(', ');
+  return [good, ...failed.map((one) => `**${one.type}: ${one.failed} failed**`)].filter(Boolean).join('; ');
 }
 
-function compare(a: Result, b: Result): number {
-  const order = (one: Result): number => LOCK_TYPES.indexOf(one.type as (typeof LOCK_TYPES)[number]);
-  const byName = (x: string, y: string): number => x.localeCompare(y, 'en', { numeric: true });
-  return byName(a.server, b.server) || byName(a.client, b.client) || order(a) - order(b);
+function between<T>(first: T, last: T): string {
+  return first === last ? `${first}` : `${first} to ${last}`;
+}
+
+/** Of the packages that the tests use. */
+function versions(): string {
+  const packages = ['redis', 'redis5', 'ioredis', 'ioredis6', 'iovalkey', '@valkey/valkey-glide'];
+  const lines = packages.map((name) => {
+    const file = join(ROOT, 'node_modules', name, 'package.json');
+    const found = JSON.parse(readFileSync(file, 'utf8')) as { name: string; version: string };
+    return `${found.name} ${found.version}`;
+  });
+  return `Clients: ${lines.join(', ')}; Node ${process.version}.`;
 }

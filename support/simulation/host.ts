@@ -29,6 +29,7 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     clients: new Set(),
     has: (connection) => [...directory.clients].some((client) => client.connection === connection),
     replied: () => (host.lastReply = timeline.now),
+    disturbed: () => (host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + 1)),
   };
   const connect = (isSubscriber = false): SimulatedClient => {
     const client = new SimulatedClient(directory, plan.client, isSubscriber);
@@ -41,6 +42,7 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
       : new SimulatedPool(
           Array.from({ length: plan.connections }, () => connect()),
           random,
+          plan.client.repeats,
         );
   const subscriber = plan.connections > 1 && plan.givesSubscriber ? connect(true) : undefined;
   const registry = new instance.library.RedisLockRegistry(client, {

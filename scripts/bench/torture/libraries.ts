@@ -17,7 +17,7 @@ export interface Entry {
   readonly open: (address: Address, program: readonly string[]) => Promise<Library>;
 }
 
-/** The calls wait for `WAIT` ms where a library can wait; what says that a lock was not free is no failure. */
+/** What says that a lock was not free within the wait is no failure. */
 async function unlessRefused(lock: Promise<Held>, isRefusal: (error: Error) => boolean): Promise<Held | null> {
   try {
     return await lock;
@@ -63,11 +63,12 @@ export const LIBRARIES: Readonly<Record<string, Entry>> = {
       const { default: Redlock } = await import('redlock');
       const redlock = new Redlock([await ioRedis(address)], { retryCount: WAIT / 200 });
       redlock.on('error', () => undefined);
+      const isRefusal = ({ message }: Error) => message.includes('unable to achieve a quorum');
       return {
         lock: (key) =>
           unlessRefused(
             heldWhile((task) => redlock.using([key], TTL, task)),
-            ({ message }) => message.includes('unable to achieve a quorum'),
+            isRefusal,
           ),
       };
     },
@@ -79,9 +80,9 @@ export const LIBRARIES: Readonly<Record<string, Entry>> = {
     async open(address) {
       const { Mutex } = await import('redis-semaphore');
       const client = await ioRedis(address);
+      const options = { lockTimeout: TTL, acquireTimeout: WAIT, onLockLost: () => undefined };
       return {
         async lock(key) {
-          const options = { lockTimeout: TTL, acquireTimeout: WAIT, onLockLost: () => undefined };
           const mutex = new Mutex(client, key, options);
           if (!(await mutex.tryAcquire())) return null;
           return { remaining: () => (mutex.isAcquired ? undefined : 0), release: () => mutex.release() };
@@ -102,10 +103,8 @@ export const LIBRARIES: Readonly<Record<string, Entry>> = {
         async lock(key) {
           const lock = verrou.createLock(key, TTL);
           if (!(await lock.acquire({ retry: { timeout: WAIT } }))) return null;
-          return {
-            remaining: () => (lock.isExpired() ? 0 : (lock.getRemainingTime() ?? 0)),
-            release: () => lock.release(),
-          };
+          const remaining = () => (lock.isExpired() ? 0 : (lock.getRemainingTime() ?? 0));
+          return { remaining, release: () => lock.release() };
         },
       };
     },
@@ -117,13 +116,14 @@ export const LIBRARIES: Readonly<Record<string, Entry>> = {
     async open(address) {
       const { createLock, NodeRedisAdapter } = await import('redlock-universal');
       const adapter = new NodeRedisAdapter(await nodeRedis(address));
+      const create = (key: string) => createLock({ adapter, key, ttl: TTL, retryAttempts: WAIT / 100 });
+      const isRefusal = ({ name, message }: Error) =>
+        name === 'LockAcquisitionError' && /already|held|attempts/i.test(message);
       return {
         lock: (key) =>
           unlessRefused(
-            heldWhile((task) =>
-              createLock({ adapter, key, ttl: TTL, retryAttempts: WAIT / 100 }).using((signal) => task(signal)),
-            ),
-            ({ name, message }) => name === 'LockAcquisitionError' && /already|held|attempts/i.test(message),
+            heldWhile((task) => create(key).using((signal) => task(signal))),
+            isRefusal,
           ),
       };
     },

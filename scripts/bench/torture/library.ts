@@ -19,18 +19,15 @@ export const WAIT = 3_000;
 /** Makes a lease of what runs a task under the lock and gives it a signal. */
 export function heldWhile(use: (task: (signal: AbortSignal) => Promise<void>) => Promise<unknown>): Promise<Held> {
   return new Promise((resolve, reject) => {
-    let end: () => void = () => undefined;
-    const isOver = new Promise<void>((over) => {
-      end = over;
-    });
-    const running = use(async (signal) => {
-      const release = () => {
-        end();
-        return running;
-      };
-      resolve({ remaining: () => (signal.aborted ? 0 : undefined), release });
-      await isOver;
-    });
+    const task = (signal: AbortSignal) =>
+      new Promise<void>((end) => {
+        const release = () => {
+          end();
+          return running;
+        };
+        resolve({ remaining: () => (signal.aborted ? 0 : undefined), release });
+      });
+    const running = use(task);
     running.catch(reject);
   });
 }

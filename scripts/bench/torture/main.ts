@@ -4,25 +4,25 @@ import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { buildSync } from 'esbuild';
 import { parseRecords } from '../../../support/judge/records';
-import { installLockedPackages } from '../../../support/npm-install';
 import { FaultyProxy } from '../../../support/proxy';
+import { withSection } from '../../../support/sections';
 import { HEALTHY } from '../../../support/soak/settings';
+import { cache, prepareWorker } from '../prepare';
 import { inflict, type Victim } from './faults';
 import { LIBRARIES } from './libraries';
 import { TTL, WAIT } from './library';
 import { Pair } from './pair';
 import { buildPeer } from './peers';
-import { pageOf, type Row, tableOf } from './report';
+import { type Row, sectionsOf, tableOf } from './report';
 import { verdictOf } from './verdict';
 import type { FromWorker, WorkerSettings } from './worker';
 
-const BENCH = join(__dirname, '..');
-const PAGE = join(BENCH, '..', '..', 'docs', 'torture.md');
+const PAGE = join(__dirname, '..', '..', '..', 'docs', 'torture.md');
+const WORKER = join(cache, 'torture.js');
 
 const PROCESSES = 5;
 const CALLERS = 10;
@@ -36,7 +36,7 @@ const USAGE = `npm run torture -- [options]
   --seed N         of the faults (1)
   --only NAME      ${Object.keys(LIBRARIES).join('; ')}; may be repeated (all, one after the other)
   --html FOLDER    where Porcupine draws the first history that it rejects of each
-  --page           writes docs/torture.md`;
+  --page           writes what came of it into docs/torture.md`;
 
 /** They end with this process. */
 const children = new Set<ChildProcess>();
@@ -58,43 +58,37 @@ interface Running extends Victim {
   readonly settled: Promise<unknown>;
 }
 
-async function start(worker: string, settings: WorkerSettings, proxy: FaultyProxy): Promise<Running> {
+async function start(settings: WorkerSettings, proxy: FaultyProxy): Promise<Running> {
   const options = { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], detached: true } satisfies ForkOptions;
-  const child = fork(worker, [JSON.stringify(settings)], options);
+  const child = fork(WORKER, [JSON.stringify(settings)], options);
   children.add(child);
   const heard = (what: FromWorker) =>
     new Promise<void>((resolve) => child.on('message', (message) => message === what && resolve()));
   const settled = heard('settled');
   await Promise.race([heard('ready'), once(child, 'exit').then(() => Promise.reject(new Error('A worker ended')))]);
-  return {
-    child,
-    settled,
-    proxy,
-    signal: (signal) => signalAll(child, signal),
-    send: (message) => child.send(message),
-  };
+  const signal = (name: NodeJS.Signals) => signalAll(child, name);
+  return { child, settled, proxy, signal, send: (message) => child.send(message) };
 }
 
-async function torture(
-  library: string,
-  program: readonly string[],
-  worker: string,
-  folder: string,
-  seconds: number,
-  seed: number,
-  html: string,
-): Promise<Row> {
+interface Run {
+  readonly library: string;
+  readonly program: readonly string[];
+  readonly folder: string;
+  readonly html: string;
+  readonly seconds: number;
+  readonly seed: number;
+}
+
+async function torture({ library, program, folder, html, seconds, seed }: Run): Promise<Row> {
   const pair = await Pair.start();
   const running: Running[] = [];
-  const files: string[] = [];
+  const files = Array.from({ length: PROCESSES }, (_, index) => join(folder, `${index}.jsonl`));
   try {
-    for (let index = 0; index < PROCESSES; index++) {
+    for (const [index, records] of files.entries()) {
       const proxy = await FaultyProxy.start(pair.server.address);
       proxy.delay = HEALTHY;
-      const records = join(folder, `${index}.jsonl`);
-      files.push(records);
       const own = { library, program, address: proxy.address, records, name: `process-${index + 1}` };
-      running.push(await start(worker, { ...own, callers: CALLERS, keys: KEYS, seed: seed * 100 + index }, proxy));
+      running.push(await start({ ...own, callers: CALLERS, keys: KEYS, seed: seed * 100 + index }, proxy));
     }
     await sleep(1_000);
     const faults = await inflict({ pair, victims: running }, seed, seconds * 1_000);
@@ -131,11 +125,9 @@ async function main(): Promise<number> {
     console.log(USAGE);
     return values.help ? 0 : 2;
   }
-  installLockedPackages(BENCH, 'Installing the other libraries, once, into scripts/bench/node_modules …');
-  const worker = join(BENCH, 'node_modules', '.cache', 'torture.js');
-  const entryPoints = [join(__dirname, 'worker.ts')];
-  buildSync({ entryPoints, outfile: worker, bundle: true, packages: 'external', platform: 'node', target: 'node20' });
+  prepareWorker(join('torture', 'worker.ts'), WORKER);
   const root = mkdtempSync(join(tmpdir(), 'torture-'));
+  const [seconds, seed] = [Number(values.seconds), Number(values.seed)];
   const rows: Row[] = [];
   const leftOut: string[] = [];
   try {
@@ -146,22 +138,26 @@ async function main(): Promise<number> {
         leftOut.push(library);
         continue;
       }
-      const folder = join(root, library.match(/\w+/g)?.join('-') ?? '');
+      const name = library.match(/\w+/g)?.join('-') ?? '';
+      const folder = join(root, name);
       mkdirSync(folder);
       if (values.html !== undefined) mkdirSync(values.html, { recursive: true });
-      const html = join(values.html ?? root, `${basename(folder)}.html`);
-      rows.push(
-        await torture(library, built.program, worker, folder, Number(values.seconds), Number(values.seed), html),
-      );
+      const html = join(values.html ?? root, `${name}.html`);
+      rows.push(await torture({ library, program: built.program, folder, html, seconds, seed }));
       console.log(tableOf(rows.slice(-1)));
     }
     console.log(tableOf(rows));
-    const of = { seconds: Number(values.seconds), seed: Number(values.seed), processes: PROCESSES, callers: CALLERS };
-    if (values.page) writeFileSync(PAGE, pageOf(rows, leftOut, of));
+    if (!values.page) return 0;
+    const setting = `${PROCESSES} processes with ${CALLERS} callers each, ${seconds} s of faults for each library, seed ${seed}`;
+    const page = readFileSync(PAGE, 'utf8');
+    writeFileSync(
+      PAGE,
+      sectionsOf(rows, leftOut, setting).reduce((text, section) => withSection(text, section), page),
+    );
+    return 0;
   } finally {
     rmSync(root, { recursive: true, force: true });
   }
-  return 0;
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));

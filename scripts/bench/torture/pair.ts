@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createClient } from 'redis';
 import { FaultyProxy } from '../../../support/proxy';
 import { type RedisServer, startRedis } from '../../../support/redis';
+import type { Address } from '../candidate';
+import { nodeRedis } from '../clients';
 
 type Node = Awaited<ReturnType<typeof start>>;
 
@@ -9,25 +10,27 @@ async function start(...args: string[]) {
   // Over TCP, as the proxies that are before it.
   const settings = ['--maxmemory-policy', 'noeviction', '--repl-diskless-sync-delay', '0', ...args];
   const server = await startRedis({ port: true, args: settings });
-  const admin = createClient({ socket: server.address });
-  admin.on('error', () => undefined);
-  await admin.connect();
-  return { server, admin };
+  return { server, admin: await nodeRedis(server.address as Address) };
+}
+
+async function end({ server, admin }: Node): Promise<void> {
+  admin.destroy();
+  server.kill('SIGKILL');
+  await server.stop();
 }
 
 /** A Redis with a replica that takes its place in a failover, at the same address for its clients. */
 export class Pair {
-  #master: Node;
-  #replica: { readonly node: Node; readonly link: FaultyProxy } | undefined;
+  #master!: Node;
+  #replica!: Node;
+  /** Between them. */
+  #link!: FaultyProxy;
 
   static async start(): Promise<Pair> {
-    const pair = new Pair(await start());
+    const pair = new Pair();
+    pair.#master = await start();
     await pair.#replicate();
     return pair;
-  }
-
-  private constructor(master: Node) {
-    this.#master = master;
   }
 
   get server(): RedisServer {
@@ -40,37 +43,28 @@ export class Pair {
 
   /** The master dies, and its replica lacks what was written in the last `lag` ms. `proxies`: before the clients. */
   async failOver(lag: number, proxies: readonly FaultyProxy[]): Promise<void> {
-    if (this.#replica === undefined) return;
-    const { node, link } = this.#replica;
-    link.blackHole = true;
+    this.#link.blackHole = true;
     await sleep(lag);
-    await this.#end(this.#master);
-    link.stop();
-    await node.admin.sendCommand(['REPLICAOF', 'NO', 'ONE']);
-    this.#master = node;
+    await end(this.#master);
+    this.#link.stop();
+    this.#master = this.#replica;
+    await this.command('REPLICAOF', 'NO', 'ONE');
     for (const proxy of proxies) {
-      proxy.target = node.server.address;
+      proxy.target = this.server.address;
       proxy.reset();
     }
     await this.#replicate();
   }
 
   async stop(): Promise<void> {
-    this.#replica?.link.stop();
-    await Promise.all([this.#master, ...(this.#replica ? [this.#replica.node] : [])].map((node) => this.#end(node)));
+    this.#link.stop();
+    await Promise.all([end(this.#master), end(this.#replica)]);
   }
 
   async #replicate(): Promise<void> {
-    const link = await FaultyProxy.start(this.server.address);
-    const node = await start('--replicaof', link.address.host, String(link.address.port));
-    this.#replica = { node, link };
-    while (!String(await node.admin.sendCommand(['INFO', 'replication'])).includes('master_link_status:up'))
-      await sleep(20);
-  }
-
-  async #end({ server, admin }: Node): Promise<void> {
-    admin.destroy();
-    server.kill('SIGKILL');
-    await server.stop();
+    this.#link = await FaultyProxy.start(this.server.address);
+    const { host, port } = this.#link.address;
+    this.#replica = await start('--replicaof', host, String(port));
+    while (!String(await this.#replica.admin.info('replication')).includes('master_link_status:up')) await sleep(20);
   }
 }

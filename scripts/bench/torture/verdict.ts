@@ -1,3 +1,4 @@
+import { quantile } from 'simple-statistics';
 import { judgeByBoth } from '../../../support/judge/both';
 import { conflicts } from '../../../support/judge/exclusion';
 import { leasesOf } from '../../../support/judge/leases';
@@ -34,7 +35,6 @@ export function verdictOf(
   const waits = records.flatMap((one) =>
     one.event === 'granted' ? [one.sample.from - (called.get(one.call) ?? one.sample.from)] : [],
   );
-  waits.sort((a, b) => a - b);
   const told = new Set(records.flatMap((one) => ('sample' in one && one.sample.remaining <= 0 ? [one.call] : [])));
   // What was read, and not what was promised for later.
   const stays = processes
@@ -46,7 +46,7 @@ export function verdictOf(
   const overlaps = all.filter(({ entering }) => !isFailedOver(entering.from));
   const joined = new Set(overlaps.flatMap(({ others }) => others.map(({ call }) => call)));
   const isUntold = (call: string) => !told.has(call) && settled.get(call)?.outcome === 'unlocked';
-  const at = (part: number) => Math.round(waits[Math.min(waits.length - 1, Math.floor(waits.length * part))] ?? 0);
+  const at = (part: number) => (waits.length === 0 ? 0 : Math.round(quantile(waits, part)));
   return {
     calls: called.size,
     leases: waits.length,

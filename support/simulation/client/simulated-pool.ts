@@ -1,28 +1,26 @@
+import { EventEmitter } from 'node:events';
 import { ClientClosedError } from 'redis';
 import type { Random } from '../../random';
 import type { ScriptOptions } from './command';
 import type { SimulatedClient } from './simulated-client';
 
-/** node-redis' pool, by what the library needs of it: each command goes over a connection that is idle. */
-export class SimulatedPool {
+/**
+ * node-redis' pool, by what the library needs of it: each command goes over a connection that is idle. One that repeats
+ * commands is node-redis' sentinel, which says when it has lost a connection.
+ */
+export class SimulatedPool extends EventEmitter {
   isOpen = true;
   readonly #clients: readonly SimulatedClient[];
   readonly #random: Random;
 
-  constructor(clients: readonly SimulatedClient[], random: Random) {
+  constructor(clients: readonly SimulatedClient[], random: Random, repeats: boolean) {
+    super();
     this.#clients = clients;
     this.#random = random;
+    if (repeats) for (const client of clients) client.on('error', () => this.emit('client-error'));
   }
 
   withCommandOptions(): this {
-    return this;
-  }
-
-  on(): this {
-    return this;
-  }
-
-  off(): this {
     return this;
   }
 

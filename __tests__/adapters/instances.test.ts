@@ -1,0 +1,280 @@
+import { spawn } from 'node:child_process';
+import { type EventEmitter, once } from 'node:events';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { GlideClient, Logger } from '@valkey/valkey-glide';
+import { type RedisClient, RedisLockRegistry } from '../../lib';
+import { fromIoredis, type Ioredis } from '../../lib/ioredis';
+import type { ClusterIoredis } from '../../lib/ioredis/client';
+import { fromGlide, type Glide } from '../../lib/valkey-glide';
+import { type ClusterServers, startCluster } from '../support/cluster';
+import { type IoredisPackage, ioredisOptions, packages } from '../support/ioredis-packages';
+import { Node } from '../support/node';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { type TestClient, uniqueKey } from '../support/redis';
+import { untilQuiet } from '../support/server-load';
+import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
+
+const eachPackage = packages.map((one): [string, IoredisPackage] => [one.name, one]);
+
+/** Longer than a test may take: a waiter that is not notified does not end. */
+const NEVER = 600_000;
+
+describe.each([
+  ['fromIoredis', (value: unknown) => fromIoredis(value as Ioredis)],
+  ['fromGlide', (value: unknown) => fromGlide(value as Glide)],
+])('%s', (_name, adapt) => {
+  it.each([
+    ['nothing', undefined, /got undefined/],
+    ['a URL', 'redis://:secret@localhost', /got a string/],
+    ['options', { host: 'localhost', password: 'secret' }, /got an options object/],
+    ['a configuration', { addresses: [{ host: 'localhost' }] }, /got an options object/],
+  ])('refuses %s without quoting it', (_name, value, message) => {
+    const make = () => adapt(value);
+    expect(make).toThrow(expect.objectContaining({ name: 'TypeError', message: expect.stringMatching(message) }));
+    expect(make).not.toThrow(/secret/);
+  });
+});
+
+describe.each(eachPackage)('fromIoredis with %s', (_name, { single, cluster }) => {
+  it.each<[string, RegExp, () => Ioredis]>([
+    ['keyPrefix', /keyPrefix, got "app:".*registryKey/, () => single({ lazyConnect: true, keyPrefix: 'app:' })],
+    ['stringNumbers', /stringNumbers/, () => single({ lazyConnect: true, stringNumbers: true })],
+    [
+      'keyPrefix of a cluster',
+      /keyPrefix, got "app:"/,
+      () => cluster([{ host: 'localhost', port: 1 }], { lazyConnect: true, redisOptions: { keyPrefix: 'app:' } }),
+    ],
+  ])('refuses the option %s, and says what to do', (_option, message, make) => {
+    const instance = make();
+    const error = expect.objectContaining({ name: 'TypeError', message: expect.stringMatching(message) });
+    expect(() => fromIoredis(instance)).toThrow(error);
+    instance.disconnect();
+  });
+});
+
+/** An instance that an application has, and what the tests do with it. */
+interface Instance {
+  readonly instance: object;
+  adapt(): RedisClient;
+  /** Any command. */
+  ping(): Promise<unknown>;
+  end(): Promise<void>;
+  readonly wrapIt: RegExp;
+}
+
+type Address = Node['address'];
+
+const ioredisInstance = async (instance: Ioredis): Promise<Instance> => {
+  await until(() => instance.status === 'ready');
+  return {
+    instance,
+    adapt: () => fromIoredis(instance),
+    ping: () => instance.eval('return 1', 0),
+    async end() {
+      instance.disconnect();
+      await until(() => instance.status === 'end');
+    },
+    wrapIt:
+      /an ioredis or iovalkey client; wrap it: fromIoredis\(redis\), the adapter in 'redis-lock-registry\/ioredis'/,
+  };
+};
+
+const glideInstance = async (address: Address): Promise<Instance> => {
+  Logger.setLoggerConfig('off'); // it would write every NOSCRIPT to the console
+  const instance = await GlideClient.createClient({ addresses: [{ ...address }], requestTimeout: 10_000 });
+  return {
+    instance,
+    adapt: () => fromGlide(instance),
+    ping: () => instance.ping(),
+    end: async () => instance.close(),
+    wrapIt: /a valkey-glide client; wrap it: fromGlide\(client\), the adapter in 'redis-lock-registry\/valkey-glide'/,
+  };
+};
+
+const KINDS: readonly [string, (address: Address) => Promise<Instance>][] = [
+  ...packages.map(({ name, single }): [string, (address: Address) => Promise<Instance>] => [
+    name,
+    (address) => ioredisInstance(single(ioredisOptions(address))),
+  ]),
+  ['valkey-glide', glideInstance],
+];
+
+describePrivate.each(KINDS)('An instance of %s', (kind, open) => {
+  let redis: Node; // on TCP: valkey-glide knows no unix sockets
+  let admin: TestClient;
+
+  beforeAll(async () => {
+    redis = await Node.start();
+    admin = await redis.admin();
+  });
+
+  afterAll(() => redis.stop());
+
+  it('has one client, and without the adapter the error names it', async () => {
+    const { instance, adapt, end, wrapIt } = await open(redis.address);
+    expect(() => new RedisLockRegistry(instance as RedisClient, { registryKey: 'orders' })).toThrow(wrapIt);
+    expect(adapt()).toBe(adapt());
+    await end();
+  });
+
+  it('is the caller’s: it is neither changed nor closed, and has its listeners back', async () => {
+    const { instance, adapt, ping, end } = await open(redis.address);
+    const emitter = instance as { eventNames?(): unknown[] };
+    const state = () => ({ own: Object.keys(instance).sort(), events: emitter.eventNames?.() });
+    const before = state();
+    const registryKey = uniqueKey();
+    await admin.set(`${registryKey}:key`, 'another', { PX: 300 });
+    const registry = new RedisLockRegistry(adapt(), { registryKey, lockType: 'pub-sub' });
+    await registry.run('key', () => undefined);
+    await registry.close();
+    expect(state()).toEqual(before);
+    expect(await ping()).toBeDefined();
+    await end();
+  });
+
+  it('lists locks, and runs scripts that the server does not know', async () => {
+    const { adapt, end } = await open(redis.address);
+    const { registry } = createRegistry(adapt());
+    const leases = await Promise.all(['a', 'b', 'c'].map((key) => registry.obtain(key).lock()));
+    await admin.scriptFlush();
+    const keys: string[] = [];
+    for await (const { key, isOurs } of registry.list({ count: 1 })) if (isOurs) keys.push(key);
+    expect(keys.sort()).toEqual(['a', 'b', 'c']);
+    await Promise.all(leases.map((lease) => lease.renew()));
+    for (const lease of leases) await lease.unlock();
+    await registry.close();
+    await end();
+  });
+
+  it('that the application has closed is reported at once, and not after a silence', async () => {
+    const { adapt, end } = await open(redis.address);
+    const { registry } = createRegistry(adapt());
+    await registry.run('key', () => undefined);
+    await end();
+    await expect(registry.obtain('key').lock()).rejects.toMatchObject({
+      name: 'CannotAcquireLockError',
+      cause: { name: 'ClientClosedError' },
+    });
+  });
+
+  it('passes on what the server says of a key of a wrong type', async () => {
+    const { adapt, end } = await open(redis.address);
+    const { registry, nameOf } = createRegistry(adapt());
+    await admin.lPush(nameOf('key'), 'no lock');
+    await expect(registry.obtain('key').lock()).rejects.toMatchObject({
+      name: 'CannotAcquireLockError',
+      cause: { message: expect.stringMatching(/^WRONGTYPE /) },
+    });
+    await registry.close();
+    await end();
+  });
+
+  if (kind === 'valkey-glide') {
+    it('has no connection for minReplicas: the constructor says so', async () => {
+      const { adapt, end } = await open(redis.address);
+      const options = { registryKey: 'orders', minReplicas: 1 };
+      expect(() => new RedisLockRegistry(adapt(), options)).toThrow(/minReplicas 1/);
+      await end();
+    });
+  }
+});
+
+describePrivate.each(eachPackage)('An instance of %s with auto-pipelining', (_name, { single }) => {
+  const redis = PrivateRedis.install();
+
+  it('works', async () => {
+    const instance = single({ ...ioredisOptions(redis.address), enableAutoPipelining: true });
+    const { registry } = createRegistry(fromIoredis(instance), { lockType: 'fair' });
+    let entered = 0;
+    const callers = Array.from({ length: 50 }, (_, i) => registry.run(`key ${i % 5}`, () => void entered++));
+    await Promise.all(callers);
+    expect(entered).toBe(50);
+    await registry.close();
+    instance.disconnect();
+  });
+});
+
+describePrivate('A cluster of ioredis', () => {
+  const [{ cluster }] = packages as [IoredisPackage];
+  let servers: ClusterServers;
+  let instance: ClusterIoredis;
+
+  beforeAll(async () => {
+    servers = await startCluster();
+    const nodes = servers.masters.map(({ address }) => ({ ...address }));
+    instance = cluster(nodes, { redisOptions: { autoResendUnfulfilledCommands: false } }) as ClusterIoredis;
+  });
+
+  afterAll(async () => {
+    instance.disconnect();
+    await servers.stop();
+  });
+
+  it('lists the locks of all its nodes, and without the adapter the error names it', async () => {
+    expect(() => new RedisLockRegistry(instance as unknown as RedisClient, { registryKey: 'orders' })).toThrow(
+      /wrap it: fromIoredis\(redis\)/,
+    );
+    const { registry } = createRegistry(fromIoredis(instance), { lockType: 'fair' });
+    const names = Array.from({ length: 12 }, (_, i) => `key-${i}`);
+    const leases = await Promise.all(names.map((key) => registry.obtain(key).lock()));
+    const keys: string[] = [];
+    for await (const { key } of registry.list()) keys.push(key);
+    expect(keys.sort()).toEqual(names.sort());
+    const listeners = () =>
+      instance.nodes('master').map((node) => (node as unknown as EventEmitter).listenerCount('close'));
+    const before = listeners();
+    for await (const _ of registry.list());
+    expect(listeners()).toEqual(before);
+    for (const lease of leases) await lease.unlock();
+    await registry.close();
+  });
+
+  it('subscribes again after its connection for messages was lost', async () => {
+    const options = { registryKey: uniqueKey(), lockType: 'fair', idleBetweenTries: NEVER / 10 } as const;
+    const registry = new RedisLockRegistry(fromIoredis(instance), { ...options, commandTimeout: 60_000 });
+    const name = `${options.registryKey}:key`;
+    const { master } = await servers.ownersOf(name);
+    const admin = await master.admin();
+    await admin.set(name, 'another');
+    const waiting = registry.run('key', () => 'entered');
+    const shardChannels = async () => (await admin.sendCommand(['PUBSUB', 'SHARDCHANNELS'])) as unknown[];
+    await until(async () => (await shardChannels()).length === 1);
+    await untilQuiet(admin);
+    const listening = async () =>
+      /id=(\d+)/.exec(String(await admin.sendCommand(['CLIENT', 'LIST', 'TYPE', 'pubsub'])))?.[1];
+    const killed = async () => Number(await admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']));
+    const before = await listening();
+    expect(await killed()).toBe(1);
+    await until(async () => {
+      const now = await listening();
+      return now !== undefined && now !== before && (await shardChannels()).length === 1;
+    });
+    await untilQuiet(admin);
+    // No message says that the lock is free. The waiter looks when it has subscribed once more.
+    expect(await Promise.all([killed(), admin.del(name)])).toEqual([1, 1]);
+    expect(await waiting).toBe('entered');
+    await registry.close();
+    await until(async () => (await shardChannels()).length === 0);
+  });
+});
+
+describePrivate('A process whose registry has a pub/sub connection', () => {
+  const redis = PrivateRedis.install();
+
+  it('ends by itself when it has closed its own instance only (P8)', async () => {
+    const child = spawn(
+      process.execPath,
+      ['-r', require.resolve('esbuild-register'), join(__dirname, 'waiter-process.ts')],
+      { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, TEST_ADDRESS: JSON.stringify(redis.address) } },
+    );
+    const exited = once(child, 'exit');
+    const [said] = (await once(child.stdout, 'data')) as [Buffer];
+    expect(said.toString()).toBe('closed\n');
+    const limit = setTimeout(() => child.kill('SIGKILL'), 20_000);
+    const exit = await exited;
+    clearTimeout(limit);
+    expect(exit).toEqual([0, null]);
+  });
+});

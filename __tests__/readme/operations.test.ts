@@ -1,0 +1,175 @@
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { type DistributedLock, LockLostError, type LockType, type RedisLockRegistry } from '../../lib';
+import { LOCK_TYPES } from '../../lib/api/lock-types';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { createRegistry } from '../support/test-registry';
+import { Contention, KEY, REGISTRY_KEY } from './contention';
+import { codeSpans, readPage, tableBelow } from './pages';
+
+const PAGE = 'docs/operations.md';
+const ID = `[\\w.-]+[:/]${process.pid}[:/][\\w-]{22}`;
+
+/** `spin`, `pub-sub` with `fencing` */
+const namesIn = (cell = '') => cell.replaceAll('`', '').replace(' with fencing', '').split(', ');
+const wordsIn = (cell = '') => codeSpans(cell).flatMap((span) => span.split(' '));
+
+const KEYS = tableBelow(PAGE, 'Keys and channels').map(([types = '', name = '', kind = '']) => ({
+  names: namesIn(types),
+  onlyWithFencing: types.endsWith('with `fencing`'),
+  row: { name: codeSpans(name)[0] as string, kind },
+}));
+
+const RULES = ['ACL rules', 'Semaphores and read/write locks']
+  .flatMap((heading) => tableBelow(PAGE, heading))
+  .map(([types, rules, withFencing]) => ({
+    names: namesIn(types),
+    rules: wordsIn(rules),
+    withFencing: wordsIn(withFencing),
+  }));
+
+/** For shared locks: what only `inspect()` needs, and what `forceUnlock()` and `lease.eval` do. */
+const OF_INSPECT = wordsIn(/`inspect\(\)` also needs .*/.exec(readPage(PAGE))?.[0]).filter((word) =>
+  /^\+(?!type)/.test(word),
+);
+
+/** What node-redis needs to connect. It also sends its name by CLIENT, and goes on when that is denied. */
+const OF_NODE_REDIS = ['+hello'];
+
+interface Case {
+  readonly name: string;
+  readonly fencing: boolean;
+  readonly lockType: LockType;
+  readonly more?: readonly string[];
+  readonly lockOf?: (registry: RedisLockRegistry) => DistributedLock;
+}
+
+const CASES: readonly Case[] = [
+  ...LOCK_TYPES.flatMap((lockType) => [false, true].map((fencing) => ({ name: lockType, lockType, fencing }))),
+  {
+    ...{ name: 'semaphores', lockType: 'pub-sub', fencing: false, more: OF_INSPECT },
+    lockOf: (registry) => registry.semaphore(KEY, { permits: 1 }),
+  },
+  {
+    ...{ name: 'read/write locks', lockType: 'pub-sub', fencing: true, more: OF_INSPECT },
+    lockOf: (registry) => registry.readWrite(KEY).write,
+  },
+];
+
+/** A name of the table for a name that Redis has. */
+function asInTheTable(name: string): string {
+  return name.replace(new RegExp(`(?<=:)${ID}:\\d+`), '<owner>').replace(new RegExp(`(?<=:)${ID}`), '<id>');
+}
+
+describePrivate(PAGE, () => {
+  const redis = PrivateRedis.install();
+  let contention: Contention | undefined;
+
+  beforeEach(async () => {
+    await redis.admin.flushAll();
+    // Unknown scripts are sent by EVAL.
+    await redis.admin.scriptFlush();
+    await redis.admin.sendCommand(['ACL', 'LOG', 'RESET']);
+    await redis.admin.sendCommand(['CONFIG', 'RESETSTAT']);
+  });
+
+  afterEach(async () => {
+    await contention?.close();
+  });
+
+  async function seen(): Promise<{ name: string; kind: string }[]> {
+    const kinds: Record<string, string> = { zset: 'sorted set' };
+    const keys = (await redis.admin.keys('*')).map(async (name) => {
+      const type = await redis.admin.type(name);
+      const expiry = (await redis.admin.pTTL(name)) < 0 ? ', no' : ' with';
+      return { name: asInTheTable(name), kind: `${kinds[type] ?? type}${expiry} expiry` };
+    });
+    const channels = new Set((await redis.admin.pubSubChannels('*')).map(asInTheTable));
+    return [...(await Promise.all(keys)), ...[...channels].map((name) => ({ name, kind: 'channel' }))];
+  }
+
+  async function callsOf(rule: string): Promise<number> {
+    const stats = await redis.admin.info('commandstats');
+    return Number(new RegExp(`^cmdstat_${rule.slice(1).replace('|', '\\|')}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
+  }
+
+  it.each(CASES)(
+    'has the keys and channels of $name under contention, and the rights that are needed, with fencing: $fencing',
+    async ({ name, fencing, lockType, more = [], lockOf }) => {
+      const row = RULES.find(({ names }) => names.includes(name));
+      const rules = [...(row?.rules ?? []), ...(fencing ? (row?.withFencing ?? []) : []), ...more];
+      const all = ['on', '>secret', 'resetkeys', 'resetchannels', '-@all', ...OF_NODE_REDIS, ...rules];
+      await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', ...all]);
+
+      contention = new Contention(redis, lockType, fencing, { username: 'locks', password: 'secret' }, lockOf);
+      let found: { name: string; kind: string }[] = [];
+      await contention.run(async () => {
+        found = await seen();
+      });
+
+      const expected = KEYS.filter(
+        ({ names, onlyWithFencing }) => names.includes(name) && (fencing || !onlyWithFencing),
+      );
+      const byName = (a: { name: string }, b: { name: string }) => a.name.localeCompare(b.name);
+      expect(found.sort(byName)).toEqual(expected.map(({ row }) => row).sort(byName));
+      expect(contention.warnings).toEqual([]);
+      const denied = (await redis.admin.aclLog()).filter(({ object }) => !object.startsWith('client'));
+      expect(denied.map(({ reason, object }) => `${reason} ${object}`)).toEqual([]);
+      const unused = [];
+      for (const rule of rules) if (rule.startsWith('+') && (await callsOf(rule)) === 0) unused.push(rule);
+      expect(unused).toEqual([]);
+    },
+  );
+
+  it('is about every type of lock, and no other', () => {
+    const all = new Set(CASES.map(({ name }) => name));
+    for (const table of [KEYS, RULES]) expect(new Set(table.flatMap(({ names }) => names))).toEqual(all);
+  });
+
+  it('has the names of a key with a hash tag, which share its slot', async () => {
+    contention = new Contention(redis, 'fair', true);
+    const registry = await contention.registry();
+    const lease = await registry.obtain('{42}').lock();
+    const names = await redis.admin.keys('*');
+    expect(names.sort()).toEqual([`${REGISTRY_KEY}:{42}`, `{42}:fence:${REGISTRY_KEY}:{42}`].sort());
+    await lease.unlock();
+  });
+
+  /** A command of the section about stuck locks. */
+  async function carryOut(command: string): Promise<unknown> {
+    const [, section = ''] = readPage(PAGE).split(/^## Stuck locks$/m);
+    const [, line] = new RegExp(`^redis-cli (${command} [^#\\n]*)`, 'm').exec(section) ?? [];
+    if (line === undefined) throw new Error(`The page does not show ${command}`);
+    return redis.admin.sendCommand(line.trim().split(' '));
+  }
+
+  const registry = (lockType: LockType) =>
+    createRegistry(redis.admin, { registryKey: REGISTRY_KEY, lockType }).registry;
+
+  it('has commands to inspect a stuck lock that Redis knows, on keys of the right type', async () => {
+    await registry('fair').obtain(KEY).lock();
+    expect(await carryOut('GET')).toMatch(new RegExp(`^.+:${process.pid}:[\\w-]{22}:\\d+$`));
+    expect(await carryOut('PTTL')).toBeGreaterThan(0);
+    expect(await carryOut('ZCARD')).toBe(0);
+    expect(await carryOut('LLEN')).toBe(0);
+    await redis.admin.flushAll();
+    await registry('redisson').obtain(KEY).lock();
+    expect(Object.keys((await carryOut('HGETALL')) as object)).toHaveLength(1);
+  });
+
+  it.each(LOCK_TYPES)(
+    'has the command that frees a stuck lock, whose holder learns of the loss: %s',
+    async (lockType) => {
+      const held = await registry(lockType).obtain(KEY).lock({ ttl: 3_000, renew: true });
+      const others = registry(lockType);
+      expect(await others.obtain(KEY).tryLock()).toBeNull();
+      expect(await carryOut('DEL')).toBe(1);
+      const next = await others.obtain(KEY).lock({ waitTime: 10_000 });
+      if (!held.signal.aborted) {
+        await new Promise((resolve) => held.signal.addEventListener('abort', resolve, { once: true }));
+      }
+      expect(held.signal.reason).toBeInstanceOf(LockLostError);
+      next.assertHeld();
+      await next.unlock();
+    },
+  );
+});

@@ -1,0 +1,346 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import type { RedisClient, RedisCommands, RedisLock } from '../../lib';
+import { SLACK } from '../contract/timing';
+import { machineDelay } from '../support/machine-delay';
+import { describeReal } from '../support/redis';
+import { Gate, isExcluded, SCOPE_TYPES, ScopeFixture, type Sections } from './scope-fixture';
+
+const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
+
+/** A client that can be switched to send nothing and never reply. */
+function silenceable(client: RedisClient): RedisClient & { silent: boolean } {
+  const never = () => new Promise<unknown>(() => undefined);
+  const switchable = (commands: RedisCommands): RedisCommands => ({
+    eval: (script, options) => (wrapper.silent ? never() : commands.eval(script, options)),
+    evalSha: (sha1, options) => (wrapper.silent ? never() : commands.evalSha(sha1, options)),
+  });
+  const wrapper = {
+    ...switchable(client),
+    withCommandOptions: (options: object) => switchable(client.withCommandOptions?.(options) ?? client),
+    silent: false,
+  };
+  return wrapper;
+}
+
+describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockType) => {
+  const scope = ScopeFixture.install(lockType);
+  let lock: RedisLock;
+  let theirs: RedisLock;
+  let sections: Sections;
+  beforeEach(() => {
+    ({ lock, theirs, sections } = scope);
+  });
+
+  it('works with a nested run, ten levels deep, and only the outermost releases the lock', async () => {
+    const descend = async (level: number): Promise<number> => {
+      const depth = level === 10 ? level : await lock.run(() => descend(level + 1));
+      // Also on the way back: nothing was released yet.
+      expect(await scope.isInRedis('key')).toBe(true);
+      expect(await isExcluded(theirs)).toBe(true);
+      await sections.enter('a level');
+      return depth;
+    };
+    expect(await lock.run(() => descend(1))).toBe(10);
+    expect(sections.entered).toHaveLength(10);
+    expect(await isExcluded(theirs)).toBe(false);
+  });
+
+  it('works with lock and unlock, by the lease and by the lock, and the scope still holds after the unlock', async () => {
+    await lock.run(async () => {
+      const locked = await lock.lock();
+      await sections.enter('lock', () => locked.assertHeld());
+      await locked.unlock();
+      await lock.lock();
+      await sections.enter('lock again');
+      await lock.unlock();
+      const tried = await lock.tryLock();
+      await sections.enter('tryLock', () => tried?.assertHeld());
+      expect(tried).not.toBeNull();
+      await tried?.unlock();
+      expect(await isExcluded(theirs)).toBe(true);
+    });
+    expect(await isExcluded(theirs)).toBe(false);
+  });
+
+  it('shows the same lease to the nested holder: key, remaining time, signal and fencing token', async () => {
+    const lock = scope.registry({ fencing: true }).obtain('key');
+    await lock.run(async (outer) => {
+      const nested = await lock.lock();
+      expect(nested.key).toBe('key');
+      expect(nested.fencingToken).toBe(outer.fencingToken);
+      expect(nested.fencingToken).toBeGreaterThan(0);
+      expect(nested.signal).toBe(outer.signal);
+      const longest = outer.remaining;
+      const { remaining } = nested;
+      expect(remaining).toBeLessThanOrEqual(longest);
+      expect(remaining).toBeGreaterThanOrEqual(outer.remaining);
+      await nested.renew(600_000);
+      expect(outer.remaining).toBeGreaterThan(500_000);
+      await nested.unlock();
+      expect(nested.remaining).toBe(0);
+      expect(() => nested.assertHeld()).toThrow(expect.objectContaining({ code: 'ERR_NOT_LOCK_OWNER', key: 'key' }));
+      await expect(nested.renew()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER', key: 'key' });
+      outer.assertHeld();
+      expect(outer.signal.aborted).toBe(false);
+    });
+  });
+
+  it('sends nothing in any code that the task calls, through awaits, timers and microtasks', async () => {
+    const { spy, lock } = scope.spied();
+    await lock.run(async () => {
+      const before = spy.sent;
+      const enter = () => lock.run(() => sections.enter('inside'));
+      await Promise.all([
+        Promise.resolve()
+          .then(() => null)
+          .then(enter),
+        new Promise((resolve) => setTimeout(() => resolve(enter()), 1)),
+        new Promise((resolve) => setImmediate(() => resolve(enter()))),
+        new Promise((resolve) => process.nextTick(() => resolve(enter()))),
+        new Promise((resolve) => queueMicrotask(() => resolve(enter()))),
+        scope.admin.exists('whatever').then(enter),
+      ]);
+      expect(spy.sent).toBe(before);
+    });
+    expect(sections.entered).toHaveLength(6);
+  });
+
+  it('is a new acquisition after an early unlock of the lease, which ends the scope', async () => {
+    await lock.run(async (lease) => {
+      await lease.unlock();
+      const held = await theirs.lock();
+      expect(await lock.tryLock()).toBeNull();
+      const run = lock.run(() => sections.enter('mine'));
+      await sections.enter('theirs', () => held.assertHeld());
+      await held.unlock();
+      await run;
+    });
+    expect(sections.entered).toEqual(['theirs', 'mine']);
+  });
+
+  it('needs no turn of another key of the scope', async () => {
+    const [one, two] = [new Gate(), new Gate()];
+    await scope.mine.run('one', () =>
+      scope.mine.run('two', () =>
+        Promise.all([
+          scope.mine.run('one', async () => {
+            one.open();
+            await two.opened;
+          }),
+          scope.mine.run('two', async () => {
+            two.open();
+            await one.opened;
+          }),
+        ]),
+      ),
+    );
+    expect([await scope.isInRedis('one'), await scope.isInRedis('two')]).toEqual([false, false]);
+  });
+
+  it('is possible with an evicted lock object, inside the scope of its replacement', async () => {
+    const { spy, registry, lock: forgotten } = scope.spied();
+    registry.expireUnusedOlderThan(-1);
+    const fresh = registry.obtain('key');
+    expect(fresh).not.toBe(forgotten);
+    await fresh.run(async () => {
+      const before = spy.sent;
+      await Promise.all([
+        forgotten.run(() => sections.enter('forgotten')),
+        fresh.run(() => sections.enter('fresh')),
+        forgotten.run(() => fresh.run(() => sections.enter('both'))),
+      ]);
+      await forgotten.lock();
+      await fresh.unlock();
+      await fresh.lock();
+      await forgotten.unlock();
+      expect(forgotten.isAcquiredInThisProcess).toBe(true);
+      expect(spy.sent).toBe(before);
+      expect(await isExcluded(theirs)).toBe(true);
+    });
+    expect(sections.entered).toHaveLength(3);
+  });
+
+  it('is possible in running tasks while the registry closes, nested runs included, and to no other caller', async () => {
+    const { spy, registry, lock } = scope.spied();
+    const closed = { name: 'RegistryClosedError' };
+    const [inside, closing] = [new Gate(), new Gate()];
+    const holder = lock.run(async () => {
+      inside.open();
+      await closing.opened;
+      const before = spy.sent;
+      await Promise.all([1, 2].map((i) => lock.run(() => sections.enter(`nested ${i}`))));
+      expect(await isExcluded(lock)).toBe(false);
+      await (await lock.lock()).unlock();
+      expect(spy.sent).toBe(before);
+      await expect(registry.run('another', () => 'never')).rejects.toMatchObject(closed);
+      return 'done';
+    });
+    await inside.opened;
+    let isClosed = false;
+    const close = registry.close().then(() => {
+      isClosed = true;
+    });
+    await expect(lock.run(() => 'never')).rejects.toMatchObject(closed);
+    closing.open();
+    expect(isClosed).toBe(false);
+    expect(await holder).toBe('done');
+    await close;
+    expect(sections.entered).toHaveLength(2);
+  });
+
+  describe('by siblings', () => {
+    it('is one at a time, on two levels: the children of one finish before the next begins', async () => {
+      const family = (parent: number) =>
+        Promise.all(numbers(3).map((child) => lock.run(() => sections.enter(`${parent}.${child}`))));
+      await lock.run(() => Promise.all(numbers(3).map((i) => lock.run(() => family(i)))));
+      expect(sections.entered).toEqual(['0.0', '0.1', '0.2', '1.0', '1.1', '1.2', '2.0', '2.1', '2.2']);
+    });
+
+    it('is one at a time with any of run, lock and tryLock', async () => {
+      const kinds = {
+        run: (name: string) => lock.run(() => sections.enter(name)),
+        lease: async (name: string) => {
+          await using _lease = await lock.lock();
+          await sections.enter(name);
+        },
+        // As in Spring: the lock is unlocked, not the lease.
+        lock: async (name: string) => {
+          await lock.lock();
+          await sections.enter(name);
+          await lock.unlock();
+        },
+        tryLock: async (name: string) => {
+          const lease = await lock.tryLock({ waitTime: 10_000 });
+          expect(lease).not.toBeNull();
+          await sections.enter(name);
+          await lease?.unlock();
+        },
+      };
+      const names = numbers(3).flatMap((i) => Object.keys(kinds).map((kind) => `${kind} ${i}`));
+      await lock.run(() => Promise.all(names.map((name) => kinds[name.split(' ')[0] as keyof typeof kinds](name))));
+      expect(sections.entered).toEqual(names);
+    });
+
+    it('comes before callers outside the scope: first all of the scope, then the others', async () => {
+      const gate = new Gate();
+      const outsiders = [lock, theirs, lock].map(async (outside) => {
+        await gate.opened;
+        await outside.run(() => sections.enter('outside'));
+      });
+      await lock.run(async () => {
+        gate.open();
+        await Promise.all(numbers(4).map(() => lock.run(() => sections.enter('inside'))));
+        await sections.enter('inside');
+      });
+      await Promise.all(outsiders);
+      expect(sections.entered).toEqual([...Array(5).fill('inside'), ...Array(3).fill('outside')]);
+    });
+
+    it('is refused to tryLock while the turn is taken, and possible right after its release', async () => {
+      await lock.run(async () => {
+        const first = await lock.lock();
+        expect(await isExcluded(lock)).toBe(true);
+        await first.unlock();
+        expect(await isExcluded(lock)).toBe(false);
+        // A nested run's own turn is that of the scope that it opened.
+        await lock.run(async () => expect(await isExcluded(lock)).toBe(false));
+        expect(await isExcluded(lock)).toBe(false);
+      });
+    });
+
+    it('takes one turn for any number of unlocks of a nested lease', async () => {
+      await lock.run(async () => {
+        const first = await lock.lock();
+        const waiters = ['second', 'third'].map((name) =>
+          lock.run(() =>
+            sections.enter(name, async () => {
+              await Promise.all([first.unlock(), first.unlock()]);
+              await first[Symbol.asyncDispose]();
+              // Enough time for the third to enter, if it could.
+              expect(await scope.isInRedis('key')).toBe(true);
+            }),
+          ),
+        );
+        await first.unlock();
+        await first.unlock();
+        await Promise.all(waiters);
+      });
+      expect(sections.entered).toEqual(['second', 'third']);
+    });
+
+    it('is given up after waitTime: lock and run reject, tryLock resolves to null, and the task is not called', async () => {
+      await lock.run(async () => {
+        const sibling = await lock.lock();
+        const start = performance.now();
+        const timedOut = { code: 'ERR_LOCK_TIMEOUT', key: 'key', waitTime: 100 };
+        const [tried] = await Promise.all([
+          lock.tryLock({ waitTime: 100 }),
+          expect(lock.lock({ waitTime: 100 })).rejects.toMatchObject(timedOut),
+          expect(lock.run(() => sections.enter('never'), { waitTime: 100 })).rejects.toMatchObject(timedOut),
+        ]);
+        const waited = performance.now() - start;
+        expect(tried).toBeNull();
+        expect(sections.entered).toEqual([]);
+        expect(waited).toBeGreaterThanOrEqual(90); // a timer counts from the start of its event loop turn
+        expect(waited).toBeLessThan(100 + SLACK + machineDelay());
+        sibling.assertHeld();
+        await sibling.unlock();
+        expect(await isExcluded(lock)).toBe(false);
+      });
+    });
+
+    it('is given up at once when the signal aborts, with its reason, and the others keep their positions', async () => {
+      const controller = new AbortController();
+      const reason = new Error('changed my mind');
+      const { signal } = controller;
+      await lock.run(async () => {
+        const first = await lock.lock();
+        const enter = (name: string, options = {}) => lock.run(() => sections.enter(name), options);
+        const before = enter('before');
+        const rejected = Promise.all([
+          expect(lock.lock({ signal })).rejects.toBe(reason),
+          expect(lock.tryLock({ signal, waitTime: 60_000 })).rejects.toBe(reason),
+          expect(enter('never', { signal })).rejects.toBe(reason),
+        ]);
+        const after = enter('after');
+        const aborted = performance.now();
+        controller.abort(reason);
+        await rejected;
+        expect(performance.now() - aborted).toBeLessThan(SLACK + machineDelay());
+        expect(sections.entered).toEqual([]);
+        await first.unlock();
+        await Promise.all([before, after]);
+        // Also where nobody is inside.
+        await expect(enter('never', { signal })).rejects.toBe(reason);
+        await expect(lock.tryLock({ signal })).rejects.toBe(reason);
+      });
+      expect(sections.entered).toEqual(['before', 'after']);
+    });
+  });
+
+  it('obeys waitTime and signal also while Redis does not answer the extension of the lease (P1)', async () => {
+    const client = silenceable(scope.clients[0]);
+    const lock = scope.registryOn(client, { commandTimeout: 2_000 }).obtain('key');
+    const controller = new AbortController();
+    const reason = new Error('changed my mind');
+    await lock.run(
+      async () => {
+        client.silent = true;
+        try {
+          const start = performance.now();
+          await expect(lock.run(() => 'never', { ttl: 60_000, waitTime: 50 })).rejects.toThrow();
+          expect(performance.now() - start).toBeLessThan(50 + SLACK + machineDelay());
+          const { signal } = controller;
+          const rejected = expect(lock.run(() => 'never', { ttl: 60_000, signal })).rejects.toBe(reason);
+          const aborted = performance.now();
+          controller.abort(reason);
+          await rejected;
+          expect(performance.now() - aborted).toBeLessThan(SLACK + machineDelay());
+        } finally {
+          client.silent = false;
+        }
+      },
+      { ttl: 30_000 },
+    );
+  });
+});

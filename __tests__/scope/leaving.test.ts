@@ -1,0 +1,288 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { type Lease, type RedisClient, type RedisLock, RedisLockRegistry } from '../../lib';
+import { collectGarbage, untilCollected } from '../support/collected';
+import { describeReal } from '../support/redis';
+import { until } from '../support/until';
+import { Gate, isExcluded, SCOPE_TYPES, ScopeFixture, type Sections } from './scope-fixture';
+
+/** Of nested runs. */
+const LEVELS = 4;
+
+describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) => {
+  const scope = ScopeFixture.install(lockType);
+  let lock: RedisLock;
+  let theirs: RedisLock;
+  let sections: Sections;
+  beforeEach(() => {
+    ({ lock, theirs, sections } = scope);
+  });
+
+  /** Starts work in a run of the lock that does not wait for it, and returns when that run is over. */
+  async function inScope(lock: RedisLock, work: () => Promise<void>): Promise<{ readonly done: Promise<void> }> {
+    return lock.run(() => {
+      const done = work();
+      done.catch(() => undefined); // handled by the test
+      return { done };
+    });
+  }
+
+  describe('work that outlives it', () => {
+    it('makes its own acquisition, and is excluded by another holder', async () => {
+      const [scopeOver, refused] = [new Gate(), new Gate()];
+      const work = await inScope(lock, async () => {
+        await scopeOver.opened;
+        expect(await lock.tryLock()).toBeNull();
+        refused.open();
+        await lock.run(async () => {
+          expect(await isExcluded(theirs)).toBe(true);
+          await sections.enter('detached');
+        });
+      });
+      const held = await theirs.lock();
+      await sections.enter('theirs', async () => {
+        scopeOver.open();
+        await refused.opened;
+      });
+      await sections.enter('still theirs');
+      await held.unlock();
+      await work.done;
+      expect(sections.entered).toEqual(['theirs', 'still theirs', 'detached']);
+    });
+
+    it('is in the outer scope of the one that ended, while that is open', async () => {
+      const { spy, lock } = scope.spied();
+      await lock.run(async () => {
+        const before = spy.sent;
+        const innerOver = new Gate();
+        const work = await inScope(lock, async () => {
+          await innerOver.opened;
+          await lock.run(() => sections.enter('detached'));
+        });
+        innerOver.open();
+        await Promise.all([work.done, lock.run(() => sections.enter('inside'))]);
+        expect(spy.sent).toBe(before);
+      });
+      expect(sections.entered).toHaveLength(2);
+    });
+
+    it('makes its own acquisition if it waits for its turn at the end', async () => {
+      let second: Promise<unknown> = Promise.resolve();
+      let held: Promise<unknown> = Promise.resolve();
+      await lock.run(async () => {
+        void lock.run(() => sections.enter('first'));
+        second = lock.run(async () => {
+          expect(await isExcluded(theirs)).toBe(true);
+          await sections.enter('second');
+        });
+        held = theirs.run(() => sections.enter('theirs'));
+      });
+      await Promise.all([second, held]);
+      expect(sections.entered[0]).toBe('first');
+      expect([...sections.entered].sort()).toEqual(['first', 'second', 'theirs']);
+    });
+
+    it('does not wait for ever for a turn that was not released in the scope', async () => {
+      let waiting: Promise<unknown> = Promise.resolve();
+      await lock.run(async () => {
+        await lock.lock();
+        waiting = lock.run(() => sections.enter('detached'), { waitTime: 2_000 });
+        waiting.catch(() => undefined);
+      });
+      await waiting;
+      expect(sections.entered).toEqual(['detached']);
+    });
+
+    it('no longer holds the lock by a nested lease', async () => {
+      const lease = await lock.run(() => lock.lock());
+      expect(lease.remaining).toBe(0);
+      expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ code: 'ERR_NOT_LOCK_OWNER' }));
+      await expect(lease.renew()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
+      const held = await theirs.lock();
+      await lease.unlock();
+      await scope.expectStillHeld(held);
+      await held.unlock();
+    });
+
+    it('never releases a later lease of another caller by `unlock` of the lock', async () => {
+      const taken = new Gate();
+      let work: Promise<unknown> = Promise.resolve();
+      await lock.run(async () => {
+        await lock.lock();
+        work = taken.opened.then(() => lock.unlock()).catch(() => undefined);
+      });
+      const later = await lock.lock();
+      taken.open();
+      await work;
+      await scope.expectStillHeld(later);
+      await later.unlock();
+    });
+
+    it('releases another lock that it acquired in the scope', async () => {
+      const other = scope.mine.obtain('other');
+      const scopeOver = new Gate();
+      const work = await inScope(lock, async () => {
+        await other.lock();
+        await scopeOver.opened;
+        await other.unlock();
+      });
+      scopeOver.open();
+      await work.done;
+      expect(await scope.isInRedis('other')).toBe(false);
+    });
+  });
+
+  describe('a nested run that was not awaited', () => {
+    it('is under the lock to its end: the outermost run waits for it before it releases the lock', async () => {
+      const [taskOver, gate] = [new Gate(), new Gate()];
+      const settled: string[] = [];
+      const outer = lock
+        .run(() => {
+          void lock.run(() => sections.enter('nested', () => gate.opened)).then(() => settled.push('nested'));
+          taskOver.open();
+          return 'result';
+        })
+        .finally(() => settled.push('outer'));
+      await taskOver.opened;
+      const other = theirs.run(() => sections.enter('other'));
+      await until(() => sections.entered.length > 0);
+      expect(await isExcluded(theirs)).toBe(true);
+      expect(settled).toEqual([]);
+      gate.open();
+      expect(await outer).toBe('result');
+      expect(settled).toEqual(['nested', 'outer']);
+      await other;
+      expect(sections.entered).toEqual(['nested', 'other']);
+    });
+
+    it('is waited for also when the task of the outer run fails, and that error is reported', async () => {
+      const gate = new Gate();
+      const [ofTheTask, ofNested] = [new Error('of the task'), new Error('of the nested run')];
+      let isSettled = false;
+      let nested: Promise<void> = Promise.resolve();
+      const outer = lock.run(() => {
+        nested = expect(
+          lock.run(async () => {
+            await gate.opened;
+            throw ofNested;
+          }),
+        ).rejects.toBe(ofNested);
+        throw ofTheTask;
+      });
+      const rejected = expect(outer.finally(() => (isSettled = true))).rejects.toBe(ofTheTask);
+      await until(() => lock.isAcquiredInThisProcess);
+      expect(await isExcluded(theirs)).toBe(true);
+      expect(isSettled).toBe(false);
+      gate.open();
+      await Promise.all([nested, rejected]);
+    });
+
+    it('is under the lock as well if it first extends the lease', async () => {
+      let nested: Promise<unknown> = Promise.resolve();
+      await lock.run(
+        () => {
+          nested = lock.run(
+            async (lease) => {
+              lease.assertHeld();
+              expect(await isExcluded(theirs)).toBe(true);
+              await sections.enter('nested');
+              lease.assertHeld();
+            },
+            { ttl: 60_000 },
+          );
+          nested.catch(() => undefined); // checked below
+        },
+        { ttl: 30_000 },
+      );
+      await nested;
+      expect(sections.entered).toEqual(['nested']);
+    });
+  });
+
+  describe('by an error', () => {
+    it.each([1, 2, 3, 4])(
+      'of level %i of four, that surfaces as it is, and the lock is released once',
+      async (thrower) => {
+        const { spy, lock } = scope.spied();
+        await lock.run(() => undefined);
+        const start = spy.sent;
+        await lock.run(() => undefined);
+        const ofOneRun = spy.sent - start;
+        const error = new Error(`of level ${thrower}`);
+        // The innermost task throws synchronously.
+        const descend = (level: number): unknown => {
+          const end = () => {
+            if (level === thrower) throw error;
+          };
+          return level < LEVELS ? lock.run(() => descend(level + 1)).then(end) : end();
+        };
+        const before = spy.sent;
+        await expect(lock.run(() => descend(1))).rejects.toBe(error);
+        expect(spy.sent - before).toBe(ofOneRun);
+        expect(await isExcluded(theirs)).toBe(false);
+      },
+    );
+
+    it.each([2, 3, 4])(
+      'of level %i that the level above catches, the lock is still held, and the turn is free',
+      async (thrower) => {
+        const caught: number[] = [];
+        const descend = async (level: number): Promise<void> => {
+          if (level < LEVELS) {
+            await lock
+              .run(() => descend(level + 1))
+              .catch(async () => {
+                caught.push(level);
+                expect(await isExcluded(theirs)).toBe(true);
+                expect(await isExcluded(lock)).toBe(false);
+              });
+          }
+          if (level === thrower) throw new Error(`of level ${level}`);
+        };
+        await lock.run(() => descend(1));
+        expect(caught).toEqual([thrower - 1]);
+      },
+    );
+  });
+
+  it('and before, it does not keep a lock that was acquired and released in it (P8)', async () => {
+    const takeAndGiveBack = async (i: number): Promise<WeakRef<RedisLock>> => {
+      const other = scope.mine.obtain(`other ${i}`);
+      await other.lock();
+      await other.unlock();
+      return new WeakRef(other);
+    };
+    await lock.run(async () => {
+      const taken = await Promise.all(Array.from({ length: 100 }, (_, i) => takeAndGiveBack(i)));
+      scope.mine.expireUnusedOlderThan(-1);
+      // A register or cache of the engine may still reference some of them.
+      await until(() => {
+        collectGarbage();
+        return taken.filter((other) => other.deref() === undefined).length >= 95;
+      });
+      expect(scope.mine.size).toBe(1);
+    });
+  });
+});
+
+it.each(['the same key', 'other keys'])(
+  'A scope that is over is let go, though the next round of a worker was started inside it (%s)',
+  async (keys) => {
+    // Every lock is free. Unlike a mock it keeps nothing: a promise refers to the scope that it was made in.
+    const client: RedisClient = { eval: async () => 1, evalSha: async () => 1 };
+    const registry = new RedisLockRegistry(client, { registryKey: 'rounds', cacheCapacity: 2 });
+    const leases: WeakRef<Lease>[] = [];
+    await new Promise<void>((resolve, reject) => {
+      const round = (i: number): void => {
+        const task = (lease: Lease): void => {
+          leases.push(new WeakRef(lease));
+          if (i < 10) setImmediate(round, i + 1);
+          else setImmediate(resolve);
+        };
+        registry.run(keys === 'the same key' ? 'key' : `key ${i}`, task).catch(reject);
+      };
+      round(1);
+    });
+    expect(leases).toHaveLength(10);
+    await untilCollected(leases[0] as WeakRef<Lease>);
+  },
+);

@@ -1,0 +1,174 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { NotLockOwnerError, type RedisLock } from '../../lib';
+import { block } from '../support/block';
+import { describeReal } from '../support/redis';
+import { expectLost, Gate, isExcluded, SCOPE_TYPES, ScopeFixture, type Sections } from './scope-fixture';
+
+describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
+  const scope = ScopeFixture.install(lockType);
+  let lock: RedisLock;
+  let theirs: RedisLock;
+  let sections: Sections;
+  beforeEach(() => {
+    ({ lock, theirs, sections } = scope);
+  });
+
+  const expectRefused = (unlocked: Promise<unknown>) => expect(unlocked).rejects.toThrow(NotLockOwnerError);
+
+  describe('inside a scope', () => {
+    it.each(['lock', 'tryLock'] as const)(
+      'gives back what the scope took with %s, and the run goes on',
+      async (take) => {
+        const { spy, lock } = scope.spied();
+        await lock.run(async (outer) => {
+          const before = spy.sent;
+          const hold = await lock[take]();
+          expect(await isExcluded(lock)).toBe(true);
+          await lock.unlock();
+          expect(hold?.remaining).toBe(0);
+          expect(await isExcluded(lock)).toBe(false);
+          expect(spy.sent).toBe(before);
+          outer.assertHeld();
+          expect(await isExcluded(theirs)).toBe(true);
+        });
+      },
+    );
+
+    it('is refused when the scope acquired nothing: it does not release the run itself', async () => {
+      const { spy, lock } = scope.spied();
+      await lock.run(
+        async (outer) => {
+          const before = spy.sent;
+          await expect(lock.unlock()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER', key: 'key' });
+          await lock.run(() => expectRefused(lock.unlock()));
+          await lock.lock();
+          await lock.unlock();
+          await expectRefused(lock.unlock());
+          expect(spy.sent).toBe(before);
+          outer.assertHeld();
+          expect(await scope.ttlOf('key')).toBeGreaterThan(30_000);
+          expect(await isExcluded(theirs)).toBe(true);
+        },
+        { ttl: 60_000 },
+      );
+    });
+
+    it('releases what that scope took, in Redis too, but nothing of an outer or inner one, or from before', async () => {
+      const [before, other] = [scope.mine.obtain('before'), scope.mine.obtain('other')];
+      const early = await before.lock();
+      await lock.run(async () => {
+        const ofOuter = await other.lock();
+        await lock.run(async () => {
+          await expectRefused(other.unlock());
+          ofOuter.assertHeld();
+          await lock.lock();
+        });
+        // The nested lease that the inner scope did not release ended with it.
+        await expectRefused(lock.unlock());
+        await expectRefused(before.unlock());
+        await scope.expectStillHeld(ofOuter);
+        await other.unlock();
+        expect(await scope.isInRedis('other')).toBe(false);
+      });
+      await scope.expectStillHeld(early);
+      await before.unlock();
+      expect(await scope.isInRedis('before')).toBe(false);
+    });
+
+    it('reports the loss of another lock first, and does not affect a later lease of the scope', async () => {
+      const other = scope.mine.obtain('other');
+      await lock.run(async () => {
+        await scope.lockAndLose(other);
+        const later = await other.lock();
+        await expectLost(other.unlock(), 'expired');
+        await scope.expectStillHeld(later);
+        await other.unlock();
+        expect(await scope.isInRedis('other')).toBe(false);
+        await expectRefused(other.unlock());
+      });
+    });
+  });
+
+  describe('outside any scope', () => {
+    it('is refused while a run holds the lock, in this process or in another', async () => {
+      const [inside, refused] = [new Gate(), new Gate()];
+      const holder = lock.run(async (lease) => {
+        // The scope also has a nested lease, which a call outside must not release.
+        const hold = await lock.lock();
+        inside.open();
+        await refused.opened;
+        lease.assertHeld();
+        hold.assertHeld();
+        await hold.unlock();
+      });
+      await inside.opened;
+      await expectRefused(lock.unlock());
+      await expectRefused(theirs.unlock());
+      expect(await scope.isInRedis('key')).toBe(true);
+      refused.open();
+      await holder;
+    });
+
+    it('can be mixed with the unlock of leases by several callers: none releases the lease of another', async () => {
+      const styles = [
+        async (name: string) => {
+          const lease = await lock.lock();
+          await sections.enter(name, () => lease.assertHeld());
+          await lease.unlock();
+          await lease.unlock();
+        },
+        async (name: string) => {
+          const lease = await lock.lock();
+          await sections.enter(name, () => lease.assertHeld());
+          await lock.unlock();
+        },
+        (name: string) => lock.run((lease) => sections.enter(name, () => lease.assertHeld())),
+      ];
+      const names = Array.from({ length: 15 }, (_, i) => `${i}`);
+      await Promise.all(names.map((name, i) => styles[i % styles.length]?.(name)));
+      expect([...sections.entered].sort()).toEqual([...names].sort());
+      await expectRefused(lock.unlock());
+    });
+
+    it('is refused to the second of two callers that release one lease at the same time', async () => {
+      await lock.lock();
+      const [first, second] = await Promise.allSettled([lock.unlock(), lock.unlock()]);
+      expect(first.status).toBe('fulfilled');
+      expect(second).toMatchObject({ status: 'rejected', reason: { code: 'ERR_NOT_LOCK_OWNER' } });
+    });
+  });
+
+  describe('after a loss', () => {
+    it('reports what no timer has detected yet (P5)', async () => {
+      await lock.lock({ ttl: 300 });
+      block(350);
+      await expectLost(lock.unlock(), 'expired');
+    });
+
+    it('reports each loss once that its lease or run has not reported, and then releases the current holder', async () => {
+      const [reported, disposed] = [await scope.lockAndLose(lock), await scope.lockAndLose(lock)];
+      for (let i = 0; i < 3; i++) await scope.lockAndLose(lock);
+      await expectLost(reported.unlock(), 'expired');
+      await disposed[Symbol.asyncDispose]();
+      const run = lock.run((lease) => scope.lose(lease));
+      await expectLost(run, 'expired');
+      const later = await lock.lock();
+      for (let i = 0; i < 3; i++) {
+        await expectLost(lock.unlock(), 'expired');
+        await scope.expectStillHeld(later);
+      }
+      await lock.unlock();
+      expect(await scope.isInRedis('key')).toBe(false);
+      await expectRefused(lock.unlock());
+    });
+
+    it('does not affect a later holder when the lock was evicted meanwhile', async () => {
+      await scope.lockAndLose(lock);
+      scope.mine.expireUnusedOlderThan(-1);
+      const later = await scope.mine.obtain('key').lock();
+      await expectLost(lock.unlock(), 'expired');
+      await scope.expectStillHeld(later);
+      await later.unlock();
+    });
+  });
+});

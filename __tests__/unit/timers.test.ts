@@ -1,0 +1,179 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { integer, sample } from 'fast-check';
+import { clock, MAX_DELAY, Timer } from '../../lib/internal/clock';
+import { SharedTimer, TimeHeap, WakeTimer } from '../../lib/internal/timers';
+import { Subscription } from '../../lib/redis/subscriber';
+import { FakeClock } from '../support/fake-clock';
+
+describe('Timer', () => {
+  const time = FakeClock.install();
+
+  it('can be cancelled in each of its steps', async () => {
+    let fired = 0;
+    const timer = new Timer(2 * MAX_DELAY, () => {
+      fired += 1;
+    });
+    await time.advance(MAX_DELAY + 1);
+    timer.cancel();
+    expect(time.pending).toBe(0);
+    await time.advance(2 * MAX_DELAY);
+    expect(fired).toBe(0);
+  });
+
+  it('costs nothing when it is infinite', () => {
+    const timer = new Timer(Number.POSITIVE_INFINITY, () => undefined);
+    expect(time.pending).toBe(0);
+    timer.cancel();
+  });
+});
+
+describe('A shared timer', () => {
+  const time = FakeClock.install();
+  let timer: SharedTimer;
+  let calls: string[];
+
+  beforeEach(() => {
+    timer = new SharedTimer();
+    calls = [];
+  });
+
+  const call = (name: string) => () => void calls.push(name);
+  const schedule = (name: string, ms: number) => timer.schedule(call(name), time.now + ms);
+
+  it('makes calls together that are due within 20 ms, and none later than it is due', async () => {
+    schedule('first', 100);
+    schedule('second', 120);
+    schedule('third', 121);
+    await time.advance(99);
+    expect(calls).toEqual([]);
+    await time.advance(1);
+    expect(calls).toEqual(['first', 'second']);
+    await time.advance(20);
+    expect(calls).toEqual(['first', 'second']);
+    await time.advance(1);
+    expect(calls).toEqual(['first', 'second', 'third']);
+    expect(time.pending).toBe(0);
+  });
+
+  it('makes a call once, at the earliest time that it was scheduled for', async () => {
+    const first = call('first');
+    for (const ms of [100, 50, 200]) timer.schedule(first, time.now + ms);
+    await time.advance(50);
+    expect(calls).toEqual(['first']);
+    await time.advance(200);
+    expect(calls).toEqual(['first']);
+  });
+
+  it('does not make a call that was cancelled, not even by another one that is made with it', async () => {
+    const [first, second] = [call('first'), call('second')];
+    timer.schedule(first, time.now + 100);
+    schedule('third', 100);
+    timer.cancel(first);
+    timer.schedule(() => timer.cancel(second), time.now + 100);
+    timer.schedule(second, time.now + 100);
+    await time.advance(100);
+    expect(calls).toEqual(['third']);
+  });
+
+  it('makes a call later that a call has scheduled, though it is due soon', async () => {
+    timer.schedule(() => schedule('again', 10), time.now + 100);
+    await time.advance(100);
+    expect(calls).toEqual([]);
+    await time.advance(10);
+    expect(calls).toEqual(['again']);
+  });
+});
+
+describe('A timer that rests', () => {
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  /** Timers that keep the process alive. */
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+
+  it('does not keep the process alive, and is the same one afterwards', () => {
+    const timer = new WakeTimer(() => undefined, true);
+    const others = timers();
+    const set = jest.spyOn(clock, 'setTimeout');
+    const at = clock.now() + 60_000;
+    timer.by(at);
+    expect(timers()).toBe(others + 1);
+    timer.rest();
+    expect(timers()).toBe(others);
+    timer.by(at + 1_000);
+    expect(timers()).toBe(others + 1);
+    expect(set).toHaveBeenCalledTimes(1);
+    timer.cancel();
+    expect(timers()).toBe(others);
+  });
+
+  it('is that of a subscription whose listeners come and go, which ends a second after the last one left', () => {
+    let now = 0;
+    jest.spyOn(clock, 'now').mockImplementation(() => now);
+    const set = jest.spyOn(clock, 'setTimeout').mockImplementation(() => ({ unref: () => undefined }) as never);
+    const fire = () => set.mock.calls.at(-1)?.[0]();
+    const end = jest.fn();
+    const subscription = new Subscription(['channel'], () => undefined, end);
+    for (; now < 900; now += 9) {
+      subscription.join();
+      subscription.leave();
+    }
+    expect(set.mock.calls.map(([, ms]) => ms)).toEqual([1_000]);
+    subscription.join();
+    now = 1_000;
+    fire();
+    expect(set).toHaveBeenCalledTimes(1);
+    subscription.leave();
+    now = 1_500;
+    subscription.join();
+    subscription.leave();
+    now = 2_000;
+    fire();
+    expect(end).not.toHaveBeenCalled();
+    expect(set.mock.calls.at(-1)?.[1]).toBe(500);
+    now = 2_500;
+    fire();
+    expect(end).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe('A heap of times', () => {
+  class Member {
+    position = -1;
+    readonly time: number;
+
+    constructor(time: number) {
+      this.time = time;
+    }
+  }
+
+  it('finds the earliest member, however many have joined and left before', () => {
+    const heap = new TimeHeap<Member>();
+    let expected: Member[] = [];
+    // The same sequence in every run.
+    for (const drawn of sample(integer({ min: 0 }), { seed: 1, numRuns: 2_000 })) {
+      const leaving = expected[drawn % Math.max(1, expected.length)];
+      if (leaving !== undefined && drawn % 3 === 0) {
+        heap.remove(leaving);
+        // It has left: a second time does nothing.
+        heap.remove(leaving);
+        expected = expected.filter((member) => member !== leaving);
+      } else {
+        const member = new Member(drawn % 100);
+        heap.add(member, member.time);
+        expected.push(member);
+      }
+      const earliest = Math.min(...expected.map(({ time }) => time));
+      expect([heap.earliest, heap.first?.time ?? Number.POSITIVE_INFINITY]).toEqual([earliest, earliest]);
+    }
+    expect(expected.length).toBeGreaterThan(100);
+    expect(new Set(heap.members)).toEqual(new Set(expected));
+    const order: number[] = [];
+    for (let { first } = heap; first !== undefined; { first } = heap) {
+      order.push(first.time);
+      heap.remove(first);
+    }
+    expect(order).toEqual(expected.map(({ time }) => time).sort((a, b) => a - b));
+  });
+});
