@@ -278,8 +278,9 @@ export class RedisLease implements HeldLease {
     const first = passing ?? hold.release(limit, now);
     return first.then(
       (found) => {
-        const isOver = found === 'passed on' || (found === 'released' && hold.isCertain);
-        if (!isOver) return this.#releaseAgain(now, limit, disruptions, first);
+        // It stands for its hold until the next caller has that.
+        if (found === 'passed on') return undefined;
+        if (found !== 'released' || !hold.isCertain) return this.#releaseAgain(now, limit, disruptions, first);
         this.#lock.leaseOver(this);
         return undefined;
       },

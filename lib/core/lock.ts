@@ -39,6 +39,7 @@ export interface LockServices {
   readonly connection: Connection;
   readonly watchdog: Watchdog;
   readonly orphans: Orphans;
+  readonly loopTurn: LoopTurn;
   readonly waits: OpenWaits;
   /** With `warnHeldAfter`. */
   readonly longHolds: LongHolds | undefined;
@@ -57,21 +58,18 @@ export interface LockServices {
 /** ms; while the callers of a process pass a hold on, the event loop gets a turn after this time. */
 const LOOP_TURN = 5;
 
-/** When callers of this process began to pass holds on in this turn of the event loop; and whether it gets another one. */
-let passingSince: number | undefined;
-let isLoopTurnAsked = false;
+/** Since when the callers of a registry have passed holds on in this turn of the event loop. */
+export class LoopTurn {
+  #since: number | undefined;
 
-/** @internal Notes that a hold is passed on now. Returns whether the event loop has to get a turn first. */
-export function isLoopTurnDue(now: number): boolean {
-  passingSince ??= now;
-  if (!isLoopTurnAsked) {
-    isLoopTurnAsked = true;
-    void clock.immediate().then(() => {
-      isLoopTurnAsked = false;
-      passingSince = undefined;
-    });
+  /** A hold is passed on now. Returns whether the event loop has to get a turn first. */
+  isDue(now: number): boolean {
+    if (this.#since === undefined) {
+      this.#since = now;
+      void clock.immediate().then(() => (this.#since = undefined));
+    }
+    return now - this.#since >= LOOP_TURN;
   }
-  return now - passingSince >= LOOP_TURN;
 }
 
 /**
@@ -364,7 +362,7 @@ export class RedisLock implements DistributedLock {
 
   /** The next caller gets a lease of the hold: at once, or after a turn of the event loop where that is due. */
   #pass(ended: RedisLease, isWatched: boolean, now: number): void {
-    if (isLoopTurnDue(now)) void this.#passLater(ended);
+    if (this.services.loopTurn.isDue(now)) void this.#passLater(ended);
     else this.#passNow(ended, isWatched);
   }
 

@@ -7,7 +7,7 @@ import { registryId } from '../api/owner-name';
 import { type WarningListener, warn } from '../api/warnings';
 import type { LockBackend } from '../core/backend';
 import { Inspection } from '../core/inspection';
-import { type LockServices, RedisLock } from '../core/lock';
+import { type LockServices, LoopTurn, RedisLock } from '../core/lock';
 import { LockCache } from '../core/lock-cache';
 import { LongHolds } from '../core/long-holds';
 import { OpenWaits } from '../core/open-waits';
@@ -68,6 +68,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       watchdog,
       heldScripts: backend.heldScripts,
       orphans: new Orphans(connection, settings.commandTimeout),
+      loopTurn: new LoopTurn(),
       waits: new OpenWaits(settings.warnAfter, onWarning),
       longHolds: warnHeldAfter === Number.POSITIVE_INFINITY ? undefined : new LongHolds(warnHeldAfter, onWarning),
       protocols: this.#cache,

@@ -7,7 +7,7 @@ import type { LockBackend } from '../core/backend';
 import type { Hold, LeaseOfHold } from '../core/hold';
 import type { RedisLease } from '../core/lease';
 import type { Turn } from '../core/local-queue';
-import { isLoopTurnDue, type LockServices, RedisLock } from '../core/lock';
+import { type LockServices, RedisLock } from '../core/lock';
 import { LockCache } from '../core/lock-cache';
 import { type LockProtocol, Permits } from '../core/protocol';
 import { Scope } from '../core/scope';
@@ -156,7 +156,7 @@ class ReadLock extends SharedLock {
   override tryEnter(call: Call, protocol: LockProtocol): Entry | undefined {
     const hold = this.#hold;
     const now = clock.now();
-    if (hold?.isHeld && !this.queue.hasWaiters && protocol.mayPassOn(now, hold) && !isLoopTurnDue(now)) {
+    if (hold?.isHeld && !this.queue.hasWaiters && protocol.mayPassOn(now, hold) && !this.services.loopTurn.isDue(now)) {
       if (hold.isFreshFor(call.request, now)) return this.leaseOf(hold, call, call.request.renew);
     }
     return super.tryEnter(call, protocol);

@@ -29,6 +29,7 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     clients: new Set(),
     has: (connection) => [...directory.clients].some((client) => client.connection === connection),
     replied: () => (host.lastReply = timeline.now),
+    disturbed: () => (host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + 1)),
   };
   const connect = (isSubscriber = false): SimulatedClient => {
     const client = new SimulatedClient(directory, plan.client, isSubscriber);

@@ -106,10 +106,6 @@ export class Simulation {
         const host = hostWith(connection);
         if (host !== undefined) timeline.after(0, () => this.#blockAtRenewal(host));
       },
-      messageFailed: (connection) => {
-        const host = hostWith(connection);
-        if (host !== undefined) host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + 1);
-      },
     };
     const permits = new PermitChecks(timeline, plan.processes);
     this.#world = { plan, timeline, history, server, network, hosts, violations, permits };

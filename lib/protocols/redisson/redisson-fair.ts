@@ -13,7 +13,7 @@ import type {
 import type { Wait } from '../../core/wait';
 import { backgroundPause, clock, inBackground } from '../../internal/clock';
 import { Backoff } from '../../internal/timers';
-import { isFinal } from '../../redis/failure';
+import { answerOf, isFinal } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
 import { foundIn } from '../format/replies';
@@ -205,50 +205,66 @@ const REMEMBERED = 30_000;
 /** ms for which a removal is tried after a reconnect. Another reconnect begins anew. */
 const TRIED_FOR = 10_000;
 
+interface PastPosition {
+  readonly remove: () => Promise<unknown>;
+  readonly timer: NodeJS.Timeout;
+  /** It is being removed again. */
+  isUnderWay: boolean;
+}
+
 /**
  * Positions that were given up lately, in the queues of the locks of one registry. A server that takes over may not
  * know that they were given up, and a position does not expire: it would hold up all others. So they are removed once
  * more after each reconnect.
  */
 export class PastPositions {
-  /** For each lock, how to remove the last one. It is forgotten soon: it refers to a lock that may have been evicted. */
-  readonly #removals = new Map<object, { readonly remove: () => Promise<unknown>; readonly timer: NodeJS.Timeout }>();
+  /** The last one of each lock. It is forgotten soon: it refers to a lock that may have been evicted. */
+  readonly #positions = new Map<object, PastPosition>();
   #round = 0;
+  #endsAt = 0;
 
   /** The last position in the queue of `lock` is being given up. `remove` also removes those that came before it. */
   add(lock: object, remove: () => Promise<unknown>): void {
-    clock.clearTimeout(this.#removals.get(lock)?.timer);
-    const timer = clock.setTimeout(() => this.#removals.delete(lock), REMEMBERED);
+    clock.clearTimeout(this.#positions.get(lock)?.timer);
+    const timer = clock.setTimeout(() => this.#positions.delete(lock), REMEMBERED);
     timer.unref?.();
-    this.#removals.set(lock, { remove, timer });
+    this.#positions.set(lock, { remove, timer, isUnderWay: false });
   }
 
-  /** A connection was made again, perhaps to another server. */
+  /**
+   * A connection was made again, perhaps to another server. Clients that have several connections say so for each try to
+   * connect that fails, too.
+   */
   removeAgain(): void {
-    const round = ++this.#round;
-    const endsAt = clock.now() + TRIED_FOR;
+    this.#round++;
+    this.#endsAt = clock.now() + TRIED_FOR;
     // Without an await between them, so that they go to Redis together.
     inBackground(() => {
-      for (const { remove } of this.#removals.values()) void this.#repeat(remove, round, endsAt);
+      for (const position of this.#positions.values()) if (!position.isUnderWay) void this.#repeat(position);
     });
   }
 
   close(): void {
-    this.#round++;
-    for (const { timer } of this.#removals.values()) clock.clearTimeout(timer);
-    this.#removals.clear();
+    this.#endsAt = 0;
+    for (const { timer } of this.#positions.values()) clock.clearTimeout(timer);
+    this.#positions.clear();
   }
 
-  /** Until Redis has answered, or a later reconnect has begun another round. */
-  async #repeat(remove: () => Promise<unknown>, round: number, endsAt: number): Promise<void> {
-    for (const backoff = new Backoff(); round === this.#round && clock.now() < endsAt; ) {
+  /** Until Redis has answered a removal that was sent since the last reconnect. */
+  async #repeat(position: PastPosition): Promise<void> {
+    position.isUnderWay = true;
+    const backoff = new Backoff();
+    do {
+      const round = this.#round;
       try {
-        await remove();
-        return;
+        // While it is unanswered, a second one would only wait behind it.
+        await answerOf(position.remove());
+        if (round === this.#round) break;
       } catch (error) {
-        if (isFinal(error)) return;
+        if (isFinal(error)) break;
         await backgroundPause(backoff.next());
       }
-    }
+    } while (clock.now() < this.#endsAt);
+    position.isUnderWay = false;
   }
 }

@@ -8,7 +8,7 @@ const MOST_UNANSWERED = 3;
  * each connection that its process has made since the first one, as a removal may be lost with the one before. Not for
  * Redisson's queue, where the last position is removed once more after each reconnect.
  */
-const MOST_SENT = 6;
+const MOST_SENT = 5;
 
 /** What is sent for one acquisition that is over is bounded, however long Redis is away. */
 export class CommandChecks {
@@ -24,7 +24,9 @@ export class CommandChecks {
   }
 
   /** The library sends a script. */
-  asked([, script = '', ...args]: readonly string[]): void {
+  asked([command, script = '', ...args]: readonly string[]): void {
+    // It repeats what a server refused that did not know the script.
+    if (command === 'EVAL') return;
     if (this.#scripts.get(script)?.includes('redisson-fair')) return;
     for (const owner of this.#removed(script, args)) {
       const connections = this.#connectionsOf(owner);

@@ -19,4 +19,6 @@ export interface ClientDirectory {
   has(connection: Connection): boolean;
   /** A reply to a command of the library was read. */
   replied(): void;
+  /** As that of ConnectionListener. */
+  disturbed(): void;
 }

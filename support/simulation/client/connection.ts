@@ -50,6 +50,8 @@ export interface ConnectionListener {
   message(channel: string, message: string): void;
   /** The client notices that the connection is gone. */
   closed(): void;
+  /** A message did not come, or came twice; or a command came to the server long after the connection was lost. */
+  disturbed(): void;
 }
 
 /** Faults that concern messages of pub/sub. */
@@ -73,8 +75,6 @@ export interface Network {
   sent(connection: Connection, command: readonly string[]): void;
   /** The server is about to execute a command that was written then. */
   executing(sentAt: number): void;
-  /** A message did not reach its subscriber, or reached it twice. */
-  messageFailed(connection: Connection): void;
 }
 
 /** A TCP connection between a client and the server: two directions, either of which may be slow, until it breaks. */
@@ -109,7 +109,7 @@ export class Connection implements ServerConnection {
   message(channel: string, message: string): void {
     const { random, messageFaults } = this.#network;
     const times = random.chance(messageFaults.lost) ? 0 : random.chance(messageFaults.doubled) ? 2 : 1;
-    if (times !== 1) this.#network.messageFailed(this);
+    if (times !== 1) this.#listener.disturbed();
     const deliver = (): void => this.#reply(() => this.#listener.message(channel, message));
     if (times > 0) deliver();
     if (times > 1) this.#repeat(deliver);
@@ -151,6 +151,8 @@ export class Connection implements ServerConnection {
 
   #execute(command: readonly string[], sentAt: number): void {
     if (this.#losesCommands || !this.#isOpenToServer) return;
+    // What it says of its process, such as whether messages reach it, may be of the past.
+    if (this.#lateBy > 0) this.#listener.disturbed();
     this.#network.executing(sentAt);
     const reply = this.#network.server.execute(this, command);
     this.#reply(() => this.#listener.replied(reply));

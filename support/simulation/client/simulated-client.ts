@@ -151,6 +151,7 @@ export class SimulatedClient extends EventEmitter {
       replied: (reply) => process.post('input', () => this.#replied(connection, reply)),
       message: (channel, message) => process.post('input', () => this.#receive(connection, channel, message)),
       closed: () => process.post('input', () => this.#closed(connection)),
+      disturbed: () => this.#directory.disturbed(),
     });
     this.connection = connection;
     this.emit('connect');

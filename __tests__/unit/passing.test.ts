@@ -1,0 +1,42 @@
+import { expect, it } from '@jest/globals';
+import { RedisLockRegistry } from '../../lib';
+import { clock } from '../../lib/internal/clock';
+import { FakeClock } from '../support/fake-clock';
+import { lateReply, mockRedis, released } from '../support/mock-redis';
+
+it('a hold that goes on after a turn of the event loop is given back before close resolves', async () => {
+  const time = new FakeClock();
+  const immediates: (() => void)[] = [];
+  clock.immediate = () => new Promise((resolve) => immediates.push(resolve));
+  try {
+    const redis = mockRedis();
+    const registry = new RedisLockRegistry(redis, { registryKey: 'passing' });
+    const [one, other] = [registry.obtain('one'), registry.obtain('other')];
+    // A turn of the event loop in which a hold is passed on, and which lasts for 60 ms.
+    const before = await one.lock();
+    const lease = await other.lock();
+    const next = one.lock();
+    await before.unlock();
+    await (await next).unlock();
+    await time.advance(60);
+    const waiting = other.lock();
+    await time.advance(0);
+    // It was not confirmed for longer than 50 ms: Redis is asked, and says that it is held.
+    const unlocked = lease.unlock();
+    await time.advance(0);
+    await unlocked;
+    const rejected = expect(waiting).rejects.toThrow('closed');
+    const answer = lateReply();
+    redis.evalSha.mockReturnValueOnce(answer.promise);
+    let isClosed = false;
+    const closing = registry.close({ timeout: 100 }).then(() => (isClosed = true));
+    await rejected;
+    for (const resolve of immediates.splice(0)) resolve();
+    await time.advance(10);
+    expect(isClosed).toBe(false);
+    answer.resolve(released);
+    await closing;
+  } finally {
+    time.restore();
+  }
+});
