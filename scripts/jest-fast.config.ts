@@ -16,7 +16,7 @@ const fast: Config = {
   testMatch: [
     '**/__tests__/unit/*.test.ts',
     '**/__tests__/segmented/{across,names,run}.test.ts',
-    '**/__tests__/contract/{client,eviction,mixed-lock-types,restricted-server,wire-format}.test.ts',
+    '**/__tests__/contract/{client,mixed-lock-types,restricted-server,wire-format}.test.ts',
   ],
 };
 
