@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { once } from 'node:events';
+import { join } from 'node:path';
 import { startRedis } from '../support/redis';
 
 /**
@@ -16,26 +16,21 @@ const HOW =
 /** ms, for one test on a busy machine. */
 const LIMIT = 60_000;
 
-function findBun(): string | undefined {
-  const { BUN_BIN, PATH = '' } = process.env;
-  if (BUN_BIN !== undefined) return BUN_BIN;
-  return PATH.split(delimiter)
-    .map((folder) => join(folder, 'bun'))
-    .find(existsSync);
-}
-
 async function main(): Promise<void> {
-  const bun = findBun();
-  if (bun === undefined) throw new Error(HOW);
   const server = await startRedis({ port: true });
   const { host, port } = server.address as { host: string; port: number };
   const files = ['contract.bun.ts', 'messages.bun.ts', 'fake-timers.bun.ts'].map((file) => join(TESTS, file));
   const args = ['test', '--preload', join(TESTS, 'preload.cjs'), '--timeout', String(LIMIT), ...files];
   const env = { ...process.env, TEST_REDIS_URL: `redis://${host}:${port}` };
-  const tests = spawn(bun, args, { stdio: 'inherit', env });
-  tests.once('error', (error) => console.error(error));
-  process.exitCode = await new Promise<number>((resolve) => tests.once('close', (code) => resolve(code ?? 1)));
-  await server.stop();
+  const tests = spawn(process.env.BUN_BIN ?? 'bun', args, { stdio: 'inherit', env });
+  try {
+    const [code] = await once(tests, 'close');
+    process.exitCode = code ?? 1;
+  } catch (cause) {
+    throw new Error(HOW, { cause }); // there is no such program
+  } finally {
+    await server.stop();
+  }
 }
 
 main().catch((error: Error) => {

@@ -20,8 +20,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
 import { RedisLockRegistry } from '../lib';
 import { howToGetRedis } from '../support/redis-binary';
-import { openServer, type Server } from './demo/server';
-import { connect, type Redis, type ScenarioName, scenarios } from './demo/shop';
+import { connect, openServer, type Redis, type ScenarioName, type Server, scenarios } from './demo/shop';
 import type { Job, Report } from './demo/worker';
 
 const WORKERS = 4;
@@ -35,7 +34,6 @@ const AT_LEAST = 15;
 interface Result {
   readonly title: string;
   readonly left: number;
-  readonly soldByWorker: readonly number[];
   /** Orders each second. */
   readonly rate: number;
   readonly row: readonly string[];
@@ -61,14 +59,7 @@ function resultOf(title: string, parts: readonly number[], reports: readonly Rep
   ];
   const numbers = [PIECES, sum(soldByWorker), oversold, left].map(count);
   const speed = [`${(ms / 1_000).toFixed(1)} s`, count(Math.round(rate))];
-  return {
-    title,
-    left,
-    soldByWorker,
-    rate,
-    faults,
-    row: [title, ...numbers, ...speed, soldByWorker.map(count).join(' + ')],
-  };
+  return { title, left, rate, faults, row: [title, ...numbers, ...speed, soldByWorker.map(count).join(' + ')] };
 }
 
 /** Sells until the stock is sold out, or `closingTime` ms are over. */

@@ -15,8 +15,8 @@ const fast: Config = {
   rootDir: join(__dirname, '..'),
   testMatch: [
     '**/__tests__/unit/*.test.ts',
-    '**/__tests__/segmented/{across,bad-input,names,run}.test.ts',
-    '**/__tests__/contract/{client,eviction,mixed-lock-types,restricted-server,wire-format}.test.ts',
+    '**/__tests__/segmented/{across,names,run}.test.ts',
+    '**/__tests__/contract/{client,mixed-lock-types,restricted-server,wire-format}.test.ts',
   ],
 };
 

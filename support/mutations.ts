@@ -290,7 +290,7 @@ redis.call('ZADD', queue, score, ticket)`,
   },
   'kept-grant-forgotten': {
     finding: 'a repeated message about a grant releases its lock before it is kept for its minHold',
-    test: '__tests__/fair/left-grants.test.ts',
+    test: '__tests__/fair/grants.test.ts',
     replacements: [
       [
         'return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);',

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { compiled } from '../support/compiled';
+import { Program } from '../support/program';
 
 const MAIN = join(__dirname, '../../lib/cli/main.ts');
 
@@ -14,4 +15,17 @@ export function hasScript(): boolean {
   } catch {
     return false;
   }
+}
+
+/** What a command that ends by itself came to. `main`: another program than the one from the sources. */
+export async function ask(args: readonly string[], env: NodeJS.ProcessEnv = {}, main = COMMAND) {
+  const asked = new Program([...main, ...args], env);
+  const exitCode = await asked.ended;
+  return { exitCode, stdout: asked.stdout, stderr: asked.stderr };
+}
+
+/** Of the lines of JSON that a command printed. */
+export function linesOf({ stdout }: { stdout: string }) {
+  const lines = stdout.split('\n').filter((line) => line !== '');
+  return lines.map((line) => JSON.parse(line));
 }

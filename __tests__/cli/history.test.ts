@@ -1,5 +1,4 @@
 import { describe, expect, it } from '@jest/globals';
-import { delayOf } from '../../lib/cli/arguments';
 import type { FoundLock } from '../../lib/inspection/found-lock';
 import { History } from '../../lib/inspection/history';
 
@@ -62,9 +61,4 @@ describe('What `watch` saw', () => {
       ...[[null], [null], [true], [true]],
     ]);
   });
-});
-
-it('A delay is at most what a timer takes', () => {
-  const delays = [{}, { grace: '10s' }, { grace: '600h' }].map((values) => delayOf(values, 'grace', 1));
-  expect(delays).toEqual([1, 10_000, 2 ** 31 - 1]);
 });

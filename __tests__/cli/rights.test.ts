@@ -4,9 +4,8 @@ import { codeSpans, tableBelow } from '../readme/pages';
 import { startCluster } from '../support/cluster';
 import { Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
-import { Program } from '../support/program';
 import { until } from '../support/until';
-import { COMMAND } from './command';
+import { ask } from './command';
 
 const TABLE = tableBelow('docs/cli.md', 'Rights').map((cells) =>
   cells.map((cell) => codeSpans(cell).flatMap((span) => span.split(' '))),
@@ -40,23 +39,17 @@ describePrivate('The rights in docs/cli.md', () => {
     await server.send('FLUSHALL');
   });
 
-  const permit = async (node: Node, user: string, rules: readonly string[]): Promise<string> => {
+  const permit = async (node: Node, user: string, rules: readonly string[]): Promise<{ REDIS_URL: string }> => {
     const all = ['on', '>secret', 'resetkeys', 'resetchannels', '-@all', OF_NODE_REDIS, ...rules];
     await node.send('ACL', 'SETUSER', user, ...all);
     await node.send('ACL', 'LOG', 'RESET');
     await node.send('CONFIG', 'RESETSTAT');
-    return `redis://${user}:secret@${node.address.host}:${node.address.port}`;
+    return { REDIS_URL: `redis://${user}:secret@${node.address.host}:${node.address.port}` };
   };
 
   const denied = async (node: Node): Promise<string[]> => {
     const entries = (await node.send('ACL', 'LOG')) as { object: string }[];
     return entries.map(({ object }) => object).filter((object) => !object.startsWith('client'));
-  };
-
-  const ask = async (url: string, ...args: string[]) => {
-    const asked = new Program([...COMMAND, ...args], { REDIS_URL: url });
-    const exitCode = await asked.ended;
-    return { exitCode, stdout: asked.stdout, stderr: asked.stderr };
   };
 
   /** A lock of each format, with somebody who waits for it. */
@@ -79,8 +72,8 @@ describePrivate('The rights in docs/cli.md', () => {
 
   it('are enough to look, and none of them is too much', async () => {
     await hold();
-    const url = await permit(server, 'oncall', [...LOOKING, ...MORE]);
-    const [list, one] = [await ask(url, 'ls', '--json'), await ask(url, 'inspect', 'fair:key')];
+    const env = await permit(server, 'oncall', [...LOOKING, ...MORE]);
+    const [list, one] = [await ask(['ls', '--json'], env), await ask(['inspect', 'fair:key'], env)];
     expect([list.exitCode, list.stderr, one.exitCode, one.stderr]).toEqual([0, '', 0, '']);
     const locks = list.stdout.trim().split('\n');
     expect(locks.filter((line) => JSON.parse(line).waiting === 1)).toHaveLength(8);
@@ -92,15 +85,15 @@ describePrivate('The rights in docs/cli.md', () => {
 
   it('without those that a user should have, still find every lock', async () => {
     await hold();
-    const url = await permit(server, 'less', LOOKING);
-    const { exitCode, stdout, stderr } = await ask(url, 'ls', '--json');
+    const env = await permit(server, 'less', LOOKING);
+    const { exitCode, stdout, stderr } = await ask(['ls', '--json'], env);
     expect([exitCode, stderr, stdout.trim().split('\n').length]).toEqual([0, '', 8]);
   });
 
   it('on a part of the keys give a part of the answer, which says so', async () => {
     await hold();
-    const url = await permit(server, 'part', ['~fair:*', ...LOOKING.filter((rule) => rule !== '~*')]);
-    const { exitCode, stdout, stderr } = await ask(url, 'ls');
+    const env = await permit(server, 'part', ['~fair:*', ...LOOKING.filter((rule) => rule !== '~*')]);
+    const { exitCode, stdout, stderr } = await ask(['ls'], env);
     expect([exitCode, stderr]).toEqual([76, expect.stringContaining('NOPERM')]);
     expect(stdout).toContain('fair:key');
   });
@@ -111,10 +104,10 @@ describePrivate('The rights in docs/cli.md', () => {
     await held.obtain('key').lock();
     const others = ofType('pub-sub').filter((rule) => !rule.startsWith('~')); // its keys are among all
     const releasing = await permit(server, 'releasing', [...LOOKING, ...MORE, ...others]);
-    const released = await ask(releasing, 'release', 'orders:key', '--yes');
+    const released = await ask(['release', 'orders:key', '--yes'], releasing);
     expect([released.exitCode, released.stderr, await denied(server)]).toEqual([0, '', []]);
     const running = await permit(server, 'running', [...ofType('spin'), '+info']);
-    const ran = await ask(running, 'run', 'key', '--registry-key', 'orders', '--', 'echo', 'ran');
+    const ran = await ask(['run', 'key', '--registry-key', 'orders', '--', 'echo', 'ran'], running);
     expect([ran.exitCode, ran.stderr, ran.stdout, await denied(server)]).toEqual([0, '', 'ran\n', []]);
   });
 
@@ -122,11 +115,11 @@ describePrivate('The rights in docs/cli.md', () => {
     const cluster = await startCluster();
     try {
       const rules = [...LOOKING, ...ON_A_CLUSTER];
-      const [url = ''] = await Promise.all(cluster.masters.map((node) => permit(node, 'oncall', rules)));
+      const [env] = await Promise.all(cluster.masters.map((node) => permit(node, 'oncall', rules)));
       const client = await cluster.connect();
       const value = 'web-7:AAAAAAAAAAAAAAAAAAAAAA:1';
       for (const key of ['a', 'b', 'c', 'd']) await client.set(`orders:${key}`, value, { PX: 600_000 });
-      const { exitCode, stdout, stderr } = await ask(url, 'ls', '--cluster', '--json');
+      const { exitCode, stdout, stderr } = await ask(['ls', '--cluster', '--json'], env);
       expect([exitCode, stderr, stdout.trim().split('\n').length]).toEqual([0, '', 4]);
     } finally {
       await cluster.stop();

@@ -4,32 +4,16 @@ import { columns } from '../../lib/cli/output';
 import { startCluster } from '../support/cluster';
 import { Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
-import { Program } from '../support/program';
 import { until } from '../support/until';
-import { COMMAND } from './command';
+import { ask, linesOf } from './command';
 
 const JAVA = '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11';
 
-/** The output of a command that ends, and its exit code. */
-async function ask(url: string, args: string[], env: NodeJS.ProcessEnv = {}) {
-  const asked = new Program([...COMMAND, ...args], { REDIS_URL: url, ...env });
-  const exitCode = await asked.ended;
-  return { exitCode, stdout: asked.stdout, stderr: asked.stderr };
-}
-
-function linesOf(stdout: string) {
-  return stdout
-    .trim()
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line));
-}
-
-const urlOf = ({ address }: Node) => `redis://${address.host}:${address.port}`;
+const at = ({ address }: Node) => ({ REDIS_URL: `redis://${address.host}:${address.port}` });
 
 describePrivate('What redis-locks shows', () => {
   let server: Node;
-  let url: string;
+  let env: { REDIS_URL: string };
   const registries: RedisLockRegistry[] = [];
 
   const registryOf = async (lockType: LockType, registryKey: string, name: string): Promise<RedisLockRegistry> => {
@@ -41,7 +25,7 @@ describePrivate('What redis-locks shows', () => {
   beforeAll(async () => {
     server = await Node.start();
     atTheEnd(() => server.stop());
-    url = urlOf(server);
+    env = at(server);
     const orders = await registryOf('spin', 'orders', 'web-1');
     await orders.obtain('order:1').lock();
     await (await orders.obtain('kept').lock({ ttl: 60_000, minHold: 50_000 })).unlock();
@@ -75,9 +59,9 @@ describePrivate('What redis-locks shows', () => {
   afterAll(() => Promise.all(registries.map((registry) => registry.close({ timeout: 0 }))));
 
   it('is the locks of every registry, type and kind, as JSON, and no data of an application', async () => {
-    const { exitCode, stdout, stderr } = await ask(url, ['ls', '--json']);
+    const { exitCode, stdout, stderr } = await ask(['ls', '--json'], env);
     expect([exitCode, stderr]).toEqual([0, '']);
-    const found = Object.fromEntries(linesOf(stdout).map(({ lock, ...rest }) => [lock, rest]));
+    const found = Object.fromEntries(linesOf({ stdout }).map(({ lock, ...rest }) => [lock, rest]));
     const plain = { kind: 'lock', isSure: true, isKept: false };
     const queue = [expect.objectContaining({ position: 1, waiter: 'web-4' })];
     expect(found).toEqual({
@@ -105,12 +89,12 @@ describePrivate('What redis-locks shows', () => {
 
   it('is only what a registryKey, a type or a pattern leaves, and never that there is nothing else', async () => {
     const [ofOrders, ofType, matching, none] = await Promise.all([
-      ask(url, ['ls', '--json'], { REDIS_LOCKS_REGISTRY_KEY: 'jobs' }),
-      ask(url, ['ls', '--json', '--type', 'redisson']),
-      ask(url, ['ls', '--json', '--match', 'order:*']),
-      ask(url, ['ls', '--registry-key', 'typo']),
+      ask(['ls', '--json'], { ...env, REDIS_LOCKS_REGISTRY_KEY: 'jobs' }),
+      ask(['ls', '--json', '--type', 'redisson'], env),
+      ask(['ls', '--json', '--match', 'order:*'], env),
+      ask(['ls', '--registry-key', 'typo'], env),
     ]);
-    const locks = ({ stdout }: { stdout: string }) => linesOf(stdout).map(({ lock }) => lock);
+    const locks = (asked: { stdout: string }) => linesOf(asked).map(({ lock }) => lock);
     expect(locks(ofOrders)).toEqual(['jobs:key:1']);
     expect(locks(ofType)).toEqual(expect.arrayContaining(['stock:key:1']));
     expect(locks(ofType)).not.toContain('queue:key:1');
@@ -120,9 +104,9 @@ describePrivate('What redis-locks shows', () => {
 
   it('is the lock of that name, or the candidates where a key is that of several', async () => {
     const [one, several, missing] = await Promise.all([
-      ask(url, ['inspect', 'render']),
-      ask(url, ['inspect', 'order:1']),
-      ask(url, ['inspect', 'user:1']),
+      ask(['inspect', 'render'], env),
+      ask(['inspect', 'order:1'], env),
+      ask(['inspect', 'user:1'], env),
     ]);
     expect([one.exitCode, several.exitCode, missing.exitCode]).toEqual([0, 0, 69]);
     expect(one.stdout).toMatch(
@@ -133,12 +117,12 @@ describePrivate('What redis-locks shows', () => {
   });
 
   it('is released by its whole name, and by no name that several have', async () => {
-    const both = await ask(url, ['release', 'order:1', '--yes']);
+    const both = await ask(['release', 'order:1', '--yes'], env);
     expect([both.exitCode, both.stderr]).toEqual([64, expect.stringContaining('orders:order:1')]);
     const lease = await (await registryOf('pub-sub', 'shop:eu', 'web-5')).obtain('cart').lock();
     const waiting = (await registryOf('pub-sub', 'shop:eu', 'web-6')).obtain('cart').lock();
     await until(async () => String(await server.send('PUBSUB', 'CHANNELS', 'shop:eu-channel:*')) !== '');
-    const released = await ask(url, ['release', 'shop:eu:cart', '--yes']);
+    const released = await ask(['release', 'shop:eu:cart', '--yes'], env);
     expect([released.exitCode, released.stdout]).toEqual([0, 'Released "shop:eu:cart", held by web-5.\n']);
     await (await waiting).unlock();
     await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
@@ -154,16 +138,16 @@ describePrivate('What redis-locks shows of several servers', () => {
       for (let i = 0; i < 12; i++) await registry.obtain(`order:${i}`).lock({ ttl: 120_000 });
       const [first, second] = cluster.masters as [Node, Node];
       // One after the other: `ls` would show the lock of `run` too.
-      const listed = await ask(urlOf(first), ['ls', '--json']);
-      const ran = await ask(urlOf(first), ['run', 'nightly', '--', 'echo', 'ran']);
-      expect([listed.exitCode, linesOf(listed.stdout).length, ran.stdout]).toEqual([0, 12, 'ran\n']);
+      const listed = await ask(['ls', '--json'], at(first));
+      const ran = await ask(['run', 'nightly', '--', 'echo', 'ran'], at(first));
+      expect([listed.exitCode, linesOf(listed).length, ran.stdout]).toEqual([0, 12, 'ran\n']);
       await second.kill();
-      const part = await ask(urlOf(first), ['ls', '--json']);
+      const part = await ask(['ls', '--json'], at(first));
       expect([part.exitCode, part.stderr]).toEqual([
         76,
         expect.stringContaining(`${second.address.port} could not be asked: `),
       ]);
-      expect(linesOf(part.stdout).length).toBeGreaterThan(0);
+      expect(linesOf(part).length).toBeGreaterThan(0);
       await registry.close({ timeout: 0 });
     } finally {
       await cluster.stop();

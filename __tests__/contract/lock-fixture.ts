@@ -12,19 +12,19 @@ export class LockFixture {
   /** The registryKey of the current test. */
   registryKey = '';
   readonly #lockType: LockType;
-  readonly #kind: ClientKind;
+  readonly kind: ClientKind;
   readonly #registries: BackedLockRegistry[] = [];
   #contractClients: ContractClients | undefined;
   #oracleClient: TestClient | undefined;
 
   constructor(lockType: LockType, kind: ClientKind) {
     this.#lockType = lockType;
-    this.#kind = kind;
+    this.kind = kind;
   }
 
   async open(): Promise<void> {
-    this.#contractClients = await this.#kind.open();
-    this.#oracleClient = await createOracleClient(this.#kind);
+    this.#contractClients = await this.kind.open();
+    this.#oracleClient = await createOracleClient(this.kind);
   }
 
   beginTest(): void {
@@ -54,23 +54,13 @@ export class LockFixture {
     const onWarning = () => undefined;
     const defaults = { registryKey: this.registryKey, lockType: this.#lockType, idleBetweenTries: 10, onWarning };
     const all = { ...defaults, ...options };
-    const registry = this.#kind.registry?.(client, all) ?? new RedisLockRegistry(client, all);
+    const registry = this.kind.registry?.(client, all) ?? new RedisLockRegistry(client, all);
     this.#registries.push(registry);
     return registry;
   }
 
   get clients(): ContractClients['clients'] {
     return this.#opened.clients;
-  }
-
-  /** See ClientKind. */
-  get mayReorder(): boolean {
-    return this.#kind.mayReorder ?? false;
-  }
-
-  /** See ClientKind. */
-  get requestsOfWaiter(): number {
-    return this.#kind.requestsOfWaiter ?? 2;
   }
 
   get admin(): Admin {

@@ -102,13 +102,19 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
     await (await waiting).unlock();
   });
 
-  it('gets its expiry back at the next renewal when it was removed', async () => {
-    const lease = await registry({ expireAfter: 2_000 }).obtain('order:42').lock();
+  it('gets its expiry back at the next renewal when it was removed or shortened; a longer one counts (P6)', async () => {
+    const TTL = 3_000;
+    const lease = await registry({ expireAfter: TTL }).obtain('order:42').lock();
     await spring.persist(name);
     // PTTL is -1 after PERSIST, which is less than any ttl.
     await until(async () => (await spring.pTTL(name)) > 0, { within: WAIT_LIMIT });
-    lease.assertHeld();
+    await spring.pExpire(name, 0.8 * TTL);
+    await until(async () => (await spring.pTTL(name)) > 0.8 * TTL, { within: WAIT_LIMIT });
+    await spring.pExpire(name, 60_000);
+    await until(() => lease.remaining > TTL, { within: WAIT_LIMIT });
+    expect(await spring.pTTL(name)).toBeGreaterThan(lease.remaining);
     await lease.unlock();
+    expect(await spring.exists(name)).toBe(0);
   });
 
   it('keeps its fencing counter beside it, in its hash slot, with an expiry of its own', async () => {

@@ -2,8 +2,7 @@ import { afterEach, beforeEach, describe, it } from '@jest/globals';
 import type { Node } from '../support/node';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
-import { commonFaults } from './common-faults';
-import { failovers } from './failovers';
+import { commonFaults, failovers } from './faults';
 import { measure } from './measure';
 import { cluster, type Topology } from './topologies';
 

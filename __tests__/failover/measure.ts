@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import { expect } from '@jest/globals';
+import { afterAll, expect } from '@jest/globals';
+import Table from 'cli-table3';
 import { machineDelay } from '../support/machine-delay';
 import type { Node } from '../support/node';
 import { until } from '../support/until';
-import { type Load, loads } from './load';
-import { addRow } from './table';
+import { type Load, loads, type Outcome } from './load';
 import type { Topology } from './topologies';
 
 /** ms; a busy lock pauses for less, in every fault that is made here. */
@@ -60,7 +60,7 @@ async function finish(fault: string, load: Load, bounds: Bounds, nodes: readonly
   await until(isClean, { within: CLEAN_WITHIN }).catch(() => undefined);
   const left = (await keysOf(load.id, nodes)) ?? ['a node does not answer'];
   const outcome = load.outcome(left);
-  addRow(fault, outcome);
+  rows.push({ fault, outcome });
   const delay = machineDelay();
   const { double, wait = Number.POSITIVE_INFINITY, mayLose = bounds.double > 0 } = bounds;
   const kept = {
@@ -90,3 +90,33 @@ async function keysOf(id: string, nodes: readonly Node[]): Promise<string[] | un
     return undefined;
   }
 }
+
+const HEAD = [
+  'fault',
+  'lock type',
+  'entries',
+  'longest pause',
+  'longest wait',
+  'double holding',
+  'lost',
+  'learned after',
+  'lock rejected',
+  'unlock rejected',
+  'keys left',
+];
+
+const rows: { readonly fault: string; readonly outcome: Outcome }[] = [];
+
+/** Printed at the end of the file's tests. */
+afterAll(() => {
+  const cells = rows.splice(0).map(({ fault, outcome }) => {
+    const { lockType, entries, pause, wait, double, lost, learned, rejected, unlocks, left } = outcome;
+    const learnedAfter = learned === undefined ? '-' : `${learned} ms`;
+    const times = [`${pause} ms`, `${wait} ms`, `${double} ms`];
+    return [fault, lockType, entries, ...times, `${lost} of 2`, learnedAfter, rejected.length, unlocks, left.length];
+  });
+  if (cells.length === 0) return;
+  const table = new Table({ head: HEAD, style: { head: [], border: [], compact: true } });
+  table.push(...cells);
+  process.stdout.write(`${table}\n`);
+});

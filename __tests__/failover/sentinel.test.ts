@@ -1,7 +1,6 @@
 import { describe } from '@jest/globals';
 import { describePrivate } from '../support/private-redis';
-import { commonFaults } from './common-faults';
-import { failovers } from './failovers';
+import { commonFaults, failovers } from './faults';
 import { sentinel } from './topologies';
 
 describePrivate('sentinel with two replicas', () => {

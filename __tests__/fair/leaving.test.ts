@@ -1,10 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
-import { FairFixture, SLACK } from './fair-fixture';
+import { FairFixture, lock, SLACK } from './fair-fixture';
 import { KEY } from './worker';
 
 describePrivate('What a fair lock leaves behind', () => {
@@ -18,20 +19,6 @@ describePrivate('What a fair lock leaves behind', () => {
 
   const tickets = () => fixture.admin.zCard(fixture.queue);
   const gone = () => until(async () => (await fixture.keys()).length === 0);
-
-  it('is no ticket of aborted callers, also of a hundred at once', async () => {
-    const lease = await a.obtain(KEY).lock();
-    const aborting = new AbortController();
-    const waiting = Array.from({ length: 100 }, () => b.obtain(KEY).lock({ signal: aborting.signal }));
-    const settled = Promise.allSettled(waiting);
-    await fixture.queued(1);
-    aborting.abort('aborted');
-    expect(new Set((await settled).map(({ status }) => status))).toEqual(new Set(['rejected']));
-    await until(async () => (await tickets()) === 0);
-    await until(async () => (await fixture.admin.pubSubChannels(`*${fixture.registryKey}*`)).length === 0);
-    await lease.unlock();
-    await gone();
-  });
 
   it('is no key without an expiry, also where one was evicted while the other stayed', async () => {
     const lease = await a.obtain(KEY).lock();
@@ -137,5 +124,36 @@ describePrivate('What a fair lock leaves behind', () => {
     const granted = await waiting;
     expect(granted?.fencingToken).toBeGreaterThan(lease.fencingToken as number);
     await granted?.unlock();
+  });
+
+  const dead = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`dead ${i}`, '1:1:message']));
+
+  it('is no field of a process that is gone, also while the queue is never empty', async () => {
+    const { admin, tickets: fields } = fixture;
+    const lease = await lock(await fixture.process())();
+    const waiting = lock(await fixture.process())();
+    await fixture.queued(1);
+    await admin.hSet(fields, dead);
+    await until(async () => (await admin.hLen(fields)) < 5);
+    await lease.unlock();
+    await (await waiting).unlock();
+  });
+
+  it('is no such field where nobody waits for long enough to poll', async () => {
+    const { admin, tickets: fields } = fixture;
+    let isOver = false;
+    let turns = 0;
+    const takeTurns = async (registry: RedisLockRegistry) => {
+      for (; !isOver; turns++) await registry.run(KEY, () => sleep(2));
+    };
+    // So nobody polls as a matter of routine.
+    const processes = await Promise.all([1, 2, 3].map(() => fixture.process({ idleBetweenTries: 60_000 })));
+    const callers = processes.flatMap((process) => [takeTurns(process), takeTurns(process)]);
+    // All of them listen by then.
+    await until(() => turns > 200);
+    await admin.hSet(fields, dead);
+    await until(async () => (await admin.hLen(fields)) < 5);
+    isOver = true;
+    await Promise.all(callers);
   });
 });

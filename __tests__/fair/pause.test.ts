@@ -1,10 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
-import type { RedisLockRegistry } from '../../lib';
 import { RELEASE } from '../../lib/protocols/fair/fair-scripts';
 import { until } from '../support/until';
 import { FairFixture, lock, settlesWithin } from './fair-fixture';
-import { KEY } from './worker';
 
 /** ms that the pause lasts, and from one to the next. */
 const PAUSE = 300;
@@ -43,39 +40,5 @@ describe('A pause of a fair lock for pollers', () => {
     await admin.hSet(tickets, 'pause', String((Date.now() + 30_000) * 1_000));
     expect(await settlesWithin(waiting, 5_000)).toBe(true);
     await (await waiting).unlock();
-  });
-});
-
-describe('The fields of a fair lock', () => {
-  const fair = FairFixture.install();
-  const dead = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`dead ${i}`, '1:1:message']));
-
-  it('are gone with their processes, also while the queue is never empty', async () => {
-    const { admin, tickets } = fair;
-    const lease = await lock(await fair.process())();
-    const waiting = lock(await fair.process())();
-    await fair.queued(1);
-    await admin.hSet(tickets, dead);
-    await until(async () => (await admin.hLen(tickets)) < 5);
-    await lease.unlock();
-    await (await waiting).unlock();
-  });
-
-  it('are gone too where nobody waits for long enough to poll', async () => {
-    const { admin, tickets } = fair;
-    let isOver = false;
-    let turns = 0;
-    const takeTurns = async (registry: RedisLockRegistry) => {
-      for (; !isOver; turns++) await registry.run(KEY, () => sleep(2));
-    };
-    // So nobody polls as a matter of routine.
-    const processes = await Promise.all([1, 2, 3].map(() => fair.process({ idleBetweenTries: 60_000 })));
-    const callers = processes.flatMap((process) => [takeTurns(process), takeTurns(process)]);
-    // All of them listen by then.
-    await until(() => turns > 200);
-    await admin.hSet(tickets, dead);
-    await until(async () => (await admin.hLen(tickets)) < 5);
-    isOver = true;
-    await Promise.all(callers);
   });
 });

@@ -65,20 +65,4 @@ describePrivate('the application ends its client', () => {
     expect(lease.signal.aborted).toBe(false);
     await lease.unlock();
   });
-
-  it('P2: a command that timed out in the offline queue leaves no key after the reconnect', async () => {
-    const proxy = await redis.proxy();
-    const client = await connectTo(proxy.address);
-    const { registry, nameOf } = createRegistry(client);
-    proxy.refuse();
-    proxy.reset();
-    await until(() => !client.isReady);
-    await expect(registry.obtain('key').lock({ waitTime: 100 })).rejects.toMatchObject({
-      name: 'CannotAcquireLockError',
-    });
-    await proxy.accept();
-    await until(() => client.isReady);
-    await (await registry.obtain('other').lock()).unlock();
-    await until(async () => (await redis.admin.exists(nameOf('key'))) === 0);
-  });
 });

@@ -1,12 +1,5 @@
 import { expect, it } from '@jest/globals';
-import {
-  type DistributedLock,
-  type EvalOptions,
-  type Lease,
-  LeaseEvalError,
-  type RedisClient,
-  type RedisLockRegistry,
-} from '../../lib';
+import { type DistributedLock, type EvalOptions, type Lease, LeaseEvalError, type RedisLockRegistry } from '../../lib';
 import { ownerOf } from '../semaphore-read-write/shared-fixture';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
@@ -15,33 +8,21 @@ import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
 /** Has every command executed twice, as a client does whose reply was lost. Passes on the second reply. */
-class RepeatingClient implements RedisClient {
-  /** Runs between the two executions. */
-  between: () => Promise<void> = async () => {};
-  readonly #client: TestClient;
-
-  constructor(client: TestClient) {
-    this.#client = client;
-  }
-
-  eval(script: string, options?: EvalOptions): Promise<unknown> {
-    return this.#twice(() => this.#client.eval(script, options));
-  }
-
-  evalSha(sha1: string, options?: EvalOptions): Promise<unknown> {
-    return this.#twice(() => this.#client.evalSha(sha1, options));
-  }
-
-  /** For `list`. */
-  scan(cursor: string, options: { MATCH: string; COUNT: number }): Promise<unknown> {
-    return this.#twice(() => this.#client.scan(cursor, options));
-  }
-
-  async #twice(send: () => Promise<unknown>): Promise<unknown> {
+function repeating(client: TestClient) {
+  const twice = async (send: () => Promise<unknown>): Promise<unknown> => {
     await send();
-    await this.between();
+    await repeated.between();
     return send();
-  }
+  };
+  const repeated = {
+    /** Runs between the two executions. */
+    between: async () => {},
+    eval: (script: string, options?: EvalOptions) => twice(() => client.eval(script, options)),
+    evalSha: (sha1: string, options?: EvalOptions) => twice(() => client.evalSha(sha1, options)),
+    /** For `list`. */
+    scan: (cursor: string, options: { MATCH: string; COUNT: number }) => twice(() => client.scan(cursor, options)),
+  };
+  return repeated;
 }
 
 const INCREMENT = "return redis.call('INCR', KEYS[1])";
@@ -61,20 +42,14 @@ describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, option
 
   /** The lock in a process whose client repeats, and in two others. */
   const open = () => {
-    const client = new RepeatingClient(redis.admin);
+    const client = repeating(redis.admin);
     const { registry, nameOf } = createRegistry(client, { ...options, fencing: true });
     const shared = { ...options, fencing: true, registryKey: nameOf('').slice(0, -1) };
-    const [second, third] = [1, 2].map(() => lockOf(createRegistry(redis.admin, shared).registry));
-    return {
-      registry,
-      client,
-      lock: lockOf(registry),
-      second: second as DistributedLock,
-      third: third as DistributedLock,
-    };
+    const ofAnother = () => lockOf(createRegistry(redis.admin, shared).registry);
+    return { registry, client, lock: lockOf(registry), second: ofAnother(), third: ofAnother() };
   };
 
-  it('acquire, inspect, list and renew give what one execution gives', async () => {
+  it('P11: acquire, inspect, list and renew give what one execution gives', async () => {
     const { registry, lock, second } = open();
     const lease = await lock.lock();
     const { held, owner, fencingToken, remaining } = await second.inspect();

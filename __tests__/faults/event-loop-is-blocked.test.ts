@@ -1,9 +1,15 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
+import type { EvalOptions, Lease, RedisClient } from '../../lib';
 import { block } from '../support/block';
-import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { DISTINCT_TYPES } from '../support/lock-types';
+import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
+import { uniqueKey } from '../support/redis';
 import { createRegistry, lossOf } from '../support/test-registry';
+import { until } from '../support/until';
 
-const TTL = 100;
+/** ms */
+const SHORT = 100;
 
 describePrivate('the event loop is blocked for longer than the ttl', () => {
   const redis = PrivateRedis.install();
@@ -13,8 +19,8 @@ describePrivate('the event loop is blocked for longer than the ttl', () => {
     async (renew) => {
       const { registry, nameOf } = createRegistry(await redis.connect());
       const lock = registry.obtain('key');
-      const lease = await lock.lock({ ttl: TTL, renew });
-      block(TTL + 20);
+      const lease = await lock.lock({ ttl: SHORT, renew });
+      block(SHORT + 20);
       expect(lease.remaining).toBe(0);
       expect(lock.isAcquiredInThisProcess).toBe(false);
       expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ name: 'LockLostError' }));
@@ -29,11 +35,11 @@ describePrivate('the event loop is blocked for longer than the ttl', () => {
   );
 
   it('P5: a late timer does not renew a lease that has ended, although its key still exists', async () => {
-    const { registry, nameOf } = createRegistry(await redis.connect(), { expireAfter: TTL });
+    const { registry, nameOf } = createRegistry(await redis.connect(), { expireAfter: SHORT });
     const lease = await registry.obtain('key').lock();
     // The key lives longer in Redis, but the lease has ended in this process.
     await redis.admin.pExpire(nameOf('key'), 60_000);
-    block(TTL + 20);
+    block(SHORT + 20);
     const { reason } = await lossOf(lease);
     expect(reason).toBe('unconfirmed');
     await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError' });
@@ -43,11 +49,151 @@ describePrivate('the event loop is blocked for longer than the ttl', () => {
   it('P3 P5: an acquisition whose reply was read after its ttl is not a lease', async () => {
     const { registry } = createRegistry(await redis.connect());
     await (await registry.obtain('warm-up').lock()).unlock();
-    const locking = registry.obtain('key').tryLock({ ttl: TTL });
+    const locking = registry.obtain('key').tryLock({ ttl: SHORT });
     const rejected = expect(locking).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
     // The request is sent in this turn of the event loop, and the reply waits in the socket's buffer.
     await new Promise(setImmediate);
-    block(TTL + 20);
+    block(SHORT + 20);
     await rejected;
+  });
+});
+
+/** ms; a renewed lease asks at a third of it, and then has two thirds left. */
+const TTL = 1_500;
+
+/** A client that calls back when the next command has been written to the socket, and before its answer can be read. */
+function watched(client: RedisClient) {
+  const watch = (answer: Promise<unknown>): Promise<unknown> => {
+    one.issued++;
+    const { onceWritten } = one;
+    one.onceWritten = undefined;
+    // node-redis writes in an immediate of its own, which is the earlier one.
+    if (onceWritten !== undefined) setImmediate(onceWritten);
+    return answer;
+  };
+  const one = {
+    onceWritten: undefined as (() => void) | undefined,
+    /** Commands that were issued. */
+    issued: 0,
+    eval: (script: string, options?: EvalOptions) => watch(client.eval(script, options)),
+    evalSha: (sha1: string, options?: EvalOptions) => watch(client.evalSha(sha1, options)),
+  };
+  return one;
+}
+
+/** What the first statements after a pause of the process find. */
+function observe(lease: Lease) {
+  const { remaining } = lease;
+  let reason: unknown = 'held';
+  try {
+    lease.assertHeld();
+  } catch (error) {
+    reason = (error as { reason?: unknown }).reason;
+  }
+  return { remaining, reason, aborted: lease.signal.aborted };
+}
+
+const unconfirmed = { remaining: 0, reason: 'unconfirmed', aborted: false };
+
+describePrivate.each(DISTINCT_TYPES)('A %s lock whose holder computes past a deadline', (lockType) => {
+  const redis = PrivateRedis.install();
+
+  const start = async (connecting = redis.connect()) => {
+    const client = watched(await connecting);
+    const { registry } = createRegistry(client, { lockType });
+    // From now on the server knows the scripts.
+    const lease = await registry.obtain('warm-up').lock();
+    await lease.renew();
+    await lease.unlock();
+    return { client, registry };
+  };
+
+  /** Blocks the event loop until the lease is over, as soon as a renewal is written, and says what is found then. */
+  const blockedAfterRenewal = (client: ReturnType<typeof watched>, lease: Lease, renew: () => void) =>
+    new Promise<ReturnType<typeof observe>>((resolve) => {
+      client.onceWritten = () => {
+        block(lease.remaining + 30);
+        resolve(observe(lease));
+      };
+      renew();
+    });
+
+  it('is unconfirmed until the answer to a renewal by hand is read, and held then', async () => {
+    const { client, registry } = await start();
+    const lease = await registry.obtain('key').lock({ ttl: 1_000 });
+    let renewing: Promise<void> | undefined;
+    const found = await blockedAfterRenewal(client, lease, () => {
+      renewing = lease.renew(60_000);
+      renewing.catch(() => undefined); // it settles below
+    });
+    expect(found).toEqual(unconfirmed);
+    await renewing;
+    lease.assertHeld();
+    expect(lease.remaining).toBeGreaterThan(10_000);
+    expect(lease.signal.aborted).toBe(false);
+    await lease.unlock();
+  });
+
+  it('is unconfirmed until the answer to a renewal by the watchdog is read, and held then', async () => {
+    const { client, registry } = await start();
+    const lease = await registry.obtain('key').lock({ ttl: TTL, renew: true });
+    const found = await blockedAfterRenewal(client, lease, () => undefined);
+    expect(found).toEqual(unconfirmed);
+    await until(() => lease.remaining > 0 || lease.signal.aborted);
+    lease.assertHeld();
+    await lease.unlock();
+  });
+
+  it('is renewed again after a block that outlasted the timeout of a renewal', async () => {
+    const { client, registry } = await start();
+    const lease = await registry.obtain('key').lock({ ttl: 600, renew: true });
+    await new Promise<void>((resolve) => {
+      client.onceWritten = () => {
+        // It is sent at a third of the ttl, and has half of the rest to be answered.
+        block(300);
+        resolve();
+      };
+    });
+    const issued = client.issued;
+    await until(() => client.issued >= issued + 2 || lease.signal.aborted);
+    lease.assertHeld();
+    await lease.unlock();
+  });
+
+  it('is lost once the event loop has found no answer to its renewal', async () => {
+    const proxy = await redis.proxy();
+    const { client, registry } = await start(connectTo(proxy.address));
+    const lease = await registry.obtain('key').lock({ ttl: 1_000 });
+    proxy.replies.swallow = true;
+    const found = await blockedAfterRenewal(client, lease, () => {
+      lease.renew(60_000).catch(() => undefined);
+    });
+    expect(found).toEqual(unconfirmed);
+    await until(() => lease.signal.aborted);
+    expect(lease.signal.reason).toMatchObject({ name: 'LockLostError' });
+    expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ name: 'LockLostError' }));
+  });
+
+  it('is held after a task that computed for longer than a hand-over may stay unclaimed', async () => {
+    const registryKey = uniqueKey('unread');
+    const [holder, other] = await Promise.all(
+      [0, 1].map(async () => createRegistry(await redis.connect(), { registryKey, lockType }).registry),
+    );
+    const held = await holder?.obtain('key').lock();
+    const working = other?.run('key', async (lease) => {
+      block(1_200);
+      const found = observe(lease);
+      await until(() => lease.remaining > 0 || lease.signal.aborted);
+      return { found, later: observe(lease) };
+    });
+    await sleep(300); // it was refused, and waits
+    await held?.unlock();
+    const { found, later } = (await working) as {
+      found: ReturnType<typeof observe>;
+      later: ReturnType<typeof observe>;
+    };
+    expect(found.aborted).toBe(false);
+    expect(later).toMatchObject({ reason: 'held', aborted: false });
+    expect(later.remaining).toBeGreaterThan(10_000);
   });
 });

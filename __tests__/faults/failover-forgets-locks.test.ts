@@ -2,10 +2,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Lease } from '../../lib';
 import { type ClusterServers, startCluster } from '../support/cluster';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { machineDelay } from '../support/machine-delay';
 import type { Node } from '../support/node';
 import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
 import { startSentinel } from '../support/sentinel';
+import { scriptsRun } from '../support/server-load';
 import { createRegistry, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -90,5 +92,30 @@ describePrivate('a failover or restart forgets the locks of a process', () => {
         client.destroy();
       },
     );
+  });
+});
+
+describePrivate.each(DISTINCT_TYPES)('The connection of a process with %s locks comes back', (lockType) => {
+  it('P6: to a server that kept its data: each lease is confirmed, and none is shortened', async () => {
+    const redis = await PrivateRedis.start();
+    const admin = await redis.connect();
+    const client = await redis.connect();
+    const { registry, nameOf } = createRegistry(client, { lockType, expireAfter: 60_000 });
+    const renewed = await registry.obtain('renewed').lock();
+    const fixed = await registry.obtain('fixed').lock({ ttl: 30_000 });
+    const id = await client.clientId();
+    const before = await scriptsRun(admin);
+    await admin.sendCommand(['CLIENT', 'KILL', 'ID', String(id)]);
+    // One command asks about all of them.
+    await until(async () => (await scriptsRun(admin)) > before, { within: SOON + 2_000 });
+    await client.ping();
+    expect(renewed.remaining).toBeGreaterThan(50_000);
+    expect(fixed.remaining).toBeGreaterThan(20_000);
+    expect(fixed.remaining).toBeLessThanOrEqual(30_000);
+    expect(await admin.pTTL(nameOf('fixed'))).toBeLessThanOrEqual(30_000);
+    for (const lease of [renewed, fixed]) {
+      expect(lease.signal.aborted).toBe(false);
+      await lease.unlock();
+    }
   });
 });

@@ -45,19 +45,25 @@ describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after i
   /** Whatever the key is like, so that any change of it shows; its ttl runs. */
   const contentOf = (name: string) => redis.admin.dump(name);
 
-  it('a release: the next holder keeps the lock', async () => {
+  it.each([
+    ['a release', false],
+    ['a confirmation for the next caller, which has released it since', true],
+  ])('%s: the next holder keeps the lock, and nothing is left when it releases it', async (_, hasNextCaller) => {
     const { client, lock, other, name } = await start();
     const lease = await lock.lock();
+    const waiting = hasNextCaller ? lock.lock() : undefined;
+    if (hasNextCaller) await sleep(NOT_FRESH); // it waits
     const caught = client.catchNext('cut');
     const unlocking = lease.unlock().catch((error) => expect(error).toMatchObject({ name: 'LockReleaseError' }));
     const late = await caught;
-    await unlocking;
+    await Promise.all([unlocking, waiting?.then((granted) => granted.unlock())]);
     const next = await other.lock({ waitTime: 10_000 });
     const before = await contentOf(name);
     await late.deliver();
     expect(await contentOf(name)).toEqual(before);
     await next.renew();
     await next.unlock();
+    await until(async () => (await redis.admin.exists(name)) === 0);
   });
 
   it('a renewal: a lock that was released stays free, and the next holder keeps its ttl', async () => {
@@ -71,23 +77,6 @@ describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after i
     await later.deliver();
     expect(await redis.admin.pTTL(name)).toBeLessThanOrEqual(5_000);
     await next.unlock();
-  });
-
-  it('a confirmation for the next caller: that one keeps the lock, and nothing is left when it releases it', async () => {
-    const { client, lock, other, name } = await start();
-    const lease = await lock.lock();
-    const waiting = lock.lock();
-    await sleep(NOT_FRESH); // it waits
-    const caught = client.catchNext('cut');
-    const unlocking = lease.unlock().catch((error) => expect(error).toMatchObject({ name: 'LockReleaseError' }));
-    const late = await caught;
-    await Promise.all([unlocking, waiting.then((granted) => granted.unlock())]);
-    const next = await other.lock({ waitTime: 10_000 });
-    const before = await contentOf(name);
-    await late.deliver();
-    expect(await contentOf(name)).toEqual(before);
-    await next.unlock();
-    await until(async () => (await redis.admin.exists(name)) === 0);
   });
 
   it('an attempt of a waiter whose caller left: the lock is soon free again (P2)', async () => {

@@ -9,12 +9,6 @@ import { until } from '../support/until';
 
 const TTL = 1_500;
 
-/** How to cause a transient error of the server, and how to end it. */
-interface TransientError {
-  begin(): Promise<unknown>;
-  end(): Promise<unknown>;
-}
-
 describePrivate('the server answers with a transient error', () => {
   let redis: PrivateRedis;
   let admin: TestClient;
@@ -29,7 +23,8 @@ describePrivate('the server answers with a transient error', () => {
     await warmUp.unlock();
   });
 
-  const transientErrors: Record<string, () => TransientError> = {
+  /** How to cause a transient error of the server, and how to end it. */
+  const transientErrors: Record<string, () => { begin(): Promise<unknown>; end(): Promise<unknown> }> = {
     READONLY: () => ({
       begin: () => admin.replicaOf('127.0.0.1', 1),
       end: () => admin.sendCommand(['REPLICAOF', 'NO', 'ONE']),
@@ -72,7 +67,7 @@ describePrivate('the server answers with a transient error', () => {
   };
 
   it.each(Object.keys(transientErrors))('%s: P1 P6: retried until it ends, and never a loss', async (name) => {
-    const error = (transientErrors[name] as () => TransientError)();
+    const error = (transientErrors[name] as (typeof transientErrors)[string])();
     const lease = await locks.registry.obtain('key').lock();
     const given = await locks.registry.obtain('given').lock();
     await error.begin();
@@ -97,27 +92,6 @@ describePrivate('the server answers with a transient error', () => {
     expect(lease.signal.aborted).toBe(false);
     await lease.unlock();
     expect(locks.warnings).toEqual([]);
-  });
-
-  it('LOADING: P1 P6: retried until it ends, and never a loss', async () => {
-    const settings = ['--key-load-delay', '1000', '--loading-process-events-interval-bytes', '1024'];
-    const slow = await PrivateRedis.start(...settings);
-    const { registry } = createRegistry(await slow.connect(), { expireAfter: 5_000, commandTimeout: 500 });
-    const filler = await slow.connect();
-    await Promise.all(Array.from({ length: 600 }, (_, i) => filler.set(`filler-${i}`, 'x'.repeat(200))));
-    const lease = await registry.obtain('key').lock();
-    await filler.sendCommand(['SAVE']);
-    await slow.kill();
-    const reviving = slow.revive();
-    await until(async () => /LOADING/.test(String(await filler.get('filler-0').catch(String))), { within: 5_000 });
-    await expect(registry.obtain('free').tryLock()).rejects.toMatchObject({
-      cause: { message: expect.stringMatching(/^LOADING /) },
-    });
-    await (await registry.obtain('free').lock()).unlock();
-    await reviving;
-    await lease.renew();
-    expect(lease.remaining).toBeGreaterThan(4_500 - machineDelay());
-    await lease.unlock();
   });
 
   it('READONLY: P7: an unlock succeeds soon after it ends, however long it lasted', async () => {

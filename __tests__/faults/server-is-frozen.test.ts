@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { machineDelay } from '../support/machine-delay';
 import { Oracle } from '../support/oracle';
@@ -51,6 +52,33 @@ describePrivate.each(CLIENT_KINDS)('the server of %s is frozen', (kind) => {
     expect(oracle.violations).toEqual([]);
     expect(oracle.entered).toBe(2);
     await until(async () => (await redis.admin.keys(`frozen-${kind}:*`)).length === 0, { within: 5_000 });
+  });
+
+  it('P1: acquisitions settle by their deadlines: signal, waitTime, commandTimeout, unavailableAfter', async () => {
+    const timeouts = { commandTimeout: 400, unavailableAfter: 700 };
+    const { registry } = createRegistry(await clientKinds[kind](redis.address), timeouts);
+    await registry.run('warm-up', () => undefined);
+    redis.freeze();
+    const failure = { name: 'CannotAcquireLockError' };
+    const settling = [
+      [registry.obtain('a').lock({ waitTime: 200 }), 200],
+      [registry.obtain('b').tryLock(), 400],
+      [registry.obtain('c').lock(), 700],
+      [registry.obtain('c').lock({ waitTime: 300 }), 300],
+    ].map(async ([call, limit]) => {
+      const rejected = expect(call).rejects.toMatchObject(failure);
+      const took = await elapsed(call as Promise<unknown>);
+      await rejected;
+      expect(took).toBeGreaterThan((limit as number) - 100);
+      expect(took).toBeLessThan((limit as number) + 200 + machineDelay());
+    });
+    const stop = new AbortController();
+    const leaving = registry.obtain('d').lock({ signal: stop.signal });
+    const left = expect(leaving).rejects.toBe('aborted');
+    await sleep(50); // it is on its way
+    stop.abort('aborted');
+    expect(await elapsed(leaving)).toBeLessThan(50 + machineDelay());
+    await Promise.all([left, ...settling]);
   });
 
   it('P6: for less than the ttl: no lease is lost', async () => {

@@ -5,10 +5,6 @@ export interface Outcome {
   readonly turns: number;
   /** The longest time in which no caller of this side had the lock, though all others of it waited. */
   readonly longestWait: number;
-  /** Without what came before the competition was settled. */
-  readonly longestSettled: number;
-  /** Of one caller. A side decides itself which of its callers is next: Java's threads overtake each other. */
-  readonly longestOfCaller: number;
   /** Of mutual exclusion. */
   readonly violations: number;
 }
@@ -32,20 +28,16 @@ export async function compete(
   key: string,
   callers: number,
   work: number,
-  settled: number,
   ms: number,
 ): Promise<Outcome> {
   const start = performance.now();
-  let [turns, longestWait, longestSettled, longestOfCaller, violations] = [0, 0, 0, 0, 0];
+  let [turns, longestWait, violations] = [0, 0, 0];
   let leftAt = start;
   const inside = `${key}:inside`;
   const turn = async () => {
-    const asked = performance.now();
     const release = await takeLock();
     const entered = performance.now();
-    longestOfCaller = Math.max(longestOfCaller, entered - asked);
     longestWait = Math.max(longestWait, entered - leftAt);
-    longestSettled = Math.max(longestSettled, entered - Math.max(leftAt, start + settled));
     if ((await counter.incr(inside)) !== 1) violations++;
     if (entered < start + ms) turns++;
     if (work > 0) await sleep(work);
@@ -58,5 +50,5 @@ export async function compete(
       while (performance.now() < start + ms) await turn();
     }),
   );
-  return { turns, longestWait, longestSettled, longestOfCaller, violations };
+  return { turns, longestWait, violations };
 }

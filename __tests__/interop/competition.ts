@@ -15,20 +15,13 @@ export interface Scene {
   readonly java: number;
   /** ms for which each turn has the lock. */
   readonly work: number;
-  /** ms that a competition takes, and after which those that poll have been noticed. */
+  /** ms that a competition takes. */
   readonly observed: number;
-  readonly settled: number;
 }
 
 /** With work so long that the lock is hardly ever free. */
-export const SATURATED: Scene = {
-  processes: 1,
-  node: 10,
-  java: 4,
-  work: 20,
-  observed: 14_000,
-  settled: 7_000,
-};
+export const SATURATED: Scene = { processes: 1, node: 10, java: 4, work: 20, observed: 14_000 };
+
 /** Those that poll, and publish no releases. */
 export const POLLING: readonly string[] = ['spring-spin', 'redisson-spin'];
 
@@ -87,7 +80,7 @@ function isWithinBounds({ node, java }: Row): boolean {
 
 async function hold({ kind, scene }: Competition, at: At): Promise<Row> {
   const { ours, rival, isPrefixed } = kind;
-  const { processes, work, settled, observed } = scene;
+  const { processes, work, observed } = scene;
   const registryKey = `shares-${randomUUID()}`;
   const key = `key-${randomUUID()}`;
   const [java, ...nodes] = await Promise.all([
@@ -96,7 +89,7 @@ async function hold({ kind, scene }: Competition, at: At): Promise<Row> {
   ]);
   try {
     // So that both are connected, and the JVM is warm.
-    await Promise.all([java, ...nodes].map((peer) => peer.ask('a', TTL, 'compete', `warm-${key}`, 2, 1, 0, 500)));
+    await Promise.all([java, ...nodes].map((peer) => peer.ask('a', TTL, 'compete', `warm-${key}`, 2, 1, 500)));
     const [ofJava, ...ofNodes] = await Promise.all([
       competeAs(java, scene.java),
       ...nodes.map((node) => competeAs(node, scene.node)),
@@ -110,11 +103,9 @@ async function hold({ kind, scene }: Competition, at: At): Promise<Row> {
   }
 
   async function competeAs(peer: Peer, callers: number): Promise<Outcome> {
-    const outcome = await peer.ask('a', TTL, 'compete', key, callers, work, settled, observed);
-    const [turns = 0, longestWait = 0, longestSettled = 0, longestOfCaller = 0, violations = 0] = outcome
-      .split(',')
-      .map(Number);
-    return { turns, longestWait, longestSettled, longestOfCaller, violations };
+    const outcome = await peer.ask('a', TTL, 'compete', key, callers, work, observed);
+    const [turns = 0, longestWait = 0, violations = 0] = outcome.split(',').map(Number);
+    return { turns, longestWait, violations };
   }
 }
 
@@ -125,8 +116,6 @@ function together(outcomes: readonly Outcome[]): Outcome {
   return {
     turns: sum('turns'),
     longestWait: Math.min(...of('longestWait')),
-    longestSettled: Math.min(...of('longestSettled')),
-    longestOfCaller: Math.max(...of('longestOfCaller')),
     violations: sum('violations'),
   };
 }
@@ -152,28 +141,13 @@ export async function holdAll(competitions: readonly Competition[], at: At, atAT
 
 function print(rows: readonly Row[]): void {
   const table = new Table({
-    head: [
-      'Node',
-      'Java',
-      'callers',
-      'on',
-      'share of Node',
-      'longest wait: Node',
-      'later',
-      'of any caller',
-      'Java',
-      'later',
-      'of any thread',
-      'requests/s while waiting',
-    ],
+    head: ['Node', 'Java', 'callers', 'on', 'share of Node', 'longest wait: Node', 'Java', 'requests/s while waiting'],
     style: { head: [], border: [] },
   });
   const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
   for (const { ours, rival, scene, at, node, java, requests } of rows) {
     const share = `${((100 * node.turns) / (node.turns + java.turns)).toFixed(0)} %`;
-    const waits = [node, java].flatMap(({ longestWait, longestSettled, longestOfCaller }) =>
-      [longestWait, longestSettled, longestOfCaller].map(seconds),
-    );
+    const waits = [node, java].map(({ longestWait }) => seconds(longestWait));
     const callers = `${scene.processes > 1 ? `${scene.processes} x ` : ''}${scene.node}, ${scene.java}`;
     const where = typeof at === 'number' ? 'a server' : 'a cluster';
     table.push([ours, rival, callers, where, share, ...waits, requests?.toFixed(1) ?? '']);

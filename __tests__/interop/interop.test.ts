@@ -198,9 +198,7 @@ function shared(kind: LockKind): void {
       expect(performance.now() - released).toBeLessThan(SLACK);
       expect(await admin.exists([queue, `redisson_lock_timeout:{${key}}`])).toBe(0);
     });
-  }
 
-  if (kind === 'redisson-fair') {
     // What a Java waiter that gives up at its turn leaves: the lock is free, and the next one was not notified.
     it('the lock is free and nobody told the Java waiter: it enters within about a second', async () => {
       const polling = await Peer.start('Node', kind, port, registryKey, kind);

@@ -8,8 +8,7 @@ import { createClient, createCluster } from 'redis';
 import { type Lease, RedisLockRegistry } from '../../lib';
 import type { LockType } from '../../lib/protocols/lock-types';
 import { compete } from './compete';
-import type { LockKind } from './kinds';
-import { KINDS } from './kinds';
+import { KINDS, type LockKind } from './kinds';
 import { LEGACY_CHANNEL } from './versions';
 
 const [kindName = '', at = '', registryKey = '', lockType = ''] = process.argv.slice(2);
@@ -117,10 +116,9 @@ async function main(): Promise<void> {
           const lease = await lock.lock();
           return () => lease.unlock();
         };
-        const [callers = 1, work = 0, settled = 0, ms = 0] = args;
-        const outcome = await compete(take, oracle, key, callers, work, settled, ms);
-        const { turns, longestWait, longestSettled, longestOfCaller, violations } = outcome;
-        return [turns, ...[longestWait, longestSettled, longestOfCaller].map(Math.round), violations].join();
+        const [callers = 1, work = 0, ms = 0] = args;
+        const { turns, longestWait, violations } = await compete(take, oracle, key, callers, work, ms);
+        return [turns, Math.round(longestWait), violations].join();
       }
       case 'count':
         return count(registry, oracle, key, first ?? 1, second ?? 1);

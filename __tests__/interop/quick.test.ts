@@ -9,7 +9,7 @@ import { RIVALS } from './kinds';
  * Two Node processes whose work is short: they react faster to each other's releases than Java does. It is about
  * reactions within ms, so it needs a machine with nothing else to do, and runs alone, after the other tests.
  */
-const QUICK: Scene = { ...SATURATED, processes: 2, node: 2, work: 1, observed: 6_000, settled: 2_000 };
+const QUICK: Scene = { ...SATURATED, processes: 2, node: 2, work: 1, observed: 6_000 };
 
 /** Beside those that listen, as Node's callers do. */
 const COMPETITIONS = RIVALS.filter(({ rival }) => !POLLING.includes(rival)).map((kind) => ({ kind, scene: QUICK }));

@@ -21,12 +21,6 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
     return Number(await redis.admin.eval(script, { keys: [name] }));
   }
 
-  /** Whether a client listens for the releases of a lock, or for grants of it. */
-  async function isListening(name: string): Promise<boolean> {
-    const channels = await redis.admin.pubSubChannels();
-    return channels.some((channel) => channel.includes(name));
-  }
-
   it('ends so long after the acquisition in Redis, however slow the network was on the way', async () => {
     const { registry, nameOf, client, commands } = await createProxiedRegistry(redis, { lockType });
     const lock = registry.obtain('key');
@@ -132,7 +126,7 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
       const other = createRegistry(spy, { lockType, registryKey, subscriber, idleBetweenTries: WAIT_LIMIT });
       const lease = await registry.obtain('key').lock({ ttl: 60_000, minHold: 500 });
       const next = other.registry.obtain('key').lock();
-      await until(() => isListening(nameOf('key')));
+      await until(async () => (await redis.admin.pubSubChannels()).some((channel) => channel.includes(nameOf('key'))));
       // It asks once more when it listens, and sleeps then.
       await until(() => spy.sent >= 2);
       for (let turn = 0; turn < 3; turn++) await client.ping();

@@ -4,11 +4,13 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { metrics, SpanStatusCode, trace } from '@opentelemetry/api';
-import { type AcquireMessage, LockLostError } from '../../lib';
+import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
+import { type AcquireMessage, LockLostError, type RedisLockRegistryOptions } from '../../lib';
 import { type InstrumentLocksOptions, instrumentLocks, type LockInstrumentation } from '../../lib/opentelemetry';
 import packageJson from '../../package.json';
 import { DISTINCT_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { uniqueKey } from '../support/redis';
 import { createRegistry, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
 import { Exported, eventNames, parentOf } from './exported';
@@ -36,11 +38,24 @@ describePrivate('Instrumented locks', () => {
     await exported.stop();
   });
 
+  /** A registry on a client of its own, with the waits and sections of its locks. */
+  const traced = async (options: Partial<RedisLockRegistryOptions> = {}) => {
+    const { registryKey = uniqueKey('traced') } = options;
+    const client = await redis.connect();
+    const { registry, nameOf } = createRegistry(client, { ...options, registryKey });
+    const spans = (kind: 'lock' | 'hold') => exported.spans(`${kind} ${registryKey}`);
+    return { client, registry, nameOf, registryKey, waits: () => spans('lock'), sections: () => spans('hold') };
+  };
+
+  const outcomesOf = (spans: readonly ReadableSpan[]) =>
+    spans.map(({ attributes }) => attributes['redis_lock.outcome']);
+  const keysOf = (spans: readonly ReadableSpan[]) => spans.map(({ attributes }) => attributes['redis_lock.key']);
+
   describe.each(DISTINCT_TYPES)('of type %s', (lockType) => {
     const two = async () => {
-      const first = createRegistry(await redis.connect(), { lockType, fencing: true });
-      const registryKey = first.nameOf('').slice(0, -1);
-      const second = createRegistry(await redis.connect(), { lockType, fencing: true, registryKey });
+      const first = await traced({ lockType, fencing: true });
+      const { registryKey } = first;
+      const second = await traced({ lockType, fencing: true, registryKey });
       const labels = { registry_key: registryKey, lock_type: lockType };
       return { first: first.registry, second: second.registry, registryKey, labels };
     };
@@ -115,6 +130,8 @@ describePrivate('Instrumented locks', () => {
         'redis_lock.waiting': [{ attributes: labels, value: 0 }],
       });
       expect((await exported.points())['redis_lock.acquisitions']).toHaveLength(3);
+      const seconds = { 'redis_lock.wait.duration': 's', 'redis_lock.hold.duration': 's' };
+      expect(await exported.units()).toMatchObject(seconds);
     });
 
     it('report a loss, in the section and by reason', async () => {
@@ -147,7 +164,7 @@ describePrivate('Instrumented locks', () => {
   });
 
   it('keep keys out of metrics, unless there are groups', async () => {
-    const { registry } = createRegistry(await redis.connect(), { registryKey: 'orders' });
+    const { registry } = await traced();
     instrument();
     const cycle = async () => {
       await registry.run('customer-1', () => undefined);
@@ -169,19 +186,11 @@ describePrivate('Instrumented locks', () => {
     expect(new Set(grouped.map(({ attributes }) => attributes.group))).toEqual(new Set([undefined, 'customer']));
   });
 
-  it('have durations in seconds', async () => {
-    const { registry } = createRegistry(await redis.connect());
-    instrument();
-    await registry.run('key', () => undefined);
-    expect(await exported.units()).toMatchObject({ 'redis_lock.wait.duration': 's', 'redis_lock.hold.duration': 's' });
-  });
-
   it('report the errors of a task and of Redis on the span', async () => {
-    const { registry, nameOf } = createRegistry(await redis.connect());
+    const { registry, registryKey } = await traced();
     instrument();
     const error = new Error('of the task');
     await expect(registry.run('key', () => Promise.reject(error))).rejects.toBe(error);
-    const registryKey = nameOf('').slice(0, -1);
     const section = exported.span(`hold ${registryKey}`);
     expect(section.status).toEqual({ code: SpanStatusCode.ERROR, message: 'of the task' });
     expect(section.attributes['error.type']).toBe('Error');
@@ -195,18 +204,15 @@ describePrivate('Instrumented locks', () => {
   });
 
   it('report a loss that only the release finds, in the section that has ended', async () => {
-    const client = await redis.connect();
-    const { registry, nameOf } = createRegistry(client);
-    const registryKey = nameOf('').slice(0, -1);
+    const { client, registry, nameOf, sections } = await traced();
     instrument();
     const running = registry.run('key', () => client.sendCommand(['DEL', nameOf('key')]));
     await expect(running).rejects.toThrow(LockLostError);
     const lease = await registry.obtain('key').lock();
     await client.sendCommand(['DEL', nameOf('key')]);
     await expect(lease.unlock()).rejects.toThrow(LockLostError);
-    const sections = exported.spans(`hold ${registryKey}`);
-    expect(sections.map(eventNames)).toEqual([['lost'], ['lost']]);
-    for (const { attributes, endTime, events, status } of sections) {
+    expect(sections().map(eventNames)).toEqual([['lost'], ['lost']]);
+    for (const { attributes, endTime, events, status } of sections()) {
       expect(status.code).toBe(SpanStatusCode.ERROR);
       expect(attributes).toMatchObject({ 'error.type': 'ERR_LOCK_LOST', 'redis_lock.outcome': 'lost' });
       expect(endTime).toEqual(events[0]?.time);
@@ -214,21 +220,18 @@ describePrivate('Instrumented locks', () => {
   });
 
   it('have one section each, whether the lock is passed on, unlocked inside the task, or taken with others', async () => {
-    const { registry, nameOf } = createRegistry(await redis.connect());
-    const registryKey = nameOf('').slice(0, -1);
+    const { registry, sections } = await traced();
     instrument();
     await Promise.all([1, 2, 3].map(() => registry.run('key', () => new Promise(setImmediate))));
     await Promise.all([1, 2].map(() => registry.run('key', (lease) => lease.unlock())));
     await registry.multi(['key', 'other']).run(() => undefined);
-    const sections = exported.spans(`hold ${registryKey}`);
-    expect(sections.map(({ attributes }) => attributes['redis_lock.outcome'])).toEqual(new Array(6).fill('ended'));
-    expect(sections.map(({ attributes }) => attributes['redis_lock.key']).at(-1)).toBe('key + other');
-    expect(sections.flatMap(eventNames)).toEqual([]);
+    expect(outcomesOf(sections())).toEqual(new Array(6).fill('ended'));
+    expect(keysOf(sections()).at(-1)).toBe('key + other');
+    expect(sections().flatMap(eventNames)).toEqual([]);
   });
 
   it('have one section for each permit and each reader, though readers share a hold', async () => {
-    const { registry, nameOf } = createRegistry(await redis.connect());
-    const registryKey = nameOf('').slice(0, -1);
+    const { registry, waits, sections } = await traced();
     instrument();
     const semaphore = registry.semaphore('seats', { permits: 3 });
     const { read } = registry.readWrite('page');
@@ -238,45 +241,38 @@ describePrivate('Instrumented locks', () => {
     expect(await semaphore.tryLock()).toBeNull();
     for (const lease of leases) await lease.unlock();
     expect((await held())?.every((value) => value === 0)).toBe(true);
-    const waits = exported.spans(`lock ${registryKey}`);
-    expect(waits.map(({ attributes }) => attributes['redis_lock.outcome'])).toEqual([
-      ...new Array(4).fill('acquired'),
-      'timed_out',
-    ]);
-    const sections = exported.spans(`hold ${registryKey}`);
-    expect(sections.map(({ attributes }) => attributes['redis_lock.key'])).toEqual(['seats', 'seats', 'page', 'page']);
-    expect(sections.map(({ attributes }) => attributes['redis_lock.outcome'])).toEqual(new Array(4).fill('ended'));
-    expect(sections.flatMap(eventNames)).toEqual([]);
+    expect(outcomesOf(waits())).toEqual([...new Array(4).fill('acquired'), 'timed_out']);
+    expect(keysOf(sections())).toEqual(['seats', 'seats', 'page', 'page']);
+    expect(outcomesOf(sections())).toEqual(new Array(4).fill('ended'));
+    expect(sections().flatMap(eventNames)).toEqual([]);
   });
 
   it('count the loss of a hold for each of its readers', async () => {
-    const { registry, nameOf } = createRegistry(await redis.connect());
-    const registryKey = nameOf('').slice(0, -1);
+    const { registry, sections } = await traced();
     instrument();
     const { read } = registry.readWrite('page');
     const leases = await Promise.all([read.lock(), read.lock()]);
     const losses = Promise.all(leases.map(lossOf));
     await read.forceUnlock();
     await losses;
-    const sections = exported.spans(`hold ${registryKey}`);
-    expect(sections.map(({ attributes }) => attributes['redis_lock.outcome'])).toEqual(['lost', 'lost']);
+    expect(outcomesOf(sections())).toEqual(['lost', 'lost']);
     const lost = (await exported.points())['redis_lock.lost'];
     expect(lost?.map(({ attributes, value }) => [attributes.reason, value])).toEqual([['stolen', 2]]);
   });
 
   it('end a section that is being released when the instrumentation ends', async () => {
-    const { registry, nameOf } = createRegistry(await redis.connect());
+    const { registry, sections } = await traced();
     instrument();
     const lease = await registry.obtain('key').lock();
     const unlocking = lease.unlock();
     end();
-    expect(exported.spans(`hold ${nameOf('').slice(0, -1)}`)).toHaveLength(1);
+    expect(sections()).toHaveLength(1);
     await unlocking;
   });
 
   it('count warnings by code', async () => {
-    const { registry, nameOf } = createRegistry(await redis.connect(), { warnHeldAfter: 50 });
-    const labels = { registry_key: nameOf('').slice(0, -1), lock_type: 'spin', code: 'LONG_HOLD' };
+    const { registry, registryKey } = await traced({ warnHeldAfter: 50 });
+    const labels = { registry_key: registryKey, lock_type: 'spin', code: 'LONG_HOLD' };
     instrument();
     await registry.obtain('key').lock();
     await until(async () => (await exported.points())['redis_lock.warnings'] !== undefined);
@@ -293,15 +289,13 @@ describePrivate('Instrumented locks', () => {
   });
 
   it('are no longer measured when the instrumentation has ended: what is open ends with it', async () => {
-    const { registry, nameOf } = createRegistry(await redis.connect());
-    const registryKey = nameOf('').slice(0, -1);
+    const { registry, waits, sections } = await traced();
     instrument();
     const lease = await registry.obtain('key').lock();
     const stop = new AbortController();
     const waiting = registry.obtain('key').lock({ signal: stop.signal });
     end[Symbol.dispose]();
-    expect(exported.spans(`lock ${registryKey}`)).toHaveLength(2);
-    expect(exported.spans(`hold ${registryKey}`)).toHaveLength(1);
+    expect([waits(), sections()].map(({ length }) => length)).toEqual([2, 1]);
     const before = await exported.points();
     expect([before['redis_lock.held']?.[0]?.value, before['redis_lock.waiting']?.[0]?.value]).toEqual([0, 0]);
     stop.abort(new Error('enough'));
@@ -310,12 +304,11 @@ describePrivate('Instrumented locks', () => {
     await registry.run('key', () => undefined);
     end();
     expect(await exported.points()).toEqual(before);
-    expect(exported.spans(`lock ${registryKey}`)).toHaveLength(2);
-    expect(exported.spans(`hold ${registryKey}`)).toHaveLength(1);
+    expect([waits(), sections()].map(({ length }) => length)).toEqual([2, 1]);
   });
 
   it('ignore what has begun before', async () => {
-    const { registry } = createRegistry(await redis.connect());
+    const { registry } = await traced();
     const lease = await registry.obtain('key').lock();
     instrument();
     await lease.unlock();
@@ -323,14 +316,13 @@ describePrivate('Instrumented locks', () => {
   });
 
   it('run in two instrumentations, both with their sections', async () => {
-    const { registry, nameOf } = createRegistry(await redis.connect());
+    const { registry, registryKey, sections } = await traced();
     instrument();
     const other = new Exported();
     const endOther = instrumentLocks({ tracer: other.tracer, meter: other.meter });
     expect(await registry.run('key', async () => 7)).toBe(7);
     endOther();
-    const name = `hold ${nameOf('').slice(0, -1)}`;
-    expect([exported.spans(name).length, other.spans(name).length]).toEqual([1, 1]);
+    expect([sections(), other.spans(`hold ${registryKey}`)].map(({ length }) => length)).toEqual([1, 1]);
     await other.stop();
   });
 

@@ -2,14 +2,13 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { Meter, MetricOptions } from '@opentelemetry/api';
 import { PrometheusExporter, PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
 import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import { parser } from '@prometheus-io/lezer-promql';
 import { parse } from 'yaml';
 import { instrumentLocks } from '../../lib/opentelemetry';
-import { type RedisServer, startRedis } from '../../support/redis';
 import { describePrivate } from '../support/private-redis';
 import { codeSpans, ROOT, tableBelow } from './pages';
 import { ProgramFolder } from './program-folder';
@@ -86,23 +85,15 @@ function isQuery(text: string): boolean {
 }
 
 describePrivate('docs/grafana-dashboard.json', () => {
-  let server: RedisServer;
-  let folder: ProgramFolder;
+  const programs = ProgramFolder.install('dashboard');
   let series: Map<string, Set<string>>;
 
   beforeAll(async () => {
-    server = await startRedis({ port: true });
-    folder = await ProgramFolder.create('dashboard', server);
     const page = programsOf('docs/observability.md').find(({ code }) => code.includes("from 'prom-client'"));
     if (page === undefined) throw new Error('The page has no program for prom-client');
-    const script = await folder.script({ ...page, code: page.code + SCRAPE });
+    const script = await programs.folder.script({ ...page, code: page.code + SCRAPE });
     const { stdout } = await promisify(execFile)(process.execPath, [script], { timeout: 20_000 });
     series = exposed(stdout);
-  });
-
-  afterAll(async () => {
-    await server.stop();
-    await folder.remove();
   });
 
   it('queries what prom-client exposes as the page says, all of it, by labels that it has', () => {

@@ -19,7 +19,7 @@ const PROGRAMS = programsOf('docs/coming-from.md');
 /** Each program of an old library, and the one after it, which does the same here. */
 const PAIRS = PROGRAMS.flatMap((before, i) => {
   const after = PROGRAMS[i + 1];
-  return before.isBefore && after !== undefined ? [{ line: before.line, before, after }] : [];
+  return before.mark === 'before' && after !== undefined ? [{ line: before.line, before, after }] : [];
 });
 
 describePrivate('docs/coming-from.md', () => {

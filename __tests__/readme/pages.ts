@@ -10,6 +10,17 @@ export const PAGES = ['.', 'docs', 'docs/examples'].flatMap((folder) =>
     .map((name) => join(folder, name)),
 );
 
+/** The files of the library, with their texts. */
+export const SOURCES = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts'))
+  .map((file) => ({ file: `lib/${file}`, text: readFileSync(join(ROOT, 'lib', file), 'utf8') }));
+
+/** The folders in a folder of the library. */
+export function foldersOf(folder = ''): string[] {
+  const entries = readdirSync(join(ROOT, 'lib', folder), { withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+}
+
 export function readPage(page: string): string {
   return readFileSync(join(ROOT, page), 'utf8');
 }

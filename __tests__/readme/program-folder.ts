@@ -2,10 +2,13 @@ import { execFile } from 'node:child_process';
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import { transformSync } from 'esbuild';
 import manifest from '../../package.json';
-import type { RedisServer } from '../../support/redis';
+import { type RedisServer, startRedis } from '../../support/redis';
 import { builtPackage } from '../support/built-package';
+import { connectTo } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
 import { ROOT } from './pages';
 import { type Program, withRedis } from './programs';
 
@@ -17,6 +20,13 @@ const SOURCES = Object.entries(manifest.exports).flatMap(([name, target]) => {
   const source = target.default.replace(/^\.\/dist\/(.*)\.js$/, 'lib/$1.ts');
   return [[name.replace('.', 'redis-lock-registry'), [join(ROOT, source)]] as const];
 });
+
+/** What the tests of programs use. */
+export interface Programs {
+  readonly folder: ProgramFolder;
+  /** A connection of the test's own. */
+  readonly admin: TestClient;
+}
 
 /**
  * A folder in which programs of the pages run as an application's own: ES modules that import `redis-lock-registry` and
@@ -32,6 +42,26 @@ export class ProgramFolder {
     this.#redis = address;
     // Inside the project, so that the programs find its packages.
     this.path = join(__dirname, '.blocks', name);
+  }
+
+  /** Registers the hooks of the surrounding `describe`: a folder, and a server that is empty before each test. */
+  static install(name: string): Programs {
+    const programs = {} as { -readonly [key in keyof Programs]: Programs[key] };
+    let server: RedisServer;
+    beforeAll(async () => {
+      server = await startRedis({ port: true });
+      programs.folder = await ProgramFolder.create(name, server);
+    });
+    beforeEach(async () => {
+      programs.admin = await connectTo(server.address);
+      await programs.admin.flushAll();
+    });
+    afterEach(() => programs.admin.destroy());
+    afterAll(async () => {
+      await server.stop();
+      await programs.folder.remove();
+    });
+    return programs;
   }
 
   /** With the package as it is built. The programs will find this server, if they need one, where the pages say that Redis is. */

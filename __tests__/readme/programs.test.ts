@@ -1,11 +1,10 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { transformSync } from 'esbuild';
-import { type RedisServer, startRedis } from '../../support/redis';
-import { connectTo, describePrivate } from '../support/private-redis';
+import { describePrivate } from '../support/private-redis';
 import { ProgramFolder } from './program-folder';
-import { PROGRAMS, type Program, promisedOutput } from './programs';
+import { PROGRAMS, promisedOutput } from './programs';
 
 const run = promisify(execFile);
 
@@ -15,29 +14,8 @@ const RUN_LIMIT = 20_000;
 /** Of Node's own about `mock.timers` of `node:test`. */
 const QUIET = '--disable-warning=ExperimentalWarning';
 
-function isRunElsewhere({ isServer, isTest, isRecipe, isBefore, isForBun }: Program): boolean {
-  return isServer || isTest || isRecipe || isBefore || isForBun;
-}
-
 describePrivate('The code of the README and of every page of docs', () => {
-  let server: RedisServer;
-  let folder: ProgramFolder;
-
-  beforeAll(async () => {
-    server = await startRedis({ port: true });
-    folder = await ProgramFolder.create('programs', server);
-  });
-
-  beforeEach(async () => {
-    const admin = await connectTo(server.address);
-    await admin.flushAll();
-    admin.destroy();
-  });
-
-  afterAll(async () => {
-    await server.stop();
-    await folder.remove();
-  });
+  const programs = ProgramFolder.install('programs');
 
   it('begins with an example that is plain JavaScript for Node 20', () => {
     const [first] = PROGRAMS.filter(({ page }) => page === 'README.md');
@@ -49,21 +27,21 @@ describePrivate('The code of the README and of every page of docs', () => {
     expect(code).not.toMatch(/\busing\b/);
   });
 
-  it.each(PROGRAMS.filter(({ isForBun }) => isForBun))('is JavaScript, for Bun: $page, line $line', ({ code }) => {
+  it.each(PROGRAMS.filter(({ mark }) => mark === 'bun'))('is JavaScript, for Bun: $page, line $line', ({ code }) => {
     expect(transformSync(code, { loader: 'js', target: 'node20', format: 'esm' }).warnings).toEqual([]);
   });
 
   it('compiles under strict settings', async () => {
-    expect(await folder.complaints(PROGRAMS)).toBe('');
+    expect(await programs.folder.complaints(PROGRAMS)).toBe('');
   });
 
-  it.each(PROGRAMS.filter((program) => !isRunElsewhere(program)))(
+  it.each(PROGRAMS.filter(({ mark }) => mark === undefined))(
     'on $page, line $line, ends by itself, and prints what it says',
     async (program) => {
       const promised = promisedOutput(program);
       // A program that nothing checks would prove nothing.
       if (promised.length === 0) expect(program.code).toContain("from 'node:assert/strict'");
-      const script = await folder.script(program);
+      const script = await programs.folder.script(program);
       const { stdout, stderr } = await run(process.execPath, [QUIET, script], { timeout: RUN_LIMIT });
       expect(stderr).toBe('');
       expect(stdout.split('\n').slice(0, -1)).toEqual(promised);

@@ -1,5 +1,11 @@
 import { PAGES, readPage } from './pages';
 
+/**
+ * `server`: it runs until it gets a signal. `test`: a test file of jest. `recipe`: several processes of it run at a time.
+ * `before`: it runs with another library, from which readers come. `bun`: it runs in Bun.
+ */
+export type Mark = 'server' | 'test' | 'recipe' | 'before' | 'bun';
+
 /** Code of a page that a reader could paste into one file and run. */
 export interface Program {
   readonly page: string;
@@ -7,16 +13,8 @@ export interface Program {
   readonly line: number;
   readonly code: string;
   readonly language: 'ts' | 'js';
-  /** It runs until it gets a signal. Its block is marked with ```ts server. */
-  readonly isServer: boolean;
-  /** A test file of jest. Its block is marked with ```ts test. */
-  readonly isTest: boolean;
-  /** Several processes of it run at a time. Its block is marked with ```ts recipe. */
-  readonly isRecipe: boolean;
-  /** It runs with another library, from which readers come. Its block is marked with ```js before. */
-  readonly isBefore: boolean;
-  /** It runs in Bun. Its block is marked with ```js bun. */
-  readonly isForBun: boolean;
+  /** What stands behind the language, if something does: how the program runs. */
+  readonly mark: Mark | undefined;
 }
 
 /** Where the pages say that Redis is, in the two ways that clients ask for. */
@@ -29,7 +27,7 @@ export function withRedis(code: string, { host, port }: { readonly host: string;
     .replaceAll(ADDRESSES.parts, `host: '${host}', port: ${port}`);
 }
 
-const BLOCK = /^```(?<language>ts|js)(?<mark> server| test| recipe| bun| before)?\n(?<code>.*?)^```$/gms;
+const BLOCK = /^```(?<language>ts|js)(?: (?<mark>server|test|recipe|bun|before))?\n(?<code>.*?)^```$/gms;
 
 /** A block that imports something begins a program; one without imports continues the one before it on its page. */
 export function programsOf(page: string): Program[] {
@@ -42,18 +40,8 @@ export function programsOf(page: string): Program[] {
       programs.splice(-1, 1, { ...last, code: `${last.code}\n${code}` });
     } else {
       const line = text.slice(0, index).split('\n').length;
-      const { mark, language } = groups ?? {};
-      programs.push({
-        page,
-        line,
-        code,
-        language: language === 'js' ? 'js' : 'ts',
-        isServer: mark === ' server',
-        isTest: mark === ' test',
-        isRecipe: mark === ' recipe',
-        isBefore: mark === ' before',
-        isForBun: mark === ' bun',
-      });
+      const language = groups?.language === 'js' ? 'js' : 'ts';
+      programs.push({ page, line, code, language, mark: groups?.mark as Mark | undefined });
     }
   }
   return programs;

@@ -1,51 +1,31 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
-import { type RedisServer, startRedis } from '../../support/redis';
+import { afterEach, expect, it } from '@jest/globals';
 import { machineDelay } from '../support/machine-delay';
-import { connectTo, describePrivate } from '../support/private-redis';
+import { describePrivate } from '../support/private-redis';
 import { Program } from '../support/program';
-import type { TestClient } from '../support/redis';
 import { until } from '../support/until';
 import { ProgramFolder } from './program-folder';
 import { PROGRAMS } from './programs';
 
-const RECIPES = PROGRAMS.filter(({ isRecipe }) => isRecipe);
+const RECIPES = PROGRAMS.filter(({ mark }) => mark === 'recipe');
 
 /** ms, for a test that waits for the end of a ttl and for processes to start. */
 const TEST_LIMIT = 60_000;
 
 describePrivate('A recipe of docs/recipes.md, in several processes:', () => {
-  let redis: RedisServer;
-  let admin: TestClient;
-  let folder: ProgramFolder;
+  const programs = ProgramFolder.install('recipes');
   const processes: Program[] = [];
-
-  beforeAll(async () => {
-    redis = await startRedis({ port: true });
-    folder = await ProgramFolder.create('recipes', redis);
-  });
-
-  beforeEach(async () => {
-    admin = await connectTo(redis.address);
-    await admin.flushAll();
-  });
 
   afterEach(async () => {
     await Promise.all(processes.splice(0).map((one) => one.kill()));
-    admin.destroy();
-  });
-
-  afterAll(async () => {
-    await redis.stop();
-    await folder.remove();
   });
 
   /** Starts processes of the recipe whose program has this text. */
   async function start(text: string, count: number, env?: Record<string, string>): Promise<Program[]> {
     const recipe = RECIPES.find(({ code }) => code.includes(text)) as (typeof RECIPES)[number];
-    const script = await folder.script(recipe);
+    const script = await programs.folder.script(recipe);
     const started = Array.from({ length: count }, () => new Program([process.execPath, script], env));
     processes.push(...started);
     return started;
@@ -67,7 +47,9 @@ describePrivate('A recipe of docs/recipes.md, in several processes:', () => {
       };
       const first = await nextLeader(1);
       // All of them wait for the lock.
-      await until(async () => (await admin.pubSubNumSub('jobs-channel:jobs:leader'))['jobs-channel:jobs:leader'] === 2);
+      await until(
+        async () => (await programs.admin.pubSubNumSub('jobs-channel:jobs:leader'))['jobs-channel:jobs:leader'] === 2,
+      );
       expect(leaders()).toHaveLength(1);
       const terminated = performance.now();
       first.child.kill('SIGTERM');
@@ -76,7 +58,7 @@ describePrivate('A recipe of docs/recipes.md, in several processes:', () => {
       await first.succeeds();
 
       const second = await nextLeader(2);
-      const life = await admin.pTTL('jobs:leader');
+      const life = await programs.admin.pTTL('jobs:leader');
       expect(leaders()).toHaveLength(2);
       const killed = performance.now();
       await second.kill();
@@ -96,13 +78,13 @@ describePrivate('A recipe of docs/recipes.md, in several processes:', () => {
     const [late] = await start('cleanup', 1);
     outputs.push(...((await late?.succeeds()) ?? []));
     expect(outputs.sort()).toEqual([...Array(3).fill('another process does it'), 'ran']);
-    expect(await admin.get('cleanups')).toBe('1');
-    expect(await admin.pTTL('jobs:cleanup')).toBeGreaterThan(0);
+    expect(await programs.admin.get('cleanups')).toBe('1');
+    expect(await programs.admin.pTTL('jobs:cleanup')).toBeGreaterThan(0);
   });
 
   it('a rate limit is kept by all processes together', async () => {
     for (const sender of await start('sent', 2)) await sender.succeeds();
-    const times = (await admin.lRange('sent', 0, -1)).map((line) => Number(line.split(' ')[0]));
+    const times = (await programs.admin.lRange('sent', 0, -1)).map((line) => Number(line.split(' ')[0]));
     expect(times).toHaveLength(4);
     // Each may have been noted a little after its turn began.
     expect((times[3] as number) - (times[0] as number)).toBeGreaterThanOrEqual(2 * 500);
@@ -129,13 +111,13 @@ describePrivate('A recipe of docs/recipes.md, in several processes:', () => {
     'queue workers do every message once that is delivered twice',
     async () => {
       const ids = Array.from({ length: 20 }, (_, i) => `message-${i}`);
-      await admin.rPush(
+      await programs.admin.rPush(
         'queue',
         ids.flatMap((id) => [id, id]),
       );
       const workers = await start('queue', 3);
       for (const worker of workers) await worker.succeeds();
-      expect(await admin.hGetAll('results')).toEqual(Object.fromEntries(ids.map((id) => [id, '1'])));
+      expect(await programs.admin.hGetAll('results')).toEqual(Object.fromEntries(ids.map((id) => [id, '1'])));
     },
     TEST_LIMIT,
   );

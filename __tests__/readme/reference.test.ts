@@ -1,9 +1,11 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import * as library from '../../lib';
 import packageJson from '../../package.json';
-import { codeSpans, PAGES, prose, ROOT, readPage, tableBelow } from './pages';
+import { missingFields, OWNERS_FIELDS } from '../../support/release-fields';
+import { onSite, SECTIONS } from '../../support/site-pages';
+import { codeSpans, foldersOf, PAGES, prose, ROOT, readPage, SOURCES, tableBelow } from './pages';
 
 const redis = { eval: async () => 1, evalSha: async () => 1 };
 
@@ -31,11 +33,8 @@ function firstCells(page: string, heading: string): string[] {
 
 /** The members of a union of literals in the sources of the library. */
 function union(name: string): string[] {
-  const files = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' });
-  const sources = files
-    .filter((file) => file.endsWith('.ts'))
-    .map((file) => readFileSync(join(ROOT, 'lib', file), 'utf8'));
-  const [, members = ''] = new RegExp(`type ${name} =([^;]*);`).exec(sources.join('\n')) ?? [];
+  const sources = SOURCES.map(({ text }) => text).join('\n');
+  const [, members = ''] = new RegExp(`type ${name} =([^;]*);`).exec(sources) ?? [];
   return [...members.matchAll(/'([^']*)'/g)].map(([, member]) => member as string).sort();
 }
 
@@ -60,14 +59,20 @@ describe('The tables of the pages name', () => {
   });
 
   it('every code of a warning, and no other', () => {
-    expect(firstCells('docs/operations.md', 'Warnings')).toEqual(union('LockWarningCode'));
+    for (const page of ['docs/operations.md', 'docs/troubleshooting.md']) {
+      expect(
+        tableBelow(page, 'Warnings')
+          .map(([cell]) => codeSpans(cell ?? '')[0])
+          .sort(),
+      ).toEqual(union('LockWarningCode'));
+    }
   });
 });
 
 it.each(['api/distributed-lock.ts', 'api/options.ts'])(
   'Every optional option has @default in its comment: %s',
   (file) => {
-    const source = readFileSync(join(ROOT, 'lib', file), 'utf8');
+    const source = readPage(`lib/${file}`);
     const options = [...source.matchAll(/^export interface \w+Options(?: extends \w+)? {\n(.*?)^}/gms)].map(
       ([, body]) => body as string,
     );
@@ -81,7 +86,7 @@ it.each(['api/distributed-lock.ts', 'api/options.ts'])(
 it.each(tableBelow('docs/architecture.md', 'Where to look').map(([question, file, names]) => [question, file, names]))(
   'docs/architecture.md answers where to look: %s',
   (_question, file = '', names = '') => {
-    const source = readFileSync(join(ROOT, 'lib', `${codeSpans(file)[0]}.ts`), 'utf8');
+    const source = readPage(`lib/${codeSpans(file)[0]}.ts`);
     for (const name of codeSpans(names)) expect(source).toMatch(new RegExp(`(?<![\\w#])${name}\\b`));
   },
 );
@@ -100,19 +105,13 @@ describe('docs/architecture.md', () => {
   });
 
   it('shows every folder of lib', () => {
-    const folders = readdirSync(join(ROOT, 'lib'), { withFileTypes: true }).filter((entry) => entry.isDirectory());
-    const nested = readdirSync(join(ROOT, 'lib/protocols'), { withFileTypes: true }).filter((entry) =>
-      entry.isDirectory(),
-    );
-    const names = [...folders, ...nested].map(({ name }) => name);
+    const names = [...foldersOf(), ...foldersOf('protocols')];
     expect(names.filter((name) => !new RegExp(`(^|\\s)${name}/`, 'm').test(page))).toEqual([]);
   });
 
   it('names only files and folders of lib that are there', () => {
-    const folders = readdirSync(join(ROOT, 'lib'), { withFileTypes: true }).filter((entry) => entry.isDirectory());
-    const paths = codeSpans(prose('docs/architecture.md')).filter((code) =>
-      folders.some(({ name }) => code.startsWith(`${name}/`)),
-    );
+    const isPath = (code: string) => foldersOf().some((name) => code.startsWith(`${name}/`));
+    const paths = codeSpans(prose('docs/architecture.md')).filter(isPath);
     expect(paths.length).toBeGreaterThan(20);
     expect(paths.filter((path) => !existsSync(join(ROOT, 'lib', path.endsWith('/') ? path : `${path}.ts`)))).toEqual(
       [],
@@ -120,9 +119,116 @@ describe('docs/architecture.md', () => {
   });
 });
 
-describe('The pages name', () => {
-  it.each(PAGES)('only commands that there are: %s', (page) => {
-    const named = [...readPage(page).matchAll(/npm run ([\w:-]+)/g)].map(([, script]) => script as string);
-    expect(named.filter((script) => !(script in packageJson.scripts))).toEqual([]);
+const WORKFLOWS = readdirSync(join(ROOT, '.github/workflows')).map((name) => `.github/workflows/${name}`);
+
+it.each([...PAGES, ...WORKFLOWS])('%s names only commands that there are', (page) => {
+  const named = [...readPage(page).matchAll(/npm run ([\w:-]+)/g)].map(([, script]) => script as string);
+  expect(named.filter((script) => !(script in packageJson.scripts))).toEqual([]);
+});
+
+describe('.github', () => {
+  it.each(WORKFLOWS)(
+    '%s runs only files that there are, and has no right but to read, unless a job says so',
+    (page) => {
+      const files = [...readPage(page).matchAll(/run: (\.[\w/.]+)/g)].map(([, file]) => file as string);
+      expect(files.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
+      expect(readPage(page)).toMatch(/^permissions:\n {2}contents: read$/m);
+    },
+  );
+
+  it('lets dependabot look at every folder that has packages of its own', () => {
+    const folders = ['scripts', 'support'].flatMap((parent) =>
+      readdirSync(join(ROOT, parent))
+        .filter((name) => existsSync(join(ROOT, parent, name, 'package.json')))
+        .map((name) => `/${parent}/${name}`),
+    );
+    expect(folders.filter((folder) => !readPage('.github/dependabot.yml').includes(folder))).toEqual([]);
   });
+});
+
+describe('Before the first release', () => {
+  it('CONTRIBUTING.md names the fields that `npm run check` warns of, and no other', () => {
+    const named = tableBelow('CONTRIBUTING.md', 'Before the first release').flatMap(([cell = '']) => codeSpans(cell));
+    expect(named).toEqual([...OWNERS_FIELDS]);
+  });
+
+  it('a field that is missing is reported, and none that is there', () => {
+    expect(missingFields({})).toEqual([...OWNERS_FIELDS]);
+    const complete = Object.fromEntries(OWNERS_FIELDS.map((name) => [name, 'there']));
+    expect(missingFields(complete)).toEqual([]);
+  });
+});
+
+describe('README.md, by the runs in docs/compatibility.md,', () => {
+  const [line = ''] = /It works with .*compatibility\.md\)/.exec(readPage('README.md')) ?? [];
+  const runs = tableBelow('docs/compatibility.md', 'What was run');
+
+  it('names the clients that were run, and no other', () => {
+    const names = (text: string) => [...new Set(text.match(/\b(?:redis|ioredis|iovalkey|valkey-glide)\b/g))].sort();
+    expect(names(line.replace('node-redis', ''))).toEqual(names(runs.map(([, , clients]) => clients).join(' ')));
+  });
+
+  it('names the servers that were run, and nothing failed on them', () => {
+    const versions = (kind: string) =>
+      runs.flatMap(([server = '']) => (server.startsWith(kind) ? [Number(/ (\d+\.\d+)/.exec(server)?.[1])] : []));
+    expect(line).toContain(`Redis ${Math.min(...versions('redis'))} to ${Math.floor(Math.max(...versions('redis')))}`);
+    const valkey = [...new Set(versions('valkey').map(Math.floor))].sort();
+    expect(line).toContain(`Valkey ${valkey.join(' and ')}`);
+    expect(runs.flat().join('\n')).not.toContain('failed');
+  });
+});
+
+describe('docs/guarantees.md', () => {
+  /** The sections "## P1: ...", with the tests that they name. */
+  const promises = readPage('docs/guarantees.md')
+    .split(/^## /m)
+    .filter((text) => /^P\d/.test(text))
+    .map((text) => ({
+      promise: /^P\d+/.exec(text)?.[0] ?? '',
+      tests: codeSpans(text).filter((code) => /^__tests__\/.*\.ts$/.test(code)),
+    }));
+
+  it('has every guarantee that a test cites', () => {
+    const files = readdirSync(join(ROOT, '__tests__'), { recursive: true, encoding: 'utf8' }).filter(
+      (file) => file.endsWith('.ts') && !file.startsWith('readme'),
+    );
+    const cited = files.flatMap((file) => readPage(`__tests__/${file}`).match(/\bP\d+\b(?=[ :,)])/g) ?? []);
+    expect([...new Set(cited)].sort()).toEqual(promises.map(({ promise }) => promise).sort());
+  });
+
+  it.each(promises)('names tests for $promise, and each of them cites it', ({ promise, tests }) => {
+    expect(tests).not.toEqual([]);
+    expect(tests.filter((test) => !new RegExp(`\\b${promise}\\b`).test(readPage(test)))).toEqual([]);
+  });
+});
+
+describe('A picture', () => {
+  const pictures = readdirSync(join(ROOT, 'docs')).filter((name) => /^(?!growth-).*\.svg$/.test(name));
+
+  it.each(pictures)('has a title, a description, colours for both themes, and words on a page: %s', (name) => {
+    const picture = readPage(`docs/${name}`);
+    expect(picture).toMatch(/<title id="title">[^<]{10,}<\/title>/);
+    expect(picture).toMatch(/<desc id="desc">[^<]{100,}<\/desc>/);
+    expect(picture).toContain('prefers-color-scheme:dark');
+    const image = new RegExp(`!\\[([^\\]]*)\\]\\((?:docs/)?${name}\\)`, 'g');
+    const shown = PAGES.flatMap((page) => [...readPage(page).matchAll(image)]);
+    expect(shown).not.toEqual([]);
+    for (const [, words = ''] of shown) expect(words.length).toBeGreaterThan(100);
+  });
+
+  it('of the layers names every folder of lib, and no other', () => {
+    const texts = [...readPage('docs/layers.svg').matchAll(/<text [^>]*>([^<]*)<\/text>/g)].map(([, text]) => text);
+    expect(
+      texts
+        .join(' ')
+        .match(/[\w-]+(?=\/)/g)
+        ?.sort(),
+    ).toEqual(foldersOf().sort());
+  });
+});
+
+it('The site has every page in its sidebar', () => {
+  const listed = SECTIONS.flatMap(({ pages }) => pages);
+  expect([...listed].sort()).toEqual([...PAGES].sort());
+  expect(listed.filter((page) => onSite(page) === undefined)).toEqual([]);
 });

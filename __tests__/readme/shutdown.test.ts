@@ -1,46 +1,76 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { Agent, request } from 'node:http';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
-import { type RedisServer, startRedis } from '../../support/redis';
-import { connectTo, describePrivate } from '../support/private-redis';
-import type { TestClient } from '../support/redis';
+import { freePort } from '../../support/free-port';
+import { describePrivate } from '../support/private-redis';
+import { Program } from '../support/program';
 import { until } from '../support/until';
 import { ProgramFolder } from './program-folder';
 import { PROGRAMS } from './programs';
-import { ServerProcess, type Status } from './server-process';
 
 /** ms; a request waits for a lock for up to 30 s, and `close` for a holder for up to 5 s. */
 const SHUTDOWN_LIMIT = 15_000;
 
-const SERVERS = PROGRAMS.filter(({ isServer }) => isServer);
+const SERVERS = PROGRAMS.filter(({ mark }) => mark === 'server');
+
+/** The status of a response; `undefined`: the server closed the connection, or accepts none. */
+type Status = number | undefined;
+
+/** A server of a page in a process of its own. */
+class ServerProcess extends Program {
+  /** Each caller has a connection of its own, which it uses for all its requests. */
+  readonly #agents = new Map<string, Agent>();
+  readonly #port: number;
+
+  private constructor(script: string, port: number) {
+    super([process.execPath, script], { PORT: String(port) });
+    this.#port = port;
+  }
+
+  static async start(script: string): Promise<ServerProcess> {
+    const server = new ServerProcess(script, await freePort());
+    await server.prints('listening');
+    return server;
+  }
+
+  /** SIGTERM; resolves to how the process ended, an exit code or a signal, and after how many ms. */
+  async terminate(limit: number): Promise<{ end: unknown; after: number }> {
+    const start = performance.now();
+    this.child.kill('SIGTERM');
+    await until(() => this.hasExited, { within: limit });
+    return { end: this.child.exitCode ?? this.child.signalCode, after: performance.now() - start };
+  }
+
+  override async kill(): Promise<void> {
+    for (const agent of this.#agents.values()) agent.destroy();
+    await super.kill();
+  }
+
+  post(path: string, caller: string): Promise<Status> {
+    const agent = this.#agents.get(caller) ?? new Agent({ keepAlive: true, maxSockets: 1 });
+    this.#agents.set(caller, agent);
+    return new Promise((resolve) => {
+      const sent = request({ host: '127.0.0.1', port: this.#port, path, method: 'POST', agent }, (response) => {
+        response.resume().once('close', () => resolve(response.statusCode));
+      });
+      sent.once('error', () => resolve(undefined)).end();
+    });
+  }
+}
 
 describePrivate('A server that shuts down as docs/in-an-application.md says', () => {
-  let redis: RedisServer;
-  let admin: TestClient;
-  let folder: ProgramFolder;
+  const programs = ProgramFolder.install('shutdown');
   /** Of another process, as far as the server can see. */
   let elsewhere: RedisLockRegistry;
   let server: ServerProcess | undefined;
 
-  beforeAll(async () => {
-    redis = await startRedis({ port: true });
-    folder = await ProgramFolder.create('shutdown', redis);
-  });
-
-  beforeEach(async () => {
-    admin = await connectTo(redis.address);
-    await admin.flushAll();
-    elsewhere = new RedisLockRegistry(admin, { registryKey: 'shop', lockType: 'pub-sub' });
+  beforeEach(() => {
+    elsewhere = new RedisLockRegistry(programs.admin, { registryKey: 'shop', lockType: 'pub-sub' });
   });
 
   afterEach(async () => {
     await server?.kill();
     await elsewhere.close({ timeout: 0 });
-    admin.destroy();
-  });
-
-  afterAll(async () => {
-    await redis.stop();
-    await folder.remove();
   });
 
   it('is there: one in plain Node, one in Nest', () => {
@@ -52,7 +82,7 @@ describePrivate('A server that shuts down as docs/in-an-application.md says', ()
     async (program) => {
       // One name in plain Node, the other in Nest.
       const held = [await elsewhere.obtain('cart:/carts/held').lock(), await elsewhere.obtain('cart:held').lock()];
-      const shop = await ServerProcess.start(await folder.script(program));
+      const shop = await ServerProcess.start(await programs.folder.script(program));
       server = shop;
 
       const waiters = Array.from({ length: 5 }, (_, i) => shop.post('/carts/held', `waiter ${i}`));
@@ -75,9 +105,9 @@ describePrivate('A server that shuts down as docs/in-an-application.md says', ()
       expect([...new Set(answers)].filter((answer) => ![201, 503, undefined].includes(answer))).toEqual([]);
       expect(shop.stderr).toBe('');
 
-      expect((await admin.keys('*')).sort()).toEqual(['shop:cart:/carts/held', 'shop:cart:held']);
+      expect((await programs.admin.keys('*')).sort()).toEqual(['shop:cart:/carts/held', 'shop:cart:held']);
       for (const lease of held) await lease.unlock();
-      expect(await admin.dbSize()).toBe(0);
+      expect(await programs.admin.dbSize()).toBe(0);
     },
     60_000,
   );

@@ -1,26 +1,12 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import type { RedisClient, RedisCommands, RedisLock } from '../../lib';
+import type { RedisLock } from '../../lib';
 import { SLACK } from '../contract/timing';
+import { HoldableClient } from '../support/held-commands';
 import { machineDelay } from '../support/machine-delay';
 import { describeReal } from '../support/redis';
 import { Gate, isExcluded, SCOPE_TYPES, ScopeFixture, type Sections } from './scope-fixture';
 
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
-
-/** A client that can be switched to send nothing and never reply. */
-function silenceable(client: RedisClient): RedisClient & { silent: boolean } {
-  const never = () => new Promise<unknown>(() => undefined);
-  const switchable = (commands: RedisCommands): RedisCommands => ({
-    eval: (script, options) => (wrapper.silent ? never() : commands.eval(script, options)),
-    evalSha: (sha1, options) => (wrapper.silent ? never() : commands.evalSha(sha1, options)),
-  });
-  const wrapper = {
-    ...switchable(client),
-    withCommandOptions: (options: object) => switchable(client.withCommandOptions?.(options) ?? client),
-    silent: false,
-  };
-  return wrapper;
-}
 
 describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockType) => {
   const scope = ScopeFixture.install(lockType);
@@ -319,26 +305,24 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
   });
 
   it('obeys waitTime and signal also while Redis does not answer the extension of the lease (P1)', async () => {
-    const client = silenceable(scope.clients[0]);
+    const client = new HoldableClient(scope.clients[0]);
     const lock = scope.registryOn(client, { commandTimeout: 2_000 }).obtain('key');
     const controller = new AbortController();
     const reason = new Error('changed my mind');
     await lock.run(
       async () => {
-        client.silent = true;
-        try {
-          const start = performance.now();
-          await expect(lock.run(() => 'never', { ttl: 60_000, waitTime: 50 })).rejects.toThrow();
-          expect(performance.now() - start).toBeLessThan(50 + SLACK + machineDelay());
-          const { signal } = controller;
-          const rejected = expect(lock.run(() => 'never', { ttl: 60_000, signal })).rejects.toBe(reason);
-          const aborted = performance.now();
-          controller.abort(reason);
-          await rejected;
-          expect(performance.now() - aborted).toBeLessThan(SLACK + machineDelay());
-        } finally {
-          client.silent = false;
-        }
+        const first = client.catchNext('held');
+        const start = performance.now();
+        await expect(lock.run(() => 'never', { ttl: 60_000, waitTime: 50 })).rejects.toThrow();
+        expect(performance.now() - start).toBeLessThan(50 + SLACK + machineDelay());
+        const second = client.catchNext('held');
+        const { signal } = controller;
+        const rejected = expect(lock.run(() => 'never', { ttl: 60_000, signal })).rejects.toBe(reason);
+        await Promise.all([first, second]);
+        const aborted = performance.now();
+        controller.abort(reason);
+        await rejected;
+        expect(performance.now() - aborted).toBeLessThan(SLACK + machineDelay());
       },
       { ttl: 30_000 },
     );

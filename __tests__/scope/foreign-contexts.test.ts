@@ -17,53 +17,46 @@ interface Called {
   readonly entered: boolean;
 }
 
-interface Loss {
-  /** The lease that will be lost. */
-  readonly options: { ttl: number; renew: boolean };
-  /** In the foreign scope: what makes the loss known there. */
-  find(lease: Lease, inScope: RedisLockRegistry, remove: () => Promise<unknown>): Promise<unknown>;
-}
+/** What makes the loss of a lease known in the foreign scope. `remove` deletes its key. */
+type Find = (lease: Lease, inScope: RedisLockRegistry, remove: () => Promise<unknown>) => Promise<unknown>;
 
-const losses: Record<string, Loss> = {
-  'a timer, which a lock of the scope has set anew': {
-    options: { ttl: 300, renew: false },
-    find: async (lease, inScope) => {
+const losses: readonly [how: string, { ttl: number; renew: boolean }, Find][] = [
+  [
+    'a timer, which a lock of the scope has set anew',
+    { ttl: 300, renew: false },
+    async (lease, inScope) => {
       const other = await inScope.obtain('other').lock({ ttl: 200 });
       await until(() => lease.signal.aborted, { within: 5_000 });
       await other.unlock().catch(() => undefined);
     },
-  },
-  'a renewal that a lock of the scope has brought forward': {
-    options: { ttl: 3_000, renew: true },
-    find: async (lease, inScope, remove) => {
+  ],
+  [
+    'a renewal that a lock of the scope has brought forward',
+    { ttl: 3_000, renew: true },
+    async (lease, inScope, remove) => {
       const other = await inScope.obtain('other').lock({ ttl: 2_400, renew: true });
       await remove();
       await until(() => lease.signal.aborted, { within: 5_000 });
       await other.unlock();
     },
-  },
-  'a read of `remaining` in the scope': {
-    options: { ttl: 60, renew: false },
-    find: async (lease) => {
+  ],
+  [
+    'a read of `remaining` in the scope',
+    { ttl: 60, renew: false },
+    async (lease) => {
       block(80);
       expect(lease.remaining).toBe(0);
     },
-  },
-  'a `renew` in the scope': {
-    options: { ttl: 5_000, renew: false },
-    find: async (lease, _inScope, remove) => {
+  ],
+  ...(['renew', 'unlock'] as const).map((method): (typeof losses)[number] => [
+    `a call of \`${method}\` in the scope`,
+    { ttl: 5_000, renew: false },
+    async (lease, _inScope, remove) => {
       await remove();
-      await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError' });
+      await expect(lease[method]()).rejects.toMatchObject({ name: 'LockLostError' });
     },
-  },
-  'an `unlock` in the scope': {
-    options: { ttl: 5_000, renew: false },
-    find: async (lease, _inScope, remove) => {
-      await remove();
-      await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
-    },
-  },
-};
+  ]),
+];
 
 /** A listener that tries to take the lock that the foreign scope has. */
 const listener = (registry: RedisLockRegistry, calls: Promise<Called>[]) => () => {
@@ -80,8 +73,7 @@ function expectOutside(called: Called | undefined): void {
 describePrivate.each(DISTINCT_TYPES)('In the scope of one %s lock', (lockType) => {
   const redis = PrivateRedis.install();
 
-  it.each(Object.keys(losses))('the loss of another lease, found by %s, is not handled inside', async (how) => {
-    const { options, find } = losses[how] as Loss;
+  it.each(losses)('the loss of another lease, found by %s, is not handled inside', async (_, options, find) => {
     const { registry, nameOf } = createRegistry(await redis.connect(), { lockType });
     const calls: Promise<Called>[] = [];
     const call = listener(registry, calls);

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { LockTimeoutError, type Part, type Segment, SegmentedLock } from '../../lib';
 import { until } from '../support/until';
 import { LocalRegistry } from './local-registry';
@@ -12,6 +12,10 @@ beforeEach(() => {
   registry = new LocalRegistry();
   pieces = [3, 0, 5, 2];
   stock = new SegmentedLock(registry, 'stock', { segments: 4 });
+});
+
+afterEach(() => {
+  expect(registry.held).toEqual([]);
 });
 
 const available = ({ index }: Segment) => pieces[index] as number;
@@ -29,7 +33,6 @@ describe('runAcross', () => {
     });
     expect(pieces).toEqual([0, 0, 1, 2]);
     expect(registry.contended).toEqual(['stock:0', 'stock:1', 'stock:2']);
-    expect(registry.held).toEqual([]);
   });
 
   it('holds only the locks of the segments it takes from while it commits', async () => {
@@ -40,7 +43,6 @@ describe('runAcross', () => {
         expect(parts.map(({ lease }) => lease.key)).toEqual(registry.held);
       },
     });
-    expect(registry.held).toEqual([]);
   });
 
   it('takes nothing when all segments together have too little', async () => {
@@ -51,7 +53,6 @@ describe('runAcross', () => {
     expect(await stock.runAcross(11, { available, commit })).toEqual({ served: false });
     expect(committed).toBe(false);
     expect(registry.contended).toHaveLength(4);
-    expect(registry.held).toEqual([]);
   });
 
   it.each(['available', 'commit'] as const)('releases all locks when %s throws', async (method) => {
@@ -59,7 +60,6 @@ describe('runAcross', () => {
     const task = { available, commit: take, [method]: () => Promise.reject(error) };
     await expect(stock.runAcross(7, task)).rejects.toBe(error);
     expect(pieces).toEqual([3, 0, 5, 2]);
-    expect(registry.held).toEqual([]);
   });
 
   it('does not commit when a lease was lost', async () => {
@@ -125,7 +125,6 @@ describe('runAll', () => {
       return segments.reduce((sum, { index }) => sum + (pieces[index] as number), 0);
     });
     expect(total).toBe(10);
-    expect(registry.held).toEqual([]);
   });
 
   it('redistributes with split', async () => {

@@ -55,17 +55,6 @@ function severalPermits(pair: () => Promise<Pair>): void {
     expect(order).toEqual(['many', 'few', 'few']);
   });
 
-  it('come to a caller that asks for many while others of both processes never pause', async () => {
-    const [one, other] = await pair();
-    let isOver = false;
-    const busy = [one, other, one, other, one, other].map(async (registry) => {
-      while (!isOver) await semaphore(registry).run(() => sleep(3));
-    });
-    for (let i = 0; i < 5; i++) await (await semaphore(one).lock({ permits: 4, waitTime: 20_000 })).unlock();
-    isOver = true;
-    await Promise.all(busy);
-  });
-
   it('that are more than there are, are a RangeError that quotes the number', async () => {
     const [one] = await pair();
     await expect(semaphore(one).lock({ permits: 5 })).rejects.toThrow(RangeError);

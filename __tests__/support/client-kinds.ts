@@ -1,12 +1,12 @@
 import { createClient as createClient5 } from 'redis5';
 import type { RedisClient, RedisLockRegistryOptions } from '../../lib';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
-import { type ClusterServers, startCluster, type TestCluster } from './cluster';
+import { startCluster, type TestCluster } from './cluster';
 import { connected } from './connected';
 import { Node } from './node';
 import { createPool } from './pool';
 import { createEmbeddedClient, createRealClient, realRedis, type TestClient } from './redis';
-import { type SentinelServers, startSentinel } from './sentinel';
+import { startSentinel } from './sentinel';
 
 /** Direct access to the Redis of the locks. */
 export interface Admin {
@@ -48,8 +48,6 @@ interface Made {
   end(): unknown;
 }
 
-type Make<Servers> = (servers: Servers) => Made | Promise<Made>;
-
 async function clientsOf(make: () => Made | Promise<Made>, admin: Admin, end: () => unknown): Promise<ContractClients> {
   const made = await Promise.all([make(), make()]);
   return {
@@ -70,41 +68,36 @@ export function onServer(make: () => Made | Promise<Made>, connect = createRealC
   };
 }
 
-/** Clients of a server of their own, on TCP. */
-export function onNode(make: Make<Node>) {
-  return async (): Promise<ContractClients> => {
-    const node = await Node.start();
-    return clientsOf(
-      () => make(node),
-      adminOf(await node.admin()),
-      () => node.stop(),
-    );
-  };
-}
-
-export function onCluster(make: Make<ClusterServers>) {
-  return async (): Promise<ContractClients> => {
-    const servers = await startCluster();
-    const admin = await servers.connect();
+/** Clients of servers of their own. */
+function onOwn<Servers extends { stop(): unknown }>(
+  start: () => Promise<Servers>,
+  adminOfThem: (servers: Servers) => Promise<Admin>,
+) {
+  return (make: (servers: Servers) => Made | Promise<Made>) => async (): Promise<ContractClients> => {
+    const servers = await start();
     return clientsOf(
       () => make(servers),
-      clusterAdminOf(admin),
+      await adminOfThem(servers),
       () => servers.stop(),
     );
   };
 }
 
-export function onSentinel(make: Make<SentinelServers>) {
-  return async (): Promise<ContractClients> => {
-    const servers = await startSentinel();
-    const admin = await servers.nodes[0]?.admin();
-    return clientsOf(
-      () => make(servers),
-      adminOf(admin as TestClient),
-      () => servers.stop(),
-    );
-  };
-}
+/** One server, on TCP. */
+export const onNode = onOwn(
+  () => Node.start(),
+  async (node) => adminOf(await node.admin()),
+);
+
+export const onCluster = onOwn(
+  () => startCluster(),
+  async (servers) => clusterAdminOf(await servers.connect()),
+);
+
+export const onSentinel = onOwn(
+  () => startSentinel(),
+  async ({ nodes }) => adminOf(await (nodes[0] as Node).admin()),
+);
 
 /** A client of node-redis. */
 async function ofNodeRedis(connecting: Promise<RedisClient & { destroy(): unknown }>): Promise<Made> {

@@ -19,7 +19,10 @@ export class FakeClock {
   /** Turns of the event loop that the library waits for. */
   #immediates = new Set<object>();
 
-  /** Registers the hooks that replace the clock for each test of the file, or of the surrounding `describe`. */
+  /**
+   * Registers the hooks that replace the clock for each test of the file, or of the surrounding `describe`. What a hook
+   * ends on this clock is registered before.
+   */
   static install(): FakeClock {
     const time = new FakeClock();
     time.restore();

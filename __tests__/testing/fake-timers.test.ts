@@ -19,12 +19,8 @@ describe('Marked as those of Bun,', () => {
   const useFakeTimers = () => {
     jest.useFakeTimers();
     // Bun has no marks on the other functions.
-    for (const [fake, clock] of [
-      [setTimeout, true],
-      [clearTimeout, undefined],
-    ] as const) {
-      Object.assign(fake, { clock });
-    }
+    Object.assign(setTimeout, { clock: true });
+    Object.assign(clearTimeout, { clock: undefined });
   };
   fakeTimers({ ...framework, useFakeTimers }, [[]]);
 });

@@ -47,7 +47,7 @@ describe('Locks in memory in another framework', () => {
 });
 
 describe('A test file of docs/testing.md', () => {
-  const TESTS = PROGRAMS.filter(({ isTest }) => isTest);
+  const TESTS = PROGRAMS.filter(({ mark }) => mark === 'test');
   let folder: ProgramFolder;
 
   beforeAll(async () => {

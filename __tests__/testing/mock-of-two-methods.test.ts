@@ -51,13 +51,6 @@ describe.each(LOCK_TYPES)('A mock of eval and evalSha, for %s', (lockType) => {
     expect(lease.signal.aborted).toBe(false);
   });
 
-  it('hands the lock from one caller of the registry to the next', async () => {
-    const { registry } = start();
-    const order: number[] = [];
-    await Promise.all([1, 2, 3].map((i) => registry.run('order:42', async () => void order.push(i))));
-    expect(order.sort()).toEqual([1, 2, 3]);
-  });
-
   it('reports a loss: 0 says that the lock is gone, -1 that somebody else has it', async () => {
     const { redis, registry } = start();
     for (const [reply, reason] of [

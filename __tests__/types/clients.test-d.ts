@@ -2,6 +2,10 @@
  * Compiled by `npm run typecheck`, never run: which clients fit without casts, and which do not.
  */
 
+import type { GlideClient, GlideClusterClient } from '@valkey/valkey-glide';
+import { Redis } from 'ioredis';
+import * as ioredis6 from 'ioredis6';
+import * as iovalkey from 'iovalkey';
 import {
   createClient,
   createClientPool,
@@ -12,36 +16,51 @@ import {
   type RedisClusterType,
 } from 'redis';
 import * as redis5 from 'redis5';
-import { RedisLockRegistry } from '../../lib';
+import { type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { fromIoredis } from '../../lib/ioredis';
+import { fromGlide } from '../../lib/valkey-glide';
 
 const options = { registryKey: 'orders' };
 const sentinelOptions = { name: 'locks', sentinelRootNodes: [{ host: 'localhost', port: 26_379 }] };
 const clusterOptions = { rootNodes: [{ url: 'redis://localhost:7000' }] };
+const nodes = [{ host: 'localhost', port: 7000 }];
+const sentinels = { sentinels: [{ host: 'localhost', port: 26_379 }], name: 'locks' };
 
-export const accepted = [
-  // redis 6
-  new RedisLockRegistry(createClient(), options),
-  new RedisLockRegistry(createClient({ RESP: 2 }), options),
-  new RedisLockRegistry(createClient({ RESP: 3 }), options),
-  new RedisLockRegistry(createClient().withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer }), options),
-  new RedisLockRegistry(
-    createClient({
-      commandOptions: { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.NUMBER]: String } },
-    }),
-    options,
-  ),
-  new RedisLockRegistry(createClient().withCommandOptions({ timeout: 100 }), options),
-  new RedisLockRegistry(createClientPool(), options),
-  new RedisLockRegistry(createCluster(clusterOptions), options),
-  new RedisLockRegistry(createSentinel(sentinelOptions), options),
-  // redis 5
-  new RedisLockRegistry(redis5.createClient(), options),
-  new RedisLockRegistry(redis5.createClient({ RESP: 2 }), options),
-  new RedisLockRegistry(redis5.createClient({ RESP: 3 }), options),
-  new RedisLockRegistry(redis5.createClient().withTypeMapping({ [redis5.RESP_TYPES.BLOB_STRING]: Buffer }), options),
-  new RedisLockRegistry(redis5.createClientPool(), options),
-  new RedisLockRegistry(redis5.createCluster(clusterOptions), options),
-  new RedisLockRegistry(redis5.createSentinel(sentinelOptions), options),
+/** What the constructor takes. */
+type Accepted = ConstructorParameters<typeof RedisLockRegistry>[0];
+
+export const ofNodeRedis: readonly Accepted[] = [
+  createClient(),
+  createClient({ RESP: 2 }),
+  createClient({ RESP: 3 }),
+  createClient().withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer }),
+  createClient({
+    commandOptions: { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.NUMBER]: String } },
+  }),
+  createClient().withCommandOptions({ timeout: 100 }),
+  createClientPool(),
+  createCluster(clusterOptions),
+  createSentinel(sentinelOptions),
+  redis5.createClient(),
+  redis5.createClient({ RESP: 2 }),
+  redis5.createClient({ RESP: 3 }),
+  redis5.createClient().withTypeMapping({ [redis5.RESP_TYPES.BLOB_STRING]: Buffer }),
+  redis5.createClientPool(),
+  redis5.createCluster(clusterOptions),
+  redis5.createSentinel(sentinelOptions),
+];
+
+export const ofIoredis: readonly Accepted[] = [
+  fromIoredis(new Redis()),
+  fromIoredis(new Redis('redis://localhost:6379', { enableAutoPipelining: true })),
+  fromIoredis(new Redis(sentinels)),
+  fromIoredis(new Redis.Cluster(nodes)),
+  fromIoredis(new ioredis6.Redis()),
+  fromIoredis(new ioredis6.Redis({ replyMapping: 'resp3' })),
+  fromIoredis(new ioredis6.Redis(sentinels)),
+  fromIoredis(new ioredis6.Cluster(nodes)),
+  fromIoredis(new iovalkey.Redis()),
+  fromIoredis(new iovalkey.Cluster(nodes)),
 ];
 
 /** As applications declare what they are given. */
@@ -58,35 +77,38 @@ export function declared(
   cluster: RedisClusterType,
   client5: redis5.RedisClientType,
   cluster5: redis5.RedisClusterType,
-) {
-  return [client, fiveParameters, inferred, cluster, client5, cluster5].map(
-    (each) => new RedisLockRegistry(each, options),
-  );
+  glide: GlideClient,
+  glideCluster: GlideClusterClient,
+): Accepted[] {
+  const ofGlide = [fromGlide(glide), fromGlide(glideCluster)];
+  return [client, fiveParameters, inferred, cluster, client5, cluster5, ...ofGlide];
 }
 
 /** Any client will do with an adapter of a few lines; this one is made like ioredis. */
 export function adapted(other: { evalsha(sha: string, keys: number, ...rest: string[]): Promise<unknown> }) {
-  return new RedisLockRegistry(
-    {
-      eval: async () => null,
-      evalSha: (sha, { keys = [], arguments: args = [] } = {}) => other.evalsha(sha, keys.length, ...keys, ...args),
-    },
-    options,
-  );
+  const client: RedisClient = {
+    eval: async () => null,
+    evalSha: (sha, { keys = [], arguments: args = [] } = {}) => other.evalsha(sha, keys.length, ...keys, ...args),
+  };
+  return new RedisLockRegistry(client, options);
 }
 
-export function subscribers(pool: ReturnType<typeof createClientPool>) {
+export function subscribers(
+  pool: ReturnType<typeof createClientPool>,
+  glide: GlideClient,
+): RedisLockRegistryOptions['subscriber'][] {
   return [
-    new RedisLockRegistry(pool, { ...options, lockType: 'pub-sub', subscriber: createClient() }),
-    new RedisLockRegistry(pool, { ...options, lockType: 'pub-sub', subscriber: createCluster(clusterOptions) }),
-    new RedisLockRegistry(pool, { ...options, lockType: 'pub-sub', subscriber: createSentinel(sentinelOptions) }),
-    new RedisLockRegistry(pool, { ...options, lockType: 'pub-sub', subscriber: redis5.createClient() }),
+    createClient(),
+    createCluster(clusterOptions),
+    createSentinel(sentinelOptions),
+    redis5.createClient(),
+    fromGlide(glide),
     // @ts-expect-error: a pool has no pub/sub connection
-    new RedisLockRegistry(pool, { ...options, lockType: 'pub-sub', subscriber: pool }),
+    pool,
   ];
 }
 
-export function refused() {
+export function refused(glide: GlideClient) {
   // @ts-expect-error: no eval
   new RedisLockRegistry({ get() {} }, options);
   // @ts-expect-error: no evalSha
@@ -105,4 +127,14 @@ export function refused() {
   new RedisLockRegistry(createClient(), { ...options, lockType: 'zookeeper' });
   // @ts-expect-error: a client that is about to be connected is not one yet
   new RedisLockRegistry(createClient().connect(), options);
+  // @ts-expect-error: not without the adapter
+  new RedisLockRegistry(new Redis(), options);
+  // @ts-expect-error: not without the adapter
+  new RedisLockRegistry(glide, options);
+  // @ts-expect-error: an address is not a client
+  fromIoredis('redis://localhost:6379');
+  // @ts-expect-error: nothing of ioredis
+  fromIoredis({ evalsha: async () => 1 });
+  // @ts-expect-error: nothing of valkey-glide
+  fromGlide({ eval: async () => 1 });
 }

@@ -19,13 +19,15 @@ const TSC = join(__dirname, '../../node_modules/typescript/bin/tsc');
 const PASSWORD = 'correct-horse';
 const URL = `redis://locks:${PASSWORD}@redis.internal:6379`;
 
+const create = (client: unknown, options: Record<string, unknown> = {}) =>
+  new RedisLockRegistry(client as RedisClient, { registryKey: 'orders', ...options });
+
 /** What an error says, and what to do about it, for what people most often do wrong. */
-async function messageOf(acquiring: Promise<unknown>): Promise<string> {
-  return acquiring.then(
+const messageOf = (acquiring: Promise<unknown>): Promise<string> =>
+  acquiring.then(
     () => 'nothing was refused',
     (error: Error) => error.message,
   );
-}
 
 function errorThrown(make: () => unknown): Error {
   try {
@@ -36,11 +38,8 @@ function errorThrown(make: () => unknown): Error {
   throw new Error('Nothing was refused');
 }
 
-const messageThrown = (make: () => unknown) => errorThrown(make).message;
-
 /** The error of a constructor that must refuse its arguments. */
-const refusal = (client: unknown, options: Record<string, unknown> = {}) =>
-  errorThrown(() => new RedisLockRegistry(client as RedisClient, { registryKey: 'orders', ...options }));
+const refusal = (...[client, options]: Parameters<typeof create>) => errorThrown(() => create(client, options));
 
 describePrivate('An error of an acquisition says what to do', () => {
   const redis = PrivateRedis.install();
@@ -49,7 +48,7 @@ describePrivate('An error of an acquisition says what to do', () => {
     const client = await redis.connect();
     await redis.admin.replicaOf('127.0.0.1', 1);
     try {
-      const registry = new RedisLockRegistry(client, { registryKey: 'orders' });
+      const registry = create(client);
       const message = await messageOf(registry.obtain('order:42').lock({ waitTime: 300 }));
       expect(message).toMatch(/READONLY .*\(this server is a replica: connect to the master\)/);
       await registry.close({ timeout: 0 });
@@ -60,7 +59,7 @@ describePrivate('An error of an acquisition says what to do', () => {
 
   it('when the client was never connected', async () => {
     const client = createClient();
-    const registry = new RedisLockRegistry(client, { registryKey: 'orders' });
+    const registry = create(client);
     expect(await messageOf(registry.obtain('order:42').lock())).toBe(
       'Lock "order:42" could not be acquired: The client is closed (or it was never connected: call its connect() first)',
     );
@@ -74,7 +73,7 @@ describePrivate('An error of an acquisition says what to do', () => {
       const client = createClient({ socket: { path, tls: false, reconnectStrategy: false }, password: 'wrong' });
       const said: string[] = [];
       client.on('error', ({ message }: Error) => said.push(message));
-      const registry = new RedisLockRegistry(client, { registryKey: 'orders' });
+      const registry = create(client);
       const connecting = messageOf(client.connect());
       expect(await messageOf(registry.obtain('order:42').lock())).toMatch(
         /NOAUTH .*\(the client has no password, or a wrong one\)$/,
@@ -93,14 +92,14 @@ describe('An adapter', () => {
     ['fromGlide', fromGlide],
     ['fromBun', fromBun],
   ])('that is given a client of node-redis says that it needs none: %s', (_name, adapt) => {
-    const message = messageThrown(() => adapt(createClient() as never));
+    const message = errorThrown(() => adapt(createClient() as never)).message;
     expect(message).toContain('needs no adapter');
     expect(message).toContain('pass it to RedisLockRegistry as it is');
   });
 
   it('that is given a client of another kind names its adapter', () => {
     const redis = new Redis({ lazyConnect: true });
-    expect(messageThrown(() => fromGlide(redis as never))).toContain('fromIoredis(redis)');
+    expect(errorThrown(() => fromGlide(redis as never)).message).toContain('fromIoredis(redis)');
     redis.disconnect();
   });
 });
@@ -144,7 +143,7 @@ describe('A wrong client', () => {
     const error = refusal(make('app:'));
     expect(error).toBeInstanceOf(TypeError);
     expect(error.message).toMatch(/`client`.*keyPrefix.*channels.*registryKey/);
-    expect(() => new RedisLockRegistry(make('') as RedisClient, { registryKey: 'orders' })).not.toThrow();
+    create(make(''));
   });
 
   it.each<[string, () => [client: unknown, options?: Record<string, unknown>]]>([
@@ -184,7 +183,7 @@ describe('An unknown option', () => {
   });
 
   it('of a call is answered so too', async () => {
-    const registry = new RedisLockRegistry(mockRedis() as RedisClient, { registryKey: 'orders' });
+    const registry = create(mockRedis());
     for (const name of ['waitTimes', 'timeout']) {
       const locking = registry.obtain('order:42').lock({ [name]: 5 } as object);
       expect(await messageOf(locking)).toContain('did you mean `waitTime`?');

@@ -1,4 +1,4 @@
-import { describe, expect, it, jest } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { EvalOptions } from '../../lib/redis/client';
 import { CommandTimeoutError, UnexpectedReplyError } from '../../lib/redis/failure';
 import { hashTag, LockNames } from '../../lib/redis/names';
@@ -13,6 +13,13 @@ const release = new LockScript('release', 'return 2', (reply) => reply === 2);
 const asItIs = (reply: unknown): unknown => reply;
 
 const time = FakeClock.install();
+let client: Client;
+let redis: Redis;
+
+beforeEach(() => {
+  client = plainClient();
+  redis = new Redis(client, 'orders', 5_000);
+});
 
 /** A plain client of a server that has every key. `finds`: what a probe hears of each of its keys. */
 function plainClient(finds: unknown = 1) {
@@ -30,14 +37,14 @@ function plainClient(finds: unknown = 1) {
 
 type Client = ReturnType<typeof plainClient>;
 
-const together = (redis: Redis, script: LockScript, many: number, name = 'key') =>
+const together = (script: LockScript, many: number, name = 'key') =>
   Array.from({ length: many }, (_, i) => redis.run(script, [`${name}-${i}`], ['an argument'], 1_000 + i, asItIs));
 
 /** As many calls make a probe. */
 const BURST = 32;
 
-async function acquaint(redis: Redis, client: Client): Promise<void> {
-  await Promise.all(together(redis, acquire, BURST));
+async function acquaint(): Promise<void> {
+  await Promise.all(together(acquire, BURST));
   client.evalSha.mockClear();
   client.eval.mockClear();
 }
@@ -47,19 +54,17 @@ const sizes = ({ mock }: Client['evalSha']) => mock.calls.map(([, { keys = [] } 
 
 describe('where the keys are', () => {
   it('is asked once, and a burst of acquisitions waits for the answer', async () => {
-    const client = plainClient();
-    const redis = new Redis(client, 'orders', 5_000);
-    await Promise.all(together(redis, acquire, BURST - 1));
+    await Promise.all(together(acquire, BURST - 1));
     expect(sizes(client.evalSha)).toEqual(Array(BURST - 1).fill(1));
     expect(client.eval).not.toHaveBeenCalled();
     client.evalSha.mockClear();
-    const both = [...together(redis, acquire, 30), ...together(redis, release, 3)];
+    const both = [...together(acquire, 30), ...together(release, 3)];
     await Promise.resolve();
     // What is about locks that are held waits for nothing.
     expect(sizes(client.evalSha)).toEqual([1, 1, 1]);
     await Promise.all(both);
     expect(sizes(client.evalSha)).toEqual([1, 1, 1, 30]);
-    await Promise.all([...together(redis, acquire, 200), ...together(redis, release, 50)]);
+    await Promise.all([...together(acquire, 200), ...together(release, 50)]);
     expect(sizes(client.evalSha)).toEqual([1, 1, 1, 30, 100, 100, 50]);
     expect(sizes(client.eval)).toEqual([20, ...Array(20).fill(1)]);
     const [, { keys = [] } = {}] = client.eval.mock.calls[0] as Parameters<Client['eval']>;
@@ -69,11 +74,9 @@ describe('where the keys are', () => {
   });
 
   it('is not one server, if a key that was written is not there: no calls go together from then on', async () => {
-    const client = plainClient();
     client.eval.mockResolvedValueOnce(20).mockResolvedValueOnce(1).mockResolvedValueOnce(0);
-    const redis = new Redis(client, 'orders', 5_000);
     for (let i = 0; i < 3; i++) {
-      await Promise.all([...together(redis, acquire, BURST), ...together(redis, release, BURST)]);
+      await Promise.all([...together(acquire, BURST), ...together(release, BURST)]);
       await time.advance(60_000);
     }
     expect(client.eval).toHaveBeenCalledTimes(21);
@@ -85,27 +88,25 @@ describe('where the keys are', () => {
     ['its connection is lost', new Error('Socket closed unexpectedly')],
     ['the reply belongs to another command', 'OK'],
   ])('is not known when %s: calls go alone, and it is asked again after a pause', async (_, outcome) => {
-    const client = plainClient(outcome);
+    client = plainClient(outcome);
+    redis = new Redis(client, 'orders', 5_000);
     client.eval.mockImplementation(async (_, { keys = [] } = {}) => {
       if (outcome instanceof Error) throw outcome;
       return keys.length > 1 ? keys.length : outcome;
     });
-    const redis = new Redis(client, 'orders', 5_000);
-    for (let i = 0; i < 3; i++) await Promise.all(together(redis, acquire, BURST));
+    for (let i = 0; i < 3; i++) await Promise.all(together(acquire, BURST));
     expect(sizes(client.evalSha)).toEqual(Array(3 * BURST).fill(1));
     expect(client.eval.mock.calls.filter(([, { keys = [] } = {}]) => keys.length === 20)).toHaveLength(1);
     await time.advance(10_000);
     client.eval.mockImplementation(plainClient().eval);
     client.evalSha.mockClear();
-    await Promise.all(together(redis, acquire, BURST));
+    await Promise.all(together(acquire, BURST));
     expect(sizes(client.evalSha)).toEqual([BURST]);
   });
 
   it('sends no acquisition that nobody waits for any more', async () => {
-    const client = plainClient();
     client.eval.mockImplementation(silence);
-    const redis = new Redis(client, 'orders', 5_000);
-    const calls = Promise.allSettled(together(redis, acquire, BURST));
+    const calls = Promise.allSettled(together(acquire, BURST));
     await time.advance(1_000 + BURST / 2);
     await time.advance(4_000);
     const outcomes = await calls;
@@ -116,10 +117,9 @@ describe('where the keys are', () => {
   });
 
   it('on a cluster is decided by hash tags, and nothing is asked', async () => {
-    const client = { ...plainClient(), slots: [] };
-    const redis = new Redis(client, 'orders', 5_000);
+    redis = new Redis(Object.assign(client, { slots: [] }), 'orders', 5_000);
     for (const script of [release, acquire]) {
-      await Promise.all([...together(redis, script, BURST), ...together(redis, script, BURST, '{tag}')]);
+      await Promise.all([...together(script, BURST), ...together(script, BURST, '{tag}')]);
       expect(sizes(client.evalSha)).toEqual([...Array(BURST).fill(1), BURST]);
       client.evalSha.mockClear();
     }
@@ -128,9 +128,7 @@ describe('where the keys are', () => {
 });
 
 it('sends the last arguments once where all calls have the same', async () => {
-  const client = plainClient();
-  const redis = new Redis(client, 'orders', 5_000);
-  await acquaint(redis, client);
+  await acquaint();
   const run = (key: string, ...args: string[]) => redis.run(release, [key], args, 1_000, asItIs);
   await Promise.all([run('one', 'a', '60', '='), run('two', 'b', '60', '='), run('three', 'c', '60', '=')]);
   const [, options] = client.evalSha.mock.calls[0] as [string, EvalOptions];
@@ -141,21 +139,17 @@ it('sends the last arguments once where all calls have the same', async () => {
 });
 
 it('puts no more than a hundred into one script, and only calls that are alike', async () => {
-  const client = plainClient();
-  const redis = new Redis(client, 'orders', 5_000);
-  await acquaint(redis, client);
+  await acquaint();
   await Promise.all([
-    ...together(redis, acquire, 250),
-    ...together(redis, release, 3),
+    ...together(acquire, 250),
+    ...together(release, 3),
     redis.run(acquire, ['two', 'keys'], ['an argument'], 1_000, asItIs),
   ]);
   expect(client.evalSha.mock.calls.map(([, options]) => options?.keys?.length)).toEqual([100, 100, 50, 3, 2]);
 });
 
 it('rejects each at its own deadline, and passes the late answer on to each', async () => {
-  const client = plainClient();
-  const redis = new Redis(client, 'orders', 5_000);
-  await acquaint(redis, client);
+  await acquaint();
   const reply = lateReply();
   client.evalSha.mockReturnValue(reply.promise);
   const errors: CommandTimeoutError[] = [];
@@ -172,15 +166,13 @@ it('rejects each at its own deadline, and passes the late answer on to each', as
 });
 
 it('sends the script once for all when the server does not know it, and not when all are over', async () => {
-  const client = plainClient();
-  const redis = new Redis(client, 'orders', 5_000);
-  await acquaint(redis, client);
+  await acquaint();
   client.evalSha.mockRejectedValueOnce(noScript());
-  expect(await Promise.all(together(redis, acquire, 5))).toEqual([2, 2, 2, 2, 2]);
+  expect(await Promise.all(together(acquire, 5))).toEqual([2, 2, 2, 2, 2]);
   expect(client.eval).toHaveBeenCalledTimes(1);
   const reply = lateReply();
   client.evalSha.mockReturnValueOnce(reply.promise);
-  const calls = Promise.allSettled(together(redis, acquire, 5));
+  const calls = Promise.allSettled(together(acquire, 5));
   await time.advance(1_004);
   reply.reject(noScript());
   expect((await calls).every(({ status }) => status === 'rejected')).toBe(true);
@@ -188,12 +180,10 @@ it('sends the script once for all when the server does not know it, and not when
 });
 
 it('does not take the reply of another command for its own', async () => {
-  const client = plainClient();
-  const redis = new Redis(client, 'orders', 5_000);
-  await acquaint(redis, client);
+  await acquaint();
   for (const reply of [1, 'text', null, [2, 2]]) {
     client.evalSha.mockResolvedValueOnce(reply);
-    const outcomes = await Promise.allSettled(together(redis, acquire, 3));
+    const outcomes = await Promise.allSettled(together(acquire, 3));
     const refusal = { status: 'rejected', reason: expect.any(UnexpectedReplyError) };
     expect(outcomes).toEqual([refusal, refusal, refusal]);
   }
@@ -202,11 +192,9 @@ it('does not take the reply of another command for its own', async () => {
 it.each(['TRYAGAIN Multiple keys', 'MOVED 1 host:1', 'ASK 1 host:1', 'CROSSSLOT Keys'])(
   'sends each alone that the server refuses together, and tries together again: %s',
   async (refusal) => {
-    const client = plainClient();
-    const redis = new Redis(client, 'orders', 5_000);
-    await acquaint(redis, client);
+    await acquaint();
     client.evalSha.mockRejectedValueOnce(new Error(refusal));
-    expect(await Promise.all(together(redis, acquire, 3))).toEqual([2, 2, 2]);
+    expect(await Promise.all(together(acquire, 3))).toEqual([2, 2, 2]);
     expect(client.evalSha).toHaveBeenCalledTimes(1 + 3);
     // Keys of one hash slot: they may go together after any of these.
     const names = ['{tag}a', '{tag}b'];
@@ -218,11 +206,9 @@ it.each(['TRYAGAIN Multiple keys', 'MOVED 1 host:1', 'ASK 1 host:1', 'CROSSSLOT 
 );
 
 it('rejects all when nothing comes back, and does not ask again', async () => {
-  const client = plainClient();
-  const redis = new Redis(client, 'orders', 5_000);
-  await acquaint(redis, client);
+  await acquaint();
   client.evalSha.mockRejectedValueOnce(new Error('Socket closed unexpectedly')).mockImplementation(silence);
-  const outcomes = await Promise.allSettled(together(redis, acquire, 3));
+  const outcomes = await Promise.allSettled(together(acquire, 3));
   expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
   expect(client.evalSha).toHaveBeenCalledTimes(1);
 });

@@ -3,36 +3,54 @@ import { type RedisClient, RedisLockRegistry } from '../../lib';
 import { type BunRedis, fromBun } from '../../lib/bun';
 import { until } from '../support/until';
 
-/** Bun's client under Bun: `npm run test:bun`. Here: what is refused. */
+const answer = (message: string) => Object.assign(new Error(message), { code: 'ERR_REDIS_SERVER_ERROR' });
+
+type Listener = (message: string, channel: string) => unknown;
+
+/** Bun's client under Bun: `npm run test:bun`. Here: what is refused. It has the connections that were made of it. */
 class RedisClientOfBun implements BunRedis {
   readonly connected = true;
-  #error: Error;
+  readonly made: RedisClientOfBun[] = [];
+  readonly listeners = new Map<string, Listener>();
+  isClosed = false;
+  readonly #error: Error;
+  /** What the next SUBSCRIBE of this channel fails with, on any connection. */
+  readonly failures: Map<string, Error>;
 
-  constructor(error: Error) {
+  /** Each command fails with this error. */
+  constructor(error: Error = answer('ERR'), failures = new Map<string, Error>()) {
     this.#error = error;
+    this.failures = failures;
   }
 
   async send(): Promise<unknown> {
     throw this.#error;
   }
 
-  async evalsha(): Promise<unknown> {
-    throw this.#error;
-  }
+  readonly evalsha = this.send;
 
   async duplicate(): Promise<unknown> {
-    return this;
+    const made = new RedisClientOfBun(this.#error, this.failures);
+    this.made.push(made);
+    return made;
   }
 
-  async subscribe(): Promise<void> {}
+  async subscribe(channel: string, listener: Listener): Promise<void> {
+    const failure = this.failures.get(channel);
+    this.failures.delete(channel);
+    if (failure !== undefined) throw failure;
+    this.listeners.set(channel, listener);
+  }
+
   async unsubscribe(): Promise<void> {}
-  close(): void {}
+
+  close(): void {
+    this.isClosed = true;
+  }
 }
 
-const answer = (message: string) => Object.assign(new Error(message), { code: 'ERR_REDIS_SERVER_ERROR' });
-
 it("A client of Bun's is refused as it is, and the error names the adapter", () => {
-  const redis = new RedisClientOfBun(answer('ERR')) as unknown as RedisClient;
+  const redis = new RedisClientOfBun() as unknown as RedisClient;
   expect(() => new RedisLockRegistry(redis, { registryKey: 'orders' })).toThrow(/fromBun.*redis-lock-registry\/bun/);
 });
 
@@ -43,7 +61,7 @@ it('The adapter refuses what is no client of Bun', () => {
 });
 
 it('minReplicas is refused', () => {
-  const client = fromBun(new RedisClientOfBun(answer('ERR')));
+  const client = fromBun(new RedisClientOfBun());
   expect(() => new RedisLockRegistry(client, { registryKey: 'orders', minReplicas: 1 })).toThrow(/minReplicas/);
 });
 
@@ -59,44 +77,13 @@ it('A cluster is refused by its first redirection, at once', async () => {
 });
 
 it('Sharded channels are refused', async () => {
-  const client = fromBun(new RedisClientOfBun(answer('ERR')));
+  const client = fromBun(new RedisClientOfBun());
   await expect(client.sSubscribe?.('channel', () => undefined)).rejects.toThrow(/has no sharded pub\/sub/);
 });
 
-/** The part of Bun's client that listens. Each has the connections that were made of it. */
-class ListeningClient extends RedisClientOfBun {
-  readonly made: ListeningClient[] = [];
-  readonly listeners = new Map<string, (message: string, channel: string) => unknown>();
-  isClosed = false;
-  /** What the next SUBSCRIBE of this channel fails with, on any connection. */
-  readonly failures: Map<string, Error>;
-
-  constructor(failures = new Map<string, Error>()) {
-    super(answer('ERR'));
-    this.failures = failures;
-  }
-
-  override async duplicate(): Promise<unknown> {
-    const made = new ListeningClient(this.failures);
-    this.made.push(made);
-    return made;
-  }
-
-  override async subscribe(channel?: string, listener?: (message: string, channel: string) => unknown): Promise<void> {
-    const failure = this.failures.get(channel as string);
-    this.failures.delete(channel as string);
-    if (failure !== undefined) throw failure;
-    this.listeners.set(channel as string, listener as () => unknown);
-  }
-
-  override close(): void {
-    this.isClosed = true;
-  }
-}
-
 describe('A SUBSCRIBE that fails takes no other channel with it', () => {
   const open = async (failure: Error) => {
-    const redis = new ListeningClient();
+    const redis = new RedisClientOfBun();
     const client = fromBun(redis);
     const received: string[] = [];
     await client.subscribe('one', (message) => received.push(message));

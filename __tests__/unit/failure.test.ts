@@ -1,61 +1,58 @@
 import { runInNewContext } from 'node:vm';
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { CommandTimeoutError, isFinal, isNoScript, isServerAnswer, serverErrorCode } from '../../lib/redis/failure';
 
 class ClientClosedError extends Error {}
 
-/** Which errors are transient, which are final, and whether the server answered, so that nothing was executed. */
-const table: readonly [string, { code: string | undefined; final: boolean; answered: boolean }][] = [
-  ['LOADING Redis is loading the dataset in memory', { code: 'LOADING', final: false, answered: true }],
-  ['BUSY Redis is busy running a script.', { code: 'BUSY', final: false, answered: true }],
-  ["READONLY You can't write against a read only replica.", { code: 'READONLY', final: false, answered: true }],
-  [
-    "READONLY You can't write against a read only replica. script: 7d1, on @user_script:2.",
-    { code: 'READONLY', final: false, answered: true },
-  ],
-  ['MASTERDOWN Link with MASTER is down', { code: 'MASTERDOWN', final: false, answered: true }],
-  ['CLUSTERDOWN The cluster is down', { code: 'CLUSTERDOWN', final: false, answered: true }],
-  ['TRYAGAIN Multiple keys request during rehashing of slot', { code: 'TRYAGAIN', final: false, answered: true }],
-  ['MISCONF Redis is configured to save RDB snapshots', { code: 'MISCONF', final: false, answered: true }],
-  ['NOREPLICAS Not enough good replicas to write.', { code: 'NOREPLICAS', final: false, answered: true }],
-  ['MOVED 3999 127.0.0.1:6381', { code: 'MOVED', final: false, answered: true }],
-  ['ASK 3999 127.0.0.1:6381', { code: 'ASK', final: false, answered: true }],
-  ["OOM command not allowed when used memory > 'maxmemory'.", { code: 'OOM', final: true, answered: true }],
-  ['NOAUTH Authentication required.', { code: 'NOAUTH', final: true, answered: true }],
-  ['WRONGPASS invalid username-password pair', { code: 'WRONGPASS', final: true, answered: true }],
-  ["NOPERM this user has no permissions to run the 'evalsha' command", { code: 'NOPERM', final: true, answered: true }],
-  [
-    'WRONGTYPE Operation against a key holding the wrong kind of value script: 5f, on @user_script:2.',
-    { code: 'WRONGTYPE', final: true, answered: true },
-  ],
-  ["ERR unknown command 'EVALSHA'", { code: 'ERR', final: true, answered: true }],
-  ["CROSSSLOT Keys in request don't hash to the same slot", { code: 'CROSSSLOT', final: true, answered: true }],
+/** By the code of the error: messages of the server, which has executed nothing. */
+const PASSING: readonly (readonly [code: string, message: string])[] = [
+  ['LOADING', 'LOADING Redis is loading the dataset in memory'],
+  ['LOADING', '-LOADING Redis is loading the dataset in memory'],
+  ['BUSY', 'BUSY Redis is busy running a script.'],
+  ['READONLY', "READONLY You can't write against a read only replica."],
+  ['READONLY', "READONLY You can't write against a read only replica. script: 7d1, on @user_script:2."],
   // Before Redis 7, an error in a script had a prefix.
   [
-    'ERR Error running script (call to f_4a2): @user_script:2: WRONGTYPE Operation against a key',
-    { code: 'WRONGTYPE', final: true, answered: true },
+    'READONLY',
+    "ERR Error running script (call to f_4a2): @user_script: 3: -READONLY You can't write against a replica.",
   ],
-  [
-    "ERR Error running script (call to f_4a2): @user_script: 3: -READONLY You can't write against a read only replica.",
-    { code: 'READONLY', final: false, answered: true },
-  ],
-  ['-LOADING Redis is loading the dataset in memory', { code: 'LOADING', final: false, answered: true }],
-  // Errors of the client: it is unknown whether the command was executed.
-  ['Socket closed unexpectedly', { code: undefined, final: false, answered: false }],
-  ['connect ECONNREFUSED 127.0.0.1:6379', { code: undefined, final: false, answered: false }],
-  ['The client is closed', { code: undefined, final: false, answered: false }],
-  ['Redis did not answer within 50 ms', { code: undefined, final: false, answered: false }],
-  ['', { code: undefined, final: false, answered: false }],
+  ['MASTERDOWN', 'MASTERDOWN Link with MASTER is down'],
+  ['CLUSTERDOWN', 'CLUSTERDOWN The cluster is down'],
+  ['TRYAGAIN', 'TRYAGAIN Multiple keys request during rehashing of slot'],
+  ['MISCONF', 'MISCONF Redis is configured to save RDB snapshots'],
+  ['NOREPLICAS', 'NOREPLICAS Not enough good replicas to write.'],
+  ['MOVED', 'MOVED 3999 127.0.0.1:6381'],
+  ['ASK', 'ASK 3999 127.0.0.1:6381'],
+];
+const FINAL: typeof PASSING = [
+  ['OOM', "OOM command not allowed when used memory > 'maxmemory'."],
+  ['NOAUTH', 'NOAUTH Authentication required.'],
+  ['WRONGPASS', 'WRONGPASS invalid username-password pair'],
+  ['NOPERM', "NOPERM this user has no permissions to run the 'evalsha' command"],
+  ['WRONGTYPE', 'WRONGTYPE Operation against a key holding the wrong kind of value script: 5f, on @user_script:2.'],
+  ['WRONGTYPE', 'ERR Error running script (call to f_4a2): @user_script:2: WRONGTYPE Operation against a key'],
+  ['ERR', "ERR unknown command 'EVALSHA'"],
+  ['CROSSSLOT', "CROSSSLOT Keys in request don't hash to the same slot"],
+];
+/** Errors of the client: it is unknown whether the command was executed. */
+const UNANSWERED = [
+  'Socket closed unexpectedly',
+  'connect ECONNREFUSED 127.0.0.1:6379',
+  'The client is closed',
+  'Redis did not answer within 50 ms',
+  '',
 ];
 
-describe.each(table)('%s', (message, { code, final, answered }) => {
-  it(`has the code ${code}, is ${final ? 'final' : 'passing'}, and was ${answered ? '' : 'not '}answered by the server`, () => {
-    const error = new Error(message);
-    expect(serverErrorCode(error)).toBe(code);
-    expect(isFinal(error)).toBe(final);
-    expect(isServerAnswer(error)).toBe(answered);
-    expect(isNoScript(error)).toBe(false);
-  });
+it.each([
+  ...PASSING.map(([code, message]) => [message, code, 'passing', 'answered'] as const),
+  ...FINAL.map(([code, message]) => [message, code, 'final', 'answered'] as const),
+  ...UNANSWERED.map((message) => [message, undefined, 'passing', 'not answered'] as const),
+])('"%s" has the code %s, is %s, and was %s by the server', (message, code, lasting, answered) => {
+  const error = new Error(message);
+  expect(serverErrorCode(error)).toBe(code);
+  expect(isFinal(error)).toBe(lasting === 'final');
+  expect(isServerAnswer(error)).toBe(answered === 'answered');
+  expect(isNoScript(error)).toBe(false);
 });
 
 it('recognises NOSCRIPT', () => {

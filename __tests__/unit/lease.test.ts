@@ -3,6 +3,13 @@ import { type Lease, type LockWarning, RedisLockRegistry, type RedisLockRegistry
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, mockRedis } from '../support/mock-redis';
 
+// Before the clock is restored.
+afterEach(async () => {
+  const closing = Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
+  await time.advance(1);
+  await closing;
+});
+
 const time = FakeClock.install();
 let redis: ReturnType<typeof mockRedis>;
 let warnings: LockWarning[];
@@ -11,12 +18,6 @@ const registries: RedisLockRegistry[] = [];
 beforeEach(() => {
   redis = mockRedis();
   warnings = [];
-});
-
-afterEach(async () => {
-  const closing = Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
-  await time.advance(1);
-  await closing;
 });
 
 function open(options: Partial<RedisLockRegistryOptions> = {}): RedisLockRegistry {

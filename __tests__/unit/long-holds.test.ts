@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { DistributedLock, LockWarning } from '../../lib';
 import type { RegistryOptions } from '../../lib/api/options';
 import { emitProcessWarning } from '../../lib/api/warnings';
@@ -10,6 +10,14 @@ import { FakeClock } from '../support/fake-clock';
 // The first one replaces the clock, once in a process: before the tests do.
 new InMemoryLockRegistry();
 
+const registries: InMemoryLockRegistry[] = [];
+
+// Before the clock is restored.
+afterEach(async () => {
+  await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
+  expect(time.pending).toBe(0);
+});
+
 const time = FakeClock.install();
 let warnings: LockWarning[];
 
@@ -17,8 +25,12 @@ beforeEach(() => {
   warnings = [];
 });
 
-const create = (options: RegistryOptions) =>
-  new InMemoryLockRegistry({ ...options, onWarning: (warning) => void warnings.push(warning) });
+function create(options: RegistryOptions) {
+  const onWarning = (warning: LockWarning) => void warnings.push(warning);
+  const registry = new InMemoryLockRegistry({ ...options, onWarning });
+  registries.push(registry);
+  return registry;
+}
 
 function dropALease(lock: DistributedLock) {
   return lock.lock();
@@ -45,8 +57,6 @@ describe('A lease that is held for long', () => {
     expect(warnings[0]?.stack).toBeUndefined();
     await time.advance(600_000);
     expect(warnings).toHaveLength(1);
-    await registry.close({ timeout: 0 });
-    expect(time.pending).toBe(0);
   });
 
   it('says where it was asked for, with captureStack', async () => {
@@ -59,7 +69,6 @@ describe('A lease that is held for long', () => {
       ['other', false],
     ]);
     expect(warnings[1]?.stack).toMatch(/long-holds\.test/);
-    await registry.close({ timeout: 0 });
   });
 
   it('that is passed on begins anew, and says where its own caller is', async () => {
@@ -74,18 +83,15 @@ describe('A lease that is held for long', () => {
     expect(warnings).toEqual([]);
     await time.advance(200);
     expect(warnings[0]?.stack).toMatch(/dropALease/);
-    await registry.close({ timeout: 0 });
   });
 
   it('causes none when it was unlocked, or lost, before; nor without the option', async () => {
     const registry = create({ warnHeldAfter: 1_000, expireAfter: 300, renew: false });
     await (await registry.obtain('unlocked').lock()).unlock();
     await registry.obtain('lost').lock();
-    const never = create({});
-    await dropALease(never.obtain('key'));
+    await dropALease(create({}).obtain('key'));
     await time.advance(200_000);
     expect(warnings).toEqual([]);
-    await Promise.all([registry.close({ timeout: 0 }), never.close({ timeout: 0 })]);
   });
 
   it('says that it ends with its ttl, where it is not renewed', async () => {
@@ -93,7 +99,6 @@ describe('A lease that is held for long', () => {
     await registry.obtain('key').lock({ ttl: 60_000 });
     await time.advance(1_100);
     expect(warnings[0]?.message).toMatch(/for 1 s, and it ends with its ttl/);
-    await registry.close({ timeout: 0 });
   });
 
   it('sets one timer, which keeps no process alive and is never too long', async () => {
@@ -104,7 +109,6 @@ describe('A lease that is held for long', () => {
     expect(time.pending).toBe(pending);
     expect(time.keepingAlive).toBe(0);
     expect(Math.max(...time.delays)).toBeLessThanOrEqual(MAX_DELAY);
-    await registry.close({ timeout: 0 });
   });
 });
 

@@ -50,10 +50,7 @@ describe.each(LOCK_TYPES)('A %s lock whose Redis answers with nonsense', (lockTy
     redis.reply = reply;
     const lock = registry.obtain('42');
     for (const acquire of [() => lock.tryLock(), () => lock.lock({ waitTime: 300 })]) {
-      const error = await acquire().then(
-        (outcome) => ({ outcome }),
-        (reason: unknown) => reason,
-      );
+      const error = await acquire().catch((reason: unknown) => reason);
       expect(error).toMatchObject({ name: 'CannotAcquireLockError' });
       expect(said(error)).toMatch(quotes(reply));
       expect(said(error)).toMatch(/script/i);
@@ -86,8 +83,10 @@ describe.each(LOCK_TYPES)('A %s lock whose Redis answers with nonsense', (lockTy
 
   it.each(nonsense)('%j: a hand-over to a local caller gives it nothing, and it is refused', async (reply) => {
     const { redis, registry, lease } = await held();
-    const waiting = registry.obtain('42').lock({ waitTime: 1_500 });
-    const outcome = waiting.catch((reason: unknown) => reason);
+    const outcome = registry
+      .obtain('42')
+      .lock({ waitTime: 1_500 })
+      .catch((reason: unknown) => reason);
     redis.reply = reply;
     await lease.unlock().catch(() => undefined);
     const error = await outcome;

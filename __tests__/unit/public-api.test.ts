@@ -34,25 +34,10 @@ it('has an abstract class as a dependency injection token, which other implement
 it.each([
   [
     Object.getPrototypeOf(api.RedisLockRegistry.prototype),
-    [
-      'close',
-      'constructor',
-      'expireUnusedOlderThan',
-      'list',
-      'multi',
-      'obtain',
-      'readWrite',
-      'renewLock',
-      'semaphore',
-      'settings',
-      'size',
-    ],
+    'close constructor expireUnusedOlderThan list multi obtain readWrite renewLock semaphore settings size',
   ],
-  [api.RedisLockRegistry.prototype, ['constructor', 'segmented']],
-  [
-    api.LockRegistry.prototype,
-    ['close', 'constructor', 'multi', 'readWrite', 'run', 'segmented', 'semaphore', 'tryRun'],
-  ],
+  [api.RedisLockRegistry.prototype, 'constructor segmented'],
+  [api.LockRegistry.prototype, 'close constructor multi readWrite run segmented semaphore tryRun'],
 ])('has these methods: %p', (prototype, names) => {
-  expect(Object.getOwnPropertyNames(prototype).sort()).toEqual(names);
+  expect(Object.getOwnPropertyNames(prototype).sort().join(' ')).toBe(names);
 });

@@ -1,4 +1,4 @@
-import { expect, it, jest } from '@jest/globals';
+import { beforeEach, expect, it, jest } from '@jest/globals';
 import { clock } from '../../lib/internal/clock';
 import { CommandTimeoutError } from '../../lib/redis/failure';
 import { Redis } from '../../lib/redis/redis';
@@ -11,6 +11,16 @@ const script = new Script('one', 'return 1');
 const asItIs = (reply: unknown): unknown => reply;
 
 const time = FakeClock.install();
+let redis: ReturnType<typeof mockRedis>;
+let commands: Redis;
+
+beforeEach(() => {
+  redis = mockRedis();
+  commands = new Redis(redis, 'orders', 5_000);
+});
+
+/** Runs the script, by the deadline of the call. */
+const run = (timeout: number) => commands.run(script, ['key'], [], timeout, asItIs);
 
 it('names a script by its SHA-1, as Redis does', () => {
   expect(script.sha1).toBe('e0e1f9fabfc9d4800c877a703b823ac0578ff8db');
@@ -20,7 +30,6 @@ it.each([
   ['of the call', 100, 5_000, 100],
   ['of the registry, where that is shorter', 60_000, 5_000, 5_000],
 ])('settles every command by the deadline %s', async (_, timeout, commandTimeout, deadline) => {
-  const redis = mockRedis();
   redis.evalSha.mockImplementation(silence);
   const rejected = expect(
     new Redis(redis, 'orders', commandTimeout).run(script, ['key'], [], timeout, asItIs),
@@ -33,13 +42,11 @@ it.each([
 });
 
 it('has one timer for all commands in flight, and rejects each at its own deadline', async () => {
-  const redis = mockRedis();
   redis.evalSha.mockImplementation(silence).mockResolvedValueOnce('answer');
-  const commands = new Redis(redis, 'orders', 5_000);
   const rejected: number[] = [];
-  expect(await commands.run(script, ['key'], [], 150, asItIs)).toBe('answer');
+  expect(await run(150)).toBe('answer');
   const running = [200, 100, 7_000, 300].map((timeout) =>
-    commands.run(script, ['key'], [], timeout, asItIs).catch(() => rejected.push(Math.min(timeout, 5_000))),
+    run(timeout).catch(() => rejected.push(Math.min(timeout, 5_000))),
   );
   expect(time.pending).toBe(1);
   for (const ms of [99, 1, 100, 100, 4_699]) await time.advance(ms);
@@ -51,33 +58,28 @@ it('has one timer for all commands in flight, and rejects each at its own deadli
 });
 
 it('meets a deadline also when the timer of an earlier command disappeared, as at the end of fake timers', async () => {
-  const redis = mockRedis();
   redis.evalSha.mockImplementation(silence).mockResolvedValueOnce('answer');
-  const commands = new Redis(redis, 'orders', 5_000);
-  expect(await commands.run(script, ['key'], [], 1_000, asItIs)).toBe('answer');
+  expect(await run(1_000)).toBe('answer');
   time.begin();
   time.now += 2_000;
-  const rejected = expect(commands.run(script, ['key'], [], 1_000, asItIs)).rejects.toThrow(CommandTimeoutError);
+  const rejected = expect(run(1_000)).rejects.toThrow(CommandTimeoutError);
   await time.advance(1_001);
   await rejected;
 });
 
 it('does not keep the process alive after a reply or an error', async () => {
-  const redis = mockRedis();
   redis.evalSha.mockResolvedValueOnce('answer').mockRejectedValueOnce(new Error('ERR no'));
-  const commands = new Redis(redis, 'orders', 5_000);
   expect(await commands.run(script, ['key'], ['a'], 1_000, asItIs)).toBe('answer');
   expect(redis.evalSha).toHaveBeenCalledWith(script.sha1, { keys: ['key'], arguments: ['a'] });
-  await expect(commands.run(script, ['key'], [], 1_000, asItIs)).rejects.toThrow('ERR no');
+  await expect(run(1_000)).rejects.toThrow('ERR no');
   expect(time.keepingAlive).toBe(0);
 });
 
 it('does not read a reply that came too late: its caller has gone on', async () => {
-  const redis = mockRedis();
   const reply = lateReply();
   redis.evalSha.mockReturnValueOnce(reply.promise);
   const read: unknown[] = [];
-  const running = new Redis(redis, 'orders', 5_000).run(script, ['key'], [], 100, (reply) => read.push(reply));
+  const running = commands.run(script, ['key'], [], 100, (reply) => read.push(reply));
   const rejected = expect(running).rejects.toThrow(CommandTimeoutError);
   await time.advance(100);
   await rejected;
@@ -87,46 +89,37 @@ it('does not read a reply that came too late: its caller has gone on', async () 
 });
 
 it('does not send the script when its NOSCRIPT came too late, and sends it with the next command', async () => {
-  const redis = mockRedis();
   const reply = lateReply();
   redis.evalSha.mockImplementation(silence).mockReturnValueOnce(reply.promise);
-  const commands = new Redis(redis, 'orders', 5_000);
-  const rejected = expect(commands.run(script, ['key'], [], 100, asItIs)).rejects.toThrow(CommandTimeoutError);
+  const rejected = expect(run(100)).rejects.toThrow(CommandTimeoutError);
   await time.advance(100);
   await rejected;
   reply.reject(noScript());
   await time.advance(0);
   expect(redis.eval).not.toHaveBeenCalled();
   redis.eval.mockResolvedValue(1);
-  expect(await commands.run(script, ['key'], [], 100, asItIs)).toBe(1);
+  expect(await run(100)).toBe(1);
 });
 
 it('counts EVALSHA and EVAL against one deadline', async () => {
-  const redis = mockRedis();
   redis.evalSha.mockRejectedValueOnce(noScript());
   redis.eval.mockImplementation(silence);
-  const rejected = expect(new Redis(redis, 'orders', 5_000).run(script, ['key'], [], 100, asItIs)).rejects.toThrow(
-    CommandTimeoutError,
-  );
+  const rejected = expect(run(100)).rejects.toThrow(CommandTimeoutError);
   await time.advance(100);
   await rejected;
   expect(redis.eval).toHaveBeenCalledTimes(1);
 });
 
 it.each(['evalSha', 'eval'] as const)('rejects, and does not throw, when the client throws: %s', async (throwing) => {
-  const redis = mockRedis();
   redis.evalSha.mockRejectedValueOnce(noScript());
   redis[throwing].mockReset().mockImplementation(() => {
     throw new Error('of the client');
   });
-  await expect(new Redis(redis, 'orders', 5_000).run(script, ['key'], [], 100, asItIs)).rejects.toThrow(
-    'of the client',
-  );
+  await expect(run(100)).rejects.toThrow('of the client');
   expect(time.keepingAlive).toBe(0);
 });
 
 it('treats a NOSCRIPT at the deadline as silence, not as a refusal (P1)', async () => {
-  const redis = mockRedis();
   const late = lateReply();
   redis.evalSha.mockReturnValueOnce(late.promise);
   // The socket's buffer is read between the deadline and the rejection.
@@ -134,7 +127,7 @@ it('treats a NOSCRIPT at the deadline as silence, not as a refusal (P1)', async 
     late.reject(noScript());
     await new Promise((resolve) => setImmediate(resolve));
   });
-  const reply = new Redis(redis, 'orders', 5_000).run(script, ['key'], [], 100, asItIs);
+  const reply = run(100);
   const rejected = expect(reply).rejects.toBeInstanceOf(CommandTimeoutError);
   await time.advance(100);
   await rejected;
@@ -147,7 +140,6 @@ it.each([
   ['answer', (pass: LateReply) => pass.resolve('answer'), ['answer']],
   ['error', (pass: LateReply) => pass.reject(new Error('ERR no')), ['Error: ERR no']],
 ])('settles once when the %s is read between the deadline and the rejection', async (_, arrive, outcome) => {
-  const redis = mockRedis();
   const reply = lateReply();
   redis.evalSha.mockReturnValueOnce(reply.promise);
   // The event loop was blocked until after the deadline: the socket's buffer is read next.
@@ -157,7 +149,7 @@ it.each([
   });
   const outcomes: unknown[] = [];
   const note = (settled: unknown) => void outcomes.push(String(settled));
-  new Redis(redis, 'orders', 5_000).send(script, ['key'], [], 100, asItIs, note, note);
+  commands.send(script, ['key'], [], 100, asItIs, note, note);
   await time.advance(200);
   expect(outcomes).toEqual(outcome);
   reading.mockRestore();

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Availability } from '../../lib/core/availability';
 import { Hold } from '../../lib/core/hold';
 import { RedisLease } from '../../lib/core/lease';
 import type { RedisLock } from '../../lib/core/lock';
-import type { Grant, LockProtocol, Ownership, RenewalMode } from '../../lib/core/protocol';
+import type { LockProtocol, Ownership, RenewalMode } from '../../lib/core/protocol';
+import type { LockRequest } from '../../lib/core/request';
 import { Watchdog } from '../../lib/core/watchdog';
 import { clock, reliableUntil } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
@@ -11,111 +11,8 @@ import { FakeClock } from '../support/fake-clock';
 /** ms */
 const COMMAND_TIMEOUT = 5_000;
 
-/** Renewals that were asked for in one turn of the event loop: they go to Redis as one command. */
-interface RecordedRequest {
-  readonly at: number;
-  readonly owners: string[];
-  readonly modes: RenewalMode[];
-}
-
-/** A protocol without a Redis, on the library's clock. It records the renewals, and does nothing else. */
-class FakeProtocol implements LockProtocol {
-  readonly availability = new Availability();
-  readonly isActive = false;
-  /** ms that every answer takes. */
-  latency = 0;
-  /** No answer, or an error instead. */
-  trouble: 'silence' | 'error' | undefined;
-  /** By owner: the answer, where it is not "held". */
-  readonly verdicts = new Map<string, Ownership>();
-  readonly requests: RecordedRequest[] = [];
-  /** The most renewals of one owner that were in flight together. */
-  overlap = 0;
-  #request: RecordedRequest | undefined;
-  readonly #inFlight = new Map<string, number>();
-
-  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
-    void this.#renew(owner, ttl, mode, timeout).then(settle);
-  }
-
-  async #renew(owner: string, ttl: number, mode: RenewalMode, timeout: number): Promise<Ownership> {
-    const sentAt = clock.now();
-    this.#record(sentAt, owner, mode);
-    const inFlight = (this.#inFlight.get(owner) ?? 0) + 1;
-    this.#inFlight.set(owner, inFlight);
-    this.overlap = Math.max(this.overlap, inFlight);
-    const isAnswered = this.trouble === undefined && this.latency <= timeout;
-    const duration = this.trouble === 'error' ? 0 : isAnswered ? this.latency : timeout;
-    if (duration > 0) await new Promise<void>((resolve) => clock.setTimeout(resolve, duration));
-    this.#inFlight.set(owner, (this.#inFlight.get(owner) ?? 1) - 1);
-    if (!isAnswered) return { state: 'unknown', cause: new Error('trouble') };
-    return this.verdicts.get(owner) ?? { state: 'held', until: reliableUntil(sentAt, ttl) };
-  }
-
-  #record(at: number, owner: string, mode: RenewalMode): void {
-    if (this.#request === undefined) {
-      this.#request = { at, owners: [], modes: [] };
-      this.requests.push(this.#request);
-      void Promise.resolve().then(() => {
-        this.#request = undefined;
-      });
-    }
-    this.#request.owners.push(owner);
-    this.#request.modes.push(mode);
-  }
-
-  standBack(): undefined {}
-
-  orphanLife(): number {
-    return 0;
-  }
-
-  readonly attempt = unsupported;
-  readonly wait = unsupported;
-  readonly release = unsupported;
-  readonly mayPassOn = unsupported;
-}
-
-function unsupported(): never {
-  throw new Error('A fake protocol only renews');
-}
-
-/** A hold with a lease of the library. Notes when it was lost. */
-class NotedLease extends Hold {
-  lostAt: number | undefined;
-  #lease: RedisLease | undefined;
-
-  begin(grant: Grant, renewFor: number, watchdog: Watchdog): void {
-    const lock = {
-      key: 'key',
-      services: { settings: { maxHold: renewFor, commandTimeout: COMMAND_TIMEOUT } },
-      leaseOver: () => {
-        this.lostAt = clock.now();
-      },
-    } as unknown as RedisLock;
-    const now = clock.now();
-    const request = {
-      ttl: this.ttl,
-      renew: renewFor > 0,
-      explicitTtl: true,
-      waitTime: 0,
-      minHold: 0,
-      permits: 1,
-      signal: undefined,
-      origin: undefined,
-    };
-    this.#lease = new RedisLease(lock, this, request, now, false);
-    this.granted(grant, this.#lease, watchdog, now);
-  }
-
-  get remaining(): number {
-    return this.#lease?.remaining ?? 0;
-  }
-
-  get lossReason(): string | undefined {
-    return this.#lease?.lossError().reason;
-  }
-}
+// Before the clock is restored.
+afterEach(() => watchdog.close());
 
 const time = FakeClock.install();
 let watchdog: Watchdog;
@@ -126,7 +23,39 @@ beforeEach(() => {
   protocol = new FakeProtocol();
 });
 
-afterEach(() => watchdog.close());
+/** A protocol without a Redis, on the library's clock. It records the renewals, and does nothing else. */
+class FakeProtocol {
+  /** ms that every answer takes. */
+  latency = 0;
+  /** No answer, or an error instead. */
+  trouble: 'silence' | 'error' | undefined;
+  /** By owner: the answer, where it is not "held". */
+  readonly verdicts = new Map<string, Ownership>();
+  /** Renewals that were asked for in one turn of the event loop are one request: they go to Redis as one command. */
+  readonly requests: { readonly at: number; readonly owners: string[]; readonly modes: RenewalMode[] }[] = [];
+  /** Two renewals of one owner were in flight together. */
+  hasOverlapped = false;
+  #isSameTurn = false;
+  readonly #inFlight = new Set<string>();
+
+  async renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void) {
+    const sentAt = clock.now();
+    if (!this.#isSameTurn) this.requests.push({ at: sentAt, owners: [], modes: [] });
+    this.#isSameTurn = true;
+    queueMicrotask(() => (this.#isSameTurn = false));
+    this.requests.at(-1)?.owners.push(owner);
+    this.requests.at(-1)?.modes.push(mode);
+    this.hasOverlapped ||= this.#inFlight.has(owner);
+    this.#inFlight.add(owner);
+    const isAnswered = this.trouble === undefined && this.latency <= timeout;
+    const duration = this.trouble === 'error' ? 0 : isAnswered ? this.latency : timeout;
+    if (duration > 0) await new Promise<void>((resolve) => clock.setTimeout(resolve, duration));
+    else await null;
+    this.#inFlight.delete(owner);
+    if (!isAnswered) settle({ state: 'unknown', cause: new Error('trouble') });
+    else settle(this.verdicts.get(owner) ?? { state: 'held', until: reliableUntil(sentAt, ttl) });
+  }
+}
 
 interface LeaseOptions {
   /** ms for which it is renewed. */
@@ -137,27 +66,42 @@ interface LeaseOptions {
   readonly firstRenewal?: { readonly window: number; readonly answer: Promise<Ownership> };
 }
 
-let owners = 0;
+let count = 0;
 
-/** The hold of a lease of `ttl` ms that is granted now. */
-function grant(
-  ttl: number,
-  { renewFor = Number.POSITIVE_INFINITY, replyTook = 0, firstRenewal }: LeaseOptions = {},
-  Noted = NotedLease,
-): NotedLease {
-  const hold = new Noted(`owner:${++owners}`, ttl, true, 1, 0, protocol);
-  hold.stamp();
-  const granted: Grant = {
-    granted: true,
-    owner: hold.ticket,
-    until: reliableUntil(clock.now() - replyTook, firstRenewal?.window ?? ttl),
-    fencingToken: undefined,
-    drift: hold.drift,
-    ...(firstRenewal && { renewal: firstRenewal.answer }),
-  };
-  hold.begin(granted, renewFor, watchdog);
-  return hold;
+/** A hold that is granted now, with a lease of the library. Notes when it was lost. */
+class NotedLease extends Hold {
+  lostAt: number | undefined;
+  readonly #lease: RedisLease;
+
+  constructor(ttl: number, { renewFor = Number.POSITIVE_INFINITY, replyTook = 0, firstRenewal }: LeaseOptions = {}) {
+    super(`owner:${++count}`, ttl, true, 1, 0, protocol as Partial<LockProtocol> as LockProtocol);
+    this.stamp();
+    const lock = {
+      key: 'key',
+      services: { settings: { maxHold: renewFor, commandTimeout: COMMAND_TIMEOUT } },
+      leaseOver: () => {
+        this.lostAt = clock.now();
+      },
+    } as unknown as RedisLock;
+    const now = clock.now();
+    const request = { ttl, renew: renewFor > 0, explicitTtl: true, minHold: 0, permits: 1 } as LockRequest;
+    this.#lease = new RedisLease(lock, this, request, now, false);
+    const until = reliableUntil(now - replyTook, firstRenewal?.window ?? ttl);
+    const renewal = firstRenewal && { renewal: firstRenewal.answer };
+    const grant = { granted: true, owner: this.ticket, until, fencingToken: undefined, drift: this.drift } as const;
+    this.granted({ ...grant, ...renewal }, this.#lease, watchdog, now);
+  }
+
+  get remaining(): number {
+    return this.#lease.remaining;
+  }
+
+  get lossReason(): string | undefined {
+    return this.#lease.lossError().reason;
+  }
 }
+
+const grant = (ttl: number, options?: LeaseOptions) => new NotedLease(ttl, options);
 
 /** When, counted from `since`, Redis was asked about a lease. */
 function timesOf(lease: NotedLease, since: number): number[] {
@@ -192,10 +136,10 @@ describe('The watchdog', () => {
     grant(3_000);
     await time.advance(20_000);
     expect(lease.isHeld).toBe(true);
-    expect(protocol.overlap).toBe(1);
+    expect(protocol.hasOverlapped).toBe(false);
     protocol.trouble = 'silence';
     await time.advance(20_000);
-    expect(protocol.overlap).toBe(1);
+    expect(protocol.hasOverlapped).toBe(false);
     expect(lease.isHeld).toBe(false);
   });
 
@@ -314,7 +258,7 @@ describe('The watchdog', () => {
         return super.isHeld;
       }
     }
-    for (let i = 0; i < 1_000; i++) grant(60_000 + i, {}, Counted);
+    for (let i = 0; i < 1_000; i++) new Counted(60_000 + i);
     const short = grant(30);
     reads = 0;
     await time.advance(2_000);

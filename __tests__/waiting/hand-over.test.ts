@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistryOptions } from '../../lib';
 import { NotLockOwnerError } from '../../lib';
@@ -8,6 +9,11 @@ import { RedisFixture } from './redis-fixture';
 
 const CALLERS = 100;
 const ROUNDS = 5;
+
+/** ms after which a hold has to be confirmed before it is passed on. */
+const NOT_FRESH = 60;
+
+const LONG = 60_000;
 
 describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending callers of one process', (lockType) => {
   const fixture = RedisFixture.install();
@@ -82,6 +88,28 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending ca
     const tokens = leases.map(({ fencingToken }) => fencingToken as number);
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
     expect(await fixture.isHeld('key')).toBe(false);
+  });
+
+  it('is not left behind by callers that `close` rejects while it is confirmed for them (P2)', async () => {
+    const { proxy, client } = await fixture.proxied();
+    // The slice does not end within the test: then the lock would be released and not passed on.
+    const times = { idleBetweenTries: 20, expireAfter: LONG, handOver: LONG, commandTimeout: LONG };
+    const { registry } = fixture.registry(client, { lockType, ...times });
+    // Loads the scripts into the server.
+    await Promise.all([1, 2].map(() => registry.run('warm up', () => sleep(NOT_FRESH))));
+    const lock = registry.obtain('key');
+    const lease = await lock.lock();
+    const leaving = [1, 2].map(() => expect(lock.lock()).rejects.toMatchObject({ name: 'RegistryClosedError' }));
+    await sleep(NOT_FRESH);
+    const requests = await fixture.requests();
+    proxy.replies.hold = true;
+    const unlocking = lease.unlock();
+    await until(async () => (await fixture.requests()) > requests);
+    const closing = registry.close();
+    await Promise.all(leaving);
+    proxy.replies.hold = false;
+    await Promise.all([unlocking, closing]);
+    await until(async () => !(await fixture.isHeld('key')));
   });
 });
 

@@ -24,7 +24,6 @@ describePrivate(`Callers of one process that hand a lock over ${TURNS * ROUNDS} 
         lockType,
         handOver: 600_000, // ms; it never goes to another process in between
         callers: 10,
-        work: 0,
         turns: TURNS * ROUNDS,
         ms: 150_000, // a busy machine needs more than a minute
         measureEvery: TURNS,

@@ -1,9 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
+import type { LockWarning, RedisLockRegistry } from '../../lib';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
 import { until } from '../support/until';
-import { RedisFixture } from './redis-fixture';
+import { listenersOf, RedisFixture } from './redis-fixture';
 
 /** ms after the expiry of the key within which every waiter without a notification has polled (P9). */
 const LATE = 100;
@@ -31,9 +33,7 @@ describePrivate('A notification that is lost', () => {
   it('by the network: no waiter waits longer than ten poll intervals, for any ttl of the key', async () => {
     const { proxy, client: subscriber } = await fixture.proxied();
     const { registry } = fixture.registry(await fixture.connect(), { subscriber, idleBetweenTries: 40 });
-    await fixture.holdAsOther('key');
-    const waiting = registry.run('key', () => undefined);
-    await until(async () => (await fixture.channels()).length === 1);
+    const { waiting } = await fixture.waitBehindOther(registry);
     proxy.blackHole = true;
     await fixture.releaseAsOther('key');
     const givenBack = performance.now();
@@ -95,5 +95,94 @@ describePrivate('A notification that is lost', () => {
       await registry.close();
       await until(async () => (await fixture.listeners()).length === 0);
     });
+  });
+});
+
+interface Deaf {
+  readonly registry: RedisLockRegistry;
+  readonly warnings: readonly LockWarning[];
+  /** What has to be so in the end. */
+  readonly after?: () => unknown;
+}
+
+describePrivate('A registry that cannot receive messages', () => {
+  const fixture = RedisFixture.install();
+  const options = { idleBetweenTries: 20, commandTimeout: 1_500 };
+
+  /** The port is closed when the connection for messages is to be opened. */
+  const closedPort = async (version: 5 | 6, reconnectStrategy: number | false): Promise<Deaf> => {
+    const proxy = await fixture.redis.proxy();
+    const client =
+      version === 6
+        ? await fixture.connect({ reconnectStrategy }, proxy.address)
+        : await fixture.connectWithRedis5(reconnectStrategy, proxy.address);
+    proxy.refuse();
+    const after = async () => {
+      const before = proxy.connections;
+      await proxy.accept();
+      await fixture.untilIdle();
+      expect(proxy.connections).toBe(before);
+    };
+    return { ...fixture.registry(client, options), after };
+  };
+
+  const connectionLimit = async (): Promise<Deaf> => {
+    const locks = fixture.registry(await fixture.connect(), options);
+    const { maxclients = '' } = await fixture.admin.configGet('maxclients');
+    await fixture.admin.configSet('maxclients', String((await fixture.admin.clientList()).length));
+    return { ...locks, after: () => fixture.admin.configSet('maxclients', maxclients) };
+  };
+
+  const withSubscriber = async (subscriber: TestClient): Promise<Deaf> => {
+    const before = listenersOf(subscriber);
+    const locks = fixture.registry(await fixture.connect(), { ...options, subscriber });
+    return { ...locks, after: () => expect(listenersOf(subscriber)).toEqual(before) };
+  };
+
+  const ofUser = async (rule: string) => fixture.connect(await fixture.user(rule));
+
+  const reasons: Record<string, () => Promise<Deaf>> = {
+    'its pool cannot subscribe': async () => fixture.registry(await fixture.connectPool(), options),
+    'the port is closed (redis 6, which gives up)': () => closedPort(6, false),
+    'the port is closed (redis 6, which keeps trying)': () => closedPort(6, 5),
+    'the port is closed (redis 5, which gives up)': () => closedPort(5, false),
+    'the port is closed (redis 5, which keeps trying)': () => closedPort(5, 5),
+    'the server is at its connection limit': connectionLimit,
+    // It does not answer, or it refuses: the warning comes after the command timeout, or at once.
+    'the subscriber of the application is not connected': async () => {
+      const subscriber = await fixture.connect();
+      subscriber.destroy();
+      return withSubscriber(subscriber);
+    },
+    'the subscriber of the application may not subscribe': async () => withSubscriber(await ofUser('-subscribe')),
+    'SUBSCRIBE is denied': async () => fixture.registry(await ofUser('-subscribe'), options),
+    'channels are denied': async () => fixture.registry(await ofUser('resetchannels'), options),
+  };
+
+  it.each(Object.keys(reasons))('since %s: polls, with one warning of each kind (P9)', async (why) => {
+    const { registry, warnings, after } = await (reasons[why] as () => Promise<Deaf>)();
+    try {
+      for (const key of ['one', 'two']) {
+        await fixture.holdAsOther(key);
+        const waiting = registry.run(key, () => 'entered');
+        await until(() => warnings.some(({ code }) => code === 'SUBSCRIBER_UNAVAILABLE'));
+        await fixture.releaseAsOther(key);
+        const givenBack = performance.now();
+        expect(await waiting).toBe('entered');
+        expect(performance.now() - givenBack).toBeLessThan(SLACK + machineDelay());
+      }
+      await registry.close();
+    } finally {
+      await after?.();
+    }
+    const isRefused = why === 'channels are denied';
+    expect(warnings.map(({ code }) => code).sort()).toEqual([
+      ...(isRefused ? ['NOTIFICATION_REFUSED'] : []),
+      'SUBSCRIBER_UNAVAILABLE',
+    ]);
+    if (why.endsWith('denied')) expect(String(warnings.map(({ message }) => message))).toMatch(/NOPERM/);
+    if (why.includes('pool')) expect(warnings[0]?.message).toContain('`subscriber`');
+    expect(await fixture.channels()).toEqual([]);
+    expect(await fixture.listeners()).toEqual([]);
   });
 });

@@ -84,18 +84,8 @@ describePrivate('A lock that a busy process takes over and over', () => {
       const registryKey = uniqueKey('pollers');
       const busy = await startTaker();
       const handOver = 'handOver' in options ? options.handOver : undefined;
-      const [turns, ms] = [Number.MAX_SAFE_INTEGER, 60_000];
-      const job = {
-        redis: { socket: redis.address },
-        registryKey,
-        lockType,
-        handOver,
-        sharedWithPollers: true,
-        callers,
-        turns,
-        ms,
-      };
-      void takeTurns(busy, { ...job, work: WORK, measureEvery: 0 }).catch(() => undefined);
+      const job = { redis: { socket: redis.address }, registryKey, lockType, handOver, sharedWithPollers: true };
+      void takeTurns(busy, { ...job, callers, work: WORK, ms: 60_000 }).catch(() => undefined);
       const waited: number[] = [];
       for (let turn = 0; turn < 3; turn++) {
         waited.push(await takeByPolling(`${registryKey}:key`, REDISSON.includes(lockType)));

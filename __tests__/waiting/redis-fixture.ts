@@ -8,6 +8,7 @@ import { createPool } from '../support/pool';
 import { type AnyClient, type ClientOptions, connectTo, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
 import { callsOf, requestsOf, untilQuiet } from '../support/server-load';
+import { until } from '../support/until';
 
 type Options = Partial<RedisLockRegistryOptions>;
 
@@ -131,6 +132,15 @@ export class RedisFixture {
   async releaseAsOther(key: string): Promise<void> {
     const { lock, channel } = this.namesOf(key);
     await this.admin.multi().unlink(lock).publish(channel, lock).exec();
+  }
+
+  /** A caller that sleeps, with this number of channels, while another owner holds the lock `key`. */
+  async waitBehindOther(registry: RedisLockRegistry, channels = 1): Promise<{ readonly waiting: Promise<string> }> {
+    await this.holdAsOther('key');
+    const waiting = registry.run('key', () => 'entered');
+    await until(async () => (await this.channels()).length === channels);
+    await this.untilIdle();
+    return { waiting };
   }
 
   isHeld(key: string): Promise<boolean> {

@@ -23,21 +23,8 @@ describePrivate(`${PROCESSES} processes that take a lock over and over`, () => {
     async ({ lockType, callers, ms, least, most }) => {
       const takers = await Promise.all(Array.from({ length: PROCESSES }, () => startTaker()));
       const registryKey = uniqueKey('shares');
-      const done = await Promise.all(
-        takers.map((taker) =>
-          takeTurns(taker, {
-            lockType,
-            callers,
-            ms,
-            redis: { socket: redis.address },
-            registryKey,
-            handOver: undefined,
-            work: WORK,
-            turns: Number.MAX_SAFE_INTEGER,
-            measureEvery: 0,
-          }),
-        ),
-      );
+      const job = { redis: { socket: redis.address }, registryKey, lockType, callers, work: WORK, ms };
+      const done = await Promise.all(takers.map((taker) => takeTurns(taker, job)));
       expect(done.flatMap(({ failures }) => failures)).toEqual([]);
       const turns = done.map(({ outcome }) => outcome.turns);
       const all = turns.reduce((sum, n) => sum + n, 0);

@@ -1,5 +1,4 @@
 import { expect, it } from '@jest/globals';
-import type { RedisLockRegistry } from '../../lib';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
@@ -21,15 +20,6 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
     return messages;
   };
 
-  /** A waiter that sleeps, with this number of channels, while another owner holds the lock. */
-  const waitBehindOther = async (registry: RedisLockRegistry, channels = 1) => {
-    await fixture.holdAsOther('key');
-    const waiting = registry.run('key', () => 'entered');
-    await until(async () => (await fixture.channels()).length === channels);
-    await fixture.untilIdle();
-    return { waiting };
-  };
-
   /** A release as by Spring: the waiter enters without a poll. */
   const expectToWake = async (channel: string, lock: string, waiting: Promise<string>) => {
     await fixture.admin.unlink(lock);
@@ -42,7 +32,7 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
   it('the name of a lock on its channel wakes its waiters', async () => {
     const { registry } = await fixture.process();
     const { lock, channel } = fixture.namesOf('key');
-    const { waiting } = await waitBehindOther(registry);
+    const { waiting } = await fixture.waitBehindOther(registry);
     // The channel of older versions is not subscribed.
     expect(await fixture.channels()).toEqual([channel]);
     await expectToWake(channel, lock, waiting);
@@ -51,7 +41,7 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
   it('any other body wakes no waiter', async () => {
     const { registry } = await fixture.process();
     const { lock, channel } = fixture.namesOf('key');
-    const { waiting } = await waitBehindOther(registry);
+    const { waiting } = await fixture.waitBehindOther(registry);
     const before = await fixture.requests();
     for (const body of ['', 'key', fixture.namesOf('other').lock, `${lock} `, lock.toUpperCase(), '{"not":"ours"}']) {
       expect(await fixture.admin.publish(channel, body)).toBe(1);
@@ -80,7 +70,7 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
   it('a message on the channel of older versions wakes only the waiters of its lock, with `legacyChannel`', async () => {
     const { registry } = await fixture.process({ legacyChannel: true });
     const { lock, channel, legacyChannel } = fixture.namesOf('key');
-    const { waiting } = await waitBehindOther(registry, 2);
+    const { waiting } = await fixture.waitBehindOther(registry, 2);
     expect(await fixture.channels()).toEqual([legacyChannel, channel].sort());
     const before = await fixture.requests();
     await fixture.admin.publish(legacyChannel, fixture.namesOf('other').lock);

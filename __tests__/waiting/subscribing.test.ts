@@ -94,10 +94,7 @@ describePrivate('The pub/sub connection of a registry', () => {
   it('keeps a channel for about a second after the last wait, and a wait in between sends no SUBSCRIBE', async () => {
     const { registry } = await fixture.process();
     const wait = async () => {
-      await fixture.holdAsOther('key');
-      const waiting = registry.run('key', () => undefined);
-      await until(async () => (await fixture.channels()).length === 1);
-      await fixture.untilIdle();
+      const { waiting } = await fixture.waitBehindOther(registry);
       await fixture.releaseAsOther('key');
       await waiting;
     };
@@ -213,10 +210,8 @@ describePrivate('The pub/sub connection of a registry', () => {
     // Set after the client has connected, so that it applies to the duplicate only.
     Object.assign(client.options?.socket ?? {}, { socketTimeout: 600 });
     const { registry, warnings } = fixture.registry(client);
-    await fixture.holdAsOther('key');
-    const waiting = registry.run('key', () => 'entered');
-    await until(async () => (await fixture.channels()).length === 1);
-    await fixture.untilIdle(); // an attempt in the black hole would wait for its answer, and listen no longer
+    // It sleeps: an attempt in the black hole would wait for its answer, and listen no longer.
+    const { waiting } = await fixture.waitBehindOther(registry);
     const [dead] = await fixture.listeners();
     const before = proxy.connections;
     proxy.blackHole = true;
@@ -237,10 +232,7 @@ describePrivate('A subscriber that the application provides', () => {
     const subscriber = version === 2 ? await fixture.connectWithResp2() : await fixture.connect();
     const { registry, warnings } = fixture.registry(await fixture.connect(), { subscriber });
     const before = { listeners: listenersOf(subscriber), connections: await fixture.connections() };
-    await fixture.holdAsOther('key');
-    const waiting = registry.run('key', () => 'entered');
-    await until(async () => (await fixture.channels()).length === 1);
-    await fixture.untilIdle();
+    const { waiting } = await fixture.waitBehindOther(registry);
     const published = performance.now();
     await fixture.releaseAsOther('key');
     expect(await waiting).toBe('entered');

@@ -15,16 +15,16 @@ export interface TurnsJob {
   readonly redis: RedisClientOptions;
   readonly registryKey: string;
   readonly lockType: LockType;
-  readonly handOver: number | undefined;
+  readonly handOver?: number | undefined;
   readonly sharedWithPollers?: boolean;
   readonly callers: number;
-  /** ms that a caller holds the lock; 0: it gives it back at once. */
-  readonly work: number;
-  /** What ends it: the turns of this process, or ms. */
-  readonly turns: number;
+  /** ms that a caller holds the lock. Absent: it gives it back at once. */
+  readonly work?: number;
+  /** What ends it: the turns of this process, if they count, or ms. */
+  readonly turns?: number;
   readonly ms: number;
-  /** Turns after which the holder measures the heap, while the others wait; 0: never. */
-  readonly measureEvery: number;
+  /** Turns after which the holder measures the heap, while the others wait. Absent: never. */
+  readonly measureEvery?: number;
 }
 
 export interface Outcome {
@@ -41,15 +41,16 @@ export interface Report {
 
 async function takeTurns(registry: RedisLockRegistry, job: TurnsJob, failures: string[]): Promise<Outcome> {
   const lock = registry.obtain('key');
+  const { work = 0, turns: most = Number.POSITIVE_INFINITY, measureEvery = Number.POSITIVE_INFINITY } = job;
   const endsAt = performance.now() + job.ms;
   const heaps: number[] = [];
   let turns = 0;
   const caller = async () => {
-    while (turns < job.turns && performance.now() < endsAt && failures.length === 0) {
+    while (turns < most && performance.now() < endsAt && failures.length === 0) {
       const lease = await lock.lock({ waitTime: job.lockType === 'spin' ? LONGEST_WAIT_OF_SPIN : LONGEST_WAIT });
       turns++;
-      if (job.work > 0) await sleep(job.work);
-      if (job.measureEvery > 0 && turns % job.measureEvery === 0) {
+      if (work > 0) await sleep(work);
+      if (turns % measureEvery === 0) {
         collectGarbage();
         heaps.push(process.memoryUsage().heapUsed);
       }

@@ -105,144 +105,120 @@ function redlockLocks(locks: RedlockLike, ttl: number): Locks {
   };
 }
 
-type SemaphoreKind = 'Mutex' | 'Semaphore' | 'MultiSemaphore';
+type Open = Candidate['open'];
 
-/** Its objects are one owner each, so each acquisition creates a new one. */
-function redisSemaphore(candidate: Omit<Candidate, 'open'>, kind: SemaphoreKind = 'Mutex'): Candidate {
-  return {
-    ...candidate,
-    async open({ address, ttl }) {
-      const library = await import('redis-semaphore');
-      const client = await ioRedis(address);
-      // Default: gives up after ten seconds.
-      const options = { lockTimeout: ttl, acquireTimeout: Number.POSITIVE_INFINITY };
-      const object = (key: string) => {
-        if (kind === 'Mutex') return new library.Mutex(client, key, options);
-        if (kind === 'Semaphore') return new library.Semaphore(client, key, PERMITS, options);
-        return new library.MultiSemaphore(client, key, PERMITS, 1, options);
-      };
-      const acquire = async (key: string) => {
-        const lock = object(key);
-        await lock.acquire();
-        return () => lock.release();
-      };
-      return { acquire, keep: acquire, object };
-    },
+const redisSemaphore =
+  (kind: 'Mutex' | 'Semaphore' | 'MultiSemaphore'): Open =>
+  async ({ address, ttl }) => {
+    const library = await import('redis-semaphore');
+    const client = await ioRedis(address);
+    // Default: gives up after ten seconds.
+    const options = { lockTimeout: ttl, acquireTimeout: Number.POSITIVE_INFINITY };
+    const object = (key: string) => {
+      if (kind === 'Mutex') return new library.Mutex(client, key, options);
+      if (kind === 'Semaphore') return new library.Semaphore(client, key, PERMITS, options);
+      return new library.MultiSemaphore(client, key, PERMITS, 1, options);
+    };
+    return { acquire: acquiring(object), keep: acquiring(object), object };
+  };
+
+/** An object that is one owner is made for each acquisition. */
+function acquiring(object: (key: string) => { acquire(): Promise<unknown>; release(): unknown }) {
+  return async (key: string): Promise<Release> => {
+    const lock = object(key);
+    await lock.acquire();
+    return () => lock.release();
   };
 }
 
-// Peers run with their own defaults; only a limit on the number of attempts is lifted.
+const redlock: Open = async ({ address, ttl }) => {
+  const { default: Redlock } = await import('redlock');
+  return redlockLocks(new Redlock([await ioRedis(address)], { retryCount: -1 }), ttl);
+};
+
+const sesameRedlock: Open = async ({ address, ttl }) => {
+  const { Redlock } = await import('@sesamecare-oss/redlock');
+  // With -1 it allocates an object for every attempt.
+  return redlockLocks(new Redlock([await ioRedis(address)], { retryCount: Number.MAX_SAFE_INTEGER }), ttl);
+};
+
+const redlockUniversal: Open = async ({ address, ttl }) => {
+  const { createLock, LockManager, NodeRedisAdapter } = await import('redlock-universal');
+  const adapter = new NodeRedisAdapter(await nodeRedis(address));
+  const attempts = Number.MAX_SAFE_INTEGER;
+  const object = (key: string) => createLock({ adapter, key, ttl, retryAttempts: attempts });
+  const manager = new LockManager({ nodes: [adapter], defaultTTL: ttl, defaultRetryAttempts: attempts });
+  const locks = new Map<string, ReturnType<typeof object>>();
+  const lockOf = (key: string) => {
+    const lock = locks.get(key) ?? object(key);
+    locks.set(key, lock);
+    return lock;
+  };
+  return {
+    async acquire(key) {
+      const lock = lockOf(key);
+      const handle = await lock.acquire();
+      return () => lock.release(handle);
+    },
+    async acquireAll(keys) {
+      const handles = await manager.acquireBatch([...keys]);
+      return () => manager.releaseBatch(handles);
+    },
+    keep: async (key) => (await heldWhile((task) => lockOf(key).using(task))).release,
+    object,
+  };
+};
+
+/** It has no renewal. */
+const verrou: Open = async ({ address, ttl }) => {
+  const { Verrou } = await import('@verrou/core');
+  const { redisStore } = await import('@verrou/core/drivers/redis');
+  const driver = redisStore({ connection: await ioRedis(address) });
+  const factory = new Verrou({ default: 'redis', stores: { redis: { driver } } });
+  const object = (key: string) => factory.createLock(key, ttl);
+  return { acquire: acquiring(object), object };
+};
+
+const simpleRedisMutex: Open = async ({ address, ttl }) => {
+  const { lock } = await import('simple-redis-mutex');
+  const client = await nodeRedis(address);
+  return { acquire: (key) => lock(client, key, { timeout: ttl }) };
+};
+
+const nodeRedisson: Open = async ({ address, ttl }) => {
+  const { Redisson } = await import('node-redisson');
+  const redisson = new Redisson({ redis: { options: { ...address } }, lockWatchdogTimeout: BigInt(ttl) });
+  const acquire = async (key: string) => {
+    const lock = redisson.getLock(key);
+    await lock.lock();
+    return () => lock.unlock();
+  };
+  return { acquire, keep: acquire, object: (key) => redisson.getLock(key) };
+};
+
+/** It runs with its own defaults; only a limit on the number of attempts is lifted. */
+function peer(id: string, name: string, client: string, open: Open, rest: Partial<Candidate> = {}): Candidate {
+  return { id, title: name, packages: [name, client], open, ...rest };
+}
+
+/** Similar to another one, or far behind. */
+const isVariant = true;
+
 const PEERS: readonly Candidate[] = [
-  {
-    id: 'redlock',
-    title: 'redlock',
-    packages: ['redlock', 'ioredis'],
-    async open({ address, ttl }) {
-      const { default: Redlock } = await import('redlock');
-      return redlockLocks(new Redlock([await ioRedis(address)], { retryCount: -1 }), ttl);
-    },
-  },
-  {
-    id: 'sesame-redlock',
-    title: '@sesamecare-oss/redlock',
-    isVariant: true,
-    packages: ['@sesamecare-oss/redlock', 'ioredis'],
-    async open({ address, ttl }) {
-      const { Redlock } = await import('@sesamecare-oss/redlock');
-      // With -1 it allocates an object for every attempt.
-      return redlockLocks(new Redlock([await ioRedis(address)], { retryCount: Number.MAX_SAFE_INTEGER }), ttl);
-    },
-  },
-  {
-    id: 'redlock-universal',
-    title: 'redlock-universal',
-    isVariant: true,
-    packages: ['redlock-universal', 'redis'],
-    async open({ address, ttl }) {
-      const { createLock, LockManager, NodeRedisAdapter } = await import('redlock-universal');
-      const adapter = new NodeRedisAdapter(await nodeRedis(address));
-      const attempts = Number.MAX_SAFE_INTEGER;
-      const object = (key: string) => createLock({ adapter, key, ttl, retryAttempts: attempts });
-      const manager = new LockManager({ nodes: [adapter], defaultTTL: ttl, defaultRetryAttempts: attempts });
-      const locks = new Map<string, ReturnType<typeof object>>();
-      const lockOf = (key: string) => {
-        const lock = locks.get(key) ?? object(key);
-        locks.set(key, lock);
-        return lock;
-      };
-      return {
-        async acquire(key) {
-          const lock = lockOf(key);
-          const handle = await lock.acquire();
-          return () => lock.release(handle);
-        },
-        async acquireAll(keys) {
-          const handles = await manager.acquireBatch([...keys]);
-          return () => manager.releaseBatch(handles);
-        },
-        keep: async (key) => (await heldWhile((task) => lockOf(key).using(task))).release,
-        object,
-      };
-    },
-  },
-  redisSemaphore({
-    id: 'redis-semaphore',
+  peer('redlock', 'redlock', 'ioredis', redlock),
+  peer('sesame-redlock', '@sesamecare-oss/redlock', 'ioredis', sesameRedlock, { isVariant }),
+  peer('redlock-universal', 'redlock-universal', 'redis', redlockUniversal, { isVariant }),
+  peer('redis-semaphore', 'redis-semaphore', 'ioredis', redisSemaphore('Mutex'), {
     title: 'redis-semaphore (ioredis)',
-    packages: ['redis-semaphore', 'ioredis'],
   }),
-  {
-    id: 'verrou',
-    title: '@verrou/core',
-    packages: ['@verrou/core', 'ioredis'],
-    async open({ address, ttl }) {
-      const { Verrou } = await import('@verrou/core');
-      const { redisStore } = await import('@verrou/core/drivers/redis');
-      const connection = await ioRedis(address);
-      const factory = new Verrou({ default: 'redis', stores: { redis: { driver: redisStore({ connection }) } } });
-      const object = (key: string) => factory.createLock(key, ttl);
-      // Its lock object is one owner, so each acquisition creates a new one. It has no renewal.
-      return {
-        async acquire(key) {
-          const lock = object(key);
-          await lock.acquire();
-          return () => lock.release();
-        },
-        object,
-      };
-    },
-  },
-  {
-    id: 'simple-redis-mutex',
-    title: 'simple-redis-mutex',
-    isVariant: true,
-    packages: ['simple-redis-mutex', 'redis'],
-    async open({ address, ttl }) {
-      const { lock } = await import('simple-redis-mutex');
-      const client = await nodeRedis(address);
-      return { acquire: (key) => lock(client, key, { timeout: ttl }) };
-    },
-  },
-  {
-    id: 'node-redisson',
-    title: 'node-redisson',
-    isVariant: true,
-    packages: ['node-redisson', 'ioredis'],
-    async open({ address, ttl }) {
-      const { Redisson } = await import('node-redisson');
-      const redisson = new Redisson({ redis: { options: { ...address } }, lockWatchdogTimeout: BigInt(ttl) });
-      const acquire = async (key: string) => {
-        const lock = redisson.getLock(key);
-        await lock.lock();
-        return () => lock.unlock();
-      };
-      return { acquire, keep: acquire, object: (key) => redisson.getLock(key) };
-    },
-  },
-  ...(['Semaphore', 'MultiSemaphore'] as const).map((kind) => {
-    const id = `redis-semaphore-${kind.toLowerCase()}`;
-    const title = `redis-semaphore: ${kind} (ioredis)`;
-    return redisSemaphore({ id, title, packages: ['redis-semaphore', 'ioredis'] }, kind);
-  }),
+  peer('verrou', '@verrou/core', 'ioredis', verrou),
+  peer('simple-redis-mutex', 'simple-redis-mutex', 'redis', simpleRedisMutex, { isVariant }),
+  peer('node-redisson', 'node-redisson', 'ioredis', nodeRedisson, { isVariant }),
+  ...(['Semaphore', 'MultiSemaphore'] as const).map((kind) =>
+    peer(`redis-semaphore-${kind.toLowerCase()}`, 'redis-semaphore', 'ioredis', redisSemaphore(kind), {
+      title: `redis-semaphore: ${kind} (ioredis)`,
+    }),
+  ),
 ];
 
 export const candidates: readonly Candidate[] = [...floors, ...OURS, ...PEERS];

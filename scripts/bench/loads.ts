@@ -5,18 +5,12 @@ import type { Locks, Release } from './candidate';
 const offset = Math.max(...Array.from({ length: 20 }, () => Number(process.hrtime.bigint()) / 1e6 - performance.now()));
 
 /** Monotonic ms that all processes of the machine share, so that events of several processes can be ordered. */
-export function now(): number {
-  return performance.now() + offset;
-}
+export const now = (): number => performance.now() + offset;
 
 /** Maximum difference of `now` between two processes, in ms. */
 export const CLOCK_ERROR = 0.05;
 
-export function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
-}
+const sleep = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
 
 /** One acquisition by one caller. Times are those of `now`; Infinity: not reached yet. */
 export interface Acquisition {
@@ -62,10 +56,7 @@ export async function observe(load: Observe, ms: number, isWarmUp = false): Prom
   return { time, end: now(), cpu: (user + system) / 1000, ...nothing, ...observation };
 }
 
-const doNothing: Observe = async (ms) => {
-  await sleep(ms);
-  return {};
-};
+const doNothing: Observe = (ms) => sleep(ms).then(() => ({}));
 
 function can<T>(ability: T | undefined, what: string): T {
   if (ability === undefined) throw new Error(`it cannot ${what}`);
@@ -188,19 +179,15 @@ function callers(locks: Locks, settings: CallersSettings): Observe {
 }
 
 /** How a caller acquires keys that are given by their numbers. */
-function acquireOf(
-  locks: Locks,
-  { keys = 1, together, readers = 0 }: CallersSettings,
-): (chosen: readonly number[], caller: number) => Promise<Release> {
+function acquireOf(locks: Locks, { keys = 1, together, readers = 0 }: CallersSettings) {
   const names = namesOf('key', keys);
-  const nameOf = (key: number | undefined) => names[key as number] as string;
-  if (together !== undefined) {
-    const acquireAll = can(locks.acquireAll, 'lock several keys');
-    return (chosen) => acquireAll(chosen.map(nameOf));
-  }
-  if (readers === 0) return ([key]) => locks.acquire(nameOf(key));
-  const acquireShared = can(locks.acquireShared, 'tell readers from writers');
-  return ([key], caller) => (caller < readers ? acquireShared(nameOf(key)) : locks.acquire(nameOf(key)));
+  const acquireAll = together === undefined ? undefined : can(locks.acquireAll, 'lock several keys');
+  const acquireShared = readers === 0 ? undefined : can(locks.acquireShared, 'tell readers from writers');
+  return (chosen: readonly number[], caller: number): Promise<Release> => {
+    if (acquireAll !== undefined) return acquireAll(chosen.map((key) => names[key] as string));
+    const name = names[chosen[0] as number] as string;
+    return acquireShared !== undefined && caller < readers ? acquireShared(name) : locks.acquire(name);
+  };
 }
 
 /** `count` different numbers below `limit`. */
@@ -229,10 +216,7 @@ async function holder(locks: Locks): Promise<Observe> {
 function waiters(locks: Locks, { callers }: { readonly callers: number }): Observe {
   let entered = 0;
   for (let i = 0; i < callers; i++) void locks.acquire(HELD).then(() => entered++);
-  return async (ms) => {
-    await sleep(ms);
-    return { violations: entered };
-  };
+  return (ms) => sleep(ms).then(() => ({ violations: entered }));
 }
 
 /** Keeps the measured objects reachable until the process ends. */
@@ -253,32 +237,31 @@ async function heapFor(count: number, make: () => Promise<unknown>): Promise<num
   return Math.max(0, (await heapUsed()) - before) / count;
 }
 
+/** All at the same time. */
+const acquireEach = (names: readonly string[], acquire: Locks['acquire']) =>
+  Promise.all(names.map((key) => acquire(key)));
+
+async function use(names: readonly string[], acquire: Locks['acquire']): Promise<void> {
+  for (const release of await acquireEach(names, acquire)) await release();
+}
+
 /** bytes of heap for each lock that is idle after use, each held lock, and each waiter (all of them on one held lock). */
-function heap(locks: Locks, { locks: count }: { readonly locks: number }): Observe {
-  const { object } = locks;
-  const acquireAll = (names: readonly string[]) => Promise.all(names.map((key) => locks.acquire(key)));
-  const use = async (names: readonly string[]) => {
-    for (const release of await acquireAll(names)) await release();
-  };
+function heap({ acquire, object }: Locks, { locks: count }: { readonly locks: number }): Observe {
   return async () => {
-    const [warm, idle, held] = ['warm', 'idle', 'held'].map((kind) => namesOf(kind, count)) as [
-      string[],
-      string[],
-      string[],
-    ];
-    await use(warm);
-    await use(warm);
+    const [warm, idle, held] = [namesOf('warm', count), namesOf('idle', count), namesOf('held', count)];
+    await use(warm, acquire);
+    await use(warm, acquire);
     const each: Record<string, number> = {};
     if (object !== undefined) {
       each.idle = await heapFor(count, async () => {
         const objects = idle.map((key) => object(key));
-        await use(idle);
+        await use(idle, acquire);
         return objects;
       });
     }
-    each.held = await heapFor(count, () => acquireAll(held));
+    each.held = await heapFor(count, () => acquireEach(held, acquire));
     each.waiting = await heapFor(count, async () => {
-      for (let i = 0; i < count; i++) void locks.acquire(held[0] as string);
+      for (let i = 0; i < count; i++) void acquire(held[0] as string);
     });
     return { each };
   };
@@ -292,14 +275,12 @@ function listened(locks: Locks, { locks: count }: { readonly locks: number }): O
   const acquire = locks.acquireListened ?? locks.acquire;
   return async () => {
     const names = namesOf('listened', count);
-    for (const release of await Promise.all(namesOf('warm', BATCH).map((key) => acquire(key)))) await release();
+    await use(namesOf('warm', BATCH), acquire);
     let time = 0;
     const held = await heapFor(count, async () => {
       const startedAt = performance.now();
       const releases: Release[] = [];
-      for (let i = 0; i < count; i += BATCH) {
-        releases.push(...(await Promise.all(names.slice(i, i + BATCH).map((key) => acquire(key)))));
-      }
+      for (let i = 0; i < count; i += BATCH) releases.push(...(await acquireEach(names.slice(i, i + BATCH), acquire)));
       time = performance.now() - startedAt;
       return releases;
     });

@@ -5,11 +5,11 @@ import { withSection } from '../../support/sections';
 import { candidateNamed, candidates } from './libraries';
 import { plot } from './plot';
 import { built, cache, prepare } from './prepare';
-import { BenchProcess, keepProcessorsAwake } from './processes';
+import { keepProcessorsAwake, startProcess } from './processes';
 import * as report from './report';
 import { measure, participantsOf } from './runner';
 import { isNamed, scenarios } from './scenarios';
-import { BenchServer } from './server';
+import { type BenchServer, startServer } from './server';
 import { MOST_VISITS } from './visits';
 
 const DOCS = join(__dirname, '..', '..', 'docs');
@@ -30,16 +30,22 @@ Candidates: ${candidates.map(({ id }) => id).join(', ')}`;
 
 class UsageError extends Error {}
 
+const flag = { type: 'boolean', default: false } as const;
+const names = { type: 'string', multiple: true, default: [] as string[] } as const;
+const OPTIONS = {
+  quick: flag,
+  scenario: names,
+  only: names,
+  'no-growth': flag,
+  profile: flag,
+  json: flag,
+  page: flag,
+  rounds: { type: 'string' },
+  help: { ...flag, short: 'h' },
+} as const;
+
 function readOptions() {
-  const flag = { type: 'boolean', default: false } as const;
-  const names = { type: 'string', multiple: true, default: [] as string[] } as const;
-  const { values } = parseArgs({
-    options: {
-      ...{ quick: flag, 'no-growth': flag, profile: flag, json: flag, page: flag, scenario: names, only: names },
-      rounds: { type: 'string' },
-      help: { ...flag, short: 'h' },
-    },
-  });
+  const { values } = parseArgs({ options: OPTIONS });
   const { quick, only, scenario: wanted } = values;
   const rounds = Number(values.rounds ?? (quick ? 1 : 5));
   if (!Number.isInteger(rounds) || rounds < 1)
@@ -64,7 +70,7 @@ async function bench(options: Options): Promise<void> {
   const out = options.json ? process.stderr : process.stdout;
   const print: Print = (text) => void out.write(`${text}\n`);
   prepare();
-  const server = await BenchServer.start();
+  const server = await startServer();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void server.stop().finally(() => process.exit(130)));
   try {
@@ -86,7 +92,7 @@ async function bench(options: Options): Promise<void> {
 async function printVisits({ address }: BenchServer, print: Print): Promise<void> {
   const rows: string[][] = [];
   for (const id of ['spin', 'pub-sub', 'fair']) {
-    const one = await BenchProcess.start(candidateNamed(id), { address, ttl: 30_000, library: built.library });
+    const one = await startProcess(candidateNamed(id), { address, ttl: 30_000, library: built.library });
     const { visits } = await one.request({ count: 'visits' });
     await one.end();
     rows.push([id, String(visits?.lock), String(visits?.unlock)]);

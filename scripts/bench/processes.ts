@@ -46,52 +46,40 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** One process of a candidate. It answers requests, one after the other. */
-export class BenchProcess {
-  readonly #child: ChildProcess;
-  readonly #exited: Promise<Reply[]>;
-
-  /** Resolves when it has connected. */
-  static async start({ id }: Candidate, options: OpenOptions): Promise<BenchProcess> {
-    const started = new BenchProcess({ id, ...options });
-    await started.#reply(0);
-    pinTo(started.#child.pid, CPU_SETS.clients);
-    return started;
-  }
-
-  private constructor(opening: Opening) {
-    const environment = { NODE_ENV: 'production', NODE_NO_WARNINGS: '1', BENCH_CANDIDATE: JSON.stringify(opening) };
-    this.#child = fork(built.worker, {
-      env: { ...process.env, ...environment },
-      execArgv: ['--expose-gc'],
-      serialization: 'advanced',
-      stdio: ['ignore', 'ignore', 2, 'ipc'],
-    });
-    running.add(this.#child);
-    this.#exited = once(this.#child, 'exit').then(() => {
-      running.delete(this.#child);
-      return [{ fault: 'its process ended' }];
-    });
-  }
-
-  async request(request: Request): Promise<Reply> {
-    const reply = this.#reply('observe' in request ? request.observe : 0);
-    this.#child.send(request);
-    return reply;
-  }
-
-  async end(): Promise<void> {
-    this.#child.kill('SIGKILL');
-    await this.#exited;
-  }
-
-  async #reply(duration: number): Promise<Reply> {
+/** Starts one process of a candidate. It has connected, and answers requests, one after the other. */
+export async function startProcess({ id }: Candidate, options: OpenOptions) {
+  const opening = JSON.stringify({ id, ...options } satisfies Opening);
+  const child = fork(built.worker, {
+    env: { ...process.env, NODE_ENV: 'production', NODE_NO_WARNINGS: '1', BENCH_CANDIDATE: opening },
+    execArgv: ['--expose-gc'],
+    serialization: 'advanced',
+    stdio: ['ignore', 'ignore', 2, 'ipc'],
+  });
+  running.add(child);
+  const exited = once(child, 'exit').then((): [Reply] => {
+    running.delete(child);
+    return [{ fault: 'its process ended' }];
+  });
+  const reply = async (duration: number): Promise<Reply> => {
     const signal = AbortSignal.timeout(duration + REPLY_TIMEOUT);
-    const late = (): Reply[] => [{ fault: `no answer for ${REPLY_TIMEOUT / 1000} s` }];
-    const [reply] = (await Promise.race([once(this.#child, 'message', { signal }).catch(late), this.#exited])) as [
-      Reply,
-    ];
-    if (reply.fault !== undefined) throw new CandidateFault(reply.fault);
-    return reply;
-  }
+    const message = once(child, 'message', { signal }).catch(() => [
+      { fault: `no answer for ${REPLY_TIMEOUT / 1000} s` },
+    ]);
+    const [answer] = (await Promise.race([message, exited])) as [Reply];
+    if (answer.fault !== undefined) throw new CandidateFault(answer.fault);
+    return answer;
+  };
+  await reply(0);
+  pinTo(child.pid, CPU_SETS.clients);
+  return {
+    request(request: Request): Promise<Reply> {
+      const answer = reply('observe' in request ? request.observe : 0);
+      child.send(request);
+      return answer;
+    },
+    async end(): Promise<void> {
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
 }

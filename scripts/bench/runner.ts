@@ -5,7 +5,7 @@ import { acquired, type Figures, figuresOf } from './figures';
 import { candidateNamed, candidates } from './libraries';
 import type { Observation } from './loads';
 import { built } from './prepare';
-import { BenchProcess, CandidateFault } from './processes';
+import { CandidateFault, startProcess } from './processes';
 import type { Scenario, Timing } from './scenarios';
 import { type BenchServer, monitored, type ServerStats, timeOfPing } from './server';
 
@@ -18,101 +18,79 @@ const MONITORING = 200;
 /** ms of warm-up between two looks at how often each process has acquired. */
 const STEP = 1_000;
 
-/** A candidate that runs in its own processes. */
-class RunningCandidate {
-  readonly #scenario: Scenario;
-  readonly #timing: Timing;
-  readonly #server: BenchServer;
-  readonly #processes: BenchProcess[] = [];
-  #proxy: FaultyProxy | undefined;
-  #ping = Number.NaN;
+/** Starts and connects the processes of a candidate, without a load. */
+async function start(candidate: Candidate, scenario: Scenario, timing: Timing, server: BenchServer) {
+  const { longest, enough, settling = 0, window } = timing;
+  const { delay, ttl = TTL, loads, monitoring = Math.min(longest, MONITORING) } = scenario;
+  const proxy = delay === undefined ? undefined : await FaultyProxy.start(server.address);
+  if (proxy !== undefined && delay !== undefined) proxy.delay = delay;
+  const { address } = proxy ?? server;
+  const ping = proxy === undefined ? Number.NaN : await timeOfPing(address);
+  const options = { address, ttl, library: built.library };
+  const started = await Promise.allSettled(loads.map(() => startProcess(candidate, options)));
+  const processes = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   /** Its processes acquired less often during the warm-up than is enough. */
-  #isCold = false;
-  #requests!: (before: ServerStats, after: ServerStats) => number;
+  let isCold = false;
+  let requestsBetween: (before: ServerStats, after: ServerStats) => number;
 
-  constructor(scenario: Scenario, timing: Timing, server: BenchServer) {
-    this.#scenario = scenario;
-    this.#timing = timing;
-    this.#server = server;
+  const end = async () => {
+    proxy?.stop();
+    await Promise.all(processes.map((process) => process.end()));
+  };
+  for (const one of started) {
+    if (one.status === 'fulfilled') continue;
+    await end();
+    throw one.reason;
   }
-
-  /** Starts and connects its processes, without a load. */
-  async open(candidate: Candidate): Promise<this> {
-    try {
-      const { delay, ttl = TTL, loads } = this.#scenario;
-      let { address } = this.#server;
-      if (delay !== undefined) {
-        this.#proxy = await FaultyProxy.start(address);
-        this.#proxy.delay = delay;
-        address = this.#proxy.address;
-        this.#ping = await timeOfPing(address);
-      }
-      const options = { address, ttl, library: built.library };
-      const starting = loads.map(async () => this.#processes.push(await BenchProcess.start(candidate, options)));
-      for (const one of await Promise.allSettled(starting)) if (one.status === 'rejected') throw one.reason;
-      return this;
-    } catch (error) {
-      await this.end();
-      throw error;
-    }
-  }
-
+  const observe = async (ms: number, isWarmUp = false): Promise<Observation[]> => {
+    const replies = await Promise.all(processes.map((one) => one.request({ observe: ms, isWarmUp })));
+    return replies.map(({ observation }) => observation as Observation);
+  };
   /** Starts the loads and warms up. MONITOR runs during the first part. */
-  async begin(): Promise<void> {
-    const { loads, monitoring = Math.min(this.#timing.longest, MONITORING) } = this.#scenario;
-    const { longest, enough, settling = 0 } = this.#timing;
-    this.#requests = await monitored(this.#server.address, async () => {
-      for (const [i, load] of loads.entries()) await this.#processes[i]?.request(load);
-      if (monitoring > 0) await this.#observe(monitoring, true);
+  const begin = async () => {
+    requestsBetween = await monitored(server.address, async () => {
+      for (const [i, load] of loads.entries()) await processes[i]?.request(load);
+      if (monitoring > 0) await observe(monitoring, true);
     });
-    const counts = this.#processes.map(() => 0);
+    const counts = processes.map(() => 0);
     const isEnough = () => enough !== undefined && min(counts) >= enough;
     for (let left = longest - monitoring; left > 0 && !isEnough(); left -= STEP) {
-      const observations = await this.#observe(Math.min(left, STEP), true);
+      const observations = await observe(Math.min(left, STEP), true);
       for (const [i, observation] of observations.entries()) counts[i] = (counts[i] ?? 0) + acquired(observation);
     }
-    this.#isCold = enough !== undefined && !isEnough();
-    if (settling > 0) await this.#observe(settling);
-  }
-
-  async measure(): Promise<Figures> {
-    const { window } = this.#timing;
+    isCold = enough !== undefined && !isEnough();
+    if (settling > 0) await observe(settling);
+  };
+  const measure = async (): Promise<Figures> => {
     // A load without a window takes many locks, of which none can get lost.
-    const contents = async () => (window > 0 ? this.#server.contents() : new Map<string, string>());
+    const contents = async () => (window > 0 ? server.contents() : new Map<string, string>());
     const contentsBefore = await contents();
-    const before = await this.#server.stats();
-    const observations = await this.#observe(window);
-    const after = await this.#server.stats();
+    const before = await server.stats();
+    const observations = await observe(window);
+    const after = await server.stats();
     const contentsAfter = await contents();
-    const figures = figuresOf(this.#scenario.loads, {
+    const figures = figuresOf(loads, {
       observations,
       seconds: max(observations.map(({ time }) => time)) / 1000,
-      requests: this.#requests(before, after),
+      requests: requestsBetween(before, after),
       serverCpu: after.cpu - before.cpu,
       keysLost: [...contentsBefore].filter(([key, content]) => contentsAfter.get(key) !== content).length,
-      ping: this.#ping,
+      ping,
     });
-    return { ...figures, cold: Number(this.#isCold) };
-  }
-
-  async end(): Promise<void> {
-    this.#proxy?.stop();
-    await Promise.all(this.#processes.map((process) => process.end()));
-  }
-
-  async #observe(ms: number, isWarmUp = false): Promise<Observation[]> {
-    const replies = await Promise.all(this.#processes.map((one) => one.request({ observe: ms, isWarmUp })));
-    return replies.map(({ observation }) => observation as Observation);
-  }
+    return { ...figures, cold: Number(isCold) };
+  };
+  return { begin, measure, end };
 }
+
+/** A candidate that runs in its own processes. */
+type Running = Awaited<ReturnType<typeof start>>;
 
 /** One round of one candidate: its figures, or its fault. */
 export type Round = Figures | { readonly fault: string };
 
 type Note = (candidate: Candidate, outcome: Round) => void;
 
-/** A candidate that is about to run. */
-type Start = (candidate: Candidate) => Promise<RunningCandidate>;
+type Start = (candidate: Candidate) => Promise<Running>;
 
 /** Measures one scenario, round by round. With more than one slice, a window counts as a round; it is not noted. */
 export async function measure(
@@ -126,7 +104,7 @@ export async function measure(
   const timing = isQuick ? scenario.quick : scenario.full;
   const { slices } = timing;
   const outcomes = new Map(participants.map((candidate): [Candidate, Round[]] => [candidate, []]));
-  const start: Start = (candidate) => new RunningCandidate(scenario, timing, server).open(candidate);
+  const open: Start = (candidate) => start(candidate, scenario, timing, server);
   if (scenario.hasReplica) await server.startReplica();
   for (let round = 0; round < rounds; round++) {
     const inOrder = rotated(participants, round);
@@ -134,8 +112,8 @@ export async function measure(
       outcomes.get(candidate)?.push(outcome);
       if (slices === undefined) note(round, candidate, outcome);
     };
-    if (slices === undefined) await measureOneByOne(inOrder, start, server, noted);
-    else await measureInAlternation(inOrder, start, slices, server, noted);
+    if (slices === undefined) await measureOneByOne(inOrder, open, server, noted);
+    else await measureInAlternation(inOrder, open, slices, server, noted);
   }
   await server.stopReplica();
   return [...outcomes].map(([candidate, ofCandidate]) => rowOf(scenario, candidate, ofCandidate, outcomes));
@@ -146,11 +124,11 @@ async function measureOneByOne(participants: readonly Candidate[], start: Start,
   const open = (candidate: Candidate | undefined) => candidate && orFault(() => start(candidate));
   let opening = open(participants[0]);
   for (const [i, candidate] of participants.entries()) {
-    const opened = await opening;
+    const opened = (await opening) ?? { fault: 'it was not started' };
     await server.clear();
     opening = open(participants[i + 1]);
-    if (!(opened instanceof RunningCandidate)) {
-      note(candidate, opened ?? {});
+    if ('fault' in opened) {
+      note(candidate, opened);
       continue;
     }
     const outcome = await orFault(async () => {
@@ -172,7 +150,7 @@ async function measureInAlternation(
   note: Note,
 ): Promise<void> {
   await server.clear();
-  const running: [Candidate, RunningCandidate][] = [];
+  const running: [Candidate, Running][] = [];
   try {
     for (const candidate of participants) {
       const outcome = await orFault(async () => {

@@ -117,6 +117,9 @@ const times = (count: number, load: LoadSpec): LoadSpec[] => new Array(count).fi
 const cycles = (settings: CyclesSettings): LoadSpec[] => [{ load: 'cycles', settings }];
 const callers = (settings: CallersSettings, processes = 1) => times(processes, { load: 'callers', settings });
 
+/** The usual service: a releaser goes away and comes back later. */
+const IN_SERVICE = { pause: 10, pauseJitter: 20 };
+
 /** Four processes with ten callers on one key. */
 const fourProcesses = (settings: { work: number; pause?: number; pauseJitter?: number }, window: number) => ({
   candidates: ['floor-fifo', 'floor-token', 'floor-fair', ...LIBRARIES],
@@ -126,16 +129,13 @@ const fourProcesses = (settings: { work: number; pause?: number; pauseJitter?: n
   quick: { longest: 200, window: window / 5 },
 });
 
-const POWERS_OF_TEN = [1, 10, 100, 1_000, 10_000];
-
 /** One scenario for each size of a curve: ours, and the two peers in Node that are used most. */
 function pointsOf(
   id: string,
   unit: string,
-  sizes: readonly number[],
   title: string,
-  floor: string,
-  of: (size: number) => Pick<Scenario, 'metrics' | 'loads' | 'full' | 'quick'>,
+  of: (size: number) => Pick<Scenario, 'metrics' | 'loads' | 'full' | 'quick'> & { readonly floor: string },
+  sizes: readonly number[] = [1, 10, 100, 1_000, 10_000],
 ): Scenario[] {
   const curve = { id, title, unit, sizes };
   return sizes.map((size) => ({
@@ -143,20 +143,22 @@ function pointsOf(
     isVariant: true,
     title: `${title}: ${size.toLocaleString('en')} ${unit}`,
     point: { curve, size },
-    ...versus(floor, ...OURS, 'redlock', 'redis-semaphore'),
     ...of(size),
+    ...versus(of(size).floor, ...OURS, 'redlock', 'redis-semaphore'),
   }));
 }
 
-const cycling = (settings: CyclesSettings) => ({ metrics: CYCLE, loads: cycles(settings), ...IN_ALTERNATION });
+/** Each caller with keys of its own. */
+function cycling(floor: string, settings: CyclesSettings) {
+  return { floor, metrics: CYCLE, loads: cycles(settings), ...IN_ALTERNATION };
+}
 
 /** Callers of one key that is handed over. A short warm-up: there are many points, and what counts is how they compare. */
-const handedOver = (settings: CallersSettings, processes: number) => ({
-  metrics: HANDED_OVER,
-  loads: callers(settings, processes),
-  full: { ...FOUR_PROCESSES, longest: 3_000, window: 2_000 },
-  quick: { longest: 300, window: 600 },
-});
+function handedOver(floor: string, settings: CallersSettings, processes: number) {
+  const full = { ...FOUR_PROCESSES, longest: 3_000, window: 2_000 };
+  const quick = { longest: 300, window: 600 };
+  return { floor, metrics: HANDED_OVER, loads: callers(settings, processes), full, quick };
+}
 
 const several = (together: number, alone: string, contended: string): Scenario[] => [
   {
@@ -184,14 +186,16 @@ const RENEWED_TTL = 1_500;
 
 const READERS = 8;
 const WRITERS = 2;
+/** A writer takes as much as all callers together would as readers. */
+const ALL = 4 * (READERS + WRITERS);
 
 /** The scenarios of one curve share an id. */
 export const scenarios: readonly Scenario[] = [
   {
     id: '1',
     title: 'Uncontended, one caller: lock and unlock',
-    ...versus('floor', 'floor-evalsha', ...LIBRARIES, 'observed', 'floor-ioredis', 'spin-ioredis'),
-    ...cycling({ callers: 1 }),
+    candidates: ['floor', 'floor-evalsha', ...LIBRARIES, 'observed', 'floor-ioredis', 'spin-ioredis'],
+    ...cycling('floor', { callers: 1 }),
   },
   {
     id: '2',
@@ -226,11 +230,10 @@ export const scenarios: readonly Scenario[] = [
     ...fourProcesses({ work: 5 }, 5_000),
   },
   {
-    // The usual service: a releaser goes away and comes back later.
     id: '4t',
     title: '4 processes with 10 callers on one key, 1 ms of work, 10 to 30 ms until the next request',
     floor: 'floor-token',
-    ...fourProcesses({ work: 1, pause: 10, pauseJitter: 20 }, 3_000),
+    ...fourProcesses({ work: 1, ...IN_SERVICE }, 3_000),
   },
   {
     id: '5',
@@ -280,37 +283,21 @@ export const scenarios: readonly Scenario[] = [
     quick: { longest: 200, window: 1_500 },
     delay: 10,
   },
-  ...pointsOf(
-    '9a',
-    'keys',
-    POWERS_OF_TEN,
-    'One caller that locks and unlocks many keys in turn',
-    'floor-evalsha',
-    (keysEach) => cycling({ callers: 1, keysEach }),
+  ...pointsOf('9a', 'keys', 'One caller that locks and unlocks many keys in turn', (keysEach) =>
+    cycling('floor-evalsha', { callers: 1, keysEach }),
   ),
-  ...pointsOf(
-    '9b',
-    'callers',
-    POWERS_OF_TEN,
-    'Callers that lock and unlock a key each, at the same time, in one process',
-    'floor-evalsha',
-    (count) => cycling({ callers: count }),
+  ...pointsOf('9b', 'callers', 'Callers that lock and unlock a key each, at the same time, in one process', (count) =>
+    cycling('floor-evalsha', { callers: count }),
   ),
-  ...pointsOf(
-    '9c',
-    'waiters',
-    POWERS_OF_TEN,
-    'One key that is handed over, waiters in one process, empty section',
-    'floor-hand-over',
-    (waiters) => handedOver({ callers: waiters + 1, work: 0 }, 1),
+  ...pointsOf('9c', 'waiters', 'One key that is handed over, waiters in one process, empty section', (waiters) =>
+    handedOver('floor-hand-over', { callers: waiters + 1, work: 0 }, 1),
   ),
   ...pointsOf(
     '9d',
     'processes',
-    [1, 2, 4, 8, 16],
     'One key that is handed over, processes with 10 callers each, 1 ms of work',
-    'floor-token',
-    (processes) => handedOver({ callers: 10, work: 1 }, processes),
+    (processes) => handedOver('floor-token', { callers: 10, work: 1 }, processes),
+    [1, 2, 4, 8, 16],
   ),
   {
     id: '10',
@@ -345,18 +332,7 @@ export const scenarios: readonly Scenario[] = [
       ...(['reader', 'writer'] as const).flatMap((whose) => [waits(50, whose), waits(999, whose)]),
       ...CPU,
     ],
-    // A writer takes as much as all callers together would as readers.
-    loads: callers(
-      {
-        callers: READERS + WRITERS,
-        readers: READERS,
-        permits: 4 * (READERS + WRITERS),
-        work: 5,
-        pause: 10,
-        pauseJitter: 20,
-      },
-      4,
-    ),
+    loads: callers({ callers: READERS + WRITERS, readers: READERS, permits: ALL, ...IN_SERVICE, work: 5 }, 4),
     ...slowLocks(5_000),
   },
   {
@@ -382,10 +358,12 @@ export interface Goal {
   readonly atMost?: number;
 }
 
-const goal = (scenario: string, candidates: readonly string[], metric: string, rest: Partial<Goal>): Goal => ({
-  ...{ scenario, candidates, metric },
-  ...rest,
-});
+const goal = (
+  scenario: string,
+  candidates: readonly string[],
+  metric: string,
+  rest: Omit<Goal, 'scenario' | 'candidates' | 'metric'>,
+) => ({ scenario, candidates, metric, ...rest });
 
 export const GOALS: readonly Goal[] = [
   goal('1', [...OURS, 'spin-ioredis'], 'p50', { to: 'floor', atMost: 1.05 }),
@@ -415,8 +393,7 @@ export const GOALS: readonly Goal[] = [
   goal('11', ['semaphore'], 'rate', { atLeast: 700 }),
   goal('11', ['semaphore'], 'wait999', { atMost: 90 }),
   goal('11', ['semaphore'], 'requests', { atMost: 1.5 }),
-  goal('12a', OURS, 'p50', { to: 'floor', atMost: 1.2 }),
-  goal('12b', OURS, 'p50', { to: 'floor', atMost: 1.2 }),
+  ...['12a', '12b'].map((id) => goal(id, OURS, 'p50', { to: 'floor', atMost: 1.2 })),
   goal('12d', OURS, 'rate', { to: 'redlock', atLeast: 1 }),
   goal('13', ['read-write'], 'reads', { atLeast: 800 }),
   goal('13', ['read-write'], 'writes', { atLeast: 80 }),

@@ -4,8 +4,6 @@ import type { Address } from './candidate';
 import { nodeRedis } from './clients';
 import { CPU_SETS, pinTo } from './processes';
 
-type Client = Awaited<ReturnType<typeof nodeRedis>>;
-
 /** Totals of the server since its start. */
 export interface ServerStats {
   /** Calls of each command, in scripts too. */
@@ -15,67 +13,52 @@ export interface ServerStats {
 }
 
 /** A private Redis for the bench, on loopback TCP. */
-export class BenchServer {
-  readonly address: Address;
-  readonly name: string;
-  readonly #server: RedisServer;
-  readonly #client: Client;
-  #replica: RedisServer | undefined;
+export type BenchServer = Awaited<ReturnType<typeof startServer>>;
 
-  static async start(): Promise<BenchServer> {
-    const server = await startRedis({ port: true });
-    pinTo(server.pid, CPU_SETS.server);
-    return new BenchServer(server, await nodeRedis(server.address as Address));
-  }
-
-  private constructor(server: RedisServer, client: Client) {
-    this.#server = server;
-    this.#client = client;
-    this.address = server.address as Address;
-    this.name = `${server.name} ${server.version}`;
-  }
-
-  /** Deletes all keys. Scripts stay cached: a candidate that has just connected may have loaded some. */
-  async clear(): Promise<void> {
-    await this.#client.flushAll();
-  }
-
-  async stats(): Promise<ServerStats> {
-    const info = await this.#client.info('all');
-    const calls = new Map<string, number>();
-    // Without the subcommand: MONITOR prints it as an argument.
-    for (const [, command = '', count] of info.matchAll(/^cmdstat_([^:|]+)[^:]*:calls=(\d+)/gm))
-      calls.set(command, (calls.get(command) ?? 0) + Number(count));
-    const seconds = (name: string) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)?.[1]);
-    return { calls, cpu: (seconds('used_cpu_user') + seconds('used_cpu_sys')) * 1000 };
-  }
-
-  /** The value of every key, without its ttl. */
-  async contents(): Promise<Map<string, string>> {
-    const keys = await this.#client.keys('*');
-    const dumps = await Promise.all(keys.map((key) => this.#client.dump(key)));
-    return new Map(keys.map((key, i) => [key, String(dumps[i])]));
-  }
-
-  /** Resolves when a replica follows. It shares the CPUs of the candidates, as it has a machine of its own in production. */
-  async startReplica(): Promise<void> {
-    const { host, port } = this.address;
-    await this.#client.configSet('repl-diskless-sync-delay', '0');
-    this.#replica = await startRedis({ port: true, args: ['--replicaof', `${host} ${port}`] });
-    pinTo(this.#replica.pid, CPU_SETS.clients);
-    while ((await this.#client.wait(1, 1_000)) < 1);
-  }
-
-  async stopReplica(): Promise<void> {
-    await this.#replica?.stop();
-    this.#replica = undefined;
-  }
-
-  async stop(): Promise<void> {
-    await this.stopReplica();
-    this.#client.destroy();
-    await this.#server.stop();
-  }
+export async function startServer() {
+  const server = await startRedis({ port: true });
+  pinTo(server.pid, CPU_SETS.server);
+  const address = server.address as Address;
+  const client = await nodeRedis(address);
+  let replica: RedisServer | undefined;
+  const stopReplica = async () => {
+    await replica?.stop();
+    replica = undefined;
+  };
+  return {
+    address,
+    name: `${server.name} ${server.version}`,
+    /** Deletes all keys. Scripts stay cached: a candidate that has just connected may have loaded some. */
+    clear: () => client.flushAll(),
+    async stats(): Promise<ServerStats> {
+      const info = await client.info('all');
+      const calls = new Map<string, number>();
+      // Without the subcommand: MONITOR prints it as an argument.
+      for (const [, command = '', count] of info.matchAll(/^cmdstat_([^:|]+)[^:]*:calls=(\d+)/gm))
+        calls.set(command, (calls.get(command) ?? 0) + Number(count));
+      const seconds = (name: string) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)?.[1]);
+      return { calls, cpu: (seconds('used_cpu_user') + seconds('used_cpu_sys')) * 1000 };
+    },
+    /** The value of every key, without its ttl. */
+    async contents(): Promise<Map<string, string>> {
+      const keys = await client.keys('*');
+      const dumps = await Promise.all(keys.map((key) => client.dump(key)));
+      return new Map(keys.map((key, i) => [key, String(dumps[i])]));
+    },
+    /** Resolves when a replica follows. It shares the CPUs of the candidates, as it has a machine of its own in production. */
+    async startReplica(): Promise<void> {
+      await client.configSet('repl-diskless-sync-delay', '0');
+      replica = await startRedis({ port: true, args: ['--replicaof', `${address.host} ${address.port}`] });
+      pinTo(replica.pid, CPU_SETS.clients);
+      while ((await client.wait(1, 1_000)) < 1);
+    },
+    stopReplica,
+    async stop(): Promise<void> {
+      await stopReplica();
+      client.destroy();
+      await server.stop();
+    },
+  };
 }
 
 /** ms that a PING takes. */

@@ -11,8 +11,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Database } from 'node-sqlite3-wasm';
 import { type Part, RedisLockRegistry, type SegmentedLock } from '../../lib';
-import { openServer } from '../demo/server';
-import { connect } from '../demo/shop';
+import { connect, openServer } from '../demo/shop';
 
 const schema = `
   CREATE TABLE stock (

@@ -17,13 +17,6 @@ export function acquiring(fixture: LockFixture): void {
       await lease.unlock();
     });
 
-    it('uses the ttl of the registry where the call gives none', async () => {
-      await fixture.registry({ expireAfter: 30_000 }).obtain('key').lock();
-      const life = await fixture.ttlOf('key');
-      expect(life).toBeLessThanOrEqual(30_000);
-      expect(life).toBeGreaterThan(30_000 - SLACK - machineDelay());
-    });
-
     it('refuses a second holder of a key while the first holds it', async () => {
       const [mine, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const lease = await mine.lock();

@@ -42,18 +42,6 @@ export function expiring(fixture: LockFixture): void {
       expect(lock.isAcquiredInThisProcess).toBe(false);
     });
 
-    it('counts down', async () => {
-      const lease = await fixture.registry().obtain('key').lock({ ttl: 1_000 });
-      const seen = [lease.remaining];
-      await until(() => {
-        const { remaining } = lease;
-        if (remaining !== seen.at(-1)) seen.push(remaining);
-        return remaining === 0;
-      });
-      expect(seen.length).toBeGreaterThan(2);
-      expect(seen).toEqual([...seen].sort((a, b) => b - a));
-    });
-
     it('does not affect the ttl of the next lease of the key', async () => {
       const lock = fixture.registry({ expireAfter: 20_000 }).obtain('key');
       await (await lock.lock({ ttl: 60_000 })).unlock();

@@ -26,7 +26,7 @@ export function waiting(fixture: LockFixture): void {
         entered = true;
       });
       // Its first attempt was refused; in one process it waits in the local queue.
-      if (where === 'another') await until(() => spy.sent >= fixture.requestsOfWaiter);
+      if (where === 'another') await until(() => spy.sent >= (fixture.kind.requestsOfWaiter ?? 2));
       expect(entered).toBe(false);
       const released = performance.now();
       await lease.unlock();
@@ -85,7 +85,7 @@ export function waiting(fixture: LockFixture): void {
         const reason = new Error('cancelled');
         const waiting = waiters.obtain('key').lock({ signal: controller.signal });
         const rejected = expect(waiting).rejects.toBe(reason);
-        if (where === 'another') await until(() => spy.sent >= fixture.requestsOfWaiter);
+        if (where === 'another') await until(() => spy.sent >= (fixture.kind.requestsOfWaiter ?? 2));
         const aborted = performance.now();
         controller.abort(reason);
         await rejected;
@@ -101,7 +101,7 @@ export function waiting(fixture: LockFixture): void {
 
     it('serves the callers of one process in FIFO order, also when some of them abort', async () => {
       const client = new HoldableClient(fixture.clients[0]);
-      const lock = (fixture.mayReorder ? fixture.registryOn(client) : fixture.registry()).obtain('key');
+      const lock = (fixture.kind.mayReorder ? fixture.registryOn(client) : fixture.registry()).obtain('key');
       const first = await lock.lock();
       const order: number[] = [];
       const aborting = new AbortController();
@@ -113,7 +113,7 @@ export function waiting(fixture: LockFixture): void {
       const outcomes: Promise<void>[] = [];
       for (let i = 0; i < 20; i++) {
         outcomes.push(take(i));
-        if (fixture.mayReorder) await allAnswered(client);
+        if (fixture.kind.mayReorder) await allAnswered(client);
       }
       const settled = Promise.allSettled(outcomes);
       aborting.abort();

@@ -19,7 +19,7 @@ import { Pair } from './pair';
 import { buildPeer } from './peers';
 import { type Row, sectionsOf, tableOf } from './report';
 import { verdictOf } from './verdict';
-import type { FromWorker, WorkerSettings } from './worker';
+import type { FromWorker, ToWorker, WorkerSettings } from './worker';
 
 const PAGE = join(__dirname, '..', '..', '..', 'docs', 'torture.md');
 const WORKER = join(cache, 'torture.js');
@@ -53,12 +53,7 @@ function signalAll({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
-interface Running extends Victim {
-  readonly child: ChildProcess;
-  readonly settled: Promise<unknown>;
-}
-
-async function start(settings: WorkerSettings, proxy: FaultyProxy): Promise<Running> {
+async function start(settings: WorkerSettings, proxy: FaultyProxy) {
   const options = { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], detached: true } satisfies ForkOptions;
   const child = fork(WORKER, [JSON.stringify(settings)], options);
   children.add(child);
@@ -67,21 +62,15 @@ async function start(settings: WorkerSettings, proxy: FaultyProxy): Promise<Runn
   const settled = heard('settled');
   await Promise.race([heard('ready'), once(child, 'exit').then(() => Promise.reject(new Error('A worker ended')))]);
   const signal = (name: NodeJS.Signals) => signalAll(child, name);
-  return { child, settled, proxy, signal, send: (message) => child.send(message) };
+  const send = (message: ToWorker) => child.send(message);
+  return { child, settled, ...({ proxy, signal, send } satisfies Victim) };
 }
 
-interface Run {
-  readonly library: string;
-  readonly program: readonly string[];
-  readonly folder: string;
-  readonly html: string;
-  readonly seconds: number;
-  readonly seed: number;
-}
+type Named = Pick<WorkerSettings, 'library' | 'program' | 'seed'>;
 
-async function torture({ library, program, folder, html, seconds, seed }: Run): Promise<Row> {
+async function torture({ library, program, seed }: Named, seconds: number, folder: string, html: string): Promise<Row> {
   const pair = await Pair.start();
-  const running: Running[] = [];
+  const running: Awaited<ReturnType<typeof start>>[] = [];
   const files = Array.from({ length: PROCESSES }, (_, index) => join(folder, `${index}.jsonl`));
   try {
     for (const [index, records] of files.entries()) {
@@ -110,16 +99,9 @@ async function torture({ library, program, folder, html, seconds, seed }: Run): 
 }
 
 async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      seconds: { type: 'string', default: '40' },
-      seed: { type: 'string', default: '1' },
-      only: { type: 'string', multiple: true },
-      html: { type: 'string' },
-      page: { type: 'boolean', default: false },
-      help: { type: 'boolean', default: false },
-    },
-  });
+  const [text, flag] = [{ type: 'string' }, { type: 'boolean' }] as const;
+  const only = { type: 'string', multiple: true } as const;
+  const { values } = parseArgs({ options: { seconds: text, seed: text, only, html: text, page: flag, help: flag } });
   const wanted = Object.entries(LIBRARIES).filter(([name]) => values.only?.includes(name) ?? true);
   if (values.help || wanted.length < (values.only?.length ?? 0)) {
     console.log(USAGE);
@@ -127,7 +109,7 @@ async function main(): Promise<number> {
   }
   prepareWorker(join('torture', 'worker.ts'), WORKER);
   const root = mkdtempSync(join(tmpdir(), 'torture-'));
-  const [seconds, seed] = [Number(values.seconds), Number(values.seed)];
+  const [seconds, seed] = [Number(values.seconds ?? 40), Number(values.seed ?? 1)];
   const rows: Row[] = [];
   const leftOut: string[] = [];
   try {
@@ -143,7 +125,7 @@ async function main(): Promise<number> {
       mkdirSync(folder);
       if (values.html !== undefined) mkdirSync(values.html, { recursive: true });
       const html = join(values.html ?? root, `${name}.html`);
-      rows.push(await torture({ library, program: built.program, folder, html, seconds, seed }));
+      rows.push(await torture({ library, program: built.program, seed }, seconds, folder, html));
       console.log(tableOf(rows.slice(-1)));
     }
     console.log(tableOf(rows));

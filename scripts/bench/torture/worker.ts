@@ -11,7 +11,7 @@ import type { Outcome, Sample, WorkerRecord } from '../../../support/judge/recor
 import { Random } from '../../../support/random';
 import { sharedNow } from '../../../support/soak/awake-clock';
 import type { Address } from '../candidate';
-import { LIBRARIES } from './libraries';
+import { type Entry, LIBRARIES } from './libraries';
 import type { Held, Library } from './library';
 
 export interface WorkerSettings {
@@ -58,31 +58,20 @@ async function sampleOf(lease: Held): Promise<Sample> {
 
 async function call(library: Library, key: string, hold: number): Promise<void> {
   const id = `${settings.name}-${++calls}`;
-  write({ event: 'called', call: id, key, others: [], what: 'lock', at: sharedNow() });
   const settled = (outcome: Outcome) => write({ event: 'settled', call: id, outcome, at: sharedNow() });
-  let lease: Held | null;
-  try {
-    lease = await library.lock(key);
-  } catch {
-    settled('unavailable');
-    return;
-  }
-  if (lease === null) {
-    settled('timed out');
-    return;
-  }
+  write({ event: 'called', call: id, key, others: [], what: 'lock', at: sharedNow() });
+  const lease = await library.lock(key).catch(() => 'unavailable' as const);
+  if (lease === null || lease === 'unavailable') return settled(lease ?? 'timed out');
   write({ event: 'granted', call: id, token: undefined, sample: await sampleOf(lease) });
   held.set(id, lease);
   await sleep(hold);
   while (!isCalm() || asked.has(id)) await sleep(EVERY);
   held.delete(id);
   write({ event: 'unlocking', call: id, sample: await sampleOf(lease) });
-  try {
-    await lease.release();
-    settled('unlocked');
-  } catch {
-    settled('release unknown');
-  }
+  await lease.release().then(
+    () => settled('unlocked'),
+    () => settled('release unknown'),
+  );
 }
 
 let ticked = sharedNow();
@@ -96,13 +85,6 @@ function isCalm(): boolean {
   return now >= quietUntil;
 }
 
-function watch(): void {
-  setInterval(() => {
-    if (!isCalm()) return;
-    for (const [id, lease] of held) if (!asked.has(id)) void look(id, lease);
-  }, EVERY);
-}
-
 async function look(id: string, lease: Held): Promise<void> {
   asked.add(id);
   const sample = await sampleOf(lease);
@@ -110,24 +92,25 @@ async function look(id: string, lease: Held): Promise<void> {
   if (held.has(id)) write({ event: 'seen', call: id, sample });
 }
 
+function watch(): void {
+  if (isCalm()) for (const [id, lease] of held) if (!asked.has(id)) void look(id, lease);
+}
+
 async function work(): Promise<void> {
-  const entry = LIBRARIES[settings.library];
-  if (entry === undefined) throw new Error(`There is no library "${settings.library}"`);
+  const entry = LIBRARIES[settings.library] as Entry;
   const library = await entry.open(settings.address, settings.program);
-  watch();
+  setInterval(watch, EVERY);
   process.send?.('ready' satisfies FromWorker);
   const random = new Random(settings.seed);
-  await Promise.all(
-    Array.from({ length: settings.callers }, async () => {
-      while (!isOver) {
-        // Some work takes longer than the ttl.
-        const hold = random.chance(0.1) ? random.whole(2_500, 4_000) : random.whole(5, 150);
-        const key = settings.keys[random.whole(0, settings.keys.length - 1)] ?? '';
-        await call(library, key, hold);
-        await sleep(random.whole(0, 50));
-      }
-    }),
-  );
+  const loop = async () => {
+    while (!isOver) {
+      // Some work takes longer than the ttl.
+      const hold = random.chance(0.1) ? random.whole(2_500, 4_000) : random.whole(5, 150);
+      await call(library, random.pick(settings.keys), hold);
+      await sleep(random.whole(0, 50));
+    }
+  };
+  await Promise.all(Array.from({ length: settings.callers }, loop));
   process.send?.('settled' satisfies FromWorker);
 }
 

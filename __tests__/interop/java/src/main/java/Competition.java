@@ -16,8 +16,6 @@ final class Competition {
   private final AtomicInteger turns = new AtomicInteger();
   private final AtomicInteger violations = new AtomicInteger();
   private final AtomicLong longest = new AtomicLong();
-  private final AtomicLong longestSettled = new AtomicLong();
-  private final AtomicLong longestOfCaller = new AtomicLong();
   private volatile long leftAt;
 
   Competition(RedisClusterCommands<String, String> oracle, Lock lock, String key) {
@@ -28,35 +26,30 @@ final class Competition {
 
   /**
    * Each of the threads holds the lock for `work` ms, again and again, until `ms` are over. Returns the turns, the
-   * longest time in ms in which none of them had the lock, the same without what came before `settled` ms, the longest
-   * wait of one thread, and the violations of exclusion.
+   * longest time in ms in which none of them had the lock, and the violations of exclusion.
    */
-  String run(int threads, int work, long settled, long ms) throws Exception {
+  String run(int threads, int work, long ms) throws Exception {
     ExecutorService pool = Executors.newFixedThreadPool(threads);
     long start = System.nanoTime();
     leftAt = start;
     long end = start + ms * 1_000_000;
-    long settledAt = start + settled * 1_000_000;
     List<Future<?>> workers = new ArrayList<>();
     for (int i = 0; i < threads; i++) {
       workers.add(pool.submit(() -> {
-        while (System.nanoTime() < end) turn(work, settledAt, end);
+        while (System.nanoTime() < end) turn(work, end);
         return null;
       }));
     }
     for (Future<?> worker : workers) worker.get();
     pool.shutdown();
-    return turns + "," + longest + "," + longestSettled + "," + longestOfCaller + "," + violations;
+    return turns + "," + longest + "," + violations;
   }
 
-  private void turn(int work, long settledAt, long end) throws Exception {
-    long asked = System.nanoTime();
+  private void turn(int work, long end) throws Exception {
     lock.lock();
     try {
       long entered = System.nanoTime();
-      longestOfCaller.accumulateAndGet((entered - asked) / 1_000_000, Math::max);
       longest.accumulateAndGet((entered - leftAt) / 1_000_000, Math::max);
-      longestSettled.accumulateAndGet((entered - Math.max(leftAt, settledAt)) / 1_000_000, Math::max);
       if (oracle.incr(inside) != 1) violations.incrementAndGet();
       if (entered < end) turns.incrementAndGet();
       if (work > 0) Thread.sleep(work);

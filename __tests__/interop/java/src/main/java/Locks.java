@@ -7,9 +7,13 @@ interface Locks {
   /** What the lock of this key is called in Redis. */
   String nameOf(String key);
 
-  /** How often the current thread holds it. */
-  int holds(String key);
+  /** How often the current thread holds it. Spring does not say it. */
+  default int holds(String key) {
+    throw new UnsupportedOperationException();
+  }
 
-  /** The fencing token of an acquisition that is given back at once. */
-  long token(String key);
+  /** The fencing token of an acquisition that is given back at once. Spring has none. */
+  default long token(String key) {
+    throw new UnsupportedOperationException();
+  }
 }

@@ -99,8 +99,7 @@ public final class Peer {
         return count(lock, key, Integer.parseInt(arguments[0]), Integer.parseInt(arguments[1]));
       case "compete":
         return new Competition(oracle, lock, key).run(
-            Integer.parseInt(arguments[0]), Integer.parseInt(arguments[1]),
-            Long.parseLong(arguments[2]), Long.parseLong(arguments[3]));
+            Integer.parseInt(arguments[0]), Integer.parseInt(arguments[1]), Long.parseLong(arguments[2]));
       default:
         throw new IllegalArgumentException(verb);
     }

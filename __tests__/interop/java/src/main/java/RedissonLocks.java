@@ -1,4 +1,3 @@
-import java.util.concurrent.locks.Lock;
 import org.redisson.Redisson;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
@@ -31,8 +30,15 @@ final class RedissonLocks implements Locks {
   }
 
   @Override
-  public Lock obtain(String key) {
-    return lockOf(key);
+  public RLock obtain(String key) {
+    switch (kind) {
+      case "redisson-fair":
+        return redisson.getFairLock(key);
+      case "redisson-spin":
+        return redisson.getSpinLock(key);
+      default:
+        return redisson.getLock(key);
+    }
   }
 
   @Override
@@ -42,7 +48,7 @@ final class RedissonLocks implements Locks {
 
   @Override
   public int holds(String key) {
-    return lockOf(key).getHoldCount();
+    return obtain(key).getHoldCount();
   }
 
   @Override
@@ -51,16 +57,5 @@ final class RedissonLocks implements Locks {
     long token = lock.lockAndGetToken();
     lock.unlock();
     return token;
-  }
-
-  private RLock lockOf(String key) {
-    switch (kind) {
-      case "redisson-fair":
-        return redisson.getFairLock(key);
-      case "redisson-spin":
-        return redisson.getSpinLock(key);
-      default:
-        return redisson.getLock(key);
-    }
   }
 }

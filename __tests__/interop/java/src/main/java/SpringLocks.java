@@ -69,14 +69,4 @@ final class SpringLocks implements Locks {
   public String nameOf(String key) {
     return registryKey + ":" + key;
   }
-
-  @Override
-  public int holds(String key) {
-    throw new UnsupportedOperationException();
-  }
-
-  @Override
-  public long token(String key) {
-    throw new UnsupportedOperationException();
-  }
 }

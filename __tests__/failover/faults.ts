@@ -1,10 +1,11 @@
-import { afterEach, it } from '@jest/globals';
+import { afterEach, beforeEach, it } from '@jest/globals';
 import type { Node } from '../support/node';
+import { TTL } from './load';
 import { type Bounds, measure } from './measure';
-import type { OpenTopology, Topology, TopologyOptions } from './topologies';
+import { type OpenTopology, reached, type Topology, type TopologyOptions } from './topologies';
 
 /** ms for which two callers may rely on a lock that a server forgot, after the reconnect. */
-export const PROMPTLY = 500;
+const PROMPTLY = 500;
 
 /** ms; a process whose subscription is dead gets its turn within this time. */
 const TURN = 3_000;
@@ -104,6 +105,76 @@ export function commonFaults(open: OpenTopology): void {
       },
       { isPatient: true },
     ));
+}
+
+/** The faults of topologies whose replicas take over. */
+export function failovers(open: OpenTopology): void {
+  let topology: Topology;
+
+  beforeEach(async () => {
+    topology = await open();
+  });
+
+  afterEach(() => topology.stop());
+
+  const survivors = () => topology.nodes.filter((node) => node !== topology.master);
+  const takenOver = async () => reached(topology, await topology.promoted());
+
+  it('a master is killed', () =>
+    measure(
+      'kill -9',
+      topology,
+      { double: TTL },
+      async () => {
+        await topology.master.kill();
+        await takenOver();
+      },
+      survivors(),
+    ));
+
+  it('a master is killed, and the replicas had none of the locks', () =>
+    measure(
+      'kill -9, locks forgotten',
+      topology,
+      { double: PROMPTLY, mayLose: true },
+      async () => {
+        await topology.master.kill();
+        // Before one takes over. While the master lived, it would go on changing what they have forgotten.
+        for (const replica of topology.replicas) {
+          await replica.send('CONFIG', 'SET', 'replica-read-only', 'no');
+          await replica.send('FLUSHALL');
+          // Else it would take, and keep, what a client writes to it by mistake.
+          await replica.send('CONFIG', 'SET', 'replica-read-only', 'yes');
+        }
+        await takenOver();
+      },
+      survivors(),
+    ));
+
+  it('a graceful failover', () =>
+    measure('graceful failover', topology, { double: TTL }, async () => {
+      await topology.failover();
+      await takenOver();
+    }));
+
+  it('a graceful failover, and a master without replicas does not write', async () => {
+    for (const node of topology.nodes) {
+      await node.send('CONFIG', 'SET', 'min-replicas-to-write', '1');
+      await node.send('CONFIG', 'SET', 'min-replicas-max-lag', '1');
+    }
+    await measure('graceful failover, min-replicas-to-write 1', topology, { double: 0 }, async () => {
+      await topology.failover();
+      await takenOver();
+    });
+  });
+
+  it('a master is frozen, is replaced, and wakes up', () =>
+    measure('frozen master wakes up', topology, { double: TTL }, async () => {
+      topology.master.freeze();
+      const promoted = await topology.promoted();
+      topology.master.thaw();
+      await reached(topology, promoted);
+    }));
 }
 
 async function sendToAll(nodes: readonly Node[], ...command: string[]): Promise<void> {

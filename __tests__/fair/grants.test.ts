@@ -1,6 +1,7 @@
 import { expect, it } from '@jest/globals';
 import type { Lease } from '../../lib';
 import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
+import { HoldableClient } from '../support/held-commands';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { lossOf } from '../support/test-registry';
@@ -8,7 +9,7 @@ import { until } from '../support/until';
 import { lock, SLACK, settlesWithin, ThreeProcesses } from './fair-fixture';
 import { KEY } from './worker';
 
-describePrivate('Entering on a message', () => {
+describePrivate('A grant by hand-over', () => {
   const fixture = ThreeProcesses.install();
 
   /** The waiter is granted the lock, and has no reply to its enqueueing: its subscription lingers from the wait before. */
@@ -22,7 +23,7 @@ describePrivate('Entering on a message', () => {
     return { lease, waiting };
   }
 
-  it('needs no reply: the grant is proved by an exchange from before, and the lease lives on its first renewal', async () => {
+  it('is entered without a reply: it is proved by an exchange from before, and the lease lives on its first renewal', async () => {
     const { lease, waiting } = await fixture.longWait(fixture.holder, fixture.waiter.registry);
     fixture.waiter.commands.replies.hold = true;
     await lease.unlock();
@@ -35,7 +36,7 @@ describePrivate('Entering on a message', () => {
     await entered.unlock();
   });
 
-  it('waits for the first renewal when the connection is another one than when the clock was read', async () => {
+  it('waits for its first renewal when the connection is another one than when the clock was read', async () => {
     // It polls once a second.
     const { client, commands, registry } = await fixture.proxied({ idleBetweenTries: 100 });
     const { lease, waiting } = await fixture.longWait(fixture.holder, registry);
@@ -55,7 +56,7 @@ describePrivate('Entering on a message', () => {
     await (await waiting).unlock();
   });
 
-  it('waits for the first renewal when a minHold may end after the window', async () => {
+  it('waits for its first renewal when a minHold may end after the window', async () => {
     const lease = await lock(fixture.holder)();
     const minHold = 2 * CLAIM_WINDOW;
     const [waiting] = await fixture.enqueue([() => fixture.waiter.registry.obtain(KEY).lock({ minHold })]);
@@ -67,7 +68,7 @@ describePrivate('Entering on a message', () => {
     await (await waiting)?.unlock();
   });
 
-  it('accepts a grant that overtakes the reply to the enqueueing', async () => {
+  it('may overtake the reply to the enqueueing', async () => {
     const { lease, waiting } = await grantedWithoutReply();
     await until(async () => (await fixture.admin.pTTL(fixture.names.lock)) > 2 * CLAIM_WINDOW);
     fixture.waiter.commands.replies.hold = false;
@@ -77,7 +78,7 @@ describePrivate('Entering on a message', () => {
     expect(await fixture.keys()).toEqual([]);
   });
 
-  it('does not happen on a grant older than its window: the renewal is refused, and the waiter keeps its position', async () => {
+  it('is not entered after its window: the renewal is refused, and the waiter keeps its position', async () => {
     const { lease, waiting } = await fixture.longWait(fixture.holder, fixture.waiter.registry);
     const [next] = await fixture.enqueue([lock(fixture.other)]);
     // The grant runs out: its process gets no message, and cannot poll.
@@ -102,7 +103,7 @@ describePrivate('Entering on a message', () => {
     expect(order).toEqual(['late', 'last']);
   });
 
-  it('loses the lease at the end of its window when the renewal does not arrive', async () => {
+  it('is lost at the end of its window when the renewal does not arrive', async () => {
     const { lease, waiting } = await fixture.longWait(fixture.holder, fixture.waiter.registry);
     fixture.waiter.commands.requests.hold = true;
     await lease.unlock();
@@ -114,5 +115,68 @@ describePrivate('Entering on a message', () => {
     fixture.waiter.commands.requests.hold = false;
     await expect(entered.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
     await until(async () => (await fixture.keys()).length === 0);
+  });
+
+  it('of a caller that has left goes to the next one at once', async () => {
+    const lease = await lock(fixture.holder)();
+    const aborting = new AbortController();
+    const [abandoned, next] = await fixture.enqueue([
+      () => fixture.waiter.registry.obtain(KEY).lock({ signal: aborting.signal }),
+      lock(fixture.other),
+    ]);
+    const rejected = expect(abandoned).rejects.toBe('aborted');
+    fixture.waiter.commands.requests.hold = true;
+    aborting.abort('aborted');
+    await rejected;
+    await lease.unlock();
+    expect(await settlesWithin(next as Promise<Lease>, 100)).toBe(false);
+    fixture.waiter.commands.requests.hold = false;
+    const begun = performance.now();
+    const entered = await next;
+    expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW / 2 + machineDelay());
+    await entered?.unlock();
+  });
+
+  it('goes to the next caller at once where nobody of this process has left its ticket in the queue', async () => {
+    const lease = await lock(fixture.holder)();
+    const [mine, next] = await fixture.enqueue([lock(fixture.waiter.registry), lock(fixture.other)]);
+    const [ticket] = await fixture.admin.zRange(fixture.queue, 0, 0);
+    // As of an enqueueing that was given up, and that the server carried out much later.
+    const ghost = ticket?.replace(/\d+$/, '999') as string;
+    await fixture.admin.zAdd(fixture.queue, { score: 1, value: ghost });
+    const begun = performance.now();
+    await lease.unlock();
+    await (await mine)?.unlock();
+    await (await next)?.unlock();
+    expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW / 2 + machineDelay());
+    expect(await fixture.keys()).toEqual([]);
+  });
+
+  it('that was entered and is to be kept for its minHold is not released by a message that comes again', async () => {
+    const client = new HoldableClient(await fixture.redis.connect());
+    const messages = await fixture.redis.connect();
+    const waiter = fixture.on(client, { subscriber: messages });
+    const sent: (readonly [channel: string, message: string])[] = [];
+    const observer = await fixture.redis.connect();
+    await observer.pSubscribe(`*${fixture.registryKey}*`, (message, channel) => {
+      if (message.startsWith('grant ')) sent.push([channel, message]);
+    });
+    const before = await lock(fixture.holder)();
+    const [waiting] = await fixture.enqueue([() => waiter.obtain(KEY).lock({ minHold: 30_000 })]);
+    await before.unlock();
+    const lease = await waiting;
+    await until(() => sent.length > 0);
+    // As in a pool with one slow connection: whatever else is sent overtakes it.
+    const caught = client.catchNext('held');
+    const unlocking = lease?.unlock();
+    const keeping = await caught;
+    const [channel, message] = sent[0] as readonly [string, string];
+    await fixture.admin.publish(channel, message);
+    await messages.ping();
+    await until(() => client.inFlight === 0);
+    expect(await fixture.admin.exists(fixture.names.lock)).toBe(1);
+    await keeping.deliver();
+    await unlocking;
+    expect(await fixture.admin.get(fixture.names.lock)).toMatch(/^kept@/);
   });
 });

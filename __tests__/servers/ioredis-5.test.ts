@@ -1,5 +1,0 @@
-import { contractFor } from '../contract/lock-contract';
-import { ioredisClient } from '../support/ioredis-kinds';
-import { packageNamed } from '../support/ioredis-packages';
-
-contractFor(ioredisClient(packageNamed('ioredis 5')));
