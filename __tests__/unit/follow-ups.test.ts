@@ -21,6 +21,25 @@ function found(keys: readonly string[] = []): unknown {
   return keys.length === 1 ? 1 : keys.map(() => 1);
 }
 
+/** From now on commands are answered when the test says so: those that are sent meanwhile a minute later. */
+function unanswered(): () => Promise<void> {
+  const answers: (() => void)[] = [];
+  redis.evalSha.mockImplementation(
+    (_, options) => new Promise((resolve) => answers.push(() => resolve(found(options?.keys)))),
+  );
+  return async () => {
+    while (answers.length > 0) {
+      for (const answer of answers.splice(0)) answer();
+      await time.advance(60_000);
+    }
+  };
+}
+
+/** Commands fail with their connection. */
+function disconnected(): void {
+  redis.evalSha.mockRejectedValue(new Error('Socket closed unexpectedly'));
+}
+
 /** Calls that end without a lock. */
 async function abandoned(): Promise<void> {
   const calls = Array.from({ length: CALLS }, (_, i) => registry.obtain(`key ${i}`).tryLock());
@@ -44,9 +63,7 @@ describe('What abandoned calls may have left in Redis', () => {
     redis.eval.mockImplementation(async (_, { keys = [] } = {}) => keys.length);
     redis.evalSha.mockImplementation(async (_, options) => found(options?.keys));
     await Promise.all(Array.from({ length: CALLS }, (_, i) => registry.run(`before ${i}`, () => undefined)));
-    redis.evalSha.mockImplementation(async () => {
-      throw new Error('Socket closed unexpectedly');
-    });
+    disconnected();
     await abandoned();
     const attempts = redis.calls.length;
     redis.evalSha.mockImplementation(async (_, options) => found(options?.keys));
@@ -124,9 +141,7 @@ describe('What abandoned calls may have left in Redis', () => {
   });
 
   it('is not removed any more by a registry that is closed', async () => {
-    redis.evalSha.mockImplementation(async () => {
-      throw new Error('Socket closed unexpectedly');
-    });
+    disconnected();
     await abandoned();
     const closing = registry.close();
     await time.advance(10_000);
@@ -140,10 +155,7 @@ describe('What abandoned calls may have left in Redis', () => {
     'is little after an outage of two minutes, and was not given to the client: %s',
     async (lockType) => {
       registry = new RedisLockRegistry(redis, { registryKey: 'outage', lockType, onWarning: () => undefined });
-      const answers: (() => void)[] = [];
-      redis.evalSha.mockImplementation(
-        (_, options) => new Promise((resolve) => answers.push(() => resolve(found(options?.keys)))),
-      );
+      const answerAll = unanswered();
       let calls = 0;
       const outcomes = new Set<string>();
       const heap = () => {
@@ -168,28 +180,19 @@ describe('What abandoned calls may have left in Redis', () => {
       // Those of the first moment, and one in a second.
       expect(redis.sent).toBeLessThan(500);
       const { sent } = redis;
-      while (answers.length > 0) {
-        for (const answer of answers.splice(0)) answer();
-        await time.advance(60_000);
-      }
+      await answerAll();
       expect(redis.sent - sent).toBeLessThan(3 * sent);
     },
   );
 
   it('is not removed again while a removal is unanswered, however long that takes', async () => {
-    const answers: (() => void)[] = [];
-    redis.evalSha.mockImplementation(
-      (_, options) => new Promise((resolve) => answers.push(() => resolve(found(options?.keys)))),
-    );
+    const answerAll = unanswered();
     await abandoned();
     await time.advance(600_000);
     // The attempt, and one removal.
     expect(sentAbout(redis.calls).most).toBe(2);
     const before = redis.sent;
-    while (answers.length > 0) {
-      for (const answer of answers.splice(0)) answer();
-      await time.advance(60_000);
-    }
+    await answerAll();
     // The attempt may have been executed after that one.
     const { most } = sentAbout(redis.calls.slice(before));
     expect(most).toBeGreaterThanOrEqual(1);

@@ -141,8 +141,9 @@ describe('A lock that this process left to pollers', () => {
     return { pauses, ends: () => ends };
   };
 
-  it('is left alone for a pause; then waiters are notified', async () => {
+  it('is left alone for a pause, whose timer keeps no process alive; then waiters are notified', async () => {
     const { pauses, ends } = startPause();
+    expect([time.pending, time.keepingAlive]).toEqual([1, 0]);
     expect(pollers.freeFor).toBe(pollers.pause);
     await time.advance(pollers.pause);
     expect(pollers.freeFor).toBe(0);
@@ -159,28 +160,18 @@ describe('A lock that this process left to pollers', () => {
     expect(pauses.size).toBe(0);
     expect(time.pending).toBe(0);
   });
-
-  it('keeps no process alive', () => {
-    startPause();
-    expect(time.pending).toBe(1);
-    expect(time.keepingAlive).toBe(0);
-  });
 });
 
 describe('A lock that another process left to pollers', () => {
-  it('is left alone until that process has had the time to take it back', () => {
+  it('is left alone until that process has had the time to take it back, also when an earlier attempt is refused', () => {
     pollers.refused(time.now, { remaining: TTL }, 0);
     expect(pollers.freeFor).toBe(0);
     pollers.announced(time.now);
     expect(pollers.freeFor).toBeGreaterThan(pollers.pause);
-    time.now += pollers.freeFor;
-    expect(pollers.freeFor).toBe(0);
-  });
-
-  it('is left alone also when an attempt is refused that was sent before', () => {
-    pollers.announced(time.now);
     pollers.refused(time.now, { remaining: TTL }, 0);
     expect(pollers.freeFor).toBeGreaterThan(0);
+    time.now += pollers.freeFor;
+    expect(pollers.freeFor).toBe(0);
   });
 
   it('has had its pause', () => {
@@ -232,13 +223,11 @@ describe('A waiter', () => {
     pollers.refused(time.now, { remaining: remaining }, 0);
   };
 
-  it('polls at its usual pace while the holder stays', () => {
-    seeChange(TTL - 100);
-    expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
-  });
-
-  it('takes no renewal for another holder', () => {
-    seeChange(TTL + TTL / 3);
+  it.each([
+    ['stays', TTL - 100],
+    ['renews its lease', TTL + TTL / 3],
+  ])('polls at its usual pace while the holder %s', (_, remaining) => {
+    seeChange(remaining);
     expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
   });
 

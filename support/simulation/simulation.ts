@@ -107,7 +107,7 @@ export class Simulation {
         if (host !== undefined) timeline.after(0, () => this.#blockAtRenewal(host));
       },
     };
-    const permits = new PermitChecks(timeline, plan.processes);
+    const permits = new PermitChecks({ plan, timeline, server });
     this.#world = { plan, timeline, history, server, network, hosts, violations, permits };
     this.#trace = isTraced ? new Trace(this.#world, keysOf(plan)) : undefined;
     const locks = keysOf(plan).map(lockName);

@@ -1,6 +1,4 @@
-import type { ProcessPlan } from '../plan';
-import type { Timeline } from '../timeline';
-import { type Host, quietFor } from '../world';
+import { type Host, lockName, quietFor, type World } from '../world';
 
 /** ms in which a number that is given reaches the lock, where nothing is disturbed. */
 const TOLD_WITHIN = 200;
@@ -24,23 +22,29 @@ interface Given {
   isInDoubt: boolean;
 }
 
-/** How many permits each semaphore has: the number that was given last counts for everybody. */
-export class PermitChecks {
-  readonly #timeline: Timeline;
-  readonly #processes: readonly ProcessPlan[];
-  /** By key: the last one that is known to count, and all that were given since. */
-  readonly #given = new Map<string, Given[]>();
+type Surroundings = Pick<World, 'plan' | 'timeline' | 'server'>;
 
-  constructor(timeline: Timeline, processes: readonly ProcessPlan[]) {
-    this.#timeline = timeline;
-    this.#processes = processes;
+/**
+ * How many permits each semaphore has: the number that was given last counts for everybody, as long as there is a queue.
+ * Redis forgets it with the queue, and then each process has the number that it gave last.
+ */
+export class PermitChecks {
+  readonly #world: Surroundings;
+  /** By key: the last one that is known to count, all that were given since, and the last one of each process. */
+  readonly #given = new Map<string, Given[]>();
+  /** By key: when there was no queue. */
+  readonly #unqueuedAt = new Map<string, number>();
+
+  constructor(world: Surroundings) {
+    this.#world = world;
   }
 
   given(host: Host, key: string, number: number): void {
     const all = this.#given.get(key) ?? [];
     this.#given.set(key, all);
-    const mayComeAgain = this.#processes[host.index]?.client.repeats ?? false;
-    all.push({ number, host, at: this.#timeline.now, mayComeAgain, isInDoubt: false });
+    const { plan, timeline } = this.#world;
+    const mayComeAgain = plan.processes[host.index]?.client.repeats ?? false;
+    all.push({ number, host, at: timeline.now, mayComeAgain, isInDoubt: false });
   }
 
   /** A call of this process for the key ended without an answer. */
@@ -53,25 +57,36 @@ export class PermitChecks {
     for (const all of this.#given.values()) for (const one of all) one.isInDoubt = true;
   }
 
+  /** After every event. */
+  note(key: string): void {
+    const { server, timeline } = this.#world;
+    if (!server.keys.has(`{${lockName(key)}}:waiters`)) this.#unqueuedAt.set(key, timeline.now);
+  }
+
   /** Those that may count now. */
   numbers(key: string): readonly number[] {
     const all = this.#given.get(key) ?? [];
+    const { timeline } = this.#world;
     const known = all.findLast((one) => this.#isKnown(one))?.at ?? Number.NEGATIVE_INFINITY;
+    const isForgotten = (this.#unqueuedAt.get(key) ?? 0) > known + TOLD_WITHIN;
+    const last = new Set(new Map(all.map((one) => [one.host, one])).values());
     // What is in doubt may be executed late, and its age is that of its sending.
     const isLate = (one: Given): boolean => {
-      const age = this.#timeline.now - one.at;
-      const wasDelayed = quietFor({ timeline: this.#timeline }, one.host) <= age;
+      const age = timeline.now - one.at;
+      const wasDelayed = quietFor(this.#world, one.host) <= age;
       return (one.isInDoubt || one.mayComeAgain || wasDelayed) && age < EXECUTED_WITHIN;
     };
-    const counts = all.filter((one) => one.at >= known - ON_THE_WAY || isLate(one));
-    this.#given.set(key, counts);
-    return counts.map(({ number }) => number);
+    const counts = (one: Given): boolean =>
+      one.at >= known - ON_THE_WAY || isLate(one) || (isForgotten && last.has(one));
+    this.#given.set(
+      key,
+      all.filter((one) => counts(one) || last.has(one)),
+    );
+    return all.filter(counts).map(({ number }) => number);
   }
 
   #isKnown({ host, at, isInDoubt }: Given): boolean {
-    const age = this.#timeline.now - at;
-    return (
-      age > TOLD_WITHIN && !isInDoubt && quietFor({ timeline: this.#timeline }, host) > age && host.closing === 'no'
-    );
+    const age = this.#world.timeline.now - at;
+    return age > TOLD_WITHIN && !isInDoubt && quietFor(this.#world, host) > age && host.closing === 'no';
   }
 }

@@ -46,6 +46,7 @@ export class Vacancies {
       const lock = lockName(key);
       const owner = ownerOf(server, lock);
       this.#noteOwner(key, owner);
+      this.#world.permits.note(key);
       for (const kind of this.#kinds) {
         const isFree = kind === undefined ? !server.keys.has(lock) : this.#isOpenTo(kind, key, isAwaited);
         const isKeptForOthers = isLeftToPollers(server, lock) || server.keys.has(`{${lock}}:waiters`);
