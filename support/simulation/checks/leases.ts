@@ -289,8 +289,8 @@ export class LeaseChecks {
       violations.report('lost though renewed', key, text);
     }
     const life = lifeOf(server, lockName(key), lease.owner);
-    // The answer lies there: it is read before the lease is called lost.
-    const isBlockedOnly = wasUndisturbed && host.process.hasUnread && timeline.now > host.disturbedUntil;
+    // The answer lies there: it is read before the lease is called lost. Unless its connection was lost, however long ago.
+    const isBlockedOnly = wasUndisturbed && host.process.hasUnread && host.disturbedUntil <= entry.since;
     // The key lives for longer then than it was given.
     if (!server.isSetBack && life > MARGIN && (isBlockedOnly || quietFor(this.#world, host) > QUIET)) {
       violations.report(
