@@ -6,6 +6,7 @@ export const LONG_TESTS = [
   'cli/transcripts',
   'faults/calls-are-held-back',
   'faults/demoted-server-wakes-up',
+  'faults/many-leases-are-held',
   'faults/server-is-gone-for-a-while',
   'multi/other-clients',
   'multi/processes',
