@@ -93,6 +93,23 @@ describe('What abandoned calls may have left in Redis', () => {
     expect(releases()).toBe(1 + 4);
   });
 
+  it('is removed for as long as that copy may come, though the hold was passed on to a lease with a shorter ttl', async () => {
+    const client = Object.assign(redis, { socketEpoch: 1 });
+    const lock = new RedisLockRegistry(client, { registryKey: 'shorter' }).obtain('key');
+    const attempt = lateReply();
+    redis.evalSha.mockReturnValueOnce(attempt.promise);
+    const [locking, next] = [lock.lock({ ttl: 30_000 }), lock.lock({ ttl: 600 })];
+    await time.advance(10);
+    client.socketEpoch++;
+    attempt.resolve(granted);
+    await (await locking).unlock();
+    await (await next).unlock();
+    await time.advance(9_000);
+    const { sent } = redis;
+    await time.advance(3_000);
+    expect(redis.sent).toBe(sent + 1);
+  });
+
   it('is removed again when that answer came after the caller had left', async () => {
     const client = Object.assign(redis, { socketEpoch: 1 });
     const settings = { registryKey: 'repeated', commandTimeout: 500 };

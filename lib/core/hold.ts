@@ -50,6 +50,8 @@ export class Hold implements WatchedLease {
   owner: string;
   /** ms, whole: that of the lease. */
   ttl: number;
+  /** ms, whole: what its attempts ask for. A copy of one may come long after a lease with a shorter ttl has it. */
+  readonly askedTtl: number;
   /** Its caller waits, and may get a position in a queue in Redis. */
   readonly waits: boolean;
   /** The connection that its attempts go over, if the client reports it. */
@@ -115,7 +117,7 @@ export class Hold implements WatchedLease {
   ) {
     this.ticket = ticket;
     this.owner = ticket;
-    this.ttl = Math.ceil(ttl);
+    this.askedTtl = this.ttl = Math.ceil(ttl);
     this.waits = waits;
     this.epoch = epoch;
     this.since = since;

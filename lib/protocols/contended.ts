@@ -210,8 +210,8 @@ class ContendedProtocol implements LockProtocol {
     return redis.run(script, format.keys(names), args, timeout, read, now);
   }
 
-  orphanLife({ ttl }: Hold): number {
-    return ttl;
+  orphanLife({ askedTtl }: Hold): number {
+    return askedTtl;
   }
 
   /** No local caller has taken the lock back in time. If it is still free, waiters have to be notified. */

@@ -150,8 +150,8 @@ export class FairProtocol implements LockProtocol {
     return grant;
   }
 
-  orphanLife({ ttl }: Hold): number {
-    return Math.max(ttl, this.#format.processLife);
+  orphanLife({ askedTtl }: Hold): number {
+    return Math.max(askedTtl, this.#format.processLife);
   }
 
   // A lease that ends

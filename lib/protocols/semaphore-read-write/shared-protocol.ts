@@ -133,8 +133,8 @@ class SharedProtocol implements LockProtocol {
     return isOpen && now - hold.acquiredAt <= FRESH;
   }
 
-  orphanLife({ ttl, isEnqueued }: Hold): number {
-    return isEnqueued ? Math.max(ttl, this.#ticketKeptFor) : ttl;
+  orphanLife({ askedTtl, isEnqueued }: Hold): number {
+    return isEnqueued ? Math.max(askedTtl, this.#ticketKeptFor) : askedTtl;
   }
 
   get #isOpen(): boolean {
