@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { machineDelay } from '../support/machine-delay';
 import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis, repeatsByItself } from '../support/private-redis';
@@ -59,10 +58,13 @@ describePrivate.each(CLIENT_KINDS)('%s loses its connection', (kind) => {
       await until(() => redis.admin.exists(name));
       stop.abort('aborted');
       await rejected;
-      // redis 5 assigns replies to the wrong commands after a reset in the turn in which a command is sent.
-      await sleep(20);
+      // redis 5 assigns replies to the wrong commands after a reset in the turn in which a command is sent. So the removal
+      // is on its way by then.
+      proxy.requests.hold = true;
+      const { bytes } = proxy.requests;
+      await until(() => proxy.requests.bytes > bytes);
       proxy.reset();
-      proxy.replies.hold = false;
+      proxy.requests.hold = proxy.replies.hold = false;
       await until(async () => (await redis.admin.exists(name)) === 0);
     });
   });
