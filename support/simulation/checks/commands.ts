@@ -8,7 +8,7 @@ const MOST_UNANSWERED = 3;
  * each connection that its process has made since the first one, as a removal may be lost with the one before. Not for
  * Redisson's queue, where the last position is removed once more after each reconnect.
  */
-const MOST_SENT = 5;
+const MOST_SENT = 6;
 
 /** What is sent for one acquisition that is over is bounded, however long Redis is away. */
 export class CommandChecks {

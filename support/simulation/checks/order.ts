@@ -70,7 +70,9 @@ export class OrderChecks {
       if (this.#maySleepThrough(host, lock) || this.#wasDelayed(host, lock)) continue;
       if (this.#isBehindLostKey(host, lock)) continue;
       const first = this.#calls.firstCall(host, lock);
-      if (first === undefined || first + CLOSE >= called || quietFor(this.#world, host) < QUIET) continue;
+      // A call is as old as the monotonic clock of its process says, which stands still while the machine is suspended.
+      const behind = CLOSE + host.process.suspended;
+      if (first === undefined || first + behind >= called || quietFor(this.#world, host) < QUIET) continue;
       violations.report(
         'overtaken',
         lock,

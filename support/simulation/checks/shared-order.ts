@@ -62,9 +62,11 @@ export class SharedOrderChecks {
     const members = membersOf(this.#world.server, lock);
     this.#checkTogether(lock, members);
     const queue = this.#queueOf(lock);
-    const entrants = members.filter(({ member }) => !before.has(member));
-    const waiting = queue.filter(({ member }) => queuedBefore.has(member));
     const { server, timeline } = this.#world;
+    // What was over is there again when the clock of the server is set back.
+    const isBack = ({ member }: Member): boolean => server.isSetBack && this.#enteredAt.has(member);
+    const entrants = members.filter((one) => !before.has(one.member) && !isBack(one));
+    const waiting = queue.filter(({ member }) => queuedBefore.has(member));
     const gone = [...before].filter(([one]) => !members.some(({ member }) => one === member));
     const writer = gone.find(([member]) => member.startsWith('write:'));
     if (writer !== undefined) {

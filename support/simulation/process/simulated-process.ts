@@ -68,6 +68,11 @@ export class SimulatedProcess {
     return this.pausedUntil > this.#timeline.now;
   }
 
+  /** ms for which its machine has been suspended so far. */
+  get suspended(): number {
+    return this.#suspended;
+  }
+
   /** The machine stands still: nothing of the process runs, and its monotonic clock does not either. */
   get isSuspended(): boolean {
     return this.#suspendedSince !== undefined;
