@@ -28,9 +28,16 @@ class ServerProcess extends Program {
   }
 
   static async start(script: string): Promise<ServerProcess> {
-    const server = new ServerProcess(script, await freePort());
-    await server.prints('listening');
-    return server;
+    for (;;) {
+      const server = new ServerProcess(script, await freePort());
+      try {
+        await server.prints('listening');
+        return server;
+      } catch (error) {
+        // Somebody else took the port meanwhile.
+        if (!String(error).includes('EADDRINUSE')) throw error;
+      }
+    }
   }
 
   /** SIGTERM; resolves to how the process ended, an exit code or a signal, and after how many ms. */

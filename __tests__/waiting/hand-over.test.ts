@@ -81,8 +81,8 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending ca
         ),
       ),
     );
-    // One hold, as long as its slice lasts.
-    expect(new Set(owners).size).toBe(1);
+    // A hold that Redis confirms so late that less than the next ttl is left of it is released. Others are passed on.
+    expect(new Set(owners).size).toBeLessThan(ttls.length);
     expect(new Set(leases.map(({ signal }) => signal)).size).toBe(ttls.length);
     expect(leases.filter(({ signal }) => signal.aborted)).toEqual([]);
     const tokens = leases.map(({ fencingToken }) => fencingToken as number);
