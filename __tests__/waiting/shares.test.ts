@@ -28,7 +28,7 @@ describePrivate(`${PROCESSES} processes that take a lock over and over`, () => {
       expect(done.flatMap(({ failures }) => failures)).toEqual([]);
       const turns = done.map(({ outcome }) => outcome.turns);
       const all = turns.reduce((sum, n) => sum + n, 0);
-      expect(all).toBeGreaterThan(ms / WORK / 5); // there were enough turns to share
+      expect(all).toBeGreaterThan(10 * PROCESSES); // there were enough turns to share, also on a busy machine
       expect(Math.min(...turns) / all).toBeGreaterThanOrEqual(least);
       expect(Math.max(...turns) / all).toBeLessThanOrEqual(most);
     },
