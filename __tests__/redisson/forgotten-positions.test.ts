@@ -11,6 +11,72 @@ import { until } from '../support/until';
 /** ms; Redisson's fairLockWaitTimeout, after which a position at the head ends by itself. */
 const WAIT = 300_000;
 
+// First: no registry has set a timer yet.
+describe('The positions that a process gave up', () => {
+  let time: FakeClock;
+
+  beforeEach(() => {
+    time = new FakeClock();
+  });
+
+  afterEach(() => time.restore());
+
+  it('forgets a position that was given up half a minute ago, with its lock, though no other follows', async () => {
+    const positions = new PastPositions();
+    const refer = () => {
+      const lock = {};
+      positions.add(lock, async () => lock);
+      return new WeakRef(lock);
+    };
+    const first = refer();
+    await time.advance(20_000);
+    const second = refer();
+    await time.advance(11_000);
+    await untilCollected(first);
+    expect(second.deref()).toBeDefined();
+    await time.advance(20_000);
+    await untilCollected(second);
+    expect(time.pending).toBe(0);
+  });
+
+  it('has no timer left when it is closed', () => {
+    const positions = new PastPositions();
+    positions.add({}, async () => undefined);
+    expect(time.keepingAlive).toBe(0);
+    positions.close();
+    expect(time.pending).toBe(0);
+  });
+
+  it('removes a position once more after many reconnects, however many fail before Redis answers', async () => {
+    const positions = new PastPositions();
+    const removals: LateReply[] = [];
+    const remove = jest.fn(() => {
+      const removal = lateReply();
+      removals.push(removal);
+      return removal.promise;
+    });
+    positions.add({}, remove);
+    for (let i = 0; i < 50; i++) {
+      positions.removeAgain();
+      await time.advance(20);
+    }
+    expect(remove).toHaveBeenCalledTimes(1);
+    // It may have been the server before the last reconnect that answered.
+    removals[0]?.resolve(1);
+    await time.advance(20);
+    expect(remove).toHaveBeenCalledTimes(2);
+    removals[1]?.reject(new Error('Socket closed unexpectedly'));
+    await time.advance(5_000);
+    expect(remove).toHaveBeenCalledTimes(3);
+    removals[2]?.resolve(1);
+    await time.advance(5_000);
+    expect(remove).toHaveBeenCalledTimes(3);
+    positions.removeAgain();
+    expect(remove).toHaveBeenCalledTimes(4);
+    positions.close();
+  });
+});
+
 // After a failover a server may not know that a position was given up. Here it is put back by hand.
 describeReal('A redisson-fair lock on a server that has forgotten that a process left the queue', () => {
   let admin: TestClient;
@@ -113,70 +179,5 @@ describeReal('A redisson-fair lock on a server that has forgotten that a process
     await next.unlock();
     await (await waiting).unlock();
     expect(await admin.exists([queue, timeouts])).toBe(0);
-  });
-});
-
-describe('The positions that a process gave up', () => {
-  let time: FakeClock;
-
-  beforeEach(() => {
-    time = new FakeClock();
-  });
-
-  afterEach(() => time.restore());
-
-  it('forgets a position that was given up half a minute ago, with its lock, though no other follows', async () => {
-    const positions = new PastPositions();
-    const refer = () => {
-      const lock = {};
-      positions.add(lock, async () => lock);
-      return new WeakRef(lock);
-    };
-    const first = refer();
-    await time.advance(20_000);
-    const second = refer();
-    await time.advance(11_000);
-    await untilCollected(first);
-    expect(second.deref()).toBeDefined();
-    await time.advance(20_000);
-    await untilCollected(second);
-    expect(time.pending).toBe(0);
-  });
-
-  it('has no timer left when it is closed', () => {
-    const positions = new PastPositions();
-    positions.add({}, async () => undefined);
-    expect(time.keepingAlive).toBe(0);
-    positions.close();
-    expect(time.pending).toBe(0);
-  });
-
-  it('removes a position once more after many reconnects, however many fail before Redis answers', async () => {
-    const positions = new PastPositions();
-    const removals: LateReply[] = [];
-    const remove = jest.fn(() => {
-      const removal = lateReply();
-      removals.push(removal);
-      return removal.promise;
-    });
-    positions.add({}, remove);
-    for (let i = 0; i < 50; i++) {
-      positions.removeAgain();
-      await time.advance(20);
-    }
-    expect(remove).toHaveBeenCalledTimes(1);
-    // It may have been the server before the last reconnect that answered.
-    removals[0]?.resolve(1);
-    await time.advance(20);
-    expect(remove).toHaveBeenCalledTimes(2);
-    removals[1]?.reject(new Error('Socket closed unexpectedly'));
-    await time.advance(5_000);
-    expect(remove).toHaveBeenCalledTimes(3);
-    removals[2]?.resolve(1);
-    await time.advance(5_000);
-    expect(remove).toHaveBeenCalledTimes(3);
-    positions.removeAgain();
-    expect(remove).toHaveBeenCalledTimes(4);
-    positions.close();
   });
 });
