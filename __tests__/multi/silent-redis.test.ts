@@ -6,19 +6,29 @@ import { machineDelay } from '../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createProxiedRegistry } from '../support/proxied-registry';
 import { uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
 describePrivate.each(DISTINCT_TYPES)('A %s lock of several keys, and a Redis that is silent', (lockType) => {
   const redis = PrivateRedis.install();
 
+  /** A process that "b" is taken from. `commands`: the proxy between it and Redis. */
+  const start = async (options: { commandTimeout?: number; expireAfter?: number } = {}) => {
+    const shared = { lockType, registryKey: uniqueKey('multi'), idleBetweenTries: 20 };
+    const { registry, commands } = await createProxiedRegistry(redis, { ...shared, ...options });
+    const other = createRegistry(redis.admin, shared).registry;
+    const taken = await other.obtain('b').lock();
+    const comesBack = () => {
+      commands.blackHole = false;
+      commands.reset();
+    };
+    return { registry, commands, other, taken, comesBack, name: `${shared.registryKey}:a` };
+  };
+
   it.each(['before the call', 'during the wait'])(
     'settles by its deadline when it falls silent %s (P1, P2)',
     async (when) => {
-      const registryKey = uniqueKey('multi');
-      const options = { lockType, registryKey, idleBetweenTries: 20 };
-      const { registry, commands } = await createProxiedRegistry(redis, options);
-      const other = await createProxiedRegistry(redis, options);
-      const taken = await other.registry.obtain('b').lock();
+      const { registry, commands, taken, comesBack, name } = await start();
       const multi = registry.multi(['a', 'b', 'c']);
       const silence = () => {
         commands.blackHole = true;
@@ -27,26 +37,20 @@ describePrivate.each(DISTINCT_TYPES)('A %s lock of several keys, and a Redis tha
       const begun = performance.now();
       const waiting = multi.lock({ waitTime: 2_000, ttl: 60_000 });
       if (when === 'during the wait') {
-        await until(async () => (await redis.admin.exists(`${registryKey}:a`)) === 1, { within: 5_000 });
+        await until(async () => (await redis.admin.exists(name)) === 1, { within: 5_000 });
         silence();
       }
       await expect(waiting).rejects.toThrow(CannotAcquireLockError);
       expect(performance.now() - begun).toBeLessThan(2_000 + 1_500 + machineDelay());
-      commands.blackHole = false;
-      commands.reset();
+      comesBack();
       // Far sooner than its ttl ends.
-      await until(async () => (await redis.admin.exists(`${registryKey}:a`)) === 0, { within: 20_000 });
+      await until(async () => (await redis.admin.exists(name)) === 0, { within: 20_000 });
       await taken.unlock();
-      await Promise.all([registry.close(), other.registry.close()]);
     },
   );
 
   it('rejects at once when its caller aborts, and releases what it holds when Redis answers again (P8)', async () => {
-    const registryKey = uniqueKey('multi');
-    const options = { lockType, registryKey, idleBetweenTries: 20, commandTimeout: 60_000 };
-    const { registry, commands } = await createProxiedRegistry(redis, options);
-    const other = await createProxiedRegistry(redis, options);
-    const taken = await other.registry.obtain('b').lock();
+    const { registry, commands, taken, comesBack, name } = await start({ commandTimeout: 60_000 });
     const caller = new AbortController();
     const reason = new Error('enough');
     let outcome: unknown;
@@ -54,28 +58,22 @@ describePrivate.each(DISTINCT_TYPES)('A %s lock of several keys, and a Redis tha
     void waiting.catch((error) => {
       outcome = error;
     });
-    await until(async () => (await redis.admin.exists(`${registryKey}:a`)) === 1, { within: 5_000 });
+    await until(async () => (await redis.admin.exists(name)) === 1, { within: 5_000 });
     commands.blackHole = true;
     caller.abort(reason);
     // Far sooner than its release would fail.
     await until(() => outcome === reason, { within: 15_000 });
     expect(getEventListeners(caller.signal, 'abort')).toHaveLength(0);
-    commands.blackHole = false;
-    commands.reset();
-    await until(async () => (await redis.admin.exists(`${registryKey}:a`)) === 0, { within: 20_000 });
+    comesBack();
+    await until(async () => (await redis.admin.exists(name)) === 0, { within: 20_000 });
     await taken.unlock();
-    await Promise.all([registry.close(), other.registry.close()]);
   });
 
   it.each(['its waitTime', 'its signal'])(
     'settles by %s when it falls silent as the key that it waited for is granted (P1)',
     async (what) => {
-      const registryKey = uniqueKey('multi');
-      const options = { lockType, registryKey, idleBetweenTries: 20, commandTimeout: 60_000 };
-      const { registry, commands } = await createProxiedRegistry(redis, options);
-      const other = await createProxiedRegistry(redis, options);
-      const taken = await other.registry.obtain('b').lock();
-      const ownerOf = async (key: string) => (await other.registry.obtain(key).inspect()).owner;
+      const { registry, commands, other, taken } = await start({ commandTimeout: 60_000 });
+      const ownerOf = async (key: string) => (await other.obtain(key).inspect()).owner;
       const holder = await ownerOf('b');
       const caller = new AbortController();
       const begun = performance.now();
@@ -85,7 +83,7 @@ describePrivate.each(DISTINCT_TYPES)('A %s lock of several keys, and a Redis tha
         () => 'granted',
         (error: unknown) => error,
       );
-      await until(async () => ((await other.registry.obtain('b').inspect()).waiting ?? 1) > 0);
+      await until(async () => ((await other.obtain('b').inspect()).waiting ?? 1) > 0);
       // The attempt that Redis grants is the last one that it answers.
       commands.requests.hold = true;
       await new Promise((resolve) => setTimeout(resolve, 30));
@@ -106,31 +104,25 @@ describePrivate.each(DISTINCT_TYPES)('A %s lock of several keys, and a Redis tha
       commands.reset();
       if (isGranted) await (await waiting).unlock();
       for (const key of ['a', 'b']) await until(async () => (await ownerOf(key)) === undefined, { within: 20_000 });
-      await Promise.all([registry, other.registry].map((each) => each.close({ timeout: 0 })));
     },
   );
 
   it('a key that it lost during its wait is not in its way (P2)', async () => {
-    const registryKey = uniqueKey('multi');
     const expireAfter = 400;
-    const options = { lockType, registryKey, idleBetweenTries: 20 };
-    const { registry, commands } = await createProxiedRegistry(redis, { ...options, expireAfter });
-    const other = await createProxiedRegistry(redis, options);
-    const taken = await other.registry.obtain('b').lock();
+    const { registry, commands, other, taken, name } = await start({ expireAfter });
     let isGranted = false;
     const waiting = registry.multi(['a', 'b']).lock();
     void waiting.then(() => (isGranted = true));
-    await until(async () => ((await other.registry.obtain('b').inspect()).waiting ?? 1) > 0);
+    await until(async () => ((await other.obtain('b').inspect()).waiting ?? 1) > 0);
     await new Promise((resolve) => setTimeout(resolve, 50));
     // Redis grants more time, and its answers are lost.
     commands.replies.swallow = true;
-    await redis.admin.pExpire(`${registryKey}:a`, 60_000);
+    await redis.admin.pExpire(name, 60_000);
     await new Promise((resolve) => setTimeout(resolve, 1.5 * expireAfter));
     commands.replies.swallow = false;
     commands.reset();
     await taken.unlock();
     await until(() => isGranted, { within: 10_000 });
     await (await waiting).unlock();
-    await Promise.all([registry.close(), other.registry.close()]);
   });
 });
