@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
-import { LockLostError, LockTimeoutError, type RedisLockRegistry, type Segment, type SegmentedLock } from '../../lib';
+import { LockLostError, type RedisLockRegistry, type Segment, type SegmentedLock } from '../../lib';
 import { DISTINCT_TYPES } from '../support/lock-types';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
@@ -49,28 +49,6 @@ describeReal.each(DISTINCT_TYPES)('A segmented lock of type %s', (lockType) => {
       return before - many;
     };
 
-  it('sells all pieces of a skewed stock once, and refuses only then', async () => {
-    await fill([0, 0, 17, 0, 1]);
-    const answers = await Promise.all(
-      Array.from({ length: 24 }, (_, i) => (stocks[i % 2] as SegmentedLock).run(sell(1))),
-    );
-    expect(answers.filter(({ served }) => served)).toHaveLength(18);
-    expect(await left()).toEqual([0, 0, 0, 0, 0]);
-    await nothingIsLeft();
-  });
-
-  it('skips segments that another process holds, and waits for them only when nothing else is left', async () => {
-    await fill([1, 1, 1, 1, 1]);
-    const lease = await (registries[1] as RedisLockRegistry).obtain('stock:3').lock();
-    for (let i = 0; i < 4; i++) expect(await stock.run(sell(1))).toMatchObject({ served: true });
-    expect(await left()).toEqual([0, 0, 0, 1, 0]);
-    await expect(stock.run(sell(1), { waitTime: 1_000 })).rejects.toThrow(LockTimeoutError);
-    const answer = stock.run(sell(1));
-    await lease.unlock();
-    expect(await answer).toMatchObject({ served: true, segment: 3 });
-    await nothingIsLeft();
-  });
-
   it('leaves no key behind when a wait for several segments is aborted', async () => {
     const leases = await Promise.all(
       stock.names.map((name) => (registries[1] as RedisLockRegistry).obtain(name).lock()),
@@ -109,24 +87,6 @@ describeReal.each(DISTINCT_TYPES)('A segmented lock of type %s', (lockType) => {
     expect(answers.filter(({ served }) => served)).toHaveLength(9);
     expect(await left()).toEqual([0, 0, 0, 0, 0]);
     await registry.close({ timeout: 0 });
-    await nothingIsLeft();
-  });
-
-  it('takes from several segments, all or nothing, in two processes at once', async () => {
-    await fill([4, 4, 0, 4, 4]);
-    const across = (index: number) =>
-      (stocks[index % 2] as SegmentedLock).runAcross(7, {
-        available: async (segment) => Number(await client.get(piecesOf(segment.index))),
-        async commit(parts) {
-          await new Promise((resolve) => setTimeout(resolve, 1));
-          const transaction = client.multi();
-          for (const { index: from, amount } of parts) transaction.decrBy(piecesOf(from), amount);
-          await transaction.exec();
-        },
-      });
-    const answers = await Promise.all([0, 1, 2, 3].map(across));
-    expect(answers.filter(({ served }) => served)).toHaveLength(2);
-    expect(await left()).toEqual([0, 0, 0, 0, 2]);
     await nothingIsLeft();
   });
 
