@@ -13,7 +13,6 @@ export const LONG_TESTS = [
   'multi/silent-redis',
   'readme/old-libraries',
   'readme/recipes',
-  'replicas/master-is-killed',
   'replicas/topologies',
   'simulation/trace',
   'soak/porcupine',

@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { CannotAcquireLockError, type Lease, NotReplicatedError } from '../../lib';
-import { DISTINCT_TYPES } from '../support/lock-types';
+import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
+import { callsOf } from '../support/server-load';
 import { until } from '../support/until';
 import { ReplicaFixture } from './replica-fixture';
 
@@ -23,7 +24,7 @@ describePrivate('a lock with minReplicas', () => {
     return (error as Error).cause as NotReplicatedError;
   };
 
-  describe.each(DISTINCT_TYPES)('of type %s', (lockType) => {
+  describe.each(LOCK_TYPES)('of type %s', (lockType) => {
     const options = { lockType, minReplicas: 1, replicaTimeout: LONG };
 
     it('is on the replica when the caller has it, each time that it goes to another caller', async () => {
@@ -122,15 +123,10 @@ describePrivate('a lock with minReplicas', () => {
       await Promise.all(leases.map((lease) => lease.unlock()));
     }
     const held = await holder.registry.obtain('key 3').lock();
-    const info = async (command: string) => {
-      const [, calls = '0'] =
-        new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(String(await fixture.master.send('INFO', 'commandstats'))) ??
-        [];
-      return Number(calls);
-    };
-    const [scripts, waits] = [await info('evalsha'), await info('wait')];
+    const admin = await fixture.connect();
+    await admin.configResetStat();
     const together = await Promise.all(keys.map((key) => registry.obtain(key).tryLock()));
-    expect([(await info('wait')) - waits, (await info('evalsha')) - scripts]).toEqual([1, 1]);
+    expect([await callsOf(admin, 'wait'), await callsOf(admin, 'evalsha')]).toEqual([1, 1]);
     expect(together.map((lease) => lease === null)).toEqual(keys.map((key) => key === 'key 3'));
     await Promise.all(together.map((lease) => lease?.unlock()));
     const strict = await fixture.registry({ registryKey, minReplicas: 1, replicaTimeout: 50 });

@@ -57,13 +57,6 @@ export class ReplicaFixture {
     });
   }
 
-  /** The master dies, and the replica takes its place, with what it has. */
-  async failOver(): Promise<void> {
-    await this.master.kill();
-    (this.#link as FaultyProxy).stop();
-    await this.replica.send('REPLICAOF', 'NO', 'ONE');
-  }
-
   async connect(node = this.master): Promise<TestClient> {
     const client = await connectToNode(node.address);
     this.#clients.push(client);
