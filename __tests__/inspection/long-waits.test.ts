@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { LockTimeoutError, type LockType, RedisLockRegistry } from '../../lib';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { mockRedis, refused, silence } from '../support/mock-redis';
@@ -7,16 +7,11 @@ import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
 describePrivate('A caller that waits in vain', () => {
-  let redis: PrivateRedis;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-  });
+  const redis = PrivateRedis.install();
 
   const two = async (lockType: LockType, warnAfter = 200) => {
     const holder = createRegistry(await redis.connect(), { lockType, name: 'web-7' });
-    const registryKey = holder.nameOf('').slice(0, -1);
-    const waiter = createRegistry(await redis.connect(), { lockType, registryKey, warnAfter });
+    const waiter = createRegistry(await redis.connect(), { lockType, registryKey: holder.registryKey, warnAfter });
     return { holder: holder.registry, waiter: waiter.registry, warnings: waiter.warnings };
   };
 
