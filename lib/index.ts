@@ -47,6 +47,13 @@ export type { MultiLock } from './multi/multi-lock';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';
 export { LockRegistry } from './registry/lock-registry';
 export { RedisLockRegistry } from './registry/redis-lock-registry';
-export type { AcrossResult, AcrossTask, Exhausted, Part, Segment, SegmentedResult, Share } from './segmented/segment';
-export { split } from './segmented/segment';
-export { SegmentedLock } from './segmented/segmented-lock';
+export type {
+  AcrossResult,
+  AcrossTask,
+  Exhausted,
+  Part,
+  Segment,
+  SegmentedResult,
+  Share,
+} from './segmented/segmented-lock';
+export { SegmentedLock, split } from './segmented/segmented-lock';

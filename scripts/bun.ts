@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { startRedis } from '../support/redis';
+import { runMain } from '../support/run-main';
 
 /**
  * `npm run test:bun`: the contract suite and the tests of the adapter under Bun, on a server of its own. Not part of
@@ -16,7 +17,7 @@ const HOW =
 /** ms, for one test on a busy machine. */
 const LIMIT = 60_000;
 
-async function main(): Promise<void> {
+async function main(): Promise<number> {
   const server = await startRedis({ port: true });
   const { host, port } = server.address as { host: string; port: number };
   const files = ['contract.bun.ts', 'messages.bun.ts', 'fake-timers.bun.ts'].map((file) => join(TESTS, file));
@@ -25,7 +26,7 @@ async function main(): Promise<void> {
   const tests = spawn(process.env.BUN_BIN ?? 'bun', args, { stdio: 'inherit', env });
   try {
     const [code] = await once(tests, 'close');
-    process.exitCode = code ?? 1;
+    return code ?? 1;
   } catch (cause) {
     throw new Error(HOW, { cause }); // there is no such program
   } finally {
@@ -33,7 +34,4 @@ async function main(): Promise<void> {
   }
 }
 
-main().catch((error: Error) => {
-  console.error(error.message);
-  process.exitCode = 1;
-});
+void runMain(main);

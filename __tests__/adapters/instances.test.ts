@@ -1,5 +1,4 @@
-import { spawn } from 'node:child_process';
-import { type EventEmitter, once } from 'node:events';
+import type { EventEmitter } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { GlideClient, Logger } from '@valkey/valkey-glide';
@@ -11,6 +10,7 @@ import { type ClusterServers, startCluster } from '../support/cluster';
 import { type IoredisPackage, ioredisOptions, packages } from '../support/ioredis-packages';
 import { Node } from '../support/node';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { Program } from '../support/program';
 import { type TestClient, uniqueKey } from '../support/redis';
 import { untilQuiet } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
@@ -264,17 +264,12 @@ describePrivate('A process whose registry has a pub/sub connection', () => {
   const redis = PrivateRedis.install();
 
   it('ends by itself when it has closed its own instance only (P8)', async () => {
-    const child = spawn(
-      process.execPath,
-      ['-r', require.resolve('esbuild-register'), join(__dirname, 'waiter-process.ts')],
-      { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, TEST_ADDRESS: JSON.stringify(redis.address) } },
-    );
-    const exited = once(child, 'exit');
-    const [said] = (await once(child.stdout, 'data')) as [Buffer];
-    expect(said.toString()).toBe('closed\n');
-    const limit = setTimeout(() => child.kill('SIGKILL'), 20_000);
-    const exit = await exited;
-    clearTimeout(limit);
-    expect(exit).toEqual([0, null]);
+    const program = ['-r', require.resolve('esbuild-register'), join(__dirname, 'waiter-process.ts')];
+    const child = new Program([process.execPath, ...program], { TEST_ADDRESS: JSON.stringify(redis.address) });
+    try {
+      expect(await child.succeeds()).toEqual(['closed']);
+    } finally {
+      child.child.kill('SIGKILL');
+    }
   });
 });

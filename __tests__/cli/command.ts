@@ -17,7 +17,7 @@ export function hasScript(): boolean {
   }
 }
 
-/** What a command that ends by itself came to. `main`: another program than the one from the sources. */
+/** What a command that ends by itself came to. `main`: the words that start another program than that of the sources. */
 export async function ask(args: readonly string[], env: NodeJS.ProcessEnv = {}, main = COMMAND) {
   const asked = new Program([...main, ...args], env);
   const exitCode = await asked.ended;

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type LockType, RedisLockRegistry } from '../../lib';
 import { columns } from '../../lib/cli/output';
-import { startCluster } from '../support/cluster';
 import { Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
@@ -126,32 +125,6 @@ describePrivate('What redis-locks shows', () => {
     expect([released.exitCode, released.stdout]).toEqual([0, 'Released "shop:eu:cart", held by web-5.\n']);
     await (await waiting).unlock();
     await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
-  });
-});
-
-describePrivate('What redis-locks shows of several servers', () => {
-  it('is the locks of every master of a cluster, and a part when one cannot be asked', async () => {
-    const cluster = await startCluster({ args: ['--cluster-require-full-coverage', 'no'] });
-    try {
-      const client = await cluster.connect();
-      const registry = new RedisLockRegistry(client, { registryKey: 'orders' });
-      for (let i = 0; i < 12; i++) await registry.obtain(`order:${i}`).lock({ ttl: 120_000 });
-      const [first, second] = cluster.masters as [Node, Node];
-      // One after the other: `ls` would show the lock of `run` too.
-      const listed = await ask(['ls', '--json'], at(first));
-      const ran = await ask(['run', 'nightly', '--', 'echo', 'ran'], at(first));
-      expect([listed.exitCode, linesOf(listed).length, ran.stdout]).toEqual([0, 12, 'ran\n']);
-      await second.kill();
-      const part = await ask(['ls', '--json'], at(first));
-      expect([part.exitCode, part.stderr]).toEqual([
-        76,
-        expect.stringContaining(`${second.address.port} could not be asked: `),
-      ]);
-      expect(linesOf(part).length).toBeGreaterThan(0);
-      await registry.close({ timeout: 0 });
-    } finally {
-      await cluster.stop();
-    }
   });
 });
 

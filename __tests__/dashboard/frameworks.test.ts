@@ -47,12 +47,11 @@ const FRAMEWORKS: Readonly<Record<string, (page: Dashboard) => Promise<[port: nu
 };
 
 describePrivate('The page', () => {
-  let redis: PrivateRedis;
+  const redis = PrivateRedis.install();
   let page: Dashboard;
   let close: () => unknown;
 
   beforeAll(async () => {
-    redis = await PrivateRedis.start();
     page = dashboard(await redis.connect(), { token: TOKEN, actions: true, onAction: () => undefined });
   });
 

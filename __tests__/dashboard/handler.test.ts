@@ -1,8 +1,11 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { LockLostError } from '../../lib';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { LockLostError, type RedisClient } from '../../lib';
 import { type Dashboard, type DashboardAction, type DashboardOptions, dashboard } from '../../lib/dashboard';
 import { clock } from '../../lib/internal/clock';
-import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { startCluster } from '../support/cluster';
+import type { Node } from '../support/node';
+import { atTheEnd, describePrivate, PrivateRedis } from '../support/private-redis';
+import type { TestClient } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -11,6 +14,7 @@ const URL = 'http://127.0.0.1:5000/locks';
 
 interface ShownLock {
   readonly lock: string;
+  readonly owner: string;
   readonly holder: string | null;
   readonly heldFor: number | null;
   readonly isHere: boolean;
@@ -20,6 +24,7 @@ interface ShownLock {
 interface View {
   readonly problem: string | null;
   readonly missing: readonly string[];
+  readonly searched: readonly string[];
   readonly matched: number;
   readonly from: number;
   readonly actions: boolean;
@@ -42,15 +47,15 @@ const { now } = clock;
 clock.now = () => now() + ahead;
 
 describePrivate('The handler of the page', () => {
-  let redis: PrivateRedis;
-  let client: Awaited<ReturnType<PrivateRedis['connect']>>;
+  const redis = PrivateRedis.install();
+  let client: TestClient;
   let page: Dashboard;
   let actions: DashboardAction[];
 
-  const create = (options: Partial<DashboardOptions> = {}) => {
+  const create = (options: Partial<DashboardOptions> = {}, of: RedisClient = client) => {
     page?.[Symbol.dispose]();
     actions = [];
-    page = dashboard(client, { token: TOKEN, onAction: (action) => void actions.push(action), ...options });
+    page = dashboard(of, { token: TOKEN, onAction: (action) => void actions.push(action), ...options });
   };
   const ask = (query: Record<string, string>, headers: Record<string, string> = {}, method = 'GET') => {
     const address = `${URL}?${new URLSearchParams(query)}`;
@@ -63,10 +68,6 @@ describePrivate('The handler of the page', () => {
   };
   const unlock = (lock: string, owner: string, headers: Record<string, string> = {}) =>
     ask({ act: 'unlock', lock, owner }, { 'content-type': 'application/json', ...headers }, 'POST');
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-  });
 
   beforeEach(async () => {
     client = await redis.connect();
@@ -310,6 +311,35 @@ describePrivate('The handler of the page', () => {
         /^\d{4}-\S+Z redis-lock-registry: lock ".*line\\nbreak" was unlocked by force; "web-7" held it\n$/,
       );
     });
+  });
+
+  it('shows and unlocks the locks of all masters of a cluster, and shows a part of them when one is away', async () => {
+    const cluster = await startCluster({ args: ['--cluster-require-full-coverage', 'no'] });
+    atTheEnd(() => cluster.stop());
+    const { registry, nameOf, registryKey } = createRegistry(await cluster.connect());
+    const other = createRegistry(await cluster.connect(), { registryKey }).registry;
+    const keys = ['a', 'b', 'c', 'd', 'e', 'f'];
+    const names = keys.map(nameOf);
+    for (const key of keys) await registry.obtain(key).lock({ ttl: 600_000 });
+    create({ registryKey, actions: true }, await cluster.connect());
+    const addressOf = ({ address }: Node) => `${address.host}:${address.port}`;
+
+    const whole = await view();
+    expect([whole.problem, whole.missing, whole.rows.map(({ lock }) => lock)]).toEqual([null, [], names]);
+    expect([...whole.searched].sort()).toEqual(cluster.masters.map(addressOf).sort());
+    for (const { lock, owner } of whole.rows) {
+      expect((await unlock(lock, owner)).status).toBe(200);
+      await other.obtain(lock.slice(nameOf('').length)).lock({ ttl: 600_000, waitTime: 20_000 });
+    }
+
+    const masters = await Promise.all(names.map(async (name) => (await cluster.ownersOf(name)).master));
+    const [master] = masters as [Node];
+    await master.kill();
+    await until(async () => (await view()).missing.length > 0, { within: 60_000 });
+    const { missing, problem, rows } = await view();
+    expect(problem).toBeNull();
+    expect(missing[0]).toContain(`${addressOf(master)} could not be asked`);
+    expect(rows.map(({ lock }) => lock)).toEqual(names.filter((_, i) => masters[i] !== master));
   });
 
   it('listens to no channel when it has been disposed of', async () => {

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { type ChannelListener, subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import type {
   AcquireMessage,
   HoldMessage,
@@ -45,16 +45,12 @@ afterEach(() => {
 });
 
 describePrivate('The channels', () => {
-  let redis: PrivateRedis;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-  });
+  const redis = PrivateRedis.install();
 
   describe.each(DISTINCT_TYPES)('of a %s lock', (lockType) => {
     const two = async () => {
       const first = createRegistry(await redis.connect(), { lockType, fencing: true });
-      const registryKey = first.nameOf('').slice(0, -1);
+      const { registryKey } = first;
       const second = createRegistry(await redis.connect(), { lockType, fencing: true, registryKey });
       return { first: first.registry, second: second.registry, registryKey };
     };
@@ -77,7 +73,7 @@ describePrivate('The channels', () => {
       expect(messages.lost).toEqual([]);
     });
 
-    it('report a wait for another process, and of one that was in vain', async () => {
+    it('report a wait for another process, one that was in vain, and one that was aborted', async () => {
       const { first, second } = await two();
       const lease = await first.obtain('key').lock();
       const messages = record();
@@ -87,6 +83,11 @@ describePrivate('The channels', () => {
         ['timed out', 'remote', undefined],
         ['timed out', 'remote', undefined],
       ]);
+      const stop = new AbortController();
+      const aborted = second.obtain('key').lock({ signal: stop.signal });
+      stop.abort(new Error('enough'));
+      await expect(aborted).rejects.toThrow('enough');
+      expect(messages.acquire.at(-1)).toMatchObject({ outcome: 'aborted', error: stop.signal.reason });
       const waiting = second.obtain('key').lock();
       await until(async () => ((await first.obtain('key').inspect()).waiting ?? 1) > 0);
       await lease.unlock();
@@ -96,20 +97,6 @@ describePrivate('The channels', () => {
       expect(last?.attempts).toBeGreaterThan(0);
       expect(last?.contendedAfter).toBeLessThanOrEqual(last?.waited ?? 0);
       if (lockType === 'fair') expect(last?.isHandedOver).toBe(true);
-    });
-
-    it('report an abort, with its reason', async () => {
-      const { first, second } = await two();
-      const lease = await first.obtain('key').lock();
-      const messages = record();
-      const reason = new Error('enough');
-      await expect(second.obtain('key').lock({ signal: AbortSignal.timeout(50) })).rejects.toThrow();
-      const stop = new AbortController();
-      const waiting = second.obtain('key').lock({ signal: stop.signal });
-      stop.abort(reason);
-      await expect(waiting).rejects.toBe(reason);
-      expect(messages.acquire.at(-1)).toMatchObject({ outcome: 'aborted', error: reason });
-      await lease.unlock();
     });
 
     it('report a section and its task, also of a re-entry, in the right order', async () => {
@@ -167,25 +154,6 @@ describePrivate('The channels', () => {
     });
   });
 
-  it('report each reader, each writer and each permit', async () => {
-    const { registry } = createRegistry(await redis.connect());
-    const messages = record();
-    const { read, write } = registry.readWrite('shared');
-    const readers = [await read.lock(), await read.lock()];
-    for (const lease of readers) await lease.unlock();
-    await write.run(() => undefined);
-    await registry.semaphore('few', { permits: 3 }).run(() => undefined, { permits: 2 });
-    const expected = [
-      { key: 'shared', lockType: 'read' },
-      { key: 'shared', lockType: 'read' },
-      { key: 'shared', lockType: 'write' },
-      { key: 'few', lockType: 'semaphore' },
-    ];
-    expect(messages.acquire).toMatchObject(expected.map((one) => ({ ...one, outcome: 'acquired' })));
-    expect(messages.hold).toMatchObject(expected.map((one) => ({ ...one, outcome: 'ended' })));
-    expect(messages.release).toMatchObject(expected);
-  });
-
   it('report a local wait and a hand-over within the process', async () => {
     const { registry } = createRegistry(await redis.connect(), { lockType: 'pub-sub' });
     const messages = record();
@@ -195,27 +163,6 @@ describePrivate('The channels', () => {
     await (await waiting).unlock();
     expect(messages.acquire[1]).toMatchObject({ contention: 'local', isHandedOver: true, attempts: 0 });
     expect(messages.release.map(({ isHandedOver }) => isHandedOver)).toEqual([true, false]);
-  });
-
-  it('report warnings, beside onWarning', async () => {
-    const messages = record();
-    const { registry, warnings } = createRegistry(await redis.connect(), { registryKey: '{tag}' });
-    registry.segmented('stock', { segments: 2 });
-    expect(messages.warning.map(({ warning }) => warning)).toEqual(warnings);
-    expect(messages.warning[0]).toMatchObject({ registryKey: '{tag}', lockType: 'spin' });
-  });
-
-  it('carry the async context of a subscriber into the section, and no further', async () => {
-    const storage = new AsyncLocalStorage<string>();
-    const { start } = tracingChannel('redis-lock-registry:hold');
-    start.bindStore(storage, (message) => `section of ${(message as HoldMessage).key}`);
-    undo.push(() => start.unbindStore(storage));
-    const { registry } = createRegistry(await redis.connect());
-    const seen = await registry.run('key', async () => {
-      await new Promise(setImmediate);
-      return storage.getStore();
-    });
-    expect([seen, storage.getStore()]).toEqual(['section of key', undefined]);
   });
 
   it('are not published to, and no message is made, without a subscriber', async () => {

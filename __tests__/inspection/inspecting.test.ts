@@ -9,18 +9,17 @@ import { createRegistry, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
 
 describePrivate('Inspecting', () => {
-  let redis: PrivateRedis;
+  const redis = PrivateRedis.install();
   let clients: [TestClient, TestClient];
 
   beforeAll(async () => {
-    redis = await PrivateRedis.start();
     clients = [await redis.connect(), await redis.connect()];
   });
 
   /** Two registries with one registryKey, as of two processes. */
   const two = (lockType: LockType, options: { fencing?: boolean; expireAfter?: number } = {}) => {
     const first = createRegistry(clients[0], { lockType, name: 'web-7', ...options });
-    const registryKey = first.nameOf('').slice(0, -1);
+    const { registryKey } = first;
     const second = createRegistry(clients[1], { lockType, name: 'web-8', registryKey, ...options });
     return [first.registry, second.registry] as const;
   };

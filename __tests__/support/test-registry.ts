@@ -12,6 +12,7 @@ import {
 /** A registry with its warnings, closed at the end of the file's tests. */
 export interface TestRegistry {
   readonly registry: RedisLockRegistry;
+  readonly registryKey: string;
   readonly warnings: readonly LockWarning[];
   /** The name of the lock of `key` in Redis. */
   nameOf(key: string): string;
@@ -37,7 +38,7 @@ export function createRegistry(
     onWarning: (warning) => warnings.push(warning),
   });
   registries.add(registry);
-  return { registry, warnings, nameOf: (key) => `${registryKey}:${key}` };
+  return { registry, registryKey, warnings, nameOf: (key) => `${registryKey}:${key}` };
 }
 
 export interface Loss {

@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { LockInspectionError, LockLostError, NotLockOwnerError } from '../../lib';
+import { LockInspectionError, LockLostError } from '../../lib';
 import { InMemoryLockRegistry, type InMemoryLockRegistryOptions, InMemoryLocks } from '../../lib/testing';
 import { until } from '../support/until';
 
@@ -225,22 +225,6 @@ describe('A registry in memory', () => {
     } finally {
       unsubscribe('redis-lock-registry:lost', onLost);
     }
-  });
-
-  it('has segmented locks, scopes and fencing tokens as with Redis', async () => {
-    const { ours, theirs } = openTwo({ fencing: true });
-    const [mine, others] = [ours, theirs].map((registry) => registry.segmented('stock', { segments: 2 }));
-    const inside: number[] = [];
-    await mine?.run(async (segment) => {
-      inside.push(segment.index);
-      await others?.run(async (other) => void inside.push(other.index));
-    });
-    expect(inside.sort()).toEqual([0, 1]);
-    const tokens = await ours.run('key', async (outer) =>
-      ours.run('key', (inner) => [outer, inner].map((l) => l.fencingToken)),
-    );
-    expect(tokens[0]).toBe(tokens[1]);
-    await expect(theirs.obtain('key').unlock()).rejects.toThrow(NotLockOwnerError);
   });
 
   it('takes the defaults of a lock type', async () => {

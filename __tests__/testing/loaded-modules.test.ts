@@ -6,7 +6,7 @@ import { ROOT } from '../readme/pages';
 
 const run = promisify(execFile);
 
-/** The files that a new process has loaded after it used these locks; paths from the root. */
+/** The files that a new process has loaded for a program; paths from the root. */
 async function filesLoadedBy(program: string): Promise<string[]> {
   const script = `
     const before = new Set(Object.keys(require.cache));
@@ -31,4 +31,10 @@ it('Locks in memory load no Redis client, no script, and of lib/redis only error
   expect(loaded.filter((file) => file.startsWith('lib/protocols/'))).toEqual([]);
   const packages = loaded.flatMap((file) => /^node_modules\/([^/]+)/.exec(file)?.[1] ?? []);
   expect([...new Set(packages)]).toEqual(['async-mutex', 'tslib']);
+});
+
+it('Only the entry point for OpenTelemetry loads its API', async () => {
+  const loadsApi = async (entry: string) =>
+    (await filesLoadedBy(`require('${join(ROOT, entry)}');`)).some((file) => file.includes('@opentelemetry'));
+  expect([await loadsApi('lib'), await loadsApi('lib/opentelemetry')]).toEqual([false, true]);
 });

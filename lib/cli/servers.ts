@@ -8,16 +8,12 @@ import { EXIT, ExitError, usageError } from './output';
 /** ms until a server that does not answer counts as not there. */
 const TIMEOUT = 5_000;
 
-interface Unconnected {
+/** A client of what the URL names, at the address that it says. */
+export interface Connection {
   readonly client: RedisClient;
+  readonly address: string;
   connect(): Promise<unknown>;
   close(): unknown;
-}
-
-/** A client of what the URL names. */
-export interface Connection extends Unconnected {
-  /** As the URL has it. */
-  readonly address: string;
 }
 
 /** What a client is of: a server, a cluster that the server is a node of, or the master that a sentinel has this name for. */
@@ -30,6 +26,7 @@ function targetOf(url: URL) {
   let isConnected = false;
   return {
     url: url.href,
+    address: `${url.hostname}:${portOf(url)}`,
     node: { host: url.hostname.replace(/^\[|\]$/g, ''), port: portOf(url) },
     secrets: secrets as { username?: string; password?: string },
     database: Number(url.pathname.slice(1) || 0),
@@ -44,8 +41,8 @@ function targetOf(url: URL) {
 
 type Target = ReturnType<typeof targetOf>;
 
-function withNodeRedis(redis: typeof import('redis'), topology: Topology, target: Target): Unconnected {
-  const { connected, database, isEncrypted, node, pause, secrets, url } = target;
+function withNodeRedis(redis: typeof import('redis'), topology: Topology, target: Target): Connection {
+  const { address, connected, database, isEncrypted, node, pause, secrets, url } = target;
   const client =
     topology === 'server'
       ? redis.createClient({
@@ -57,10 +54,7 @@ function withNodeRedis(redis: typeof import('redis'), topology: Topology, target
             rootNodes: [{ url }],
             // Else it connects to all nodes at once, and waits for one that is not there.
             minimizeConnections: true,
-            defaults: {
-              ...secrets,
-              socket: { connectTimeout: TIMEOUT, ...(isEncrypted ? { tls: true as const } : {}) },
-            },
+            defaults: { ...secrets, socket: { connectTimeout: TIMEOUT, ...(isEncrypted && { tls: true as const }) } },
           })
         : redis.createSentinel({
             name: topology.master,
@@ -75,15 +69,15 @@ function withNodeRedis(redis: typeof import('redis'), topology: Topology, target
     await client.destroy();
   };
   return {
-    client: client as RedisClient,
+    ...{ client: client as RedisClient, address },
     connect: () => client.connect(),
     close: () => close().catch(() => undefined),
   };
 }
 
 /** ioredis, or iovalkey. */
-function withIoredis({ Cluster, Redis }: typeof import('ioredis'), topology: Topology, target: Target): Unconnected {
-  const { connected, database, isEncrypted, node, pause, secrets } = target;
+function withIoredis({ Cluster, Redis }: typeof import('ioredis'), topology: Topology, target: Target): Connection {
+  const { address, connected, database, isEncrypted, node, pause, secrets } = target;
   const common = {
     ...secrets,
     ...(isEncrypted ? { tls: {} } : {}),
@@ -110,11 +104,11 @@ function withIoredis({ Cluster, Redis }: typeof import('ioredis'), topology: Top
   });
   redis.on('ready', connected);
   const connect = () => redis.connect().catch((error) => Promise.reject(last ?? error));
-  return { client: fromIoredis(redis), connect, close: () => redis.disconnect() };
+  return { client: fromIoredis(redis), address, connect, close: () => redis.disconnect() };
 }
 
 /** By the first of these packages that is installed. Loaded when it is used: without it, --help works. */
-function maker(url: URL): (topology: Topology) => Unconnected {
+function maker(url: URL): (topology: Topology) => Connection {
   const packages = { redis: withNodeRedis, ioredis: withIoredis, iovalkey: withIoredis };
   for (const [name, make] of Object.entries(packages)) {
     try {
@@ -131,26 +125,25 @@ function maker(url: URL): (topology: Topology) => Unconnected {
 export async function connectTo(values: Values): Promise<Connection> {
   const url = urlOf(values.url ?? process.env.REDIS_URL ?? 'redis://localhost:6379');
   const make = maker(url);
-  const seed = await opened(make('server'), url);
+  const seed = await opened(make('server'));
   const info = await infoOf(seed.client);
   const isCluster = values.cluster || /^redis_mode:cluster/m.test(info);
   const isSentinel = values.sentinel !== undefined || /^redis_mode:sentinel/m.test(info);
   if (!isCluster && !isSentinel) return seed;
   seed.close();
   const topology = isSentinel ? { master: masterIn(info, values.sentinel, seed.address) } : 'cluster';
-  return opened(make(topology), url);
+  return opened(make(topology));
 }
 
-async function opened(made: Unconnected, url: URL): Promise<Connection> {
-  const address = `${url.hostname}:${portOf(url)}`;
+async function opened(made: Connection): Promise<Connection> {
   try {
     await answered(made.connect(), TIMEOUT);
-    return { ...made, address };
+    return made;
   } catch (error) {
     made.close();
     // Of several addresses that were tried, the first.
     const first = (error as AggregateError).errors?.[0] ?? error;
-    throw new ExitError(EXIT.unavailable, `Redis at ${address} cannot be reached: ${messageOf(first)}`);
+    throw new ExitError(EXIT.unavailable, `Redis at ${made.address} cannot be reached: ${messageOf(first)}`);
   }
 }
 

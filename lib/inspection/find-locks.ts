@@ -7,7 +7,7 @@ import type { RedisClient } from '../redis/client';
 import { messageOf, serverErrorCode } from '../redis/failure';
 import { globPattern, LockNames, literally, lockOfQueue } from '../redis/names';
 import { RedisLockRegistry } from '../registry/redis-lock-registry';
-import { type FoundLock, foundLock, type Known } from './found-lock';
+import { type FoundLock, foundLock, type Known, type Owner } from './found-lock';
 import { type Asked, serversOf } from './servers';
 
 /*
@@ -44,16 +44,17 @@ const TIMEOUT = 5_000;
  */
 export async function findLocks(client: RedisClient, search: Search = {}): Promise<Found> {
   const { asked, missing, isCluster } = await serversOf(client, TIMEOUT);
-  const looks = asked.map((server) => lookAt(server, isCluster, search));
-  const listeners = listenersOf(await Promise.all(looks.map((look) => look.begin())));
-  const found = (await Promise.all(looks.map((look) => look.locksWith(listeners)))).flat();
+  // Without the right to it, how many wait is not known.
+  const counts = asked.map((server) => countsOf(server, isCluster).catch(() => undefined));
+  const listening = Promise.all(counts).then(listenersOf);
+  const looks = await Promise.all(asked.map((server) => lookAt(server, listening, search)));
   // A slot may be moving from one server to another; SCAN may say a name twice.
-  const locks = [...new Map(found.map((lock) => [lock.lock, lock])).values()];
+  const locks = [...new Map(looks.flatMap((look) => look.locks).map((lock) => [lock.lock, lock])).values()];
   const named = locks.filter(({ lock }) => lock === search.key);
   return {
     locks: (named.length > 0 ? named : locks).sort((a, b) => (a.lock < b.lock ? -1 : 1)),
-    searched: looks.flatMap((look) => look.searched()),
-    missing: [...missing, ...looks.flatMap((look) => look.missing())],
+    searched: looks.flatMap((look) => look.searched),
+    missing: [...missing, ...looks.flatMap((look) => look.missing)],
   };
 }
 
@@ -72,15 +73,29 @@ const STEP = '1000';
 const TYPES = ['string', 'hash', 'zset', 'list'] as const;
 type RedisType = (typeof TYPES)[number];
 
-/** How many listen to the releases of a lock, or to a channel of Redisson. `undefined`: it is not known of a server. */
-type Counts = ReadonlyMap<string, number> | undefined;
+type Counts = readonly (readonly [channel: string, count: number])[];
 
-/** Those of all servers: each of a cluster only knows its own. */
-function listenersOf(counts: readonly Counts[]) {
+/** How many listen to the releases of locks, and to channels of Redisson. */
+async function countsOf(server: Asked, isCluster: boolean): Promise<Counts> {
+  const listening = async (sharded: string, pattern: string): Promise<Counts> => {
+    const channels = (await server.send('PUBSUB', `${sharded}CHANNELS`, pattern)) as unknown[];
+    if (channels.length === 0) return [];
+    const counts = (await server.send('PUBSUB', `${sharded}NUMSUB`, ...channels.map(String))) as unknown[];
+    return channels.map((channel, i) => [String(channel), Number(counts[2 * i + 1])]);
+  };
+  const redissons = `${CHANNEL}:*`;
+  const all = [listening('', '*-channel:*'), listening('', redissons)];
+  // Both patterns may find the same channel.
+  const counts = await Promise.all(isCluster ? [...all, listening('SHARD', redissons)] : all);
+  return [...new Map(counts.flat())];
+}
+
+/** Those of all servers: each of a cluster only knows its own. `undefined`: it is not known of a server. */
+function listenersOf(counts: readonly (Counts | undefined)[]) {
   const areKnown = !counts.includes(undefined);
   const sums = new Map<string, number>();
   const registryKeys = new Map<string, string>();
-  for (const [channel, count] of counts.flatMap((one) => [...(one ?? [])])) {
+  for (const [channel, count] of counts.flatMap((one) => one ?? [])) {
     // The channel of a lock has its registryKey twice.
     const [, registryKey, name = channel] = /^(.*)-channel:(\1:.*)$/s.exec(channel) ?? [];
     if (registryKey !== undefined) registryKeys.set(name, registryKey);
@@ -91,60 +106,14 @@ function listenersOf(counts: readonly Counts[]) {
   return { of, registryKeyOf: (lock: string) => registryKeys.get(lock) };
 }
 
-/** One look at one server. */
-function lookAt(server: Asked, isCluster: boolean, search: Search) {
+/** One look at one server. Never rejects. */
+async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listenersOf>>, search: Search) {
+  const locks: FoundLock[] = [];
   /** Why commands were not executed. */
   const refused = new Set<string>();
-  /** It did not answer, or does not list its keys. */
-  let hasFailed = false;
   let heard = listenersOf([]);
   /** The server's time, in ms. */
   let now = 0;
-
-  function missing(): string[] {
-    const what = hasFailed ? '' : ' about everything';
-    return [...refused].map((reason) => `${server.address} could not be asked${what}: ${reason}`);
-  }
-
-  /** Learns the server's time, and who listens there. */
-  async function begin(): Promise<Counts> {
-    const plain = ['*-channel:*', `${CHANNEL}:*`].map((pattern) => listening('', pattern));
-    const sharded = isCluster ? [listening('SHARD', `${CHANNEL}:*`)] : [];
-    // Without the right to it, how many wait is not known.
-    const counts = Promise.all([...plain, ...sharded]).catch(() => undefined);
-    try {
-      const [seconds, microseconds] = (await server.send('TIME')) as [string, string];
-      now = Number(seconds) * 1_000 + Number(microseconds) / 1_000;
-    } catch (error) {
-      failed(error);
-    }
-    const known = await counts;
-    return known && new Map(known.flat());
-  }
-
-  async function listening(sharded: string, pattern: string): Promise<[channel: string, count: number][]> {
-    const channels = (await server.send('PUBSUB', `${sharded}CHANNELS`, pattern)) as unknown[];
-    if (channels.length === 0) return [];
-    const counts = (await server.send('PUBSUB', `${sharded}NUMSUB`, ...channels.map(String))) as unknown[];
-    return channels.map((channel, i) => [String(channel), Number(counts[2 * i + 1])]);
-  }
-
-  async function locksWith(listeners: ReturnType<typeof listenersOf>): Promise<FoundLock[]> {
-    heard = listeners;
-    const locks: FoundLock[] = [];
-    if (hasFailed) return locks;
-    try {
-      for await (const found of batches()) locks.push(...found.filter((lock) => lock !== undefined));
-    } catch (error) {
-      failed(error);
-    }
-    return locks;
-  }
-
-  function failed(error: unknown): void {
-    hasFailed = true;
-    refused.add(messageOf(error));
-  }
 
   async function* batches(): AsyncGenerator<(FoundLock | undefined)[], void, undefined> {
     const { registryKey, key, match = '*' } = search;
@@ -264,18 +233,9 @@ function lookAt(server: Asked, isCluster: boolean, search: Search) {
     return made(names, 'shared', owners.reverse(), { kind, permits, since, waiting, queue, fencingToken });
   }
 
-  /** `remaining` of an owner as PTTL answers: -2: it is free by now; -1: it has no expiry. */
-  function made(
-    { lock }: LockNames,
-    format: FoundLock['format'],
-    owners: readonly Owner[],
-    known: Known,
-  ): FoundLock | undefined {
+  function made({ lock }: LockNames, format: FoundLock['format'], owners: readonly Owner[], known: Known) {
     const { registryKey = heard.registryKeyOf(lock), type } = search;
-    const held = owners.filter(({ remaining }) => remaining !== null && remaining !== -2);
-    const left = held.map(({ owner, remaining }) => ({ owner, remaining: remaining === -1 ? null : remaining }));
-    if (held.length < owners.length && format !== 'shared') return undefined;
-    const found = foundLock(lock, format, registryKey, left, known, now);
+    const found = foundLock(lock, format, registryKey, owners, known, now);
     const isOfType = type === undefined || format === 'shared' || found?.types.includes(type);
     return isOfType ? found : undefined;
   }
@@ -324,11 +284,22 @@ function lookAt(server: Asked, isCluster: boolean, search: Search) {
     }
   }
 
-  return { begin, locksWith, missing, searched: () => (hasFailed ? [] : [server.address]) };
+  let what = ' about everything';
+  try {
+    const [seconds, microseconds] = (await server.send('TIME')) as [string, string];
+    now = Number(seconds) * 1_000 + Number(microseconds) / 1_000;
+    heard = await listening;
+    for await (const found of batches()) locks.push(...found.filter((lock) => lock !== undefined));
+  } catch (error) {
+    // It did not answer, or does not list its keys.
+    what = '';
+    refused.add(messageOf(error));
+  }
+  const missing = [...refused].map((reason) => `${server.address} could not be asked${what}: ${reason}`);
+  return { locks, missing, searched: what === '' ? [] : [server.address] };
 }
 
 type Queue = NonNullable<Known['queue']>;
-type Owner = { readonly owner: string; readonly remaining: number | null };
 
 /** The time of the acquisition that minted the token, in ms. A token of Redisson is a counter. */
 function sinceOf(token: number | null): number | undefined {

@@ -64,16 +64,21 @@ export interface Known
   readonly queue?: readonly { readonly owner: string; readonly kind?: SharedKind; readonly since?: number }[];
 }
 
-/** `undefined`: nobody holds it, or waits for it in a queue. `remaining` of an owner: `null`: the key does not expire. */
+/** `remaining` as PTTL answers: -2, or `null` where it was refused: it is free by now; -1: it has no expiry. */
+export type Owner = { readonly owner: string; readonly remaining: number | null };
+
+/** `undefined`: nobody holds it, or waits for it in a queue. */
 export function foundLock(
   lock: string,
   format: FoundLock['format'],
   registryKey: string | undefined,
-  owners: readonly Pick<Holder, 'owner' | 'remaining'>[],
+  owners: readonly Owner[],
   { since, queue = [], ...known }: Known,
   now: number,
 ): FoundLock | undefined {
-  const holders = owners.map(({ owner, remaining }) => {
+  if (owners.some(({ remaining }) => remaining === null || remaining === -2)) return undefined;
+  const holders = owners.map(({ owner, remaining: left }) => {
+    const remaining = left === -1 ? null : left;
     return { holder: nameOf(owner), owner, remaining, isKept: isKept(owner), permits: permitsIn(owner) };
   });
   const [first] = holders;

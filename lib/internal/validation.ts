@@ -66,13 +66,8 @@ export function nonEmptyString(name: string, value: unknown): string {
   return string(name, value);
 }
 
-const DURATIONS = `a positive number of milliseconds, at most ${MAX_DELAY}`;
-const TTLS = `a number of milliseconds from ${MIN_TTL} to ${MAX_DELAY}`;
-
 /** A positive number of ms that a timer and Redis can represent. */
-export function duration(name: string, value: unknown): number {
-  return numberFrom(Number.MIN_VALUE, MAX_DELAY, name, value, DURATIONS);
-}
+export const duration = from(Number.MIN_VALUE, MAX_DELAY, `a positive number of milliseconds, at most ${MAX_DELAY}`);
 
 /** As `duration`; `Infinity` is one too. */
 export function durationOrNever(name: string, value: unknown): number {
@@ -80,14 +75,10 @@ export function durationOrNever(name: string, value: unknown): number {
 }
 
 /** A number of ms for which a lease can work. */
-export function ttl(name: string, value: unknown): number {
-  return numberFrom(MIN_TTL, MAX_DELAY, name, value, TTLS);
-}
+export const ttl = from(MIN_TTL, MAX_DELAY, `a number of milliseconds from ${MIN_TTL} to ${MAX_DELAY}`);
 
 /** A number of ms from 0 up; `Infinity` is one. */
-export function notNegative(name: string, value: unknown): number {
-  return numberFrom(0, Number.POSITIVE_INFINITY, name, value, 'a number of milliseconds from 0 up, Infinity included');
-}
+export const notNegative = from(0, Number.POSITIVE_INFINITY, 'a number of milliseconds from 0 up, Infinity included');
 
 export function count(name: string, value: unknown): number {
   return wholeNumber(name, value, 1, MAX_DELAY);
@@ -95,16 +86,18 @@ export function count(name: string, value: unknown): number {
 
 export function wholeNumber(name: string, value: unknown, least: number, most = Number.MAX_SAFE_INTEGER): number {
   const what = `a whole number from ${least} to ${most}`;
-  const whole = numberFrom(least, most, name, value, what);
+  const whole = from(least, most, what)(name, value);
   if (!Number.isInteger(whole)) throw new RangeError(expected(name, what, value));
   return whole;
 }
 
 /** `NaN` is in no range. */
-function numberFrom(least: number, most: number, name: string, value: unknown, what: string): number {
-  const given = number(name, value);
-  if (!(given >= least && given <= most)) throw new RangeError(expected(name, what, value));
-  return given;
+function from(least: number, most: number, what: string): Check<number> {
+  return (name, value) => {
+    const given = number(name, value);
+    if (!(given >= least && given <= most)) throw new RangeError(expected(name, what, value));
+    return given;
+  };
 }
 
 export function number(name: string, value: unknown): number {

@@ -1,10 +1,15 @@
+import { setMaxListeners } from 'node:events';
 import { nameIn } from '../api/owner-name';
+import { Availability } from '../core/availability';
+import type { Inspected, LockBackend, LockInspector, ScriptRunner } from '../core/backend';
+import type { Grant, LockProtocol, NotGranted, Ownership, Permits } from '../core/protocol';
+import { NOT_GRANTED } from '../core/protocol';
 import { checkOptions, nonEmptyString, string, ttl } from '../internal/validation';
+import type { Connection } from '../redis/connection';
 import { answered, ClientClosedError } from '../redis/failure';
-import { LockNames } from '../redis/names';
+import { globPattern, LockNames } from '../redis/names';
 import { installFakeableClock } from './fakeable-clock';
-import type { Sender } from './in-memory-backend';
-import { StoredLock } from './stored-lock';
+import { type StoredKind, StoredLock } from './stored-lock';
 
 /** ms */
 const STOLEN_FOR = 60_000;
@@ -38,13 +43,6 @@ export interface InMemoryHolder {
   readonly fencingToken: number;
 }
 
-/** A request in a silence. */
-interface Unanswered {
-  readonly sender: Sender;
-  execute(): void;
-  fail(): void;
-}
-
 /**
  * Locks in memory, in place of a Redis. Registries that are made with one of these exclude each other, as processes do
  * that share a Redis. Its methods simulate expiry, theft and a silent Redis.
@@ -56,8 +54,8 @@ export class InMemoryLocks {
   readonly #locks = new Map<string, StoredLock>();
   readonly #registryKeys = new Set<string>();
   readonly #reconnected = new Set<() => void>();
-  /** What was requested in the silence, in that order. */
-  #unanswered: Unanswered[] = [];
+  /** Executes what was requested in the silence, in that order. */
+  readonly #unanswered: (() => void)[] = [];
   /** Beyond this number, locks that nobody holds or waits for are removed. */
   #sweepAt = 16;
   /** @internal */
@@ -106,7 +104,7 @@ export class InMemoryLocks {
   comeBack(): void {
     this.isSilent = false;
     for (const lock of this.#locks.values()) lock.expireAndGrant();
-    for (const request of this.#unanswered.splice(0)) request.execute();
+    for (const execute of this.#unanswered.splice(0)) execute();
     for (const listener of [...this.#reconnected]) listener();
   }
 
@@ -145,30 +143,17 @@ export class InMemoryLocks {
 
   /**
    * @internal Executes a request, and resolves to its answer. In a silence it is executed when that is over, and
-   * rejects with `CommandTimeoutError` after `timeout` ms, or at once when its sender is cut off.
+   * rejects with `CommandTimeoutError` after `timeout` ms, or at once by the signal `cutOff`. It is executed all the same.
    */
-  send<T>(execute: () => T, timeout: number, sender: Sender): Promise<T> {
-    if (!this.isSilent) return new Promise((resolve) => resolve(execute()));
-    const reply = new Promise<T>((resolve) => {
-      const settle = (answer: Promise<T>) => {
-        // Nobody may listen any more.
-        answer.catch(() => undefined);
-        resolve(answer);
-      };
-      const request = {
-        sender,
-        execute: () => settle(new Promise((resolve) => resolve(execute()))),
-        fail: () => settle(Promise.reject(new ClientClosedError('The registry was closed before Redis answered'))),
-      };
-      this.#unanswered.push(request);
-      if (sender.isCutOff) request.fail();
+  send<T>(execute: () => T, timeout: number, cutOff: AbortSignal): Promise<T> {
+    const executed = () => new Promise<T>((resolve) => resolve(execute()));
+    if (!this.isSilent) return executed();
+    const reply = new Promise<T>((resolve, reject) => {
+      this.#unanswered.push(() => void executed().then(resolve, reject));
+      cutOff.addEventListener('abort', () => reject(cutOff.reason));
+      if (cutOff.aborted) reject(cutOff.reason);
     });
     return answered(reply, timeout);
-  }
-
-  /** @internal Nothing that the sender has requested in a silence is waited for any longer. It is executed all the same. */
-  cutOff(sender: Sender): void {
-    for (const request of this.#unanswered) if (request.sender === sender) request.fail();
   }
 
   #sweep(): void {
@@ -188,4 +173,140 @@ export class InMemoryLocks {
     }
     return this.find(new LockNames(registryKey, key).lock);
   }
+}
+
+type Send = <T>(execute: () => T, timeout: number) => Promise<T>;
+
+/** Memory has no Lua. */
+const heldScripts: ScriptRunner = {
+  assertPlaced() {
+    throw new TypeError('Locks in memory run no scripts: lease.eval needs a lock in Redis');
+  },
+  run: () => Promise.reject(new TypeError('Locks in memory run no scripts')),
+};
+
+/** Nothing is lost on the way to locks in memory, and nothing comes in another order. */
+const CONNECTION: Connection = {
+  connectionEpoch: 0,
+  disruptions: 0,
+  isClosed: false,
+  lastError: undefined,
+  mayBeOutdated: () => false,
+  unansweredSince: () => undefined,
+  inOrder: (ask) => ask(),
+  slotOf: () => undefined,
+};
+
+/** The locks of one registry in memory. After `cutOff` nothing waits for an answer: it is there at once, or fails. */
+export function inMemoryBackend(locks: InMemoryLocks, isFencing: boolean): LockBackend & { cutOff(): void } {
+  const closed = new AbortController();
+  setMaxListeners(0, closed.signal);
+  const send: Send = (execute, timeout) => locks.send(execute, timeout, closed.signal);
+  const open = (kind: StoredKind, names: LockNames) => inMemoryProtocol(names.lock, kind, locks, send, isFencing);
+  const state = (names: LockNames): Inspected => {
+    const found = locks.find(names.lock).state;
+    return isFencing ? found : { ...found, fencingToken: undefined };
+  };
+  const inspector: LockInspector = {
+    inspect: (names, timeout) => send(() => state(names), timeout),
+    forceUnlock(names, timeout) {
+      return send(() => {
+        const before = state(names);
+        locks.find(names.lock).forceUnlock();
+        return before;
+      }, timeout);
+    },
+  };
+  return {
+    connection: CONNECTION,
+    inspector,
+    heldScripts,
+    shared: { inspector, open, heldScripts: () => heldScripts },
+    open: (names) => open('lock', names),
+    async *keys(prefix, match, _count, timeout) {
+      const pattern = globPattern(match);
+      const names = await send(() => locks.names, timeout);
+      yield names.filter((name) => name.startsWith(prefix) && pattern.test(name.slice(prefix.length)));
+    },
+    /** The in-memory error already names both uses. */
+    explainWrongType: (error) => Promise.resolve(error),
+    onReconnect: (listener) => locks.onReconnect(listener),
+    close: () => Promise.resolve(),
+    cutOff: () => closed.abort(new ClientClosedError('The registry was closed before Redis answered')),
+  };
+}
+
+/** One lock in memory, as its callers see it. They queue there, each for itself: FIFO over all registries. */
+function inMemoryProtocol(
+  name: string,
+  kind: StoredKind,
+  locks: InMemoryLocks,
+  send: Send,
+  isFencing: boolean,
+): LockProtocol {
+  /** Those of this registry that wait, each with what makes it attempt again. */
+  const waiting = new Set<(result: NotGranted) => void>();
+  const lock = () => locks.find(name);
+  const hasToken = isFencing && (kind === 'lock' || kind === 'write');
+  const answered = <T extends Grant | NotGranted>(answer: T): T =>
+    answer.granted && !hasToken ? { ...answer, fencingToken: undefined } : answer;
+  const protocol: LockProtocol & { permits: Permits | undefined; wake(): void } = {
+    availability: new Availability(),
+    permits: undefined,
+    /** All that is remembered is in `InMemoryLocks`. */
+    isActive: false,
+    /** Readers enter together with those of their process, as in Redis. */
+    queuesItself: kind !== 'read',
+    /** The queue gives every caller its turn. */
+    standBack: () => undefined,
+
+    async attempt(hold, timeout) {
+      const { ticket, ttl, waits, permits: takes } = hold;
+      hold.isEnqueued = waits;
+      const answer = await send(() => {
+        const permits = protocol.permits && { count: protocol.permits.count, at: protocol.permits.givenAt };
+        return lock().acquire({ ticket, kind, ttl, permits, takes }, waits);
+      }, timeout);
+      return answered(answer);
+    },
+
+    async wait({ ticket }, _refusal, wait) {
+      if (protocol.permits !== undefined) protocol.permits.waiting = protocol;
+      let answer: Grant | NotGranted | undefined;
+      try {
+        answer = await wait.suspend<Grant | NotGranted>(wait.remaining, (resume) => {
+          waiting.add(resume);
+          const leave = lock().await(ticket, resume);
+          return () => {
+            waiting.delete(resume);
+            leave();
+          };
+        });
+      } finally {
+        // Its caller has given up. In a silence the orphan is followed up.
+        if (answer === undefined && !locks.isSilent) lock().release(ticket);
+      }
+      return answered(answer ?? NOT_GRANTED);
+    },
+
+    /** A caller that waits tells its number of permits. It keeps its position. */
+    wake() {
+      const [first] = waiting;
+      first?.(NOT_GRANTED);
+    },
+
+    renew(owner, ttl, mode, timeout, settle) {
+      const execute = (): Ownership => lock().renew(owner, ttl, mode);
+      // At once: timers that a test advances in one go fire without the promise jobs between them.
+      if (!locks.isSilent) settle(execute());
+      else send(execute, timeout).then(settle, (cause: unknown) => settle({ state: 'unknown', cause }));
+    },
+
+    release: (owner, timeout, keep) =>
+      send(() => (keep === undefined ? lock().release(owner) : lock().keep(owner, keep)), timeout),
+    /** The lock is for the first in the queue. Where nobody waits, readers enter beside others. */
+    mayPassOn: () => kind === 'read' && !locks.isSilent && !lock().isAwaited,
+    orphanLife: ({ askedTtl }) => askedTtl,
+  };
+  return protocol;
 }

@@ -2,8 +2,7 @@ import type { CloseOptions, RegistryOptions } from '../api/options';
 import { type Check, checkOptions, expected } from '../internal/validation';
 import { BackedLockRegistry } from '../registry/backed-lock-registry';
 import { registryChecks, registrySettings } from '../registry/settings';
-import { inMemoryBackend } from './in-memory-backend';
-import { InMemoryLocks } from './in-memory-locks';
+import { InMemoryLocks, inMemoryBackend } from './in-memory-locks';
 
 export { type InMemoryHolder, InMemoryLocks, type StealOptions, type WhichLock } from './in-memory-locks';
 

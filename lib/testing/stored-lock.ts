@@ -136,7 +136,7 @@ export class StoredLock {
     this.#queue.delete(ownerOrTicket);
     const found = this.#find(ownerOrTicket);
     this.#leases.delete(ownerOrTicket);
-    this.#changed();
+    this.expireAndGrant();
     return typeof found === 'string' ? found : 'released';
   }
 
@@ -159,7 +159,7 @@ export class StoredLock {
   /** Nobody holds it from now on, as if its key had been deleted. */
   free(): void {
     this.#leases.clear();
-    this.#changed();
+    this.expireAndGrant();
   }
 
   /** This owner has it alone from now on, in place of others. */
@@ -174,13 +174,13 @@ export class StoredLock {
     for (const [owner, { expiresAt }] of this.#leases) if (expiresAt <= now) this.#leases.delete(owner);
     for (const [owner, expiresAt] of this.#forced) if (expiresAt <= now) this.#forced.delete(owner);
     if (this.#isWritten && this.#leases.size === 0) this.#readersFirst();
-    if (this.#store.isSilent) return;
-    for (const first of this.#queue.values()) {
-      if (!this.#mayEnter(first, [])) return;
+    for (const first of this.#store.isSilent ? [] : this.#queue.values()) {
+      if (!this.#mayEnter(first, [])) break;
       this.#queue.delete(first.ticket);
       const granted = this.#enter(first);
       first.receive?.(granted);
     }
+    this.#watchExpiry();
   }
 
   /** A writer has left: all readers that wait by now enter before the next one. */
@@ -241,18 +241,13 @@ export class StoredLock {
     return [...this.#leases].sort(([, one], [, other]) => one.expiresAt - other.expiresAt);
   }
 
-  #changed(): void {
-    this.expireAndGrant();
-    this.#watchExpiry();
-  }
-
   /** Runs while somebody waits, who has to get the lock when it expires. It keeps the process alive: a caller waits. */
   #watchExpiry(): void {
     clock.clearTimeout(this.#expiry);
     const [, first] = this.#byEnd[0] ?? [];
     if (this.#queue.size === 0 || first === undefined) return;
     const ms = Math.max(1, Math.ceil(first.expiresAt - clock.now()));
-    this.#expiry = clock.setTimeout(() => this.#changed(), ms);
+    this.#expiry = clock.setTimeout(() => this.expireAndGrant(), ms);
   }
 }
 

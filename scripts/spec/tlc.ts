@@ -90,20 +90,10 @@ const REFUTATIONS = [
 ];
 
 function readVerdict(output: string): Pick<Verdict, 'refuted' | 'states'> {
-  const states = Number(
-    /([\d,]+) distinct states found/.exec(lastLineWith(output, 'distinct states found'))?.[1]?.replaceAll(',', ''),
-  );
+  const counts = [...output.matchAll(/([\d,]+) distinct states found/g)];
+  const states = Number(counts.at(-1)?.[1]?.replaceAll(',', ''));
   const refuted = REFUTATIONS.flatMap((pattern) => pattern.exec(output)?.[1] ?? [])[0];
   const isOver = output.includes('Model checking completed') || refuted !== undefined;
   if (!isOver) throw new Error(`TLC gave no verdict:\n${output.slice(-4_000)}`);
   return { refuted, states };
-}
-
-function lastLineWith(output: string, text: string): string {
-  return (
-    output
-      .split('\n')
-      .filter((line) => line.includes(text))
-      .at(-1) ?? ''
-  );
 }

@@ -30,6 +30,11 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     has: (connection) => [...directory.clients].some((client) => client.connection === connection),
     replied: () => (host.lastReply = timeline.now),
     disturbed: () => (host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + 1)),
+    // What it says of its process, such as whether messages reach it, may be of the past.
+    cameLate: (command) => {
+      directory.disturbed();
+      for (const argument of command) host.cameLate.add(argument);
+    },
   };
   const connect = (isSubscriber = false): SimulatedClient => {
     const client = new SimulatedClient(directory, plan.client, isSubscriber);
@@ -71,6 +76,7 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     lastDisturbed: Number.NEGATIVE_INFINITY,
     lastReply: Number.NEGATIVE_INFINITY,
     lastPaused: Number.NEGATIVE_INFINITY,
+    cameLate: new Set(),
   };
   return host;
 }

@@ -43,6 +43,8 @@ export interface Host {
   lastReply: number;
   /** When its last pause ended; now, in a pause; -Infinity: it had none. */
   lastPaused: number;
+  /** The arguments of commands that came to the server long after their connection was lost. */
+  readonly cameLate: Set<string>;
   readonly registryOptions: ProcessPlan['options'];
 }
 

@@ -21,4 +21,6 @@ export interface ClientDirectory {
   replied(): void;
   /** As that of ConnectionListener. */
   disturbed(): void;
+  /** As that of ConnectionListener. */
+  cameLate(command: readonly string[]): void;
 }

@@ -50,8 +50,10 @@ export interface ConnectionListener {
   message(channel: string, message: string): void;
   /** The client notices that the connection is gone. */
   closed(): void;
-  /** A message did not come, or came twice; or a command came to the server long after the connection was lost. */
+  /** A message did not come, or came twice. */
   disturbed(): void;
+  /** A command came to the server long after the connection was lost. */
+  cameLate(command: readonly string[]): void;
 }
 
 /** Faults that concern messages of pub/sub. */
@@ -151,8 +153,7 @@ export class Connection implements ServerConnection {
 
   #execute(command: readonly string[], sentAt: number): void {
     if (this.#losesCommands || !this.#isOpenToServer) return;
-    // What it says of its process, such as whether messages reach it, may be of the past.
-    if (this.#lateBy > 0) this.#listener.disturbed();
+    if (this.#lateBy > 0) this.#listener.cameLate(command);
     this.#network.executing(sentAt);
     const reply = this.#network.server.execute(this, command);
     this.#reply(() => this.#listener.replied(reply));
